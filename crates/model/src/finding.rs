@@ -1,0 +1,76 @@
+//! A finding as it is shown: a claim, the evidence it rests on, how sure it is
+//! and what to do. The rules that make findings live in `explain`.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How a number or a claim is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grade {
+    /// Timed or counted directly.
+    Measured,
+    /// Concluded from measurements; something else could explain them too.
+    Inferred,
+    /// Cannot be seen from here; the reason says what would make it visible.
+    Unseen,
+}
+
+impl fmt::Display for Grade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Grade::Measured => "measured",
+            Grade::Inferred => "inferred",
+            Grade::Unseen => "unseen",
+        })
+    }
+}
+
+/// One number that a claim rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// What was read or measured, in words: `memcpy, 256 MiB`.
+    pub name: String,
+    /// Its value.
+    pub value: f64,
+    /// The unit of `value`: `ns`, `bytes_per_s`, `bytes`, `ratio`, `count`.
+    pub unit: String,
+    /// Where it came from: a probe (`measure memcpy`) or a kernel file.
+    pub source: String,
+}
+
+impl Evidence {
+    /// A piece of evidence from its four parts.
+    pub fn new(
+        name: impl Into<String>,
+        value: f64,
+        unit: impl Into<String>,
+        source: impl Into<String>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            value,
+            unit: unit.into(),
+            source: source.into(),
+        }
+    }
+}
+
+/// A claim about the machine with its evidence.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// A stable name for scripts: `libc_copy_slow`.
+    pub id: String,
+    /// The claim in one or two sentences, with its most telling numbers.
+    pub claim: String,
+    /// The tier that it is about, by the tier's name, if it is about one.
+    pub tier: Option<String>,
+    /// The numbers it rests on; never empty.
+    pub evidence: Vec<Evidence>,
+    /// How sure it is.
+    pub grade: Grade,
+    /// What to do, with its risk; `None` where nothing is advised.
+    pub remedy: Option<String>,
+    /// A command that would confirm or refute it, if there is one.
+    pub confirm: Option<String>,
+}

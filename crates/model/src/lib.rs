@@ -1,0 +1,24 @@
+//! The nouns of Terrace, their units and their statistics.
+//!
+//! Everything here is pure: no I/O, no clock, no `unsafe`, nothing that can fail
+//! on the outside world. Probes fill these types, rules read them, and the
+//! binary prints them; the three never share anything else.
+
+pub mod bytes;
+pub mod comparison;
+pub mod device;
+pub mod duration;
+pub mod estimate;
+pub mod finding;
+pub mod histogram;
+pub mod knee;
+pub mod machine;
+pub mod statistics;
+pub mod survey;
+pub mod tier;
+
+pub use bytes::Bytes;
+pub use estimate::{Estimate, Latency};
+pub use finding::{Evidence, Finding, Grade};
+pub use histogram::Histogram;
+pub use tier::{Tier, TierKind};
