@@ -1,0 +1,231 @@
+//! `cargo xtask test`: the one command that says whether a change is good.
+//!
+//! A list of steps, each printed with its time; the first one that fails ends the run. The runners'
+//! own lines go straight through. What a step needs and is not there is said in one line: on a fresh
+//! machine the run shall say what it could not see, not look greener or redder than it is.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use crate::error::Error;
+use crate::{tidy, workspace};
+
+mod needs;
+mod readme;
+
+/// How a step ended that did not fail.
+#[derive(Debug, PartialEq, Eq)]
+enum Outcome {
+    Done,
+    /// Could not run here, and why.
+    Skipped(String),
+}
+
+/// One step of the run.
+struct Step {
+    name: &'static str,
+    /// Whether `--fast` leaves it out.
+    is_slow: bool,
+    run: fn(&Path) -> Result<Outcome, Error>,
+}
+
+const STEPS: &[Step] = &[
+    Step {
+        name: "needs",
+        is_slow: true,
+        run: needs::install,
+    },
+    Step {
+        name: "format",
+        is_slow: false,
+        run: |root| cargo(root, &["fmt", "--all", "--check"], &[]),
+    },
+    Step {
+        name: "clippy",
+        is_slow: false,
+        run: |root| cargo(root, CLIPPY, &[]),
+    },
+    Step {
+        name: "tidy",
+        is_slow: false,
+        run: |_| tidy::run(&[]).map(|()| Outcome::Done),
+    },
+    Step {
+        name: "readme",
+        is_slow: false,
+        run: readme::check,
+    },
+    Step {
+        name: "tests",
+        is_slow: false,
+        run: |root| cargo(root, &["test", "--workspace", "--locked"], &[]),
+    },
+    Step {
+        name: "documentation",
+        is_slow: true,
+        run: |root| cargo(root, DOCUMENTATION, &[("RUSTDOCFLAGS", "-D warnings")]),
+    },
+    Step {
+        name: "aarch64",
+        is_slow: true,
+        run: aarch64,
+    },
+];
+
+const CLIPPY: &[&str] = &[
+    "clippy",
+    "--workspace",
+    "--all-targets",
+    "--locked",
+    "--",
+    "-D",
+    "warnings",
+];
+
+const DOCUMENTATION: &[&str] = &["doc", "--no-deps", "--workspace", "--locked"];
+
+const AARCH64: &str = "aarch64-unknown-linux-gnu";
+
+/// Runs the steps in the workspace above the current directory.
+///
+/// # Errors
+/// [`Error::Usage`] for an unknown option, [`Error::Failed`] with the name of the step that failed.
+pub fn run(args: &[String]) -> Result<(), Error> {
+    let fast = match args {
+        [] => false,
+        [option] if option == "--fast" => true,
+        _ => return Err(Error::Usage("test takes only --fast".to_owned())),
+    };
+    let root = workspace::current_root()?;
+    run_steps(&root, STEPS, fast)
+}
+
+fn run_steps(root: &Path, steps: &[Step], fast: bool) -> Result<(), Error> {
+    let started = Instant::now();
+    let chosen = || steps.iter().filter(|step| !(fast && step.is_slow));
+    for step in chosen() {
+        println!("== {}", step.name);
+        let step_started = Instant::now();
+        let outcome = (step.run)(root).map_err(|error| failed(step.name, &error))?;
+        let seconds = step_started.elapsed().as_secs_f64();
+        match outcome {
+            Outcome::Done => println!("== {}: ok, {seconds:.1} s", step.name),
+            Outcome::Skipped(why) => println!("== {}: skipped: {why}", step.name),
+        }
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    println!("test: {} steps passed in {seconds:.1} s", chosen().count());
+    Ok(())
+}
+
+fn failed(step: &str, error: &Error) -> Error {
+    Error::Failed(format!("test: step {step} failed: {error}"))
+}
+
+fn cargo(root: &Path, args: &[&str], variables: &[(&str, &str)]) -> Result<Outcome, Error> {
+    let mut command = workspace::cargo(root);
+    command.args(args).envs(variables.iter().copied());
+    through(&format!("cargo {}", args[0]), command)
+}
+
+/// Runs `command` with our own standard output and error: colours and progress stay what they were.
+fn through(name: &str, mut command: Command) -> Result<Outcome, Error> {
+    let fail = |what: String| Error::Program {
+        program: name.to_owned(),
+        what,
+    };
+    let status = command
+        .stdin(Stdio::null())
+        .status()
+        .map_err(|error| fail(format!("cannot start: {error}")))?;
+    if status.success() {
+        Ok(Outcome::Done)
+    } else {
+        Err(fail(status.to_string()))
+    }
+}
+
+/// Type-checks the portable and the NEON loops where the target's library is installed.
+fn aarch64(root: &Path) -> Result<Outcome, Error> {
+    if !has_target(AARCH64) {
+        return Ok(Outcome::Skipped(format!("needs target {AARCH64}")));
+    }
+    let args = [
+        "check", "--locked", "--target", AARCH64, "-p", "memops", "-p", "model",
+    ];
+    cargo(root, &args, &[])
+}
+
+fn has_target(target: &str) -> bool {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc)
+        .args(["--print", "target-libdir", "--target", target])
+        .output();
+    output.is_ok_and(|output| {
+        let path = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        output.status.success() && Path::new(&path).is_dir()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn broken(_: &Path) -> Result<Outcome, Error> {
+        Err(Error::Failed("broken".to_owned()))
+    }
+
+    const OK: Step = Step {
+        name: "fine",
+        is_slow: false,
+        run: |_| Ok(Outcome::Done),
+    };
+    const SLOW_AND_BROKEN: Step = Step {
+        name: "slow",
+        is_slow: true,
+        run: broken,
+    };
+    const UNREACHED: Step = Step {
+        name: "unreached",
+        is_slow: false,
+        run: |_| panic!("a step ran after one that failed"),
+    };
+
+    #[test]
+    fn the_first_failing_step_ends_the_run_and_is_named() {
+        let error =
+            run_steps(Path::new("."), &[OK, SLOW_AND_BROKEN, UNREACHED], false).unwrap_err();
+        assert_eq!(error.to_string(), "test: step slow failed: broken");
+        assert_eq!(error.exit_status(), 1);
+    }
+
+    #[test]
+    fn fast_leaves_out_what_is_slow() {
+        run_steps(Path::new("."), &[OK, SLOW_AND_BROKEN], true).unwrap();
+    }
+
+    #[test]
+    fn an_unknown_option_is_a_usage_error() {
+        assert_eq!(run(&["--slow".to_owned()]).unwrap_err().exit_status(), 2);
+    }
+
+    #[test]
+    fn a_program_that_fails_or_is_absent_is_an_error_that_names_it() {
+        let error = through("false", Command::new("false")).unwrap_err();
+        assert_eq!(error.to_string(), "false: exit status: 1");
+        let error = through("absent", Command::new("no-such-program-here")).unwrap_err();
+        assert!(error.to_string().starts_with("absent: cannot start"));
+        assert_eq!(
+            through("true", Command::new("true")).unwrap(),
+            Outcome::Done
+        );
+    }
+
+    #[test]
+    fn the_own_target_is_installed_and_an_invented_one_is_not() {
+        assert!(!has_target("pdp11-unknown-unix"));
+        let own = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+        assert!(has_target(&own) || cfg!(not(target_env = "gnu")));
+    }
+}

@@ -1,0 +1,131 @@
+//! The programs that the tests compare with or prepare devices with, and how to get them.
+//!
+//! As root on a system with apt the missing ones are installed; anywhere else, and when apt fails, one
+//! line names the packages and the run goes on: the tests that need them say `skipped: needs ...`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use super::Outcome;
+use crate::error::Error;
+use crate::process;
+
+/// A program, the Debian package that holds it, and what the tests use it for.
+struct Need {
+    program: &'static str,
+    package: &'static str,
+    purpose: &'static str,
+}
+
+const NEEDS: &[Need] = &[
+    need("fio", "fio", "storage figures to compare with"),
+    need("ioping", "ioping", "latency figures to compare with"),
+    need("losetup", "util-linux", "block devices over a file"),
+    need("mbw", "mbw", "copy figures to compare with"),
+    need("mkfs.btrfs", "btrfs-progs", "a copy-on-write file system"),
+    need("mkfs.ext4", "e2fsprogs", "a file system on a loop device"),
+];
+
+/// Ten small packages over a slow line take about a minute; apt that asks or hangs is given up.
+const APT_LIMIT: Duration = Duration::from_secs(300);
+
+const fn need(program: &'static str, package: &'static str, purpose: &'static str) -> Need {
+    Need {
+        program,
+        package,
+        purpose,
+    }
+}
+
+/// Installs what is missing if that is possible here. Never fails: what stays missing is said.
+///
+/// # Errors
+/// None; the shape is that of every step.
+pub(super) fn install(_root: &Path) -> Result<Outcome, Error> {
+    let absent = absent(|program| process::find(program).is_some());
+    if absent.is_empty() {
+        return Ok(Outcome::Done);
+    }
+    if !(is_root() && process::find("apt-get").is_some()) {
+        return Ok(Outcome::Skipped(format!("missing {}", describe(&absent))));
+    }
+    match apt(&absent) {
+        Ok(()) => Ok(Outcome::Done),
+        Err(error) => Ok(Outcome::Skipped(format!(
+            "missing {}: {error}",
+            describe(&absent)
+        ))),
+    }
+}
+
+fn absent(is_there: impl Fn(&str) -> bool) -> Vec<&'static Need> {
+    NEEDS
+        .iter()
+        .filter(|need| !is_there(need.program))
+        .collect()
+}
+
+fn describe(needs: &[&Need]) -> String {
+    let each = |need: &&Need| format!("{} ({})", need.package, need.purpose);
+    needs.iter().map(each).collect::<Vec<_>>().join(", ")
+}
+
+fn apt(needs: &[&Need]) -> Result<(), Error> {
+    let packages: Vec<&str> = needs.iter().map(|need| need.package).collect();
+    println!("apt-get install {}", packages.join(" "));
+    // Lists and mirrors fail for a moment now and then; a second failure means something.
+    apt_get(&["-qq", "update"]).or_else(|_| apt_get(&["-qq", "update"]))?;
+    let mut args = vec!["-qq", "install", "-y", "--no-install-recommends"];
+    args.extend(packages);
+    apt_get(&args)
+}
+
+fn apt_get(args: &[&str]) -> Result<(), Error> {
+    let mut command = Command::new("apt-get");
+    command.args(args).env("DEBIAN_FRONTEND", "noninteractive");
+    process::run(command, APT_LIMIT)?.success()?;
+    Ok(())
+}
+
+/// Whether the effective user is root, as the kernel tells every process about itself.
+fn is_root() -> bool {
+    fs::read_to_string("/proc/self/status").is_ok_and(|status| effective_user(&status) == Some("0"))
+}
+
+fn effective_user(status: &str) -> Option<&str> {
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    ids.split_whitespace().nth(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_not_asked_for() {
+        assert!(absent(|_| true).is_empty());
+        let absent = absent(|program| program != "mbw");
+        assert_eq!(absent.len(), 1);
+        assert_eq!(
+            describe(&absent),
+            "mbw (copy figures to compare with)".to_owned()
+        );
+    }
+
+    #[test]
+    fn the_effective_user_is_the_second_number() {
+        assert_eq!(
+            effective_user("Name:\tx\nUid:\t1000\t0\t7\t7\nGid:\t1\n"),
+            Some("0")
+        );
+        assert_eq!(effective_user("Name:\tx\n"), None);
+    }
+
+    #[test]
+    fn packages_are_in_order_and_have_a_purpose() {
+        assert!(NEEDS.is_sorted_by_key(|need| need.program));
+        assert!(NEEDS.iter().all(|need| !need.purpose.is_empty()));
+    }
+}
