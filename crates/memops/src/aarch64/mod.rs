@@ -1,0 +1,3 @@
+//! The loops of aarch64.
+
+pub(crate) mod neon;
