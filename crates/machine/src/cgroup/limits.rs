@@ -1,0 +1,149 @@
+//! The limits and counters of single groups, for both versions' files.
+//!
+//! Where a version lacks a file the field is `None`; which group is meant is `place`'s part.
+
+use super::place::{self, Controller, Group, Version};
+use crate::parse::value_of;
+use crate::root::Root;
+use model::Bytes;
+use serde::Serialize;
+
+/// Version 1 has no word for "no limit": it shows the largest multiple of a page. No machine
+/// has half of that.
+const V1_UNLIMITED: u64 = 1 << 62;
+
+/// The memory limit of one group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MemoryLimit {
+    /// The group's path within its hierarchy.
+    pub path: String,
+    /// More than this and something in the group is killed; `None` if there is no limit.
+    pub limit: Option<Bytes>,
+    /// More than this and the group is slowed down; version 2 only.
+    pub high: Option<Bytes>,
+    /// What the group uses, page cache included.
+    pub usage: Option<Bytes>,
+    /// Of this, file pages not used lately, which the kernel drops first.
+    pub inactive_file: Option<Bytes>,
+}
+
+impl MemoryLimit {
+    /// What the group can still take without being slowed down or killed: the bound minus the
+    /// usage, plus the file pages that are easily dropped. `None` if there is no limit; 0 if the
+    /// usage is not told.
+    #[must_use]
+    pub fn room(&self) -> Option<Bytes> {
+        let bound = [self.limit, self.high].into_iter().flatten().min()?;
+        let held = match self.usage {
+            Some(usage) => usage
+                .0
+                .saturating_sub(self.inactive_file.map_or(0, |bytes| bytes.0)),
+            None => bound.0,
+        };
+        Some(Bytes(bound.0.saturating_sub(held)))
+    }
+}
+
+/// The CPU time limit of one group.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CpuLimit {
+    /// The group's path within its hierarchy.
+    pub path: String,
+    /// CPU time per time, as a number of cores; `None` if there is no limit.
+    pub quota_cores: Option<f64>,
+    /// Periods in which the group ran.
+    pub periods: Option<u64>,
+    /// Of these, in which it was stopped because its quota was used up.
+    pub throttled_periods: Option<u64>,
+    /// For how long its threads were stopped, summed over CPUs.
+    pub throttled_ns: Option<u64>,
+}
+
+/// The memory limits of the own group and its parents, the own first; empty without groups.
+#[must_use]
+pub fn memory_limits(root: &Root) -> Vec<MemoryLimit> {
+    let Some(place) = place::find(root, Controller::Memory) else {
+        return Vec::new();
+    };
+    let read = |group| memory_limit(root, group, place.version);
+    place.groups().into_iter().filter_map(read).collect()
+}
+
+/// The CPU limits of the own group and its parents, the own first; empty without groups.
+#[must_use]
+pub fn cpu_limits(root: &Root) -> Vec<CpuLimit> {
+    let Some(place) = place::find(root, Controller::Cpu) else {
+        return Vec::new();
+    };
+    let read = |group| cpu_limit(root, group, place.version);
+    place.groups().into_iter().filter_map(read).collect()
+}
+
+/// `None` if the group has no file of the controller at all.
+fn memory_limit(root: &Root, group: Group, version: Version) -> Option<MemoryLimit> {
+    let number = |name: &str| root.number::<u64>(group.directory.join(name)).map(Bytes);
+    let stat = root.read(group.directory.join("memory.stat")).ok();
+    let stat_of = |key| Some(Bytes(value_of(stat.as_deref()?, key)?));
+    let (limit, high, usage, inactive_file) = match version {
+        Version::V1 => (
+            number("memory.limit_in_bytes").filter(|bytes| bytes.0 < V1_UNLIMITED),
+            None,
+            number("memory.usage_in_bytes"),
+            stat_of("total_inactive_file"),
+        ),
+        // "max" is no number, and so no limit.
+        Version::V2 => (
+            number("memory.max"),
+            number("memory.high"),
+            number("memory.current"),
+            stat_of("inactive_file"),
+        ),
+    };
+    let known = stat.is_some() || limit.is_some() || usage.is_some();
+    known.then_some(MemoryLimit {
+        path: group.path,
+        limit,
+        high,
+        usage,
+        inactive_file,
+    })
+}
+
+/// `None` if the group has no file of the controller at all.
+fn cpu_limit(root: &Root, group: Group, version: Version) -> Option<CpuLimit> {
+    let stat = root.read(group.directory.join("cpu.stat")).ok();
+    let stat_of = |key| value_of(stat.as_deref()?, key);
+    let (quota_cores, throttled_ns) = match version {
+        Version::V1 => {
+            let number = |name: &str| root.number::<i64>(group.directory.join(name));
+            let quota = number("cpu.cfs_quota_us");
+            (
+                cores(quota, number("cpu.cfs_period_us")),
+                stat_of("throttled_time"),
+            )
+        }
+        Version::V2 => {
+            let text = root
+                .word(group.directory.join("cpu.max"))
+                .unwrap_or_default();
+            let mut numbers = text.split_whitespace().map(|word| word.parse().ok());
+            let quota = numbers.next().flatten();
+            let ns = stat_of("throttled_usec").map(|us| us.saturating_mul(1000));
+            (cores(quota, numbers.next().flatten()), ns)
+        }
+    };
+    let known = stat.is_some() || quota_cores.is_some();
+    known.then_some(CpuLimit {
+        path: group.path,
+        quota_cores,
+        periods: stat_of("nr_periods"),
+        throttled_periods: stat_of("nr_throttled"),
+        throttled_ns,
+    })
+}
+
+/// Quota over period; -1 and "max" mean none.
+fn cores(quota_us: Option<i64>, period_us: Option<i64>) -> Option<f64> {
+    let (quota, period) = (quota_us?, period_us?);
+    (quota > 0 && period > 0).then(|| quota as f64 / period as f64)
+}

@@ -1,0 +1,138 @@
+//! Where a controller's groups of this process lie: from /proc/self/cgroup, which names the
+//! group, and the mount table, which says where its hierarchy is mounted.
+//!
+//! In a container the mount often shows only a part of the hierarchy; then the group's path
+//! is cut by the mount's root, and groups above it cannot be seen.
+
+use crate::mounts::{self, Mount};
+use crate::root::Root;
+use std::path::{Component, Path, PathBuf};
+
+/// A controller that bounds what a probe sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Controller {
+    Memory,
+    Cpu,
+    Cpuset,
+}
+
+impl Controller {
+    fn name(self) -> &'static str {
+        match self {
+            Controller::Memory => "memory",
+            Controller::Cpu => "cpu",
+            Controller::Cpuset => "cpuset",
+        }
+    }
+}
+
+/// The files differ by version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    V1,
+    V2,
+}
+
+/// The own group of a controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub version: Version,
+    /// Where the hierarchy, or the part of it that can be seen, is mounted.
+    mount_point: PathBuf,
+    /// The own group below the mount point.
+    group: PathBuf,
+}
+
+/// One group: its name for people and its directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    pub path: String,
+    pub directory: PathBuf,
+}
+
+impl Place {
+    /// The own group first, then its parents up to the mount point.
+    pub fn groups(&self) -> Vec<Group> {
+        self.group
+            .ancestors()
+            .map(|group| Group {
+                path: Path::new("/").join(group).display().to_string(),
+                directory: self.mount_point.join(group),
+            })
+            .collect()
+    }
+}
+
+/// The place of a controller; `None` if this process has no group for it that can be seen.
+pub(super) fn find(root: &Root, controller: Controller) -> Option<Place> {
+    locate(
+        &mounts::read(root),
+        &root.read("/proc/self/cgroup").ok()?,
+        controller,
+    )
+}
+
+/// The same from the texts.
+pub(super) fn locate(mounts: &[Mount], membership: &str, controller: Controller) -> Option<Place> {
+    // A controller lives in one hierarchy only; version 1 names its controllers, so it is asked first.
+    let v1 = || {
+        let group = v1_group(membership, controller)?;
+        let has = |mount: &&Mount| {
+            mount.fs_type == "cgroup"
+                && mount
+                    .super_options
+                    .split(',')
+                    .any(|option| option == controller.name())
+        };
+        place(
+            mounts.iter().filter(has).collect(),
+            Path::new(group),
+            Version::V1,
+        )
+    };
+    let v2 = || {
+        let group = membership
+            .lines()
+            .find_map(|line| line.strip_prefix("0::"))?;
+        let has = |mount: &&Mount| mount.fs_type == "cgroup2";
+        place(
+            mounts.iter().filter(has).collect(),
+            Path::new(group),
+            Version::V2,
+        )
+    };
+    v1().or_else(v2)
+}
+
+/// The group in "4:memory:/a/b" or "1:cpu,cpuacct:/a:b".
+fn v1_group(membership: &str, controller: Controller) -> Option<&str> {
+    membership.lines().find_map(|line| {
+        let (_, rest) = line.split_once(':')?;
+        let (controllers, group) = rest.split_once(':')?;
+        controllers
+            .split(',')
+            .any(|name| name == controller.name())
+            .then_some(group)
+    })
+}
+
+/// The group's place under the first mount that shows it, else at the root of the first mount.
+fn place(candidates: Vec<&Mount>, group: &Path, version: Version) -> Option<Place> {
+    let below = |mount: &&Mount| {
+        let group = group.strip_prefix(&mount.root).ok()?;
+        // "/../other" is a group outside of this namespace: it cannot be seen.
+        let seen = group
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        seen.then(|| (mount.mount_point.clone(), group.to_owned()))
+    };
+    let (mount_point, group) = candidates
+        .iter()
+        .find_map(below)
+        .or_else(|| Some((candidates.first()?.mount_point.clone(), PathBuf::new())))?;
+    Some(Place {
+        version,
+        mount_point,
+        group,
+    })
+}

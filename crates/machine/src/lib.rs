@@ -1,0 +1,29 @@
+//! What this machine is: its levels, devices, limits and counters, read from /proc and
+//! /sys under a given [`Root`].
+//!
+//! The idea: every reader is a pure parser behind a thin file access, and the root can be
+//! a fake tree, so each kind of machine can be tested on any other. What a file does not
+//! tell is `None`, never 0. Nothing here writes, measures or judges.
+
+pub mod block;
+pub mod cgroup;
+pub mod cpu;
+pub mod diskstats;
+mod error;
+pub mod kernel;
+pub mod memory;
+pub mod mounts;
+mod parse;
+pub mod pressure;
+pub mod process_io;
+pub mod reported;
+mod root;
+pub mod schedstat;
+pub mod smaps;
+pub mod stat;
+pub mod swap;
+pub mod vmstat;
+pub mod zram;
+
+pub use error::{Error, Kind, Result};
+pub use root::{Rereader, Root};

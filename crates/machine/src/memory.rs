@@ -1,0 +1,125 @@
+//! RAM, swap and huge pages as the kernel counts them, and how much of it may be used.
+//!
+//! "May be used" is the smallest room among the machine's own and that of every memory
+//! cgroup above the process, so that a probe that stays inside is not killed.
+
+use crate::cgroup;
+use crate::parse::{kib_of, selected, value_of};
+use crate::root::Root;
+use model::Bytes;
+use serde::Serialize;
+
+/// Main memory and what surrounds it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Memory {
+    /// All that the kernel manages.
+    pub total: Option<Bytes>,
+    /// What programs can still take without swapping, as the kernel estimates.
+    pub available: Option<Bytes>,
+    /// Used for nothing at all.
+    pub free: Option<Bytes>,
+    /// In the page cache, shared memory included.
+    pub cached: Option<Bytes>,
+    /// All swap areas together; 0 bytes means that there is none.
+    pub swap_total: Option<Bytes>,
+    /// Unused swap.
+    pub swap_free: Option<Bytes>,
+    /// The reserved pool of huge pages.
+    pub huge_pages: HugePages,
+    /// Transparent huge pages.
+    pub thp: ThpSettings,
+}
+
+/// The reserved pool of huge pages of the default size.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HugePages {
+    /// Pages in the pool.
+    pub total: Option<u64>,
+    /// Of these, not in use.
+    pub free: Option<u64>,
+    /// The size of one.
+    pub size: Option<Bytes>,
+}
+
+/// Settings of transparent huge pages: the selected words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ThpSettings {
+    /// For private memory: `always`, `madvise`, `never`.
+    pub enabled: Option<String>,
+    /// How hard a fault works to get one.
+    pub defrag: Option<String>,
+    /// For tmpfs and shared memory.
+    pub shmem_enabled: Option<String>,
+}
+
+/// The memory that this process may still take.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Usable {
+    /// How much.
+    pub bytes: Bytes,
+    /// What bounds it: "machine", or the path of the cgroup.
+    pub bound_by: String,
+}
+
+/// What /proc/meminfo and the settings of huge pages tell.
+#[must_use]
+pub fn read(root: &Root) -> Memory {
+    let text = root.read("/proc/meminfo").unwrap_or_default();
+    Memory {
+        thp: read_thp(root),
+        ..parse_meminfo(&text)
+    }
+}
+
+/// The memory that this process may still take; `None` if the kernel does not say.
+#[must_use]
+pub fn usable(root: &Root) -> Option<Usable> {
+    let machine = read(root).available.map(|bytes| Usable {
+        bytes,
+        bound_by: "machine".to_owned(),
+    });
+    let groups = cgroup::memory_limits(root).into_iter().filter_map(|limit| {
+        Some(Usable {
+            bytes: limit.room()?,
+            bound_by: limit.path,
+        })
+    });
+    // The machine first: of equal bounds the wider is named.
+    machine
+        .into_iter()
+        .chain(groups)
+        .min_by_key(|usable| usable.bytes)
+}
+
+/// The fields of a meminfo text; those that are absent are `None`.
+#[must_use]
+pub fn parse_meminfo(text: &str) -> Memory {
+    Memory {
+        total: kib_of(text, "MemTotal"),
+        available: kib_of(text, "MemAvailable"),
+        free: kib_of(text, "MemFree"),
+        cached: kib_of(text, "Cached"),
+        swap_total: kib_of(text, "SwapTotal"),
+        swap_free: kib_of(text, "SwapFree"),
+        huge_pages: HugePages {
+            total: value_of(text, "HugePages_Total"),
+            free: value_of(text, "HugePages_Free"),
+            size: kib_of(text, "Hugepagesize"),
+        },
+        thp: ThpSettings::default(),
+    }
+}
+
+fn read_thp(root: &Root) -> ThpSettings {
+    let setting = |name: &str| {
+        let text = root
+            .read(format!("/sys/kernel/mm/transparent_hugepage/{name}"))
+            .ok()?;
+        selected(&text).map(str::to_owned)
+    };
+    ThpSettings {
+        enabled: setting("enabled"),
+        defrag: setting("defrag"),
+        shmem_enabled: setting("shmem_enabled"),
+    }
+}

@@ -1,0 +1,70 @@
+//! How long tasks stood still for want of a resource, summed since boot.
+//!
+//! Totals, not the kernel's own averages: a caller subtracts two readings.
+
+use crate::root::Root;
+use serde::Serialize;
+
+/// Totals of one resource.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Pressure {
+    /// Time in which at least one task waited.
+    pub some_us: u64,
+    /// Time in which all tasks that were not idle waited; absent for the CPU before Linux 5.13.
+    pub full_us: Option<u64>,
+}
+
+/// The totals of `cpu`, `memory` or `io`; `None` where the kernel does not account them.
+#[must_use]
+pub fn read(root: &Root, resource: &str) -> Option<Pressure> {
+    parse(&root.read(format!("/proc/pressure/{resource}")).ok()?)
+}
+
+/// The same from the text.
+#[must_use]
+pub fn parse(text: &str) -> Option<Pressure> {
+    let total = |kind: &str| {
+        let line = text
+            .lines()
+            .find(|line| line.split_whitespace().next() == Some(kind))?;
+        line.split_whitespace()
+            .find_map(|word| word.strip_prefix("total="))?
+            .parse()
+            .ok()
+    };
+    Some(Pressure {
+        some_us: total("some")?,
+        full_us: total("full"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_of_both_kinds() {
+        let text = "some avg10=0.00 avg60=0.51 avg300=0.47 total=8946184\n\
+                    full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
+        let expected = Pressure {
+            some_us: 8_946_184,
+            full_us: Some(7),
+        };
+        assert_eq!(parse(text), Some(expected));
+        assert_eq!(
+            parse("some total=5\n"),
+            Some(Pressure {
+                some_us: 5,
+                full_us: None
+            })
+        );
+        assert_eq!(parse(""), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_parses(text in "(some )?\\PC{0,120}") {
+            let _ = parse(&text);
+        }
+    }
+}

@@ -1,0 +1,578 @@
+//! `measure memlat`: the time of one dependent load, from L1 to main memory.
+//!
+//! 1. For each size of a ladder a chain of pointers is laid through a buffer,
+//!    once on 4 KiB pages and once on huge ones, and both are walked in turn.
+//! 2. The climbs of the curve on huge pages are the edges of the caches, found
+//!    without asking anyone; what sysfs, CPUID and libc claim stands beside them.
+//! 3. At the largest size the difference of the two page sizes is the page walk.
+//!
+//! A chain is random over the whole buffer, or random within a page: the second
+//! hides most page walks and lets the prefetcher help, so it is no latency of
+//! memory, but shows what locality is worth.
+
+use super::arena::{self, Arena, PageKind, PagesGranted};
+use super::copy::LeftOut;
+use crate::calibrate::{self, Overhead};
+use crate::disturbance::{Bracket, Tally};
+use crate::trial::{self, Bench, Outcome, Schedule};
+use crate::{Budget, Error, ErrorKind, Result, team};
+use machine::Root;
+use memops::{Chase, Pattern};
+use model::knee::{self, Edge, Step};
+use model::{Bytes, Estimate, Latency};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The cache line that chains step by: that of every x86-64 and most aarch64.
+pub const LINE_BYTES: usize = 64;
+
+/// A dependent load below this cannot be: 5 GHz and one cycle would be 0.2 ns,
+/// but no processor has a load-to-use of under 3 cycles.
+pub const LEAST_NS: f64 = 0.5;
+
+/// Loads in one call of the harness: a microsecond in L1.
+const CALL_LOADS: u64 = 1024;
+
+/// Chains up to this size are brought into the level that holds them before each
+/// trial; beyond, no level but memory does.
+pub(super) const WARMED_BYTES: u64 = 32 << 20;
+
+/// Loads made at most to warm a chain. Three passes of 8 MiB: a last-level cache
+/// that resists streams was seen to keep a chain only from its second pass on.
+const WARMING_LOADS: u64 = 400_000;
+
+/// A pass that takes more than this share of the one before is steady.
+const STEADY: f64 = 0.95;
+
+/// Loads that bring the page walks' own caches back for a chain in memory, after
+/// other variants used them: 1,024 huge pages several times over.
+const WALK_WARMING_LOADS: u64 = 20_000;
+
+/// The order of a chain, by its name on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Random over the whole buffer.
+    Random,
+    /// Pages in random order, random within each.
+    InPage,
+}
+
+impl Order {
+    /// The word used on the command line and in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Order::Random => "random",
+            Order::InPage => "in-page",
+        }
+    }
+
+    fn pattern(self) -> Pattern {
+        match self {
+            Order::Random => Pattern::Random,
+            Order::InPage => Pattern::InPage { page_bytes: 4096 },
+        }
+    }
+}
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub struct LatencyPlan {
+    /// Buffer sizes in bytes, ascending.
+    pub sizes: Vec<u64>,
+    /// Kinds of pages, measured in turn.
+    pub pages: Vec<PageKind>,
+    /// Orders of the chain, one after the other.
+    pub orders: Vec<Order>,
+    /// How trials are cut.
+    pub schedule: Schedule,
+    /// Time for everything.
+    pub budget: Duration,
+    /// The processor; `None` takes the first allowed.
+    pub cpu: Option<usize>,
+}
+
+impl Default for LatencyPlan {
+    fn default() -> Self {
+        Self {
+            sizes: ladder(4 << 10, 1 << 30, 4),
+            pages: vec![PageKind::Transparent, PageKind::Base],
+            orders: vec![Order::Random, Order::InPage],
+            schedule: Schedule {
+                trial_ns: 2_000_000,
+                rounds: 9,
+            },
+            budget: Duration::from_secs(45),
+            cpu: None,
+        }
+    }
+}
+
+/// Sizes from `low` to `high` bytes, `per_octave` for each doubling up to 64 MiB
+/// (where the edges are) and one for each beyond.
+pub fn ladder(low: u64, high: u64, per_octave: u64) -> Vec<u64> {
+    let mut sizes = Vec::new();
+    let mut octave = low.next_power_of_two();
+    while octave <= high {
+        let steps = if octave < 64 << 20 {
+            per_octave.max(1)
+        } else {
+            1
+        };
+        for step in 0..steps {
+            // Whole lines, so that every chain has as many as its size says.
+            let size = (octave + octave * step / steps) / LINE_BYTES as u64 * LINE_BYTES as u64;
+            if size <= high {
+                sizes.push(size);
+            }
+        }
+        octave *= 2;
+    }
+    sizes
+}
+
+/// One size, one kind of page, one order.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LatencyRow {
+    /// The buffer's size.
+    pub size_bytes: u64,
+    /// The kind of page that was asked for.
+    pub pages: PageKind,
+    /// The chain's order.
+    pub order: Order,
+    /// Time of one load, nanoseconds; `None` when the budget ended before.
+    pub load_ns: Option<Estimate>,
+    /// Why the figure is not to be leant on, if so.
+    pub noisy: Option<String>,
+}
+
+/// One cache as it was found, and as others claim it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CacheLevel {
+    /// 1, 2, 3.
+    pub level: u8,
+    /// The edge that was found; `None` if the curve shows none for this level.
+    pub measured: Option<Edge>,
+    /// What sysfs says, bytes.
+    pub sysfs_bytes: Option<u64>,
+    /// What CPUID says, bytes.
+    pub cpuid_bytes: Option<u64>,
+    /// What the C library believes, bytes.
+    pub libc_bytes: Option<u64>,
+}
+
+/// Main memory's latency, split into memory and page walk.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Translation {
+    /// The buffer's size.
+    pub size_bytes: u64,
+    /// On 4 KiB pages, nanoseconds.
+    pub base_ns: Estimate,
+    /// On huge pages, nanoseconds: the memory itself.
+    pub huge_ns: Estimate,
+    /// The difference of the medians: what the page walks cost.
+    pub walk_ns: f64,
+    /// Whether huge pages really backed it.
+    pub huge_share: Option<f64>,
+}
+
+/// The result of [`measure`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LatencyReport {
+    /// Every size, page and order that was asked for.
+    pub rows: Vec<LatencyRow>,
+    /// The caches.
+    pub caches: Vec<CacheLevel>,
+    /// Latency of each level by its name (`L1`, `L2`, `L3`, `RAM`), in the middle
+    /// of the sizes that it alone holds; percentiles of single loads are absent.
+    pub levels: Vec<(String, Latency)>,
+    /// Memory and page walk.
+    pub translation: Option<Translation>,
+    /// Why percentiles of a single load are absent.
+    pub unseen: String,
+    /// Sizes and pages that were left out.
+    pub left_out: Vec<LeftOut>,
+    /// Page sizes asked for and granted.
+    pub pages: Vec<PagesGranted>,
+    /// Trials kept and thrown away.
+    pub tally: Tally,
+    /// The harness's own cost.
+    pub overhead: Overhead,
+    /// Whether it was stopped before its plan was done.
+    pub interrupted: bool,
+}
+
+/// Checks a plan without touching memory.
+pub fn check(plan: &LatencyPlan, root: &Root) -> Result<()> {
+    let least = 4 * LINE_BYTES as u64;
+    if plan.sizes.is_empty() || plan.sizes.iter().any(|&size| size < least) {
+        return Err(Error::new(
+            ErrorKind::Usage,
+            "chase pointers in so small a buffer",
+            format!("give a size of at least {}", Bytes(least)),
+        ));
+    }
+    if plan.sizes.iter().any(|&size| size > super::copy::LARGEST) {
+        let reason = "the largest size is 64 GiB";
+        return Err(Error::new(
+            ErrorKind::Usage,
+            "chase in so large a buffer",
+            reason,
+        ));
+    }
+    let smallest = plan.sizes.iter().min().copied().unwrap_or(0);
+    arena::check_fits(root, smallest * plan.pages.len() as u64)
+}
+
+/// Measures what `plan` asks for; sizes that do not fit are left out and named.
+pub fn measure(plan: &LatencyPlan, root: &Root, stop: &Budget) -> Result<LatencyReport> {
+    check(plan, root)?;
+    let budget = stop.part(plan.budget);
+    let mut left_out = Vec::new();
+    let sizes = fitting(plan, root, &mut left_out);
+    let largest = sizes.last().copied().unwrap_or(0) as usize;
+    team::with(
+        1,
+        plan.cpu,
+        root,
+        |_| Ok(()),
+        |team| {
+            let mut arenas = Vec::new();
+            for &pages in &plan.pages {
+                match Arena::resident(largest, pages, root, &budget) {
+                    Ok(arena) => arenas.push(arena),
+                    Err(error) if plan.pages.len() > 1 => left_out.push(LeftOut {
+                        name: pages.to_string(),
+                        reason: error.to_string(),
+                    }),
+                    Err(error) => return Err(error),
+                }
+            }
+            let mut bracket = Bracket::for_this_thread(root, team.first_cpu());
+            let overhead = calibrate::overhead(&mut bracket);
+            let mut rows = Vec::new();
+            let mut tally = Tally::default();
+            for &order in &plan.orders {
+                for (i, &size) in sizes.iter().enumerate() {
+                    let share = budget.left() / (sizes.len() - i) as u32;
+                    // A size may borrow from later ones: the small ones need little.
+                    let part = budget.part(share * 4);
+                    let outcomes = one_size(&mut arenas, size, order, plan, &part, &mut bracket);
+                    add_rows(&mut rows, &mut tally, &arenas, size, order, outcomes)?;
+                }
+            }
+            Ok(LatencyReport {
+                caches: caches(&rows, root),
+                levels: levels(&rows),
+                translation: translation(&rows, &arenas),
+                unseen: unseen(&overhead),
+                left_out,
+                pages: arenas.iter().map(Arena::granted).collect(),
+                rows,
+                tally,
+                overhead,
+                interrupted: stop.over(),
+            })
+        },
+    )
+}
+
+/// Why the percentiles of a single load are absent.
+pub fn unseen(overhead: &Overhead) -> String {
+    format!(
+        "percentiles of single loads: one reading of the clock costs {:.0} ns",
+        overhead.timer_ns
+    )
+}
+
+/// Chains over the same size of several buffers, walked in turn.
+#[derive(Debug)]
+pub struct Chains<'a> {
+    chains: Vec<Chase<'a>>,
+    warmed: bool,
+}
+
+impl<'a> Chains<'a> {
+    /// Lays a chain through each buffer; buffers of less than two lines are an
+    /// error of the caller's plan and give no chain.
+    pub fn through(buffers: Vec<&'a mut [u8]>, order: Order) -> Self {
+        let size = buffers.first().map_or(0, |buffer| buffer.len() as u64);
+        let chains = buffers
+            .into_iter()
+            .filter_map(|buffer| Chase::new(buffer, LINE_BYTES, order.pattern(), 2001))
+            .collect();
+        Self {
+            chains,
+            warmed: size <= WARMED_BYTES,
+        }
+    }
+
+    /// Nanoseconds of one load from the time of one call of the harness.
+    pub fn load_ns(outcome: &Outcome) -> Option<Estimate> {
+        Some(outcome.time_ns()?.scaled(1.0 / CALL_LOADS as f64))
+    }
+}
+
+impl Bench for Chains<'_> {
+    fn variants(&self) -> usize {
+        self.chains.len()
+    }
+
+    fn prepare(&mut self, variant: usize) {
+        let chain = &mut self.chains[variant];
+        let pass = chain.len() as u64;
+        if !self.warmed {
+            return chain.walk(WALK_WARMING_LOADS);
+        }
+        // Passes until one is no faster than the last: then the chain lies where
+        // it will stay.
+        let mut last_ns = u64::MAX;
+        for _ in 0..(WARMING_LOADS / pass).clamp(1, 8) {
+            let start = sys::clock::now_ns();
+            chain.walk(pass);
+            let pass_ns = sys::clock::now_ns() - start;
+            if pass_ns as f64 > last_ns as f64 * STEADY {
+                break;
+            }
+            last_ns = pass_ns;
+        }
+    }
+
+    fn run(&mut self, variant: usize, calls: u64) {
+        self.chains[variant].walk(calls * CALL_LOADS);
+    }
+}
+
+fn one_size(
+    arenas: &mut [Arena],
+    size: u64,
+    order: Order,
+    plan: &LatencyPlan,
+    budget: &Budget,
+    bracket: &mut Bracket,
+) -> Vec<Outcome> {
+    if budget.over() {
+        return vec![Outcome::default(); arenas.len()];
+    }
+    let buffers = arenas
+        .iter_mut()
+        .map(|arena| &mut arena.bytes_mut()[..size as usize])
+        .collect();
+    let mut chains = Chains::through(buffers, order);
+    trial::interleave(&mut chains, &plan.schedule, budget, bracket)
+}
+
+fn add_rows(
+    rows: &mut Vec<LatencyRow>,
+    tally: &mut Tally,
+    arenas: &[Arena],
+    size: u64,
+    order: Order,
+    outcomes: Vec<Outcome>,
+) -> Result<()> {
+    for (arena, outcome) in arenas.iter().zip(outcomes) {
+        tally.merge(&outcome.tally);
+        let load_ns = Chains::load_ns(&outcome);
+        if let Some(load) = load_ns.as_ref().filter(|load| load.best < LEAST_NS) {
+            return Err(Error::new(
+                ErrorKind::Implausible,
+                format!("trust the chase over {}", Bytes(size)),
+                format!("{:.2} ns for a dependent load cannot be", load.best),
+            ));
+        }
+        rows.push(LatencyRow {
+            size_bytes: size,
+            pages: arena.pages(),
+            order,
+            load_ns,
+            noisy: outcome
+                .all_disturbed()
+                .then(|| "something disturbed every trial".to_owned()),
+        });
+    }
+    Ok(())
+}
+
+fn fitting(plan: &LatencyPlan, root: &Root, left_out: &mut Vec<LeftOut>) -> Vec<u64> {
+    let mut sizes = plan.sizes.clone();
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes.retain(|&size| {
+        let fits = arena::check_fits(root, size * plan.pages.len() as u64);
+        if let Err(error) = &fits {
+            left_out.push(LeftOut {
+                name: Bytes(size).to_string(),
+                reason: error.reason.clone().unwrap_or_default(),
+            });
+        }
+        fits.is_ok()
+    });
+    sizes
+}
+
+/// The curve of random chains on the largest pages measured: base pages blur the
+/// edges, because from L2 on the page walks climb too.
+fn curve(rows: &[LatencyRow]) -> Vec<(u64, &Estimate)> {
+    let of = |pages: PageKind| -> Vec<(u64, &Estimate)> {
+        rows.iter()
+            .filter(|row| row.order == Order::Random && row.pages == pages)
+            .filter_map(|row| Some((row.size_bytes, row.load_ns.as_ref()?)))
+            .collect()
+    };
+    [PageKind::Huge, PageKind::Transparent, PageKind::Base]
+        .into_iter()
+        .map(of)
+        .find(|curve| !curve.is_empty())
+        .unwrap_or_default()
+}
+
+/// The edges found in `rows`, beside the claims of the system under `root`.
+pub fn caches(rows: &[LatencyRow], root: &Root) -> Vec<CacheLevel> {
+    let steps: Vec<Step> = curve(rows)
+        .iter()
+        .map(|(size_bytes, load)| Step {
+            size_bytes: *size_bytes,
+            latency_ns: load.median,
+        })
+        .collect();
+    let mut edges = knee::edges(&steps).into_iter();
+    let libc = sys::libc_facts::cache_claims();
+    let claims = machine::cpu::read(root).caches;
+    let mut levels: Vec<CacheLevel> = claims
+        .iter()
+        .map(|claim| CacheLevel {
+            level: claim.level,
+            measured: edges.next(),
+            sysfs_bytes: claim.sysfs.map(|b| b.0),
+            cpuid_bytes: claim.cpuid.map(|b| b.0),
+            libc_bytes: claim.libc.map(|b| b.0).or_else(|| {
+                let believed = libc.iter().find(|c| c.level == claim.level)?;
+                Some(believed.bytes)
+            }),
+        })
+        .collect();
+    // An edge that nobody claims is a cache all the same.
+    levels.extend(edges.enumerate().map(|(i, edge)| CacheLevel {
+        level: (claims.len() + i + 1) as u8,
+        measured: Some(edge),
+        sysfs_bytes: None,
+        cpuid_bytes: None,
+        libc_bytes: None,
+    }));
+    levels
+}
+
+/// The latency of each level in the middle of what it alone holds.
+fn levels(rows: &[LatencyRow]) -> Vec<(String, Latency)> {
+    let curve = curve(rows);
+    let steps: Vec<Step> = curve
+        .iter()
+        .map(|(size_bytes, load)| Step {
+            size_bytes: *size_bytes,
+            latency_ns: load.median,
+        })
+        .collect();
+    let mut low = 0;
+    let mut levels = Vec::new();
+    for (i, edge) in knee::edges(&steps).iter().enumerate() {
+        let size = middle(low, edge.fits_bytes);
+        levels.extend(nearest(&curve, size).map(|load| (format!("L{}", i + 1), load)));
+        low = edge.spills_bytes;
+    }
+    let far = curve
+        .last()
+        .filter(|(size, _)| *size >= WARMED_BYTES && *size > 2 * low);
+    levels.extend(far.map(|(_, load)| ("RAM".to_owned(), Latency::from(*load))));
+    levels
+}
+
+/// The size in the geometric middle of what a level alone holds; half of the
+/// first level's, whose lower bound is nothing.
+pub fn middle(low: u64, high: u64) -> u64 {
+    if low == 0 {
+        return high / 2;
+    }
+    (low as f64 * high as f64).sqrt() as u64
+}
+
+fn nearest(curve: &[(u64, &Estimate)], size: u64) -> Option<Latency> {
+    curve
+        .iter()
+        .min_by_key(|(step, _)| step.abs_diff(size))
+        .map(|(_, load)| Latency::from(*load))
+}
+
+fn translation(rows: &[LatencyRow], arenas: &[Arena]) -> Option<Translation> {
+    let of = |pages: PageKind| {
+        rows.iter()
+            .rfind(|row| row.pages == pages && row.order == Order::Random && row.load_ns.is_some())
+    };
+    let base = of(PageKind::Base)?;
+    let huge = of(PageKind::Huge).or_else(|| of(PageKind::Transparent))?;
+    if base.size_bytes != huge.size_bytes || base.size_bytes < WARMED_BYTES {
+        return None;
+    }
+    let (base_ns, huge_ns) = (base.load_ns.clone()?, huge.load_ns.clone()?);
+    Some(Translation {
+        size_bytes: base.size_bytes,
+        walk_ns: base_ns.median - huge_ns.median,
+        base_ns,
+        huge_ns,
+        huge_share: arenas
+            .iter()
+            .find(|arena| arena.pages() == huge.pages)
+            .and_then(|arena| arena.granted().share()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ladder_is_fine_where_the_edges_are() {
+        let sizes = ladder(4 << 10, 1 << 30, 4);
+        assert_eq!(sizes[..5], [4096, 5120, 6144, 7168, 8192]);
+        assert_eq!(sizes.last(), Some(&(1 << 30)));
+        assert!(sizes.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(sizes.iter().all(|size| size % 64 == 0));
+    }
+
+    #[test]
+    fn levels_are_told_apart_on_this_machine() {
+        let plan = LatencyPlan {
+            sizes: vec![16 << 10, 256 << 10, 128 << 20],
+            orders: vec![Order::Random],
+            pages: vec![PageKind::Transparent],
+            budget: Duration::from_secs(20),
+            ..LatencyPlan::default()
+        };
+        let stop = Budget::of(Duration::from_secs(60));
+        let report = measure(&plan, &Root::system(), &stop).unwrap();
+        let ns = |i: usize| report.rows[i].load_ns.as_ref().unwrap().best;
+        assert!(ns(0) >= LEAST_NS && ns(0) < 20.0, "{}", ns(0));
+        assert!(ns(1) > ns(0) * 1.5, "{} {}", ns(1), ns(0));
+        assert!(ns(2) > ns(0) * 10.0, "{} {}", ns(2), ns(0));
+        assert!(report.tally.kept + report.tally.discarded() > 3);
+    }
+
+    #[test]
+    fn nonsense_is_refused_before_anything_runs() {
+        let plan = LatencyPlan {
+            sizes: vec![64],
+            ..LatencyPlan::default()
+        };
+        assert_eq!(
+            check(&plan, &Root::system()).unwrap_err().kind,
+            ErrorKind::Usage
+        );
+        let plan = LatencyPlan {
+            sizes: vec![1 << 50],
+            ..LatencyPlan::default()
+        };
+        assert_eq!(
+            check(&plan, &Root::system()).unwrap_err().kind,
+            ErrorKind::Usage
+        );
+    }
+}

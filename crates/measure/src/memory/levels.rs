@@ -1,0 +1,302 @@
+//! The levels of memory side by side: one chase and the best read, write and copy
+//! of each, all of them interleaved, in as many sittings as the caller likes.
+//!
+//! A survey sits twice, with the disks in between: a machine whose speed drifts
+//! over seconds then shows it as spread, instead of as a wrong number. Each level
+//! is measured at a size that it alone holds, on huge pages where granted.
+
+use super::arena::{self, Arena, PageKind, PagesGranted};
+use super::latency::{Chains, Order};
+use super::technique::Technique;
+use crate::disturbance::{Bracket, Tally};
+use crate::trial::{self, Bench, Outcome, Schedule};
+use crate::{Budget, Result, team};
+use machine::Root;
+use memops::{Group, Operation};
+use model::Estimate;
+use serde::{Deserialize, Serialize};
+
+/// The methods that are tried for each operation: libc's own and those that win
+/// on some known machine. Absent ones are passed over. `clzero` is left out: it
+/// can write nothing but zeroes.
+const CANDIDATES: [&str; 19] = [
+    "read-avx512",
+    "read-avx2",
+    "read-sse2",
+    "read-neon",
+    "memset",
+    "rep-stosb",
+    "write-avx512",
+    "write-avx512-nt",
+    "write-avx2-nt",
+    "write-neon",
+    "memcpy",
+    "rep-movsb",
+    "rep-movsq",
+    "avx512",
+    "avx512-nt",
+    "avx2",
+    "avx2-nt",
+    "sse2-nt",
+    "neon",
+];
+
+/// One level to be measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LevelPlan {
+    /// `L1`, `L2`, `L3`, `RAM`.
+    pub name: String,
+    /// Size of the chase's buffer, and of the two buffers of a copy together.
+    pub size_bytes: u64,
+}
+
+/// A rate with the method that reached it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reached {
+    /// The method.
+    pub method: String,
+    /// Bytes a second, copied bytes once.
+    pub bytes_per_s: Estimate,
+    /// Bus bytes for each byte, beyond the caches.
+    pub traffic_factor: f64,
+}
+
+/// What a level gave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LevelReport {
+    /// Its name.
+    pub name: String,
+    /// The size it was measured at.
+    pub size_bytes: u64,
+    /// One dependent load, nanoseconds.
+    pub load_ns: Option<Estimate>,
+    /// The best reading.
+    pub read: Option<Reached>,
+    /// The best writing.
+    pub write: Option<Reached>,
+    /// The best copying.
+    pub copy: Option<Reached>,
+    /// The C library's memcpy.
+    pub libc_copy: Option<Reached>,
+    /// Trials kept and thrown away.
+    pub tally: Tally,
+    /// Whether some quantity had only disturbed trials.
+    pub all_disturbed: bool,
+}
+
+/// Memory for all levels, resident.
+#[derive(Debug)]
+pub struct Store {
+    chains: Vec<Arena>,
+    halves: Arena,
+}
+
+impl Store {
+    /// Buffers for `levels`: one for each chase, and two halves of the largest.
+    pub fn resident(levels: &[LevelPlan], root: &Root, budget: &Budget) -> Result<Self> {
+        let largest = levels
+            .iter()
+            .map(|level| level.size_bytes)
+            .max()
+            .unwrap_or(0);
+        let bytes: u64 = levels.iter().map(|level| level.size_bytes).sum();
+        arena::check_fits(root, bytes + 2 * largest)?;
+        let pages = PageKind::Transparent;
+        let chains = levels
+            .iter()
+            .map(|level| Arena::resident(level.size_bytes as usize, pages, root, budget))
+            .collect::<Result<Vec<_>>>()?;
+        let halves = Arena::resident(2 * largest as usize, pages, root, budget)?;
+        Ok(Self { chains, halves })
+    }
+
+    /// What was granted for the largest buffer.
+    pub fn granted(&self) -> PagesGranted {
+        self.halves.granted()
+    }
+}
+
+/// The interleaved bench of all levels; borrows a [`Store`].
+#[derive(Debug)]
+pub struct Levels<'a> {
+    plans: Vec<LevelPlan>,
+    chains: Vec<Chains<'a>>,
+    target: &'a mut [u8],
+    source: &'a mut [u8],
+    techniques: Vec<(&'static str, Technique)>,
+    outcomes: Vec<Outcome>,
+}
+
+impl<'a> Levels<'a> {
+    /// Lays the chains and chooses the methods; nothing is timed yet.
+    pub fn over(store: &'a mut Store, plans: &[LevelPlan]) -> Self {
+        let chains: Vec<Chains<'a>> = store
+            .chains
+            .iter_mut()
+            .map(|arena| Chains::through(vec![arena.bytes_mut()], Order::Random))
+            .collect();
+        let techniques: Vec<_> = CANDIDATES
+            .iter()
+            .filter_map(|name| Some((*name, Technique::prepare(name).ok()?)))
+            .collect();
+        let (target, source) = store.halves.halves_mut();
+        let variants = plans.len() * (techniques.len() + 1);
+        Self {
+            plans: plans.to_vec(),
+            chains,
+            target,
+            source,
+            techniques,
+            outcomes: vec![Outcome::default(); variants],
+        }
+    }
+
+    /// Measures all levels in turn for `budget`, adding to what earlier sittings gave.
+    pub fn sit(&mut self, schedule: &Schedule, root: &Root, budget: &Budget) -> Result<()> {
+        let outcomes = team::with(
+            1,
+            None,
+            root,
+            |_| Ok(()),
+            |team| {
+                let mut bracket = Bracket::for_this_thread(root, team.first_cpu());
+                Ok(trial::interleave(self, schedule, budget, &mut bracket))
+            },
+        )?;
+        for (sum, outcome) in self.outcomes.iter_mut().zip(outcomes) {
+            sum.merge(outcome);
+        }
+        Ok(())
+    }
+
+    /// What all sittings together gave.
+    pub fn reports(&self) -> Vec<LevelReport> {
+        (0..self.plans.len())
+            .map(|level| self.report(level))
+            .collect()
+    }
+
+    fn report(&self, level: usize) -> LevelReport {
+        let each = self.techniques.len() + 1;
+        let outcomes = &self.outcomes[level * each..(level + 1) * each];
+        let mut tally = Tally::default();
+        outcomes
+            .iter()
+            .for_each(|outcome| tally.merge(&outcome.tally));
+        let plan = &self.plans[level];
+        let bytes = (plan.size_bytes / 2) as f64;
+        let reached: Vec<(Operation, Group, Reached)> = self
+            .techniques
+            .iter()
+            .zip(&outcomes[1..])
+            .filter_map(|((name, technique), outcome)| {
+                let method = memops::find(name)?;
+                let reached = Reached {
+                    method: (*name).to_owned(),
+                    bytes_per_s: outcome.time_ns()?.rate_of(bytes),
+                    traffic_factor: method.traffic_factor(),
+                };
+                Some((technique.operation(), method.group(), reached))
+            })
+            .collect();
+        LevelReport {
+            name: plan.name.clone(),
+            size_bytes: plan.size_bytes,
+            load_ns: Chains::load_ns(&outcomes[0]),
+            read: best(&reached, Operation::Read),
+            write: best(&reached, Operation::Write),
+            copy: best(&reached, Operation::Copy),
+            libc_copy: reached
+                .iter()
+                .find(|(operation, group, _)| {
+                    *operation == Operation::Copy && *group == Group::Libc
+                })
+                .map(|(_, _, reached)| reached.clone()),
+            tally,
+            all_disturbed: outcomes.iter().any(Outcome::all_disturbed),
+        }
+    }
+
+    /// Which level and which of its variants: 0 is the chase.
+    fn place(&self, variant: usize) -> (usize, usize) {
+        let each = self.techniques.len() + 1;
+        (variant / each, variant % each)
+    }
+}
+
+/// The best method of one operation by its median.
+fn best(reached: &[(Operation, Group, Reached)], operation: Operation) -> Option<Reached> {
+    reached
+        .iter()
+        .filter(|(of, _, _)| *of == operation)
+        .map(|(_, _, reached)| reached)
+        .max_by(|a, b| a.bytes_per_s.median.total_cmp(&b.bytes_per_s.median))
+        .cloned()
+}
+
+impl Bench for Levels<'_> {
+    fn variants(&self) -> usize {
+        self.outcomes.len()
+    }
+
+    fn prepare(&mut self, variant: usize) {
+        let (level, which) = self.place(variant);
+        match which {
+            0 => self.chains[level].prepare(0),
+            // One pass brings the buffers into the level that holds them; for
+            // memory it would change nothing and cost as much as the trial.
+            _ if self.plans[level].size_bytes < super::latency::WARMED_BYTES => {
+                self.run(variant, 1);
+            }
+            _ => {}
+        }
+    }
+
+    fn run(&mut self, variant: usize, calls: u64) {
+        let (level, which) = self.place(variant);
+        if which == 0 {
+            return self.chains[level].run(0, calls);
+        }
+        let half = (self.plans[level].size_bytes / 2) as usize;
+        let technique = &mut self.techniques[which - 1].1;
+        for _ in 0..calls {
+            // Loops of memops touch no kernel, so they cannot fail.
+            let _ = technique.apply(&mut self.target[..half], &self.source[..half]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn two_sittings_add_up_and_levels_differ() {
+        let root = Root::system();
+        let plans = [("L1", 16 << 10), ("RAM", 128 << 20)].map(|(name, size_bytes)| LevelPlan {
+            name: name.to_owned(),
+            size_bytes,
+        });
+        let budget = Budget::of(Duration::from_secs(60));
+        let mut store = Store::resident(&plans, &root, &budget).unwrap();
+        let mut levels = Levels::over(&mut store, &plans);
+        let schedule = Schedule {
+            trial_ns: 300_000,
+            rounds: 3,
+        };
+        levels.sit(&schedule, &root, &budget).unwrap();
+        levels.sit(&schedule, &root, &budget).unwrap();
+        let reports = levels.reports();
+        let (near, far) = (&reports[0], &reports[1]);
+        let trials = |report: &LevelReport| {
+            let load = report.load_ns.as_ref().unwrap();
+            load.trials.max(load.discarded)
+        };
+        assert_eq!(trials(near).max(6), 6);
+        assert!(far.load_ns.as_ref().unwrap().best > near.load_ns.as_ref().unwrap().best * 10.0);
+        let rate = |reached: &Option<Reached>| reached.as_ref().unwrap().bytes_per_s.best;
+        assert!(rate(&near.read) > rate(&far.read));
+        assert!(rate(&far.copy) >= rate(&far.libc_copy) * 0.8);
+    }
+}

@@ -1,0 +1,9 @@
+//! The probes of main memory and its caches: copies, and chains of dependent loads.
+
+pub mod arena;
+pub mod copy;
+pub mod latency;
+pub mod levels;
+pub mod technique;
+
+pub use arena::{Arena, PageKind, PagesGranted};

@@ -1,0 +1,53 @@
+//! Facts that a block device tells through its own ioctls.
+//!
+//! Needs no more than a descriptor open for reading. Settings of the device are in sysfs
+//! and belong to `machine`.
+
+use crate::error::{Result, check};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+
+/// `BLKGETSIZE64`, from linux/fs.h.
+const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
+/// `BLKSSZGET`, from linux/fs.h.
+const BLKSSZGET: libc::c_ulong = 0x1268;
+
+/// The device's size in bytes.
+///
+/// # Errors
+/// `Unsupported` if `file` is not a block device.
+pub fn size_bytes(file: &File) -> Result<u64> {
+    let mut bytes = 0u64;
+    // SAFETY: this ioctl stores one 64-bit number; `bytes` is live and writable.
+    let answer = unsafe { libc::ioctl(file.as_raw_fd(), BLKGETSIZE64 as _, &raw mut bytes) };
+    check("read the size of the block device", answer)?;
+    Ok(bytes)
+}
+
+/// The smallest unit that the device addresses, in bytes.
+///
+/// # Errors
+/// `Unsupported` if `file` is not a block device.
+pub fn logical_block_bytes(file: &File) -> Result<u32> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: this ioctl stores one `int`; `bytes` is live and writable.
+    let answer = unsafe { libc::ioctl(file.as_raw_fd(), BLKSSZGET as _, &raw mut bytes) };
+    check("read the block size of the block device", answer)?;
+    Ok(bytes.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kind;
+
+    #[test]
+    fn a_regular_file_is_no_block_device() {
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
+        assert_eq!(size_bytes(&file).unwrap_err().kind, Kind::Unsupported);
+        assert_eq!(
+            logical_block_bytes(&file).unwrap_err().kind,
+            Kind::Unsupported
+        );
+    }
+}

@@ -1,0 +1,303 @@
+//! Files as probes need them: opened without side effects, read and written at an offset,
+//! cached, uncached or direct, and their space, durability and cache hints.
+//!
+//! Offsets are bytes. Calls that a signal interrupts are repeated. The nameless scratch
+//! file is in `scratch`, what `statfs` tells in `system`.
+
+mod scratch;
+mod system;
+#[cfg(test)]
+mod tests;
+
+pub use scratch::Scratch;
+pub use system::{FileSystem, file_system, file_system_of};
+
+use crate::error::{Error, Kind, Result, check, count};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+/// `RWF_DONTCACHE` (Linux 6.14): buffered, but the pages leave the cache afterwards.
+const RWF_DONTCACHE: libc::c_int = 0x80;
+/// `STATX_DIO_READ_ALIGN` (Linux 6.15): a finer alignment for reads than for writes.
+const STATX_DIO_READ_ALIGN: libc::c_uint = 0x0002_0000;
+/// `STATX_DIOALIGN` (Linux 6.1).
+const STATX_DIOALIGN: libc::c_uint = 0x2000;
+
+/// What will be done with a range, as a hint to the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Advice {
+    /// No special pattern.
+    Normal,
+    /// Random order: no read-ahead.
+    Random,
+    /// In order: more read-ahead.
+    Sequential,
+    /// Not soon: clean pages of the range leave the cache.
+    DontNeed,
+    /// Soon: reading starts now.
+    WillNeed,
+}
+
+/// What direct I/O on a file must be aligned to, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirectAlignment {
+    /// For buffer addresses; 0 if the file does not do direct I/O at all.
+    pub memory: u32,
+    /// For file offsets and lengths; 0 if the file does not do direct I/O at all.
+    pub offset: u32,
+    /// For offsets of reads where it is finer; `None` if the kernel does not tell them apart.
+    pub read_offset: Option<u32>,
+}
+
+/// Opens a regular file, directory or block device for reading, direct if asked. Never
+/// waits on a FIFO, never opens a character device, never takes a controlling terminal.
+///
+/// # Errors
+/// `Invalid` for any other kind of file; `Unsupported` if the file system refuses `O_DIRECT`.
+pub fn open_read(path: &Path, direct: bool) -> Result<File> {
+    let fail = |source| Error::new("open", source).at(path);
+    // Before the open: merely opening a tape or a terminal has effects.
+    refuse_special(&std::fs::metadata(path).map_err(fail)?).map_err(fail)?;
+    let direct_flag = if direct { libc::O_DIRECT } else { 0 };
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | direct_flag)
+        .open(path)
+        .map_err(|source| direct_refusal(fail(source), direct))?;
+    // After it: the name may have been exchanged in between, and O_NONBLOCK kept that harmless.
+    refuse_special(&file.metadata().map_err(fail)?).map_err(fail)?;
+    // io_uring answers EAGAIN on a non-blocking file; nothing here waits on a peer any more.
+    set_flag(&file, libc::O_NONBLOCK, false).map_err(|error| error.at(path))?;
+    Ok(file)
+}
+
+/// Switches direct I/O on or off for this open file description and all its duplicates.
+///
+/// # Errors
+/// `Unsupported` if the file system refuses it.
+pub fn set_direct(file: &File, on: bool) -> Result<()> {
+    set_flag(file, libc::O_DIRECT, on).map_err(|error| direct_refusal(error, on))
+}
+
+/// Reserves the first `bytes` bytes on the device and makes the file at least that long.
+///
+/// # Errors
+/// `NoSpace` if it does not fit; `Unsupported` where the file system cannot reserve.
+pub fn allocate(file: &File, bytes: u64) -> Result<()> {
+    const OPERATION: &str = "allocate space";
+    let length = signed(OPERATION, bytes)?;
+    // SAFETY: takes a descriptor and numbers; touches no memory of ours.
+    count(
+        OPERATION,
+        || unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length) } as isize,
+    )
+    .map(drop)
+}
+
+/// Waits until the file's data, and what is needed to find it, is on the device.
+///
+/// # Errors
+/// `Device` if a write failed; then the state of the file is unknown.
+pub fn sync_data(file: &File) -> Result<()> {
+    // SAFETY: takes a descriptor only.
+    count("sync", || unsafe { libc::fdatasync(file.as_raw_fd()) }
+        as isize)
+    .map(drop)
+}
+
+/// Starts writing the dirty pages of a range; does not wait and promises no durability.
+/// 0 bytes means to the end of the file.
+///
+/// # Errors
+/// The kernel's word; `Invalid` for a range beyond any file.
+pub fn sync_range_start(file: &File, offset: u64, bytes: u64) -> Result<()> {
+    sync_range(file, offset, bytes, libc::SYNC_FILE_RANGE_WRITE)
+}
+
+/// Writes the dirty pages of a range and waits for them; no promise about metadata or the
+/// device's own cache. 0 bytes means to the end of the file.
+///
+/// # Errors
+/// `Device` if a write failed.
+pub fn sync_range_wait(file: &File, offset: u64, bytes: u64) -> Result<()> {
+    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+        | libc::SYNC_FILE_RANGE_WRITE
+        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    sync_range(file, offset, bytes, flags)
+}
+
+/// Tells the page cache what comes; 0 bytes means to the end of the file.
+///
+/// # Errors
+/// `Invalid` for pipes and ranges beyond any file.
+pub fn advise(file: &File, offset: u64, bytes: u64, advice: Advice) -> Result<()> {
+    const OPERATION: &str = "advise the page cache";
+    let number = match advice {
+        Advice::Normal => libc::POSIX_FADV_NORMAL,
+        Advice::Random => libc::POSIX_FADV_RANDOM,
+        Advice::Sequential => libc::POSIX_FADV_SEQUENTIAL,
+        Advice::DontNeed => libc::POSIX_FADV_DONTNEED,
+        Advice::WillNeed => libc::POSIX_FADV_WILLNEED,
+    };
+    let (offset, bytes) = (signed(OPERATION, offset)?, signed(OPERATION, bytes)?);
+    // SAFETY: takes a descriptor and numbers; touches no memory of ours.
+    match unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, bytes, number) } {
+        0 => Ok(()),
+        // This call answers with the number instead of setting errno.
+        error => Err(Error::new(OPERATION, io::Error::from_raw_os_error(error))),
+    }
+}
+
+/// What direct I/O on `file` must be aligned to; `None` if the kernel does not say.
+///
+/// # Errors
+/// Only where a filter forbids `statx`.
+pub fn direct_alignment(file: &File) -> Result<Option<DirectAlignment>> {
+    let mut stat = std::mem::MaybeUninit::<libc::statx>::zeroed();
+    // SAFETY: the empty path is a terminated constant, `stat` is room for the answer.
+    let answer = unsafe {
+        libc::statx(
+            file.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            STATX_DIOALIGN | STATX_DIO_READ_ALIGN,
+            stat.as_mut_ptr(),
+        )
+    };
+    check("examine the file", answer)?;
+    // SAFETY: the call filled it; zero, where it did not, is valid for every field.
+    let stat = unsafe { stat.assume_init() };
+    let told = |mask| stat.stx_mask & mask != 0;
+    // musl's structure does not have the field yet.
+    #[cfg(target_env = "gnu")]
+    let read_offset = told(STATX_DIO_READ_ALIGN).then_some(stat.stx_dio_read_offset_align);
+    #[cfg(not(target_env = "gnu"))]
+    let read_offset = None;
+    Ok(told(STATX_DIOALIGN).then(|| DirectAlignment {
+        memory: stat.stx_dio_mem_align,
+        offset: stat.stx_dio_offset_align,
+        read_offset: read_offset.filter(|bytes| *bytes > 0),
+    }))
+}
+
+/// Reads into `buffer` from `offset`; the number of bytes read, 0 at the end of the file.
+///
+/// # Errors
+/// `Device` on an I/O error, `Invalid` on a misaligned direct read.
+pub fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    const OPERATION: &str = "read";
+    let offset = signed(OPERATION, offset)?;
+    // SAFETY: `buffer` is live and writable for the length given.
+    count(OPERATION, || unsafe {
+        libc::pread(
+            file.as_raw_fd(),
+            buffer.as_mut_ptr().cast(),
+            buffer.len(),
+            offset,
+        )
+    })
+}
+
+/// Writes `buffer` at `offset`; the number of bytes written, which may be fewer.
+///
+/// # Errors
+/// `NoSpace` if the device is full, `Device` on an I/O error.
+pub fn write_at(file: &File, buffer: &[u8], offset: u64) -> Result<usize> {
+    const OPERATION: &str = "write";
+    let offset = signed(OPERATION, offset)?;
+    // SAFETY: `buffer` is live for the length given and only read.
+    count(OPERATION, || unsafe {
+        libc::pwrite(
+            file.as_raw_fd(),
+            buffer.as_ptr().cast(),
+            buffer.len(),
+            offset,
+        )
+    })
+}
+
+/// As [`read_at`], but pages that it brings into the cache leave it again.
+///
+/// # Errors
+/// `Unsupported` before Linux 6.14 and on file systems that cannot.
+pub fn read_at_uncached(file: &File, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    const OPERATION: &str = "read uncached";
+    let offset = signed(OPERATION, offset)?;
+    let part = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
+    // SAFETY: `part` names `buffer`, which is live and writable for its whole length.
+    count(OPERATION, || unsafe {
+        libc::preadv2(file.as_raw_fd(), &raw const part, 1, offset, RWF_DONTCACHE)
+    })
+}
+
+/// As [`write_at`], but the pages leave the cache once they are written.
+///
+/// # Errors
+/// `Unsupported` before Linux 6.14 and on file systems that cannot.
+pub fn write_at_uncached(file: &File, buffer: &[u8], offset: u64) -> Result<usize> {
+    const OPERATION: &str = "write uncached";
+    let offset = signed(OPERATION, offset)?;
+    let part = libc::iovec {
+        iov_base: buffer.as_ptr().cast_mut().cast(),
+        iov_len: buffer.len(),
+    };
+    // SAFETY: `part` names `buffer`, which is live; a write only reads from it.
+    count(OPERATION, || unsafe {
+        libc::pwritev2(file.as_raw_fd(), &raw const part, 1, offset, RWF_DONTCACHE)
+    })
+}
+
+fn refuse_special(metadata: &std::fs::Metadata) -> io::Result<()> {
+    let kind = metadata.file_type();
+    if kind.is_file() || kind.is_dir() || kind.is_block_device() {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "not a regular file or block device",
+    ))
+}
+
+fn set_flag(file: &File, flag: libc::c_int, on: bool) -> Result<()> {
+    const OPERATION: &str = "change the file's mode";
+    // SAFETY: takes a descriptor; touches no memory of ours.
+    let flags = check(OPERATION, unsafe {
+        libc::fcntl(file.as_raw_fd(), libc::F_GETFL)
+    })?;
+    let wanted = if on { flags | flag } else { flags & !flag };
+    // SAFETY: takes a descriptor and a number.
+    check(OPERATION, unsafe {
+        libc::fcntl(file.as_raw_fd(), libc::F_SETFL, wanted)
+    })
+    .map(drop)
+}
+
+/// EINVAL to `O_DIRECT` is how a file system says that it has none.
+fn direct_refusal(mut error: Error, direct: bool) -> Error {
+    if direct && error.kind == Kind::Invalid {
+        error.kind = Kind::Unsupported;
+    }
+    error
+}
+
+fn sync_range(file: &File, offset: u64, bytes: u64, flags: libc::c_uint) -> Result<()> {
+    const OPERATION: &str = "write back";
+    let (offset, bytes) = (signed(OPERATION, offset)?, signed(OPERATION, bytes)?);
+    // SAFETY: takes a descriptor and numbers.
+    count(OPERATION, || unsafe {
+        libc::sync_file_range(file.as_raw_fd(), offset, bytes, flags) as isize
+    })
+    .map(drop)
+}
+
+/// File offsets are signed in the kernel's interface.
+fn signed(operation: &'static str, value: u64) -> Result<libc::off_t> {
+    libc::off_t::try_from(value)
+        .map_err(|_| Error::invalid(operation, "the offset is beyond any file"))
+}

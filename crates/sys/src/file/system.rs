@@ -1,0 +1,103 @@
+//! The file system that holds a file, by `fstatfs`: its type, free space, and whether it
+//! lives in RAM or across a network.
+//!
+//! Types are told by magic number. FUSE hides what is behind it; the mount table says more.
+
+use super::open_read;
+use crate::error::{Result, check};
+use std::fs::File;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+/// What `fstatfs` tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileSystem {
+    /// The kernel's number for the type.
+    pub magic: u64,
+    /// The type by name; `None` if the number is not known here.
+    pub name: Option<&'static str>,
+    /// What an ordinary user can still write, in bytes.
+    pub free_bytes: u64,
+    /// The size of its blocks, in bytes.
+    pub block_bytes: u64,
+    /// Whether its files live in memory only (tmpfs, ramfs, hugetlbfs).
+    pub in_ram: bool,
+    /// Whether its files live on another machine, as far as the type tells.
+    pub network: bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Home {
+    Ram,
+    Network,
+    Local,
+}
+
+/// Magic numbers from linux/magic.h and the file systems' own sources.
+const TYPES: [(u64, &str, Home); 30] = [
+    (0x0102_1994, "tmpfs", Home::Ram),
+    (0x8584_58f6, "ramfs", Home::Ram),
+    (0x9584_58f6, "hugetlbfs", Home::Ram),
+    (0x0000_6969, "nfs", Home::Network),
+    (0xff53_4d42, "cifs", Home::Network),
+    (0xfe53_4d42, "smb2", Home::Network),
+    (0x00c3_6400, "ceph", Home::Network),
+    (0x5346_414f, "afs", Home::Network),
+    (0x0102_1997, "9p", Home::Network),
+    (0x0bd0_0bd0, "lustre", Home::Network),
+    (0x4750_4653, "gpfs", Home::Network),
+    (0x0000_ef53, "ext4", Home::Local),
+    (0x5846_5342, "xfs", Home::Local),
+    (0x9123_683e, "btrfs", Home::Local),
+    (0xca45_1a4e, "bcachefs", Home::Local),
+    (0xf2f5_2010, "f2fs", Home::Local),
+    (0x2fc1_2fc1, "zfs", Home::Local),
+    (0x5265_4973, "reiserfs", Home::Local),
+    (0x0000_4d44, "vfat", Home::Local),
+    (0x2011_bab0, "exfat", Home::Local),
+    (0x5346_544e, "ntfs", Home::Local),
+    (0x7366_746e, "ntfs3", Home::Local),
+    (0x794c_7630, "overlay", Home::Local),
+    (0x6573_5546, "fuse", Home::Local),
+    (0x7371_7368, "squashfs", Home::Local),
+    (0xe0f5_e1e2, "erofs", Home::Local),
+    (0x0000_9660, "iso9660", Home::Local),
+    (0x0000_9fa0, "proc", Home::Local),
+    (0x6265_6572, "sysfs", Home::Local),
+    (0x0000_f15f, "ecryptfs", Home::Local),
+];
+
+/// The file system that holds an open file.
+///
+/// # Errors
+/// The kernel's word; `Unsupported` for files of no file system.
+pub fn file_system(file: &File) -> Result<FileSystem> {
+    let mut stat = MaybeUninit::<libc::statfs>::zeroed();
+    // SAFETY: `stat` is room for the structure that the call fills.
+    let answer = unsafe { libc::fstatfs(file.as_raw_fd(), stat.as_mut_ptr()) };
+    check("examine the file system", answer)?;
+    // SAFETY: the call filled it; zero is valid for every field.
+    let stat = unsafe { stat.assume_init() };
+    // Some C libraries sign the type; the magic numbers are 32 bits wide.
+    let magic = stat.f_type as u64 & 0xffff_ffff;
+    let known = TYPES.iter().find(|(number, ..)| *number == magic);
+    let home = known.map_or(Home::Local, |(_, _, home)| *home);
+    let block_bytes = stat.f_bsize as u64;
+    Ok(FileSystem {
+        magic,
+        name: known.map(|(_, name, _)| *name),
+        free_bytes: stat.f_bavail.saturating_mul(block_bytes),
+        block_bytes,
+        in_ram: home == Home::Ram,
+        network: home == Home::Network,
+    })
+}
+
+/// The file system that holds `path`, a file, directory or block device.
+///
+/// # Errors
+/// As opening it for reading.
+pub fn file_system_of(path: &Path) -> Result<FileSystem> {
+    file_system(&open_read(path, false)?).map_err(|error| error.at(path))
+}

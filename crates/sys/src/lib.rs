@@ -1,0 +1,26 @@
+//! Every direct system call of the workspace, one file per kernel interface.
+//!
+//! The idea: a thin, safe face over what the standard library does not offer. Each call
+//! returns a matchable [`Error`] that names the operation and the path. With `memops` this
+//! is the only crate where `unsafe` compiles. It takes no decisions, prints nothing and
+//! never changes a system setting.
+#![allow(unsafe_code)]
+
+pub mod affinity;
+pub mod block;
+pub mod cachestat;
+pub mod clock;
+pub mod device;
+mod error;
+pub mod file;
+pub mod interrupt;
+pub mod libc_facts;
+pub mod memory;
+pub mod pipe;
+pub mod process;
+pub mod random;
+pub mod timed_stat;
+pub mod uring;
+pub mod usage;
+
+pub use error::{Error, Kind, Result, plain_reason};

@@ -1,0 +1,108 @@
+//! What this process is and may do: user, capabilities, page size.
+//!
+//! Capabilities are asked of the kernel, not guessed from the user number: root in a
+//! container often has few of them.
+
+/// The capabilities that some level of insight depends on; numbers from `capability(7)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Capability {
+    /// Read any file, whatever its permissions.
+    DacReadSearch = 2,
+    /// Lock memory beyond the limit, use huge pages of a pool.
+    IpcLock = 14,
+    /// Read any process's maps and memory.
+    SysPtrace = 19,
+    /// Mounts, block devices' settings, physical addresses.
+    SysAdmin = 21,
+    /// Raise priorities and scheduling classes.
+    SysNice = 23,
+    /// Go beyond resource limits.
+    SysResource = 24,
+    /// Performance counters of other processes and the kernel.
+    Perfmon = 38,
+}
+
+/// The version of the capability calls with 64 bits; `_LINUX_CAPABILITY_VERSION_3`.
+const CAPABILITY_VERSION: u32 = 0x2008_0522;
+
+#[repr(C)]
+struct CapabilityHeader {
+    version: u32,
+    pid: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct CapabilityWords {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+/// The effective user number; 0 is root.
+#[must_use]
+pub fn effective_uid() -> u32 {
+    // SAFETY: takes nothing, touches no memory, cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Whether the calling thread has `capability` in effect; false also when nobody can say.
+#[must_use]
+pub fn has_capability(capability: Capability) -> bool {
+    let mut header = CapabilityHeader {
+        version: CAPABILITY_VERSION,
+        pid: 0,
+    };
+    let mut words = [CapabilityWords::default(); 2];
+    // SAFETY: both structures have the kernel's layout for this version, which writes two
+    // sets of words; both are live and writable for the whole call.
+    let answer = unsafe { libc::syscall(libc::SYS_capget, &raw mut header, words.as_mut_ptr()) };
+    let number = capability as usize;
+    answer == 0 && words[number / 32].effective >> (number % 32) & 1 == 1
+}
+
+/// Bytes in a base page.
+#[must_use]
+pub fn page_bytes() -> usize {
+    // SAFETY: takes a number, touches no memory of ours.
+    let answer = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    // The C library never fails here; 4 KiB is what x86-64 has.
+    usize::try_from(answer)
+        .ok()
+        .filter(|bytes| bytes.is_power_of_two())
+        .unwrap_or(4096)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capabilities_agree_with_proc() {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("CapEff:"))
+            .unwrap();
+        let effective = u64::from_str_radix(line.trim(), 16).unwrap();
+        for capability in [
+            Capability::DacReadSearch,
+            Capability::IpcLock,
+            Capability::SysPtrace,
+            Capability::SysAdmin,
+            Capability::SysNice,
+            Capability::SysResource,
+            Capability::Perfmon,
+        ] {
+            let bit = effective >> (capability as u32) & 1 == 1;
+            assert_eq!(has_capability(capability), bit, "{capability:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_is_a_power_of_two() {
+        assert!(page_bytes() >= 4096);
+        assert!(page_bytes().is_power_of_two());
+    }
+}

@@ -1,0 +1,152 @@
+//! A control group of a test's own, version 1, to run a program under a limit. Needs root
+//! and a host that has the controller in version 1: a version 2 tree would have to be
+//! changed above the own group first.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Tells groups of one process apart.
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// The group; on drop what still runs in it is killed and it is removed.
+#[derive(Debug)]
+pub struct Cgroup {
+    directory: PathBuf,
+}
+
+impl Cgroup {
+    /// A group whose members may use `bytes` bytes of memory together.
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`].
+    pub fn v1_memory(bytes: u64) -> Result<Self, String> {
+        Self::v1("memory", &[("memory.limit_in_bytes", bytes.to_string())])
+    }
+
+    /// A group whose members get `quota_us` of CPU time in each period of `period_us`.
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`].
+    pub fn v1_cpu(quota_us: u64, period_us: u64) -> Result<Self, String> {
+        let period = ("cpu.cfs_period_us", period_us.to_string());
+        Self::v1("cpu", &[period, ("cpu.cfs_quota_us", quota_us.to_string())])
+    }
+
+    /// The group's directory, for its counters.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.directory
+    }
+
+    /// A command that joins the group and then becomes `program`; arguments follow as usual.
+    #[must_use]
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new("sh");
+        // The shell moves itself, so the limit holds from the program's first instruction.
+        command.args(["-c", r#"echo $$ > "$0/cgroup.procs" && exec "$@""#]);
+        command.arg(&self.directory).arg(program);
+        command
+    }
+
+    fn v1(controller: &str, settings: &[(&str, String)]) -> Result<Self, String> {
+        if !crate::is_root() {
+            return Err("root".to_owned());
+        }
+        let parent = own_group(controller)
+            .ok_or_else(|| format!("the {controller} controller in cgroup version 1"))?;
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let directory = parent.join(format!("terrace-test-{}-{count}", std::process::id()));
+        std::fs::create_dir(&directory).map_err(|error| format!("a writable cgroup: {error}"))?;
+        // From here on `Drop` removes it.
+        let group = Self { directory };
+        for (name, value) in settings {
+            std::fs::write(group.directory.join(name), value)
+                .map_err(|error| format!("{name} to take {value}: {error}"))?;
+        }
+        Ok(group)
+    }
+
+    /// Ends what runs in this group, which only this test's own programs ever joined.
+    fn end_members(&self) {
+        let members = std::fs::read_to_string(self.directory.join("cgroup.procs"));
+        for process in members.unwrap_or_default().lines() {
+            let _ = Command::new("kill").args(["-9", process]).output();
+        }
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // A group can be removed only some time after its last member has ended.
+        for _ in 0..100 {
+            if std::fs::remove_dir(&self.directory).is_ok() {
+                return;
+            }
+            self.end_members();
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// The directory of this process's group for a controller.
+fn own_group(controller: &str) -> Option<PathBuf> {
+    let has = |list: &str| list.split(',').any(|name| name == controller);
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let mount_point = mounts.lines().find_map(|line| {
+        let (mount, kind) = line.split_once(" - ")?;
+        let mut kind = kind.split(' ');
+        let is_it = kind.next() == Some("cgroup") && has(kind.nth(1)?);
+        is_it.then(|| mount.split(' ').nth(4)).flatten()
+    })?;
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let group = groups.lines().find_map(|line| {
+        let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
+        has(controllers).then_some(group)
+    })?;
+    let directory = Path::new(mount_point).join(group.trim_start_matches('/'));
+    Some(if directory.is_dir() {
+        directory
+    } else {
+        PathBuf::from(mount_point)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cgroup;
+
+    #[test]
+    fn a_program_runs_inside_and_the_group_goes_away() {
+        let group = match Cgroup::v1_memory(64 << 20) {
+            Ok(group) => group,
+            Err(need) => return crate::skip(need),
+        };
+        let output = group
+            .command("cat")
+            .arg("/proc/self/cgroup")
+            .output()
+            .unwrap();
+        let name = group
+            .path()
+            .file_name()
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
+        assert!(String::from_utf8_lossy(&output.stdout).contains(&name));
+        let path = group.path().to_owned();
+        drop(group);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_quota_is_set() {
+        let group = match Cgroup::v1_cpu(20_000, 100_000) {
+            Ok(group) => group,
+            Err(need) => return crate::skip(need),
+        };
+        let quota = std::fs::read_to_string(group.path().join("cpu.cfs_quota_us")).unwrap();
+        assert_eq!(quota.trim(), "20000");
+    }
+}

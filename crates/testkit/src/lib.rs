@@ -1,0 +1,57 @@
+//! What tests need and programs do not: fake machines, faulty devices, and real fixtures
+//! that clean up after themselves.
+//!
+//! The idea: everything that a test makes is owned by a guard, so that a failing test
+//! leaves no file, mount, loop device or control group behind. What a fixture cannot have
+//! here is an error with the words for [`skip`]. Used as a dev-dependency only.
+
+mod cgroup;
+mod device;
+mod fake_root;
+mod loop_device;
+mod random;
+mod temp_dir;
+mod tmpfs;
+mod trees;
+
+pub use cgroup::Cgroup;
+pub use device::{Fault, Faulty, MemoryDevice};
+pub use fake_root::FakeRoot;
+pub use loop_device::LoopDevice;
+pub use random::Random;
+pub use temp_dir::TempDir;
+pub use tmpfs::Tmpfs;
+
+/// Says why a test did not run: "skipped: needs root". The test returns right after.
+#[allow(
+    clippy::print_stdout,
+    reason = "the test harness shows it with the test's own output"
+)]
+pub fn skip(need: impl std::fmt::Display) {
+    println!("skipped: needs {need}");
+}
+
+/// Whether this process runs as root.
+#[must_use]
+pub fn is_root() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    uids.and_then(|uids| uids.split_whitespace().nth(1)) == Some("0")
+}
+
+/// Runs a program to its end; its output, or the words for [`skip`].
+fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let output = std::process::Command::new(program)
+        .args(arguments)
+        .output()
+        .map_err(|error| format!("the program {program} ({error})"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    }
+    let message = String::from_utf8_lossy(&output.stderr);
+    Err(format!(
+        "`{program} {}` to work: {}",
+        arguments.join(" "),
+        message.trim()
+    ))
+}

@@ -1,0 +1,58 @@
+//! A block device over a file. Needs root and a free loop device.
+//!
+//! Its cache is the page cache of both device and file: good for contents, not for timing.
+
+use crate::run;
+use std::path::{Path, PathBuf};
+
+/// The attached device; detached on drop. The file stays the caller's.
+#[derive(Debug)]
+pub struct LoopDevice {
+    path: PathBuf,
+}
+
+impl LoopDevice {
+    /// Attaches the first free loop device to `file`.
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`].
+    pub fn over(file: &Path) -> Result<Self, String> {
+        if !crate::is_root() {
+            return Err("root".to_owned());
+        }
+        let device = run("losetup", &["--find", "--show", &file.to_string_lossy()])?;
+        Ok(Self {
+            path: PathBuf::from(device),
+        })
+    }
+
+    /// The device, as `/dev/loop0`.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        let _ = run("losetup", &["--detach", &self.path.to_string_lossy()]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LoopDevice;
+    use crate::TempDir;
+
+    #[test]
+    fn the_file_is_seen_through_the_device() {
+        let directory = TempDir::new();
+        let file = directory.join("image");
+        std::fs::write(&file, vec![7u8; 64 << 10]).unwrap();
+        let device = match LoopDevice::over(&file) {
+            Ok(device) => device,
+            Err(need) => return crate::skip(need),
+        };
+        assert_eq!(std::fs::read(device.path()).unwrap(), vec![7u8; 64 << 10]);
+    }
+}

@@ -1,0 +1,69 @@
+//! A small file system in memory, for tests of full disks. Needs root.
+//!
+//! Mounted in the test's own directory; a lazy unmount follows if something still holds it.
+
+use crate::run;
+use crate::temp_dir::TempDir;
+use std::path::Path;
+
+/// The mounted file system; unmounted on drop.
+#[derive(Debug)]
+pub struct Tmpfs {
+    directory: TempDir,
+}
+
+impl Tmpfs {
+    /// Mounts one of `bytes` bytes.
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`].
+    pub fn mount(bytes: u64) -> Result<Self, String> {
+        if !crate::is_root() {
+            return Err("root".to_owned());
+        }
+        let directory = TempDir::new();
+        let size = format!("size={bytes},mode=755");
+        let target = directory.path().to_string_lossy().into_owned();
+        run(
+            "mount",
+            &["-t", "tmpfs", "-o", &size, "terrace-test", &target],
+        )?;
+        Ok(Self { directory })
+    }
+
+    /// Where it is mounted.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        let target = self.directory.path().to_string_lossy().into_owned();
+        // Lazily if a file of the failing test is still open.
+        if run("umount", &[&target]).is_err() {
+            let _ = run("umount", &["--lazy", &target]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tmpfs;
+
+    #[test]
+    fn it_fills_up_and_goes_away() {
+        let tmpfs = match Tmpfs::mount(1 << 20) {
+            Ok(tmpfs) => tmpfs,
+            Err(need) => return crate::skip(need),
+        };
+        let path = tmpfs.path().to_owned();
+        let error = std::fs::write(path.join("big"), vec![1; 2 << 20]).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+        drop(tmpfs);
+        assert!(!path.exists());
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        assert!(!mounts.contains(&*path.to_string_lossy()));
+    }
+}
