@@ -426,16 +426,22 @@ fn curve(rows: &[LatencyRow]) -> Vec<(u64, &Estimate)> {
         .unwrap_or_default()
 }
 
-/// The edges found in `rows`, beside the claims of the system under `root`.
-pub fn caches(rows: &[LatencyRow], root: &Root) -> Vec<CacheLevel> {
-    let steps: Vec<Step> = curve(rows)
+/// The ladder for the search of edges: the best trial of each size. What a cache
+/// can hold is a question of capability; a neighbour that pushes lines out in some
+/// trials raises their median, not the size.
+fn steps(curve: &[(u64, &Estimate)]) -> Vec<Step> {
+    curve
         .iter()
         .map(|(size_bytes, load)| Step {
             size_bytes: *size_bytes,
-            latency_ns: load.median,
+            latency_ns: load.best,
         })
-        .collect();
-    let mut edges = knee::edges(&steps).into_iter();
+        .collect()
+}
+
+/// The edges found in `rows`, beside the claims of the system under `root`.
+pub fn caches(rows: &[LatencyRow], root: &Root) -> Vec<CacheLevel> {
+    let mut edges = knee::edges(&steps(&curve(rows))).into_iter();
     let libc = sys::libc_facts::cache_claims();
     let claims = machine::cpu::read(root).caches;
     let mut levels: Vec<CacheLevel> = claims
@@ -465,16 +471,9 @@ pub fn caches(rows: &[LatencyRow], root: &Root) -> Vec<CacheLevel> {
 /// The latency of each level in the middle of what it alone holds.
 fn levels(rows: &[LatencyRow]) -> Vec<(String, Latency)> {
     let curve = curve(rows);
-    let steps: Vec<Step> = curve
-        .iter()
-        .map(|(size_bytes, load)| Step {
-            size_bytes: *size_bytes,
-            latency_ns: load.median,
-        })
-        .collect();
     let mut low = 0;
     let mut levels = Vec::new();
-    for (i, edge) in knee::edges(&steps).iter().enumerate() {
+    for (i, edge) in knee::edges(&steps(&curve)).iter().enumerate() {
         let size = middle(low, edge.fits_bytes);
         levels.extend(nearest(&curve, size).map(|load| (format!("L{}", i + 1), load)));
         low = edge.spills_bytes;

@@ -1,6 +1,7 @@
 //! The probes of main memory and its caches: copies, and chains of dependent loads.
 
 pub mod arena;
+pub mod classic;
 pub mod copy;
 pub mod latency;
 pub mod levels;

@@ -1,0 +1,164 @@
+//! Before the requests: the region is filled, the device opened, the cache brought into
+//! the state that the plan names. Nothing of the user's is written or evicted.
+
+use super::{Access, DEFAULT_REGION, IolatPlan};
+use crate::storage::device::FileDevice;
+use crate::storage::evict::evict;
+use crate::storage::stream::{Mode, Stream};
+use crate::storage::target::Target;
+use crate::storage::{failed, fill};
+use crate::{Budget, Error, ErrorKind, Result};
+use machine::Root;
+use model::Bytes;
+use model::bytes::MIB;
+use std::fs::File;
+use sys::file::Advice;
+
+/// The share of the budget that filling the file may take: one over this.
+const FILL_SHARE: u32 = 3;
+/// Block and depth of that filling.
+const FILL_BLOCK: u64 = MIB;
+const FILL_DEPTH: u32 = 4;
+
+/// The region that the requests go to: filled in the own file, else what is there.
+pub(super) fn region(
+    target: &Target,
+    plan: &IolatPlan,
+    seed: u64,
+    budget: &Budget,
+    root: &Root,
+    notes: &mut Vec<String>,
+) -> Result<u64> {
+    let region = if target.is_own() {
+        let wanted = plan.region.unwrap_or(DEFAULT_REGION.max(plan.request));
+        let (fitted, note) = target.fit(root, wanted, plan.request)?;
+        notes.extend(note);
+        let filled = fill_own(
+            target,
+            fitted,
+            seed,
+            &budget.part(budget.left() / FILL_SHARE),
+        )?;
+        if filled < plan.request.0 {
+            let reason = "the time ended before one request's worth was written";
+            return Err(
+                Error::new(ErrorKind::Failed, "fill a test file in", reason).at(target.path())
+            );
+        }
+        if filled < fitted.0 && !budget.interrupted() {
+            notes.push(format!(
+                "the working set is {} instead of {fitted}: writing it took a third of the time",
+                Bytes(filled)
+            ));
+        }
+        filled
+    } else {
+        let there = target.bytes()?;
+        plan.region.map_or(there, |region| region.0.min(there))
+    };
+    if region < plan.request.0 {
+        let reason = format!(
+            "its {} are less than one request of {}",
+            Bytes(region),
+            plan.request
+        );
+        return Err(Error::new(ErrorKind::Usage, "measure", reason).at(target.path()));
+    }
+    Ok(region)
+}
+
+/// Writes the own file, durable; the bytes that the budget allowed.
+pub(in crate::storage) fn fill_own(
+    target: &Target,
+    size: Bytes,
+    seed: u64,
+    budget: &Budget,
+) -> Result<u64> {
+    let path = target.path();
+    let whole = size.0.next_multiple_of(fill::BLOCK_BYTES as u64);
+    let mut stream = match target.direct() {
+        Ok(file) => Stream::new(&file, Mode::Direct, FILL_BLOCK, FILL_DEPTH, seed)?,
+        Err(_) => Stream::new(target.file(), Mode::Buffered, FILL_BLOCK, 1, seed)?,
+    };
+    let moved = stream.write(0..whole, budget);
+    if let Some(error) = moved.failure {
+        return Err(error.at(path));
+    }
+    sys::file::sync_data(target.file()).map_err(|e| failed("sync", path, e))?;
+    Ok(moved.whole_until.min(size.0))
+}
+
+pub(super) fn device(target: &Target, plan: &IolatPlan) -> Result<FileDevice> {
+    let path = target.path();
+    match plan.access {
+        Access::Direct => {
+            let file = target.direct()?;
+            check_alignment(&file, plan.request).map_err(|error| error.at(path))?;
+            Ok(FileDevice::new(file))
+        }
+        Access::Cold | Access::Cached => {
+            let file = target
+                .file()
+                .try_clone()
+                .map_err(|source| failed("open", path, sys::Error::new("duplicate", source)))?;
+            if plan.write && plan.access == Access::Cold {
+                Ok(FileDevice::durable(file))
+            } else {
+                Ok(FileDevice::new(file))
+            }
+        }
+    }
+}
+
+/// Direct requests must be whole multiples of what the file system says.
+fn check_alignment(file: &File, request: Bytes) -> Result<()> {
+    let alignment = sys::file::direct_alignment(file).ok().flatten();
+    let unit = match alignment {
+        Some(alignment) => u64::from(alignment.read_offset.unwrap_or(alignment.offset)),
+        None => 1,
+    };
+    if unit > 1 && !request.0.is_multiple_of(unit) {
+        let reason = format!("direct requests there are multiples of {}", Bytes(unit));
+        return Err(Error::new(ErrorKind::Usage, "measure", reason));
+    }
+    Ok(())
+}
+
+/// Brings the own file's pages into the state that the plan names.
+pub(super) fn cache(
+    target: &Target,
+    plan: &IolatPlan,
+    region_bytes: u64,
+    budget: &Budget,
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    let path = target.path();
+    if plan.access != Access::Direct && !plan.write {
+        // Without this a cold request would fetch its neighbours as well.
+        sys::file::advise(target.file(), 0, 0, Advice::Random)
+            .map_err(|e| failed("advise on", path, e))?;
+    }
+    match plan.access {
+        Access::Direct => {}
+        Access::Cold | Access::Cached if !target.is_own() => notes.push(
+            "the file is not this tool's own: its cached pages were left as they are".to_owned(),
+        ),
+        Access::Cold => {
+            let left = evict(target.file()).map_err(|e| failed("evict", path, e))?;
+            if let Some(left) = left.filter(|left| *left > 0 && !target.in_ram()) {
+                notes.push(format!(
+                    "{} of the file stayed in the page cache",
+                    Bytes(left)
+                ));
+            }
+        }
+        Access::Cached => {
+            let mut stream = Stream::new(target.file(), Mode::Buffered, MIB, 1, 0)?;
+            let moved = stream.read(0..region_bytes, budget);
+            if let Some(error) = moved.failure {
+                return Err(error.at(path));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,348 @@
+//! The requests themselves: one at a time on any device, timed by two readings of the
+//! clock with the bare call in between, counted until the plan or the budget ends.
+
+use super::{IolatPlan, MOST_FAILURES, MOST_RAW};
+use crate::storage::evict::evict;
+use crate::storage::latency::RequestLatency;
+use crate::storage::order::Order;
+use crate::storage::{Reason, fill, per_second, request_failed, seconds};
+use crate::{Budget, Error, ErrorKind, Result};
+use model::Histogram;
+use model::device::BlockDevice;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::time::{Duration, Instant};
+use sys::memory::AlignedBuffer;
+
+/// The longest sleep between looks at the budget, so that Ctrl-C is obeyed at once.
+const NAP: Duration = Duration::from_millis(50);
+
+/// Why the requests ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// As many as planned.
+    Count,
+    /// The budget.
+    Budget,
+    /// The person asked for it.
+    Interrupted,
+    /// Too many failures, or one that leaves nothing to measure.
+    Failure,
+}
+
+/// The figures of a run of requests.
+#[derive(Debug, Serialize)]
+pub struct Requests {
+    /// Why they ended.
+    pub ended: Ended,
+    /// Times of the warm-up requests, nanoseconds; in none of the other figures.
+    pub first_ns: Vec<u64>,
+    /// Requests that succeeded, warm-up not counted.
+    pub requests: u64,
+    /// Requests that failed.
+    pub failed: u64,
+    /// Bytes that the successful ones moved.
+    pub bytes: u64,
+    /// Their times.
+    pub latency: RequestLatency,
+    /// Requests a second of the time in which one was outstanding.
+    pub requests_per_s: Option<f64>,
+    /// Bytes a second of that time.
+    pub bytes_per_s: Option<f64>,
+    /// Wall time of everything, pauses included, seconds.
+    pub wall_s: f64,
+    /// Every single time in order, nanoseconds, if asked for.
+    pub raw_ns: Option<Vec<u64>>,
+    /// The first failure.
+    #[serde(serialize_with = "crate::storage::as_text")]
+    pub failure: Option<Error>,
+}
+
+/// One request at a time on any device.
+#[derive(Debug)]
+pub struct Prober<'d, D> {
+    device: &'d D,
+    order: Order,
+    turn: u64,
+    buffer: AlignedBuffer,
+    write: bool,
+    seed: u64,
+}
+
+impl<'d, D: BlockDevice> Prober<'d, D> {
+    /// A prober of the first `region_bytes` of `device`; `plan` says which requests.
+    ///
+    /// # Errors
+    /// `Impossible` where the buffer does not fit into memory.
+    pub fn new(device: &'d D, region_bytes: u64, plan: &IolatPlan, seed: u64) -> Result<Self> {
+        let bytes = plan.request.0 as usize;
+        let mut buffer = AlignedBuffer::new(bytes).map_err(|e| {
+            Error::caused(ErrorKind::Impossible, "prepare a buffer", Reason(e.source))
+        })?;
+        // Also touches every page, so that no request pays for a fault.
+        fill::fill(&mut buffer, seed, u64::from(u32::MAX));
+        Ok(Self {
+            device,
+            order: Order::new(region_bytes / plan.request.0.max(1), seed),
+            turn: 0,
+            buffer,
+            write: plan.write,
+            seed,
+        })
+    }
+
+    /// Whether the next request is the first of a new pass over the region.
+    pub fn starts_pass(&self) -> bool {
+        self.turn.is_multiple_of(self.order.blocks())
+    }
+
+    /// Makes the next request; its time in nanoseconds.
+    ///
+    /// # Errors
+    /// `Failed` when the device fails or ends early; the order goes on behind it.
+    pub fn request(&mut self) -> Result<u64> {
+        let bytes = self.buffer.len();
+        let offset = self.order.at(self.turn) * bytes as u64;
+        self.turn += 1;
+        if self.write {
+            fill::stamp(&mut self.buffer, self.seed, offset);
+        }
+        let start_ns = sys::clock::now_ns();
+        let answer = if self.write {
+            self.device.write_at(&self.buffer, offset)
+        } else {
+            self.device.read_at(&mut self.buffer, offset)
+        };
+        let time_ns = sys::clock::now_ns() - start_ns;
+        match answer {
+            Ok(moved) if moved == bytes => Ok(time_ns),
+            Ok(_) => Err(Error::new(
+                ErrorKind::Failed,
+                format!("transfer all of {bytes} bytes at byte {offset} of"),
+                "it ends before: it became shorter or is full",
+            )),
+            Err(e) => Err(request_failed(e.operation, offset, e.source)),
+        }
+    }
+}
+
+/// Runs the plan on `prober`. `evicted_each_pass` is dropped from the cache before the
+/// order repeats, so that a cold request stays one.
+pub fn run<D: BlockDevice>(
+    prober: &mut Prober<'_, D>,
+    plan: &IolatPlan,
+    budget: &Budget,
+    evicted_each_pass: Option<&File>,
+) -> Requests {
+    let mut seen = Seen::new(plan);
+    let start = Instant::now();
+    let mut started: u32 = 0;
+    let ended = loop {
+        if budget.over() {
+            break if budget.interrupted() {
+                Ended::Interrupted
+            } else {
+                Ended::Budget
+            };
+        }
+        if plan
+            .count
+            .is_some_and(|count| seen.histogram.len() + seen.failed >= count)
+        {
+            break Ended::Count;
+        }
+        if let Some(file) = evicted_each_pass
+            && started > 0
+            && prober.starts_pass()
+        {
+            // Its success was noted before the first pass.
+            let _ = evict(file);
+        }
+        let due = plan.interval.saturating_mul(started);
+        if !sleep_until(start, due, budget) {
+            continue;
+        }
+        started = started.saturating_add(1);
+        seen.take(prober.request(), u64::from(started) <= plan.warmup);
+        if seen.failed >= MOST_FAILURES {
+            break Ended::Failure;
+        }
+    };
+    seen.into_requests(ended, start.elapsed(), plan)
+}
+
+/// Sleeps until `due` after `start`; false when the budget ended first.
+fn sleep_until(start: Instant, due: Duration, budget: &Budget) -> bool {
+    loop {
+        let wait = due.saturating_sub(start.elapsed());
+        if wait.is_zero() {
+            return true;
+        }
+        if budget.over() {
+            return false;
+        }
+        std::thread::sleep(wait.min(NAP).min(budget.left()));
+    }
+}
+
+/// What has been seen so far; everything is allocated before the first request.
+struct Seen {
+    histogram: Histogram,
+    busy_ns: u64,
+    first_ns: Vec<u64>,
+    raw_ns: Option<Vec<u64>>,
+    failed: u64,
+    failure: Option<Error>,
+}
+
+impl Seen {
+    fn new(plan: &IolatPlan) -> Self {
+        let room = |count: u64| usize::try_from(count).unwrap_or(MOST_RAW).min(MOST_RAW);
+        Self {
+            histogram: Histogram::new(),
+            busy_ns: 0,
+            first_ns: Vec::with_capacity(room(plan.warmup)),
+            raw_ns: (plan.raw).then(|| Vec::with_capacity(room(plan.count.unwrap_or(u64::MAX)))),
+            failed: 0,
+            failure: None,
+        }
+    }
+
+    fn take(&mut self, answer: Result<u64>, warmup: bool) {
+        match answer {
+            Ok(time_ns) if warmup => self.first_ns.push(time_ns),
+            Ok(time_ns) => {
+                self.histogram.add(time_ns);
+                self.busy_ns += time_ns;
+                if let Some(raw) = self.raw_ns.as_mut().filter(|raw| raw.len() < MOST_RAW) {
+                    raw.push(time_ns);
+                }
+            }
+            Err(error) => {
+                self.failed += 1;
+                self.failure.get_or_insert(error);
+            }
+        }
+    }
+
+    fn into_requests(self, ended: Ended, wall: Duration, plan: &IolatPlan) -> Requests {
+        let requests = self.histogram.len();
+        let bytes = requests * plan.request.0;
+        Requests {
+            ended,
+            first_ns: self.first_ns,
+            requests,
+            failed: self.failed,
+            bytes,
+            latency: RequestLatency::from(&self.histogram),
+            requests_per_s: per_second(requests, self.busy_ns),
+            bytes_per_s: per_second(bytes, self.busy_ns),
+            wall_s: seconds(u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX)),
+            raw_ns: self.raw_ns,
+            failure: self.failure,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::device::DeviceError;
+    use std::cell::RefCell;
+
+    /// Remembers the offsets it was asked for; fails on every `fails_every`th.
+    struct Recorder {
+        asked: RefCell<Vec<u64>>,
+        fails_every: usize,
+    }
+
+    impl BlockDevice for Recorder {
+        fn len_bytes(&self) -> std::result::Result<u64, DeviceError> {
+            Ok(1 << 20)
+        }
+        fn read_at(
+            &self,
+            buffer: &mut [u8],
+            offset: u64,
+        ) -> std::result::Result<usize, DeviceError> {
+            self.asked.borrow_mut().push(offset);
+            if self.fails_every > 0 && self.asked.borrow().len().is_multiple_of(self.fails_every) {
+                return Err(DeviceError {
+                    operation: "read",
+                    offset: Some(offset),
+                    source: std::io::Error::from_raw_os_error(5),
+                });
+            }
+            Ok(buffer.len())
+        }
+        fn write_at(&self, buffer: &[u8], _: u64) -> std::result::Result<usize, DeviceError> {
+            Ok(buffer.len())
+        }
+        fn flush(&self) -> std::result::Result<(), DeviceError> {
+            Ok(())
+        }
+    }
+
+    fn probe(plan: &IolatPlan, fails_every: usize, limit: Duration) -> (Requests, Vec<u64>) {
+        let device = Recorder {
+            asked: RefCell::default(),
+            fails_every,
+        };
+        let mut prober = Prober::new(&device, 1 << 20, plan, 5).unwrap();
+        let requests = run(&mut prober, plan, &Budget::of(limit), None);
+        (requests, device.asked.into_inner())
+    }
+
+    fn back_to_back(count: Option<u64>) -> IolatPlan {
+        IolatPlan {
+            count,
+            interval: Duration::ZERO,
+            ..IolatPlan::default()
+        }
+    }
+
+    #[test]
+    fn the_count_leaves_the_warm_up_out_and_no_block_comes_twice() {
+        let plan = IolatPlan {
+            raw: true,
+            ..back_to_back(Some(255))
+        };
+        let (requests, mut asked) = probe(&plan, 0, Duration::from_secs(60));
+        assert_eq!(requests.ended, Ended::Count);
+        assert_eq!((requests.requests, requests.first_ns.len()), (255, 1));
+        assert_eq!(requests.raw_ns.unwrap().len(), 255);
+        asked.sort_unstable();
+        assert!(asked.iter().enumerate().all(|(i, &o)| o == i as u64 * 4096));
+    }
+
+    #[test]
+    fn failures_are_counted_and_end_it_when_there_are_too_many() {
+        let (requests, _) = probe(&back_to_back(Some(20)), 7, Duration::from_secs(60));
+        assert_eq!((requests.requests, requests.failed), (17, 3));
+        assert_eq!(requests.ended, Ended::Count);
+        let failure = requests.failure.unwrap();
+        assert_eq!(failure.kind, ErrorKind::Failed);
+        let (requests, asked) = probe(&back_to_back(None), 1, Duration::from_secs(60));
+        assert_eq!(requests.ended, Ended::Failure);
+        assert_eq!(asked.len() as u64, MOST_FAILURES);
+        assert_eq!(requests.latency.p50_ns, None);
+    }
+
+    #[test]
+    fn the_interval_is_kept_and_the_budget_ends_it() {
+        let plan = IolatPlan {
+            interval: Duration::from_millis(20),
+            ..back_to_back(Some(4))
+        };
+        let (requests, _) = probe(&plan, 0, Duration::from_secs(60));
+        // 5 requests, warm-up included, have 4 pauses between them.
+        assert!(requests.wall_s >= 0.080, "{}", requests.wall_s);
+        let plan = IolatPlan {
+            interval: Duration::from_secs(3600),
+            ..plan
+        };
+        let (requests, _) = probe(&plan, 0, Duration::from_millis(30));
+        assert_eq!((requests.ended, requests.requests), (Ended::Budget, 0));
+    }
+}

@@ -1,0 +1,112 @@
+//! The storage probes: latency one request at a time (`iolat`), random reads at a
+//! depth, sequential transfer (`seqio`), and what a survey needs of a device.
+//!
+//! 1. `target` opens what a path names and refuses what cannot be measured.
+//! 2. `iolat`, `random`, `stream` time requests; nothing but the request is timed.
+//! 3. `served` says by counters who really answered: device, cache or RAM.
+//!
+//! Only the probe's own nameless file is ever written or evicted from the cache.
+
+pub mod device;
+mod evict;
+pub mod fill;
+pub mod iolat;
+pub mod latency;
+pub mod order;
+mod pace;
+pub mod random;
+pub mod raw;
+pub mod seqio;
+pub mod served;
+pub mod stream;
+pub mod survey;
+pub mod target;
+
+use crate::{Error, ErrorKind};
+use std::fmt;
+use std::path::Path;
+
+pub use iolat::{Access, IolatPlan, IolatReport, iolat};
+pub use pace::RateAt;
+pub use random::{RandomReport, random_read};
+pub use raw::{RawComparison, raw_compare};
+pub use seqio::{Phase, PhaseName, SeqPlan, SeqReport, seqio};
+pub use served::{Served, ServedBy};
+pub use stream::Mode;
+pub use survey::{
+    CachedReport, DepthReport, DeviceLimits, DeviceReport, RamDiskReport, survey_device,
+    survey_ram_disk,
+};
+pub use target::{Target, TargetFacts, TargetKind};
+
+/// The kernel's reason alone: the outer error already names operation and path.
+#[derive(Debug)]
+pub struct Reason(pub std::io::Error);
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.0.to_string();
+        let text = text.split(" (os error ").next().unwrap_or_default();
+        let mut letters = text.chars();
+        match letters.next() {
+            Some(first) => write!(f, "{}{}", first.to_lowercase(), letters.as_str()),
+            None => f.write_str("unknown reason"),
+        }
+    }
+}
+
+impl std::error::Error for Reason {}
+
+/// A system call's failure as this crate's error.
+fn failed(operation: impl Into<String>, path: &Path, error: sys::Error) -> Error {
+    let kind = match error.kind {
+        sys::Kind::NotFound | sys::Kind::Invalid => ErrorKind::Usage,
+        sys::Kind::Denied | sys::Kind::Unsupported | sys::Kind::NoMemory => ErrorKind::Impossible,
+        _ => ErrorKind::Failed,
+    };
+    Error::caused(kind, operation, Reason(error.source)).at(path)
+}
+
+/// A failed request: always `Failed`, because the file was opened and measured before.
+fn request_failed(operation: &str, offset: u64, source: std::io::Error) -> Error {
+    Error::caused(
+        ErrorKind::Failed,
+        format!("{operation} at byte {offset} of"),
+        Reason(source),
+    )
+}
+
+/// An error as its text and its causes, for a report that is printed as JSON.
+fn as_text<S: serde::Serializer>(error: &Option<Error>, out: S) -> Result<S::Ok, S::Error> {
+    match error {
+        None => out.serialize_none(),
+        Some(error) => out.serialize_some(&chain(error)),
+    }
+}
+
+/// An error and its causes in one line.
+fn chain(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    text
+}
+
+/// Nanoseconds as seconds.
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// A rate, absent where no time passed.
+fn per_second(amount: u64, ns: u64) -> Option<f64> {
+    (ns > 0).then(|| amount as f64 / seconds(ns))
+}
+
+/// Processor time of the process so far, kernel workers of its rings included.
+fn cpu_ns() -> Option<u64> {
+    let usage = sys::usage::process().ok()?;
+    Some(usage.user_ns + usage.system_ns)
+}

@@ -1,0 +1,337 @@
+//! The interleaved windows on one device: write, read, one random read at a time,
+//! 32 at a time.
+
+use super::windows::Windows;
+use super::{DepthReport, DeviceReport, latency_of};
+use crate::disturbance::Bracket;
+use crate::storage::device::FileDevice;
+use crate::storage::evict::evict;
+use crate::storage::failed;
+use crate::storage::iolat::{Access, IolatPlan, Prober};
+use crate::storage::latency::RequestLatency;
+use crate::storage::per_second;
+use crate::storage::random::RandomReader;
+use crate::storage::served::{Served, ServedBy};
+use crate::storage::stream::{Mode, Stream};
+use crate::storage::target::{Target, TargetFacts};
+use crate::{Budget, Error, Result};
+use model::Histogram;
+use model::bytes::{KIB, MIB};
+use model::estimate::Better;
+use std::fs::File;
+use sys::file::Advice;
+
+/// Rounds: twice the six that an interval needs, for windows that are thrown away.
+const ROUNDS: u32 = 12;
+/// Windows in a round.
+const KINDS: u32 = 4;
+/// Sequential requests in flight: fills rotating disks and flash alike.
+const DEPTH: u32 = 8;
+/// The largest and smallest sequential request.
+const BLOCK: u64 = MIB;
+const LEAST_BLOCK: u64 = 64 * KIB;
+/// Random requests in flight: the depth that data sheets are written for.
+const DEEP: u32 = 32;
+const RANDOM_BLOCK: u64 = 4 * KIB;
+
+/// The windows and what they run on.
+pub(super) struct Rounds<'a> {
+    target: &'a Target,
+    access: Access,
+    file: File,
+    stream: Stream,
+    deep: Option<RandomReader>,
+    bytes: u64,
+    seed: u64,
+    block: u64,
+    write_at: u64,
+    read_at: u64,
+    written: u64,
+    read: u64,
+    writes: Windows,
+    reads: Windows,
+    ones: Windows,
+    one_rates: Windows,
+    deeps: Windows,
+    one_times: Histogram,
+    deep_times: Histogram,
+    notes: Vec<String>,
+}
+
+/// Opens the target for single requests: direct, or buffered without read-ahead.
+pub(super) fn open(target: &Target, access: Access) -> Result<File> {
+    if access == Access::Direct {
+        return target.direct();
+    }
+    let path = target.path();
+    sys::file::advise(target.file(), 0, 0, Advice::Random)
+        .map_err(|e| failed("advise on", path, e))?;
+    let clone = target.file().try_clone();
+    clone.map_err(|source| failed("open", path, sys::Error::new("duplicate", source)))
+}
+
+impl<'a> Rounds<'a> {
+    /// Prepares everything; `bytes_per_ns` is what filling the file suggests.
+    pub(super) fn new(
+        target: &'a Target,
+        bytes: u64,
+        seed: u64,
+        bytes_per_ns: f64,
+    ) -> Result<Self> {
+        let access = match target.direct() {
+            Ok(_) => Access::Direct,
+            Err(_) => Access::Cold,
+        };
+        let file = open(target, access)?;
+        let mode = match access {
+            Access::Direct => Mode::Direct,
+            Access::Cold | Access::Cached => Mode::Buffered,
+        };
+        let block = block_for(bytes_per_ns);
+        let mut notes = Vec::new();
+        let deep = match access {
+            Access::Direct => match RandomReader::new(&file, bytes, DEEP, RANDOM_BLOCK) {
+                Ok(reader) => Some(reader),
+                Err(error) => {
+                    notes.push(format!(
+                        "no random reads at depth: {}",
+                        crate::storage::chain(&error)
+                    ));
+                    None
+                }
+            },
+            Access::Cold | Access::Cached => {
+                notes.push("no direct I/O there: buffered reads after eviction instead".to_owned());
+                None
+            }
+        };
+        Ok(Self {
+            target,
+            access,
+            stream: Stream::new(&file, mode, block, DEPTH, seed)?,
+            file,
+            deep,
+            bytes,
+            seed,
+            block,
+            write_at: 0,
+            read_at: 0,
+            written: 0,
+            read: 0,
+            writes: Windows::default(),
+            reads: Windows::default(),
+            ones: Windows::default(),
+            one_rates: Windows::default(),
+            deeps: Windows::default(),
+            one_times: Histogram::new(),
+            deep_times: Histogram::new(),
+            notes,
+        })
+    }
+
+    /// Runs the windows until `budget` ends, writing at most `room` bytes.
+    pub(super) fn run(&mut self, room: u64, budget: &Budget, bracket: &mut Bracket) -> Result<()> {
+        let window = budget.left() / (ROUNDS * KINDS);
+        let clone = self.file.try_clone().map_err(|source| {
+            failed(
+                "open",
+                self.target.path(),
+                sys::Error::new("duplicate", source),
+            )
+        })?;
+        let device = FileDevice::new(clone);
+        let mut prober = Prober::new(&device, self.bytes, &IolatPlan::default(), self.seed)?;
+        for round in 0..ROUNDS {
+            for turn in 0..KINDS {
+                if budget.over() {
+                    return Ok(());
+                }
+                let part = budget.part(window);
+                match (turn + round) % KINDS {
+                    0 => self.write_window(room / u64::from(ROUNDS), &part, bracket)?,
+                    1 => self.read_window(&part, bracket)?,
+                    2 => self.one_window(&mut prober, &part, bracket)?,
+                    _ => self.deep_window(&part, bracket)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes up to `most` bytes over the file, and makes them durable.
+    fn write_window(&mut self, most: u64, budget: &Budget, bracket: &mut Bracket) -> Result<()> {
+        let most = most / self.block * self.block;
+        if self.write_at + most.max(self.block) > self.bytes {
+            self.write_at = 0;
+        }
+        let range = self.write_at..(self.write_at + most).min(self.bytes);
+        let (stream, file, written) = (&mut self.stream, self.target.file(), &mut self.written);
+        let mut until = range.start;
+        self.writes.window(bracket, || {
+            let start_ns = sys::clock::now_ns();
+            let moved = stream.write(range, budget);
+            *written += moved.bytes;
+            until = moved.whole_until;
+            if let Some(error) = moved.failure {
+                return Err(error);
+            }
+            sys::file::sync_data(file).map_err(|e| {
+                Error::caused(
+                    crate::ErrorKind::Failed,
+                    "sync",
+                    crate::storage::Reason(e.source),
+                )
+            })?;
+            let rate = per_second(moved.bytes, sys::clock::now_ns() - start_ns);
+            Ok(rate.filter(|_| moved.bytes > 0))
+        })?;
+        self.write_at = until;
+        Ok(())
+    }
+
+    fn read_window(&mut self, budget: &Budget, bracket: &mut Bracket) -> Result<()> {
+        if self.access != Access::Direct {
+            evict(self.target.file()).map_err(|e| failed("evict", self.target.path(), e))?;
+        }
+        let range = self.read_at..self.bytes / self.block * self.block;
+        let (stream, read, read_at) = (&mut self.stream, &mut self.read, &mut self.read_at);
+        self.reads.window(bracket, || {
+            let end = range.end;
+            let moved = stream.read(range, budget);
+            *read += moved.bytes;
+            // A short rest would make a short window: start again instead.
+            let enough = end - moved.whole_until >= end / 4;
+            *read_at = if enough { moved.whole_until } else { 0 };
+            match moved.failure {
+                Some(error) => Err(error),
+                None => Ok(moved.bytes_per_s().filter(|_| moved.bytes > 0)),
+            }
+        })
+    }
+
+    fn one_window(
+        &mut self,
+        prober: &mut Prober<'_, FileDevice>,
+        budget: &Budget,
+        bracket: &mut Bracket,
+    ) -> Result<()> {
+        if self.access != Access::Direct {
+            evict(self.target.file()).map_err(|e| failed("evict", self.target.path(), e))?;
+        }
+        let (times, read) = (&mut self.one_times, &mut self.read);
+        let mut rate = None;
+        self.ones.window(bracket, || {
+            let mut window = Histogram::new();
+            let mut busy_ns = 0;
+            while !budget.over() {
+                let ns = prober.request()?;
+                window.add(ns);
+                times.add(ns);
+                busy_ns += ns;
+            }
+            *read += window.len() * RANDOM_BLOCK;
+            rate = per_second(window.len(), busy_ns);
+            Ok::<_, Error>(window.quantile_ns(0.5))
+        })?;
+        // Judged with the window above: the same requests.
+        self.one_rates.same_as(&self.ones, rate);
+        Ok(())
+    }
+
+    fn deep_window(&mut self, budget: &Budget, bracket: &mut Bracket) -> Result<()> {
+        let Some(reader) = &mut self.deep else {
+            return Ok(());
+        };
+        let (times, read) = (&mut self.deep_times, &mut self.read);
+        self.deeps.window(bracket, || {
+            let run = reader.run(budget, times);
+            *read += run.requests * RANDOM_BLOCK;
+            match run.failure {
+                Some(error) => Err(error),
+                None => Ok(per_second(run.requests, run.wall_ns).filter(|_| run.requests > 0)),
+            }
+        })
+    }
+
+    /// Bytes that the windows wrote.
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.written
+    }
+
+    /// Bytes that the windows read.
+    pub(super) fn read_bytes(&self) -> u64 {
+        self.read
+    }
+
+    /// What the reader should know.
+    pub(super) fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    /// The part of the report that the windows fill.
+    pub(super) fn report(&self, target: TargetFacts) -> DeviceReport {
+        let depth = |depth: u32, rates: &Windows, times: &Histogram| {
+            let requests_per_s = rates.estimate(Better::Higher)?;
+            Some(DepthReport {
+                depth,
+                block_bytes: RANDOM_BLOCK,
+                bytes_per_s: requests_per_s.scaled(RANDOM_BLOCK as f64),
+                requests_per_s,
+                latency: RequestLatency::from(times),
+            })
+        };
+        let depths = [
+            depth(1, &self.one_rates, &self.one_times),
+            depth(DEEP, &self.deeps, &self.deep_times),
+        ];
+        DeviceReport {
+            target,
+            disk: None,
+            mount: None,
+            access: self.access,
+            latency_ns: latency_of(&self.ones, &self.one_times),
+            requests: RequestLatency::from(&self.one_times),
+            depths: depths.into_iter().flatten().collect(),
+            read_bytes_per_s: self.reads.estimate(Better::Higher),
+            write_bytes_per_s: self.writes.estimate(Better::Higher),
+            block_bytes: self.block,
+            depth: self.stream.depth() as u32,
+            paced: None,
+            page_cache: None,
+            served: Served {
+                by: ServedBy::Unknown,
+                reason: String::new(),
+                evidence: Vec::new(),
+            },
+            raw: None,
+            raw_reason: None,
+            file_bytes: self.bytes,
+            written_bytes: self.written,
+            notes: Vec::new(),
+            failure: None,
+        }
+    }
+}
+
+/// The sequential block: so small that a window of 100 ms has many of them in it even
+/// when all [`DEPTH`] must end before it does.
+fn block_for(bytes_per_ns: f64) -> u64 {
+    let in_100_ms = bytes_per_ns * 1e8;
+    let block = (in_100_ms / f64::from(4 * DEPTH)) as u64;
+    let power = block.checked_ilog2().map_or(0, |bits| 1 << bits);
+    power.clamp(LEAST_BLOCK, BLOCK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_devices_get_small_blocks() {
+        assert_eq!(block_for(1.0), MIB);
+        assert_eq!(block_for(0.100), 256 * KIB);
+        assert_eq!(block_for(0.007), 64 * KIB);
+        assert_eq!(block_for(0.0), 64 * KIB);
+        assert_eq!(block_for(f64::INFINITY), MIB);
+    }
+}

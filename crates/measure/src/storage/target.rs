@@ -1,0 +1,351 @@
+//! What a storage probe runs on: its own scratch file in a directory, a file of
+//! the user's, or a block device.
+//!
+//! Only the scratch file is ever written, and it never has a name, so nothing is
+//! left behind whatever ends the process. Everything else is opened for reading
+//! and its cached pages are left as they are. What is none of the three is
+//! refused here with one clear error.
+
+use super::failed;
+use crate::{Error, ErrorKind, Result};
+use machine::Root;
+use machine::mounts::Mount;
+use model::Bytes;
+use model::bytes::MIB;
+use serde::Serialize;
+use std::fs::{File, Metadata};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use sys::file::{FileSystem, Scratch};
+
+/// How long a file system may take to say what a path is. Picked: a disk that has
+/// to spin up takes up to 10 s; a network mount that is gone never answers.
+const ANSWER_WITHIN: Duration = Duration::from_secs(15);
+
+/// Free space that is always left where the file system is large enough to spare it.
+const MARGIN: u64 = 256 * MIB;
+
+/// What sort of thing the path names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TargetKind {
+    /// A directory, in which the probe has its own file without a name.
+    Directory,
+    /// A file of the user's; only read.
+    File,
+    /// A block device; only read.
+    BlockDevice,
+}
+
+/// What a report says about its target.
+#[derive(Clone, Debug, Serialize)]
+pub struct TargetFacts {
+    /// The path as it was given.
+    pub path: PathBuf,
+    /// What it names.
+    pub kind: TargetKind,
+    /// The type of the file system; `None` where it has no known name.
+    pub file_system: Option<String>,
+    /// Whether that file system lives in RAM, whatever else is asked of it.
+    pub in_ram: bool,
+    /// The whole disk behind it: `vda`; `None` where none is known.
+    pub disk: Option<String>,
+    /// The size of the file or device, in bytes.
+    pub bytes: u64,
+}
+
+/// An open target.
+#[derive(Debug)]
+pub struct Target {
+    path: PathBuf,
+    kind: TargetKind,
+    /// The probe's own file; `None` unless the target is a directory.
+    scratch: Option<Scratch>,
+    /// Opened for reading, with the cache in use.
+    file: File,
+    file_system: FileSystem,
+    mount: Option<Mount>,
+    device: Option<(u32, u32)>,
+}
+
+impl Target {
+    /// Opens `path`; in a directory this makes the scratch file, still empty.
+    ///
+    /// # Errors
+    /// `Usage` for what is no file, directory or block device, does not exist or is
+    /// empty; `Impossible` where permission is missing or the file system read-only.
+    pub fn open(path: &Path, root: &Root) -> Result<Self> {
+        let metadata = examine(path)?;
+        let kind = kind_of(path, &metadata)?;
+        let place = sys::file::open_read(path, false).map_err(|e| failed("open", path, e))?;
+        let file_system = sys::file::file_system(&place).map_err(|e| failed("examine", path, e))?;
+        if matches!(file_system.name, Some("proc" | "sysfs")) {
+            return Err(refused(
+                path,
+                "the kernel makes its content; no disk holds it",
+            ));
+        }
+        let scratch = match kind {
+            TargetKind::Directory => Some(
+                Scratch::create_in(path)
+                    .map_err(|e| failed("create a scratch file in", path, e))?,
+            ),
+            TargetKind::File | TargetKind::BlockDevice => None,
+        };
+        let file = match &scratch {
+            Some(scratch) => scratch.reopen().map_err(|e| failed("open", path, e))?,
+            None => place,
+        };
+        let mount = mount_of(root, path);
+        let device = device_numbers(root, kind, &metadata, mount.as_ref());
+        let target = Self {
+            path: path.to_owned(),
+            kind,
+            scratch,
+            file,
+            file_system,
+            mount,
+            device,
+        };
+        if kind != TargetKind::Directory && target.bytes()? == 0 {
+            return Err(refused(path, "it is empty"));
+        }
+        Ok(target)
+    }
+
+    /// The path as it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the path names.
+    pub fn kind(&self) -> TargetKind {
+        self.kind
+    }
+
+    /// Whether the file is the probe's own, and so may be written and evicted.
+    pub fn is_own(&self) -> bool {
+        self.scratch.is_some()
+    }
+
+    /// The file with the cache in use; writable only if it is the probe's own.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The file system that holds the file (for a block device: that holds its name).
+    pub fn file_system(&self) -> &FileSystem {
+        &self.file_system
+    }
+
+    /// The mount that holds the path.
+    pub fn mount(&self) -> Option<&Mount> {
+        self.mount.as_ref()
+    }
+
+    /// The block device behind it as major and minor number; `None` where there is
+    /// none (RAM, network) or it cannot be told (overlay, FUSE).
+    pub fn device(&self) -> Option<(u32, u32)> {
+        self.device
+    }
+
+    /// Whether the file lives in RAM, whatever `O_DIRECT` claims.
+    pub fn in_ram(&self) -> bool {
+        self.kind != TargetKind::BlockDevice && self.file_system.in_ram
+    }
+
+    /// The size in bytes now.
+    ///
+    /// # Errors
+    /// `Failed` where the size cannot be read.
+    pub fn bytes(&self) -> Result<u64> {
+        if self.kind == TargetKind::BlockDevice {
+            return sys::block::size_bytes(&self.file)
+                .map_err(|e| failed("measure the size of", &self.path, e));
+        }
+        self.file.metadata().map(|m| m.len()).map_err(|source| {
+            failed(
+                "measure the size of",
+                &self.path,
+                sys::Error::new("stat", source),
+            )
+        })
+    }
+
+    /// A new opening of the file with `O_DIRECT`.
+    ///
+    /// # Errors
+    /// `Impossible` where the file system has no direct I/O.
+    pub fn direct(&self) -> Result<File> {
+        match &self.scratch {
+            Some(scratch) => scratch.reopen_direct(),
+            None => sys::file::open_read(&self.path, true),
+        }
+        .map_err(|e| failed("open with direct I/O", &self.path, e))
+    }
+
+    /// Refuses to write to anything but the probe's own file.
+    ///
+    /// # Errors
+    /// `Usage` if the target is not a directory.
+    pub fn require_own(&self) -> Result<()> {
+        if self.is_own() {
+            return Ok(());
+        }
+        let reason = "terrace writes only to its own file: name a directory";
+        Err(Error::new(ErrorKind::Usage, "write to", reason).at(&self.path))
+    }
+
+    /// The largest size up to `wanted` that leaves the file system, and memory where
+    /// it lives in RAM, room to breathe; with a note when it is less than `wanted`.
+    ///
+    /// # Errors
+    /// `Impossible` if not even `least` fits.
+    pub fn fit(&self, root: &Root, wanted: Bytes, least: Bytes) -> Result<(Bytes, Option<String>)> {
+        let free = self.file_system.free_bytes;
+        let mut room = free - margin(free);
+        if self.in_ram()
+            && let Some(usable) = machine::memory::usable(root)
+        {
+            // Half: what is written there is memory taken from everyone else.
+            room = room.min(usable.bytes.0 / 2);
+        }
+        if room < least.0 {
+            let reason = format!(
+                "{} is free there, and the test file needs {least} beyond what is left to others",
+                Bytes(free)
+            );
+            return Err(Error::new(ErrorKind::Impossible, "measure in", reason).at(&self.path));
+        }
+        if room >= wanted.0 {
+            return Ok((wanted, None));
+        }
+        let fitted = Bytes(room / least.0.max(1) * least.0.max(1));
+        let note = format!(
+            "the test file is {fitted} instead of {wanted}: {} is free there",
+            Bytes(free)
+        );
+        Ok((fitted, Some(note)))
+    }
+
+    /// What a report says about it.
+    ///
+    /// # Errors
+    /// `Failed` where the size cannot be read.
+    pub fn facts(&self, root: &Root) -> Result<TargetFacts> {
+        let disk = self
+            .device
+            .and_then(|(major, minor)| machine::block::of_device(root, major, minor));
+        Ok(TargetFacts {
+            path: self.path.clone(),
+            kind: self.kind,
+            file_system: self.file_system.name.map(str::to_owned),
+            in_ram: self.in_ram(),
+            disk: disk.map(|disk| disk.name),
+            bytes: self.bytes()?,
+        })
+    }
+}
+
+/// Space that is left to others: 5 %, on small file systems more, so that neither a
+/// full disk nor a full `/tmp` is ever this tool's doing. A quarter of what is free,
+/// up to 256 MiB, but at least 5 % of it.
+fn margin(free: u64) -> u64 {
+    (free / 4).min(MARGIN).max(free / 20)
+}
+
+fn examine(path: &Path) -> Result<Metadata> {
+    match sys::timed_stat::stat_within(path, ANSWER_WITHIN) {
+        Some(answer) => answer.map_err(|e| failed("open", path, e)),
+        None => {
+            let reason = format!("it did not answer within {} s", ANSWER_WITHIN.as_secs());
+            Err(Error::new(ErrorKind::Impossible, "open", reason).at(path))
+        }
+    }
+}
+
+fn kind_of(path: &Path, metadata: &Metadata) -> Result<TargetKind> {
+    let kind = metadata.file_type();
+    if kind.is_dir() {
+        Ok(TargetKind::Directory)
+    } else if kind.is_file() {
+        Ok(TargetKind::File)
+    } else if kind.is_block_device() {
+        Ok(TargetKind::BlockDevice)
+    } else if kind.is_fifo() {
+        Err(refused(path, "it is a FIFO"))
+    } else if kind.is_socket() {
+        Err(refused(path, "it is a socket"))
+    } else {
+        Err(refused(path, "it is a character device"))
+    }
+}
+
+fn refused(path: &Path, what: &str) -> Error {
+    let reason = format!("{what}; name a directory, a file or a block device");
+    Error::new(ErrorKind::Usage, "measure", reason).at(path)
+}
+
+fn mount_of(root: &Root, path: &Path) -> Option<Mount> {
+    let path = path.canonicalize().ok()?;
+    machine::mounts::behind(&machine::mounts::read(root), &path).cloned()
+}
+
+/// The device that holds the data. File systems with several devices (btrfs) give
+/// files an invented device number; there the source of the mount names one.
+fn device_numbers(
+    root: &Root,
+    kind: TargetKind,
+    metadata: &Metadata,
+    mount: Option<&Mount>,
+) -> Option<(u32, u32)> {
+    if kind == TargetKind::BlockDevice {
+        return Some(split(metadata.rdev()));
+    }
+    let (major, minor) = split(metadata.dev());
+    if machine::block::of_device(root, major, minor).is_some() {
+        return Some((major, minor));
+    }
+    let source = Path::new(&mount?.source);
+    let metadata = std::fs::metadata(source).ok()?;
+    (source.is_absolute() && metadata.file_type().is_block_device()).then(|| split(metadata.rdev()))
+}
+
+/// The two parts of a device number, as the kernel packs them for user space.
+fn split(device: u64) -> (u32, u32) {
+    let major = (device >> 8 & 0xfff) | (device >> 32 & !0xfff);
+    let minor = (device & 0xff) | (device >> 12 & !0xff);
+    (major as u32, minor as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::bytes::GIB;
+
+    #[test]
+    fn device_numbers_are_unpacked() {
+        assert_eq!(split(0xfe00), (254, 0));
+        assert_eq!(split(0x0010_3a02), (58, 0x102));
+    }
+
+    #[test]
+    fn something_is_always_left_to_others() {
+        assert_eq!(margin(0), 0);
+        assert_eq!(margin(64 * MIB), 16 * MIB);
+        assert_eq!(margin(2 * GIB), 256 * MIB);
+        assert_eq!(margin(100 * GIB), 5 * GIB);
+    }
+
+    #[test]
+    fn what_cannot_be_measured_says_what_it_is() {
+        let error = |path: &str| Target::open(Path::new(path), &Root::system()).unwrap_err();
+        let null = error("/dev/null");
+        assert_eq!(null.kind, ErrorKind::Usage);
+        assert!(null.to_string().contains("character device"), "{null}");
+        assert_eq!(error("/absent-from-here").kind, ErrorKind::Usage);
+        assert!(error("/proc/meminfo").to_string().contains("kernel"));
+        assert!(error("/proc").to_string().contains("kernel"));
+    }
+}
