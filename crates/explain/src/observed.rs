@@ -195,6 +195,8 @@ pub struct DeviceSeen {
     pub served_by: String,
     /// Root only: random reads of 4 KiB over the whole raw device.
     pub raw_read_ns: Option<Latency>,
+    /// Why `raw_read_ns` is absent.
+    pub raw_refused: Option<String>,
     /// Whether a hypervisor lies beneath.
     pub virtualized: bool,
     /// Reading a file of it that is in the page cache.

@@ -181,6 +181,7 @@ impl Odd {
             series_spread: self.maybe(),
             served_by: "device".to_owned(),
             raw_read_ns: self.flag().then(|| self.latency()),
+            raw_refused: None,
             virtualized: self.flag(),
             ..DeviceSeen::default()
         }

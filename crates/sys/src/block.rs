@@ -36,10 +36,26 @@ pub fn logical_block_bytes(file: &File) -> Result<u32> {
     Ok(bytes.unsigned_abs())
 }
 
+/// The major and minor part of a device number as the standard library gives it
+/// (`MetadataExt::dev`, `rdev`).
+#[must_use]
+pub fn device_numbers(device: u64) -> (u32, u32) {
+    (libc::major(device), libc::minor(device))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Kind;
+
+    #[test]
+    fn device_numbers_are_the_ones_in_proc() {
+        use std::os::unix::fs::MetadataExt;
+        let device = std::fs::metadata("/dev/null").unwrap().rdev();
+        assert_eq!(device_numbers(device), (1, 3));
+        // The minor part has 20 bits in the kernel and lies on both sides of the major one.
+        assert_eq!(device_numbers(0x1230_fe67), (0xfe, 0x1_2367));
+    }
 
     #[test]
     fn a_regular_file_is_no_block_device() {

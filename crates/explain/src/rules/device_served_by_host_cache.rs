@@ -49,7 +49,8 @@ pub fn check(observed: &Observed) -> Outcome {
 fn one(device: &DeviceSeen) -> Outcome {
     let name = &device.name;
     let Some(raw) = &device.raw_read_ns else {
-        return Outcome::unchecked(format!("reading the raw device {name} needs root"));
+        let why = device.raw_refused.as_deref().unwrap_or("it needs root");
+        return Outcome::unchecked(format!("the raw device {name} was not read: {why}"));
     };
     if device.served_by != SERVED_BY_DEVICE {
         return Outcome::unchecked(format!(

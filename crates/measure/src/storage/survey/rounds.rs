@@ -1,4 +1,5 @@
-//! The interleaved windows on one device: write, read, one random read at a time,
+//! The interleaved windows on one device: write, read, read with four times as many
+//! requests in flight (a volume's limit does not care), one random read at a time,
 //! 32 at a time.
 
 use super::windows::Windows;
@@ -24,7 +25,7 @@ use sys::file::Advice;
 /// Rounds: twice the six that an interval needs, for windows that are thrown away.
 const ROUNDS: u32 = 12;
 /// Windows in a round.
-const KINDS: u32 = 4;
+const KINDS: u32 = 5;
 /// Sequential requests in flight: fills rotating disks and flash alike.
 const DEPTH: u32 = 8;
 /// The largest and smallest sequential request.
@@ -40,6 +41,8 @@ pub(super) struct Rounds<'a> {
     access: Access,
     file: File,
     stream: Stream,
+    /// As `stream`, [`DEEP`] requests in flight; `None` without direct I/O.
+    wide: Option<Stream>,
     deep: Option<RandomReader>,
     bytes: u64,
     seed: u64,
@@ -50,6 +53,7 @@ pub(super) struct Rounds<'a> {
     read: u64,
     writes: Windows,
     reads: Windows,
+    wides: Windows,
     ones: Windows,
     one_rates: Windows,
     deeps: Windows,
@@ -109,6 +113,10 @@ impl<'a> Rounds<'a> {
             target,
             access,
             stream: Stream::new(&file, mode, block, DEPTH, seed)?,
+            wide: match mode {
+                Mode::Direct => Stream::new(&file, mode, block, DEEP, seed).ok(),
+                Mode::Buffered | Mode::Uncached => None,
+            },
             file,
             deep,
             bytes,
@@ -120,6 +128,7 @@ impl<'a> Rounds<'a> {
             read: 0,
             writes: Windows::default(),
             reads: Windows::default(),
+            wides: Windows::default(),
             ones: Windows::default(),
             one_rates: Windows::default(),
             deeps: Windows::default(),
@@ -150,7 +159,8 @@ impl<'a> Rounds<'a> {
                 match (turn + round) % KINDS {
                     0 => self.write_window(room / u64::from(ROUNDS), &part, bracket)?,
                     1 => self.read_window(&part, bracket)?,
-                    2 => self.one_window(&mut prober, &part, bracket)?,
+                    2 => self.wide_window(&part, bracket)?,
+                    3 => self.one_window(&mut prober, &part, bracket)?,
                     _ => self.deep_window(&part, bracket)?,
                 }
             }
@@ -193,20 +203,24 @@ impl<'a> Rounds<'a> {
         if self.access != Access::Direct {
             evict(self.target.file()).map_err(|e| failed("evict", self.target.path(), e))?;
         }
-        let range = self.read_at..self.bytes / self.block * self.block;
-        let (stream, read, read_at) = (&mut self.stream, &mut self.read, &mut self.read_at);
-        self.reads.window(bracket, || {
-            let end = range.end;
-            let moved = stream.read(range, budget);
-            *read += moved.bytes;
-            // A short rest would make a short window: start again instead.
-            let enough = end - moved.whole_until >= end / 4;
-            *read_at = if enough { moved.whole_until } else { 0 };
-            match moved.failure {
-                Some(error) => Err(error),
-                None => Ok(moved.bytes_per_s().filter(|_| moved.bytes > 0)),
-            }
-        })
+        let (stream, windows) = (&mut self.stream, &mut self.reads);
+        let place = (&mut self.read_at, self.bytes / self.block * self.block);
+        stream_window(stream, windows, place, &mut self.read, budget, bracket)
+    }
+
+    fn wide_window(&mut self, budget: &Budget, bracket: &mut Bracket) -> Result<()> {
+        let Some(stream) = &mut self.wide else {
+            return Ok(());
+        };
+        let place = (&mut self.read_at, self.bytes / self.block * self.block);
+        stream_window(
+            stream,
+            &mut self.wides,
+            place,
+            &mut self.read,
+            budget,
+            bracket,
+        )
     }
 
     fn one_window(
@@ -280,7 +294,20 @@ impl<'a> Rounds<'a> {
                 latency: RequestLatency::from(times),
             })
         };
+        let streamed = |depth: u32, rates: &Windows| {
+            let bytes_per_s = rates.estimate(Better::Higher)?;
+            Some(DepthReport {
+                depth,
+                block_bytes: self.block,
+                requests_per_s: bytes_per_s.scaled(1.0 / self.block as f64),
+                bytes_per_s,
+                // Whole windows are timed, not the requests of a stream.
+                latency: RequestLatency::from(&Histogram::new()),
+            })
+        };
         let depths = [
+            streamed(self.stream.depth() as u32, &self.reads),
+            streamed(DEEP, &self.wides),
             depth(1, &self.one_rates, &self.one_times),
             depth(DEEP, &self.deeps, &self.deep_times),
         ];
@@ -311,6 +338,30 @@ impl<'a> Rounds<'a> {
             failure: None,
         }
     }
+}
+
+/// One window of sequential reads from `place` (where to go on, and the end).
+fn stream_window(
+    stream: &mut Stream,
+    windows: &mut Windows,
+    place: (&mut u64, u64),
+    read: &mut u64,
+    budget: &Budget,
+    bracket: &mut Bracket,
+) -> Result<()> {
+    let (at, end) = place;
+    let range = *at..end;
+    windows.window(bracket, || {
+        let moved = stream.read(range, budget);
+        *read += moved.bytes;
+        // A short rest would make a short window: start again instead.
+        let enough = end - moved.whole_until >= end / 4;
+        *at = if enough { moved.whole_until } else { 0 };
+        match moved.failure {
+            Some(error) => Err(error),
+            None => Ok(moved.bytes_per_s().filter(|_| moved.bytes > 0)),
+        }
+    })
 }
 
 /// The sequential block: so small that a window of 100 ms has many of them in it even
