@@ -233,10 +233,7 @@ mod tests {
             else {
                 continue;
             };
-            // st_dev in the kernel's 12+20 layout, folded by the C library into 64 bits.
-            let device = meta.dev();
-            let major = ((device >> 8) & 0xfff) as u32;
-            let minor = ((device & 0xff) | ((device >> 12) & 0xf_ff00)) as u32;
+            let (major, minor) = sys::block::device_numbers(meta.dev());
             if mount.fs_type != "btrfs" && mount.fs_type != "overlay" {
                 assert_eq!(
                     (mount.major, mount.minor),

@@ -63,8 +63,7 @@ fn the_disk_below_the_program() {
     let device = std::fs::metadata(std::env::current_exe().unwrap())
         .unwrap()
         .dev();
-    // The C library folds the kernel's numbers so.
-    let (major, minor) = ((device >> 8) as u32 & 0xfff, (device & 0xff) as u32);
+    let (major, minor) = sys::block::device_numbers(device);
     let Some(disk) = block::of_device(&root, major, minor) else {
         return testkit::skip("a temporary build directory on a disk of its own number");
     };

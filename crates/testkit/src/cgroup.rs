@@ -34,6 +34,15 @@ impl Cgroup {
         Self::v1("cpu", &[period, ("cpu.cfs_quota_us", quota_us.to_string())])
     }
 
+    /// A group whose members read at most `bytes_per_s` from the device `number` (as `7:0`).
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`].
+    pub fn v1_read_rate(number: &str, bytes_per_s: u64) -> Result<Self, String> {
+        let limit = format!("{number} {bytes_per_s}");
+        Self::v1("blkio", &[("blkio.throttle.read_bps_device", limit)])
+    }
+
     /// The group's directory, for its counters.
     #[must_use]
     pub fn path(&self) -> &Path {

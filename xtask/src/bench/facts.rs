@@ -40,7 +40,7 @@ impl Facts {
                 .as_deref()
                 .map(processors)
                 .filter(|count| *count > 0),
-            memory_bytes: meminfo.as_deref().and_then(memory_bytes),
+            memory_bytes: meminfo.as_deref().and_then(|text| kibibytes(text, "MemTotal")),
             kernel: text(root, "proc/sys/kernel/osrelease"),
             virtualization: virtualization(root, cpuinfo.as_deref()),
             load_average: load_average(root),
@@ -79,6 +79,31 @@ pub fn load_average(root: &Path) -> Option<[f64; 3]> {
     let text = text(root, "proc/loadavg")?;
     let mut numbers = text.split_whitespace().map(|word| word.parse().ok());
     Some([numbers.next()??, numbers.next()??, numbers.next()??])
+}
+
+/// `MemAvailable` below `root`, in bytes: what programs can have without swapping.
+#[must_use]
+pub fn available_bytes(root: &Path) -> Option<u64> {
+    kibibytes(&text(root, "proc/meminfo")?, "MemAvailable")
+}
+
+/// The file system that holds `path`, by the mounts below `root`: `ext4 on vda`, without its directory.
+#[must_use]
+pub fn file_system(root: &Path, path: &Path) -> Option<String> {
+    let path = fs::canonicalize(path).ok()?;
+    let mounts = text(root, "proc/self/mounts")?;
+    let mounts = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ');
+        Some((words.next()?, Path::new(words.next()?), words.next()?))
+    });
+    // Of equally long ones the last was mounted over the others.
+    let (source, _, kind) = mounts
+        .filter(|(_, directory, _)| path.starts_with(directory))
+        .max_by_key(|(_, directory, _)| directory.as_os_str().len())?;
+    match source.strip_prefix("/dev/") {
+        Some(device) => Some(format!("{kind} on {device}")),
+        None => Some(kind.to_owned()),
+    }
 }
 
 /// The day of `time` in UTC, as `2001-07-15`.
@@ -141,8 +166,9 @@ fn processors(cpuinfo: &str) -> usize {
         .count()
 }
 
-fn memory_bytes(meminfo: &str) -> Option<u64> {
-    let value = field(meminfo, "MemTotal")?;
+/// The value of `name` in the text of meminfo, in bytes.
+fn kibibytes(meminfo: &str, name: &str) -> Option<u64> {
+    let value = field(meminfo, name)?;
     let kibibytes: u64 = value.strip_suffix("kB")?.trim().parse().ok()?;
     kibibytes.checked_mul(1024)
 }
@@ -187,7 +213,20 @@ mod tests {
         assert_eq!((facts.cpus, facts.memory_bytes), (Some(2), Some(1 << 20)));
         assert_eq!(facts.virtualization.as_deref(), Some("guest"));
         assert_eq!(facts.load_average, Some([0.5, 1.25, 2.0]));
+        assert_eq!(available_bytes(root.path()), None);
         assert_eq!(facts.slug(), "amd-epyc-tm-9-linux-6.18.4");
+    }
+
+    #[test]
+    fn the_file_system_of_a_path_is_the_innermost_mount() {
+        let root = Scratch::new("mounts");
+        let here = fs::canonicalize(root.path()).unwrap();
+        let inner = format!("tmpfs {} tmpfs rw 0 0", here.display());
+        root.write("proc/self/mounts", &format!("/dev/vda / ext4 rw 0 0\n{inner}\n"));
+        let of = |path: &Path| file_system(root.path(), path);
+        assert_eq!(of(root.path()).as_deref(), Some("tmpfs"));
+        assert_eq!(of(Path::new("/")).as_deref(), Some("ext4 on vda"));
+        assert_eq!(of(&root.path().join("nowhere")), None);
     }
 
     #[test]
@@ -206,5 +245,6 @@ mod tests {
     fn this_machine_has_facts() {
         let facts = Facts::read(Path::new("/"));
         assert!(facts.memory_bytes.is_some() && facts.kernel.is_some());
+        assert!(available_bytes(Path::new("/")) < facts.memory_bytes);
     }
 }

@@ -11,16 +11,27 @@ use std::time::SystemTime;
 use crate::error::Error;
 use crate::workspace;
 
+pub mod aa;
 pub mod facts;
+pub mod memory;
 pub mod peer;
 pub mod ratio;
 pub mod record;
+pub mod report;
+pub mod storage;
+pub mod turns;
 
 /// Pairs per comparison unless asked otherwise: the median of 7 stands when 3 of them were disturbed.
 pub const ALTERNATIONS: usize = 7;
 
-/// More than this takes hours and no longer narrows the median.
-const ALTERNATIONS_MAX: usize = 1000;
+/// Surveys compared with each other unless asked otherwise: 190 pairs, so 5 % are 9 of them.
+pub const SURVEYS: usize = 20;
+
+/// Surveys with a slowdown unless asked otherwise: with [`SURVEYS`] plain ones, 200 pairs.
+pub const SLOWED_SURVEYS: usize = 10;
+
+/// More of anything than this takes hours and no longer narrows the result.
+const COUNT_MAX: usize = 1000;
 
 /// The function of a suite that measures and gives the record.
 pub type Measure = fn(&Request) -> Result<record::Record, Error>;
@@ -34,8 +45,12 @@ pub struct Suite {
     pub what: &'static str,
     /// The peers that it looks for; each can be given with `--NAME PATH`.
     pub peers: &'static [&'static str],
-    /// Absent until the suite is built.
-    pub run: Option<Measure>,
+    /// What it is made of; `--part NAME` runs one of them alone.
+    pub parts: &'static [&'static str],
+    /// Its other options, with the word that stands for the value.
+    pub options: &'static [(&'static str, &'static str)],
+    /// Measures.
+    pub run: Measure,
 }
 
 /// Every suite, in the order of the usage text.
@@ -43,20 +58,38 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "memory",
         what: "copies and load latency, against mbw, tinymembench, STREAM and multichase",
-        peers: &["mbw", "tinymembench", "stream", "multichase"],
-        run: None,
+        peers: &[
+            "mbw",
+            "tinymembench",
+            "stream-16m",
+            "stream-256m",
+            "stream-1g",
+            "multichase",
+        ],
+        parts: &["copy", "latency"],
+        options: &[("alternations", "N")],
+        run: memory::run,
     },
     Suite {
         name: "storage",
         what: "reads, writes and latency, against fio and ioping",
         peers: &["fio", "ioping"],
-        run: None,
+        parts: &["random", "sequential", "latency"],
+        options: &[("alternations", "N"), ("path", "DIR")],
+        run: storage::run,
     },
     Suite {
         name: "aa",
         what: "surveys of this machine against each other: what is called different and is not",
         peers: &[],
-        run: None,
+        parts: &[],
+        options: &[
+            ("runs", "N"),
+            ("slowed", "N"),
+            ("pace", "full|quick"),
+            ("path", "DIR"),
+        ],
+        run: aa::run,
     },
 ];
 
@@ -75,10 +108,26 @@ pub struct Request {
     pub suite: &'static Suite,
     /// Peers whose program was given, by name.
     pub peers: BTreeMap<String, PathBuf>,
+    /// The only part to run, if not all.
+    pub part: Option<String>,
     /// Pairs per comparison.
     pub alternations: usize,
-    /// The directory to measure in, for suites that write files: `--path`.
+    /// Plain surveys.
+    pub runs: usize,
+    /// Surveys with a slowdown.
+    pub slowed: usize,
+    /// Whether surveys are quick ones.
+    pub is_quick: bool,
+    /// The directory to measure in, for suites that write files.
     pub directory: Option<PathBuf>,
+}
+
+impl Request {
+    /// Whether the part called `name` is asked for.
+    #[must_use]
+    pub fn includes(&self, name: &str) -> bool {
+        self.part.as_deref().is_none_or(|part| part == name)
+    }
 }
 
 /// Runs the suite that `args` names, prints its table and keeps its record.
@@ -89,11 +138,8 @@ pub struct Request {
 pub fn run(args: &[String]) -> Result<(), Error> {
     let request = parse(args)?;
     let suite = request.suite;
-    let Some(measure) = suite.run else {
-        return Err(Error::Usage(format!("bench {}: not built yet", suite.name)));
-    };
     let root = workspace::current_root()?;
-    let record = measure(&request)?;
+    let record = (suite.run)(&request)?;
     print!("{}", record.table());
     let path = record.write(&root.join(record::DIRECTORY), SystemTime::now())?;
     println!(
@@ -119,7 +165,11 @@ pub fn parse(args: &[String]) -> Result<Request, Error> {
     let mut request = Request {
         suite,
         peers: BTreeMap::new(),
+        part: None,
         alternations: ALTERNATIONS,
+        runs: SURVEYS,
+        slowed: SLOWED_SURVEYS,
+        is_quick: false,
         directory: None,
     };
     let mut rest = args[1..].iter();
@@ -127,41 +177,59 @@ pub fn parse(args: &[String]) -> Result<Request, Error> {
         let value = rest
             .next()
             .ok_or_else(|| wrong(suite, &format!("{option} needs a value")))?;
-        match option.strip_prefix("--") {
-            Some("alternations") => request.alternations = alternations(suite, value)?,
-            Some("path") => request.directory = Some(PathBuf::from(value)),
-            Some(peer) if suite.peers.contains(&peer) => {
-                request.peers.insert(peer.to_owned(), PathBuf::from(value));
-            }
-            _ => return Err(wrong(suite, &format!("no option {option}"))),
-        }
+        set(&mut request, option, value).map_err(|what| wrong(suite, &what))?;
     }
     Ok(request)
 }
 
-fn alternations(suite: &Suite, value: &str) -> Result<usize, Error> {
+/// Takes one option into `request`; the error says what is wrong with it.
+fn set(request: &mut Request, option: &str, value: &str) -> Result<(), String> {
+    let suite = request.suite;
+    let name = option.strip_prefix("--").unwrap_or_default();
+    if suite.peers.contains(&name) {
+        request.peers.insert(name.to_owned(), PathBuf::from(value));
+        return Ok(());
+    }
+    if name == "part" && suite.parts.contains(&value) {
+        request.part = Some(value.to_owned());
+        return Ok(());
+    }
+    if !suite.options.iter().any(|(known, _)| *known == name) {
+        return Err(format!("no option {option} {value}"));
+    }
+    match (name, value) {
+        ("path", _) => request.directory = Some(PathBuf::from(value)),
+        ("pace", "full") => request.is_quick = false,
+        ("pace", "quick") => request.is_quick = true,
+        ("alternations", _) => request.alternations = count(option, value, 1)?,
+        ("runs", _) => request.runs = count(option, value, aa::RUNS_MIN)?,
+        ("slowed", _) => request.slowed = count(option, value, 0)?,
+        _ => return Err(format!("{option} cannot be {value}")),
+    }
+    Ok(())
+}
+
+fn count(option: &str, value: &str, least: usize) -> Result<usize, String> {
     let count = value
         .parse()
         .ok()
-        .filter(|count| (1..=ALTERNATIONS_MAX).contains(count));
-    count.ok_or_else(|| {
-        wrong(
-            suite,
-            &format!("--alternations is 1 to {ALTERNATIONS_MAX}, not {value}"),
-        )
-    })
+        .filter(|count| (least..=COUNT_MAX).contains(count));
+    count.ok_or_else(|| format!("{option} is {least} to {COUNT_MAX}, not {value}"))
 }
 
 fn wrong(suite: &Suite, what: &str) -> Error {
-    let peers: String = suite
-        .peers
-        .iter()
-        .map(|peer| format!(" [--{peer} PROGRAM]"))
-        .collect();
     let name = suite.name;
-    Error::Usage(format!(
-        "bench {name}: {what}\nusage: cargo xtask bench {name} [--alternations N] [--path DIR]{peers}"
-    ))
+    let mut text = format!("bench {name}: {what}\nusage: cargo xtask bench {name}");
+    if !suite.parts.is_empty() {
+        text.push_str(&format!(" [--part {}]", suite.parts.join("|")));
+    }
+    for (option, value) in suite.options {
+        text.push_str(&format!(" [--{option} {value}]"));
+    }
+    for peer in suite.peers {
+        text.push_str(&format!(" [--{peer} PROGRAM]"));
+    }
+    Error::Usage(text)
 }
 
 fn usage() -> String {
@@ -195,20 +263,30 @@ mod tests {
 
     #[test]
     fn peers_and_options_are_read() {
-        let request = parse(&args("memory --mbw ./mbw --alternations 3 --path dir")).unwrap();
+        let request = parse(&args("memory --mbw ./mbw --alternations 3 --part copy")).unwrap();
         assert_eq!(request.peers["mbw"], PathBuf::from("./mbw"));
         assert_eq!(request.alternations, 3);
+        assert!(request.includes("copy") && !request.includes("latency"));
+        let request = parse(&args("aa --runs 8 --slowed 0 --pace quick --path dir")).unwrap();
+        assert_eq!((request.runs, request.slowed), (8, 0));
         assert_eq!(request.directory, Some(PathBuf::from("dir")));
-        assert_eq!(parse(&args("aa")).unwrap().alternations, ALTERNATIONS);
+        assert!(request.is_quick && request.includes("anything"));
+        let plain = parse(&args("storage")).unwrap();
+        assert_eq!(plain.alternations, ALTERNATIONS);
     }
 
     #[test]
     fn what_cannot_be_asked_is_said_with_what_can() {
         assert!(error("memory --fio x").contains("no option --fio"));
+        assert!(error("memory --path x").contains("no option --path"));
+        assert!(error("memory --part disk").contains("[--part copy|latency]"));
         assert!(error("memory --mbw").contains("--mbw needs a value"));
         for count in ["0", "-1", "1001", "many"] {
-            assert!(error(&format!("aa --alternations {count}")).contains("1 to 1000"));
+            let text = error(&format!("storage --alternations {count}"));
+            assert!(text.contains("1 to 1000"), "{text}");
         }
+        assert!(error("aa --runs 5").contains("6 to 1000"));
+        assert!(error("aa --pace slow").contains("cannot be slow"));
         assert!(error("storage -x y").contains("[--fio PROGRAM]"));
     }
 }

@@ -25,6 +25,8 @@ pub enum Version {
     Option(&'static str),
     /// The program cannot say it; the Debian package of this name can, if it was installed from there.
     Package(&'static str),
+    /// Nothing says it, at least not before a whole run.
+    Unsaid,
 }
 
 /// A program that is here and can be run.
@@ -36,6 +38,8 @@ pub struct Peer {
     pub program: PathBuf,
     /// What it says that it is; `None` when it does not say.
     pub version: Option<String>,
+    /// Variables of the environment that it runs with.
+    pub environment: Vec<(&'static str, &'static str)>,
 }
 
 impl Peer {
@@ -59,7 +63,23 @@ impl Peer {
             name: name.to_owned(),
             program,
             version,
+            environment: Vec::new(),
         })
+    }
+
+    /// As [`Peer::find`], but `None` for a peer that was not given and is not on `PATH`.
+    ///
+    /// # Errors
+    /// As [`Peer::find`], for a peer that was given.
+    pub fn find_if_any(
+        request: &Request,
+        name: &str,
+        version: Version,
+    ) -> Result<Option<Self>, Error> {
+        if !request.peers.contains_key(name) && process::find(name).is_none() {
+            return Ok(None);
+        }
+        Self::find(request, name, version).map(Some)
     }
 
     /// Terrace as built in release mode from the workspace at `root`.
@@ -67,16 +87,34 @@ impl Peer {
     /// # Errors
     /// [`Error::Program`] when the build fails.
     pub fn terrace(root: &Path) -> Result<Self, Error> {
+        let target = target_directory(root)?;
+        Self::build(root, &target, &[])
+    }
+
+    /// Terrace built so that `TERRACE_SLOWDOWN` lengthens each trial in memory, with that variable at
+    /// `share` (`"0.15"`). Built into a directory of its own: the other binary must stay as it is.
+    ///
+    /// # Errors
+    /// [`Error::Program`] when the build fails.
+    pub fn slowed_terrace(root: &Path, share: &'static str) -> Result<Self, Error> {
+        let target = target_directory(root)?.join("slowdown");
+        let mut peer = Self::build(root, &target, &["--features", "measure/slowdown"])?;
+        peer.environment.push(("TERRACE_SLOWDOWN", share));
+        Ok(peer)
+    }
+
+    fn build(root: &Path, target: &Path, options: &[&str]) -> Result<Self, Error> {
         let mut build = workspace::cargo(root);
         build.args(["build", "--release", "--locked", "--quiet", "-p", "terrace"]);
+        build.args(options).arg("--target-dir").arg(target);
         process::run(build, BUILD_LIMIT)?.success()?;
-        let metadata = workspace::metadata(root)?;
-        let program = workspace::target_directory(&metadata)?.join("release/terrace");
+        let program = target.join("release/terrace");
         let version = version(&program, Version::Option("--version"));
         Ok(Self {
             name: "terrace".to_owned(),
             program,
             version,
+            environment: Vec::new(),
         })
     }
 
@@ -88,6 +126,7 @@ impl Peer {
         let mut command = Command::new(&self.program);
         // Numbers with a decimal comma would be read as two.
         command.args(args).env("LC_ALL", "C");
+        command.envs(self.environment.iter().copied());
         process::run(command, limit)?.success()
     }
 
@@ -95,9 +134,11 @@ impl Peer {
     /// read on other machines.
     #[must_use]
     pub fn command_line(&self, args: &[&str]) -> String {
-        let quoted = args.iter().map(|arg| quote(arg));
-        std::iter::once(self.name.clone())
-            .chain(quoted)
+        let variables = self.environment.iter();
+        variables
+            .map(|(name, value)| format!("{name}={}", quote(value)))
+            .chain(std::iter::once(self.name.clone()))
+            .chain(args.iter().map(|arg| quote(arg)))
             .collect::<Vec<_>>()
             .join(" ")
     }
@@ -111,6 +152,7 @@ fn version(program: &Path, version: Version) -> Option<String> {
             command.arg(option);
             command
         }
+        Version::Unsaid => return None,
         Version::Package(package) => {
             let mut command = Command::new("dpkg-query");
             command.args(["--show", "--showformat", "${Package} ${Version}", package]);
@@ -121,12 +163,17 @@ fn version(program: &Path, version: Version) -> Option<String> {
     let output = process::run(command, VERSION_LIMIT).ok()?;
     let lines = output.stdout.lines().chain(match version {
         Version::Option(_) => output.stderr.lines(),
-        Version::Package(_) => "".lines(),
+        Version::Package(_) | Version::Unsaid => "".lines(),
     });
     lines
         .map(str::trim)
         .find(|line| !line.is_empty())
         .map(str::to_owned)
+}
+
+/// Where cargo puts what it builds here.
+fn target_directory(root: &Path) -> Result<PathBuf, Error> {
+    workspace::target_directory(&workspace::metadata(root)?)
 }
 
 /// `arg` as a shell takes it.
@@ -153,6 +200,8 @@ mod tests {
         let shell = process::find("sh").unwrap();
         let given = request(&format!("memory --mbw {}", shell.display()));
         let peer = Peer::find(&given, "mbw", Version::Package("no-such-package")).unwrap();
+        let again = Peer::find_if_any(&given, "mbw", Version::Unsaid).unwrap();
+        assert_eq!(again.as_ref(), Some(&peer));
         assert_eq!((peer.program.clone(), peer.version.clone()), (shell, None));
         let output = peer
             .run(&["-c", "echo 1.5"], Duration::from_secs(20))
@@ -168,6 +217,8 @@ mod tests {
     fn a_missing_peer_says_how_to_give_it() {
         let error =
             Peer::find(&request("memory"), "no-such-peer", Version::Option("-v")).unwrap_err();
+        let none = Peer::find_if_any(&request("memory"), "no-such-peer", Version::Unsaid);
+        assert_eq!(none.unwrap(), None);
         assert!(
             error.to_string().contains("--no-such-peer PROGRAM"),
             "{error}"
@@ -181,11 +232,12 @@ mod tests {
             name: "sh".to_owned(),
             program: shell,
             version: None,
+            environment: vec![("TERRACE_TEST", "3")],
         };
-        assert!(
-            peer.run(&["-c", "exit 1"], Duration::from_secs(20))
-                .is_err()
-        );
+        let run = |script| peer.run(&["-c", script], Duration::from_secs(20));
+        assert!(run("exit 1").is_err());
+        assert_eq!(run("echo $TERRACE_TEST").unwrap().stdout, "3\n");
+        assert_eq!(peer.command_line(&["-c"]), "TERRACE_TEST=3 sh -c");
     }
 
     #[test]

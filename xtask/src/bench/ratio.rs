@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use crate::error::Error;
+
 /// How one series compares with another: ours divided by theirs, per pair.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio {
@@ -45,6 +47,15 @@ impl fmt::Display for RatioError {
 }
 
 impl std::error::Error for RatioError {}
+
+impl From<RatioError> for Error {
+    fn from(error: RatioError) -> Self {
+        Self::Malformed {
+            what: "the values to compare",
+            why: error.to_string(),
+        }
+    }
+}
 
 /// The ratios `ours[i] / theirs[i]`, summed up.
 ///

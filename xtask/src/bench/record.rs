@@ -39,6 +39,8 @@ pub struct Record {
     pub programs: Vec<Peer>,
     /// The command lines that gave the values, as typed.
     pub commands: Vec<String>,
+    /// What was left out and why, and how a figure is to be read.
+    pub notes: Vec<String>,
     /// The comparisons, in the order of the table.
     pub comparisons: Vec<Comparison>,
 }
@@ -72,6 +74,17 @@ pub struct Comparison {
     theirs: Option<Series>,
     figure: Ratio,
     target: Option<Target>,
+}
+
+impl Series {
+    /// The values of `name`, in the order of measurement.
+    #[must_use]
+    pub fn new(name: &str, values: &[f64]) -> Self {
+        Self {
+            name: name.to_owned(),
+            values: values.to_vec(),
+        }
+    }
 }
 
 impl Target {
@@ -212,7 +225,15 @@ impl Record {
             load_average_after: None,
             programs: Vec::new(),
             commands: Vec::new(),
+            notes: Vec::new(),
             comparisons: Vec::new(),
+        }
+    }
+
+    /// Adds a command line once, however often it was run.
+    pub fn command(&mut self, line: String) {
+        if !self.commands.contains(&line) {
+            self.commands.push(line);
         }
     }
 
@@ -229,7 +250,7 @@ impl Record {
             .all(|row| row.is_reached() != Some(false))
     }
 
-    /// The comparisons as text, one line each below a heading, columns aligned; no escapes.
+    /// The comparisons as text, one line each below a heading, columns aligned, then the notes; no escapes.
     #[must_use]
     pub fn table(&self) -> String {
         let heading = ["what", "ours", "theirs", "figure", "spread", "target", ""];
@@ -247,6 +268,9 @@ impl Record {
                 .map(|(cell, width)| format!("{cell:<width$}"));
             text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
             text.push('\n');
+        }
+        for note in &self.notes {
+            text.push_str(&format!("note: {note}\n"));
         }
         text
     }
@@ -267,6 +291,7 @@ impl Record {
             "load_average_after": self.load_average_after,
             "programs": programs,
             "commands": self.commands,
+            "notes": self.notes,
             "comparisons": self.comparisons.iter().map(Comparison::json).collect::<Vec<_>>(),
             "reached": self.is_reached(),
         })
@@ -356,17 +381,10 @@ pub(super) mod tests {
         }
     }
 
-    fn series(name: &str, values: &[f64]) -> Series {
-        Series {
-            name: name.to_owned(),
-            values: values.to_vec(),
-        }
-    }
-
     fn record(target: Target) -> Record {
         let pair = (
-            series("rep-movsb", &[28.0, 30.0, 14.0]),
-            series("mbw", &[20.0, 20.0, 10.0]),
+            Series::new("rep-movsb", &[28.0, 30.0, 14.0]),
+            Series::new("mbw", &[20.0, 20.0, 10.0]),
         );
         let mut record = Record::start("memory");
         record.machine.cpu_model = Some("Test CPU".to_owned());
@@ -408,7 +426,7 @@ pub(super) mod tests {
         let alone = Comparison::alone(
             "false alarms",
             "",
-            series("survey", &[0.02, 0.04]),
+            Series::new("survey", &[0.02, 0.04]),
             Some(Target::AtMost(0.05)),
         );
         let alone = alone.unwrap();
@@ -418,7 +436,7 @@ pub(super) mod tests {
         );
         assert_eq!(alone.json()["figure"]["kind"], "value");
         assert_eq!(
-            Comparison::alone("x", "", series("y", &[]), None),
+            Comparison::alone("x", "", Series::new("y", &[]), None),
             Err(RatioError::Empty)
         );
     }

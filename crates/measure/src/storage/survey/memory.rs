@@ -27,8 +27,8 @@ const WINDOW: u64 = 32 * MIB;
 const REQUESTS: u32 = 512;
 /// Rounds at most; the interval of a median of 30 is a third of the quartiles'.
 const ROUNDS: u32 = 30;
-/// The size of the file on a RAM disk: well above the caches of the processor.
-const RAM_FILE: Bytes = Bytes(256 * MIB);
+/// The size of the file on a RAM disk: that of a cached file, since the two are compared.
+const RAM_FILE: Bytes = Bytes(super::CACHED);
 
 /// What reading from memory through the file system costs.
 #[derive(Clone, Debug, Serialize)]

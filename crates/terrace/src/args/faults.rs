@@ -1,0 +1,49 @@
+//! What `terrace measure faults` can be told: how much, in which way, how long memory is
+//! left alone. That the machine bears it is the probe's to check.
+
+use super::probe::ProbeArgs;
+use super::value;
+use clap::{Args, ValueEnum};
+use model::Bytes;
+use std::time::Duration;
+
+/// What the first touch of memory costs
+///
+/// Maps new memory and times each first touch. Finds memory that the host has not backed yet (a second, slower mode),
+/// and how soon freed memory goes cold again. Never takes more than a quarter of the memory that is available.
+#[derive(Clone, Debug, Args)]
+pub struct FaultsArgs {
+    /// Touch at most this much memory
+    #[arg(long, value_name = "SIZE", default_value = "512m", value_parser = value::size, allow_hyphen_values = true)]
+    pub limit: Bytes,
+
+    /// Pause between freeing memory and touching it again
+    #[arg(long, value_name = "DURATION", default_value = "3s", value_parser = value::pause, allow_hyphen_values = true)]
+    pub wait: Duration,
+
+    /// Ways to touch it first
+    #[arg(
+        long = "way",
+        value_name = "WAYS",
+        value_delimiter = ',',
+        value_enum,
+        default_value = "4k,thp,populate"
+    )]
+    pub ways: Vec<Way>,
+
+    /// What all probes share.
+    #[command(flatten)]
+    pub probe: ProbeArgs,
+}
+
+/// How memory is touched first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Way {
+    /// One store for each page of 4 KiB
+    #[value(name = "4k")]
+    Base,
+    /// One store for each transparent huge page
+    Thp,
+    /// One call for all pages (MADV_POPULATE_WRITE)
+    Populate,
+}

@@ -1,0 +1,22 @@
+//! In which form a result is printed, and where to. `output` decides what a file may be;
+//! here are only the words.
+
+use clap::Args;
+use std::path::PathBuf;
+
+/// The options of every command that has a result.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub struct FormArgs {
+    /// Print JSON instead of text (docs/json.md describes it)
+    #[arg(long)]
+    pub json: bool,
+
+    /// Write to FILE, whole or not at all, instead of to standard output; `-` is standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Name this host in the JSON too; without it only the text on the terminal does
+    #[arg(long)]
+    pub host_name: bool,
+}

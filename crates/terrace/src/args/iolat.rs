@@ -1,0 +1,64 @@
+//! What `terrace measure iolat` can be told: the short options are ioping's, so that its
+//! command lines work here. What PATH is, the probe finds out.
+
+use super::probe::ProbeArgs;
+use super::value;
+use clap::Args;
+use model::Bytes;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long one storage request takes, one at a time (as ioping)
+///
+/// PATH is a directory (a scratch file without a name is made there, filled with incompressible data, and gone
+/// afterwards), a file or a block device (both only read). Says by the kernel's counters what really served the
+/// requests: the page cache, RAM or the device.
+#[derive(Clone, Debug, Args)]
+pub struct IolatArgs {
+    /// A directory, a file or a block device
+    pub path: PathBuf,
+
+    /// Stop after this many requests
+    #[arg(short = 'c', long, value_name = "COUNT", value_parser = value::count, allow_hyphen_values = true)]
+    pub count: Option<u64>,
+
+    /// From the start of one request to the start of the next; 0 is back to back (ioping waits 1s)
+    #[arg(short = 'i', long, value_name = "DURATION", default_value = "10ms", value_parser = value::pause, allow_hyphen_values = true)]
+    pub interval: Duration,
+
+    /// Size of a request
+    #[arg(short = 's', long, value_name = "SIZE", default_value = "4k", value_parser = value::size, allow_hyphen_values = true)]
+    pub size: Bytes,
+
+    /// Spread the requests over this much of the file or device
+    #[arg(short = 'S', long, value_name = "SIZE", value_parser = value::size, allow_hyphen_values = true)]
+    pub working_set: Option<Bytes>,
+
+    /// Bypass the page cache (O_DIRECT)
+    #[arg(short = 'D', long, conflicts_with = "cached")]
+    pub direct: bool,
+
+    /// Read through the page cache, warm; without it and -D the scratch file is evicted first
+    #[arg(short = 'C', long)]
+    pub cached: bool,
+
+    /// Write instead of reading; only to a scratch file, so PATH must be a directory
+    #[arg(short = 'W', long)]
+    pub write: bool,
+
+    /// Requests before the first that counts
+    #[arg(short = 'a', long, value_name = "COUNT", value_parser = value::count, allow_hyphen_values = true)]
+    pub warmup: Option<u64>,
+
+    /// Stop after this time; the same as --budget
+    #[arg(short = 'w', long, value_name = "DURATION", conflicts_with = "budget", value_parser = value::budget, allow_hyphen_values = true)]
+    pub deadline: Option<Duration>,
+
+    /// Leave the histogram out
+    #[arg(short = 'q', long)]
+    pub quiet: bool,
+
+    /// What all probes share.
+    #[command(flatten)]
+    pub probe: ProbeArgs,
+}

@@ -1,0 +1,52 @@
+//! What `terrace measure memlat` can be told: sizes, pages, orders. The usual ladder of
+//! sizes is the probe's.
+
+use super::memcpy::Pages;
+use super::probe::ProbeArgs;
+use super::value;
+use clap::{Args, ValueEnum};
+use model::Bytes;
+
+/// How long a dependent load takes, at each size of buffer
+///
+/// Follows a chain of pointers through a buffer, so that each load waits for the one before. Finds the real edges of
+/// the caches beside what the system claims, and splits the time of main memory into the memory and the page walk.
+#[derive(Clone, Debug, Args)]
+pub struct MemlatArgs {
+    /// Sizes of the buffer (default: steps from 4 KiB to 1 GiB)
+    #[arg(long = "size", value_name = "SIZES", value_delimiter = ',', value_parser = value::size, allow_hyphen_values = true)]
+    pub sizes: Vec<Bytes>,
+
+    /// Page sizes of the buffer
+    #[arg(
+        long,
+        value_name = "PAGES",
+        value_delimiter = ',',
+        value_enum,
+        default_value = "4k,thp"
+    )]
+    pub pages: Vec<Pages>,
+
+    /// Order of the loads
+    #[arg(
+        long = "pattern",
+        value_name = "PATTERNS",
+        value_delimiter = ',',
+        value_enum,
+        default_value = "random,in-page"
+    )]
+    pub patterns: Vec<Pattern>,
+
+    /// What all probes share.
+    #[command(flatten)]
+    pub probe: ProbeArgs,
+}
+
+/// In which order a chase visits the cache lines of its buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Pattern {
+    /// At random over the whole buffer: each load may walk the page table
+    Random,
+    /// At random within a page, page after page: the page walk is shared by all lines of the page
+    InPage,
+}

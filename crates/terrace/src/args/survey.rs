@@ -1,0 +1,26 @@
+//! What `terrace survey` can be told. It needs nothing: each option is for the second
+//! look.
+
+use super::form::FormArgs;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Measure every level of this machine, and say what is odd about them
+///
+/// Finds the CPU caches, RAM (used before, and new), RAM disks, the page cache, compressed RAM, swap, and the devices
+/// behind the current directory, the home directory, the temporary directory and each --path. Takes at most 60 seconds,
+/// 15 with --quick, and removes all that it writes. As root it sees more, and it says what more.
+#[derive(Clone, Debug, Args)]
+pub struct SurveyArgs {
+    /// Take at most 15 seconds instead of 60; the error bars are wider
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Look also at the device behind this directory (repeatable)
+    #[arg(long = "path", value_name = "DIR")]
+    pub paths: Vec<PathBuf>,
+
+    /// The form of the result.
+    #[command(flatten)]
+    pub form: FormArgs,
+}

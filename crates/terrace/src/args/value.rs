@@ -1,0 +1,176 @@
+//! What a typed value may be: sizes, durations, counts, offsets.
+//!
+//! Each parser refuses with one clear line of its own; `clap` only carries it.
+
+use model::Bytes;
+use std::time::Duration;
+
+/// More threads than this are refused.
+const MOST_THREADS: usize = measure::memory::copy::MOST_THREADS;
+
+/// The largest offset that a copy accepts.
+const LARGEST_OFFSET: u64 = measure::memory::copy::LARGEST_OFFSET as u64;
+
+/// How far the target and the source of a copy are pushed off their alignment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offset {
+    /// Bytes that the target starts behind a page boundary.
+    pub target: u64,
+    /// Bytes that the source starts behind a page boundary.
+    pub source: u64,
+}
+
+/// A size of at least one byte.
+pub fn size(text: &str) -> Result<Bytes, String> {
+    match text.parse::<Bytes>() {
+        Ok(Bytes(0)) => Err("a size must be at least 1 byte".to_owned()),
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A duration that may be 0, for pauses.
+pub fn pause(text: &str) -> Result<Duration, String> {
+    model::duration::parse(text).map_err(|error| error.to_string())
+}
+
+/// A duration of at least a millisecond, for budgets.
+pub fn budget(text: &str) -> Result<Duration, String> {
+    let duration = pause(text)?;
+    if duration < Duration::from_millis(1) {
+        return Err("a budget must be at least 1 ms".to_owned());
+    }
+    Ok(duration)
+}
+
+/// A whole number of at least 1; `k`, `m` and `g` are thousands, as of iterations.
+pub fn count(text: &str) -> Result<u64, String> {
+    let wrong = || "a count is a whole number of at least 1: 8, 500, 10m".to_owned();
+    let (digits, unit) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 1_000_000),
+        Some(b'g' | b'G') => (&text[..text.len() - 1], 1_000_000_000),
+        _ => (text, 1),
+    };
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    number
+        .checked_mul(unit)
+        .filter(|count| *count > 0)
+        .ok_or_else(wrong)
+}
+
+/// A number of threads.
+pub fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count) if (1..=MOST_THREADS).contains(&count) => Ok(count),
+        _ => Err(format!(
+            "threads are a whole number from 1 to {MOST_THREADS}"
+        )),
+    }
+}
+
+/// The number of a processor, from 0.
+pub fn cpu(text: &str) -> Result<usize, String> {
+    text.parse()
+        .map_err(|_| "a processor is a whole number from 0, as in /proc/cpuinfo".to_owned())
+}
+
+/// A stride in elements; 0 and 1 are sequential.
+pub fn stride(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| {
+        "a stride is a whole number of elements: 12 walks columns of a 12 x 12 matrix".to_owned()
+    })
+}
+
+/// A queue depth.
+pub fn depth(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(depth) if (1..=1024).contains(&depth) => Ok(depth),
+        _ => Err("a queue depth is a whole number from 1 to 1024".to_owned()),
+    }
+}
+
+/// `T` or `T,S`: offsets of the target and the source, in bytes.
+pub fn offset(text: &str) -> Result<Offset, String> {
+    let part = |text: &str| match text.parse::<Bytes>() {
+        Ok(Bytes(bytes)) if bytes <= LARGEST_OFFSET => Ok(bytes),
+        Ok(_) => Err("an offset is 0 to 1m".to_owned()),
+        Err(error) => Err(error.to_string()),
+    };
+    let (target, source) = text.split_once(',').unwrap_or((text, "0"));
+    Ok(Offset {
+        target: part(target)?,
+        source: part(source)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_budgets_are_positive() {
+        assert_eq!(size("16m"), Ok(Bytes(16 << 20)));
+        assert!(size("0").unwrap_err().contains("at least 1 byte"));
+        assert!(size("-1m").unwrap_err().contains("negative"));
+        assert_eq!(pause("0"), Ok(Duration::ZERO));
+        assert!(budget("0").is_err());
+        assert!(budget("0.4ms").is_err());
+        assert_eq!(budget("5min"), Ok(Duration::from_secs(300)));
+    }
+
+    #[test]
+    fn counts() {
+        assert_eq!(count("8"), Ok(8));
+        assert_eq!(count("10m"), Ok(10_000_000));
+        for wrong in [
+            "",
+            "0",
+            "-1",
+            "m",
+            "1.5",
+            "99999999999999999999",
+            "99999999999g",
+        ] {
+            assert!(count(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn offsets_have_a_limit() {
+        assert_eq!(
+            offset("8"),
+            Ok(Offset {
+                target: 8,
+                source: 0
+            })
+        );
+        assert_eq!(
+            offset("1,4095"),
+            Ok(Offset {
+                target: 1,
+                source: 4095
+            })
+        );
+        assert_eq!(
+            offset("4k"),
+            Ok(Offset {
+                target: 4096,
+                source: 0
+            })
+        );
+        assert!(offset("2m").is_err());
+        assert!(offset("1,-1").is_err());
+        assert!(offset("1,2,3").is_err());
+    }
+
+    #[test]
+    fn small_whole_numbers_have_limits() {
+        assert!(threads("0").is_err());
+        assert!(threads("1025").is_err());
+        assert_eq!(threads("2"), Ok(2));
+        assert!(depth("0").is_err());
+        assert_eq!(depth("32"), Ok(32));
+        assert!(cpu("-1").is_err());
+    }
+}

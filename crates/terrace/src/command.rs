@@ -1,0 +1,66 @@
+//! The commands: what was typed becomes a plan, the plan is done, the result delivered.
+//!
+//! Everything that can be checked without touching the machine is checked before
+//! anything is measured.
+
+mod classic;
+mod completions;
+mod cost;
+mod deliver;
+mod list;
+mod machine_facts;
+mod manual;
+mod measure;
+mod plan;
+mod survey;
+
+use crate::args::survey::SurveyArgs;
+use crate::args::{Cli, Command, Probe, When};
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::output::progress::Progress;
+use deliver::Delivery;
+use machine::Root;
+
+/// Does what the command line asks for.
+///
+/// # Errors
+/// Whatever ended the command before it had a result.
+pub fn run(cli: &Cli) -> Result<Exit> {
+    sys::interrupt::install()?;
+    let (name, outcome) = match &cli.command {
+        Command::Survey(args) => ("survey", survey(args, cli.color)),
+        Command::Measure { probe } => (probe_name(probe), measure::probe(probe, cli.color)),
+        Command::Manual => ("manual", manual::print()),
+        Command::Completions { shell } => ("completions", completions::print(*shell)),
+    };
+    outcome.map_err(|error| if_interrupted(error).during(name))
+}
+
+fn survey(args: &SurveyArgs, color: When) -> Result<Exit> {
+    let delivery = Delivery::of(&args.form, color)?;
+    let progress = Progress::new();
+    let mut step = |what: &str| progress.step(&format!("terrace survey: {what}"));
+    let survey = survey::survey(args, &Root::system(), &mut step)?;
+    drop(progress);
+    delivery.survey(survey)
+}
+
+/// A probe that Ctrl-C ended before its first result has not failed, it was stopped.
+fn if_interrupted(error: Error) -> Error {
+    if sys::interrupt::requested() && error.exit != Exit::Usage {
+        return Error::new(Exit::Partial, "interrupted before anything was measured");
+    }
+    error
+}
+
+fn probe_name(probe: &Probe) -> &'static str {
+    match probe {
+        Probe::Memcpy(_) => "measure memcpy",
+        Probe::Memlat(_) => "measure memlat",
+        Probe::Faults(_) => "measure faults",
+        Probe::Compute(_) => "measure compute",
+        Probe::Iolat(_) => "measure iolat",
+        Probe::Seqio(_) => "measure seqio",
+    }
+}

@@ -1,0 +1,49 @@
+//! What a run of this program cost the machine, to be stated beside its result: time,
+//! memory, bytes written, and the harness's own overhead, which is never subtracted.
+
+use machine::Root;
+use measure::calibrate;
+use measure::disturbance::Bracket;
+use model::survey::Cost;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Started with the work whose cost is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Meter {
+    started: Instant,
+    started_unix_s: u64,
+}
+
+impl Meter {
+    /// Starts now.
+    pub fn start() -> Self {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+        Self {
+            started: Instant::now(),
+            // A clock before 1970 is not set; nothing better than 0 can be said of it.
+            started_unix_s: since_1970.map_or(0, |since| since.as_secs()),
+        }
+    }
+
+    /// When it started, seconds since 1970 UTC.
+    pub fn started_unix_s(&self) -> u64 {
+        self.started_unix_s
+    }
+
+    /// The cost until now of a run that wrote `written_bytes` to files.
+    pub fn cost(&self, written_bytes: u64, root: &Root) -> Cost {
+        let wall_s = self.started.elapsed().as_secs_f64();
+        let usage = sys::usage::process().ok();
+        let overhead = calibrate::overhead(&mut Bracket::for_this_thread(root, None));
+        Cost {
+            wall_s,
+            cpu_s: usage
+                .as_ref()
+                .map_or(0.0, |usage| (usage.user_ns + usage.system_ns) as f64 / 1e9),
+            max_resident_bytes: usage.as_ref().map_or(0, |usage| usage.max_resident_bytes),
+            written_bytes,
+            timer_ns: overhead.timer_ns,
+            bracket_ns: overhead.bracket_ns,
+        }
+    }
+}

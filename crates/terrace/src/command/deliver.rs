@@ -1,0 +1,123 @@
+//! A result on its way out: rendered in the form that was asked for, written whole,
+//! what is missing said on standard error, the exit status decided.
+
+use super::cost::Meter;
+use super::machine_facts;
+use crate::args::When;
+use crate::args::form::FormArgs;
+use crate::args::probe::ProbeArgs;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::output::json::{self, Envelope};
+use crate::output::report::Report;
+use crate::output::{self, Page, Target, Written};
+use machine::Root;
+use model::machine::MachineFacts;
+use model::survey::Survey;
+
+/// Where a result goes, checked before anything is measured.
+#[derive(Debug)]
+pub struct Delivery {
+    target: Target,
+    page: Page,
+    json: bool,
+    csv: bool,
+    host_name: bool,
+}
+
+impl Delivery {
+    /// The delivery of a probe's result.
+    ///
+    /// # Errors
+    /// When the file of `-o` could not be written.
+    pub fn of_probe(args: &ProbeArgs, color: When) -> Result<Self> {
+        Ok(Self {
+            csv: args.csv,
+            ..Self::of(&args.form, color)?
+        })
+    }
+
+    /// The delivery of a result that has no CSV.
+    ///
+    /// # Errors
+    /// When the file of `-o` could not be written.
+    pub fn of(form: &FormArgs, color: When) -> Result<Self> {
+        let target = Target::of(form.output.as_deref())?;
+        let page = Page::of(&target, color);
+        Ok(Self {
+            target,
+            page,
+            json: form.json,
+            csv: false,
+            host_name: form.host_name,
+        })
+    }
+
+    /// The facts of this machine as the result may state them: the page for a person
+    /// names the host, what is made to be passed on only when asked.
+    fn stated(&self, facts: MachineFacts) -> MachineFacts {
+        let named = self.host_name || !self.json;
+        MachineFacts {
+            host: facts.host.filter(|_| named),
+            ..facts
+        }
+    }
+
+    /// Delivers a probe's result.
+    ///
+    /// # Errors
+    /// When it did not arrive.
+    pub fn probe(
+        &self,
+        name: &str,
+        report: &impl Report,
+        meter: Meter,
+        root: &Root,
+    ) -> Result<Exit> {
+        let text = if self.json {
+            json::render(&Envelope {
+                schema: format!("terrace.{}/1", name.replace(' ', ".")),
+                version: env!("CARGO_PKG_VERSION"),
+                started_unix_s: meter.started_unix_s(),
+                command: std::env::args().skip(1).collect(),
+                interrupted: sys::interrupt::requested(),
+                machine: &self.stated(machine_facts::read(root)),
+                result: report,
+                cost: &meter.cost(report.written_bytes(), root),
+            })?
+        } else if self.csv {
+            report.sheet().render()
+        } else {
+            report.page(self.page)
+        };
+        self.text(name, &text, report.shortfall())
+    }
+
+    /// Delivers a survey.
+    ///
+    /// # Errors
+    /// When it did not arrive.
+    pub fn survey(&self, survey: Survey) -> Result<Exit> {
+        let machine = self.stated(survey.machine);
+        let survey = Survey { machine, ..survey };
+        let text = if self.json {
+            json::render(&survey)?
+        } else {
+            output::survey::page(&survey, self.page)
+        };
+        let shortfall = survey
+            .interrupted
+            .then(|| "interrupted: this is what was measured until then".to_owned());
+        self.text("survey", &text, shortfall)
+    }
+
+    fn text(&self, name: &str, text: &str, shortfall: Option<String>) -> Result<Exit> {
+        match (self.target.write(text)?, shortfall) {
+            // Who closed the pipe has what he wanted, and no use for more words.
+            (Written::ReaderGone, _) | (_, None) => Ok(Exit::Done),
+            (Written::Whole, Some(missing)) => Ok(output::complain(
+                &Error::new(Exit::Partial, missing).during(name),
+            )),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! `terrace manual`: one manual page with every command, from the one declaration.
+//!
+//! The library renders a page for each command; here their sections become parts of one
+//! page, followed by what belongs to all of them: exit status, units, environment.
+
+use crate::args::{CLOSING_SECTIONS, Cli};
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::output::Target;
+use clap::CommandFactory;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, roman};
+use std::io::{self, Write};
+
+/// Prints the manual in roff.
+pub fn print() -> Result<Exit> {
+    let page = page()
+        .map_err(|why| Error::new(Exit::Partial, format!("cannot render the manual: {why}")))?;
+    Target::standard().write(&String::from_utf8_lossy(&page))?;
+    Ok(Exit::Done)
+}
+
+fn page() -> io::Result<Vec<u8>> {
+    let mut root = Cli::command();
+    root.build();
+    let man = Man::new(root.clone()).manual("Terrace Manual");
+    let mut out = Vec::new();
+    man.render_title(&mut out)?;
+    man.render_name_section(&mut out)?;
+    man.render_synopsis_section(&mut out)?;
+    man.render_description_section(&mut out)?;
+    man.render_options_section(&mut out)?;
+    for command in root.get_subcommands() {
+        describe(command, &mut out)?;
+    }
+    for (title, text) in CLOSING_SECTIONS {
+        let mut section = Roff::new();
+        section.control("SH", [title.to_uppercase().as_str()]);
+        // Laid out by hand, so shown as it is.
+        section.control("nf", []);
+        for line in text.lines() {
+            section.text([roman(line)]);
+        }
+        section.control("fi", []);
+        section.to_writer(&mut out)?;
+    }
+    Ok(out)
+}
+
+/// One command and those below it, each a section of its own.
+fn describe(command: &clap::Command, out: &mut Vec<u8>) -> io::Result<()> {
+    if command.has_subcommands() {
+        return command
+            .get_subcommands()
+            .try_for_each(|below| describe(below, out));
+    }
+    let title = command
+        .get_bin_name()
+        .unwrap_or(command.get_name())
+        .to_uppercase();
+    let mut section = Roff::new();
+    section.control("SH", [title.as_str()]);
+    section.to_writer(out)?;
+    // Said once, at the top of the page.
+    let said = ["color", "help"];
+    let command = command.clone().mut_args(|arg| {
+        let again = said.contains(&arg.get_id().as_str());
+        arg.hide(again)
+    });
+    let man = Man::new(command);
+    let mut body = Vec::new();
+    man.render_synopsis_section(&mut body)?;
+    man.render_description_section(&mut body)?;
+    man.render_options_section(&mut body)?;
+    out.write_all(&as_part(&body))
+}
+
+/// The same roff with its sections one level lower.
+fn as_part(roff: &[u8]) -> Vec<u8> {
+    String::from_utf8_lossy(roff)
+        .lines()
+        .map(|line| match line.strip_prefix(".SH ") {
+            Some(title) => format!(".SS {title}\n"),
+            None => format!("{line}\n"),
+        })
+        .collect::<String>()
+        .into_bytes()
+}

@@ -1,0 +1,102 @@
+//! `terrace survey`: the ladder of this machine on one page, and what is odd about it.
+//!
+//! 1. `places` finds where to look; `plan` shares out the time.
+//! 2. `run` measures, and keeps what the probes returned.
+//! 3. `tiers` and `observe` turn that into the page's tiers and the rules' input.
+//! 4. `explain` judges; `output` renders.
+
+mod observe;
+mod places;
+mod plan;
+mod run;
+mod swap;
+mod tiers;
+
+use super::machine_facts;
+use crate::args::survey::SurveyArgs;
+use crate::error::Result;
+use explain::Judgement;
+use machine::Root;
+use measure::{Budget, calibrate, disturbance::Bracket};
+use model::survey::{Cost, SCHEMA, Survey};
+use model::{Finding, Tier};
+use plan::Plan;
+use run::{Progress, Seen};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Time for all swap areas together.
+const SWAP_TIME: Duration = Duration::from_secs(2);
+
+/// Surveys this machine; the caller renders what is returned.
+pub fn survey(args: &SurveyArgs, root: &Root, progress: Progress<'_>) -> Result<Survey> {
+    let started = SystemTime::now();
+    let started_ns = sys::clock::now_ns();
+    let cpu_before = sys::usage::process().ok();
+    let places = places::find(&args.paths, root)?;
+    let claims = machine::cpu::read(root).caches;
+    let plan = Plan::new(args.quick, plan::ram_bytes(root, &claims));
+    let seen = run::run(&plan, places, root, &mut *progress);
+    progress("swap");
+    let swap = swap::areas(root, &Budget::of(SWAP_TIME));
+    let facts = machine_facts::read(root);
+    let mut tiers = tiers::tiers(&seen, &swap, root);
+    let judged = explain::survey(&observe::observed(&seen, &tiers, &swap, &facts, root));
+    mark_noisy(&mut tiers, &judged.findings);
+    let Judgement {
+        findings,
+        fine,
+        unchecked,
+    } = judged;
+    let cost = cost(&seen, started_ns, cpu_before, root);
+    Ok(Survey {
+        schema: SCHEMA.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_unix_s: started
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs()),
+        interrupted: seen.interrupted,
+        tiers,
+        findings,
+        fine,
+        unchecked,
+        skipped: seen.skipped,
+        machine: facts,
+        cost,
+    })
+}
+
+/// A tier that a `result_noisy` finding is about says so in its row.
+fn mark_noisy(tiers: &mut [Tier], findings: &[Finding]) {
+    for tier in tiers {
+        tier.noisy = findings
+            .iter()
+            .any(|finding| finding.id == "result_noisy" && finding.claim.contains(&tier.name));
+    }
+}
+
+fn cost(
+    seen: &Seen,
+    started_ns: u64,
+    before: Option<sys::usage::ProcessUsage>,
+    root: &Root,
+) -> Cost {
+    let after = sys::usage::process().ok();
+    let cpu_ns = |usage: &sys::usage::ProcessUsage| usage.user_ns + usage.system_ns;
+    let overhead = calibrate::overhead(&mut Bracket::for_this_thread(root, None));
+    Cost {
+        wall_s: (sys::clock::now_ns() - started_ns) as f64 / 1e9,
+        cpu_s: match (&before, &after) {
+            (Some(before), Some(after)) => (cpu_ns(after) - cpu_ns(before)) as f64 / 1e9,
+            _ => 0.0,
+        },
+        max_resident_bytes: after.map_or(0, |usage| usage.max_resident_bytes),
+        // To devices; what was written to RAM disks wears nothing.
+        written_bytes: seen
+            .devices
+            .iter()
+            .map(|(_, report)| report.written_bytes)
+            .sum(),
+        timer_ns: overhead.timer_ns,
+        bracket_ns: overhead.bracket_ns,
+    }
+}

@@ -1,0 +1,175 @@
+//! Where a survey looks: the directories of interest, one for each file system,
+//! with those that would hang, wake a disk or write over a network left out and named.
+//!
+//! Nothing is touched here but metadata, and that only where it answers in time.
+
+use machine::Root;
+use machine::block::Disk;
+use machine::mounts::{self, Mount};
+use measure::{Error, ErrorKind};
+use model::survey::Skipped;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A mount that does not answer a stat in this time is left out. Picked: a local
+/// disk that spins answers in milliseconds, a dead server never.
+const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+
+/// Where RAM disks usually are.
+const RAM_DISKS: [&str; 2] = ["/dev/shm", "/run/shm"];
+
+/// A directory to measure in, and what is behind it.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The directory, as it was named.
+    pub directory: PathBuf,
+    /// Its mount.
+    pub mount: Mount,
+    /// The disk behind the mount; `None` where the file system hides it.
+    pub disk: Option<Disk>,
+    /// Whether the file system keeps its files in RAM.
+    pub in_ram: bool,
+}
+
+impl Place {
+    /// The tier's name: the mount point and the disk.
+    pub fn name(&self) -> String {
+        let mount = self.mount.mount_point.display();
+        match &self.disk {
+            Some(disk) => format!("{mount}  {}", disk.partition.as_ref().unwrap_or(&disk.name)),
+            None => format!("{mount}  {}", self.mount.fs_type),
+        }
+    }
+}
+
+/// The places of a survey, and what was left out.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// Devices and RAM disks, in the order they were named.
+    pub places: Vec<Place>,
+    /// Left out, with the reason.
+    pub skipped: Vec<Skipped>,
+}
+
+/// Finds the places: the `asked` paths, the current directory, home, the
+/// temporary directory and the usual RAM disks, each file system once.
+///
+/// A path that was asked for and cannot be looked at is an error; the others are
+/// left out.
+pub fn find(asked: &[PathBuf], root: &Root) -> Result<Places, Error> {
+    let mounts = mounts::read(root);
+    let mut found = Places::default();
+    let mut seen = HashSet::new();
+    let own = own_directories().into_iter().map(|path| (path, false));
+    for (path, asked) in asked.iter().map(|path| (path.clone(), true)).chain(own) {
+        match place(&path, asked, &mounts, root) {
+            Ok(place) => {
+                if seen.insert((place.mount.major, place.mount.minor)) {
+                    found.places.push(place);
+                }
+            }
+            Err(error) if asked => return Err(error),
+            Err(error) => skip(&mut found.skipped, &path, error),
+        }
+    }
+    Ok(found)
+}
+
+fn skip(skipped: &mut Vec<Skipped>, path: &Path, error: Error) {
+    let name = path.display().to_string();
+    // The usual places need not exist; only what exists and is left out is said.
+    if error.kind != ErrorKind::Usage && !skipped.iter().any(|s| s.name == name) {
+        skipped.push(Skipped {
+            name,
+            reason: error.reason.unwrap_or(error.operation),
+        });
+    }
+}
+
+fn own_directories() -> Vec<PathBuf> {
+    let mut directories: Vec<PathBuf> = std::env::current_dir().into_iter().collect();
+    directories.extend(std::env::var_os("HOME").map(PathBuf::from));
+    directories.push(std::env::temp_dir());
+    directories.extend(RAM_DISKS.map(PathBuf::from));
+    directories.retain(|path| path.is_absolute());
+    directories
+}
+
+/// What is behind `path`; an error says why it is not to be measured.
+fn place(path: &Path, asked: bool, mounts: &[Mount], root: &Root) -> Result<Place, Error> {
+    let refuse = |kind, reason: &str| Error::new(kind, "survey", reason).at(path);
+    let absolute =
+        std::path::absolute(path).map_err(|_| refuse(ErrorKind::Usage, "no such path"))?;
+    // Before anything touches it: what would hang or mount itself is known by name.
+    let automount = mounts::behind(mounts, &absolute).is_some_and(|mount| mount.automount);
+    if automount && !asked {
+        return Err(refuse(
+            ErrorKind::Impossible,
+            "would mount itself when touched",
+        ));
+    }
+    let facts = match sys::timed_stat::stat_within(&absolute, ANSWER_WITHIN) {
+        None => {
+            return Err(refuse(
+                ErrorKind::Impossible,
+                "does not answer within a second",
+            ));
+        }
+        Some(Err(_)) => {
+            return Err(refuse(
+                ErrorKind::Usage,
+                "no such directory, or not allowed",
+            ));
+        }
+        Some(Ok(facts)) => facts,
+    };
+    if !facts.is_dir() {
+        return Err(refuse(ErrorKind::Usage, "not a directory"));
+    }
+    let real = std::fs::canonicalize(&absolute).unwrap_or(absolute);
+    let mount = mounts::behind(mounts, &real)
+        .cloned()
+        .ok_or_else(|| refuse(ErrorKind::Impossible, "its mount cannot be found"))?;
+    if mount.network && !asked {
+        return Err(refuse(
+            ErrorKind::Impossible,
+            "is on a network; name it with --path",
+        ));
+    }
+    let disk = disk_behind(root, &mount);
+    if disk.as_ref().is_some_and(|disk| disk.asleep) && !asked {
+        return Err(refuse(
+            ErrorKind::Impossible,
+            "its disk sleeps; --path wakes it",
+        ));
+    }
+    if !writable(&real) {
+        return Err(refuse(
+            ErrorKind::Impossible,
+            "this user may not write there",
+        ));
+    }
+    let in_ram = ["tmpfs", "ramfs", "devtmpfs"].contains(&mount.fs_type.as_str());
+    Ok(Place {
+        directory: real,
+        mount,
+        disk,
+        in_ram,
+    })
+}
+
+/// The disk by the mount's device number; a file system with a number of its own
+/// (btrfs) names its device as the mount's source.
+fn disk_behind(root: &Root, mount: &Mount) -> Option<Disk> {
+    machine::block::of_device(root, mount.major, mount.minor).or_else(|| {
+        let name = mount.source.strip_prefix("/dev/")?;
+        machine::block::by_name(root, name)
+    })
+}
+
+/// Whether a nameless file can be made there: the only test that knows of
+/// read-only mounts, permissions and quotas alike.
+fn writable(directory: &Path) -> bool {
+    sys::file::Scratch::create_in(directory).is_ok()
+}

@@ -1,0 +1,101 @@
+//! Swap areas as tiers: what they are, and how fast one page of them can be read.
+//!
+//! The kernel lets nobody time a swap-in without causing memory pressure, so root
+//! reads random pages of the area itself, read-only and past the page cache: the
+//! same request to the same device. Others, and areas that hold nothing that
+//! could be read, stay unseen with the reason.
+
+use machine::Root;
+use machine::swap::Area;
+use measure::Budget;
+use measure::storage::{self, Access, IolatPlan};
+use model::Latency;
+use model::bytes::Bytes;
+use std::time::Duration;
+
+/// Requests made of one area.
+const REQUESTS: u64 = 400;
+
+/// Time for one area.
+const TIME: Duration = Duration::from_millis(600);
+
+/// One swap area, as far as it can be seen.
+#[derive(Clone, Debug)]
+pub struct SwapTier {
+    /// The tier's name.
+    pub name: String,
+    /// The device or file.
+    pub path: String,
+    /// Its whole disk, if it is one.
+    pub disk: Option<String>,
+    /// The disk's rotational flag.
+    pub rotational: Option<bool>,
+    /// Its size.
+    pub size_bytes: u64,
+    /// How much of it is used.
+    pub used_bytes: u64,
+    /// Whether it is compressed memory (zram).
+    pub compressed: bool,
+    /// One random read of 4 KiB, nanoseconds.
+    pub latency_ns: Option<Latency>,
+    /// Why the latency is absent, or what it stands for.
+    pub reason: Option<String>,
+}
+
+/// All active swap areas.
+pub fn areas(root: &Root, stop: &Budget) -> Vec<SwapTier> {
+    machine::swap::areas(root)
+        .iter()
+        .map(|area| look_at(area, root, stop))
+        .collect()
+}
+
+fn look_at(area: &Area, root: &Root, stop: &Budget) -> SwapTier {
+    let path = area.path.display().to_string();
+    let disk = area
+        .device
+        .and_then(|(major, minor)| machine::block::of_device(root, major, minor));
+    let compressed = path.starts_with("/dev/zram");
+    let mut tier = SwapTier {
+        name: format!("swap  {}", path.trim_start_matches("/dev/")),
+        rotational: disk.as_ref().and_then(|disk| disk.rotational),
+        disk: disk.map(|disk| disk.name),
+        path,
+        size_bytes: area.size.0,
+        used_bytes: area.used.0,
+        compressed,
+        latency_ns: None,
+        reason: None,
+    };
+    if sys::process::effective_uid() != 0 {
+        tier.reason = Some("only root may read the swap area".to_owned());
+    } else if compressed {
+        tier.reason = Some(
+            "a read of compressed RAM costs its decompression, and unused slots cost nothing: not timed"
+                .to_owned(),
+        );
+    } else {
+        match random_reads(area, root, stop) {
+            Ok(latency) => tier.latency_ns = latency,
+            Err(error) => tier.reason = Some(crate::error::chain(&error)),
+        }
+    }
+    tier
+}
+
+fn random_reads(
+    area: &Area,
+    root: &Root,
+    stop: &Budget,
+) -> Result<Option<Latency>, measure::Error> {
+    let plan = IolatPlan {
+        count: Some(REQUESTS),
+        interval: Duration::ZERO,
+        request: Bytes(4096),
+        access: Access::Direct,
+        write: false,
+        ..IolatPlan::default()
+    };
+    let report = storage::iolat(&area.path, &plan, &stop.part(TIME), root)?;
+    Ok(report.requests.latency.latency())
+}

@@ -1,0 +1,265 @@
+//! The tiers of the page from what the probes returned. Pure: numbers in, tiers
+//! out, nearest to the processor first.
+
+use super::places::Place;
+use super::run::Seen;
+use super::swap::SwapTier;
+use machine::Root;
+use measure::faults::{Phase, Way};
+use measure::memory::latency::CacheLevel;
+use measure::memory::levels::{LevelReport, Reached};
+use measure::storage::{DeviceReport, RamDiskReport};
+use model::bytes::three_digits;
+use model::{Bytes, Grade, Latency, Tier, TierKind};
+
+/// The tier's name of memory that was never touched; findings refer to it.
+pub const NEW_MEMORY: &str = "RAM, new";
+
+/// All tiers of `seen`, in the order of the page.
+pub fn tiers(seen: &Seen, swap: &[SwapTier], root: &Root) -> Vec<Tier> {
+    let memory = machine::memory::read(root);
+    let caches = seen
+        .ladder
+        .as_ref()
+        .map_or(&[][..], |ladder| &ladder.caches);
+    let mut tiers: Vec<Tier> = seen
+        .levels
+        .iter()
+        .map(|level| match level.name.as_str() {
+            "RAM" => ram(level, memory.total),
+            _ => cache(level, caches),
+        })
+        .collect();
+    tiers.extend(new_memory(seen));
+    tiers.extend(
+        seen.ram_disks
+            .iter()
+            .map(|(place, report)| ram_disk(place, report)),
+    );
+    tiers.extend(page_cache(&seen.devices, memory.available));
+    tiers.extend(swap.iter().filter(|area| area.compressed).map(swap_tier));
+    tiers.extend(
+        seen.devices
+            .iter()
+            .map(|(place, report)| device(place, report)),
+    );
+    tiers.extend(swap.iter().filter(|area| !area.compressed).map(swap_tier));
+    tiers
+}
+
+/// The name under which a level of memory is shown.
+pub fn level_name(level: &str) -> String {
+    match level {
+        "RAM" => level.to_owned(),
+        cache => format!("{cache} cache"),
+    }
+}
+
+/// The reason that stands for absent percentiles of a chain of loads.
+const NO_PERCENTILES: &str =
+    "no percentiles: a single load is shorter than one reading of the clock";
+
+fn level(report: &LevelReport, kind: TierKind, capacity: Option<u64>, noun: &str) -> Tier {
+    let method_of = |what: &str, reached: &Option<Reached>| {
+        let method = &reached.as_ref()?.method;
+        Some(format!("{what} {method}"))
+    };
+    let methods: Vec<String> = [
+        method_of("read", &report.read),
+        method_of("write", &report.write),
+        method_of("copy", &report.copy),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let rate = |reached: &Option<Reached>| reached.as_ref().map(|r| r.bytes_per_s.clone());
+    Tier {
+        name: level_name(&report.name),
+        kind,
+        capacity_bytes: capacity,
+        latency_ns: report.load_ns.as_ref().map(Latency::from),
+        read_bytes_per_s: rate(&report.read),
+        write_bytes_per_s: rate(&report.write),
+        copy_bytes_per_s: rate(&report.copy),
+        method: format!(
+            "{noun}: random chain of loads over {}, huge pages; {}",
+            Bytes(report.size_bytes),
+            methods.join(", ")
+        ),
+        grade: match report.load_ns {
+            Some(_) => Grade::Measured,
+            None => Grade::Unseen,
+        },
+        reason: Some(match (&report.load_ns, report.all_disturbed) {
+            (None, _) => "the time ended before its first trial".to_owned(),
+            (_, true) => format!("something disturbed every trial of a method; {NO_PERCENTILES}"),
+            (_, false) => NO_PERCENTILES.to_owned(),
+        }),
+        noisy: false,
+    }
+}
+
+fn cache(report: &LevelReport, caches: &[CacheLevel]) -> Tier {
+    let found = caches
+        .iter()
+        .find(|cache| format!("L{}", cache.level) == report.name);
+    let edge = found.and_then(|cache| cache.measured.as_ref());
+    let claimed = found.and_then(|cache| cache.sysfs_bytes.or(cache.cpuid_bytes));
+    // An edge between two steps of the ladder that brackets the claim is the claim.
+    let capacity = match (edge, claimed) {
+        (Some(edge), Some(claimed)) if edge.agrees_with(claimed) => Some(claimed),
+        (Some(edge), _) => Some(edge.fits_bytes),
+        (None, claimed) => claimed,
+    };
+    let noun = match edge {
+        Some(edge) => format!(
+            "holds {}, no longer {}",
+            Bytes(edge.fits_bytes),
+            Bytes(edge.spills_bytes)
+        ),
+        None => "size as claimed, no edge found".to_owned(),
+    };
+    level(report, TierKind::CpuCache, capacity, &noun)
+}
+
+fn ram(report: &LevelReport, total: Option<Bytes>) -> Tier {
+    level(
+        report,
+        TierKind::Ram,
+        total.map(|bytes| bytes.0),
+        "used memory",
+    )
+}
+
+fn new_memory(seen: &Seen) -> Option<Tier> {
+    let report = seen.faults.as_ref()?;
+    let first = report.find(Way::Base, Phase::First)?;
+    let latency_ns = Some(Latency {
+        median: first.p50_ns?,
+        p50: first.p50_ns,
+        p99: first.p99_ns,
+        low: None,
+        high: None,
+        trials: first.touches as u32,
+        discarded: 0,
+    });
+    let huge = report.find(Way::Transparent, Phase::First).map(|huge| {
+        let each = huge
+            .p50_ns
+            .map(model::duration::show_ns)
+            .unwrap_or_default();
+        format!(
+            "; on huge pages {each} for 2 MiB, {} GB/s",
+            three_digits(huge.bytes_per_s / 1e9)
+        )
+    });
+    Some(Tier {
+        latency_ns,
+        method: format!(
+            "first store to each of {} fresh 4 KiB pages{}",
+            first.touches,
+            huge.unwrap_or_default()
+        ),
+        grade: Grade::Measured,
+        reason: None,
+        ..Tier::unseen(NEW_MEMORY, TierKind::NewMemory, "")
+    })
+}
+
+/// The tier's name of a RAM disk.
+pub fn ram_disk_name(place: &Place) -> String {
+    format!(
+        "{}  {}",
+        place.mount.mount_point.display(),
+        place.mount.fs_type
+    )
+}
+
+fn ram_disk(place: &Place, report: &RamDiskReport) -> Tier {
+    let capacity = sys::file::file_system_of(&place.directory).ok();
+    Tier {
+        capacity_bytes: capacity.map(|system| system.free_bytes),
+        latency_ns: report.cached.latency_ns.clone(),
+        read_bytes_per_s: report.cached.read_bytes_per_s.clone(),
+        write_bytes_per_s: report.write_bytes_per_s.clone(),
+        method: format!(
+            "reads of 4 KiB, rates in calls of 1 MiB over a file of {}; size is what is free",
+            Bytes(report.file_bytes)
+        ),
+        grade: Grade::Measured,
+        reason: (!report.notes.is_empty()).then(|| report.notes.join("; ")),
+        ..Tier::unseen(ram_disk_name(place), TierKind::RamDisk, "")
+    }
+}
+
+/// The page cache, as it served the first device's file.
+fn page_cache(devices: &[(Place, DeviceReport)], available: Option<Bytes>) -> Option<Tier> {
+    let (place, cached) = devices
+        .iter()
+        .find_map(|(place, report)| Some((place, report.page_cache.as_ref()?)))?;
+    Some(Tier {
+        capacity_bytes: available.map(|bytes| bytes.0),
+        latency_ns: cached.latency_ns.clone(),
+        read_bytes_per_s: cached.read_bytes_per_s.clone(),
+        method: format!(
+            "cached reads of 4 KiB and 1 MiB of {} on {}; size is what is available",
+            Bytes(cached.bytes),
+            place.mount.fs_type
+        ),
+        grade: Grade::Measured,
+        reason: Some("writes to it end on the device".to_owned()),
+        ..Tier::unseen("page cache", TierKind::PageCache, "")
+    })
+}
+
+fn device(place: &Place, report: &DeviceReport) -> Tier {
+    let mut reasons = report.notes.clone();
+    reasons.extend(
+        report
+            .failure
+            .as_ref()
+            .map(|error| crate::error::chain(error)),
+    );
+    Tier {
+        capacity_bytes: place
+            .disk
+            .as_ref()
+            .and_then(|disk| disk.size)
+            .map(|bytes| bytes.0),
+        latency_ns: report.latency_ns.clone(),
+        read_bytes_per_s: report.read_bytes_per_s.clone(),
+        write_bytes_per_s: report.write_bytes_per_s.clone(),
+        method: format!(
+            "random {} reads one at a time; rates in {} requests, {} deep, writes to stable storage; file of {}; {}",
+            Bytes(4096),
+            Bytes(report.block_bytes),
+            report.depth,
+            Bytes(report.file_bytes),
+            report.served.reason
+        ),
+        grade: match report.latency_ns {
+            Some(_) => Grade::Measured,
+            None => Grade::Unseen,
+        },
+        reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
+        ..Tier::unseen(place.name(), TierKind::Device, "")
+    }
+}
+
+fn swap_tier(area: &SwapTier) -> Tier {
+    let kind = match area.compressed {
+        true => TierKind::CompressedRam,
+        false => TierKind::Swap,
+    };
+    Tier {
+        capacity_bytes: Some(area.size_bytes),
+        latency_ns: area.latency_ns.clone(),
+        method: "random 4 KiB reads of the swap area itself".to_owned(),
+        grade: match area.latency_ns {
+            Some(_) => Grade::Inferred,
+            None => Grade::Unseen,
+        },
+        reason: area.reason.clone(),
+        ..Tier::unseen(area.name.clone(), kind, "")
+    }
+}

@@ -1,0 +1,41 @@
+//! The only place that prints: standard output, standard error, and the file of `-o`.
+//!
+//! Results become text (`human`, `survey`), JSON or CSV first, by pure functions; a
+//! [`Target`] then takes the whole text at once.
+
+pub mod csv;
+pub mod figure;
+pub mod json;
+pub mod progress;
+pub mod report;
+pub mod style;
+pub mod survey;
+pub mod table;
+mod target;
+mod terminal;
+
+pub use target::{Target, Written};
+pub use terminal::Page;
+
+use crate::error::Error;
+use crate::exit::Exit;
+use std::io::Write;
+
+/// Prints a text that is no result: help, the version, the manual.
+pub fn show(text: &str) -> Exit {
+    match Target::standard().write(text) {
+        Ok(_) => Exit::Done,
+        Err(error) => complain(&error),
+    }
+}
+
+/// Says on standard error what went wrong, and gives the exit status that it means.
+pub fn complain(error: &Error) -> Exit {
+    let mut lines = format!("terrace: {error}\n");
+    if let Some(hint) = &error.hint {
+        lines.push_str(&format!("hint: {hint}\n"));
+    }
+    // When standard error is gone too, the exit status is all that is left to say.
+    let _ = std::io::stderr().write_all(lines.as_bytes());
+    error.exit
+}

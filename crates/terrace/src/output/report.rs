@@ -1,0 +1,170 @@
+//! Each probe's result as a page for a person and as rows for a program, one file each.
+//!
+//! Pure: results of `measure` in, text out. What the JSON shows is the result itself,
+//! so a page may leave figures out, and never has one that the JSON lacks.
+
+pub mod classic;
+mod compute;
+mod faults;
+mod iolat;
+mod memcpy;
+mod memlat;
+mod seqio;
+
+pub use iolat::Quiet;
+
+use super::Page;
+use super::csv::Sheet;
+use super::figure;
+use super::style::Tone;
+use super::table::wrap;
+use measure::disturbance::Tally;
+use measure::memory::PagesGranted;
+use measure::memory::copy::LeftOut;
+use model::histogram::Bar;
+use serde::Serialize;
+
+/// The longest bar of a histogram.
+const BAR_WIDTH: usize = 40;
+
+/// A probe's result in the forms in which it can be printed.
+pub trait Report: Serialize {
+    /// Text for a person.
+    fn page(&self, page: Page) -> String;
+
+    /// Rows for a program, one for each measurement.
+    fn sheet(&self) -> Sheet;
+
+    /// What is missing of what was asked for; `None` when all is there.
+    fn shortfall(&self) -> Option<String>;
+
+    /// Bytes written to files, all of them removed again.
+    fn written_bytes(&self) -> u64 {
+        0
+    }
+}
+
+/// What a result says when Ctrl-C ended it.
+fn interrupted(interrupted: bool) -> Option<String> {
+    interrupted.then(|| "interrupted: this is what was measured until then".to_owned())
+}
+
+/// A remark below a table, wrapped and dim.
+fn note(page: Page, text: &str) -> String {
+    let line = wrap(text, page.width.saturating_sub(1), 3);
+    let painted: Vec<String> = line
+        .lines()
+        .map(|line| {
+            let words = line.trim_start();
+            format!(
+                "{}{}",
+                &line[..line.len() - words.len()],
+                page.style.paint(Tone::Dim, words)
+            )
+        })
+        .collect();
+    format!(" {}\n", painted.join("\n"))
+}
+
+/// A sentence below a table, wrapped.
+fn sentence(page: Page, text: &str) -> String {
+    format!(" {}\n", wrap(text, page.width.saturating_sub(1), 3))
+}
+
+/// A heading line.
+fn heading(page: Page, text: &str) -> String {
+    format!(
+        "{}\n",
+        page.style.paint(Tone::Strong, &wrap(text, page.width, 3))
+    )
+}
+
+/// How many trials count, and why others do not.
+fn trials_note(page: Page, tally: &Tally) -> String {
+    let mut text = format!("{} trials count", tally.kept);
+    if tally.discarded() > 0 {
+        let causes = [
+            (tally.waited, "other work had the processor"),
+            (tally.stolen, "the host took the processor"),
+            (tally.faulted, "page faults"),
+        ];
+        let causes: Vec<String> = causes
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, why)| format!("{count}: {why}"))
+            .collect();
+        text.push_str(&format!(
+            ", {} discarded ({})",
+            tally.discarded(),
+            causes.join(", ")
+        ));
+    }
+    note(page, &text)
+}
+
+/// Whether the kernel granted the pages that were asked for.
+fn pages_note(page: Page, pages: &[PagesGranted]) -> String {
+    pages
+        .iter()
+        .map(|granted| match granted.share() {
+            Some(share) => note(
+                page,
+                &format!(
+                    "pages {}: {} of the buffer, by smaps",
+                    granted.asked,
+                    figure::percent(share)
+                ),
+            ),
+            None => note(
+                page,
+                &format!(
+                    "pages {}: smaps cannot be read, so not verified",
+                    granted.asked
+                ),
+            ),
+        })
+        .collect()
+}
+
+/// What was left out, with the reasons; those that share one stand together.
+fn left_out_note(page: Page, left_out: &[LeftOut]) -> String {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for item in left_out {
+        match groups.iter_mut().find(|(reason, _)| *reason == item.reason) {
+            Some((_, names)) => names.push(&item.name),
+            None => groups.push((&item.reason, vec![&item.name])),
+        }
+    }
+    groups
+        .iter()
+        .map(|(reason, names)| note(page, &format!("left out: {} ({reason})", names.join(", "))))
+        .collect()
+}
+
+/// A histogram: one line for each bar from the first to the last that holds a value.
+fn histogram(page: Page, bars: &[Bar]) -> String {
+    let most = bars.iter().map(|bar| bar.count).max().unwrap_or(0);
+    if most == 0 {
+        return String::new();
+    }
+    let room = page.width.saturating_sub(34).clamp(10, BAR_WIDTH) as f64;
+    bars.iter()
+        .map(|bar| {
+            let share = bar.count as f64 / most as f64;
+            // A bar that holds anything is seen, however few its values are.
+            let steps = if bar.count == 0 {
+                0
+            } else {
+                (share * room).ceil() as usize
+            };
+            let from = figure::time(bar.from_ns, figure::Digits::Two);
+            let to = figure::time(bar.to_ns, figure::Digits::Two);
+            let line = format!(
+                " {from:>7} .. {to:<7} {:>9} {}",
+                bar.count,
+                "#".repeat(steps)
+            );
+            format!("{}\n", line.trim_end())
+        })
+        .collect()
+}

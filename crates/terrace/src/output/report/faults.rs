@@ -1,0 +1,156 @@
+//! The page and the rows of `measure faults`: each way and phase, the histogram of the
+//! first touch of small pages, and the second mode where there is one.
+
+use super::{Report, heading, histogram, interrupted, left_out_note, note, sentence, trials_note};
+use crate::output::Page;
+use crate::output::csv::Sheet;
+use crate::output::figure::{self, Digits, or_absent};
+use crate::output::table::{Cell, Column, Table};
+use measure::faults::{FaultReport, FaultSeries, Phase, Way};
+use model::Bytes;
+
+impl Report for FaultReport {
+    fn page(&self, page: Page) -> String {
+        let mut text = heading(
+            page,
+            &format!(
+                "terrace measure faults: first touch of {}",
+                Bytes(self.limit_bytes)
+            ),
+        );
+        text.push_str(&table(self).render(page, 1));
+        if let Some(first) = self.find(Way::Base, Phase::First) {
+            text.push_str(&sentence(page, "Touches of new 4 KiB pages by their time:"));
+            text.push_str(&histogram(page, &first.bars));
+        }
+        for series in &self.series {
+            text.push_str(&modes(page, series));
+        }
+        if let Some(bytes) = self.reported_bytes {
+            let text_of = format!(
+                "the kernel reported {} as free to the host while waiting",
+                Bytes(bytes)
+            );
+            text.push_str(&note(page, &text_of));
+        }
+        if let Some(limit) = &self.limited_by {
+            let why = format!(
+                "not more than a quarter of what is available was touched (limit: {limit})"
+            );
+            text.push_str(&note(page, &why));
+        }
+        text.push_str(&trials_note(page, &self.tally));
+        text.push_str(&left_out_note(page, &self.left_out));
+        text
+    }
+
+    fn sheet(&self) -> Sheet {
+        let mut sheet = Sheet::new(&[
+            "way",
+            "phase",
+            "touch_bytes",
+            "touches",
+            "faults",
+            "bytes",
+            "huge_bytes",
+            "bytes_per_s",
+            "p50_ns",
+            "p90_ns",
+            "p99_ns",
+            "max_ns",
+            "fast_ns",
+            "slow_ns",
+            "slow_share",
+            "cut_short",
+        ]);
+        for series in &self.series {
+            sheet.row(&[
+                &series.way.name(),
+                &phase_key(series.phase),
+                &series.touch_bytes,
+                &series.touches,
+                &series.faults,
+                &series.bytes,
+                &series.huge_bytes,
+                &series.bytes_per_s,
+                &series.p50_ns,
+                &series.p90_ns,
+                &series.p99_ns,
+                &series.max_ns,
+                &series.modes.map(|modes| modes.fast_ns),
+                &series.modes.map(|modes| modes.slow_ns),
+                &series.modes.map(|modes| modes.slow_share),
+                &series.cut_short,
+            ]);
+        }
+        sheet
+    }
+
+    fn shortfall(&self) -> Option<String> {
+        interrupted(self.interrupted)
+    }
+}
+
+fn table(report: &FaultReport) -> Table {
+    let mut table = Table::new(vec![
+        Column::words("way"),
+        Column::words("when"),
+        Column::numbers("touch").rank(4),
+        Column::numbers("p50"),
+        Column::numbers("p90").rank(3),
+        Column::numbers("p99").rank(1),
+        Column::numbers("max").rank(2),
+        Column::numbers("made resident"),
+        Column::numbers("faults").rank(5),
+    ]);
+    let time = |ns: Option<f64>| or_absent(ns, |ns| figure::time(ns, Digits::Three));
+    for series in &report.series {
+        table.row(vec![
+            Cell::from(series.way.name()),
+            Cell::from(when(series.phase, report.waited_s)),
+            Cell::from(Bytes(series.touch_bytes).to_string()),
+            Cell::from(time(series.p50_ns)),
+            Cell::from(time(series.p90_ns)),
+            Cell::from(time(series.p99_ns)),
+            Cell::from(time(series.max_ns)),
+            Cell::from(figure::rate(series.bytes_per_s, Digits::Three)),
+            Cell::from(or_absent(series.faults, |faults| faults.to_string())),
+        ]);
+    }
+    table
+}
+
+fn modes(page: Page, series: &FaultSeries) -> String {
+    let Some(modes) = &series.modes else {
+        return String::new();
+    };
+    let time = |ns: f64| figure::time(ns, Digits::Three);
+    sentence(
+        page,
+        &format!(
+            "{} {}: two modes, {} and {}; the slow one has {} of the touches",
+            series.way.name(),
+            when(series.phase, 0.0),
+            time(modes.fast_ns),
+            time(modes.slow_ns),
+            figure::percent(modes.slow_share),
+        ),
+    )
+}
+
+fn when(phase: Phase, waited_s: f64) -> String {
+    match phase {
+        Phase::First => "new".to_owned(),
+        Phase::Again => "again at once".to_owned(),
+        Phase::AfterWait if waited_s > 0.0 => format!("after {waited_s:.0} s"),
+        Phase::AfterWait => "after the wait".to_owned(),
+    }
+}
+
+fn phase_key(phase: Phase) -> &'static str {
+    match phase {
+        Phase::First => "first",
+        Phase::Again => "again",
+        Phase::AfterWait => "after_wait",
+    }
+}

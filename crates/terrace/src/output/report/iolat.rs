@@ -1,0 +1,245 @@
+//! The page and the row of `measure iolat`: ioping's closing lines, then percentiles,
+//! who served the requests, and the histogram.
+
+use super::{Report, heading, histogram, interrupted, note, sentence};
+use crate::error::chain;
+use crate::output::Page;
+use crate::output::csv::Sheet;
+use crate::output::figure::{self, Digits, or_absent};
+use measure::storage::iolat::Ended;
+use measure::storage::{Access, IolatReport, Served, ServedBy, TargetFacts, TargetKind};
+use model::Bytes;
+use serde::{Serialize, Serializer};
+
+/// Warm-up requests on the page; the JSON has all of them.
+const SHOWN_WARM_UP: usize = 4;
+
+/// The same result, its page without the histogram.
+#[derive(Debug)]
+pub struct Quiet(pub IolatReport);
+
+impl Report for IolatReport {
+    fn page(&self, page: Page) -> String {
+        summary(self, page) + &histogram(page, &self.requests.latency.bars)
+    }
+
+    fn sheet(&self) -> Sheet {
+        let mut sheet = Sheet::new(&[
+            "path",
+            "access",
+            "operation",
+            "request_bytes",
+            "region_bytes",
+            "requests",
+            "failed",
+            "bytes",
+            "wall_s",
+            "requests_per_s",
+            "bytes_per_s",
+            "min_ns",
+            "mean_ns",
+            "max_ns",
+            "deviation_ns",
+            "p50_ns",
+            "p90_ns",
+            "p99_ns",
+            "p99_9_ns",
+            "served_by",
+        ]);
+        let (requests, latency) = (&self.requests, &self.requests.latency);
+        sheet.row(&[
+            &self.target.path.display().to_string(),
+            &access(self.access),
+            &operation(self.write),
+            &self.request_bytes,
+            &self.region_bytes,
+            &requests.requests,
+            &requests.failed,
+            &requests.bytes,
+            &requests.wall_s,
+            &requests.requests_per_s,
+            &requests.bytes_per_s,
+            &latency.min_ns,
+            &latency.mean_ns,
+            &latency.max_ns,
+            &latency.deviation_ns,
+            &latency.p50_ns,
+            &latency.p90_ns,
+            &latency.p99_ns,
+            &latency.p99_9_ns,
+            &served_key(self.served.by),
+        ]);
+        sheet
+    }
+
+    fn shortfall(&self) -> Option<String> {
+        let failure = self.requests.failure.as_ref();
+        let failed = failure
+            .map(|error| format!("{} requests failed: {}", self.requests.failed, chain(error)));
+        failed.or_else(|| interrupted(self.requests.ended == Ended::Interrupted))
+    }
+
+    fn written_bytes(&self) -> u64 {
+        let filled = if self.target.kind == TargetKind::Directory {
+            self.region_bytes
+        } else {
+            0
+        };
+        filled + if self.write { self.requests.bytes } else { 0 }
+    }
+}
+
+impl Serialize for Quiet {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl Report for Quiet {
+    fn page(&self, page: Page) -> String {
+        summary(&self.0, page)
+    }
+
+    fn sheet(&self) -> Sheet {
+        self.0.sheet()
+    }
+
+    fn shortfall(&self) -> Option<String> {
+        self.0.shortfall()
+    }
+
+    fn written_bytes(&self) -> u64 {
+        self.0.written_bytes()
+    }
+}
+
+fn summary(report: &IolatReport, page: Page) -> String {
+    let latency = &report.requests.latency;
+    let mut text = heading(
+        page,
+        &format!(
+            "terrace measure iolat: {} of {}, {}, {}",
+            operation(report.write),
+            Bytes(report.request_bytes),
+            access(report.access),
+            place(&report.target),
+        ),
+    );
+    text.push_str(&sentence(page, &rates(report)));
+    let lines = [
+        (
+            "min/avg/max/mdev",
+            [
+                latency.min_ns,
+                latency.mean_ns,
+                latency.max_ns,
+                latency.deviation_ns,
+            ],
+        ),
+        (
+            "p50/p90/p99/p99.9",
+            [
+                latency.p50_ns,
+                latency.p90_ns,
+                latency.p99_ns,
+                latency.p99_9_ns,
+            ],
+        ),
+    ];
+    for (names, times) in lines {
+        let line = format!("{names} = {}", times.map(time).join(" / "));
+        text.push_str(&sentence(page, &line));
+    }
+    text.push_str(&served(page, &report.served));
+    text.push_str(&warm_up(page, &report.requests.first_ns));
+    for line in &report.notes {
+        text.push_str(&note(page, line));
+    }
+    text
+}
+
+/// `1000 requests over 64 MiB in 10 s, 98 a second, 402 kB/s`.
+fn rates(report: &IolatReport) -> String {
+    let requests = &report.requests;
+    let counted = format!(
+        "{} requests over {} in {}",
+        requests.requests,
+        Bytes(report.region_bytes),
+        figure::time(requests.wall_s * 1e9, Digits::Three),
+    );
+    match (requests.requests_per_s, requests.bytes_per_s) {
+        (Some(per_s), Some(bytes_per_s)) => format!(
+            "{counted}, {} a second, {}",
+            figure::number(per_s, Digits::Three),
+            figure::rate(bytes_per_s, Digits::Three)
+        ),
+        _ => counted,
+    }
+}
+
+/// The first requests, which are in none of the other figures.
+fn warm_up(page: Page, first_ns: &[u64]) -> String {
+    if first_ns.is_empty() {
+        return String::new();
+    }
+    let first: Vec<String> = first_ns
+        .iter()
+        .take(SHOWN_WARM_UP)
+        .map(|&ns| time(Some(ns as f64)))
+        .collect();
+    note(
+        page,
+        &format!("not counted, to warm up: {}", first.join(", ")),
+    )
+}
+
+fn time(ns: Option<f64>) -> String {
+    or_absent(ns, |ns| figure::time(ns, Digits::Three))
+}
+
+/// `served by the device: 1000 of 1000 requests reached vda`.
+pub(super) fn served(page: Page, served: &Served) -> String {
+    let by = match served.by {
+        ServedBy::Device => "by the device",
+        ServedBy::PageCache => "by the page cache",
+        ServedBy::Both => "partly by the device, partly by the page cache",
+        ServedBy::Ram => "by RAM: the file system lives there",
+        ServedBy::HostCacheSuspected => "by a cache of the host, it seems",
+        ServedBy::Unknown => "by nobody knows whom",
+    };
+    sentence(page, &format!("served {by}: {}", served.reason))
+}
+
+/// The word for who served, as in the JSON.
+pub(super) fn served_key(by: ServedBy) -> &'static str {
+    match by {
+        ServedBy::Device => "device",
+        ServedBy::PageCache => "page_cache",
+        ServedBy::Both => "both",
+        ServedBy::Ram => "ram",
+        ServedBy::HostCacheSuspected => "host_cache_suspected",
+        ServedBy::Unknown => "unknown",
+    }
+}
+
+/// `/srv (ext4 on vdb)`.
+pub(super) fn place(target: &TargetFacts) -> String {
+    let path = target.path.display();
+    match (&target.file_system, &target.disk) {
+        (Some(system), Some(disk)) => format!("{path} ({system} on {disk})"),
+        (Some(only), None) | (None, Some(only)) => format!("{path} ({only})"),
+        (None, None) => path.to_string(),
+    }
+}
+
+fn operation(write: bool) -> &'static str {
+    if write { "write" } else { "read" }
+}
+
+fn access(access: Access) -> &'static str {
+    match access {
+        Access::Cold => "cold",
+        Access::Cached => "cached",
+        Access::Direct => "direct",
+    }
+}

@@ -1,0 +1,162 @@
+//! The page and the rows of `measure seqio`: one line for each phase, with who served it.
+//! The rate over time is in the JSON; here only its slowest stretch.
+
+use super::iolat::{place, served_key};
+use super::{Report, heading, interrupted, note, sentence};
+use crate::error::chain;
+use crate::output::Page;
+use crate::output::csv::Sheet;
+use crate::output::figure::{self, Digits, or_absent};
+use crate::output::table::{Cell, Column, Table};
+use measure::storage::{Mode, Phase, PhaseName, SeqReport};
+use model::Bytes;
+
+impl Report for SeqReport {
+    fn page(&self, page: Page) -> String {
+        let in_flight = match self.depth {
+            1 => String::new(),
+            many => format!(", {many} in flight"),
+        };
+        let mut text = heading(
+            page,
+            &format!(
+                "terrace measure seqio: {} in requests of {}{in_flight}, {}, {}",
+                Bytes(self.size_bytes),
+                Bytes(self.block_bytes),
+                mode(self.mode),
+                place(&self.target),
+            ),
+        );
+        text.push_str(&table(&self.phases).render(page, 1));
+        if let Some(rate) = self.durable_bytes_per_s {
+            let rate = figure::rate(rate, Digits::Three);
+            text.push_str(&sentence(
+                page,
+                &format!("durable, write and sync together: {rate}"),
+            ));
+        }
+        for phase in &self.phases {
+            let reason = format!("{}: {}", words(phase.name), phase.served.reason);
+            text.push_str(&note(page, &reason));
+        }
+        self.notes
+            .iter()
+            .for_each(|line| text.push_str(&note(page, line)));
+        text
+    }
+
+    fn sheet(&self) -> Sheet {
+        let mut sheet = Sheet::new(&[
+            "path",
+            "mode",
+            "phase",
+            "block_bytes",
+            "depth",
+            "bytes",
+            "wall_s",
+            "bytes_per_s",
+            "slowest_bytes_per_s",
+            "cpu_s",
+            "complete",
+            "cached_before_bytes",
+            "verified_bytes",
+            "served_by",
+        ]);
+        for phase in &self.phases {
+            sheet.row(&[
+                &self.target.path.display().to_string(),
+                &mode(self.mode),
+                &phase_key(phase.name),
+                &self.block_bytes,
+                &self.depth,
+                &phase.bytes,
+                &phase.wall_s,
+                &phase.bytes_per_s,
+                &slowest(phase),
+                &phase.cpu_s,
+                &phase.complete,
+                &phase.cached_before_bytes,
+                &phase.verified_bytes,
+                &served_key(phase.served.by),
+            ]);
+        }
+        sheet
+    }
+
+    fn shortfall(&self) -> Option<String> {
+        self.failure
+            .as_ref()
+            .map(|error| chain(error))
+            .or_else(|| interrupted(self.interrupted))
+    }
+
+    fn written_bytes(&self) -> u64 {
+        let written = self
+            .phases
+            .iter()
+            .filter(|phase| phase.name == PhaseName::Write);
+        written.map(|phase| phase.bytes).sum()
+    }
+}
+
+fn table(phases: &[Phase]) -> Table {
+    let mut table = Table::new(vec![
+        Column::words("phase"),
+        Column::numbers("rate"),
+        Column::numbers("slowest 0.1 s").rank(3),
+        Column::numbers("bytes").rank(1),
+        Column::numbers("time").rank(1),
+        Column::numbers("CPU time").rank(2),
+        Column::words("served by"),
+        Column::words(""),
+    ]);
+    let rate = |rate: Option<f64>| or_absent(rate, |rate| figure::rate(rate, Digits::Three));
+    let time = |s: f64| figure::time(s * 1e9, Digits::Three);
+    for phase in phases {
+        table.row(vec![
+            Cell::from(words(phase.name)),
+            Cell::from(rate(phase.bytes_per_s)),
+            Cell::from(rate(slowest(phase))),
+            Cell::from(Bytes(phase.bytes).to_string()),
+            Cell::from(time(phase.wall_s)),
+            Cell::from(or_absent(phase.cpu_s, time)),
+            Cell::from(served_key(phase.served.by).replace('_', " ")),
+            Cell::from(if phase.complete { "" } else { "cut short" }),
+        ]);
+    }
+    table
+}
+
+/// The rate of the slowest stretch of 100 ms, if there were at least two.
+fn slowest(phase: &Phase) -> Option<f64> {
+    let rates = phase.series.iter().map(|at| at.bytes_per_s);
+    (phase.series.len() > 1).then(|| rates.fold(f64::INFINITY, f64::min))
+}
+
+fn words(name: PhaseName) -> &'static str {
+    match name {
+        PhaseName::Write => "write",
+        PhaseName::Sync => "sync",
+        PhaseName::ColdRead => "cold read",
+        PhaseName::CachedRead => "cached read",
+        PhaseName::Read => "read",
+    }
+}
+
+fn phase_key(name: PhaseName) -> &'static str {
+    match name {
+        PhaseName::Write => "write",
+        PhaseName::Sync => "sync",
+        PhaseName::ColdRead => "cold_read",
+        PhaseName::CachedRead => "cached_read",
+        PhaseName::Read => "read",
+    }
+}
+
+fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Buffered => "buffered",
+        Mode::Direct => "direct",
+        Mode::Uncached => "uncached",
+    }
+}

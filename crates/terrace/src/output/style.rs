@@ -1,0 +1,56 @@
+//! The few colours there are, each with one meaning. Nothing is said by colour alone: a
+//! page without it has the same words.
+
+/// What a piece of text is, as far as its colour goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// Text and figures.
+    #[default]
+    Plain,
+    /// Headings.
+    Strong,
+    /// What only completes the picture: units of a page, evidence, notes.
+    Dim,
+    /// What deserves a look: noisy figures, numbers of findings.
+    Warn,
+}
+
+/// Turns tones into escape codes, or into nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    coloured: bool,
+}
+
+impl Style {
+    /// A style with or without colour.
+    pub fn new(coloured: bool) -> Self {
+        Self { coloured }
+    }
+
+    /// `text` in `tone`.
+    pub fn paint(self, tone: Tone, text: &str) -> String {
+        let code = match tone {
+            Tone::Plain => return text.to_owned(),
+            Tone::Strong => "1",
+            Tone::Dim => "2",
+            Tone::Warn => "33",
+        };
+        if self.coloured && !text.is_empty() {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_colour_no_codes() {
+        assert_eq!(Style::new(false).paint(Tone::Warn, "x"), "x");
+        assert_eq!(Style::new(true).paint(Tone::Plain, "x"), "x");
+        assert_eq!(Style::new(true).paint(Tone::Warn, "x"), "\x1b[33mx\x1b[0m");
+    }
+}

@@ -1,0 +1,190 @@
+//! The survey's page: the ladder of this machine, what is odd about it, what to do next.
+//!
+//! Pure: a [`Survey`] and a page become text. Readable in ten seconds at 80 columns,
+//! with more digits and columns where there is room, and fewer columns where there is
+//! not. All figures of the survey are in its JSON; the page never adds one.
+
+mod findings;
+mod ladder;
+
+use super::Page;
+use super::figure::{self, Digits};
+use super::style::Tone;
+use super::table::{tied, wrap};
+use model::machine::MachineFacts;
+use model::survey::Survey;
+
+/// The title, from which the facts beside it keep a distance.
+const TITLE: &str = "terrace survey";
+
+/// The width that the page is made for.
+const USUAL: usize = 80;
+
+/// The page of `survey`.
+pub fn page(survey: &Survey, page: Page) -> String {
+    let mut text = header(survey, page);
+    text.push_str(&ladder::render(survey, page));
+    text.push_str(&findings::render(survey, page));
+    text.push_str(&left_out(survey, page));
+    text.push_str(&next(survey, page));
+    text
+}
+
+/// `terrace survey   db-3, 2 cores, 24 GiB, KVM guest; 47 s; wrote 1.1 GB and removed it`.
+fn header(survey: &Survey, page: Page) -> String {
+    let machine = &survey.machine;
+    let mut place: Vec<String> = machine.host.iter().cloned().collect();
+    place.push(cores(machine));
+    place.extend(
+        machine
+            .memory_bytes
+            .map(|bytes| figure::binary_size(bytes, Digits::Three)),
+    );
+    place.extend(machine.virtualization.clone());
+    let mut parts = vec![place.join(", "), format!("{:.0} s", survey.cost.wall_s)];
+    parts.push(match survey.cost.written_bytes {
+        0 => "wrote nothing".to_owned(),
+        bytes => {
+            let size = figure::decimal_size(bytes as f64, Digits::Two);
+            let written = format!("wrote {size} and removed it");
+            // Held together where that is no loss: "it" alone on a line looks lost.
+            if page.width >= USUAL {
+                tied(&written)
+            } else {
+                written
+            }
+        }
+    });
+    if survey.interrupted {
+        parts.push("interrupted".to_owned());
+    }
+    let facts = parts.join("; ");
+    let gap = page
+        .width
+        .saturating_sub(TITLE.len() + facts.chars().count())
+        .clamp(2, 14);
+    let line = wrap(&facts, page.width.saturating_sub(TITLE.len() + gap), 0);
+    let line = line.replace('\n', &format!("\n{}", " ".repeat(TITLE.len() + gap)));
+    let title = page.style.paint(Tone::Strong, TITLE);
+    format!(
+        "{title}{}{line}\n{}",
+        " ".repeat(gap),
+        hardware(machine, page)
+    )
+}
+
+/// The line with the processor, the kernel and the C library, as far as they are known.
+fn hardware(machine: &MachineFacts, page: Page) -> String {
+    let kernel = machine
+        .kernel
+        .as_ref()
+        .map(|release| format!("Linux {release}"));
+    let thp = machine
+        .thp
+        .as_ref()
+        .map(|word| format!("huge pages: {word}"));
+    let known: Vec<String> = [machine.cpu.clone(), kernel, machine.libc.clone(), thp]
+        .into_iter()
+        .flatten()
+        .collect();
+    if known.is_empty() {
+        return String::new();
+    }
+    let line = wrap(&known.join(", "), page.width.saturating_sub(1), 1);
+    format!(" {}\n", painted_lines(page, Tone::Dim, &line))
+}
+
+fn cores(machine: &MachineFacts) -> String {
+    let (usable, online) = (machine.usable_cpus, machine.online_cpus);
+    let noun = if online.max(usable) == 1 {
+        "core"
+    } else {
+        "cores"
+    };
+    if usable < online {
+        format!("{usable} of {online} {noun}")
+    } else {
+        format!("{usable} {noun}")
+    }
+}
+
+/// Levels that were left out, and checks that could not be made: a paragraph each.
+fn left_out(survey: &Survey, page: Page) -> String {
+    let skipped = survey
+        .skipped
+        .iter()
+        .map(|skipped| (skipped.reason.as_str(), skipped.name.as_str()));
+    let unchecked = survey
+        .unchecked
+        .iter()
+        .map(|check| (check.reason.as_str(), check.id.as_str()));
+    let unseen = survey
+        .tiers
+        .iter()
+        .filter(|tier| tier.grade == model::Grade::Unseen);
+    let unseen = unseen.map(|tier| {
+        (
+            tier.reason.as_deref().unwrap_or("no reason given"),
+            tier.name.as_str(),
+        )
+    });
+    [
+        paragraph("Not seen:", unseen, page),
+        paragraph("Skipped:", skipped, page),
+        paragraph("Not checked:", unchecked, page),
+    ]
+    .concat()
+}
+
+/// `title a, b (reason); c (other reason)`, or nothing.
+fn paragraph<'a>(
+    title: &str,
+    items: impl Iterator<Item = (&'a str, &'a str)>,
+    page: Page,
+) -> String {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (reason, name) in items {
+        match groups.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((reason, vec![name])),
+        }
+    }
+    if groups.is_empty() {
+        return String::new();
+    }
+    let shown: Vec<String> = groups
+        .iter()
+        .map(|(reason, names)| format!("{} ({reason})", names.join(", ")))
+        .collect();
+    let line = wrap(&format!("{title} {}", shown.join("; ")), page.width - 1, 4);
+    format!(" {}\n", painted_lines(page, Tone::Dim, &line))
+}
+
+/// Commands that lead on from here; each of them exists.
+fn next(survey: &Survey, page: Page) -> String {
+    let mut commands = Vec::new();
+    if !survey.machine.root {
+        commands.push("sudo terrace survey (sees more)");
+    }
+    commands.push("terrace survey --json");
+    commands.push("terrace measure --help");
+    let commands: Vec<String> = commands.into_iter().map(tied).collect();
+    let line = wrap(&format!("Next: {}", commands.join(", ")), page.width - 1, 7);
+    format!(" {line}\n")
+}
+
+/// Paints each line by itself: a colour that runs over a line end colours the margin.
+fn painted_lines(page: Page, tone: Tone, text: &str) -> String {
+    let painted: Vec<String> = text
+        .lines()
+        .map(|line| {
+            let words = line.trim_start();
+            let margin = &line[..line.len() - words.len()];
+            format!("{margin}{}", page.style.paint(tone, words))
+        })
+        .collect();
+    painted.join("\n")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! The table of the survey's page: one line for each level, nearest to the processor first.
+//!
+//! The bar shows the latency on a logarithmic axis, so that a level ten times slower is
+//! one step longer. Where single requests cannot be timed the median stands under `p50`
+//! and the p99 is a dash.
+
+use crate::output::Page;
+use crate::output::figure::{self, Digits, or_absent};
+use crate::output::style::Tone;
+use crate::output::table::{Cell, Column, Table, length};
+use model::survey::Survey;
+use model::{Estimate, Grade, Tier, TierKind};
+
+/// From this width on there is room for three digits and long names.
+const WIDE: usize = 100;
+
+/// The longest name of a level, on a narrow page and on a wide one.
+const NAME_WIDTH: (usize, usize) = (14, 28);
+
+/// The latency with a bar of length 0: below the fastest load of any processor.
+const BAR_START_NS: f64 = 0.1;
+
+/// The table, or nothing when there are no levels.
+pub fn render(survey: &Survey, page: Page) -> String {
+    let wide = page.width >= WIDE;
+    let mut table = Table::new(columns(wide)).gap(if wide { 2 } else { 1 });
+    for tier in survey.tiers.iter().filter(|tier| !is_blank(tier)) {
+        table.row(row(tier, survey, wide));
+    }
+    if table.is_empty() {
+        return String::new();
+    }
+    table.render(page, 1)
+}
+
+/// Whether there is nothing to show but a reason, which stands below the table.
+fn is_blank(tier: &Tier) -> bool {
+    tier.grade == Grade::Unseen && tier.latency_ns.is_none() && tier.read_bytes_per_s.is_none()
+}
+
+fn columns(wide: bool) -> Vec<Column> {
+    let bar = if wide {
+        "latency, 10x per 2 steps"
+    } else {
+        "10x/step"
+    };
+    let mut columns = vec![
+        Column::words("level"),
+        Column::words(bar).rank(6),
+        Column::numbers("p50"),
+        Column::numbers("p99").rank(3),
+        Column::numbers("read").rank(1),
+        Column::numbers("write").rank(2),
+    ];
+    if wide {
+        columns.push(Column::numbers("copy").rank(7));
+    }
+    columns.push(Column::numbers("size").rank(4));
+    columns.push(Column::words("seen").rank(5));
+    columns.push(Column::words(""));
+    if wide {
+        columns.push(Column::words("how").rank(8));
+    }
+    columns
+}
+
+fn row(tier: &Tier, survey: &Survey, wide: bool) -> Vec<Cell> {
+    let digits = if wide { Digits::Three } else { Digits::Two };
+    let tone = if tier.noisy { Tone::Warn } else { Tone::Plain };
+    let number = |text: String| {
+        let tone = if text == figure::ABSENT {
+            Tone::Dim
+        } else {
+            tone
+        };
+        Cell::toned(text, tone)
+    };
+    let latency = tier.latency_ns.as_ref();
+    let time = |ns: Option<f64>| number(or_absent(ns, |ns| figure::time(ns, digits)));
+    let rate = |rate: &Option<Estimate>| {
+        number(or_absent(rate.as_ref(), |rate| {
+            figure::rate(rate.median, digits)
+        }))
+    };
+    let steps = if wide { 2.0 } else { 1.0 };
+    let p50 = latency.map(|latency| latency.p50.unwrap_or(latency.median));
+    let mut cells = vec![
+        Cell::from(short_name(
+            &tier.name,
+            if wide { NAME_WIDTH.1 } else { NAME_WIDTH.0 },
+        )),
+        Cell::from(p50.map_or(String::new(), |ns| bar(ns, steps))),
+        time(p50),
+        time(latency.and_then(|latency| latency.p99)),
+        rate(&tier.read_bytes_per_s),
+        rate(&tier.write_bytes_per_s),
+    ];
+    if wide {
+        cells.push(rate(&tier.copy_bytes_per_s));
+    }
+    cells.push(number(or_absent(tier.capacity_bytes, |bytes| {
+        size(tier.kind, bytes, digits)
+    })));
+    cells.push(seen(tier));
+    cells.push(Cell::toned(marker(tier, survey), Tone::Warn));
+    if wide {
+        cells.push(Cell::toned(tier.method.as_str(), Tone::Dim));
+    }
+    cells
+}
+
+/// Devices are sold in powers of 1000, memory in powers of 1024.
+fn size(kind: TierKind, bytes: u64, digits: Digits) -> String {
+    match kind {
+        TierKind::Device | TierKind::Swap => figure::decimal_size(bytes as f64, digits),
+        _ => figure::binary_size(bytes, digits),
+    }
+}
+
+/// One `#` for each step of the logarithmic axis, at least one.
+fn bar(ns: f64, steps_per_decade: f64) -> String {
+    let steps = (ns / BAR_START_NS).log10() * steps_per_decade;
+    // A latency of a day would have 15 steps; more is no latency.
+    "#".repeat(steps.round().clamp(1.0, 15.0 * steps_per_decade) as usize)
+}
+
+fn seen(tier: &Tier) -> Cell {
+    if tier.noisy {
+        Cell::toned("noisy", Tone::Warn)
+    } else {
+        Cell::toned(tier.grade.to_string(), Tone::Dim)
+    }
+}
+
+/// `<- 1,3`: the numbers of the findings about this level.
+fn marker(tier: &Tier, survey: &Survey) -> String {
+    let about = |name: &Option<String>| name.as_deref() == Some(tier.name.as_str());
+    let numbers: Vec<String> = (1..)
+        .zip(&survey.findings)
+        .filter(|(_, finding)| about(&finding.tier))
+        .map(|(number, _): (u32, _)| number.to_string())
+        .collect();
+    if numbers.is_empty() {
+        String::new()
+    } else {
+        format!("<- {}", numbers.join(","))
+    }
+}
+
+/// A long name keeps its beginning and its end: `/srv/da~a vdb`.
+fn short_name(name: &str, width: usize) -> String {
+    if length(name) <= width {
+        return name.to_owned();
+    }
+    let name = name.replace("  ", " ");
+    if length(&name) <= width {
+        return name;
+    }
+    let letters: Vec<char> = name.chars().collect();
+    let tail = width / 2;
+    let head = width - tail - 1;
+    let start: String = letters[..head].iter().collect();
+    let end: String = letters[letters.len() - tail..].iter().collect();
+    format!("{start}~{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_times_slower_is_one_step_longer() {
+        let length = |ns| bar(ns, 1.0).len();
+        assert_eq!((length(0.9), length(9.0), length(90.0)), (1, 2, 3));
+        assert_eq!(length(1.1e6), 7);
+        assert_eq!(length(0.0), 1);
+        assert_eq!(length(f64::INFINITY), 15);
+        assert_eq!(length(f64::NAN), 0);
+    }
+
+    #[test]
+    fn long_names_keep_both_ends() {
+        assert_eq!(short_name("/srv/data/archive vdb", 14), "/srv/d~ive vdb");
+        assert_eq!(short_name("/dev/shm  tmpfs", 14), "/dev/shm tmpfs");
+        assert_eq!(short_name("RAM", 14), "RAM");
+    }
+}

@@ -1,0 +1,66 @@
+//! What the output is written on: how wide it is, and whether colour suits it. Asked once,
+//! so that a page is laid out for one width.
+
+use super::style::Style;
+use super::target::Target;
+use crate::args::When;
+use std::io::IsTerminal;
+
+/// The width of a text that nobody's terminal limits.
+const USUAL_WIDTH: usize = 80;
+
+/// Below this nothing can be shown; a terminal that claims less is not believed.
+const LEAST_WIDTH: usize = 20;
+
+/// The page that a text is laid out for.
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    /// Columns.
+    pub width: usize,
+    /// With or without colour.
+    pub style: Style,
+}
+
+impl Page {
+    /// The page that `target` offers, given what was asked for by `--color`.
+    pub fn of(target: &Target, color: When) -> Self {
+        let terminal = matches!(target, Target::Standard) && std::io::stdout().is_terminal();
+        Self {
+            width: width(terminal),
+            style: Style::new(wants_colour(color, terminal)),
+        }
+    }
+
+    /// A page of `width` columns without colour.
+    #[cfg(test)]
+    pub fn plain(width: usize) -> Self {
+        Self {
+            width,
+            style: Style::new(false),
+        }
+    }
+}
+
+fn wants_colour(color: When, terminal: bool) -> bool {
+    match color {
+        When::Always => true,
+        When::Never => false,
+        // https://no-color.org: any value but the empty one.
+        When::Auto => terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+    }
+}
+
+fn width(terminal: bool) -> usize {
+    let asked = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    let seen = || terminal_size::terminal_size_of(std::io::stdout());
+    let width = if terminal {
+        seen().map(|(width, _)| usize::from(width.0)).or(asked)
+    } else {
+        asked
+    };
+    width
+        .filter(|width| *width >= LEAST_WIDTH)
+        .unwrap_or(USUAL_WIDTH)
+}

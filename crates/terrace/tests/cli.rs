@@ -1,0 +1,365 @@
+//! The face as a whole: refusals, help, manual, completions, colour, closed pipes, `-o`.
+//! What the commands measure is tested in their own files.
+
+mod support;
+
+use std::process::{Command, Stdio};
+use support::{TERRACE, as_ordinary_user, command, has_program, run, terrace};
+use testkit::TempDir;
+
+/// Command lines that make no sense, and what the refusal says.
+const NONSENSE: &[(&str, &str)] = &[
+    ("", "no command given"),
+    ("surwey", "unknown command `surwey`"),
+    ("measure", "measure: no probe given"),
+    ("measure mmcpy", "unknown probe `mmcpy`"),
+    ("--color red survey", "--color `red`"),
+    ("survey --quik", "unknown option `--quik`"),
+    ("survey extra", "unexpected `extra`"),
+    ("completions", "SHELL is missing"),
+    ("completions tcsh", "not one of bash"),
+    ("measure iolat", "PATH is missing"),
+    ("measure memcpy --size 0", "at least 1 byte"),
+    ("measure memcpy --size -1m", "a size cannot be negative"),
+    ("measure memcpy --size 99999999t", "cannot exceed"),
+    ("measure memcpy --size 4q", "unknown unit `q`"),
+    ("measure memcpy --size m", "a size is a number"),
+    ("measure memcpy --size", "--size needs a value"),
+    ("measure memcpy --size 128g", "64 GiB"),
+    ("measure memcpy --block 0", "at least 1 byte"),
+    ("measure memcpy --threads 0", "whole number from 1"),
+    ("measure memcpy --stride -3", "a stride is"),
+    ("measure memcpy --offset 2m", "an offset is"),
+    ("measure memcpy --budget 0", "at least 1 ms"),
+    (
+        "measure memcpy --budget -5s",
+        "a duration cannot be negative",
+    ),
+    ("measure memcpy --budget 1y", "unknown unit `y`"),
+    ("measure memcpy --budget 9d", "cannot exceed 7 days"),
+    ("measure memcpy --cpu -1", "a processor is"),
+    ("measure memcpy --cpu 99999", "99999"),
+    ("measure memcpy --pages 1g", "not one of 4k, thp, hugetlb"),
+    (
+        "measure memcpy --operation move",
+        "not one of copy, read, write",
+    ),
+    ("measure memcpy --json --csv", "cannot be used with"),
+    ("measure memcpy frobnicate", "unknown method `frobnicate`"),
+    (
+        "measure memcpy --method memcpy,memcpi",
+        "unknown method `memcpi`",
+    ),
+    ("measure memcpy --disassemble frobnicate", "unknown method"),
+    (
+        "measure memcpy --classic 16m",
+        "--classic: a size and a count",
+    ),
+    ("measure memcpy --stride 12 memcpy", "stride"),
+    ("measure memlat --size 16", "so small a buffer"),
+    (
+        "measure memlat --pattern zigzag",
+        "not one of random, in-page",
+    ),
+    ("measure faults --limit 4k", "at least 2 MiB"),
+    ("measure faults --way swap", "not one of 4k, thp, populate"),
+    ("measure compute --iterations 0", "a count is"),
+    ("measure compute --iterations 1.5", "a count is"),
+    ("measure iolat . -c 0", "a count is"),
+    ("measure iolat . -s 0", "at least 1 byte"),
+    ("measure iolat . -D -C", "cannot be used with"),
+    ("measure iolat . -s 1m -S 4k", "working set is smaller"),
+    ("measure iolat /nonexistent", "no such file"),
+    ("measure seqio . --bs 1000", "multiple of 4 KiB"),
+    ("measure seqio . --iodepth 0", "a queue depth is"),
+    ("measure seqio . --direct --uncached", "cannot be used with"),
+    ("measure seqio . --size 4k", "less than one block"),
+];
+
+/// Each is refused with one line and exit status 2, and the line says what is wrong.
+#[test]
+fn nonsense_is_refused_in_one_line() {
+    for (line, words) in NONSENSE {
+        terrace(line).refused(2, words);
+    }
+}
+
+#[test]
+fn a_near_name_is_suggested() {
+    let hint = |line: &str| terrace(line).err.lines().nth(1).unwrap().to_owned();
+    assert_eq!(hint("surwey"), "hint: did you mean `survey`?");
+    assert_eq!(
+        hint("measure memcpy --sise 1"),
+        "hint: did you mean `--size`?"
+    );
+    assert!(hint("measure memcpy rep-movs").contains("`rep-movs"));
+}
+
+#[test]
+fn help_names_commands_exit_status_units_and_environment() {
+    let help = terrace("--help").done();
+    for word in [
+        "survey",
+        "measure",
+        "manual",
+        "completions",
+        "Exit status",
+        "Units",
+        "NO_COLOR",
+    ] {
+        assert!(help.contains(word), "{word} in {help}");
+    }
+    for command in ["survey", "measure memcpy", "measure iolat", "completions"] {
+        assert!(
+            terrace(&format!("{command} --help"))
+                .done()
+                .contains("Usage:")
+        );
+    }
+    assert!(terrace("--version").done().starts_with("terrace "));
+}
+
+#[test]
+fn the_manual_has_every_command_and_renders_without_warnings() {
+    let manual = terrace("manual").done();
+    for command in [
+        "SURVEY",
+        "MEMCPY",
+        "MEMLAT",
+        "FAULTS",
+        "COMPUTE",
+        "IOLAT",
+        "SEQIO",
+        "COMPLETIONS",
+    ] {
+        assert!(
+            manual.contains(&format!("{command}\""))
+                || manual.contains(&format!("TERRACE {command}")),
+            "{command}"
+        );
+    }
+    assert!(manual.contains("EXIT STATUS") && manual.contains("NO_COLOR"));
+    if !has_program("man") {
+        return testkit::skip("man");
+    }
+    let directory = TempDir::new();
+    let file = directory.join("terrace.1");
+    std::fs::write(&file, manual).unwrap();
+    let mut man = Command::new("man");
+    man.args(["--warnings", "-E", "UTF-8", "-l"])
+        .arg(&file)
+        .env("MANWIDTH", "100");
+    let rendered = run(man);
+    assert_eq!(rendered.err, "");
+    assert!(rendered.out.contains("EXIT STATUS"), "{}", rendered.out);
+}
+
+#[test]
+fn completions_are_scripts_that_shells_accept() {
+    let directory = TempDir::new();
+    for (shell, check) in [
+        ("bash", Some("bash")),
+        ("zsh", Some("zsh")),
+        ("fish", Some("fish")),
+        ("elvish", None),
+    ] {
+        let script = terrace(&format!("completions {shell}")).done();
+        assert!(script.contains("memcpy"), "{shell}");
+        let Some(program) = check.filter(|program| has_program(program)) else {
+            continue;
+        };
+        let file = directory.join(shell);
+        std::fs::write(&file, script).unwrap();
+        let mut checked = Command::new(program);
+        checked.arg("-n").arg(&file);
+        assert_eq!(run(checked).code, Some(0), "{shell}");
+    }
+}
+
+#[test]
+fn colour_is_for_terminals_unless_asked_for() {
+    let line = "measure memcpy --list";
+    assert!(!terrace(line).done().contains('\x1b'));
+    assert!(
+        terrace(&format!("{line} --color always"))
+            .done()
+            .contains('\x1b')
+    );
+    assert!(
+        !terrace(&format!("{line} --color never"))
+            .done()
+            .contains('\x1b')
+    );
+}
+
+/// `script` gives the program a terminal; there NO_COLOR decides.
+#[test]
+fn on_a_terminal_no_color_is_obeyed_and_the_progress_line_goes_away() {
+    if !has_program("script") {
+        return testkit::skip("script (util-linux)");
+    }
+    let on_terminal = |no_color: &str| {
+        let mut script = Command::new("script");
+        let line = format!("{TERRACE} measure compute --budget 100ms");
+        script
+            .args(["-qec", &line, "/dev/null"])
+            .env("NO_COLOR", no_color)
+            .env("TERM", "xterm");
+        run(script).out
+    };
+    let (plain, coloured) = (on_terminal("1"), on_terminal(""));
+    assert!(coloured.contains("\x1b[1m"), "{coloured:?}");
+    assert!(!plain.contains("\x1b[1m"), "{plain:?}");
+    let erased = plain
+        .rfind("\r\x1b[K")
+        .expect("the progress line is erased");
+    assert!(plain.find("measuring").unwrap() < erased, "{plain:?}");
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    for line in [
+        "manual",
+        "measure memcpy --list",
+        "measure compute --budget 50ms --json",
+    ] {
+        let mut child = command(line)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{line}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{line}");
+    }
+}
+
+#[test]
+fn a_full_device_is_said() {
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let mut manual = command("manual");
+    let output = manual.stdout(full).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        err,
+        "terrace: manual: cannot write standard output: no space left on device\n"
+    );
+}
+
+#[test]
+fn a_file_is_written_whole_and_alone() {
+    let directory = TempDir::new();
+    let file = directory.join("result.json");
+    let line = format!("measure compute --budget 50ms --json -o {}", file.display());
+    assert_eq!(terrace(&line).done(), "");
+    let first = std::fs::read_to_string(&file).unwrap();
+    assert!(serde_json::from_str::<serde_json::Value>(&first).is_ok());
+    assert_eq!(directory.names(), ["result.json"]);
+    // Once more over a link, which stays a link, and keeps the file's mode.
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let link = directory.join("link");
+    symlink("result.json", &link).unwrap();
+    terrace(&format!(
+        "measure compute --budget 50ms -o {}",
+        link.display()
+    ))
+    .done();
+    assert!(link.symlink_metadata().unwrap().is_symlink());
+    assert!(
+        std::fs::read_to_string(&file)
+            .unwrap()
+            .starts_with("terrace measure compute")
+    );
+    assert_eq!(
+        std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+}
+
+#[test]
+fn standard_output_has_two_more_names() {
+    for name in ["-", "/dev/stdout"] {
+        let text = terrace(&format!("measure compute --budget 50ms -o {name}")).done();
+        assert!(text.starts_with("terrace measure compute"), "{text}");
+    }
+}
+
+#[test]
+fn only_a_regular_file_is_written() {
+    let directory = TempDir::new();
+    let at = |name: &str| directory.join(name).display().to_string();
+    std::fs::create_dir(at("sub")).unwrap();
+    std::os::unix::fs::symlink("nowhere", at("dangling")).unwrap();
+    for (path, words) in [
+        (at("sub"), "it is a directory"),
+        ("/dev/null".to_owned(), "a device or a pipe"),
+        (at("dangling"), "a symbolic link to nothing"),
+        (at("missing/x"), "no such file or directory"),
+        (at("sub/.."), "it is a directory"),
+    ] {
+        // Refused before anything is measured: a run would take an hour.
+        terrace(&format!("measure compute --budget 1h -o {path}")).refused(2, words);
+    }
+    let mut names = directory.names();
+    names.sort();
+    assert_eq!(names, ["dangling", "sub"]);
+}
+
+#[test]
+fn an_ordinary_user_may_not_write_everywhere() {
+    let directory = TempDir::new();
+    if testkit::is_root() {
+        let path = directory.join("x").display().to_string();
+        let Some(command) = as_ordinary_user(&format!("measure compute --budget 1h -o {path}"))
+        else {
+            return;
+        };
+        run(command).refused(3, "permission denied");
+    } else {
+        terrace("measure compute --budget 1h -o /x").refused(3, "");
+    }
+}
+
+#[test]
+fn the_host_is_named_in_json_only_when_asked() {
+    let named = terrace("measure compute --budget 50ms --json --host-name").done();
+    let named: serde_json::Value = serde_json::from_str(&named).unwrap();
+    assert!(named["machine"]["host"].is_string());
+}
+
+/// `docs/cli.md` is written by hand, so that this holds it to the declaration.
+#[test]
+fn every_option_is_in_the_documentation() {
+    const DOCUMENT: &str = include_str!("../../../docs/cli.md");
+    for command in [
+        "survey",
+        "measure memcpy",
+        "measure memlat",
+        "measure faults",
+        "measure compute",
+        "measure iolat",
+        "measure seqio",
+    ] {
+        let (_, section) = DOCUMENT
+            .split_once(&format!("## `terrace {command}"))
+            .unwrap_or_else(|| panic!("no section for {command}"));
+        let section = section.split("\n## ").next().unwrap();
+        let help = terrace(&format!("{command} -h")).done();
+        let words = help
+            .split_whitespace()
+            .map(|word| word.trim_end_matches(','));
+        for option in words.filter(|word| word.starts_with("--")) {
+            let shared = DOCUMENT.split("## `terrace").next().unwrap();
+            let known = |text: &str| text.contains(&format!("`{option}"));
+            let known = known(section) || known(shared) || section.contains(&format!(", {option}"));
+            assert!(known, "{command}: {option} is not documented");
+        }
+    }
+}

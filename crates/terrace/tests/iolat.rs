@@ -1,0 +1,122 @@
+//! `terrace measure iolat PATH`: ioping's options, who served, what is refused, and that
+//! neither a user's file is changed nor a file left behind.
+
+mod support;
+
+use std::path::Path;
+use support::{
+    KILLED, as_ordinary_user, assert_interrupted, probe_csv, probe_json, run, signalled, terrace,
+};
+use testkit::{TempDir, Tmpfs};
+
+fn at(path: &Path, options: &str) -> String {
+    format!("{} {options}", path.display())
+}
+
+#[test]
+fn as_many_requests_as_asked_with_percentiles() {
+    let directory = TempDir::new();
+    let json = probe_json("iolat", &at(directory.path(), "-c 200 -i 0 -S 8m"));
+    assert_eq!(json["result"]["requests"], 200);
+    assert_eq!(json["result"]["failed"], 0);
+    let latency = &json["result"]["latency"];
+    assert!(latency["p99_ns"].as_f64() >= latency["p50_ns"].as_f64());
+    assert!(latency["p99_9_ns"].is_null(), "200 requests have no p99.9");
+    assert_eq!(json["cost"]["written_bytes"], 8 << 20);
+    assert!(directory.names().is_empty());
+}
+
+#[test]
+fn the_row_is_csv() {
+    let directory = TempDir::new();
+    assert_eq!(
+        probe_csv("iolat", &at(directory.path(), "-c 20 -i 0 -S 4m -C"))[0][1],
+        "cached"
+    );
+}
+
+#[test]
+fn the_short_options_of_ioping_are_understood() {
+    let directory = TempDir::new();
+    let page = terrace(&format!(
+        "measure iolat {}",
+        at(directory.path(), "-c 10 -i 1ms -s 8k -S 4m -w 5s -W -q")
+    ))
+    .done();
+    assert!(page.contains("write of 8 KiB"), "{page}");
+    assert!(
+        page.contains("min/avg/max/mdev") && page.contains("served"),
+        "{page}"
+    );
+    assert!(!page.contains('#'), "-q leaves the histogram out: {page}");
+}
+
+#[test]
+fn a_file_of_the_users_is_read_and_never_written() {
+    let directory = TempDir::new();
+    let file = directory.join("mine");
+    let contents = vec![7_u8; 1 << 20];
+    std::fs::write(&file, &contents).unwrap();
+    terrace(&format!("measure iolat {}", at(&file, "-c 10 -i 0"))).done();
+    terrace(&format!("measure iolat {}", at(&file, "-c 10 -W"))).refused(2, "name a directory");
+    assert_eq!(std::fs::read(&file).unwrap(), contents);
+}
+
+#[test]
+fn ram_is_called_ram() {
+    let small = match Tmpfs::mount(64 << 20) {
+        Ok(small) => small,
+        Err(need) => return testkit::skip(need),
+    };
+    let json = probe_json("iolat", &at(small.path(), "-c 100 -i 0 -S 4m"));
+    assert_eq!(json["result"]["served"]["by"], "ram", "{json}");
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    let directory = TempDir::new();
+    let empty = directory.join("empty");
+    std::fs::write(&empty, "").unwrap();
+    assert!(terrace(&format!("measure iolat {}", empty.display())).code != Some(0));
+    assert!(terrace("measure iolat /dev/null").code != Some(0));
+    assert!(terrace("measure iolat /proc/meminfo").code != Some(0));
+}
+
+#[test]
+fn an_ordinary_user_is_told_what_he_may_not() {
+    let directory = TempDir::new();
+    if !testkit::is_root() {
+        return testkit::skip("root, to make what an ordinary user may not open");
+    }
+    if let Some(command) =
+        as_ordinary_user(&format!("measure iolat {}", directory.path().display()))
+    {
+        run(command).refused(3, "permission denied");
+    }
+}
+
+#[test]
+fn ctrl_c_prints_what_was_measured_and_leaves_nothing() {
+    let directory = TempDir::new();
+    let ran = signalled(
+        "measure iolat -i 1ms -S 8m -w 1h",
+        &[directory.path().as_os_str()],
+        "INT",
+        "2",
+    );
+    assert_interrupted(&ran, "min/avg/max/mdev");
+    assert!(directory.names().is_empty());
+}
+
+#[test]
+fn a_kill_leaves_nothing() {
+    let directory = TempDir::new();
+    let ran = signalled(
+        "measure iolat -i 1ms -S 8m -w 1h",
+        &[directory.path().as_os_str()],
+        "KILL",
+        "1",
+    );
+    assert!(KILLED.contains(&ran.code), "{ran:?}");
+    assert!(directory.names().is_empty());
+}

@@ -1,0 +1,143 @@
+//! `terrace measure memcpy`: rates in each form, the list of methods, the disassembly, the
+//! program of 2001, and Ctrl-C.
+
+mod support;
+
+use support::{assert_interrupted, probe_csv, probe_json, signalled, terrace};
+
+#[test]
+fn each_method_has_a_rate_with_its_error_bars() {
+    let json = probe_json("memcpy", "memcpy,rep-movsb char --size 64k,1m --budget 3s");
+    let rows = json["result"]["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 6);
+    for row in rows {
+        assert_eq!(row["verified"], true, "{row}");
+        let rate = &row["bytes_per_s"];
+        assert!(rate["median"].as_f64().unwrap() > 1e8, "{row}");
+        assert!(rate["best"].as_f64() >= rate["median"].as_f64(), "{row}");
+        assert!(rate["trials"].as_u64().unwrap() > 0, "{row}");
+    }
+    assert!(json["result"]["winners"].as_array().unwrap().len() == 2);
+}
+
+#[test]
+fn the_table_is_rectangular_csv() {
+    let rows = probe_csv("memcpy", "memcpy --size 64k --budget 500ms");
+    assert_eq!(
+        (
+            rows[0][0].as_str(),
+            rows[0][1].as_str(),
+            rows[0][2].as_str()
+        ),
+        ("memcpy", "copy", "65536")
+    );
+}
+
+#[test]
+fn the_page_names_the_winner_and_the_c_library() {
+    let page = terrace("measure memcpy memcpy char --size 64k --budget 1s").done();
+    assert!(page.contains("64 KiB copy: memcpy is fastest"), "{page}");
+    assert!(page.contains("trials count"), "{page}");
+    assert!(!page.contains('\x1b'));
+}
+
+#[test]
+fn other_operations_blocks_strides_offsets_and_threads_are_said() {
+    let page = terrace("measure memcpy --operation read,write --size 64k --budget 2s").done();
+    assert!(
+        page.contains("read-u64") && page.contains("memset"),
+        "{page}"
+    );
+    let page = terrace("measure memcpy char --size 1m --stride 12 --budget 1s").done();
+    assert!(page.contains("every 12th element"), "{page}");
+    let page =
+        terrace("measure memcpy memcpy --size 64k --offset 1,64 --block 4k --budget 1s").done();
+    assert!(
+        page.contains("target 1 B and source 64 B") && page.contains("blocks of 4 KiB"),
+        "{page}"
+    );
+    let json = probe_json(
+        "memcpy",
+        "memcpy --size 64k --threads 2 --pages 4k --budget 1s",
+    );
+    assert_eq!(json["result"]["threads"], 2);
+    assert_eq!(json["result"]["pages"][0]["asked"], "4k");
+}
+
+#[test]
+fn every_method_is_listed_and_absent_ones_say_why() {
+    let list = terrace("measure memcpy --list").done();
+    for name in [
+        "char",
+        "struct",
+        "memcpy",
+        "rep-movsb",
+        "avx512-nt",
+        "clzero",
+        "pipe",
+        "tmpfs-file",
+        "neon",
+    ] {
+        assert!(list.lines().any(|line| line.starts_with(name)), "{name}");
+    }
+    let json = terrace("measure memcpy --list --json").done();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let absent: Vec<_> = json
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|m| m["absent"].is_string())
+        .collect();
+    assert!(!absent.is_empty(), "no machine has both NEON and AVX");
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_loop_is_shown_as_it_runs() {
+    let code = terrace("measure memcpy --disassemble rep-movsb").done();
+    assert!(code.contains("rep movs"), "{code}");
+    terrace("measure memcpy --disassemble pipe").refused(3, "goes through the kernel");
+}
+
+#[test]
+fn the_program_of_2001_runs_from_its_own_arguments() {
+    let run = |line: &str| {
+        let mut command = support::command("measure memcpy --budget 20s --classic");
+        command.arg(line);
+        support::run(command)
+    };
+    let table = run("-p 16m 3 0 1 5").done();
+    assert!(
+        table.contains("__int64 *") && table.contains("173.644"),
+        "{table}"
+    );
+    let csv = run("-s -csv 64k 3").done();
+    assert_eq!(csv.lines().count(), 8, "{csv}");
+    run("-f 16m 3").refused(3, "-f");
+}
+
+#[test]
+fn a_method_this_processor_lacks_is_impossible() {
+    let lacking = if cfg!(target_arch = "x86_64") {
+        "neon"
+    } else {
+        "avx2"
+    };
+    terrace(&format!("measure memcpy {lacking} --budget 1s")).refused(3, "needs");
+}
+
+#[test]
+fn too_much_memory_is_impossible() {
+    terrace("measure memcpy memcpy --size 64g --budget 1s").refused(3, "may be taken here");
+}
+
+#[test]
+fn ctrl_c_prints_what_was_measured() {
+    let ran = signalled(
+        "measure memcpy memcpy rep-movsb --size 64k,1m --budget 1h",
+        &[],
+        "INT",
+        "0.7",
+    );
+    assert_interrupted(&ran, "memcpy");
+}

@@ -1,0 +1,189 @@
+//! Runs the real binary and looks at what it did: exit status, both outputs, what it
+//! left behind.
+// Each test file uses a part of it; and a helper of tests may unwrap as the tests do.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The program under test.
+pub const TERRACE: &str = env!("CARGO_BIN_EXE_terrace");
+
+/// What `timeout` makes of a program that it had to kill.
+pub const KILLED: [Option<i32>; 2] = [None, Some(137)];
+
+/// What a run left on its outputs, and its exit status (`None`: killed by a signal).
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+/// Runs `terrace` with the words of `line`.
+pub fn terrace(line: &str) -> Ran {
+    run(command(line))
+}
+
+/// `terrace` with the words of `line`, not started, without what the environment of the
+/// tests would change.
+pub fn command(line: &str) -> Command {
+    let mut command = Command::new(TERRACE);
+    command.args(line.split_whitespace());
+    command.env_remove("NO_COLOR").env_remove("COLUMNS");
+    command
+}
+
+/// Runs a command to its end.
+pub fn run(mut command: Command) -> Ran {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    Ran {
+        code: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+impl Ran {
+    /// The result of a run that did all it was asked, without a word of complaint.
+    #[track_caller]
+    pub fn done(self) -> String {
+        assert_eq!(self.code, Some(0), "{}{}", self.out, self.err);
+        assert_eq!(self.err, "");
+        self.out
+    }
+
+    /// A refusal: this exit status, nothing on standard output, exactly one line of
+    /// complaint that holds `words`, and at most a hint after it.
+    #[track_caller]
+    pub fn refused(&self, code: i32, words: &str) {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert_eq!(self.out, "", "{self:?}");
+        let lines: Vec<&str> = self.err.lines().collect();
+        assert!(
+            lines[0].starts_with("terrace: ") && lines[0].contains(words),
+            "{self:?}"
+        );
+        assert!(
+            lines[1..].iter().all(|line| line.starts_with("hint: ")),
+            "{self:?}"
+        );
+        assert!(lines.len() <= 2, "{self:?}");
+    }
+}
+
+/// The JSON of a run that did all it was asked, of schema `terrace.measure.NAME/1`.
+#[track_caller]
+pub fn probe_json(name: &str, line: &str) -> Value {
+    let text = terrace(&format!("measure {name} {line} --json")).done();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["schema"], format!("terrace.measure.{name}/1"));
+    assert_eq!(value["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(value["interrupted"], false);
+    assert_eq!(
+        value["machine"]["host"],
+        Value::Null,
+        "no host name unless asked for"
+    );
+    assert!(value["machine"]["usable_cpus"].as_u64().unwrap() >= 1);
+    assert!(value["cost"]["wall_s"].as_f64().unwrap() > 0.0);
+    assert!(value["result"].is_object());
+    value
+}
+
+/// The rows of a CSV below its header, each checked to be as long as the header.
+#[track_caller]
+pub fn probe_csv(name: &str, line: &str) -> Vec<Vec<String>> {
+    let text = terrace(&format!("measure {name} {line} --csv")).done();
+    let mut rows: Vec<Vec<String>> = text.lines().map(fields).collect();
+    let header = rows.remove(0);
+    assert!(
+        header.len() > 3 && header.iter().all(|name| !name.is_empty()),
+        "{header:?}"
+    );
+    assert!(!rows.is_empty());
+    for row in &rows {
+        assert_eq!(row.len(), header.len(), "{row:?}");
+    }
+    rows
+}
+
+/// The fields of one line of CSV, quotes taken off.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut quoted = false;
+    for letter in line.chars() {
+        match letter {
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            _ => fields.last_mut().unwrap().push(letter),
+        }
+    }
+    assert!(!quoted, "{line}");
+    fields
+}
+
+/// Runs `terrace` with the words of `line` and more, and sends it a signal (`INT`, `KILL`)
+/// after so many seconds.
+///
+/// `timeout` sends it, so that no slow start of another program comes between; `env` makes
+/// sure that a test run in the background of a shell does not ignore it. In the foreground
+/// it sends the signal once; else it would do so twice, and the second one kills.
+pub fn signalled(line: &str, more: &[&OsStr], signal: &str, after_s: &str) -> Ran {
+    let mut command = Command::new("env");
+    command.args([
+        "--default-signal=INT",
+        "timeout",
+        "--foreground",
+        "--preserve-status",
+        "-s",
+        signal,
+        after_s,
+        TERRACE,
+    ]);
+    command.args(line.split_whitespace()).args(more);
+    command.env_remove("NO_COLOR").env_remove("COLUMNS");
+    run(command)
+}
+
+/// Ctrl-C in the midst of a run prints what there is, says so, and exits with 1.
+#[track_caller]
+pub fn assert_interrupted(ran: &Ran, words: &str) {
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.out.contains(words), "{ran:?}");
+    assert!(
+        ran.err.starts_with("terrace: ") && ran.err.contains("interrupted"),
+        "{ran:?}"
+    );
+}
+
+/// A command run as an ordinary user; `None` (with the reason printed) where that cannot
+/// be had.
+pub fn as_ordinary_user(line: &str) -> Option<Command> {
+    if !testkit::is_root() {
+        return Some(command(line));
+    }
+    let mut probe = demoted("--version");
+    let works = probe.output().is_ok_and(|output| output.status.success());
+    if !works {
+        testkit::skip("setpriv, and a binary that everyone may run");
+        return None;
+    }
+    Some(demoted(line))
+}
+
+fn demoted(line: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", TERRACE]);
+    command.args(line.split_whitespace());
+    command.env_remove("NO_COLOR").env_remove("COLUMNS");
+    command
+}
+
+/// Whether `name` is a program here.
+pub fn has_program(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| Path::new(&directory).join(name).is_file())
+}

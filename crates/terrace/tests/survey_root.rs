@@ -1,0 +1,192 @@
+//! What a survey finds on machines that are made odd for it, and that the finding
+//! goes when the remedy is applied. Needs root: control groups, a swap file, a loop
+//! device of its own. The surveys run one at a time, since they would be each
+//! other's noise.
+
+mod support;
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use support::{TERRACE, run};
+use testkit::{Cgroup, Mounted, TempDir, skip};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The JSON of a quick survey by `command`, which may run it inside a group.
+fn survey(mut command: Command, path: Option<&Path>) -> Value {
+    command.args(["survey", "--quick", "--json"]);
+    if let Some(path) = path {
+        command.arg("--path").arg(path);
+    }
+    let ran = run(command);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    serde_json::from_str(&ran.out).unwrap()
+}
+
+fn plain() -> Command {
+    Command::new(TERRACE)
+}
+
+/// The findings with this id, and whether the check was made at all.
+fn findings<'s>(survey: &'s Value, id: &str) -> Vec<&'s Value> {
+    let found = survey["findings"].as_array().unwrap();
+    found.iter().filter(|finding| finding["id"] == id).collect()
+}
+
+fn unchecked(survey: &Value, id: &str) -> bool {
+    let unchecked = survey["unchecked"].as_array().unwrap();
+    unchecked.iter().any(|check| check["id"] == id)
+}
+
+fn tier<'s>(survey: &'s Value, kind: &str) -> Option<&'s Value> {
+    let tiers = survey["tiers"].as_array().unwrap();
+    tiers.iter().find(|tier| tier["kind"] == kind)
+}
+
+#[test]
+fn a_cpu_limit_is_named_and_gone_without_it() {
+    let _alone = alone();
+    let group = match Cgroup::v1_cpu(30_000, 100_000) {
+        Ok(group) => group,
+        Err(need) => return skip(need),
+    };
+    let limited = survey(group.command(TERRACE), None);
+    let found = findings(&limited, "processor_throttled");
+    assert_eq!(found.len(), 1, "{}", limited["findings"]);
+    let name = group.path().file_name().unwrap().to_string_lossy();
+    assert!(found[0].to_string().contains(&*name), "{}", found[0]);
+    let free = survey(plain(), None);
+    assert_eq!(findings(&free, "processor_throttled").len(), 0);
+}
+
+#[test]
+fn a_memory_limit_shrinks_the_buffers_and_kills_nobody() {
+    let _alone = alone();
+    let group = match Cgroup::v1_memory(300 << 20) {
+        Ok(group) => group,
+        Err(need) => return skip(need),
+    };
+    let limited = survey(group.command(TERRACE), None);
+    let method = tier(&limited, "ram").unwrap()["method"].as_str().unwrap();
+    assert!(method.contains(" MiB, huge pages"), "{method}");
+    assert!(!method.contains("256 MiB"), "{method}");
+    assert!(limited["cost"]["max_resident_bytes"].as_u64().unwrap() < 300 << 20);
+
+    let mut command = group.command(TERRACE);
+    command.args(["measure", "memcpy", "memcpy", "--size", "1g"]);
+    run(command).refused(3, "only ");
+    let mut command = group.command(TERRACE);
+    command.args(["measure", "faults", "--wait", "0s", "--json"]);
+    let ran = run(command);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let faults: Value = serde_json::from_str(&ran.out).unwrap();
+    let limit = faults["result"]["limit_bytes"].as_u64().unwrap();
+    assert!(limit <= 75 << 20, "{limit}");
+    assert!(
+        faults["result"]["limited_by"]
+            .to_string()
+            .contains("terrace-test")
+    );
+}
+
+/// An active swap file; switched off and removed on drop.
+struct Swap(TempDir);
+
+impl Swap {
+    fn on(bytes: u64) -> Result<Self, String> {
+        if !testkit::is_root() {
+            return Err("root".to_owned());
+        }
+        let directory = TempDir::new();
+        let file = directory.join("swap");
+        std::fs::write(&file, vec![0; bytes as usize]).map_err(|error| error.to_string())?;
+        for program in ["mkswap", "swapon"] {
+            let output = Command::new(program).arg(&file).output();
+            let output = output.map_err(|error| format!("{program}: {error}"))?;
+            if !output.status.success() {
+                return Err(format!("{program} on the temporary directory's disk"));
+            }
+        }
+        Ok(Self(directory))
+    }
+}
+
+impl Drop for Swap {
+    fn drop(&mut self) {
+        let _ = Command::new("swapoff").arg(self.0.join("swap")).status();
+    }
+}
+
+#[test]
+fn a_machine_without_swap_has_a_finding_until_there_is_some() {
+    let _alone = alone();
+    let areas = std::fs::read_to_string("/proc/swaps").unwrap();
+    if areas.lines().count() > 1 {
+        return skip("a machine without swap");
+    }
+    let without = survey(plain(), None);
+    assert_eq!(findings(&without, "no_swap").len(), 1);
+    assert!(tier(&without, "swap").is_none());
+    let _swap = match Swap::on(64 << 20) {
+        Ok(swap) => swap,
+        Err(need) => return skip(need),
+    };
+    let with = survey(plain(), None);
+    assert_eq!(findings(&with, "no_swap").len(), 0);
+    let tier = tier(&with, "swap").unwrap();
+    assert!(tier["capacity_bytes"].as_u64().unwrap() > 60 << 20);
+    // Root reads the area itself; the page cache would answer in a microsecond.
+    let latency = tier["latency_ns"]["median"].as_f64().unwrap();
+    assert!(latency > 2_000.0, "{tier}");
+}
+
+#[test]
+fn a_wrong_rotational_flag_is_found_until_it_is_corrected() {
+    let _alone = alone();
+    let mounted = match Mounted::ext4(700 << 20) {
+        Ok(mounted) => mounted,
+        Err(need) => return skip(need),
+    };
+    let flag = mounted.queue_setting("rotational");
+    for (value, expected) in [("1", 1), ("0", 0)] {
+        std::fs::write(&flag, value).unwrap();
+        let seen = survey(plain(), Some(mounted.path()));
+        let name = mounted.device_name();
+        let about_it = findings(&seen, "device_flag_at_odds")
+            .into_iter()
+            .filter(|finding| finding.to_string().contains(&name));
+        assert_eq!(about_it.count(), expected, "rotational {value}: {seen}");
+    }
+}
+
+#[test]
+fn a_volume_that_is_held_to_a_rate_is_recognised_until_it_is_not() {
+    let _alone = alone();
+    let mounted = match Mounted::ext4(700 << 20) {
+        Ok(mounted) => mounted,
+        Err(need) => return skip(need),
+    };
+    let name = mounted.device_name();
+    let number = std::fs::read_to_string(format!("/sys/block/{name}/dev")).unwrap();
+    let group = match Cgroup::v1_read_rate(number.trim(), 100 << 20) {
+        Ok(group) => group,
+        Err(need) => return skip(need),
+    };
+    let held = survey(group.command(TERRACE), Some(mounted.path()));
+    let found = findings(&held, "volume_limit_bandwidth");
+    assert_eq!(found.len(), 1, "{held}");
+    assert!(found[0]["claim"].as_str().unwrap().contains(&name));
+    let free = survey(plain(), Some(mounted.path()));
+    assert_eq!(findings(&free, "volume_limit_bandwidth").len(), 0);
+    assert!(
+        !unchecked(&free, "volume_limit_bandwidth"),
+        "{}",
+        free["unchecked"]
+    );
+}

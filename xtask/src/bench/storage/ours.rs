@@ -1,0 +1,89 @@
+//! What `terrace measure iolat` and `terrace measure seqio` say, in the peers' terms.
+//!
+//! Rates are over wall time, as fio's. Where a report holds no processor time of its requests, that of
+//! the whole process is divided among them: its start is then ours to pay.
+
+use serde_json::Value;
+
+use super::fio::Figures;
+use super::ioping::Times;
+use crate::bench::report;
+use crate::error::Error;
+
+/// The figures of random requests.
+pub(super) fn random(output: &Value) -> Result<Figures, Error> {
+    let of = |field: &str| report::number(output, &format!("/result/{field}"));
+    let requests = of("requests")?;
+    let cpu_ns_per_request = match of("cpu_ns_per_request") {
+        Ok(cpu_ns) => cpu_ns,
+        Err(_) => report::number(output, "/cost/cpu_s")? * 1e9 / requests,
+    };
+    let wall_s = of("wall_s")?;
+    Ok(Figures {
+        requests_per_s: requests / wall_s,
+        bytes_per_s: of("bytes")? / wall_s,
+        cpu_ns_per_request,
+    })
+}
+
+/// The figures of the phase called `name`: `read`, `write`.
+pub(super) fn phase(output: &Value, name: &str) -> Result<Figures, Error> {
+    let phases = report::list(output, "/result/phases")?;
+    let phase = phases
+        .iter()
+        .find(|phase| phase["name"] == name)
+        .ok_or_else(|| report::malformed(format!("no phase {name}")))?;
+    let (bytes, wall_s) = (report::number(phase, "/bytes")?, report::number(phase, "/wall_s")?);
+    let requests = bytes / report::number(output, "/result/block_bytes")?;
+    Ok(Figures {
+        requests_per_s: requests / wall_s,
+        bytes_per_s: report::number(phase, "/bytes_per_s")?,
+        cpu_ns_per_request: report::number(phase, "/cpu_s")? * 1e9 / requests,
+    })
+}
+
+/// Minimum and median of single requests.
+pub(super) fn times(output: &Value) -> Result<Times, Error> {
+    Ok(Times {
+        min_ns: report::number(output, "/result/latency/min_ns")?,
+        median_ns: report::number(output, "/result/latency/p50_ns")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `terrace measure iolat --json` prints; fields that are not read are cut.
+    const IOLAT: &str = r#"{"schema": "terrace.measure.iolat/1", "result": {"requests": 44734,
+        "bytes": 183230464, "latency": {"min_ns": 43104, "p50_ns": 65663},
+        "requests_per_s": 14960.514353680288, "wall_s": 2.999127617},
+        "cost": {"cpu_s": 1.373768}}"#;
+
+    /// As `terrace measure seqio --json` prints, likewise.
+    const SEQIO: &str = r#"{"schema": "terrace.measure.seqio/1", "result": {"block_bytes": 1048576,
+        "phases": [{"name": "read", "bytes": 1073741824, "wall_s": 0.655651023,
+            "bytes_per_s": 1637672765.440038, "cpu_s": 0.014958}]}}"#;
+
+    #[test]
+    fn random_rates_are_over_wall_time() {
+        let output = report::parse(IOLAT).unwrap();
+        let figures = random(&output).unwrap();
+        assert!((figures.requests_per_s - 44734.0 / 2.999127617).abs() < 1e-6);
+        assert!((figures.cpu_ns_per_request - 1.373768e9 / 44734.0).abs() < 1e-6);
+        assert_eq!(times(&output).unwrap().median_ns, 65663.0);
+        let own = IOLAT.replace(r#""requests": 44734"#, r#""requests": 2, "cpu_ns_per_request": 7.5"#);
+        let figures = random(&report::parse(&own).unwrap()).unwrap();
+        assert_eq!(figures.cpu_ns_per_request, 7.5);
+    }
+
+    #[test]
+    fn a_phase_is_found_by_its_name() {
+        let output = report::parse(SEQIO).unwrap();
+        let figures = phase(&output, "read").unwrap();
+        assert_eq!(figures.bytes_per_s, 1637672765.440038);
+        assert!((figures.cpu_ns_per_request - 0.014958e9 / 1024.0).abs() < 1e-6);
+        let error = phase(&output, "write").unwrap_err();
+        assert!(error.to_string().contains("no phase write"), "{error}");
+    }
+}
