@@ -1,4 +1,5 @@
 //! The kernel and what it runs on: release, host name, load, virtual machine, container.
+//! A container is told by its traces, which none must leave: absent means unknown.
 
 use crate::cpu;
 use crate::root::Root;

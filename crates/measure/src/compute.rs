@@ -6,7 +6,7 @@
 //! it changed because of the memory.
 
 use crate::calibrate::{self, Overhead};
-use crate::disturbance::{Bracket, Tally};
+use crate::disturbance::Tally;
 use crate::trial::{self, Bench, Schedule};
 use crate::{Budget, Error, ErrorKind, Result, team};
 use machine::Root;
@@ -87,37 +87,30 @@ pub fn measure(plan: &ComputePlan, root: &Root, stop: &Budget) -> Result<Compute
         ));
     }
     let budget = stop.part(plan.budget);
-    team::with(
-        1,
-        plan.cpu,
-        root,
-        |_| Ok(()),
-        |team| {
-            let mut bracket = Bracket::for_this_thread(root, team.first_cpu());
-            let overhead = calibrate::overhead(&mut bracket);
-            let schedule = Schedule::default();
-            let mut outcomes = trial::interleave(&mut Fractal, &schedule, &budget, &mut bracket);
-            let outcome = outcomes.remove(0);
-            let Some(call_ns) = outcome.time_ns() else {
-                let reason = "the budget ended before the first trial";
-                return Err(Error::new(
-                    ErrorKind::Impossible,
-                    "measure the processor",
-                    reason,
-                ));
-            };
-            let step_ns = call_ns.scaled(1.0 / CALL_STEPS as f64);
-            Ok(ComputeReport {
-                seconds: step_ns.median * plan.iterations as f64 / 1e9,
-                step_ns,
-                iterations: plan.iterations,
-                seconds_2001: [4.065, 4.087, 4.300],
-                tally: outcome.tally,
-                overhead,
-                interrupted: stop.over(),
-            })
-        },
-    )
+    team::alone(plan.cpu, root, |bracket| {
+        let overhead = calibrate::overhead(bracket);
+        let schedule = Schedule::default();
+        let mut outcomes = trial::interleave(&mut Fractal, &schedule, &budget, bracket);
+        let outcome = outcomes.remove(0);
+        let Some(call_ns) = outcome.time_ns() else {
+            let reason = "the budget ended before the first trial";
+            return Err(Error::new(
+                ErrorKind::Impossible,
+                "measure the processor",
+                reason,
+            ));
+        };
+        let step_ns = call_ns.scaled(1.0 / CALL_STEPS as f64);
+        Ok(ComputeReport {
+            seconds: step_ns.median * plan.iterations as f64 / 1e9,
+            step_ns,
+            iterations: plan.iterations,
+            seconds_2001: [4.065, 4.087, 4.300],
+            tally: outcome.tally,
+            overhead,
+            interrupted: stop.over(),
+        })
+    })
 }
 
 /// Steps in one call: some microseconds, so that the call itself is nothing.

@@ -217,99 +217,94 @@ pub fn measure(plan: &FaultPlan, root: &Root, stop: &Budget) -> Result<FaultRepo
         ));
     }
     let budget = stop.part(plan.budget);
-    team::with(
-        1,
-        plan.cpu,
-        root,
-        |_| Ok(()),
-        |team| {
-            let mut bracket = Bracket::for_this_thread(root, team.first_cpu());
-            let mut report = FaultReport {
-                series: Vec::new(),
-                limit_bytes: limit,
-                limited_by: limited_by.clone(),
-                waited_s: plan.wait.as_secs_f64(),
-                reported_bytes: None,
-                left_out: Vec::new(),
-                tally: Tally::default(),
-                overhead: calibrate::overhead(&mut bracket),
-                interrupted: false,
-            };
-            // First every way on memory as it comes, before any of it was used here.
-            all_ways(
-                plan,
-                Phase::First,
-                limit,
-                root,
-                &budget,
-                &mut bracket,
-                &mut report,
-            );
-            all_ways(
-                plan,
-                Phase::Again,
-                limit,
-                root,
-                &budget,
-                &mut bracket,
-                &mut report,
-            );
-            if !plan.wait.is_zero() && budget.left() > plan.wait {
-                wait(plan.wait, root, &budget, &mut report);
-                all_ways(
-                    plan,
-                    Phase::AfterWait,
-                    limit,
-                    root,
-                    &budget,
-                    &mut bracket,
-                    &mut report,
-                );
-            }
-            report.interrupted = stop.over();
-            if report.series.is_empty() {
-                let reason = "the budget ended before the first touch";
-                return Err(Error::new(
-                    ErrorKind::Impossible,
-                    "touch fresh memory",
-                    reason,
-                ));
-            }
-            Ok(report)
-        },
-    )
+    team::alone(plan.cpu, root, |bracket| {
+        let report = empty_report(plan, limit, limited_by, bracket);
+        let mut session = Session {
+            plan,
+            root,
+            budget,
+            bracket,
+            report,
+        };
+        // First every way on memory as it comes, before any of it was used here.
+        session.all_ways(Phase::First);
+        session.all_ways(Phase::Again);
+        if !plan.wait.is_zero() && budget.left() > plan.wait {
+            wait(plan.wait, root, &budget, &mut session.report);
+            session.all_ways(Phase::AfterWait);
+        }
+        let mut report = session.report;
+        report.interrupted = stop.over();
+        if report.series.is_empty() {
+            let reason = "the budget ended before the first touch";
+            return Err(Error::new(
+                ErrorKind::Impossible,
+                "touch fresh memory",
+                reason,
+            ));
+        }
+        Ok(report)
+    })
 }
 
-fn all_ways(
+fn empty_report(
     plan: &FaultPlan,
-    phase: Phase,
     limit: u64,
-    root: &Root,
-    budget: &Budget,
+    limited_by: Option<String>,
     bracket: &mut Bracket,
-    report: &mut FaultReport,
-) {
-    // All of a phase stays mapped until its end: memory that one way gave back
-    // would be warm for the next. So the ways share the limit.
-    let each = limit / plan.ways.len().max(1) as u64 / (2 * MIB) * (2 * MIB);
-    let mut mapped = Vec::new();
-    for (i, &way) in plan.ways.iter().enumerate() {
-        if budget.over() {
-            return;
-        }
-        // Each way gets its share, so that a slow host cannot starve the last.
-        let part = budget.part(budget.left() / (plan.ways.len() - i) as u32);
-        match series(way, phase, each.max(2 * MIB), root, &part, bracket) {
-            Ok((series, mapping)) => {
-                let elapsed = series.bytes as f64 / series.bytes_per_s.max(1.0) * 1e9;
-                report.tally.add(elapsed, &series.disturbance);
-                report.series.push(series);
-                mapped.push(mapping);
+) -> FaultReport {
+    FaultReport {
+        series: Vec::new(),
+        limit_bytes: limit,
+        limited_by,
+        waited_s: plan.wait.as_secs_f64(),
+        reported_bytes: None,
+        left_out: Vec::new(),
+        tally: Tally::default(),
+        overhead: calibrate::overhead(bracket),
+        interrupted: false,
+    }
+}
+
+/// One run of the probe.
+struct Session<'a> {
+    plan: &'a FaultPlan,
+    root: &'a Root,
+    budget: Budget,
+    bracket: &'a mut Bracket,
+    report: FaultReport,
+}
+
+impl Session<'_> {
+    /// One phase: every way on memory of its own.
+    ///
+    /// All of a phase stays mapped until its end, because memory that one way gave
+    /// back would be warm for the next. So the ways share the limit.
+    fn all_ways(&mut self, phase: Phase) {
+        let ways = &self.plan.ways;
+        let each = self.report.limit_bytes / ways.len().max(1) as u64 / (2 * MIB) * (2 * MIB);
+        let mut mapped = Vec::new();
+        for (i, &way) in ways.iter().enumerate() {
+            if self.budget.over() {
+                return;
             }
-            Err(error) => report.left_out.push(LeftOut {
-                name: way.name().to_owned(),
-                reason: error.to_string(),
-            }),
+            // Each way gets its share, so that a slow host cannot starve the last.
+            let part = self
+                .budget
+                .part(self.budget.left() / (ways.len() - i) as u32);
+            let bytes = each.max(2 * MIB);
+            match series(way, phase, bytes, self.root, &part, self.bracket) {
+                Ok((series, mapping)) => {
+                    let elapsed = series.bytes as f64 / series.bytes_per_s.max(1.0) * 1e9;
+                    self.report.tally.add(elapsed, &series.disturbance);
+                    self.report.series.push(series);
+                    mapped.push(mapping);
+                }
+                Err(error) => self.report.left_out.push(LeftOut {
+                    name: way.name().to_owned(),
+                    reason: error.to_string(),
+                }),
+            }
         }
     }
 }

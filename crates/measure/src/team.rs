@@ -108,6 +108,22 @@ pub fn with<W: Send, R>(
     result
 }
 
+/// Pins the calling thread alone, and calls `work` with its bracket; the old set of
+/// processors is restored afterwards.
+pub fn alone<R>(
+    cpu: Option<usize>,
+    root: &Root,
+    work: impl FnOnce(&mut Bracket) -> Result<R>,
+) -> Result<R> {
+    with(
+        1,
+        cpu,
+        root,
+        |_| Ok(()),
+        |team| work(&mut Bracket::for_this_thread(root, team.first_cpu())),
+    )
+}
+
 impl<W> Team<'_, W> {
     /// The processor of the calling thread.
     pub fn first_cpu(&self) -> Option<usize> {

@@ -183,6 +183,7 @@ unsafe extern "C" fn follow(start: *const u8, loads: u64) -> *const u8 {
 }
 
 /// As on x86-64; a volatile load can be neither removed nor moved.
+/// Caller guarantees: `start` is a line of a chase, whose links lead to lines only.
 #[cfg(not(target_arch = "x86_64"))]
 unsafe extern "C" fn follow(start: *const u8, loads: u64) -> *const u8 {
     let mut at = start;

@@ -23,6 +23,7 @@ struct Line {
 
 macro_rules! compiled_loop {
     ($name:ident, $kernel:ident, $element:ty) => {
+        /// Caller guarantees: as [`crate::kernel::CopyBlocks`].
         unsafe extern "C" fn $name(target: *mut u8, source: *const u8, elements: usize) {
             // SAFETY: the caller of a `CopyBlocks` vouches for both areas, an element being a block, and
             // `Unaligned` has alignment 1 and no invalid bit pattern.

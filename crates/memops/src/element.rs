@@ -121,6 +121,7 @@ mod loops {
     /// `$load` and `$store` are the instructions around the address: the loop is the same for every width.
     macro_rules! element_loops {
         ($sequential:ident, $strided:ident, $bytes:literal, $load:literal, $store:literal, $register:literal) => {
+            /// Caller guarantees: as [`crate::kernel::CopyBlocks`].
             #[unsafe(naked)]
             pub(super) unsafe extern "C" fn $sequential(
                 target: *mut u8,
@@ -142,6 +143,7 @@ mod loops {
                 )
             }
 
+            /// Caller guarantees: as [`crate::kernel::CopyBlocks`].
             #[unsafe(naked)]
             pub(super) unsafe extern "C" fn $strided(
                 target: *mut u8,
@@ -211,6 +213,7 @@ mod loops {
     /// Volatile accesses, for they can be neither merged nor widened; arrays of bytes, for they need no alignment.
     macro_rules! element_loops {
         ($sequential:ident, $strided:ident, $element:ty) => {
+            /// Caller guarantees: as [`crate::kernel::CopyBlocks`].
             pub(super) unsafe extern "C" fn $sequential(
                 target: *mut u8,
                 source: *const u8,
@@ -220,6 +223,7 @@ mod loops {
                 unsafe { $strided(target, source, elements, size_of::<$element>()) }
             }
 
+            /// Caller guarantees: as [`crate::kernel::CopyBlocks`].
             pub(super) unsafe extern "C" fn $strided(
                 target: *mut u8,
                 source: *const u8,

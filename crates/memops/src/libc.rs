@@ -7,6 +7,7 @@ use std::ffi::{c_int, c_void};
 
 use crate::kernel::Kernel;
 
+// SAFETY: the signatures are those of the C standard.
 unsafe extern "C" {
     fn memcpy(target: *mut c_void, source: *const c_void, bytes: usize) -> *mut c_void;
     fn memset(target: *mut c_void, value: c_int, bytes: usize) -> *mut c_void;
@@ -35,11 +36,13 @@ pub(crate) fn memset_entry() -> *const u8 {
     memset as *const u8
 }
 
+/// Caller guarantees: as [`crate::kernel::CopyBlocks`].
 unsafe extern "C" fn copy(target: *mut u8, source: *const u8, bytes: usize) {
     // SAFETY: the contract of `CopyBlocks` is that of `memcpy`, a block being a byte.
     unsafe { memcpy(target.cast(), source.cast(), bytes) };
 }
 
+/// Caller guarantees: as [`crate::kernel::WriteBlocks`].
 unsafe extern "C" fn write(target: *mut u8, bytes: usize) {
     // SAFETY: the contract of `WriteBlocks` is that of `memset`, a block being a byte.
     unsafe { memset(target.cast(), 0, bytes) };

@@ -169,7 +169,7 @@ impl Method {
         let Kernel::Read { run, block_bytes } = self.present_kernel() else {
             panic!("{} does not read", self.name);
         };
-        // SAFETY: as in `copy`.
+        // SAFETY: as in `copy`: the kernel is present, and the sizes are its own.
         unsafe { kernel::read(run, block_bytes, source) }
     }
 
@@ -186,7 +186,7 @@ impl Method {
         else {
             panic!("{} does not write", self.name);
         };
-        // SAFETY: as in `copy`.
+        // SAFETY: as in `copy`: the kernel is present, and the sizes are its own.
         unsafe { kernel::write(run, block_bytes, align_bytes, target) };
     }
 

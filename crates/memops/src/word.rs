@@ -1,4 +1,5 @@
-//! Reading and zeroing by 64-bit words: the loops that need no vector unit, four words an iteration.
+//! Reading and zeroing by 64-bit words: the loops that need no vector unit, four words
+//! an iteration. On other architectures volatile accesses keep them as written.
 
 use crate::kernel::Kernel;
 
@@ -14,6 +15,7 @@ pub(crate) const WRITE: Kernel = Kernel::Write {
     align_bytes: 8,
 };
 
+/// Caller guarantees: as [`crate::kernel::ReadBlocks`].
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C" fn read(sums: *mut u64, source: *const u8, blocks: usize) {
@@ -39,6 +41,7 @@ unsafe extern "C" fn read(sums: *mut u64, source: *const u8, blocks: usize) {
     )
 }
 
+/// Caller guarantees: as [`crate::kernel::WriteBlocks`].
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C" fn write(target: *mut u8, blocks: usize) {
@@ -57,6 +60,7 @@ unsafe extern "C" fn write(target: *mut u8, blocks: usize) {
     )
 }
 
+/// Caller guarantees: as [`crate::kernel::ReadBlocks`].
 #[cfg(not(target_arch = "x86_64"))]
 unsafe extern "C" fn read(sums: *mut u64, source: *const u8, blocks: usize) {
     let mut partial = [0u64; 4];
@@ -76,6 +80,7 @@ unsafe extern "C" fn read(sums: *mut u64, source: *const u8, blocks: usize) {
     unsafe { std::ptr::copy_nonoverlapping(partial.as_ptr(), sums, partial.len()) };
 }
 
+/// Caller guarantees: as [`crate::kernel::WriteBlocks`].
 #[cfg(not(target_arch = "x86_64"))]
 unsafe extern "C" fn write(target: *mut u8, blocks: usize) {
     for word in 0..blocks * 4 {

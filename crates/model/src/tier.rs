@@ -1,4 +1,5 @@
 //! One level that data passes through, with its capacity, latency and rates.
+//! What was not or cannot be measured is `None`, with the reason beside it.
 
 use crate::estimate::{Estimate, Latency};
 use crate::finding::Grade;

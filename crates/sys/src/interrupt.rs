@@ -1,17 +1,25 @@
-//! Ctrl-C as a flag: the first signal asks the program to finish, the second ends it.
+//! Ctrl-C as a flag: the first signal asks the program to finish, a later one ends it.
 //!
-//! The handler only stores a number, so it is safe at any instant. Probes look at
-//! [`requested`] between trials; what they own is removed by `Drop` on the way out.
+//! The handler stores two numbers and reads a clock, so it is safe at any instant.
+//! Probes look at [`requested`] between trials; what they own is removed by `Drop` on
+//! the way out. `timeout` sends its signal twice in a row, to the program and to its
+//! group: a second one that comes at once is the same wish.
 
 use crate::error::{Result, check};
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 /// The signal that asked for the end; 0 while none has.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// From now on SIGINT, SIGTERM and SIGHUP ask for the end instead of killing. The second
-/// of a kind kills, as by default. One that is ignored already (`nohup`, a background job
+/// When it came, by the monotonic clock; 0 while none has.
+static SINCE_NS: AtomicU64 = AtomicU64::new(0);
+
+/// Signals this soon after the first are the same wish: nobody types so fast.
+const SAME_WISH_NS: u64 = 500_000_000;
+
+/// From now on SIGINT, SIGTERM and SIGHUP ask for the end instead of killing. One that
+/// comes half a second later kills, as by default. One that is ignored already (`nohup`, a background job
 /// of a script) stays ignored.
 ///
 /// # Errors
@@ -55,13 +63,25 @@ fn install_one(number: libc::c_int) -> Result<()> {
     // SAFETY: all-zero is a valid `sigaction`: empty mask, no flags, default handler.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
-    action.sa_flags = libc::SA_RESETHAND | libc::SA_RESTART;
-    // SAFETY: `action` is complete and its handler does nothing but store to an atomic, which
-    // is permitted in a signal handler.
+    action.sa_flags = libc::SA_RESTART;
+    // SAFETY: `action` is complete, and its handler does only what is permitted in a signal
+    // handler: atomics, reading a clock, setting a disposition and raising a signal.
     let answer = unsafe { libc::sigaction(number, &raw const action, std::ptr::null_mut()) };
     check(OPERATION, answer).map(drop)
 }
 
 extern "C" fn on_signal(number: libc::c_int) {
-    SIGNAL.store(number, Ordering::Relaxed);
+    let now_ns = crate::clock::now_ns().max(1);
+    match SINCE_NS.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => SIGNAL.store(number, Ordering::Relaxed),
+        Err(since_ns) if now_ns.saturating_sub(since_ns) < SAME_WISH_NS => {}
+        Err(_) => {
+            // SAFETY: both calls are async-signal-safe. The signal is blocked until this
+            // handler returns, and then meets the default disposition.
+            unsafe {
+                libc::signal(number, libc::SIG_DFL);
+                libc::raise(number);
+            }
+        }
+    }
 }

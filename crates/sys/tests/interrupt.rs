@@ -90,12 +90,23 @@ fn each_signal_asks_for_the_end() {
 }
 
 #[test]
-fn the_second_interrupt_kills() {
+fn a_second_interrupt_kills() {
     let mut running = Running::start("stubborn");
     running.send("INT");
     running.wait_for("signal");
+    std::thread::sleep(std::time::Duration::from_millis(600));
     running.send("INT");
     assert_eq!(running.child.wait().unwrap().signal(), Some(2));
+}
+
+/// As `timeout` does it: to the program, and at once again to its group.
+#[test]
+fn two_signals_at_once_are_one_wish() {
+    let mut running = Running::start("polite");
+    running.send("TERM");
+    running.send("TERM");
+    assert_eq!(running.wait_for("signal"), "signal Some(15)");
+    assert!(running.child.wait().unwrap().success(), "it ends by itself");
 }
 
 #[test]

@@ -74,35 +74,21 @@ pub fn measure(plan: &ClassicPlan, root: &Root, stop: &Budget) -> Result<Classic
         .iter()
         .map(|name| Technique::prepare(name))
         .collect::<Result<Vec<_>>>()?;
-    team::with(
-        1,
-        None,
-        root,
-        |_| Ok(()),
-        |team| {
-            let mut bracket = Bracket::for_this_thread(root, team.first_cpu());
-            let mut report = ClassicReport {
-                rows: Vec::new(),
-                size_bytes: plan.size_bytes,
-                passes: plan.passes,
-                tally: Tally::default(),
-                interrupted: false,
-            };
-            for (name, technique) in plan.methods.iter().zip(&mut techniques) {
-                let row = passes(
-                    plan,
-                    name,
-                    technique,
-                    &budget,
-                    &mut bracket,
-                    &mut report.tally,
-                )?;
-                report.rows.extend(row);
-            }
-            report.interrupted = budget.over();
-            Ok(report)
-        },
-    )
+    team::alone(None, root, |bracket| {
+        let mut report = ClassicReport {
+            rows: Vec::new(),
+            size_bytes: plan.size_bytes,
+            passes: plan.passes,
+            tally: Tally::default(),
+            interrupted: false,
+        };
+        for (name, technique) in plan.methods.iter().zip(&mut techniques) {
+            let row = passes(plan, name, technique, &budget, bracket, &mut report.tally)?;
+            report.rows.extend(row);
+        }
+        report.interrupted = budget.over();
+        Ok(report)
+    })
 }
 
 /// Two blocks, as one pass uses them.

@@ -231,50 +231,76 @@ pub fn measure(plan: &LatencyPlan, root: &Root, stop: &Budget) -> Result<Latency
     let mut left_out = Vec::new();
     let sizes = fitting(plan, root, &mut left_out);
     let largest = sizes.last().copied().unwrap_or(0) as usize;
-    team::with(
-        1,
-        plan.cpu,
-        root,
-        |_| Ok(()),
-        |team| {
-            let mut arenas = Vec::new();
-            for &pages in &plan.pages {
-                match Arena::resident(largest, pages, root, &budget) {
-                    Ok(arena) => arenas.push(arena),
-                    Err(error) if plan.pages.len() > 1 => left_out.push(LeftOut {
-                        name: pages.to_string(),
-                        reason: error.to_string(),
-                    }),
-                    Err(error) => return Err(error),
-                }
-            }
-            let mut bracket = Bracket::for_this_thread(root, team.first_cpu());
-            let overhead = calibrate::overhead(&mut bracket);
-            let mut rows = Vec::new();
-            let mut tally = Tally::default();
-            for &order in &plan.orders {
-                for (i, &size) in sizes.iter().enumerate() {
-                    let share = budget.left() / (sizes.len() - i) as u32;
-                    // A size may borrow from later ones: the small ones need little.
-                    let part = budget.part(share * 4);
-                    let outcomes = one_size(&mut arenas, size, order, plan, &part, &mut bracket);
-                    add_rows(&mut rows, &mut tally, &arenas, size, order, outcomes)?;
-                }
-            }
-            Ok(LatencyReport {
-                caches: caches(&rows, root),
-                levels: levels(&rows),
-                translation: translation(&rows, &arenas),
-                unseen: unseen(&overhead),
-                left_out,
-                pages: arenas.iter().map(Arena::granted).collect(),
-                rows,
-                tally,
-                overhead,
-                interrupted: stop.over(),
-            })
-        },
-    )
+    team::alone(plan.cpu, root, |bracket| {
+        let mut arenas = arenas(plan, largest, root, &budget, &mut left_out)?;
+        let overhead = calibrate::overhead(bracket);
+        let mut tally = Tally::default();
+        let rows = all_rows(&mut arenas, &sizes, plan, &budget, bracket, &mut tally)?;
+        Ok(LatencyReport {
+            caches: caches(&rows, root),
+            levels: levels(&rows),
+            translation: translation(&rows, &arenas),
+            unseen: unseen(&overhead),
+            left_out,
+            pages: arenas.iter().map(Arena::granted).collect(),
+            rows,
+            tally,
+            overhead,
+            interrupted: stop.over(),
+        })
+    })
+}
+
+/// A resident buffer of each kind of page; one that cannot be had is left out,
+/// unless it is the only one.
+fn arenas(
+    plan: &LatencyPlan,
+    bytes: usize,
+    root: &Root,
+    budget: &Budget,
+    left_out: &mut Vec<LeftOut>,
+) -> Result<Vec<Arena>> {
+    let mut arenas = Vec::new();
+    for &pages in &plan.pages {
+        match Arena::resident(bytes, pages, root, budget) {
+            Ok(arena) => arenas.push(arena),
+            Err(error) if plan.pages.len() > 1 => left_out.push(LeftOut {
+                name: pages.to_string(),
+                reason: error.to_string(),
+            }),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(arenas)
+}
+
+/// Every order over every size; each order has its share of the budget, and a size
+/// may borrow from later ones, because the small ones need little.
+fn all_rows(
+    arenas: &mut [Arena],
+    sizes: &[u64],
+    plan: &LatencyPlan,
+    budget: &Budget,
+    bracket: &mut Bracket,
+    tally: &mut Tally,
+) -> Result<Vec<LatencyRow>> {
+    let mut rows = Vec::new();
+    for (turn, &order) in plan.orders.iter().enumerate() {
+        let of_order = budget.part(budget.left() / (plan.orders.len() - turn) as u32);
+        for (i, &size) in sizes.iter().enumerate() {
+            let share = of_order.left() / (sizes.len() - i) as u32;
+            let outcomes = one_size(
+                arenas,
+                size,
+                order,
+                plan,
+                &of_order.part(share * 4),
+                bracket,
+            );
+            add_rows(&mut rows, tally, arenas, size, order, outcomes)?;
+        }
+    }
+    Ok(rows)
 }
 
 /// Why the percentiles of a single load are absent.

@@ -8,7 +8,7 @@
 use super::arena::{self, Arena, PageKind, PagesGranted};
 use super::latency::{Chains, Order};
 use super::technique::Technique;
-use crate::disturbance::{Bracket, Tally};
+use crate::disturbance::Tally;
 use crate::trial::{self, Bench, Outcome, Schedule};
 use crate::{Budget, Result, team};
 use machine::Root;
@@ -153,16 +153,9 @@ impl<'a> Levels<'a> {
 
     /// Measures all levels in turn for `budget`, adding to what earlier sittings gave.
     pub fn sit(&mut self, schedule: &Schedule, root: &Root, budget: &Budget) -> Result<()> {
-        let outcomes = team::with(
-            1,
-            None,
-            root,
-            |_| Ok(()),
-            |team| {
-                let mut bracket = Bracket::for_this_thread(root, team.first_cpu());
-                Ok(trial::interleave(self, schedule, budget, &mut bracket))
-            },
-        )?;
+        let outcomes = team::alone(None, root, |bracket| {
+            Ok(trial::interleave(self, schedule, budget, bracket))
+        })?;
         for (sum, outcome) in self.outcomes.iter_mut().zip(outcomes) {
             sum.merge(outcome);
         }

@@ -1,4 +1,5 @@
-//! The probes of main memory and its caches: copies, and chains of dependent loads.
+//! The probes of main memory and its caches: copies, and chains of dependent loads,
+//! each on memory that is resident and whose page size was verified.
 
 pub mod arena;
 pub mod classic;

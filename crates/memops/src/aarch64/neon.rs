@@ -7,6 +7,7 @@ use crate::kernel::Kernel;
 
 macro_rules! neon_copy {
     ($name:ident, $kernel:ident, load: $load:literal, store: $store:literal, prefetch: [$($prefetch:literal),*]) => {
+        /// Caller guarantees: as [`crate::kernel::CopyBlocks`].
         #[unsafe(naked)]
         unsafe extern "C" fn $name(target: *mut u8, source: *const u8, blocks: usize) {
             std::arch::naked_asm!(
@@ -45,6 +46,7 @@ pub(crate) const WRITE: Kernel = Kernel::Write {
     align_bytes: 16,
 };
 
+/// Caller guarantees: as [`crate::kernel::ReadBlocks`].
 #[unsafe(naked)]
 unsafe extern "C" fn read(sums: *mut u64, source: *const u8, blocks: usize) {
     std::arch::naked_asm!(
@@ -69,6 +71,7 @@ unsafe extern "C" fn read(sums: *mut u64, source: *const u8, blocks: usize) {
     )
 }
 
+/// Caller guarantees: as [`crate::kernel::WriteBlocks`].
 #[unsafe(naked)]
 unsafe extern "C" fn write(target: *mut u8, blocks: usize) {
     std::arch::naked_asm!(

@@ -1,4 +1,5 @@
-//! The vector loops with 32-byte registers. `vzeroupper`, for code with SSE2 is slow while upper halves are in use.
+//! The vector loops with 32-byte registers.
+//! `vzeroupper`, for code with SSE2 is slow while upper halves are in use.
 
 vector_loops! {
     bytes: 32, register: "ymm", move: "vmovdqu", aligned: "vmovdqa", stream: "vmovntdq", block: 128,

@@ -1,4 +1,5 @@
-//! The vector loops with 64-byte registers, one cache line each. `vzeroupper` for the same reason as with AVX2.
+//! The vector loops with 64-byte registers, one cache line each.
+//! `vzeroupper` for the same reason as with AVX2.
 
 vector_loops! {
     bytes: 64, register: "zmm", move: "vmovdqu64", aligned: "vmovdqa64", stream: "vmovntdq",

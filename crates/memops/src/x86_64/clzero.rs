@@ -11,6 +11,7 @@ pub(crate) const WRITE: Kernel = Kernel::Write {
     align_bytes: 64,
 };
 
+/// Caller guarantees: as [`crate::kernel::WriteBlocks`].
 #[unsafe(naked)]
 unsafe extern "C" fn write(target: *mut u8, blocks: usize) {
     std::arch::naked_asm!(

@@ -1,4 +1,5 @@
-//! The vector loops with 16-byte registers: every x86-64 has them.
+//! The vector loops with 16-byte registers.
+//! Every x86-64 has them, so they are the ones that never are absent.
 
 vector_loops! {
     bytes: 16, register: "xmm", move: "movdqu", aligned: "movdqa", stream: "movntdq", block: 64,

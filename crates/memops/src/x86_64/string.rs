@@ -27,21 +27,25 @@ pub(crate) const STOSQ: Kernel = Kernel::Write {
     align_bytes: 1,
 };
 
+/// Caller guarantees: as [`crate::kernel::CopyBlocks`].
 #[unsafe(naked)]
 unsafe extern "C" fn movsb(target: *mut u8, source: *const u8, bytes: usize) {
     naked_asm!("mov rcx, rdx", "rep movsb", "ret")
 }
 
+/// Caller guarantees: as [`crate::kernel::CopyBlocks`].
 #[unsafe(naked)]
 unsafe extern "C" fn movsq(target: *mut u8, source: *const u8, words: usize) {
     naked_asm!("mov rcx, rdx", "rep movsq", "ret")
 }
 
+/// Caller guarantees: as [`crate::kernel::WriteBlocks`].
 #[unsafe(naked)]
 unsafe extern "C" fn stosb(target: *mut u8, bytes: usize) {
     naked_asm!("mov rcx, rsi", "xor eax, eax", "rep stosb", "ret")
 }
 
+/// Caller guarantees: as [`crate::kernel::WriteBlocks`].
 #[unsafe(naked)]
 unsafe extern "C" fn stosq(target: *mut u8, words: usize) {
     naked_asm!("mov rcx, rsi", "xor eax, eax", "rep stosq", "ret")

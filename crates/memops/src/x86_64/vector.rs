@@ -35,6 +35,7 @@ macro_rules! vector_copy {
         $name:ident, $kernel:ident, $bytes:literal, $block:literal, $register:literal, [$(($index:literal, $offset:literal)),*],
         $load:literal, $store:literal, [$($prefetch:expr),*], [$($end:literal),*]
     ) => {
+        /// Caller guarantees: as [`crate::kernel::CopyBlocks`].
         #[unsafe(naked)]
         unsafe extern "C" fn $name(target: *mut u8, source: *const u8, blocks: usize) {
             std::arch::naked_asm!(
@@ -63,6 +64,7 @@ macro_rules! vector_write {
         $name:ident, $kernel:ident, $bytes:literal, $block:literal, $register:literal, [$(($index:literal, $offset:literal)),*],
         [$zero:literal $(, $others:literal)*], $store:literal, [$($end:literal),*]
     ) => {
+        /// Caller guarantees: as [`crate::kernel::WriteBlocks`].
         #[unsafe(naked)]
         unsafe extern "C" fn $name(target: *mut u8, blocks: usize) {
             std::arch::naked_asm!(
@@ -89,6 +91,7 @@ macro_rules! vector_read {
         $bytes:literal, $register:literal, $move:literal,
         [$($zero:literal),*], [$($add:literal),*], [$($end:literal),*]
     ) => {
+        /// Caller guarantees: as [`crate::kernel::ReadBlocks`].
         #[unsafe(naked)]
         unsafe extern "C" fn read(sums: *mut u64, source: *const u8, blocks: usize) {
             std::arch::naked_asm!(

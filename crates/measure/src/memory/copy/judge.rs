@@ -3,9 +3,9 @@
 
 use super::worker::{CACHED_BYTES, Measured};
 use super::{CopyPlan, CopyReport, CopyRow, Winner, nature, operation_name};
-use crate::{Error, ErrorKind, Result};
 use memops::{Group, Operation};
-use model::{Bytes, Estimate};
+use model::Estimate;
+use model::bytes::show_rate;
 
 /// Adds the rows of one size to the report, and its winners.
 pub(super) fn add_rows(
@@ -24,12 +24,18 @@ pub(super) fn add_rows(
             failed,
         } = measured;
         report.tally.merge(&outcome.tally);
-        let rate = outcome.time_ns().map(|time| time.rate_of(bytes));
+        let mut rate = outcome.time_ns().map(|time| time.rate_of(bytes));
+        let impossible = rate
+            .as_ref()
+            .and_then(|rate| impossible(&report.rows, name, size, rate));
+        if impossible.is_some() {
+            rate = None;
+        }
         let (operation, factor) = nature(name);
         let noisy = match (&failed, outcome.all_disturbed()) {
             (Some(error), _) => Some(format!("failed: {error}")),
             (None, true) => Some("something disturbed every trial".to_owned()),
-            (None, false) => None,
+            (None, false) => impossible,
         };
         report.rows.push(CopyRow {
             method: name.clone(),
@@ -75,36 +81,28 @@ fn winner(rows: &[CopyRow], operation: Operation) -> Option<Winner> {
     })
 }
 
-/// A rate beyond the caches that exceeds the one inside L2 cannot be: the copies
-/// did not happen, or the clock lies.
-pub(super) fn implausible(report: &CopyReport) -> Result<()> {
-    let rate = |size: u64, method: &str| {
-        report
-            .rows
-            .iter()
-            .find(|row| row.size_bytes == size && row.method == method)
-            .and_then(|row| row.bytes_per_s.as_ref())
-    };
-    let smallest = report.rows.first().map_or(0, |row| row.size_bytes);
-    for row in report
-        .rows
-        .iter()
-        .filter(|row| row.size_bytes > CACHED_BYTES)
-    {
-        let (Some(far), Some(near)) = (&row.bytes_per_s, rate(smallest, &row.method)) else {
-            continue;
-        };
-        let cached = smallest <= 512 << 10 && !is_cache_bypassing(&row.method);
-        if cached && far.median > 1.5 * near.best {
-            return Err(Error::new(
-                ErrorKind::Implausible,
-                format!("trust {} at {}", row.method, Bytes(row.size_bytes)),
-                "memory was faster than the cache: the copy or the clock is wrong",
-            ));
-        }
+/// Why a rate cannot be true, if so: beyond the caches nothing is faster than the
+/// same method was inside L2. Then the copies did not happen, or the clock lies.
+fn impossible(rows: &[CopyRow], method: &str, size: u64, rate: &Estimate) -> Option<String> {
+    if size <= CACHED_BYTES || is_cache_bypassing(method) {
+        return None;
     }
-    Ok(())
+    let near = rows
+        .iter()
+        .find(|row| row.method == method && row.size_bytes <= IN_L2_BYTES)?
+        .bytes_per_s
+        .as_ref()?;
+    (rate.median > 1.5 * near.best).then(|| {
+        format!(
+            "cannot be true: {} from memory, {} from the cache",
+            show_rate(rate.median),
+            show_rate(near.best)
+        )
+    })
 }
+
+/// Two buffers of this size fit the L2 of every processor of the last ten years.
+const IN_L2_BYTES: u64 = 64 << 10;
 
 /// Non-temporal stores and line instructions are slower inside the caches.
 fn is_cache_bypassing(name: &str) -> bool {
@@ -113,4 +111,48 @@ fn is_cache_bypassing(name: &str) -> bool {
 
 fn is_libc(name: &str) -> bool {
     memops::find(name).is_some_and(|method| method.group() == Group::Libc)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::estimate::Better;
+
+    fn row(method: &str, size_bytes: u64, gb_per_s: f64) -> CopyRow {
+        let values: Vec<f64> = (0..9)
+            .map(|i| gb_per_s * 1e9 * (1.0 + f64::from(i) / 1000.0))
+            .collect();
+        CopyRow {
+            method: method.to_owned(),
+            operation: "copy".to_owned(),
+            size_bytes,
+            bytes_per_s: Estimate::from_values(&values, Better::Higher, 0),
+            bus_bytes_per_s: None,
+            verified: true,
+            noisy: None,
+        }
+    }
+
+    #[test]
+    fn memory_faster_than_the_cache_is_no_number() {
+        let rows = [row("memcpy", 16 << 10, 100.0)];
+        let rate = |gb_per_s| row("memcpy", 256 << 20, gb_per_s).bytes_per_s.unwrap();
+        let judged = |gb_per_s| impossible(&rows, "memcpy", 256 << 20, &rate(gb_per_s));
+        assert!(judged(200.0).unwrap().contains("201 GB/s from memory"));
+        assert_eq!(judged(120.0), None);
+        // Non-temporal stores may well be slower inside the caches.
+        assert_eq!(impossible(&rows, "avx2-nt", 256 << 20, &rate(200.0)), None);
+    }
+
+    #[test]
+    fn the_winner_is_proven_only_outside_the_error_bars() {
+        let close = [row("memcpy", 1, 20.0), row("avx2-nt", 1, 20.05)];
+        let far = [row("memcpy", 1, 20.0), row("avx2-nt", 1, 29.0)];
+        let close = winner(&close, Operation::Copy).unwrap();
+        let far = winner(&far, Operation::Copy).unwrap();
+        assert!(!close.proven && far.proven);
+        assert_eq!(far.method, "avx2-nt");
+        assert!((far.over_libc.unwrap() - 1.45).abs() < 0.01);
+        assert!(winner(&[], Operation::Copy).is_none());
+    }
 }
