@@ -6,7 +6,7 @@
 //! it changed because of the memory.
 
 use crate::calibrate::{self, Overhead};
-use crate::disturbance::Tally;
+use crate::disturbance::{Bracket, Tally};
 use crate::trial::{self, Bench, Schedule};
 use crate::{Budget, Error, ErrorKind, Result, team};
 use machine::Root;
@@ -112,6 +112,19 @@ pub fn measure(plan: &ComputePlan, root: &Root, stop: &Budget) -> Result<Compute
         })
     })
 }
+
+/// One step of the control in nanoseconds, in about 100 ms: what stands beside every
+/// figure of memory, so that a slower processor is not taken for slower memory.
+/// `None` when the budget is over.
+pub fn control(budget: &Budget, bracket: &mut Bracket) -> Option<Estimate> {
+    let part = budget.part(CONTROL_TIME);
+    let outcomes = trial::interleave(&mut Fractal, &Schedule::default(), &part, bracket);
+    let call_ns = outcomes.first()?.time_ns()?;
+    Some(call_ns.scaled(1.0 / CALL_STEPS as f64))
+}
+
+/// The time of [`control`]: 50 trials of 2 ms.
+const CONTROL_TIME: Duration = Duration::from_millis(100);
 
 /// Steps in one call: some microseconds, so that the call itself is nothing.
 const CALL_STEPS: u64 = 10_000;

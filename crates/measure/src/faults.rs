@@ -14,11 +14,11 @@ use crate::disturbance::{Bracket, Disturbance, Tally};
 use crate::memory::PageKind;
 use crate::memory::arena;
 use crate::memory::copy::LeftOut;
-use crate::{Budget, Error, ErrorKind, Result, team};
+use crate::{Budget, Error, ErrorKind, Result, compute, team};
 use machine::Root;
-use model::Bytes;
 use model::bytes::MIB;
 use model::histogram::{Bar, Histogram, Modes};
+use model::{Bytes, Estimate};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use sys::memory::{Mapping, Pages};
@@ -172,6 +172,9 @@ pub struct FaultReport {
     pub left_out: Vec<LeftOut>,
     /// All series together.
     pub tally: Tally,
+    /// The processor alone, measured in the same run: one step of the fractal control,
+    /// nanoseconds.
+    pub control_step_ns: Option<Estimate>,
     /// The harness's own cost; a touch is timed with one reading of the clock.
     pub overhead: Overhead,
     /// Whether it was stopped before its plan was done.
@@ -233,7 +236,9 @@ pub fn measure(plan: &FaultPlan, root: &Root, stop: &Budget) -> Result<FaultRepo
             wait(plan.wait, root, &budget, &mut session.report);
             session.all_ways(Phase::AfterWait);
         }
+        let control_step_ns = compute::control(&budget, session.bracket);
         let mut report = session.report;
+        report.control_step_ns = control_step_ns;
         report.interrupted = stop.over();
         if report.series.is_empty() {
             let reason = "the budget ended before the first touch";
@@ -261,6 +266,7 @@ fn empty_report(
         reported_bytes: None,
         left_out: Vec::new(),
         tally: Tally::default(),
+        control_step_ns: None,
         overhead: calibrate::overhead(bracket),
         interrupted: false,
     }

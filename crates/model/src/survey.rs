@@ -1,6 +1,7 @@
 //! The survey's result: what `terrace survey --json` prints, schema
 //! `terrace.survey/1` (`docs/survey.schema.json`).
 
+use crate::estimate::Estimate;
 use crate::finding::Finding;
 use crate::machine::MachineFacts;
 use crate::tier::Tier;
@@ -30,6 +31,9 @@ pub struct Survey {
     pub unchecked: Vec<Unchecked>,
     /// Levels that were left out, with the reason.
     pub skipped: Vec<Skipped>,
+    /// The processor alone: one step of the fractal control, nanoseconds; `None` when
+    /// it was not measured.
+    pub control_step_ns: Option<Estimate>,
     /// The machine.
     pub machine: MachineFacts,
     /// What the survey itself cost.

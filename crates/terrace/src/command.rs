@@ -12,6 +12,7 @@ mod machine_facts;
 mod manual;
 mod measure;
 mod plan;
+mod random;
 mod survey;
 
 use crate::args::survey::SurveyArgs;
@@ -19,6 +20,7 @@ use crate::args::{Cli, Command, Probe, When};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::progress::Progress;
+use crate::output::survey::Detail;
 use deliver::Delivery;
 use machine::Root;
 
@@ -43,7 +45,7 @@ fn survey(args: &SurveyArgs, color: When) -> Result<Exit> {
     let mut step = |what: &str| progress.step(&format!("terrace survey: {what}"));
     let survey = survey::survey(args, &Root::system(), &mut step)?;
     drop(progress);
-    delivery.survey(survey)
+    delivery.survey(survey, Detail::of(args.details))
 }
 
 /// A probe that Ctrl-C ended before its first result has not failed, it was stopped.

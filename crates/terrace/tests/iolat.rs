@@ -52,6 +52,69 @@ fn the_short_options_of_ioping_are_understood() {
 }
 
 #[test]
+fn several_requests_are_kept_in_flight() {
+    let directory = TempDir::new();
+    let line = at(directory.path(), "--iodepth 16 -S 8m -w 1s");
+    let json = probe_json("iolat", &line);
+    let random = &json["result"]["random"];
+    assert_eq!(random["depth"], 16);
+    assert_eq!(random["block_bytes"], 4096);
+    let requests = random["requests"].as_f64().unwrap();
+    assert_eq!(random["latency"]["requests"], requests as u64);
+    // Little's law: what is in flight is the rate times the time of each.
+    let rate = requests / random["wall_s"].as_f64().unwrap();
+    let in_flight = rate * random["latency"]["mean_ns"].as_f64().unwrap() / 1e9;
+    assert!((8.0..17.0).contains(&in_flight), "{in_flight}: {random}");
+    assert!(random["cpu_ns_per_request"].as_f64().unwrap() > 0.0);
+    assert_eq!(json["cost"]["written_bytes"], 8 << 20);
+    assert!(directory.names().is_empty());
+
+    let page = terrace(&format!("measure iolat {line} -q")).done();
+    for words in [
+        "16 in flight",
+        "a second",
+        "p50/p90/p99",
+        "processor time a request",
+    ] {
+        assert!(page.contains(words), "{page}");
+    }
+    assert_eq!(probe_csv("iolat", &line)[0][1], "16");
+}
+
+/// One in flight is the same way with one only if it is asked for as such.
+#[test]
+fn one_in_flight_is_random_only_with_direct() {
+    let directory = TempDir::new();
+    let file = directory.join("mine");
+    std::fs::write(&file, vec![7_u8; 1 << 20]).unwrap();
+    let json = probe_json("iolat", &at(&file, "-D --iodepth 1 -w 200ms"));
+    assert_eq!(json["result"]["random"]["depth"], 1);
+    assert_eq!(json["cost"]["written_bytes"], 0);
+    let json = probe_json("iolat", &at(&file, "--iodepth 1 -c 5 -i 0"));
+    assert_eq!(json["result"]["requests"], 5);
+}
+
+#[test]
+fn what_makes_no_sense_with_requests_in_flight_is_refused() {
+    let directory = TempDir::new();
+    for option in ["-W", "-C", "-i 5ms", "-c 10", "-a 3"] {
+        let line = at(directory.path(), &format!("--iodepth 4 {option}"));
+        let name = option.split(' ').next().unwrap();
+        terrace(&format!("measure iolat {line}")).refused(2, name);
+    }
+    let line = at(directory.path(), "--iodepth 1024 -s 64m");
+    terrace(&format!("measure iolat {line}")).refused(2, "may take 1 GiB");
+    let line = at(directory.path(), "--iodepth 0");
+    terrace(&format!("measure iolat {line}")).refused(2, "from 1 to 1024");
+    let line = at(directory.path(), "--iodepth 4 -s 100");
+    assert_ne!(
+        terrace(&format!("measure iolat {line} -w 1s")).code,
+        Some(0)
+    );
+    assert!(directory.names().is_empty());
+}
+
+#[test]
 fn a_file_of_the_users_is_read_and_never_written() {
     let directory = TempDir::new();
     let file = directory.join("mine");

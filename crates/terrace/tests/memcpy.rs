@@ -3,7 +3,7 @@
 
 mod support;
 
-use support::{assert_interrupted, probe_csv, probe_json, signalled, terrace};
+use support::{Ran, assert_interrupted, probe_csv, probe_json, signalled, terrace};
 
 #[test]
 fn each_method_has_a_rate_with_its_error_bars() {
@@ -99,21 +99,63 @@ fn a_loop_is_shown_as_it_runs() {
     terrace("measure memcpy --disassemble pipe").refused(3, "goes through the kernel");
 }
 
+/// Runs the program of 2001 with its arguments in one word, and `options` of ours.
+fn classic(options: &str, line: &str) -> Ran {
+    let options = format!("measure memcpy --budget 20s {options} --classic");
+    let mut command = support::command(&options);
+    command.arg(line);
+    support::run(command)
+}
+
 #[test]
 fn the_program_of_2001_runs_from_its_own_arguments() {
-    let run = |line: &str| {
-        let mut command = support::command("measure memcpy --budget 20s --classic");
-        command.arg(line);
-        support::run(command)
-    };
-    let table = run("-p 16m 3 0 1 5").done();
+    let table = classic("", "-p 16m 3 0 1 5").done();
     assert!(
         table.contains("__int64 *") && table.contains("173.644"),
         "{table}"
     );
-    let csv = run("-s -csv 64k 3").done();
+    for words in ["pass", "average", "verified", "Control", "10^6"] {
+        assert!(table.contains(words), "{words}: {table}");
+    }
+    let csv = classic("", "-s -csv 64k 3").done();
     assert_eq!(csv.lines().count(), 8, "{csv}");
-    run("-f 16m 3").refused(3, "-f");
+    assert!(csv.starts_with("method,average MB/s\nmemcpy,"), "{csv}");
+    let csv = classic("", "-csv 64k 2 1").done();
+    assert!(
+        csv.starts_with("method,pass 1,pass 2,average MB/s\nchar *,"),
+        "{csv}"
+    );
+    classic("", "-f 1m 2 0").done();
+    classic("", "-w 64k 2 0").done();
+    for option in ["--size 1m", "--threads 2", "--pages thp", "char"] {
+        classic(option, "64k 2 0").refused(2, "--classic");
+    }
+}
+
+#[test]
+fn the_json_of_the_program_of_2001_has_every_pass() {
+    let json: serde_json::Value =
+        serde_json::from_str(&classic("--json", "-f -p -s 1m 5 0 5").done()).unwrap();
+    assert_eq!(json["schema"], "terrace.measure.classic/1");
+    let result = &json["result"];
+    assert_eq!(result["allocate_each_pass"], true);
+    assert_eq!(result["methods"], serde_json::json!([0, 5]));
+    for row in result["rows"].as_array().unwrap() {
+        let passes: Vec<f64> = row["bytes_per_s"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|rate| rate.as_f64())
+            .collect();
+        assert_eq!(passes.len(), 5, "{row}");
+        // All bytes over all time is the harmonic mean.
+        let mean = 5.0 / passes.iter().map(|rate| 1.0 / rate).sum::<f64>();
+        let average = row["average_bytes_per_s"].as_f64().unwrap();
+        assert!((average / mean - 1.0).abs() < 1e-9, "{row}");
+        assert_eq!(row["verified"], true);
+    }
+    assert!(result["control"]["seconds"].as_f64().unwrap() > 0.0);
+    classic("--json", "-csv 64k 2").refused(2, "exclude each other");
 }
 
 #[test]

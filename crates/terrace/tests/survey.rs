@@ -6,7 +6,9 @@ mod support;
 use boon::{Compiler, Schemas};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use support::{KILLED, as_ordinary_user, assert_interrupted, run, signalled, terrace};
+use support::{
+    KILLED, as_ordinary_user, assert_interrupted, run, signalled, signalled_twice, terrace,
+};
 use testkit::TempDir;
 
 const SCHEMA: &str = include_str!("../../../docs/survey.schema.json");
@@ -123,6 +125,33 @@ fn ctrl_c_prints_what_was_seen_and_leaves_nothing() {
     let ran = signalled("survey --path", &[directory.path().as_os_str()], "INT", "4");
     assert_interrupted(&ran, "; interrupted");
     assert!(directory.names().is_empty());
+}
+
+/// `timeout` without --foreground sends its signal twice at once; it is one wish.
+#[test]
+fn a_signal_that_comes_twice_is_one_wish() {
+    let directory = TempDir::new();
+    for signal in ["INT", "TERM"] {
+        let ran = signalled_twice(
+            "survey --path",
+            &[directory.path().as_os_str()],
+            signal,
+            "4",
+        );
+        assert_interrupted(&ran, "; interrupted");
+        assert!(directory.names().is_empty());
+    }
+}
+
+#[test]
+fn details_say_what_the_page_leaves_out() {
+    let full = terrace("survey --quick --details").done();
+    assert!(!full.contains("--details"), "{full}");
+    assert!(
+        full.contains("Seen: ") || full.contains("Nothing odd"),
+        "{full}"
+    );
+    terrace("survey --details --json").refused(2, "--details");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //! goes when the remedy is applied. Needs root: control groups, a swap file, a loop
 //! device of its own. The surveys run one at a time, since they would be each
 //! other's noise.
+// Helpers of tests may unwrap as the tests do.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 

@@ -15,7 +15,7 @@ use super::copy::LeftOut;
 use crate::calibrate::{self, Overhead};
 use crate::disturbance::{Bracket, Tally};
 use crate::trial::{self, Bench, Outcome, Schedule};
-use crate::{Budget, Error, ErrorKind, Result, team};
+use crate::{Budget, Error, ErrorKind, Result, compute, team};
 use machine::Root;
 use memops::{Chase, Pattern};
 use model::knee::{self, Edge, Step};
@@ -37,9 +37,16 @@ const CALL_LOADS: u64 = 1024;
 /// trial; beyond, no level but memory does.
 pub(super) const WARMED_BYTES: u64 = 32 << 20;
 
-/// Loads made at most to warm a chain. Three passes of 8 MiB: a last-level cache
-/// that resists streams was seen to keep a chain only from its second pass on.
-const WARMING_LOADS: u64 = 400_000;
+/// Time at most to warm a chain. A last-level cache that resists streams was seen to
+/// keep a chain of 4 MiB only from its third pass on, the first of which took 9 ms;
+/// after 12 ms it still answered in 96 to 130 ns, after 40 ms in 13.
+const WARMING_NS: u64 = 40_000_000;
+
+/// Loads between two looks at the clock while warming: 2 ms from memory.
+const WARMING_LOADS: u64 = 16_384;
+
+/// Passes at most: those of a chain in L1 are shorter than the clock's grain.
+const WARMING_PASSES: u32 = 8;
 
 /// A pass that takes more than this share of the one before is steady.
 const STEADY: f64 = 0.95;
@@ -196,6 +203,9 @@ pub struct LatencyReport {
     pub pages: Vec<PagesGranted>,
     /// Trials kept and thrown away.
     pub tally: Tally,
+    /// The processor alone, measured in the same run: one step of the fractal control,
+    /// nanoseconds.
+    pub control_step_ns: Option<Estimate>,
     /// The harness's own cost.
     pub overhead: Overhead,
     /// Whether it was stopped before its plan was done.
@@ -234,6 +244,7 @@ pub fn measure(plan: &LatencyPlan, root: &Root, stop: &Budget) -> Result<Latency
     team::alone(plan.cpu, root, |bracket| {
         let mut arenas = arenas(plan, largest, root, &budget, &mut left_out)?;
         let overhead = calibrate::overhead(bracket);
+        let control_step_ns = compute::control(&budget, bracket);
         let mut tally = Tally::default();
         let rows = all_rows(&mut arenas, &sizes, plan, &budget, bracket, &mut tally)?;
         Ok(LatencyReport {
@@ -245,6 +256,7 @@ pub fn measure(plan: &LatencyPlan, root: &Root, stop: &Budget) -> Result<Latency
             pages: arenas.iter().map(Arena::granted).collect(),
             rows,
             tally,
+            control_step_ns,
             overhead,
             interrupted: stop.over(),
         })
@@ -294,7 +306,7 @@ fn all_rows(
                 size,
                 order,
                 plan,
-                &of_order.part(share * 4),
+                &of_order.part(share * 2),
                 bracket,
             );
             add_rows(&mut rows, tally, arenas, size, order, outcomes)?;
@@ -352,15 +364,21 @@ impl Bench for Chains<'_> {
         }
         // Passes until one is no faster than the last: then the chain lies where
         // it will stay.
-        let mut last_ns = u64::MAX;
-        for _ in 0..(WARMING_LOADS / pass).clamp(1, 8) {
-            let start = sys::clock::now_ns();
-            chain.walk(pass);
-            let pass_ns = sys::clock::now_ns() - start;
-            if pass_ns as f64 > last_ns as f64 * STEADY {
+        let start_ns = sys::clock::now_ns();
+        let (mut last_ns, mut pass_start_ns) = (u64::MAX, start_ns);
+        for _ in 0..WARMING_PASSES {
+            let mut left = pass;
+            while left > 0 && sys::clock::now_ns() - start_ns < WARMING_NS {
+                let loads = left.min(WARMING_LOADS);
+                chain.walk(loads);
+                left -= loads;
+            }
+            let now_ns = sys::clock::now_ns();
+            let pass_ns = now_ns - pass_start_ns;
+            if left > 0 || pass_ns as f64 > last_ns as f64 * STEADY {
                 break;
             }
-            last_ns = pass_ns;
+            (last_ns, pass_start_ns) = (pass_ns, now_ns);
         }
     }
 

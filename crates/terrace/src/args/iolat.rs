@@ -22,9 +22,9 @@ pub struct IolatArgs {
     #[arg(short = 'c', long, value_name = "COUNT", value_parser = value::count, allow_hyphen_values = true)]
     pub count: Option<u64>,
 
-    /// From the start of one request to the start of the next; 0 is back to back (ioping waits 1s)
-    #[arg(short = 'i', long, value_name = "DURATION", default_value = "10ms", value_parser = value::pause, allow_hyphen_values = true)]
-    pub interval: Duration,
+    /// From the start of one request to the start of the next; 0 is back to back (default: 10ms; ioping waits 1s)
+    #[arg(short = 'i', long, value_name = "DURATION", value_parser = value::pause, allow_hyphen_values = true)]
+    pub interval: Option<Duration>,
 
     /// Size of a request
     #[arg(short = 's', long, value_name = "SIZE", default_value = "4k", value_parser = value::size, allow_hyphen_values = true)]
@@ -41,6 +41,10 @@ pub struct IolatArgs {
     /// Read through the page cache, warm; without it and -D the scratch file is evicted first
     #[arg(short = 'C', long)]
     pub cached: bool,
+
+    /// Keep N random reads in flight, always direct, until the time ends (default: 1, one after the other)
+    #[arg(long, value_name = "N", value_parser = value::depth, allow_hyphen_values = true)]
+    pub iodepth: Option<u32>,
 
     /// Write instead of reading; only to a scratch file, so PATH must be a directory
     #[arg(short = 'W', long)]

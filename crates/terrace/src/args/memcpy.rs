@@ -62,7 +62,12 @@ pub struct MemcpyArgs {
     pub disassemble: Option<String>,
 
     /// Run as the program of 2001, from its own arguments: "[-f] [-w] [-s] [-p] [-csv] SIZE COUNT [METHOD...]"
-    #[arg(long, value_name = "ARGS", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "ARGS",
+        allow_hyphen_values = true,
+        conflicts_with_all = ["named", "methods", "sizes", "operations", "block", "stride", "offset", "threads", "pages"]
+    )]
     pub classic: Option<String>,
 
     /// What all probes share.

@@ -20,6 +20,10 @@ pub struct SurveyArgs {
     #[arg(long = "path", value_name = "DIR")]
     pub paths: Vec<PathBuf>,
 
+    /// Show for each finding also the evidence, the risk and how to confirm it, and which checks could not be made
+    #[arg(long, conflicts_with = "json", help_heading = "Output")]
+    pub details: bool,
+
     /// The form of the result.
     #[command(flatten)]
     pub form: FormArgs,

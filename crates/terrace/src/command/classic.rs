@@ -1,73 +1,87 @@
 //! `measure memcpy --classic`: the program of 2001, from its own arguments.
 //!
-//! The same seven methods over the same buffers, on pages of 4 KiB as in 2001, each pass
-//! a trial. Memory is made resident before anything is timed, so what `-p` and `-w` did
-//! holds for every run, and `-f` has nothing to measure here.
+//! The same seven methods over the same block, pass for pass as it did them, and then
+//! its control: the fractal that needs no memory.
 
+use super::cost::Meter;
+use super::deliver::Delivery;
+use super::plan;
 use crate::args::When;
 use crate::args::classic::{self as typed, Classic, METHODS};
 use crate::args::probe::ProbeArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output::report::Report;
-use crate::output::report::classic as table;
-use crate::output::{Page, Target, Written, complain};
+use crate::output::progress::Progress;
+use crate::output::report::ClassicResult;
 use machine::Root;
 use measure::Budget;
-use measure::memory::PageKind;
-use measure::memory::copy::{self, CopyPlan};
-use measure::trial::Schedule;
+use measure::compute::{self, ComputePlan, ComputeReport};
+use measure::memory::classic::{self, ClassicPlan};
 use std::time::Duration;
 
 /// How long it runs unless told; the largest buffers of the article take seconds.
 const BUDGET: Duration = Duration::from_secs(60);
 
+/// Time for the control: hundreds of trials of a step that varies by a percent.
+const CONTROL_BUDGET: Duration = Duration::from_millis(500);
+
 /// Runs the old program's command line.
 ///
 /// # Errors
-/// One line for what the old program would not have taken, and for `-f`.
+/// One line for what the old program would not have taken; `Impossible` where the
+/// blocks do not fit or cannot be locked.
 pub fn run(line: &str, args: &ProbeArgs, color: When, root: &Root) -> Result<Exit> {
-    let classic = typed::parse(line).map_err(|why| Error::usage(format!("--classic: {why}")))?;
-    if classic.allocate_each_pass {
-        let text = "--classic: `-f` timed allocation with the copy, which this probe keeps apart";
-        return Err(Error::new(Exit::Impossible, text)
-            .hint("see `terrace measure faults` for what new memory costs"));
+    let asked = typed::parse(line).map_err(|why| Error::usage(format!("--classic: {why}")))?;
+    if asked.csv && args.form.json {
+        return Err(Error::usage(
+            "--classic: `-csv` and --json exclude each other",
+        ));
     }
-    let target = Target::of(args.form.output.as_deref())?;
-    let plan = plan(&classic, args);
-    copy::check(&plan, root)?;
-    let stop = Budget::of(plan.budget * 2);
-    let report = copy::measure(&plan, root, &stop)?;
-    let text = if classic.csv || args.csv {
-        table::sheet(&classic, &report).render()
-    } else {
-        table::page(&classic, &report, Page::of(&target, color))
+    let form = ProbeArgs {
+        csv: args.csv || asked.csv,
+        ..args.clone()
     };
-    match (target.write(&text)?, report.shortfall()) {
-        (Written::Whole, Some(missing)) => {
-            let missing = Error::new(Exit::Partial, missing).during("measure memcpy");
-            Ok(complain(&missing))
-        }
-        _ => Ok(Exit::Done),
-    }
+    let delivery = Delivery::of_probe(&form, color)?;
+    plan::pin(args)?;
+    let meter = Meter::start();
+    let progress = Progress::new();
+    progress
+        .step("terrace measure memcpy: the program of 2001, Ctrl-C stops and prints what there is");
+    let plan = plan_of(&asked, args);
+    let report = classic::measure(&plan, root, &Budget::of(plan.budget))?;
+    let control = control(args, root);
+    drop(progress);
+    let result = ClassicResult {
+        averages_only: asked.averages_only,
+        methods: asked.methods,
+        allocate_each_pass: plan.allocate_each_pass,
+        locked: plan.locked,
+        prepare: plan.prepare,
+        report,
+        control,
+    };
+    delivery.probe("measure memcpy", &result, meter, root)
 }
 
-fn plan(classic: &Classic, args: &ProbeArgs) -> CopyPlan {
-    CopyPlan {
-        methods: classic
-            .methods
-            .iter()
-            .map(|&number| METHODS[number].to_owned())
-            .collect(),
-        sizes: vec![classic.size.0],
-        pages: PageKind::Base,
-        schedule: Schedule {
-            // One pass is one trial, however short it is.
-            trial_ns: 1,
-            rounds: u32::try_from(classic.passes).unwrap_or(u32::MAX),
-        },
-        budget: args.budget.unwrap_or(BUDGET),
+/// The control; `None` where Ctrl-C came before.
+fn control(args: &ProbeArgs, root: &Root) -> Option<ComputeReport> {
+    let plan = ComputePlan {
+        budget: CONTROL_BUDGET,
         cpu: args.cpu,
-        ..CopyPlan::default()
+        ..ComputePlan::default()
+    };
+    compute::measure(&plan, root, &Budget::of(CONTROL_BUDGET)).ok()
+}
+
+fn plan_of(asked: &Classic, args: &ProbeArgs) -> ClassicPlan {
+    let name = |&number: &usize| METHODS[number].to_owned();
+    ClassicPlan {
+        allocate_each_pass: asked.allocate_each_pass,
+        locked: asked.locked,
+        prepare: asked.prepare,
+        size_bytes: asked.size.0,
+        passes: asked.passes,
+        methods: asked.methods.iter().map(name).collect(),
+        budget: args.budget.unwrap_or(BUDGET),
     }
 }

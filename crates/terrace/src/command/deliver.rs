@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::json::{self, Envelope};
 use crate::output::report::Report;
+use crate::output::survey::Detail;
 use crate::output::{self, Page, Target, Written};
 use machine::Root;
 use model::machine::MachineFacts;
@@ -63,20 +64,20 @@ impl Delivery {
         }
     }
 
-    /// Delivers a probe's result.
+    /// Delivers a probe's result; `name` is the command that complaints name.
     ///
     /// # Errors
     /// When it did not arrive.
-    pub fn probe(
+    pub fn probe<R: Report>(
         &self,
         name: &str,
-        report: &impl Report,
+        report: &R,
         meter: Meter,
         root: &Root,
     ) -> Result<Exit> {
         let text = if self.json {
             json::render(&Envelope {
-                schema: format!("terrace.{}/1", name.replace(' ', ".")),
+                schema: format!("terrace.measure.{}/1", R::NAME),
                 version: env!("CARGO_PKG_VERSION"),
                 started_unix_s: meter.started_unix_s(),
                 command: std::env::args().skip(1).collect(),
@@ -97,13 +98,13 @@ impl Delivery {
     ///
     /// # Errors
     /// When it did not arrive.
-    pub fn survey(&self, survey: Survey) -> Result<Exit> {
+    pub fn survey(&self, survey: Survey, detail: Detail) -> Result<Exit> {
         let machine = self.stated(survey.machine);
         let survey = Survey { machine, ..survey };
         let text = if self.json {
             json::render(&survey)?
         } else {
-            output::survey::page(&survey, self.page)
+            output::survey::page(&survey, detail, self.page)
         };
         let shortfall = survey
             .interrupted

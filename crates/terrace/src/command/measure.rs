@@ -3,7 +3,7 @@
 
 use super::cost::Meter;
 use super::deliver::Delivery;
-use super::{classic, list, plan};
+use super::{classic, list, plan, random};
 use crate::args::iolat::IolatArgs;
 use crate::args::memcpy::MemcpyArgs;
 use crate::args::probe::ProbeArgs;
@@ -79,10 +79,15 @@ fn memcpy(args: &MemcpyArgs, color: When, root: &Root) -> Result<Exit> {
 }
 
 fn iolat(args: &IolatArgs, color: When, root: &Root) -> Result<Exit> {
+    let depth = random::depth(args)?;
     let plan = plan::request_latency(args);
     plan.check()?;
     plan::pin(&args.probe)?;
     let budget = Budget::of(args.deadline.unwrap_or(plan::storage_budget(&args.probe)));
+    if let Some(depth) = depth {
+        let measure = || random::measure(args, depth, &budget, root);
+        return deliver("measure iolat", &args.probe, color, root, measure);
+    }
     let measure = || storage::iolat(&args.path, &plan, &budget, root);
     if args.quiet {
         return deliver("measure iolat", &args.probe, color, root, || {

@@ -22,6 +22,10 @@ use std::time::Duration;
 /// How long a storage probe runs unless told.
 const STORAGE_BUDGET: Duration = Duration::from_secs(10);
 
+/// The pause between the starts of two requests unless told: in ten seconds there are
+/// enough of them for a p99.
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// The plan of `measure memcpy`.
 pub fn copy(args: &MemcpyArgs) -> CopyPlan {
     let operation = |operation: &memcpy::Operation| match operation {
@@ -96,7 +100,7 @@ pub fn request_latency(args: &IolatArgs) -> IolatPlan {
     let usual = IolatPlan::default();
     IolatPlan {
         count: args.count,
-        interval: args.interval,
+        interval: args.interval.unwrap_or(PAUSE),
         request: args.size,
         region: args.working_set,
         access: match (args.direct, args.cached) {

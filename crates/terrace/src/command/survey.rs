@@ -60,6 +60,7 @@ pub fn survey(args: &SurveyArgs, root: &Root, progress: Progress<'_>) -> Result<
         fine,
         unchecked,
         skipped: seen.skipped,
+        control_step_ns: seen.compute.as_ref().map(|report| report.step_ns.clone()),
         machine: facts,
         cost,
     })
@@ -98,5 +99,41 @@ fn cost(
             .sum(),
         timer_ns: overhead.timer_ns,
         bracket_ns: overhead.bracket_ns,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::form::FormArgs;
+    use testkit::FakeRoot;
+
+    /// A machine that tells nothing about itself: no /proc, no /sys. Memory can be
+    /// measured all the same, and what cannot be known is absent with its reason.
+    #[test]
+    fn a_machine_that_tells_nothing_is_surveyed() {
+        let bare = FakeRoot::bare();
+        let args = SurveyArgs {
+            quick: true,
+            paths: Vec::new(),
+            details: false,
+            form: FormArgs {
+                json: true,
+                output: None,
+                host_name: false,
+            },
+        };
+        let survey = survey(&args, &Root::at(bare.path()), &mut |_| ()).unwrap();
+        let ram = survey.tiers.iter().find(|tier| tier.name == "RAM").unwrap();
+        assert!(ram.latency_ns.is_some() && ram.copy_bytes_per_s.is_some());
+        assert_eq!(ram.capacity_bytes, None);
+        assert!(
+            survey
+                .tiers
+                .iter()
+                .all(|tier| tier.kind != model::TierKind::Device)
+        );
+        assert!(!survey.unchecked.is_empty());
+        assert_eq!(survey.machine.thp, None);
     }
 }

@@ -6,7 +6,7 @@
 /// Rows under a header.
 #[derive(Clone, Debug)]
 pub struct Sheet {
-    header: Vec<&'static str>,
+    header: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
@@ -45,9 +45,9 @@ impl<T: Field> Field for Option<T> {
 
 impl Sheet {
     /// A sheet without rows.
-    pub fn new(header: &[&'static str]) -> Self {
+    pub fn new(header: &[&str]) -> Self {
         Self {
-            header: header.to_vec(),
+            header: header.iter().map(|name| (*name).to_owned()).collect(),
             rows: Vec::new(),
         }
     }
@@ -61,10 +61,9 @@ impl Sheet {
 
     /// The text.
     pub fn render(&self) -> String {
-        let header = self.header.iter().map(|name| (*name).to_owned()).collect();
-        let lines = std::iter::once(header).chain(self.rows.iter().cloned());
-        lines
-            .map(|fields: Vec<String>| {
+        std::iter::once(&self.header)
+            .chain(&self.rows)
+            .map(|fields| {
                 let quoted: Vec<String> = fields.iter().map(|field| quote(field)).collect();
                 quoted.join(",") + "\n"
             })

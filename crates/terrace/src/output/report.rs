@@ -3,24 +3,28 @@
 //! Pure: results of `measure` in, text out. What the JSON shows is the result itself,
 //! so a page may leave figures out, and never has one that the JSON lacks.
 
-pub mod classic;
+mod classic;
 mod compute;
 mod faults;
 mod iolat;
 mod memcpy;
 mod memlat;
+mod random;
 mod seqio;
 
+pub use classic::ClassicResult;
 pub use iolat::Quiet;
+pub use random::RandomResult;
 
 use super::Page;
 use super::csv::Sheet;
-use super::figure;
+use super::figure::{self, Digits};
 use super::style::Tone;
 use super::table::wrap;
 use measure::disturbance::Tally;
 use measure::memory::PagesGranted;
 use measure::memory::copy::LeftOut;
+use model::Estimate;
 use model::histogram::Bar;
 use serde::Serialize;
 
@@ -29,6 +33,9 @@ const BAR_WIDTH: usize = 40;
 
 /// A probe's result in the forms in which it can be printed.
 pub trait Report: Serialize {
+    /// What it is, as its schema says: `memcpy` of `terrace.measure.memcpy/1`.
+    const NAME: &'static str;
+
     /// Text for a person.
     fn page(&self, page: Page) -> String;
 
@@ -80,26 +87,43 @@ fn heading(page: Page, text: &str) -> String {
 }
 
 /// How many trials count, and why others do not.
+/// The processor alone, beside every figure of memory: is it the memory or the processor?
+fn control_note(page: Page, step_ns: &Option<Estimate>) -> String {
+    let Some(step) = step_ns else {
+        return String::new();
+    };
+    let time = figure::time(step.median, Digits::Three);
+    note(
+        page,
+        &format!("the processor alone, in the same run: {time} a step of the fractal control"),
+    )
+}
+
 fn trials_note(page: Page, tally: &Tally) -> String {
     let mut text = format!("{} trials count", tally.kept);
     if tally.discarded() > 0 {
-        let causes = [
-            (tally.waited, "other work had the processor"),
-            (tally.stolen, "the host took the processor"),
-            (tally.faulted, "page faults"),
-        ];
-        let causes: Vec<String> = causes
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, why)| format!("{count}: {why}"))
-            .collect();
         text.push_str(&format!(
             ", {} discarded ({})",
             tally.discarded(),
-            causes.join(", ")
+            causes(tally)
         ));
     }
     note(page, &text)
+}
+
+/// What disturbed trials, and how many.
+fn causes(tally: &Tally) -> String {
+    let causes = [
+        (tally.waited, "other work had the processor"),
+        (tally.stolen, "the host took the processor"),
+        (tally.faulted, "page faults"),
+    ];
+    let causes: Vec<String> = causes
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, why)| format!("{count}: {why}"))
+        .collect();
+    causes.join(", ")
 }
 
 /// Whether the kernel granted the pages that were asked for.

@@ -2,7 +2,8 @@
 //!
 //! Pure: a [`Survey`] and a page become text. Readable in ten seconds at 80 columns,
 //! with more digits and columns where there is room, and fewer columns where there is
-//! not. All figures of the survey are in its JSON; the page never adds one.
+//! not; what a second look needs comes with [`Detail::Full`]. All figures of the survey
+//! are in its JSON; the page never adds one.
 
 mod findings;
 mod ladder;
@@ -20,12 +21,30 @@ const TITLE: &str = "terrace survey";
 /// The width that the page is made for.
 const USUAL: usize = 80;
 
+/// How much the page says about each finding and check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// What is odd and what to do: for a first look of ten seconds.
+    Brief,
+    /// Also what each claim rests on, what the remedy risks, how to confirm the claim,
+    /// and which checks could not be made.
+    Full,
+}
+
+impl Detail {
+    /// What `--details` asks for.
+    pub fn of(details: bool) -> Self {
+        if details { Self::Full } else { Self::Brief }
+    }
+}
+
 /// The page of `survey`.
-pub fn page(survey: &Survey, page: Page) -> String {
+pub fn page(survey: &Survey, detail: Detail, page: Page) -> String {
     let mut text = header(survey, page);
     text.push_str(&ladder::render(survey, page));
-    text.push_str(&findings::render(survey, page));
-    text.push_str(&left_out(survey, page));
+    text.push_str(&findings::render(survey, detail, page));
+    text.push_str(&left_out(survey, detail, page));
+    text.push_str(&more(survey, detail, page));
     text.push_str(&next(survey, page));
     text
 }
@@ -69,12 +88,18 @@ fn header(survey: &Survey, page: Page) -> String {
     format!(
         "{title}{}{line}\n{}",
         " ".repeat(gap),
-        hardware(machine, page)
+        hardware(survey, page)
     )
 }
 
-/// The line with the processor, the kernel and the C library, as far as they are known.
-fn hardware(machine: &MachineFacts, page: Page) -> String {
+/// The line with the processor (and how fast it is alone: is it the memory or the
+/// processor?), the kernel and the C library, as far as they are known.
+fn hardware(survey: &Survey, page: Page) -> String {
+    let machine = &survey.machine;
+    let control = survey.control_step_ns.as_ref().map(|step| {
+        let time = figure::time(step.median, Digits::Three);
+        tied(&format!("fractal control {time} a step"))
+    });
     let kernel = machine
         .kernel
         .as_ref()
@@ -83,10 +108,16 @@ fn hardware(machine: &MachineFacts, page: Page) -> String {
         .thp
         .as_ref()
         .map(|word| format!("huge pages: {word}"));
-    let known: Vec<String> = [machine.cpu.clone(), kernel, machine.libc.clone(), thp]
-        .into_iter()
-        .flatten()
-        .collect();
+    let known: Vec<String> = [
+        machine.cpu.clone(),
+        control,
+        kernel,
+        machine.libc.clone(),
+        thp,
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     if known.is_empty() {
         return String::new();
     }
@@ -109,13 +140,16 @@ fn cores(machine: &MachineFacts) -> String {
 }
 
 /// Levels that were left out, and checks that could not be made: a paragraph each.
-fn left_out(survey: &Survey, page: Page) -> String {
+fn left_out(survey: &Survey, detail: Detail, page: Page) -> String {
     let skipped = survey
         .skipped
         .iter()
         .map(|skipped| (skipped.reason.as_str(), skipped.name.as_str()));
-    let unchecked = survey
-        .unchecked
+    let unchecked = match detail {
+        Detail::Brief => &[][..],
+        Detail::Full => &survey.unchecked,
+    };
+    let unchecked = unchecked
         .iter()
         .map(|check| (check.reason.as_str(), check.id.as_str()));
     let unseen = survey
@@ -157,6 +191,16 @@ fn paragraph<'a>(
         .map(|(reason, names)| format!("{} ({reason})", names.join(", ")))
         .collect();
     let line = wrap(&format!("{title} {}", shown.join("; ")), page.width - 1, 4);
+    format!(" {}\n", painted_lines(page, Tone::Dim, &line))
+}
+
+/// Where the rest of a brief page is, said once.
+fn more(survey: &Survey, detail: Detail, page: Page) -> String {
+    if detail == Detail::Full || survey.findings.is_empty() {
+        return String::new();
+    }
+    let text = "Evidence, risks and how to confirm each: --details, or --json.";
+    let line = wrap(text, page.width - 1, 4);
     format!(" {}\n", painted_lines(page, Tone::Dim, &line))
 }
 

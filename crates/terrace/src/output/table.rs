@@ -108,6 +108,12 @@ impl Table {
         self.rows.is_empty()
     }
 
+    /// Whether all columns fit on `page`, each line indented by `indent` spaces.
+    pub fn fits(&self, page: Page, indent: usize) -> bool {
+        let shown = self.fitting(&self.widths(), page.width.saturating_sub(indent));
+        shown.len() == self.columns.len()
+    }
+
     /// The table as lines, the titles first, each line indented by `indent` spaces.
     pub fn render(&self, page: Page, indent: usize) -> String {
         let widths = self.widths();
@@ -254,6 +260,7 @@ mod tests {
         );
         assert_eq!(table().render(Page::plain(8), 0), "name\na\nlong\n");
         assert_eq!(table().render(Page::plain(1), 0), "name\na\nlong\n");
+        assert!(table().fits(Page::plain(18), 1) && !table().fits(Page::plain(17), 1));
     }
 
     #[test]

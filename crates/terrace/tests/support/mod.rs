@@ -130,19 +130,23 @@ fn fields(line: &str) -> Vec<String> {
 ///
 /// `timeout` sends it, so that no slow start of another program comes between; `env` makes
 /// sure that a test run in the background of a shell does not ignore it. In the foreground
-/// it sends the signal once; else it would do so twice, and the second one kills.
+/// it sends the signal once.
 pub fn signalled(line: &str, more: &[&OsStr], signal: &str, after_s: &str) -> Ran {
+    timed_out(&["--foreground"], line, more, signal, after_s)
+}
+
+/// The same by plain `timeout`, which sends its signal twice: to the program and then to
+/// its group.
+pub fn signalled_twice(line: &str, more: &[&OsStr], signal: &str, after_s: &str) -> Ran {
+    timed_out(&[], line, more, signal, after_s)
+}
+
+fn timed_out(options: &[&str], line: &str, more: &[&OsStr], signal: &str, after_s: &str) -> Ran {
     let mut command = Command::new("env");
-    command.args([
-        "--default-signal=INT",
-        "timeout",
-        "--foreground",
-        "--preserve-status",
-        "-s",
-        signal,
-        after_s,
-        TERRACE,
-    ]);
+    command
+        .args(["--default-signal=INT", "timeout"])
+        .args(options);
+    command.args(["--preserve-status", "-s", signal, after_s, TERRACE]);
     command.args(line.split_whitespace()).args(more);
     command.env_remove("NO_COLOR").env_remove("COLUMNS");
     run(command)

@@ -14,6 +14,7 @@ use self::worker::Worker;
 use super::arena::{self, Arena, PageKind, PagesGranted};
 use super::technique::{self, Technique};
 use crate::calibrate::{self, Overhead};
+use crate::compute;
 use crate::disturbance::{Bracket, Tally};
 use crate::team;
 use crate::trial::Schedule;
@@ -152,6 +153,9 @@ pub struct CopyReport {
     pub tally: Tally,
     /// Counters that cannot be read here, so that a disturbance may pass unseen.
     pub blind_to: Vec<String>,
+    /// The processor alone, measured in the same run: one step of the fractal control,
+    /// nanoseconds.
+    pub control_step_ns: Option<Estimate>,
     /// The harness's own cost.
     pub overhead: Overhead,
     /// Whether it was stopped before its plan was done.
@@ -210,6 +214,7 @@ pub fn measure(plan: &CopyPlan, root: &Root, stop: &Budget) -> Result<CopyReport
     let mut report = team::with(plan.threads, plan.cpu, root, make, |team| {
         let mut bracket = Bracket::for_this_thread(root, team.first_cpu());
         let mut report = empty_report(plan, left_out, &mut bracket);
+        report.control_step_ns = compute::control(&budget, &mut bracket);
         report.pages = vec![team.first(|worker| worker.arena.granted())];
         for (i, &size) in sizes.iter().enumerate() {
             let share = budget
@@ -251,6 +256,7 @@ fn empty_report(plan: &CopyPlan, left_out: Vec<LeftOut>, bracket: &mut Bracket) 
         offset: plan.offset,
         tally: Tally::default(),
         blind_to: bracket.blind_to().iter().map(|s| s.to_string()).collect(),
+        control_step_ns: None,
         overhead: calibrate::overhead(bracket),
         interrupted: false,
     }

@@ -173,3 +173,99 @@ fn disk_behind(root: &Root, mount: &Mount) -> Option<Disk> {
 fn writable(directory: &Path) -> bool {
     sys::file::Scratch::create_in(directory).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::{FakeRoot, TempDir};
+
+    /// A machine whose mount of `directory` is of this type, from this source.
+    fn machine_with(directory: &Path, fs_type: &str, source: &str) -> FakeRoot {
+        let point = directory.display();
+        FakeRoot::new().file(
+            "/proc/self/mountinfo",
+            format!(
+                "20 1 254:0 / / rw - ext4 /dev/vda rw\n30 20 0:77 / {point} rw - {fs_type} {source} rw\n"
+            ),
+        )
+    }
+
+    fn names(found: &Places) -> Vec<&str> {
+        found
+            .places
+            .iter()
+            .map(|p| p.mount.fs_type.as_str())
+            .collect()
+    }
+
+    /// `find` for a process whose home is `directory`, without any of its other places.
+    fn skipped_reason(directory: &TempDir, fs_type: &str, source: &str) -> String {
+        let fake = machine_with(directory.path(), fs_type, source);
+        let mounts = mounts::read(&Root::at(fake.path()));
+        let error = place(directory.path(), false, &mounts, &Root::at(fake.path())).unwrap_err();
+        error.reason.unwrap()
+    }
+
+    #[test]
+    fn what_would_hang_or_mount_itself_is_left_alone_unless_asked_for() {
+        let directory = TempDir::new();
+        let reason = skipped_reason(&directory, "nfs4", "server:/export");
+        assert!(reason.contains("on a network"), "{reason}");
+        let reason = skipped_reason(&directory, "autofs", "/etc/auto.home");
+        assert!(reason.contains("mount itself"), "{reason}");
+        let fake = machine_with(directory.path(), "nfs4", "server:/export");
+        let root = Root::at(fake.path());
+        let asked = find(&[directory.path().to_owned()], &root).unwrap();
+        assert_eq!(names(&asked)[0], "nfs4");
+    }
+
+    #[test]
+    fn a_disk_that_sleeps_is_not_woken() {
+        let directory = TempDir::new();
+        let fake = machine_with(directory.path(), "ext4", "/dev/sdq")
+            .file(
+                "/proc/self/mountinfo",
+                format!(
+                    "30 1 8:64 / {} rw - ext4 /dev/sdq rw\n",
+                    directory.path().display()
+                ),
+            )
+            .file("/sys/devices/sdq/dev", "8:64\n")
+            .file("/sys/devices/sdq/queue/rotational", "1\n")
+            .file(
+                "/sys/devices/sdq/device/power/runtime_status",
+                "suspended\n",
+            )
+            .file("/sys/devices/sdq/power/runtime_status", "suspended\n")
+            .link("/sys/dev/block/8:64", "../../devices/sdq")
+            .link("/sys/block/sdq", "../devices/sdq");
+        let root = Root::at(fake.path());
+        let mounts = mounts::read(&root);
+        let error = place(directory.path(), false, &mounts, &root).unwrap_err();
+        assert!(error.reason.unwrap().contains("sleeps"));
+        assert!(place(directory.path(), true, &mounts, &root).is_ok());
+    }
+
+    #[test]
+    fn one_file_system_is_measured_once() {
+        let (one, two) = (TempDir::new(), TempDir::new());
+        let fake = FakeRoot::new().file(
+            "/proc/self/mountinfo",
+            "20 1 254:0 / / rw - ext4 /dev/vda rw\n",
+        );
+        let paths = [one.path().to_owned(), two.path().to_owned()];
+        let found = find(&paths, &Root::at(fake.path())).unwrap();
+        assert_eq!(names(&found), ["ext4"]);
+    }
+
+    #[test]
+    fn a_path_that_was_asked_for_must_be_a_directory() {
+        let root = Root::system();
+        let missing = find(&[PathBuf::from("/nonexistent")], &root).unwrap_err();
+        assert_eq!(missing.kind, ErrorKind::Usage);
+        let file = find(&[PathBuf::from("/proc/self/stat")], &root).unwrap_err();
+        assert_eq!(file.reason.as_deref(), Some("not a directory"));
+        let proc = find(&[PathBuf::from("/proc/self")], &root).unwrap_err();
+        assert_eq!(proc.kind, ErrorKind::Impossible);
+    }
+}

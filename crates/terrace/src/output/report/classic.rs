@@ -1,13 +1,18 @@
-//! The table of the program of 2001: megabytes a second by method, today beside the
-//! figures of the article where the size is the article's.
+//! The table of the program of 2001: megabytes a second by method and pass, today's
+//! averages beside the figures of the article where the size is the article's, and the
+//! control that tells memory from processor.
 
-use super::{heading, trials_note};
-use crate::args::classic::{Classic, METHODS};
+use super::{Report, causes, heading, interrupted, note, sentence};
+use crate::args::classic::METHODS;
 use crate::output::Page;
-use crate::output::csv::Sheet;
+use crate::output::csv::{Field, Sheet};
 use crate::output::figure::or_absent;
+use crate::output::style::Tone;
 use crate::output::table::{Cell, Column, Table};
-use measure::memory::copy::{CopyReport, CopyRow};
+use measure::compute::ComputeReport;
+use measure::memory::classic::{ClassicReport, ClassicRow};
+use model::Bytes;
+use serde::Serialize;
 
 /// The article's figures for 16 MiB: Linux 2.2.16, Linux 2.4.4, Windows 2000 (MB/s).
 const OF_2001: [[f64; 3]; 7] = [
@@ -34,78 +39,319 @@ const NAMES: [&str; 7] = [
     "double *",
 ];
 
-/// The table for a person.
-pub fn page(classic: &Classic, report: &CopyReport, page: Page) -> String {
-    let title = format!(
-        "memory copy of {}, {} passes, MB/s (10^6), each copied byte once",
-        classic.size, classic.passes
-    );
-    let mut columns = vec![
-        Column::numbers(""),
-        Column::words("method"),
-        Column::numbers("average"),
-    ];
-    if !classic.averages_only {
-        columns.extend([
-            Column::numbers("best"),
-            Column::numbers("passes"),
-            Column::numbers("disturbed"),
-        ]);
+/// The columns that one method takes in the table of passes, the space before it
+/// included: `__int64 *` and 100 GB/s have 9 letters.
+const METHOD_WIDTH: usize = 10;
+
+/// The columns that the number of a pass takes: as many as 100,000 needs.
+const PASS_WIDTH: usize = 8;
+
+/// A run of the old program: what it was told, what it measured, and the control.
+#[derive(Debug, Serialize)]
+pub struct ClassicResult {
+    /// `-s`: only averages are printed; the JSON has all passes.
+    #[serde(skip)]
+    pub averages_only: bool,
+    /// Method numbers in the order asked for.
+    pub methods: Vec<usize>,
+    /// `-f`.
+    pub allocate_each_pass: bool,
+    /// `-w`.
+    pub locked: bool,
+    /// `-p`, unless `-w` switched it off.
+    pub prepare: bool,
+    /// The passes.
+    #[serde(flatten)]
+    pub report: ClassicReport,
+    /// The fractal of 2001; `None` where it could not be run any more.
+    pub control: Option<ComputeReport>,
+}
+
+impl Report for ClassicResult {
+    const NAME: &'static str = "classic";
+
+    fn page(&self, page: Page) -> String {
+        let mut text = heading(page, &self.title());
+        if !self.averages_only {
+            text.push_str(&self.passes(page));
+        }
+        text.push_str(&self.averages().render(page, 1));
+        text.push_str(&self.compared_control(page));
+        text.push_str(&self.disturbed(page));
+        if !self.prepare {
+            let zeros = "not verified: without -p both blocks hold zeros, equal copied or not";
+            text.push_str(&note(page, zeros));
+        }
+        let megabyte = "MB is 10^6 bytes here; the article does not say whether its MB is 10^6 \
+                        or 2^20, which is 4.9 % apart";
+        text.push_str(&note(page, megabyte));
+        text
     }
-    let beside = classic.size.0 == ARTICLE_BYTES;
-    if beside {
-        let then = ["2.2.16 (2001)", "2.4.4 (2001)", "Win2000 (2001)"];
-        columns.extend(then.map(|title| Column::numbers(title).rank(1)));
+
+    fn sheet(&self) -> Sheet {
+        let passes = if self.averages_only {
+            0
+        } else {
+            self.report.passes
+        };
+        let titles: Vec<String> = (1..=passes).map(|pass| format!("pass {pass}")).collect();
+        let mut header = vec!["method"];
+        header.extend(titles.iter().map(String::as_str));
+        header.push("average MB/s");
+        let mut sheet = Sheet::new(&header);
+        for &method in &self.methods {
+            let row = self.row(method);
+            let rate = |pass: u64| row?.bytes_per_s.get(pass as usize).map(|rate| rate / 1e6);
+            let rates: Vec<Option<f64>> = (0..passes).map(rate).collect();
+            let average = row.map(|row| row.average_bytes_per_s / 1e6);
+            let mut fields: Vec<&dyn Field> = vec![&NAMES[method]];
+            fields.extend(rates.iter().map(|rate| rate as &dyn Field));
+            fields.push(&average);
+            sheet.row(&fields);
+        }
+        sheet
     }
-    let mut table = Table::new(columns);
-    for &method in &classic.methods {
-        let rate = row(report, method).and_then(|row| row.bytes_per_s.as_ref());
-        let megabytes = |bytes_per_s: f64| format!("{:.3}", bytes_per_s / 1e6);
-        let mut cells = vec![
-            Cell::from(method.to_string()),
-            Cell::from(NAMES[method]),
-            Cell::from(or_absent(rate, |rate| megabytes(rate.median))),
+
+    fn shortfall(&self) -> Option<String> {
+        let wrong = self.report.rows.iter().find(|row| !row.verified);
+        if let Some(row) = wrong {
+            return Some(format!("{}: the copy differs from its source", row.method));
+        }
+        let done: usize = self
+            .report
+            .rows
+            .iter()
+            .map(|row| row.bytes_per_s.len())
+            .sum();
+        let asked = self.report.passes * self.methods.len() as u64;
+        if done as u64 == asked {
+            return None;
+        }
+        interrupted(sys::interrupt::requested())
+            .or_else(|| Some(format!("the budget ended after {done} of {asked} passes")))
+    }
+}
+
+impl ClassicResult {
+    /// `memory copy of 16 MiB, 8 passes, prepared; MB/s`.
+    fn title(&self) -> String {
+        let told = [
+            (self.allocate_each_pass, ", allocated for each pass (-f)"),
+            (self.locked, ", locked (-w)"),
+            (self.prepare, ", prepared (-p)"),
         ];
-        if !classic.averages_only {
-            cells.push(Cell::from(or_absent(rate, |rate| megabytes(rate.best))));
-            cells.push(Cell::from(or_absent(rate, |rate| rate.trials.to_string())));
-            cells.push(Cell::from(or_absent(rate, |rate| {
-                rate.discarded.to_string()
-            })));
+        let told: String = told
+            .iter()
+            .filter(|(so, _)| *so)
+            .map(|(_, word)| *word)
+            .collect();
+        format!(
+            "memory copy of {}, {} passes{told}; MB/s, each copied byte once",
+            Bytes(self.report.size_bytes),
+            self.report.passes
+        )
+    }
+
+    fn row(&self, method: usize) -> Option<&ClassicRow> {
+        self.report
+            .rows
+            .iter()
+            .find(|row| row.method == METHODS[method])
+    }
+
+    /// A row for each pass, a column for each method; as many tables below each other as
+    /// the width needs, so that no method is left out.
+    fn passes(&self, page: Page) -> String {
+        let beside = page.width.saturating_sub(PASS_WIDTH) / METHOD_WIDTH;
+        let mut text = String::new();
+        for methods in self.methods.chunks(beside.max(1)) {
+            let mut columns = vec![Column::numbers("pass")];
+            columns.extend(methods.iter().map(|&method| Column::numbers(NAMES[method])));
+            let mut table = Table::new(columns).gap(1);
+            for pass in 0..self.report.passes as usize {
+                let rate = |&method: &usize| {
+                    let rate = self.row(method).and_then(|row| row.bytes_per_s.get(pass));
+                    Cell::from(or_absent(rate, |rate| format!("{:.1}", rate / 1e6)))
+                };
+                let mut cells = vec![Cell::toned((pass + 1).to_string(), Tone::Dim)];
+                cells.extend(methods.iter().map(rate));
+                table.row(cells);
+            }
+            text.push_str(&table.render(page, 1));
         }
+        text
+    }
+
+    /// The averages, with the article's beside them.
+    fn averages(&self) -> Table {
+        let mut columns = vec![
+            Column::numbers(""),
+            Column::words("method"),
+            Column::numbers("average"),
+            Column::words("verified").rank(2),
+        ];
+        let beside = self.report.size_bytes == ARTICLE_BYTES;
         if beside {
-            cells.extend(OF_2001[method].map(|then| Cell::from(format!("{then:.3}"))));
+            let then = ["2.2.16 (2001)", "2.4.4 (2001)", "Win2000 (2001)"];
+            columns.extend(then.map(|title| Column::numbers(title).rank(1)));
         }
-        table.row(cells);
+        let mut table = Table::new(columns);
+        for &method in &self.methods {
+            let row = self.row(method);
+            let average = or_absent(row, |row| format!("{:.3}", row.average_bytes_per_s / 1e6));
+            let verified = match row.map(|row| row.verified).filter(|_| self.prepare) {
+                Some(true) => Cell::from("yes"),
+                Some(false) => Cell::toned("NO", Tone::Warn),
+                None => Cell::from(or_absent(None::<f64>, |_| String::new())),
+            };
+            let mut cells = vec![
+                Cell::from(method.to_string()),
+                Cell::from(NAMES[method]),
+                Cell::from(average),
+                verified,
+            ];
+            if beside {
+                cells.extend(OF_2001[method].map(|then| Cell::from(format!("{then:.3}"))));
+            }
+            table.row(cells);
+        }
+        table
     }
-    let closing = trials_note(page, &report.tally);
-    heading(page, &title) + &table.render(page, 1) + &closing
+
+    /// The control beside its figures of 2001: where it gained as much as the copies, the
+    /// memory alone explains nothing.
+    fn compared_control(&self, page: Page) -> String {
+        let Some(control) = &self.control else {
+            return note(page, "the control was not run: the time ended before it");
+        };
+        let then = control.seconds_2001.map(|seconds| format!("{seconds:.3}"));
+        sentence(
+            page,
+            &format!(
+                "Control, no memory: the fractal takes {:.3} s for {} steps; in 2001 {} s.",
+                control.seconds,
+                control.iterations,
+                then.join(", ")
+            ),
+        )
+    }
+
+    fn disturbed(&self, page: Page) -> String {
+        let tally = &self.report.tally;
+        let disturbed = tally.discarded();
+        let of = format!("of {} passes", u64::from(tally.kept) + u64::from(disturbed));
+        let text = match disturbed {
+            0 => format!("none {of} was disturbed"),
+            _ => format!(
+                "{disturbed} {of} were disturbed ({}); as in 2001 all count",
+                causes(tally)
+            ),
+        };
+        note(page, &text)
+    }
 }
 
-/// The table for a program.
-pub fn sheet(classic: &Classic, report: &CopyReport) -> Sheet {
-    let mut sheet = Sheet::new(&[
-        "method",
-        "name",
-        "bytes",
-        "average_mb_per_s",
-        "best_mb_per_s",
-        "passes",
-    ]);
-    for &method in &classic.methods {
-        let rate = row(report, method).and_then(|row| row.bytes_per_s.as_ref());
-        sheet.row(&[
-            &method,
-            &METHODS[method],
-            &classic.size.0,
-            &rate.map(|rate| rate.median / 1e6),
-            &rate.map(|rate| rate.best / 1e6),
-            &rate.map(|rate| rate.trials),
-        ]);
-    }
-    sheet
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use measure::disturbance::Tally;
 
-fn row(report: &CopyReport, method: usize) -> Option<&CopyRow> {
-    report.rows.iter().find(|row| row.method == METHODS[method])
+    fn result(averages_only: bool) -> ClassicResult {
+        let row = |method: &str, rate: f64| ClassicRow {
+            method: method.to_owned(),
+            bytes_per_s: vec![rate, 2.0 * rate],
+            average_bytes_per_s: 1.5 * rate,
+            verified: true,
+        };
+        ClassicResult {
+            averages_only,
+            methods: vec![0, 5],
+            allocate_each_pass: false,
+            locked: false,
+            prepare: true,
+            report: ClassicReport {
+                rows: vec![row("memcpy", 10e9), row("int64", 8e9)],
+                size_bytes: 16 << 20,
+                passes: 2,
+                tally: Tally::default(),
+                interrupted: false,
+            },
+            control: None,
+        }
+    }
+
+    #[test]
+    fn each_pass_is_a_row_unless_only_averages_are_asked_for() {
+        let text = result(false).page(Page::plain(80));
+        let rows = " pass  memcpy __int64 *\n    1 10000.0    8000.0\n    2 20000.0   16000.0\n";
+        assert!(text.contains(rows), "{text}");
+        assert!(
+            text.contains("15000.000") && text.contains("123.498"),
+            "{text}"
+        );
+        assert!(text.contains("10^6"), "{text}");
+        assert!(
+            text.contains("yes") && !text.contains("not verified"),
+            "{text}"
+        );
+        let text = result(true).page(Page::plain(80));
+        assert!(
+            !text.contains("20000.0") && text.contains("15000.000"),
+            "{text}"
+        );
+    }
+
+    /// Blocks of zeros are equal whatever the method did.
+    #[test]
+    fn nothing_is_called_verified_that_was_not_prepared() {
+        let mut zeros = result(true);
+        zeros.prepare = false;
+        let text = zeros.page(Page::plain(80));
+        assert!(!text.contains("yes"), "{text}");
+        assert!(text.contains("not verified"), "{text}");
+    }
+
+    #[test]
+    fn no_method_is_left_out_on_a_narrow_page() {
+        let mut all = result(false);
+        all.methods = (0..7).collect();
+        for width in [40, 80] {
+            let text = all.page(Page::plain(width));
+            for line in text.lines() {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
+            let titles: Vec<&str> = text
+                .lines()
+                .filter(|line| line.starts_with(" pass"))
+                .collect();
+            for name in NAMES {
+                assert!(titles.iter().any(|line| line.contains(name)), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_rows_of_the_program_have_its_headings() {
+        let text = result(false).sheet().render();
+        assert_eq!(
+            text,
+            "method,pass 1,pass 2,average MB/s\nmemcpy,10000,20000,15000\n__int64 *,8000,16000,12000\n"
+        );
+        let text = result(true).sheet().render();
+        assert!(
+            text.starts_with("method,average MB/s\nmemcpy,15000\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn missing_passes_and_wrong_copies_are_a_shortfall() {
+        assert_eq!(result(false).shortfall(), None);
+        let mut short = result(false);
+        short.report.rows[1].bytes_per_s.pop();
+        assert!(short.shortfall().unwrap().contains("3 of 4 passes"));
+        let mut wrong = result(false);
+        wrong.report.rows[0].verified = false;
+        assert!(wrong.shortfall().unwrap().contains("memcpy"));
+    }
 }

@@ -8,6 +8,8 @@ use crate::output::figure::{self, Digits};
 use measure::compute::ComputeReport;
 
 impl Report for ComputeReport {
+    const NAME: &'static str = "compute";
+
     fn page(&self, page: Page) -> String {
         let mut text = heading(
             page,

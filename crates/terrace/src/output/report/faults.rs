@@ -1,7 +1,10 @@
 //! The page and the rows of `measure faults`: each way and phase, the histogram of the
 //! first touch of small pages, and the second mode where there is one.
 
-use super::{Report, heading, histogram, interrupted, left_out_note, note, sentence, trials_note};
+use super::{
+    Report, control_note, heading, histogram, interrupted, left_out_note, note, sentence,
+    trials_note,
+};
 use crate::output::Page;
 use crate::output::csv::Sheet;
 use crate::output::figure::{self, Digits, or_absent};
@@ -10,6 +13,8 @@ use measure::faults::{FaultReport, FaultSeries, Phase, Way};
 use model::Bytes;
 
 impl Report for FaultReport {
+    const NAME: &'static str = "faults";
+
     fn page(&self, page: Page) -> String {
         let mut text = heading(
             page,
@@ -39,6 +44,7 @@ impl Report for FaultReport {
             );
             text.push_str(&note(page, &why));
         }
+        text.push_str(&control_note(page, &self.control_step_ns));
         text.push_str(&trials_note(page, &self.tally));
         text.push_str(&left_out_note(page, &self.left_out));
         text

@@ -7,6 +7,7 @@ use crate::output::Page;
 use crate::output::csv::Sheet;
 use crate::output::figure::{self, Digits, or_absent};
 use measure::storage::iolat::Ended;
+use measure::storage::latency::RequestLatency;
 use measure::storage::{Access, IolatReport, Served, ServedBy, TargetFacts, TargetKind};
 use model::Bytes;
 use serde::{Serialize, Serializer};
@@ -19,6 +20,8 @@ const SHOWN_WARM_UP: usize = 4;
 pub struct Quiet(pub IolatReport);
 
 impl Report for IolatReport {
+    const NAME: &'static str = "iolat";
+
     fn page(&self, page: Page) -> String {
         summary(self, page) + &histogram(page, &self.requests.latency.bars)
     }
@@ -96,6 +99,8 @@ impl Serialize for Quiet {
 }
 
 impl Report for Quiet {
+    const NAME: &'static str = "iolat";
+
     fn page(&self, page: Page) -> String {
         summary(&self.0, page)
     }
@@ -114,7 +119,6 @@ impl Report for Quiet {
 }
 
 fn summary(report: &IolatReport, page: Page) -> String {
-    let latency = &report.requests.latency;
     let mut text = heading(
         page,
         &format!(
@@ -125,7 +129,25 @@ fn summary(report: &IolatReport, page: Page) -> String {
             place(&report.target),
         ),
     );
-    text.push_str(&sentence(page, &rates(report)));
+    let requests = &report.requests;
+    let line = rates(
+        requests.requests,
+        report.region_bytes,
+        requests.wall_s,
+        requests.requests_per_s.zip(requests.bytes_per_s),
+    );
+    text.push_str(&sentence(page, &line));
+    text.push_str(&latency_lines(page, &requests.latency));
+    text.push_str(&served(page, &report.served));
+    text.push_str(&warm_up(page, &report.requests.first_ns));
+    for line in &report.notes {
+        text.push_str(&note(page, line));
+    }
+    text
+}
+
+/// The closing line of ioping, and the percentiles that it lacks.
+pub(super) fn latency_lines(page: Page, latency: &RequestLatency) -> String {
     let lines = [
         (
             "min/avg/max/mdev",
@@ -146,34 +168,34 @@ fn summary(report: &IolatReport, page: Page) -> String {
             ],
         ),
     ];
-    for (names, times) in lines {
-        let line = format!("{names} = {}", times.map(time).join(" / "));
-        text.push_str(&sentence(page, &line));
-    }
-    text.push_str(&served(page, &report.served));
-    text.push_str(&warm_up(page, &report.requests.first_ns));
-    for line in &report.notes {
-        text.push_str(&note(page, line));
-    }
-    text
+    lines
+        .map(|(names, times)| {
+            let line = format!("{names} = {}", times.map(time).join(" / "));
+            sentence(page, &line)
+        })
+        .concat()
 }
 
-/// `1000 requests over 64 MiB in 10 s, 98 a second, 402 kB/s`.
-fn rates(report: &IolatReport) -> String {
-    let requests = &report.requests;
+/// `1000 requests over 64 MiB in 10 s, 98 a second, 402 kB/s`; `per_s` are requests and
+/// bytes.
+pub(super) fn rates(
+    requests: u64,
+    region_bytes: u64,
+    wall_s: f64,
+    per_s: Option<(f64, f64)>,
+) -> String {
     let counted = format!(
-        "{} requests over {} in {}",
-        requests.requests,
-        Bytes(report.region_bytes),
-        figure::time(requests.wall_s * 1e9, Digits::Three),
+        "{requests} requests over {} in {}",
+        Bytes(region_bytes),
+        figure::time(wall_s * 1e9, Digits::Three),
     );
-    match (requests.requests_per_s, requests.bytes_per_s) {
-        (Some(per_s), Some(bytes_per_s)) => format!(
+    match per_s {
+        Some((requests_per_s, bytes_per_s)) => format!(
             "{counted}, {} a second, {}",
-            figure::number(per_s, Digits::Three),
+            figure::number(requests_per_s, Digits::Three),
             figure::rate(bytes_per_s, Digits::Three)
         ),
-        _ => counted,
+        None => counted,
     }
 }
 

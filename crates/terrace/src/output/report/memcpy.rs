@@ -4,7 +4,10 @@
 //! best, the interval and the trials. Below: which method wins where, and what the C
 //! library leaves on the table.
 
-use super::{Report, heading, interrupted, left_out_note, note, pages_note, sentence, trials_note};
+use super::{
+    Report, control_note, heading, interrupted, left_out_note, note, pages_note, sentence,
+    trials_note,
+};
 use crate::output::Page;
 use crate::output::csv::Sheet;
 use crate::output::figure::{self, Digits, or_absent};
@@ -14,6 +17,8 @@ use measure::memory::copy::{CopyReport, CopyRow, Winner};
 use model::Bytes;
 
 impl Report for CopyReport {
+    const NAME: &'static str = "memcpy";
+
     fn page(&self, page: Page) -> String {
         let mut text = heading(page, &title(self));
         let sizes = sizes(self);
@@ -36,6 +41,7 @@ impl Report for CopyReport {
             .iter()
             .for_each(|winner| text.push_str(&sentence(page, &won(winner, self))));
         text.push_str(&noisy_note(page, &self.rows));
+        text.push_str(&control_note(page, &self.control_step_ns));
         text.push_str(&trials_note(page, &self.tally));
         text.push_str(&pages_note(page, &self.pages));
         text.push_str(&left_out_note(page, &self.left_out));

@@ -3,7 +3,10 @@
 //! Sizes by kind of page and order; then the caches as found and as claimed, and main
 //! memory split into the memory and the page walk.
 
-use super::{Report, heading, interrupted, left_out_note, note, pages_note, sentence, trials_note};
+use super::{
+    Report, control_note, heading, interrupted, left_out_note, note, pages_note, sentence,
+    trials_note,
+};
 use crate::output::Page;
 use crate::output::csv::Sheet;
 use crate::output::figure::{self, Digits, or_absent};
@@ -17,6 +20,8 @@ use model::Bytes;
 const MOST_SIZES: usize = 24;
 
 impl Report for LatencyReport {
+    const NAME: &'static str = "memlat";
+
     fn page(&self, page: Page) -> String {
         let mut text = heading(page, "terrace measure memlat: time of one dependent load");
         text.push_str(&curves(self).render(page, 1));
@@ -27,6 +32,7 @@ impl Report for LatencyReport {
             text.push_str(&sentence(page, &walk(split)));
         }
         text.push_str(&note(page, &format!("not to be seen: {}", self.unseen)));
+        text.push_str(&control_note(page, &self.control_step_ns));
         text.push_str(&trials_note(page, &self.tally));
         text.push_str(&pages_note(page, &self.pages));
         text.push_str(&left_out_note(page, &self.left_out));

@@ -12,6 +12,8 @@ use measure::storage::{Mode, Phase, PhaseName, SeqReport};
 use model::Bytes;
 
 impl Report for SeqReport {
+    const NAME: &'static str = "seqio";
+
     fn page(&self, page: Page) -> String {
         let in_flight = match self.depth {
             1 => String::new(),

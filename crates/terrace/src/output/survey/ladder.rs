@@ -2,7 +2,8 @@
 //!
 //! The bar shows the latency on a logarithmic axis, so that a level ten times slower is
 //! one step longer. Where single requests cannot be timed the median stands under `p50`
-//! and the p99 is a dash.
+//! and the p99 is a dash. Where short words make all columns fit they are shortened,
+//! else columns go, the grade before the bar: the bar is what the eye reads.
 
 use crate::output::Page;
 use crate::output::figure::{self, Digits, or_absent};
@@ -14,23 +15,65 @@ use model::{Estimate, Grade, Tier, TierKind};
 /// From this width on there is room for three digits and long names.
 const WIDE: usize = 100;
 
-/// The longest name of a level, on a narrow page and on a wide one.
-const NAME_WIDTH: (usize, usize) = (14, 28);
+/// The space before each line.
+const INDENT: usize = 1;
+
+/// How much room a table takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    /// Three digits, all columns, long names.
+    Wide,
+    /// Two digits, for 80 columns.
+    Usual,
+    /// Also short names and grades, where many findings are about one level.
+    Tight,
+}
+
+impl Room {
+    /// The longest name of a level. Picked: `/srv/~hive vdb` still tells disks apart.
+    fn name_width(self) -> usize {
+        match self {
+            Room::Wide => 28,
+            Room::Usual => 14,
+            Room::Tight => 12,
+        }
+    }
+
+    fn digits(self) -> Digits {
+        match self {
+            Room::Wide => Digits::Three,
+            Room::Usual | Room::Tight => Digits::Two,
+        }
+    }
+}
 
 /// The latency with a bar of length 0: below the fastest load of any processor.
 const BAR_START_NS: f64 = 0.1;
 
 /// The table, or nothing when there are no levels.
 pub fn render(survey: &Survey, page: Page) -> String {
-    let wide = page.width >= WIDE;
-    let mut table = Table::new(columns(wide)).gap(if wide { 2 } else { 1 });
-    for tier in survey.tiers.iter().filter(|tier| !is_blank(tier)) {
-        table.row(row(tier, survey, wide));
-    }
+    let rooms = match page.width >= WIDE {
+        true => &[Room::Wide][..],
+        false => &[Room::Usual, Room::Tight],
+    };
+    let whole = rooms
+        .iter()
+        .map(|&room| table(survey, room))
+        .find(|table| table.fits(page, INDENT));
+    // Where columns must go anyway, short words would only be harder to read.
+    let table = whole.unwrap_or_else(|| table(survey, rooms[0]));
     if table.is_empty() {
         return String::new();
     }
-    table.render(page, 1)
+    table.render(page, INDENT)
+}
+
+fn table(survey: &Survey, room: Room) -> Table {
+    let mut table = Table::new(columns(room)).gap(if room == Room::Wide { 2 } else { 1 });
+    for tier in survey.tiers.iter().filter(|tier| !is_blank(tier)) {
+        table.row(row(tier, survey, room));
+    }
+    table
 }
 
 /// Whether there is nothing to show but a reason, which stands below the table.
@@ -38,7 +81,8 @@ fn is_blank(tier: &Tier) -> bool {
     tier.grade == Grade::Unseen && tier.latency_ns.is_none() && tier.read_bytes_per_s.is_none()
 }
 
-fn columns(wide: bool) -> Vec<Column> {
+fn columns(room: Room) -> Vec<Column> {
+    let wide = room == Room::Wide;
     let bar = if wide {
         "latency, 10x per 2 steps"
     } else {
@@ -46,7 +90,7 @@ fn columns(wide: bool) -> Vec<Column> {
     };
     let mut columns = vec![
         Column::words("level"),
-        Column::words(bar).rank(6),
+        Column::words(bar).rank(5),
         Column::numbers("p50"),
         Column::numbers("p99").rank(3),
         Column::numbers("read").rank(1),
@@ -56,7 +100,7 @@ fn columns(wide: bool) -> Vec<Column> {
         columns.push(Column::numbers("copy").rank(7));
     }
     columns.push(Column::numbers("size").rank(4));
-    columns.push(Column::words("seen").rank(5));
+    columns.push(Column::words("seen").rank(6));
     columns.push(Column::words(""));
     if wide {
         columns.push(Column::words("how").rank(8));
@@ -64,8 +108,9 @@ fn columns(wide: bool) -> Vec<Column> {
     columns
 }
 
-fn row(tier: &Tier, survey: &Survey, wide: bool) -> Vec<Cell> {
-    let digits = if wide { Digits::Three } else { Digits::Two };
+fn row(tier: &Tier, survey: &Survey, room: Room) -> Vec<Cell> {
+    let wide = room == Room::Wide;
+    let digits = room.digits();
     let tone = if tier.noisy { Tone::Warn } else { Tone::Plain };
     let number = |text: String| {
         let tone = if text == figure::ABSENT {
@@ -85,10 +130,7 @@ fn row(tier: &Tier, survey: &Survey, wide: bool) -> Vec<Cell> {
     let steps = if wide { 2.0 } else { 1.0 };
     let p50 = latency.map(|latency| latency.p50.unwrap_or(latency.median));
     let mut cells = vec![
-        Cell::from(short_name(
-            &tier.name,
-            if wide { NAME_WIDTH.1 } else { NAME_WIDTH.0 },
-        )),
+        Cell::from(short_name(&tier.name, room.name_width())),
         Cell::from(p50.map_or(String::new(), |ns| bar(ns, steps))),
         time(p50),
         time(latency.and_then(|latency| latency.p99)),
@@ -101,7 +143,7 @@ fn row(tier: &Tier, survey: &Survey, wide: bool) -> Vec<Cell> {
     cells.push(number(or_absent(tier.capacity_bytes, |bytes| {
         size(tier.kind, bytes, digits)
     })));
-    cells.push(seen(tier));
+    cells.push(seen(tier, room));
     cells.push(Cell::toned(marker(tier, survey), Tone::Warn));
     if wide {
         cells.push(Cell::toned(tier.method.as_str(), Tone::Dim));
@@ -124,12 +166,13 @@ fn bar(ns: f64, steps_per_decade: f64) -> String {
     "#".repeat(steps.round().clamp(1.0, 15.0 * steps_per_decade) as usize)
 }
 
-fn seen(tier: &Tier) -> Cell {
-    if tier.noisy {
-        Cell::toned("noisy", Tone::Warn)
-    } else {
-        Cell::toned(tier.grade.to_string(), Tone::Dim)
-    }
+fn seen(tier: &Tier, room: Room) -> Cell {
+    let word = match (tier.grade, room) {
+        _ if tier.noisy => return Cell::toned("noisy", Tone::Warn),
+        (Grade::Measured, Room::Tight) => "yes".to_owned(),
+        (grade, _) => grade.to_string(),
+    };
+    Cell::toned(word, Tone::Dim)
 }
 
 /// `<- 1,3`: the numbers of the findings about this level.
@@ -147,18 +190,31 @@ fn marker(tier: &Tier, survey: &Survey) -> String {
     }
 }
 
-/// A long name keeps its beginning and its end: `/srv/da~a vdb`.
+/// A name in at most `width` columns. What stands behind two spaces, the device, stays
+/// whole; the mount path before it loses its middle: `/srv/~hive vdb`.
 fn short_name(name: &str, width: usize) -> String {
     if length(name) <= width {
         return name.to_owned();
     }
-    let name = name.replace("  ", " ");
-    if length(&name) <= width {
-        return name;
+    match name.rsplit_once("  ") {
+        Some((path, device)) if length(device) + LEAST_PATH < width => {
+            let room = width - length(device) - 1;
+            format!("{} {device}", without_middle(path, room))
+        }
+        _ => without_middle(name, width),
     }
-    let letters: Vec<char> = name.chars().collect();
-    let tail = width / 2;
-    let head = width - tail - 1;
+}
+
+/// The shortest path beside a device's name: `/a~b`.
+const LEAST_PATH: usize = 4;
+
+fn without_middle(text: &str, width: usize) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    if letters.len() <= width {
+        return text.to_owned();
+    }
+    let tail = width.saturating_sub(1) / 2;
+    let head = width.saturating_sub(tail + 1);
     let start: String = letters[..head].iter().collect();
     let end: String = letters[letters.len() - tail..].iter().collect();
     format!("{start}~{end}")
@@ -180,8 +236,22 @@ mod tests {
 
     #[test]
     fn long_names_keep_both_ends() {
-        assert_eq!(short_name("/srv/data/archive vdb", 14), "/srv/d~ive vdb");
+        assert_eq!(short_name("/srv/data/archive", 14), "/srv/da~rchive");
         assert_eq!(short_name("/dev/shm  tmpfs", 14), "/dev/shm tmpfs");
+        assert_eq!(short_name("ünïcödé-lëvel", 5), "ün~el");
         assert_eq!(short_name("RAM", 14), "RAM");
+    }
+
+    #[test]
+    fn the_device_stays_whole_however_long_its_path_is() {
+        let long = format!("/dev/shm/{}/mount  loop0", "deep/".repeat(40));
+        for width in 12..40 {
+            let short = short_name(&long, width);
+            assert_eq!(length(&short), width, "{short}");
+            assert!(short.ends_with(" loop0"), "{short}");
+            assert!(short.starts_with("/de") && short.contains('~'), "{short}");
+        }
+        let device = "a-device-with-a-long-name";
+        assert_eq!(short_name(&format!("/  {device}"), 14), "/  a-de~g-name");
     }
 }

@@ -16,6 +16,10 @@ fn recorded() -> Survey {
     serde_json::from_str(&std::fs::read_to_string(fixture("survey.json")).unwrap()).unwrap()
 }
 
+fn brief(survey: &Survey, width: usize) -> String {
+    page(survey, Detail::Brief, Page::plain(width))
+}
+
 fn assert_page(name: &str, text: &str) {
     let path = fixture(name);
     if std::env::var_os("TERRACE_BLESS").is_some() {
@@ -28,20 +32,23 @@ fn assert_page(name: &str, text: &str) {
 #[test]
 fn the_page_at_40_80_and_140_columns() {
     let survey = recorded();
-    for (name, width) in [
-        ("survey-40.txt", 40),
-        ("survey-80.txt", 80),
-        ("survey-140.txt", 140),
+    for (name, width, detail) in [
+        ("survey-40.txt", 40, Detail::Brief),
+        ("survey-80.txt", 80, Detail::Brief),
+        ("survey-140.txt", 140, Detail::Brief),
+        ("survey-40-details.txt", 40, Detail::Full),
+        ("survey-80-details.txt", 80, Detail::Full),
+        ("survey-140-details.txt", 140, Detail::Full),
     ] {
-        assert_page(name, &page(&survey, Page::plain(width)));
+        assert_page(name, &page(&survey, detail, Page::plain(width)));
     }
 }
 
 #[test]
 fn no_line_is_wider_than_the_page() {
     let survey = recorded();
-    for width in 40..180 {
-        for line in page(&survey, Page::plain(width)).lines() {
+    for (width, detail) in (40..180).flat_map(|w| [(w, Detail::Brief), (w, Detail::Full)]) {
+        for line in page(&survey, detail, Page::plain(width)).lines() {
             // Only a word that cannot be broken may be wider, and then stands alone.
             let tied = ["Seen:", "terrace ", "sudo terrace "];
             let unbroken = tied
@@ -56,19 +63,61 @@ fn no_line_is_wider_than_the_page() {
 
 #[test]
 fn at_80_columns_no_column_of_the_promised_table_is_missing() {
-    let text = page(&recorded(), Page::plain(80));
-    let titles = text.lines().find(|line| line.contains("level")).unwrap();
-    for title in [
-        "level", "10x/step", "p50", "p99", "read", "write", "size", "seen",
-    ] {
-        assert!(titles.contains(title), "{titles}");
+    let mut crowded = recorded();
+    for finding in &mut crowded.findings {
+        finding.tier = Some("RAM".to_owned());
     }
+    let tier = crowded.tiers.last_mut().unwrap();
+    tier.name = format!("/dev/shm/{}mount  loop0", "deep/".repeat(30));
+    for survey in [recorded(), crowded] {
+        let text = brief(&survey, 80);
+        let titles = text.lines().find(|line| line.contains("level")).unwrap();
+        for title in [
+            "level", "10x/step", "p50", "p99", "read", "write", "size", "seen",
+        ] {
+            assert!(titles.contains(title), "{text}");
+        }
+    }
+}
+
+/// What a narrow page cannot hold goes in this order: the grade first, then the bar.
+#[test]
+fn the_bar_stays_longer_than_the_grade() {
+    let survey = recorded();
+    let mut grade_alone_went = false;
+    for width in 40..80 {
+        let text = brief(&survey, width);
+        let titles = text.lines().find(|line| line.contains("level")).unwrap();
+        let (bar, grade) = (titles.contains("10x/step"), titles.contains("seen"));
+        assert!(bar || !grade, "{width}: {titles}");
+        grade_alone_went |= bar && !grade;
+    }
+    assert!(grade_alone_went);
+}
+
+#[test]
+fn a_brief_page_says_what_is_odd_and_what_to_do_and_where_the_rest_is() {
+    let survey = recorded();
+    let text = brief(&survey, 80);
+    for absent in ["Seen:", "Confirm:", "Risk", "Not checked:"] {
+        assert!(!text.contains(absent), "{absent}: {text}");
+    }
+    let remedies = survey.findings.iter().filter(|f| f.remedy.is_some());
+    assert_eq!(text.matches(" Do: ").count(), remedies.count(), "{text}");
+    assert_eq!(text.matches("--details, or --json.").count(), 1, "{text}");
+    assert!(
+        text.contains("2 not possible here (--details says why)"),
+        "{text}"
+    );
+    let full = page(&survey, Detail::Full, Page::plain(80));
+    assert!(!full.contains("--details"), "{full}");
+    assert!(full.contains("Not checked:"), "{full}");
 }
 
 #[test]
 fn each_finding_is_marked_at_its_level() {
     let survey = recorded();
-    let text = page(&survey, Page::plain(140));
+    let text = brief(&survey, 140);
     for (number, finding) in (1..).zip(&survey.findings) {
         let Some(tier) = &finding.tier else { continue };
         let line = text
@@ -84,7 +133,7 @@ fn each_finding_is_marked_at_its_level() {
 
 #[test]
 fn a_level_without_single_requests_has_its_median_and_no_p99() {
-    let text = page(&recorded(), Page::plain(80));
+    let text = brief(&recorded(), 80);
     let line = text
         .lines()
         .find(|line| line.starts_with(" L1 cache"))
@@ -107,13 +156,14 @@ fn nothing_odd_and_nothing_seen_is_still_a_page() {
     };
     survey.cost.written_bytes = 0;
     survey.interrupted = true;
-    let text = page(&survey, Page::plain(80));
+    let text = brief(&survey, 80);
     assert!(text.starts_with("terrace survey"), "{text}");
     assert!(
         text.contains("1 core; 47 s; wrote nothing; interrupted"),
         "{text}"
     );
     assert!(text.contains("Nothing odd"), "{text}");
+    assert!(!text.contains("--details"), "{text}");
 }
 
 #[test]
@@ -142,10 +192,10 @@ fn colour_adds_nothing_but_codes() {
         width: 80,
         style: crate::output::style::Style::new(true),
     };
-    let mut text = page(&survey, coloured);
+    let mut text = page(&survey, Detail::Full, coloured);
     assert!(text.contains('\x1b'));
     for code in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[33m"] {
         text = text.replace(code, "");
     }
-    assert_eq!(text, page(&survey, Page::plain(80)));
+    assert_eq!(text, page(&survey, Detail::Full, Page::plain(80)));
 }
