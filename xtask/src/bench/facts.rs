@@ -40,7 +40,9 @@ impl Facts {
                 .as_deref()
                 .map(processors)
                 .filter(|count| *count > 0),
-            memory_bytes: meminfo.as_deref().and_then(|text| kibibytes(text, "MemTotal")),
+            memory_bytes: meminfo
+                .as_deref()
+                .and_then(|text| kibibytes(text, "MemTotal")),
             kernel: text(root, "proc/sys/kernel/osrelease"),
             virtualization: virtualization(root, cpuinfo.as_deref()),
             load_average: load_average(root),
@@ -222,7 +224,10 @@ mod tests {
         let root = Scratch::new("mounts");
         let here = fs::canonicalize(root.path()).unwrap();
         let inner = format!("tmpfs {} tmpfs rw 0 0", here.display());
-        root.write("proc/self/mounts", &format!("/dev/vda / ext4 rw 0 0\n{inner}\n"));
+        root.write(
+            "proc/self/mounts",
+            &format!("/dev/vda / ext4 rw 0 0\n{inner}\n"),
+        );
         let of = |path: &Path| file_system(root.path(), path);
         assert_eq!(of(root.path()).as_deref(), Some("tmpfs"));
         assert_eq!(of(Path::new("/")).as_deref(), Some("ext4 on vda"));

@@ -48,11 +48,13 @@ impl fmt::Display for RatioError {
 
 impl std::error::Error for RatioError {}
 
-impl From<RatioError> for Error {
-    fn from(error: RatioError) -> Self {
-        Self::Malformed {
+impl RatioError {
+    /// The same as an error of this crate: a program measured nothing that can be compared.
+    #[must_use]
+    pub fn malformed(self) -> Error {
+        Error::Malformed {
             what: "the values to compare",
-            why: error.to_string(),
+            why: self.to_string(),
         }
     }
 }

@@ -113,14 +113,15 @@ impl Comparison {
     /// Ours against theirs, measured in turn: the figure is the median of the pairs' ratios.
     ///
     /// # Errors
-    /// As [`ratio::pairwise`].
+    /// [`Error::Malformed`] as [`ratio::pairwise`].
     pub fn against(
         what: &str,
         unit: &'static str,
         (ours, theirs): (Series, Series),
         target: Option<Target>,
-    ) -> Result<Self, RatioError> {
-        let figure = ratio::pairwise(&ours.values, &theirs.values)?;
+    ) -> Result<Self, Error> {
+        let figure =
+            ratio::pairwise(&ours.values, &theirs.values).map_err(RatioError::malformed)?;
         Ok(Self {
             what: what.to_owned(),
             unit,
@@ -134,14 +135,14 @@ impl Comparison {
     /// Ours alone: the figure is the median of the values themselves.
     ///
     /// # Errors
-    /// [`RatioError::Empty`] without a value.
+    /// [`Error::Malformed`] without a value.
     pub fn alone(
         what: &str,
         unit: &'static str,
         ours: Series,
         target: Option<Target>,
-    ) -> Result<Self, RatioError> {
-        let figure = ratio::summary(&ours.values).ok_or(RatioError::Empty)?;
+    ) -> Result<Self, Error> {
+        let figure = ratio::summary(&ours.values).ok_or_else(|| RatioError::Empty.malformed())?;
         Ok(Self {
             what: what.to_owned(),
             unit,
@@ -435,10 +436,8 @@ pub(super) mod tests {
             (0.03, Some(true))
         );
         assert_eq!(alone.json()["figure"]["kind"], "value");
-        assert_eq!(
-            Comparison::alone("x", "", Series::new("y", &[]), None),
-            Err(RatioError::Empty)
-        );
+        let error = Comparison::alone("x", "", Series::new("y", &[]), None).unwrap_err();
+        assert!(error.to_string().ends_with("nothing to compare"), "{error}");
     }
 
     #[test]

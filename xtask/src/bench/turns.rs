@@ -3,10 +3,14 @@
 //! Whatever drifts or comes in bursts (clocks, neighbours, temperature) then meets all of them alike, and
 //! none is always the one that runs after the same predecessor.
 
+use super::ratio::{self, Ratio};
 use crate::error::Error;
 
 /// One program of a comparison: runs it once and gives the figures that it measured.
 pub type Turn<'a> = Box<dyn FnMut() -> Result<Vec<f64>, Error> + 'a>;
+
+/// What is taken of several turns: their median, or the best.
+pub type Pick = fn(Ratio) -> f64;
 
 /// Gives each of `programs` one turn per round; the figures, as `[program][figure][round]`.
 ///
@@ -43,6 +47,13 @@ pub fn rotate(
     })
 }
 
+/// One figure for every `turns` values, where an alternation is several short turns of each program.
+#[must_use]
+pub fn grouped(values: &[f64], turns: usize, pick: Pick) -> Vec<f64> {
+    let groups = values.chunks(turns.max(1));
+    groups.filter_map(ratio::summary).map(pick).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,12 +85,25 @@ mod tests {
             Ok(vec![1.0; count])
         });
         let error = rotate("test", 2, &mut [turn]).unwrap_err();
-        assert!(error.to_string().contains("missing in some rounds"), "{error}");
+        assert!(
+            error.to_string().contains("missing in some rounds"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_group_of_turns_is_one_figure() {
+        let values = [3.0, 1.0, 2.0, 9.0, 7.0, 8.0];
+        assert_eq!(grouped(&values, 3, |turns| turns.median), [2.0, 8.0]);
+        assert_eq!(grouped(&values, 3, |turns| turns.min), [1.0, 7.0]);
     }
 
     #[test]
     fn an_error_ends_it() {
         let turn: Turn<'_> = Box::new(|| Err(Error::Failed("on purpose".to_owned())));
-        assert_eq!(rotate("test", 2, &mut [turn]).unwrap_err().to_string(), "on purpose");
+        assert_eq!(
+            rotate("test", 2, &mut [turn]).unwrap_err().to_string(),
+            "on purpose"
+        );
     }
 }

@@ -4,7 +4,9 @@
 //!    the time would go to loops of 2001.
 //! 2. In each round every program has its turn; the best median of ours stands against the best of theirs
 //!    in the same round.
-//! 3. What Terrace's best makes of the C library's memcpy comes from Terrace's own interleaved trials.
+//! 3. Terrace chooses the pages of its arrays too (huge ones); what it reaches on the 4 KiB pages that the
+//!    peers have is a row of its own.
+//! 4. What Terrace's best makes of the C library's memcpy comes from Terrace's own interleaved trials.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -86,6 +88,8 @@ struct Rounds {
     ours_best_trial: Vec<f64>,
     /// The C library's memcpy, as Terrace measured it.
     libc: Vec<f64>,
+    /// The best of Terrace's methods on pages of 4 KiB, which the peers' arrays have.
+    ours_on_base_pages: Vec<f64>,
     peers: Vec<Series>,
     /// STREAM's own figure, from its best pass.
     stream_best: Option<Series>,
@@ -103,7 +107,10 @@ pub fn measure(request: &Request, terrace: &Peer, record: &mut Record) -> Result
     for size in SIZES {
         let needed = ARRAYS * (size.mib << 20);
         if facts::available_bytes(Path::new("/")).is_some_and(|available| available < needed) {
-            let note = format!("copy, {}: skipped: needs {needed} bytes of memory", size.name);
+            let note = format!(
+                "copy, {}: skipped: needs {needed} bytes of memory",
+                size.name
+            );
             record.notes.push(note);
             continue;
         }
@@ -117,7 +124,16 @@ pub fn measure(request: &Request, terrace: &Peer, record: &mut Record) -> Result
 /// The names of the fastest methods, and the C library's, for `--method`.
 fn pilot(terrace: &Peer, record: &mut Record) -> Result<String, Error> {
     let (size, budget) = PILOT;
-    let args = ["measure", "memcpy", "--operation", "copy", "--size", size, "--budget", budget];
+    let args = [
+        "measure",
+        "memcpy",
+        "--operation",
+        "copy",
+        "--size",
+        size,
+        "--budget",
+        budget,
+    ];
     record.command(terrace.command_line(&args));
     eprintln!("copy: which methods are fastest");
     let rates = rates(&report::run(terrace, &args, LIMIT)?)?;
@@ -132,7 +148,14 @@ fn pilot(terrace: &Peer, record: &mut Record) -> Result<String, Error> {
 }
 
 fn ours<'a>(methods: &'a str, size: &'a str, budget: &'a str) -> Vec<&'a str> {
-    let plain = ["measure", "memcpy", "--operation", "copy", "--method", methods];
+    let plain = [
+        "measure",
+        "memcpy",
+        "--operation",
+        "copy",
+        "--method",
+        methods,
+    ];
     let rest = ["--size", size, "--budget", budget];
     plain.into_iter().chain(rest).collect()
 }
@@ -147,6 +170,8 @@ fn one_size(
     let mebibytes = format!("{}m", size.mib);
     let args = ours(methods, &mebibytes, size.budget);
     record.command(terrace.command_line(&args));
+    let on_base_pages: Vec<&str> = args.iter().copied().chain(["--pages", "4k"]).collect();
+    record.command(terrace.command_line(&on_base_pages));
     let stream = Peer::find_if_any(request, size.stream, Version::Unsaid)?;
     let winners = RefCell::new(BTreeMap::new());
     let mut names = Vec::new();
@@ -155,6 +180,10 @@ fn one_size(
         *winners.borrow_mut().entry(best.method).or_default() += 1;
         Ok(vec![best.median, best.trial, best.libc])
     })];
+    programs.push(Box::new(|| {
+        let best = Best::of(&rates(&report::run(terrace, &on_base_pages, LIMIT)?)?)?;
+        Ok(vec![best.median])
+    }));
     for (option, method) in mbw::METHODS {
         let args = mbw::args(option, size.mib);
         let words: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -173,7 +202,10 @@ fn one_size(
             Ok(vec![copied.mean, copied.best])
         }));
     } else {
-        let note = format!("STREAM at {}: not given (--{} PROGRAM)", size.name, size.stream);
+        let note = format!(
+            "STREAM at {}: not given (--{} PROGRAM)",
+            size.name, size.stream
+        );
         record.notes.push(note);
     }
     let what = format!("copy, {}", size.name);
@@ -182,17 +214,14 @@ fn one_size(
     Ok(rounds(&figures, &names, winners.into_inner()))
 }
 
-/// Sorts the figures of [`turns::rotate`]: Terrace first, then the peers in the order of `names`.
-fn rounds(
-    figures: &[Vec<Vec<f64>>],
-    names: &[String],
-    winners: BTreeMap<String, usize>,
-) -> Rounds {
-    let peers = names.iter().zip(&figures[1..]);
+/// Sorts the figures of [`turns::rotate`]: Terrace, Terrace on small pages, then the peers in the order of `names`.
+fn rounds(figures: &[Vec<Vec<f64>>], names: &[String], winners: BTreeMap<String, usize>) -> Rounds {
+    let peers = names.iter().zip(&figures[2..]);
     Rounds {
         ours: figures[0][0].clone(),
         ours_best_trial: figures[0][1].clone(),
         libc: figures[0][2].clone(),
+        ours_on_base_pages: figures[1][0].clone(),
         winners,
         stream_best: peers
             .clone()
@@ -214,8 +243,13 @@ fn rows(size: &Size, rounds: &Rounds) -> Result<Vec<Comparison>, Error> {
         })
         .collect();
     let against = |what: &str, pair, target| Comparison::against(what, "GB/s", pair, target);
-    let best = (ours(&rounds.ours), Series::new("best peer", &best_peer));
-    let mut rows = vec![against(&what, best, Some(TARGET))?];
+    let best_peer = Series::new("best peer", &best_peer);
+    let best = (ours(&rounds.ours), best_peer.clone());
+    let small = (ours(&rounds.ours_on_base_pages), best_peer);
+    let mut rows = vec![
+        against(&what, best, Some(TARGET))?,
+        against(&format!("{what}, 4 KiB pages"), small, None)?,
+    ];
     for peer in &rounds.peers {
         let pair = (ours(&rounds.ours), peer.clone());
         rows.push(against(&what, pair, None)?);
@@ -225,7 +259,11 @@ fn rows(size: &Size, rounds: &Rounds) -> Result<Vec<Comparison>, Error> {
         rows.push(against(&format!("{what}, best trials"), pair, None)?);
     }
     let libc = (ours(&rounds.ours), Series::new("libc memcpy", &rounds.libc));
-    rows.push(against(&format!("{what}, over libc"), libc, size.over_libc)?);
+    rows.push(against(
+        &format!("{what}, over libc"),
+        libc,
+        size.over_libc,
+    )?);
     Ok(rows)
 }
 
@@ -234,7 +272,11 @@ fn winners(size: &Size, winners: &BTreeMap<String, usize>) -> String {
         .iter()
         .map(|(method, rounds)| format!("{method} in {rounds}"))
         .collect();
-    format!("copy, {}: the best method was {}", size.name, counts.join(", "))
+    format!(
+        "copy, {}: the best method was {}",
+        size.name,
+        counts.join(", ")
+    )
 }
 
 /// tinymembench takes ten minutes, so it runs once, with a run of ours before and after it.
@@ -249,7 +291,7 @@ fn beside_tinymembench(
         record.notes.push(note.to_owned());
         return Ok(());
     };
-    let args = ours(methods, "32m", "4s");
+    let args = ours(methods, tinymembench::SIZE, "4s");
     record.command(terrace.command_line(&args));
     record.command(peer.command_line(&[]));
     let own = || Best::of(&rates(&report::run(terrace, &args, LIMIT)?)?);
@@ -355,7 +397,11 @@ mod tests {
             winners: BTreeMap::from([("rep-movsb".to_owned(), 3)]),
             ours_best_trial: vec![30.0; 3],
             libc: vec![20.0; 3],
-            peers: vec![series("mbw DUMB", &[20.0, 29.0, 20.0]), series("STREAM", &[21.0; 3])],
+            ours_on_base_pages: vec![24.0; 3],
+            peers: vec![
+                series("mbw DUMB", &[20.0, 29.0, 20.0]),
+                series("STREAM", &[21.0; 3]),
+            ],
             stream_best: Some(series("STREAM", &[22.0; 3])),
         }
     }
@@ -377,9 +423,12 @@ mod tests {
         // 28/21, 28/29, 28/21: one lucky round of a peer does not decide.
         assert!((best.figure().median - 28.0 / 21.0).abs() < 1e-9);
         assert!((best.figure().min - 28.0 / 29.0).abs() < 1e-9);
-        assert_eq!((best.is_reached(), libc.is_reached()), (Some(true), Some(true)));
-        assert_eq!(rows.len(), 5);
-        assert!(rows[1..4].iter().all(|row| row.is_reached().is_none()));
+        assert_eq!(
+            (best.is_reached(), libc.is_reached()),
+            (Some(true), Some(true))
+        );
+        assert_eq!(rows.len(), 6);
+        assert!(rows[1..5].iter().all(|row| row.is_reached().is_none()));
     }
 
     #[test]
@@ -395,12 +444,17 @@ mod tests {
     fn figures_are_given_to_their_programs() {
         let figures = [
             vec![vec![1.0], vec![2.0], vec![3.0]],
+            vec![vec![3.5]],
             vec![vec![4.0]],
             vec![vec![5.0], vec![6.0]],
         ];
         let names = ["mbw MEMCPY".to_owned(), "STREAM".to_owned()];
         let rounds = rounds(&figures, &names, BTreeMap::new());
-        assert_eq!((rounds.ours[0], rounds.ours_best_trial[0], rounds.libc[0]), (1.0, 2.0, 3.0));
+        assert_eq!(
+            (rounds.ours[0], rounds.ours_best_trial[0], rounds.libc[0]),
+            (1.0, 2.0, 3.0)
+        );
+        assert_eq!(rounds.ours_on_base_pages, [3.5]);
         assert_eq!(rounds.peers[0], series("mbw MEMCPY", &[4.0]));
         assert_eq!(rounds.peers[1].values, [5.0]);
         assert_eq!(rounds.stream_best, Some(series("STREAM", &[6.0])));

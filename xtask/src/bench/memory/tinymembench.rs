@@ -9,8 +9,8 @@ use crate::bench::peer::Peer;
 use crate::bench::report::malformed;
 use crate::error::Error;
 
-/// The size of its arrays, compiled in.
-pub(super) const SIZE_BYTES: u64 = 32 << 20;
+/// The size of its arrays, compiled in, as `terrace` reads it.
+pub(super) const SIZE: &str = "32m";
 
 /// Fifteen minutes were never seen.
 const LIMIT: Duration = Duration::from_secs(1800);
@@ -40,7 +40,10 @@ fn parse(output: &str) -> Result<Fastest, Error> {
         })
         .max_by(|(_, a), (_, b)| a.total_cmp(b))
         .ok_or_else(|| malformed("tinymembench: no line of a copy".to_owned()))?;
-    let version = output.lines().next().and_then(|line| line.split(" (").next());
+    let version = output
+        .lines()
+        .next()
+        .and_then(|line| line.split(" (").next());
     Ok(Fastest {
         name,
         rate: rate / 1e3,

@@ -1,4 +1,5 @@
 //! The comparisons of the suite: which arguments give both programs the same work, and what is wanted.
+//! `fio`, `ioping` and `ours` know what a program prints; this file knows what is compared with what.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use super::fio::{Figures, Job};
 use super::{FILE_MIB, Place, ioping, ours};
 use crate::bench::peer::Peer;
 use crate::bench::record::{Comparison, Record, Series, Target};
-use crate::bench::turns::{self, Turn};
+use crate::bench::turns::{self, Pick, Turn};
 use crate::bench::{Request, report};
 use crate::error::Error;
 
@@ -25,14 +26,19 @@ const LIMIT: Duration = Duration::from_secs(420);
 /// Seconds of one run of random reads.
 const RANDOM_S: u32 = 3;
 
-/// Requests, and the pause between two starts, for the times of single requests: the device is idle in
-/// between, as it is when one person waits for one file.
-const LATENCY: (&str, &str) = ("1000", "2ms");
+/// Requests of one turn, and the pause between two. Back to back: with a pause, waking up is a part of the
+/// time, and ioping, which prints each request at once, is woken by its reader.
+const LATENCY: (&str, &str) = ("5000", "0");
+
+/// Turns of both programs in one alternation: a shared device changes its mind within seconds.
+const LATENCY_TURNS: usize = 5;
 
 /// The programs whose rates are compared.
 pub(super) struct Programs<'a> {
     pub(super) terrace: &'a Peer,
     pub(super) fio: &'a Peer,
+    /// fio with its buffers on huge pages, as ours are.
+    pub(super) fio_huge: &'a Peer,
 }
 
 /// One comparison of rates.
@@ -44,6 +50,8 @@ struct Contest {
     is_write: bool,
     read: fn(&serde_json::Value) -> Result<Figures, Error>,
     unit: Unit,
+    /// Whether the rows have targets, or only show how things stand.
+    has_target: bool,
 }
 
 /// In what the rate of a contest is given.
@@ -77,8 +85,13 @@ pub(super) fn random(
                 seconds: Some(RANDOM_S),
             },
             is_write: false,
-            read: ours::random,
+            read: match engine {
+                "io_uring" => ours::in_flight,
+                _ => ours::one_at_a_time,
+            },
             unit: Unit::Requests,
+            // Plain calls are shown beside: what was promised is against io_uring.
+            has_target: engine == "io_uring",
         };
         run(request, programs, place, &contest, record)?;
     }
@@ -116,6 +129,7 @@ pub(super) fn sequential(
                 |output| ours::phase(output, "read")
             },
             unit: Unit::Bytes,
+            has_target: true,
         }
     };
     run(request, programs, place, &contest(false), record)?;
@@ -141,23 +155,32 @@ fn run(
         };
         vec![rate, figures.cpu_ns_per_request / 1e3]
     };
-    let mut turns: [Turn<'_>; 2] = [
+    let peer = |fio: &Peer| {
+        let args = match contest.is_write {
+            true => contest.job.args(&place.fresh()?),
+            false => theirs.clone(),
+        };
+        let measured = contest.job.run(fio, &args)?;
+        place.fresh()?;
+        Ok(figures(measured))
+    };
+    let mut programs_in_turn: Vec<Turn<'_>> = vec![
         Box::new(|| {
             let output = report::run(programs.terrace, &ours, LIMIT)?;
             Ok(figures((contest.read)(&output)?))
         }),
-        Box::new(|| {
-            let args = match contest.is_write {
-                true => contest.job.args(&place.fresh()?),
-                false => theirs.clone(),
-            };
-            let measured = contest.job.run(programs.fio, &args)?;
-            place.fresh()?;
-            Ok(figures(measured))
-        }),
+        Box::new(|| peer(programs.fio)),
     ];
-    let values = turns::rotate(&contest.what, request.alternations, &mut turns)?;
-    record.comparisons.extend(rates(contest, &values[0], &values[1])?);
+    // Only large requests notice how many pages their buffers lie in.
+    if let Unit::Bytes = contest.unit {
+        record.command(programs.fio_huge.command_line(&place.anonymous(&shown)));
+        programs_in_turn.push(Box::new(|| peer(programs.fio_huge)));
+    }
+    let values = turns::rotate(&contest.what, request.alternations, &mut programs_in_turn)?;
+    for (name, theirs) in ["fio", "fio, huge pages"].into_iter().zip(&values[1..]) {
+        let rows = rates(contest, &values[0], (name, theirs))?;
+        record.comparisons.extend(rows);
+    }
     Ok(())
 }
 
@@ -165,7 +188,7 @@ fn run(
 fn rates(
     contest: &Contest,
     ours: &[Vec<f64>],
-    theirs: &[Vec<f64>],
+    (peer, theirs): (&str, &[Vec<f64>]),
 ) -> Result<[Comparison; 2], Error> {
     let (name, unit) = match contest.unit {
         Unit::Requests => ("iolat", "requests/s"),
@@ -174,13 +197,14 @@ fn rates(
     let pair = |figure: usize| {
         (
             Series::new(name, &ours[figure]),
-            Series::new("fio", &theirs[figure]),
+            Series::new(peer, &theirs[figure]),
         )
     };
+    let target = |target: Target| contest.has_target.then_some(target);
     let cpu = format!("{}, CPU of a request", contest.what);
     Ok([
-        Comparison::against(&contest.what, unit, pair(0), Some(RATE))?,
-        Comparison::against(&cpu, "us", pair(1), Some(CPU))?,
+        Comparison::against(&contest.what, unit, pair(0), target(RATE))?,
+        Comparison::against(&cpu, "us", pair(1), target(CPU))?,
     ])
 }
 
@@ -207,14 +231,17 @@ pub(super) fn latency(
         Box::new(|| Ok(figures(ours::times(&report::run(terrace, &ours, LIMIT)?)?))),
         Box::new(|| Ok(figures(ioping::run(peer, &theirs)?))),
     ];
-    let values = turns::rotate("latency", request.alternations, &mut turns)?;
-    for (figure, what) in ["4 KiB random read, shortest", "4 KiB random read, median"]
-        .into_iter()
-        .enumerate()
-    {
+    let rounds = request.alternations * LATENCY_TURNS;
+    let values = turns::rotate("latency", rounds, &mut turns)?;
+    let summed_up: [(&str, Pick); 2] = [
+        ("4 KiB random read, shortest", |turns| turns.min),
+        ("4 KiB random read, median", |turns| turns.median),
+    ];
+    for (figure, (what, pick)) in summed_up.into_iter().enumerate() {
+        let one = |program: usize| turns::grouped(&values[program][figure], LATENCY_TURNS, pick);
         let pair = (
-            Series::new("iolat", &values[0][figure]),
-            Series::new("ioping", &values[1][figure]),
+            Series::new("iolat", &one(0)),
+            Series::new("ioping", &one(1)),
         );
         let row = Comparison::against(what, "us", pair, Some(TIMES))?;
         record.comparisons.push(row);
@@ -242,8 +269,9 @@ mod tests {
                 seconds: Some(RANDOM_S),
             },
             is_write: false,
-            read: ours::random,
+            read: ours::in_flight,
             unit: Unit::Requests,
+            has_target: true,
         }
     }
 
@@ -253,7 +281,7 @@ mod tests {
             let rows = rates(
                 &contest(),
                 &[vec![rate; 3], vec![cpu; 3]],
-                &[vec![100.0; 3], vec![10.0; 3]],
+                ("fio", &[vec![100.0; 3], vec![10.0; 3]]),
             );
             rows.unwrap().map(|row| row.is_reached())
         };
@@ -264,7 +292,8 @@ mod tests {
 
     #[test]
     fn no_processor_time_is_no_measurement() {
-        let rows = rates(&contest(), &[vec![1.0], vec![0.0]], &[vec![1.0], vec![1.0]]);
+        let theirs = [vec![1.0], vec![1.0]];
+        let rows = rates(&contest(), &[vec![1.0], vec![0.0]], ("fio", &theirs));
         assert!(rows.is_err());
     }
 }

@@ -59,6 +59,7 @@ pub fn run(request: &Request) -> Result<Record, Error> {
     let programs = compared::Programs {
         terrace: &terrace,
         fio: &fio,
+        fio_huge: &fio::with_huge_pages(&fio),
     };
     if request.includes("random") {
         compared::random(request, &programs, &place, &mut record)?;
@@ -105,7 +106,9 @@ impl Place {
             _ => {
                 // Best effort: the directory is empty and was made a moment ago.
                 let _ = fs::remove_dir(&directory);
-                Err(Error::Usage("the path of the directory must be UTF-8".to_owned()))
+                Err(Error::Usage(
+                    "the path of the directory must be UTF-8".to_owned(),
+                ))
             }
         }
     }
@@ -153,7 +156,10 @@ mod tests {
         let place = Place::make(parent.path()).unwrap();
         fs::write(&place.file, "x").unwrap();
         let error = Place::make(parent.path()).map(drop).unwrap_err();
-        assert!(error.to_string().contains("remove it if none runs"), "{error}");
+        assert!(
+            error.to_string().contains("remove it if none runs"),
+            "{error}"
+        );
         let directory = place.directory.clone();
         drop(place);
         assert!(!directory.exists());
@@ -175,7 +181,14 @@ mod tests {
         let parent = Scratch::new("anonymous");
         let place = Place::make(parent.path()).unwrap();
         let filename = format!("--filename={}", place.file);
-        let args = ["measure", "iolat", &place.file, "-D", &place.name, &filename];
+        let args = [
+            "measure",
+            "iolat",
+            &place.file,
+            "-D",
+            &place.name,
+            &filename,
+        ];
         let expected = ["measure", "iolat", "FILE", "-D", "DIR", "--filename=FILE"];
         assert_eq!(place.anonymous(&args), expected);
     }

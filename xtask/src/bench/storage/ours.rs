@@ -1,7 +1,7 @@
 //! What `terrace measure iolat` and `terrace measure seqio` say, in the peers' terms.
 //!
-//! Rates are over wall time, as fio's. Where a report holds no processor time of its requests, that of
-//! the whole process is divided among them: its start is then ours to pay.
+//! Rates are over wall time, as fio's. The report of single requests holds no processor time: there that of
+//! the whole process is divided among them, and its start is ours to pay.
 
 use serde_json::Value;
 
@@ -10,19 +10,24 @@ use super::ioping::Times;
 use crate::bench::report;
 use crate::error::Error;
 
-/// The figures of random requests.
-pub(super) fn random(output: &Value) -> Result<Figures, Error> {
+/// The figures of random requests, one at a time.
+pub(super) fn one_at_a_time(output: &Value) -> Result<Figures, Error> {
     let of = |field: &str| report::number(output, &format!("/result/{field}"));
-    let requests = of("requests")?;
-    let cpu_ns_per_request = match of("cpu_ns_per_request") {
-        Ok(cpu_ns) => cpu_ns,
-        Err(_) => report::number(output, "/cost/cpu_s")? * 1e9 / requests,
-    };
-    let wall_s = of("wall_s")?;
+    let (requests, wall_s) = (of("requests")?, of("wall_s")?);
     Ok(Figures {
         requests_per_s: requests / wall_s,
         bytes_per_s: of("bytes")? / wall_s,
-        cpu_ns_per_request,
+        cpu_ns_per_request: report::number(output, "/cost/cpu_s")? * 1e9 / requests,
+    })
+}
+
+/// The figures of random requests, several in flight.
+pub(super) fn in_flight(output: &Value) -> Result<Figures, Error> {
+    let of = |field: &str| report::number(output, &format!("/result/random/{field}"));
+    Ok(Figures {
+        requests_per_s: of("requests_per_s")?,
+        bytes_per_s: of("bytes_per_s")?,
+        cpu_ns_per_request: of("cpu_ns_per_request")?,
     })
 }
 
@@ -33,7 +38,10 @@ pub(super) fn phase(output: &Value, name: &str) -> Result<Figures, Error> {
         .iter()
         .find(|phase| phase["name"] == name)
         .ok_or_else(|| report::malformed(format!("no phase {name}")))?;
-    let (bytes, wall_s) = (report::number(phase, "/bytes")?, report::number(phase, "/wall_s")?);
+    let (bytes, wall_s) = (
+        report::number(phase, "/bytes")?,
+        report::number(phase, "/wall_s")?,
+    );
     let requests = bytes / report::number(output, "/result/block_bytes")?;
     Ok(Figures {
         requests_per_s: requests / wall_s,
@@ -68,13 +76,24 @@ mod tests {
     #[test]
     fn random_rates_are_over_wall_time() {
         let output = report::parse(IOLAT).unwrap();
-        let figures = random(&output).unwrap();
+        let figures = one_at_a_time(&output).unwrap();
         assert!((figures.requests_per_s - 44734.0 / 2.999127617).abs() < 1e-6);
         assert!((figures.cpu_ns_per_request - 1.373768e9 / 44734.0).abs() < 1e-6);
         assert_eq!(times(&output).unwrap().median_ns, 65663.0);
-        let own = IOLAT.replace(r#""requests": 44734"#, r#""requests": 2, "cpu_ns_per_request": 7.5"#);
-        let figures = random(&report::parse(&own).unwrap()).unwrap();
-        assert_eq!(figures.cpu_ns_per_request, 7.5);
+        assert!(in_flight(&output).is_err());
+    }
+
+    #[test]
+    fn requests_in_flight_have_figures_of_their_own() {
+        let output = report::parse(
+            r#"{"schema": "terrace.measure.iolat/1", "result": {"region_bytes": 1073741824,
+            "random": {"depth": 32, "block_bytes": 4096, "requests": 156036, "wall_s": 1.99935591,
+            "requests_per_s": 78043.13340089608, "bytes_per_s": 319664674.41007036,
+            "cpu_ns_per_request": 3710.5}}, "cost": {"cpu_s": 0.9}}"#,
+        );
+        let figures = in_flight(&output.unwrap()).unwrap();
+        assert_eq!(figures.requests_per_s, 78043.13340089608);
+        assert_eq!(figures.cpu_ns_per_request, 3710.5);
     }
 
     #[test]
