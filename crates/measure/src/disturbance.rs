@@ -62,6 +62,8 @@ pub enum Cause {
     Stolen,
     /// It faulted on pages that should have been there.
     Faulted,
+    /// The cache that it measures was held by others.
+    CrowdedOut,
 }
 
 impl Bracket {
@@ -151,6 +153,8 @@ pub struct Tally {
     pub stolen: u32,
     /// Thrown away: page faults.
     pub faulted: u32,
+    /// Thrown away: others held the cache that was to be measured.
+    pub crowded_out: u32,
     /// Wall time of all trials, nanoseconds.
     pub elapsed_ns: u64,
     /// Run-queue delay in all trials, nanoseconds.
@@ -160,14 +164,22 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts one trial.
-    pub fn add(&mut self, elapsed_ns: f64, disturbance: &Disturbance) -> Option<Cause> {
-        let cause = disturbance.cause(elapsed_ns);
+    /// Counts one trial; `crowded_out` says that its cache was held by others.
+    pub fn add(
+        &mut self,
+        elapsed_ns: f64,
+        disturbance: &Disturbance,
+        crowded_out: bool,
+    ) -> Option<Cause> {
+        let cause = disturbance
+            .cause(elapsed_ns)
+            .or(crowded_out.then_some(Cause::CrowdedOut));
         match cause {
             None => self.kept += 1,
             Some(Cause::Waited) => self.waited += 1,
             Some(Cause::Stolen) => self.stolen += 1,
             Some(Cause::Faulted) => self.faulted += 1,
+            Some(Cause::CrowdedOut) => self.crowded_out += 1,
         }
         self.elapsed_ns += elapsed_ns as u64;
         self.waited_ns += disturbance.waited_ns.unwrap_or(0);
@@ -181,6 +193,7 @@ impl Tally {
         self.waited += other.waited;
         self.stolen += other.stolen;
         self.faulted += other.faulted;
+        self.crowded_out += other.crowded_out;
         self.elapsed_ns += other.elapsed_ns;
         self.waited_ns += other.waited_ns;
         self.stolen_ns += other.stolen_ns;
@@ -188,7 +201,7 @@ impl Tally {
 
     /// Trials that were thrown away.
     pub fn discarded(&self) -> u32 {
-        self.waited + self.stolen + self.faulted
+        self.waited + self.stolen + self.faulted + self.crowded_out
     }
 
     /// The share of the trials' time that was spent waiting for the processor.

@@ -302,7 +302,7 @@ impl Session<'_> {
             match series(way, phase, bytes, self.root, &part, self.bracket) {
                 Ok((series, mapping)) => {
                     let elapsed = series.bytes as f64 / series.bytes_per_s.max(1.0) * 1e9;
-                    self.report.tally.add(elapsed, &series.disturbance);
+                    self.report.tally.add(elapsed, &series.disturbance, false);
                     self.report.series.push(series);
                     mapped.push(mapping);
                 }

@@ -23,6 +23,12 @@ pub trait Bench {
     /// Does the work of `variant` this many times.
     fn run(&mut self, variant: usize, calls: u64);
 
+    /// Whether [`Bench::prepare`] could not bring `variant` into its state, because
+    /// somebody else holds the cache that it needs.
+    fn crowded_out(&self, _variant: usize) -> bool {
+        false
+    }
+
     /// What disturbed other threads that took part in the last run.
     fn others_disturbed(&self) -> Disturbance {
         Disturbance::default()
@@ -145,7 +151,8 @@ fn one_trial(bench: &mut impl Bench, variant: usize, outcome: &mut Outcome, brac
     let disturbance =
         Disturbance::between(&before, &bracket.read()).or_worse(&bench.others_disturbed());
     let call_ns = elapsed_ns / outcome.calls as f64;
-    match outcome.tally.add(elapsed_ns, &disturbance) {
+    let crowded_out = bench.crowded_out(variant);
+    match outcome.tally.add(elapsed_ns, &disturbance, crowded_out) {
         None => outcome.kept_ns.push(call_ns),
         Some(_) => outcome.disturbed_ns.push(call_ns),
     }

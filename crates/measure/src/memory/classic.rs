@@ -153,7 +153,7 @@ fn passes(
             // Faults are part of what such a pass measures.
             disturbance.minor_faults = None;
         }
-        tally.add(elapsed_ns as f64, &disturbance);
+        tally.add(elapsed_ns as f64, &disturbance, false);
         times_ns.push(elapsed_ns as f64);
     }
     if times_ns.is_empty() {

@@ -245,6 +245,11 @@ impl Bench for Levels<'_> {
         }
     }
 
+    fn crowded_out(&self, variant: usize) -> bool {
+        let (level, which) = self.place(variant);
+        which == 0 && self.chains[level].crowded_out(0)
+    }
+
     fn run(&mut self, variant: usize, calls: u64) {
         let (level, which) = self.place(variant);
         if which == 0 {

@@ -113,10 +113,11 @@ fn trials_note(page: Page, tally: &Tally) -> String {
 
 /// What disturbed trials, and how many.
 fn causes(tally: &Tally) -> String {
-    let causes = [
+    let causes: [(u32, &str); 4] = [
         (tally.waited, "other work had the processor"),
         (tally.stolen, "the host took the processor"),
         (tally.faulted, "page faults"),
+        (tally.crowded_out, "others held the cache"),
     ];
     let causes: Vec<String> = causes
         .iter()
