@@ -120,10 +120,14 @@ impl Disturbance {
         }
     }
 
-    /// This one, with the longer wait of two threads that worked in step.
-    pub fn or_worse(mut self, other: &Disturbance) -> Self {
-        self.waited_ns = self.waited_ns.max(other.waited_ns);
-        self
+    /// The worse of each part, of two threads that worked in step.
+    pub fn or_worse(self, other: &Disturbance) -> Self {
+        Self {
+            waited_ns: self.waited_ns.max(other.waited_ns),
+            minor_faults: self.minor_faults.max(other.minor_faults),
+            major_faults: self.major_faults.max(other.major_faults),
+            stolen_ns: self.stolen_ns.max(other.stolen_ns),
+        }
     }
 
     /// Whether a trial of `elapsed_ns` is to be thrown away, and why.

@@ -8,14 +8,32 @@
 use crate::disturbance::{Bracket, Disturbance};
 use crate::{Error, ErrorKind, Result};
 use machine::Root;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// How long a member spins before it sleeps: longer than any pause between two
 /// trials of one sitting, short enough not to burn a core in other phases.
 const SPIN_NS: u64 = 20_000_000;
 
-type Task<W> = Arc<dyn Fn(&mut W) + Send + Sync>;
+/// What members are asked to do.
+enum Task<W> {
+    /// Work in step; this is what is timed.
+    Work(Arc<dyn Fn(&mut W) + Send + Sync>),
+    /// Read the counters, before a trial.
+    Mark,
+    /// Read them again, and add what happened to the board.
+    Report,
+}
+
+impl<W> Clone for Task<W> {
+    fn clone(&self) -> Self {
+        match self {
+            Task::Work(work) => Task::Work(Arc::clone(work)),
+            Task::Mark => Task::Mark,
+            Task::Report => Task::Report,
+        }
+    }
+}
 
 /// What members share.
 struct Board<W> {
@@ -23,8 +41,10 @@ struct Board<W> {
     posted: AtomicU64,
     /// How many members, the first one not counted, have done the posted task.
     done: AtomicU64,
-    /// The longest run-queue delay of any member in the last task, nanoseconds.
-    waited_ns: AtomicU64,
+    /// The worst that happened to any member between the last mark and report.
+    disturbance: Mutex<Disturbance>,
+    /// Whether a member panicked: nobody waits for it then.
+    broken: AtomicBool,
     task: Mutex<Option<Task<W>>>,
     /// Wakes members that sleep; holds whether the team is dismissed.
     dismissed: Mutex<bool>,
@@ -66,7 +86,8 @@ pub fn with<W: Send, R>(
     let board = Board {
         posted: AtomicU64::new(0),
         done: AtomicU64::new(0),
-        waited_ns: AtomicU64::new(0),
+        disturbance: Mutex::new(Disturbance::default()),
+        broken: AtomicBool::new(false),
         task: Mutex::new(None),
         dismissed: Mutex::new(false),
         wake: Condvar::new(),
@@ -140,18 +161,42 @@ impl<W> Team<'_, W> {
         if self.others == 0 {
             return task(&mut self.first);
         }
-        let task: Task<W> = Arc::new(task);
+        let task = Arc::new(task);
+        self.post(Task::Work(task.clone()));
+        task(&mut self.first);
+        self.wait_for_others();
+    }
+
+    /// The other members read their counters: the beginning of a trial.
+    pub fn mark(&mut self) {
+        if self.others > 0 {
+            *lock(&self.board.disturbance) = Disturbance::default();
+            self.post(Task::Mark);
+            self.wait_for_others();
+        }
+    }
+
+    /// What disturbed the other members since [`Team::mark`], at worst.
+    pub fn others_disturbed(&mut self) -> Disturbance {
+        if self.others > 0 {
+            self.post(Task::Report);
+            self.wait_for_others();
+        }
+        *lock(&self.board.disturbance)
+    }
+
+    fn post(&mut self, task: Task<W>) {
         self.board.done.store(0, Ordering::Release);
-        self.board.waited_ns.store(0, Ordering::Release);
-        *self
-            .board
-            .task
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&task));
+        *lock(&self.board.task) = Some(task);
         self.board.posted.fetch_add(1, Ordering::Release);
         self.board.wake.notify_all();
-        task(&mut self.first);
-        while self.board.done.load(Ordering::Acquire) < self.others as u64 {
+    }
+
+    /// A member that panicked never answers; its panic goes on when the team is joined.
+    fn wait_for_others(&self) {
+        while self.board.done.load(Ordering::Acquire) < self.others as u64
+            && !self.board.broken.load(Ordering::Acquire)
+        {
             std::hint::spin_loop();
         }
     }
@@ -160,12 +205,21 @@ impl<W> Team<'_, W> {
     pub fn first<R>(&mut self, question: impl FnOnce(&mut W) -> R) -> R {
         question(&mut self.first)
     }
+}
 
-    /// What disturbed the other members during the last task.
-    pub fn others_disturbed(&self) -> Disturbance {
-        Disturbance {
-            waited_ns: (self.others > 0).then(|| self.board.waited_ns.load(Ordering::Acquire)),
-            ..Disturbance::default()
+/// The value behind a lock; one whose holder panicked is still whole, because every
+/// change to it is one assignment.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells the first member when this one ends by a panic.
+struct Breaks<'b>(&'b AtomicBool);
+
+impl Drop for Breaks<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Ordering::Release);
         }
     }
 }
@@ -175,11 +229,7 @@ struct Dismiss<'b, W>(&'b Board<W>);
 
 impl<W> Drop for Dismiss<'_, W> {
     fn drop(&mut self) {
-        *self
-            .0
-            .dismissed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = true;
+        *lock(&self.0.dismissed) = true;
         self.0.posted.fetch_add(1, Ordering::Release);
         self.0.wake.notify_all();
     }
@@ -195,20 +245,24 @@ fn member<W>(
     pin(cpu)?;
     let mut state = make(index)?;
     let mut bracket = Bracket::for_this_thread(root, Some(cpu));
+    let mut before = bracket.read();
     let mut seen = 0;
+    let _breaks = Breaks(&board.broken);
     board.done.fetch_add(1, Ordering::AcqRel);
     while await_task(board, &mut seen) {
-        let task = board
-            .task
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        let Some(task) = task else { continue };
-        let before = bracket.read();
-        task(&mut state);
-        let disturbance = Disturbance::between(&before, &bracket.read());
-        let waited = disturbance.waited_ns.unwrap_or(0);
-        board.waited_ns.fetch_max(waited, Ordering::AcqRel);
+        let task = lock(&board.task).clone();
+        match task {
+            Some(Task::Work(work)) => work(&mut state),
+            // The counters are read apart from the work: reading them takes microseconds,
+            // which the first member's clock would count as the trial's.
+            Some(Task::Mark) => before = bracket.read(),
+            Some(Task::Report) => {
+                let own = Disturbance::between(&before, &bracket.read());
+                let mut worst = lock(&board.disturbance);
+                *worst = worst.or_worse(&own);
+            }
+            None => {}
+        }
         board.done.fetch_add(1, Ordering::AcqRel);
     }
     Ok(())
@@ -222,10 +276,7 @@ fn await_task<W>(board: &Board<W>, seen: &mut u64) -> bool {
             std::hint::spin_loop();
             continue;
         }
-        let guard = board
-            .dismissed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let guard = lock(&board.dismissed);
         if board.posted.load(Ordering::Acquire) == *seen {
             // A timeout, because a task is posted without this lock.
             let nap = std::time::Duration::from_millis(1);
@@ -233,10 +284,7 @@ fn await_task<W>(board: &Board<W>, seen: &mut u64) -> bool {
         }
     }
     *seen = board.posted.load(Ordering::Acquire);
-    !*board
-        .dismissed
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
+    !*lock(&board.dismissed)
 }
 
 /// `members` distinct processors, the wanted one first.
@@ -324,6 +372,42 @@ mod tests {
         .unwrap();
         assert_eq!(sums, [4950, 9900]);
         assert_eq!(sys::affinity::allowed().unwrap(), before);
+    }
+
+    /// A spinning thread on the second member's processor is seen by the first.
+    #[test]
+    fn what_disturbs_a_member_is_reported() {
+        if !two_or_skip() {
+            return;
+        }
+        let root = Root::system();
+        let stop = AtomicBool::new(false);
+        let disturbed = std::thread::scope(|scope| {
+            let (cpu, stop) = (processors(2, None).unwrap()[1], &stop);
+            scope.spawn(move || {
+                pin(cpu).unwrap();
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            let disturbed = with(
+                2,
+                None,
+                &root,
+                |_| Ok(()),
+                |team| {
+                    team.mark();
+                    team.run(|_| {
+                        let start = sys::clock::now_ns();
+                        while sys::clock::now_ns() - start < 200_000_000 {}
+                    });
+                    Ok(team.others_disturbed())
+                },
+            );
+            stop.store(true, Ordering::Relaxed);
+            disturbed.unwrap()
+        });
+        assert!(disturbed.waited_ns.unwrap() > 4_000_000, "{disturbed:?}");
     }
 
     #[test]

@@ -29,8 +29,8 @@ pub trait Bench {
         false
     }
 
-    /// What disturbed other threads that took part in the last run.
-    fn others_disturbed(&self) -> Disturbance {
+    /// What disturbed other threads that took part, since [`Bench::prepare`].
+    fn others_disturbed(&mut self) -> Disturbance {
         Disturbance::default()
     }
 }
@@ -98,7 +98,8 @@ impl Outcome {
 /// Measures all variants of `bench` in turn until `budget` or `schedule` ends.
 ///
 /// A variant whose first trial the budget did not reach has an outcome without
-/// trials. The budget can be overrun by one trial, of the slowest variant.
+/// trials. The budget can be overrun by one preparation and one trial, or by the
+/// search for the number of calls, of the slowest variant.
 pub fn interleave(
     bench: &mut impl Bench,
     schedule: &Schedule,
@@ -116,6 +117,9 @@ pub fn interleave(
             let outcome = &mut outcomes[variant];
             if outcome.calls == 0 {
                 outcome.calls = calls_for(bench, variant, schedule.trial_ns, budget);
+                if budget.over() {
+                    return outcomes;
+                }
             }
             one_trial(bench, variant, outcome, bracket);
         }

@@ -15,11 +15,21 @@ pub const LEAST_DIFFERENCE: f64 = 0.05;
 /// How much one quantity varies between runs of one unchanged machine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
-    /// Standard deviation of the logarithm, estimated robustly: 0.02 is about 2 %.
+    /// Standard deviation of the logarithm: 0.02 is about 2 %. For the reader; the
+    /// judge uses the bound.
     pub log_deviation: f64,
+    /// The difference of logarithms that [`EQUAL_SHARE`] of the pairs of equal runs
+    /// did not exceed.
+    pub log_bound: f64,
     /// How many runs it was learnt from.
     pub runs: u32,
 }
+
+/// The share of pairs of equal runs inside the bound. The rule is that at most 5 % of
+/// equal pairs are called different; a bound learnt from some 18 runs and applied to
+/// others lets 3 % more through than it was made for (measured over 190 pairs of 23
+/// quantities: 2 % became 5.0 %).
+pub const EQUAL_SHARE: f64 = 0.98;
 
 /// What can be said of a second result beside a first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,37 +47,28 @@ impl Noise {
     /// Learns the noise from the medians of repeated runs; `None` below 4 runs
     /// or when a value is not positive.
     ///
-    /// The deviation is the larger of two estimates: the median absolute
-    /// deviation, which one odd run cannot inflate, and a third of the plain
-    /// standard deviation, so that a quantity with two modes is not called calm.
+    /// By rank, over all pairs: the noise of a shared machine has two modes as often as
+    /// one (a neighbour is there or not), so a deviation times a factor is no bound. A
+    /// median absolute deviation, tried first, called 8.4 % of equal pairs different.
     pub fn learn(medians: &[f64]) -> Option<Self> {
         if medians.len() < 4 || medians.iter().any(|m| m.is_nan() || *m <= 0.0) {
             return None;
         }
-        let logs = statistics::sorted(&medians.iter().map(|m| m.ln()).collect::<Vec<_>>());
-        let middle = statistics::median(&logs)?;
-        let distances =
-            statistics::sorted(&logs.iter().map(|l| (l - middle).abs()).collect::<Vec<_>>());
-        // 1.4826 makes the median absolute deviation of a normal distribution its deviation.
-        let robust = 1.4826 * statistics::median(&distances)?;
+        let logs: Vec<f64> = medians.iter().map(|m| m.ln()).collect();
         let mean = logs.iter().sum::<f64>() / logs.len() as f64;
         let square = logs.iter().map(|l| (l - mean).powi(2)).sum::<f64>();
-        let plain = (square / (logs.len() - 1) as f64).sqrt();
+        let pairs = (0..logs.len()).flat_map(|i| (0..i).map(move |k| (i, k)));
+        let differences: Vec<f64> = pairs.map(|(i, k)| (logs[i] - logs[k]).abs()).collect();
         Some(Self {
-            log_deviation: robust.max(plain / 3.0),
+            log_deviation: (square / (logs.len() - 1) as f64).sqrt(),
+            log_bound: statistics::quantile(&statistics::sorted(&differences), EQUAL_SHARE)?,
             runs: medians.len() as u32,
         })
     }
 
     /// The smallest difference, as a share, that two single runs can prove.
-    ///
-    /// 2.6 deviations of a difference of two runs (root 2 each): 1 % of equal pairs
-    /// lie beyond when the noise is normal and well known; the rest of the 5 % that
-    /// the A/A rule allows is for heavier tails and a deviation learnt from few runs.
     pub fn provable(&self) -> f64 {
-        (2.6 * std::f64::consts::SQRT_2 * self.log_deviation)
-            .exp_m1()
-            .max(LEAST_DIFFERENCE)
+        self.log_bound.exp_m1().max(LEAST_DIFFERENCE)
     }
 
     /// Compares two runs' medians of one quantity.
@@ -126,6 +127,7 @@ mod tests {
     fn noise_wins_over_a_difference_inside_it() {
         let noise = Noise {
             log_deviation: 0.1,
+            log_bound: 0.25,
             runs: 10,
         };
         assert_eq!(noise.judge(100.0, 120.0), Verdict::Unproven);
@@ -133,12 +135,14 @@ mod tests {
         assert_eq!(noise.judge(150.0, 100.0), Verdict::Smaller);
     }
 
+    /// Half of the runs beside a neighbour, half without: neither is news.
     #[test]
-    fn one_odd_run_does_not_hide_a_slowdown() {
-        let mut values = runs(0.01, 3, 19);
-        values.push(180.0);
+    fn a_quantity_with_two_modes_is_not_called_calm() {
+        let mut values = runs(0.01, 3, 10);
+        values.extend(runs(0.01, 5, 10).iter().map(|value| value * 1.3));
         let noise = Noise::learn(&values).unwrap();
-        assert!(noise.provable() < 0.2, "{noise:?}");
+        assert_eq!(noise.judge(100.0, 130.0), Verdict::Unproven);
+        assert_eq!(noise.judge(100.0, 150.0), Verdict::Larger);
     }
 
     #[test]

@@ -173,13 +173,18 @@ mod tests {
         assert_eq!(named("terrace frobnicate"), "");
     }
 
-    /// What the findings tell a person to type is a command of this program.
+    /// What the documents tell a person to type is a command of this program.
     #[test]
-    fn commands_named_by_the_findings_exist() {
+    fn commands_named_by_the_documents_exist() {
         const FINDINGS: &str = include_str!("../../../docs/findings.md");
-        let quoted = FINDINGS.split('`').skip(1).step_by(2);
-        let commands = quoted
+        const README: &str = include_str!("../../../README.md");
+        // Fences of three are quotes of nothing to this.
+        let documents = [FINDINGS, README].map(|text| text.replace("```", ""));
+        let commands = documents
+            .iter()
+            .flat_map(|text| text.split('`').skip(1).step_by(2))
             .map(|text| text.trim_start_matches("sudo "))
+            .map(|text| text.split(" |").next().unwrap_or(text))
             .filter(|text| text.starts_with("terrace "));
         let mut count = 0;
         for command in commands {

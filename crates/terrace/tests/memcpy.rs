@@ -183,3 +183,27 @@ fn ctrl_c_prints_what_was_measured() {
     );
     assert_interrupted(&ran, "memcpy");
 }
+
+/// A processor set of one: two threads would measure the scheduler.
+#[test]
+fn a_restricted_processor_set_bounds_the_threads() {
+    let confined = |line: &str| {
+        let mut command = std::process::Command::new("taskset");
+        command.args(["-c", "0", support::TERRACE]);
+        command.args(line.split_whitespace());
+        support::run(command)
+    };
+    confined("measure memcpy memcpy --size 64k --threads 2").refused(3, "1 processors");
+    confined("measure memcpy memcpy --size 64k --cpu 1").refused(2, "may use [0]");
+    let ran = confined("measure memcpy memcpy --size 64k --budget 300ms");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+#[test]
+fn huge_pages_that_are_not_there_are_named() {
+    let pool = std::fs::read_to_string("/proc/sys/vm/nr_hugepages").unwrap();
+    if pool.trim() != "0" {
+        return testkit::skip("a machine without reserved huge pages");
+    }
+    terrace("measure memcpy memcpy --size 16m --pages hugetlb").refused(3, "hugetlb pages");
+}

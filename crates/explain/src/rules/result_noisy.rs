@@ -86,7 +86,7 @@ pub fn check(observed: &Observed) -> Outcome {
             continue;
         };
         judged = true;
-        if !result.differs() && result.discarded_share() < NOISY_DISCARDED {
+        if !result.is_noisy() {
             continue;
         }
         let cause = cause(seen, limit);
@@ -108,6 +108,11 @@ pub fn check(observed: &Observed) -> Outcome {
     }
 }
 
+/// Whether this result alone would be part of a finding.
+pub fn is_noisy(seen: &NoiseSeen) -> bool {
+    Noisy::judged(seen).is_some_and(|result| result.is_noisy())
+}
+
 impl Noisy {
     /// The result where it has trials enough to be judged.
     fn judged(seen: &NoiseSeen) -> Option<Self> {
@@ -119,6 +124,10 @@ impl Noisy {
             kept: seen.kept,
             discarded: seen.discarded,
         })
+    }
+
+    fn is_noisy(&self) -> bool {
+        self.differs() || self.discarded_share() >= NOISY_DISCARDED
     }
 
     fn differs(&self) -> bool {

@@ -166,7 +166,10 @@ impl RandomReader {
             self.queue
                 .submit(slot, Operation::Read, offset, self.block_bytes)
                 .map_err(|e| request_failed("queue a request", offset, e.source))?;
-            if self.turn.is_multiple_of(HANDED_OVER) {
+            // Shallow queues go in with the wait: handing over apart would be a second
+            // system call for one request in four.
+            let is_deep = self.queue.depth() as u64 > HANDED_OVER;
+            if is_deep && self.turn.is_multiple_of(HANDED_OVER) {
                 self.queue
                     .enter(0)
                     .map_err(|e| request_failed("hand over requests", offset, e.source))?;

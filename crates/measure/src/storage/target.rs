@@ -205,27 +205,28 @@ impl Target {
     pub fn fit(&self, root: &Root, wanted: Bytes, least: Bytes) -> Result<(Bytes, Option<String>)> {
         let free = self.file_system.free_bytes;
         let mut room = free - margin(free);
+        let mut why = format!("{} is free there", Bytes(free));
         if self.in_ram()
             && let Some(usable) = machine::memory::usable(root)
+            && usable.bytes.0 / 2 < room
         {
             // Half: what is written there is memory taken from everyone else.
-            room = room.min(usable.bytes.0 / 2);
+            room = usable.bytes.0 / 2;
+            why = format!(
+                "{} of memory is available ({})",
+                usable.bytes, usable.bound_by
+            );
         }
         if room < least.0 {
-            let reason = format!(
-                "{} is free there, and the test file needs {least} beyond what is left to others",
-                Bytes(free)
-            );
+            let reason =
+                format!("{why}, and the test file needs {least} beyond what is left to others");
             return Err(Error::new(ErrorKind::Impossible, "measure in", reason).at(&self.path));
         }
         if room >= wanted.0 {
             return Ok((wanted, None));
         }
         let fitted = Bytes(room / least.0.max(1) * least.0.max(1));
-        let note = format!(
-            "the test file is {fitted} instead of {wanted}: {} is free there",
-            Bytes(free)
-        );
+        let note = format!("the test file is {fitted} instead of {wanted}: {why}");
         Ok((fitted, Some(note)))
     }
 

@@ -68,6 +68,7 @@ pub fn measure(
     budget: &Budget,
     root: &Root,
 ) -> measure::Result<RandomResult> {
+    measure::memory::arena::check_fits(root, args.size.0 * u64::from(depth))?;
     let target = Target::open(&args.path, root)?;
     let file = target.direct()?;
     check_alignment(&file, args)?;

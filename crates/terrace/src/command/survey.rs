@@ -16,32 +16,34 @@ use super::machine_facts;
 use crate::args::survey::SurveyArgs;
 use crate::error::Result;
 use explain::Judgement;
+use explain::observed::NoiseSeen;
+use explain::rules::result_noisy;
 use machine::Root;
 use measure::{Budget, calibrate, disturbance::Bracket};
+use model::Tier;
 use model::survey::{Cost, SCHEMA, Survey};
-use model::{Finding, Tier};
 use plan::Plan;
 use run::{Progress, Seen};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-/// Time for all swap areas together.
-const SWAP_TIME: Duration = Duration::from_secs(2);
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Surveys this machine; the caller renders what is returned.
 pub fn survey(args: &SurveyArgs, root: &Root, progress: Progress<'_>) -> Result<Survey> {
     let started = SystemTime::now();
     let started_ns = sys::clock::now_ns();
     let cpu_before = sys::usage::process().ok();
-    let places = places::find(&args.paths, root)?;
     let claims = machine::cpu::read(root).caches;
     let plan = Plan::new(args.quick, plan::ram_bytes(root, &claims));
-    let seen = run::run(&plan, places, root, &mut *progress);
+    // One budget from here to the end: whatever is slow takes from what comes after.
+    let stop = Budget::of(plan.total);
+    let places = places::find(&args.paths, root)?;
+    let seen = run::run(&plan, places, root, &stop, &mut *progress);
     progress("swap");
-    let swap = swap::areas(root, &Budget::of(SWAP_TIME));
+    let swap = swap::areas(root, &stop);
     let facts = machine_facts::read(root);
     let mut tiers = tiers::tiers(&seen, &swap, root);
-    let judged = explain::survey(&observe::observed(&seen, &tiers, &swap, &facts, root));
-    mark_noisy(&mut tiers, &judged.findings);
+    let observed = observe::observed(&seen, &tiers, &swap, &facts, root);
+    let judged = explain::survey(&observed);
+    mark_noisy(&mut tiers, &observed.noise);
     let Judgement {
         findings,
         fine,
@@ -66,12 +68,12 @@ pub fn survey(args: &SurveyArgs, root: &Root, progress: Progress<'_>) -> Result<
     })
 }
 
-/// A tier that a `result_noisy` finding is about says so in its row.
-fn mark_noisy(tiers: &mut [Tier], findings: &[Finding]) {
+/// A tier of which some quantity is noisy by the rule's own measure says so in its row.
+fn mark_noisy(tiers: &mut [Tier], noise: &[NoiseSeen]) {
     for tier in tiers {
-        tier.noisy = findings
+        tier.noisy = noise
             .iter()
-            .any(|finding| finding.id == "result_noisy" && finding.claim.contains(&tier.name));
+            .any(|seen| seen.tier == tier.name && result_noisy::is_noisy(seen));
     }
 }
 

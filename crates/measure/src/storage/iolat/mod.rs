@@ -18,6 +18,7 @@ use super::failed;
 use super::served::{Direction, Served, Watch};
 use super::target::{Target, TargetFacts};
 use crate::disturbance::{Bracket, Disturbance};
+use crate::memory::arena::check_fits;
 use crate::{Budget, Error, ErrorKind, Result};
 use machine::Root;
 use model::Bytes;
@@ -146,6 +147,7 @@ pub struct IolatReport {
 /// if its own file cannot be filled. Failing requests are counted in the report.
 pub fn iolat(path: &Path, plan: &IolatPlan, budget: &Budget, root: &Root) -> Result<IolatReport> {
     plan.check()?;
+    check_fits(root, plan.request.0)?;
     let target = Target::open(path, root)?;
     if plan.write {
         target.require_own()?;

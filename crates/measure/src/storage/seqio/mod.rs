@@ -17,6 +17,7 @@ use super::pace::RateAt;
 use super::served::Served;
 use super::stream::{Mode, Stream};
 use super::target::{Target, TargetFacts};
+use crate::memory::arena::check_fits;
 use crate::{Budget, Error, ErrorKind, Result};
 use machine::Root;
 use model::Bytes;
@@ -160,6 +161,8 @@ pub struct SeqReport {
 /// failure on the way is in the report.
 pub fn seqio(path: &Path, plan: &SeqPlan, budget: &Budget, root: &Root) -> Result<SeqReport> {
     plan.check()?;
+    // The requests in flight, and as many blocks of prepared data.
+    check_fits(root, 2 * plan.block.0.saturating_mul(u64::from(plan.depth)))?;
     let target = Target::open(path, root)?;
     let mut notes = Vec::new();
     let size = transfer_size(&target, plan, root, &mut notes)?;

@@ -1,8 +1,8 @@
 //! What a survey needs of one device, in a few seconds and a bounded number of bytes.
 //!
 //! 1. Fill an own file for a share of the time: its size follows the device's speed.
-//! 2. Rounds of four short windows (write, read, one random read at a time, 32 at a
-//!    time), their order rotating, so that drift meets all alike and each quantity
+//! 2. Rounds of five short windows (write, read 8 and 32 deep, one random read at a
+//!    time, 32 at a time), their order rotating, so that drift meets all alike and each quantity
 //!    has enough trials for an interval.
 //! 3. A few requests with pauses; the same file from the page cache; as root the raw
 //!    device beside the own file.
@@ -69,7 +69,7 @@ impl Default for DeviceLimits {
     }
 }
 
-/// One depth of random reads.
+/// Reads of one size at one depth.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DepthReport {
     /// Requests in flight.
@@ -100,7 +100,8 @@ pub struct DeviceReport {
     pub latency_ns: Option<Latency>,
     /// All of these requests.
     pub requests: RequestLatency,
-    /// 4 KiB random reads at depth 1 and 32; without 32 where io_uring is not to be had.
+    /// Sequential reads 8 and 32 deep, 4 KiB random reads 1 and 32 deep; those 32 deep
+    /// are missing where io_uring is not to be had.
     pub depths: Vec<DepthReport>,
     /// Sequential reads, bytes a second.
     pub read_bytes_per_s: Option<Estimate>,

@@ -273,7 +273,15 @@ fn noise(seen: &Seen, tiers: &[Tier]) -> Vec<NoiseSeen> {
             .levels
             .iter()
             .find(|level| tiers::level_name(&level.name) == tier.name);
-        let latency = level.and_then(|level| level.load_ns.as_ref());
+        let one_at_a_time = seen
+            .devices
+            .iter()
+            .filter(|(place, _)| place.name() == tier.name)
+            .find_map(|(_, report)| report.depths.iter().find(|depth| depth.depth == 1))
+            .map(|depth| &depth.requests_per_s);
+        let latency = level
+            .and_then(|level| level.load_ns.as_ref())
+            .or(one_at_a_time);
         let quantities = [
             ("latency", latency),
             ("read", tier.read_bytes_per_s.as_ref()),

@@ -99,64 +99,50 @@ fn own_directories() -> Vec<PathBuf> {
 /// What is behind `path`; an error says why it is not to be measured.
 fn place(path: &Path, asked: bool, mounts: &[Mount], root: &Root) -> Result<Place, Error> {
     let refuse = |kind, reason: &str| Error::new(kind, "survey", reason).at(path);
-    let absolute =
-        std::path::absolute(path).map_err(|_| refuse(ErrorKind::Usage, "no such path"))?;
-    // Before anything touches it: what would hang or mount itself is known by name.
-    let automount = mounts::behind(mounts, &absolute).is_some_and(|mount| mount.automount);
-    if automount && !asked {
-        return Err(refuse(
-            ErrorKind::Impossible,
-            "would mount itself when touched",
-        ));
+    let impossible = |reason: &str| refuse(ErrorKind::Impossible, reason);
+    let usage = |reason: &str| refuse(ErrorKind::Usage, reason);
+    let absolute = std::path::absolute(path).map_err(|_| usage("no such path"))?;
+    // Before anything touches it: what would hang, wake or mount itself is known by
+    // name; and again when links are resolved, which may lead elsewhere.
+    if let Some(mount) = mounts::behind(mounts, &absolute).filter(|_| !asked) {
+        left_alone(root, mount).map_or(Ok(()), |reason| Err(impossible(reason)))?;
     }
-    let facts = match sys::timed_stat::stat_within(&absolute, ANSWER_WITHIN) {
-        None => {
-            return Err(refuse(
-                ErrorKind::Impossible,
-                "does not answer within a second",
-            ));
-        }
-        Some(Err(_)) => {
-            return Err(refuse(
-                ErrorKind::Usage,
-                "no such directory, or not allowed",
-            ));
-        }
-        Some(Ok(facts)) => facts,
-    };
-    if !facts.is_dir() {
-        return Err(refuse(ErrorKind::Usage, "not a directory"));
+    match sys::timed_stat::stat_within(&absolute, ANSWER_WITHIN) {
+        None => return Err(impossible("does not answer within a second")),
+        Some(Err(_)) => return Err(usage("no such directory, or not allowed")),
+        Some(Ok(facts)) if !facts.is_dir() => return Err(usage("not a directory")),
+        Some(Ok(_)) => {}
     }
     let real = std::fs::canonicalize(&absolute).unwrap_or(absolute);
     let mount = mounts::behind(mounts, &real)
         .cloned()
-        .ok_or_else(|| refuse(ErrorKind::Impossible, "its mount cannot be found"))?;
-    if mount.network && !asked {
-        return Err(refuse(
-            ErrorKind::Impossible,
-            "is on a network; name it with --path",
-        ));
-    }
-    let disk = disk_behind(root, &mount);
-    if disk.as_ref().is_some_and(|disk| disk.asleep) && !asked {
-        return Err(refuse(
-            ErrorKind::Impossible,
-            "its disk sleeps; --path wakes it",
-        ));
+        .ok_or_else(|| impossible("its mount cannot be found"))?;
+    if let Some(reason) = left_alone(root, &mount).filter(|_| !asked) {
+        return Err(impossible(reason));
     }
     if !writable(&real) {
-        return Err(refuse(
-            ErrorKind::Impossible,
-            "this user may not write there",
-        ));
+        return Err(impossible("this user may not write there"));
     }
     let in_ram = ["tmpfs", "ramfs", "devtmpfs"].contains(&mount.fs_type.as_str());
     Ok(Place {
+        disk: disk_behind(root, &mount),
         directory: real,
         mount,
-        disk,
         in_ram,
     })
+}
+
+/// Why a mount is left alone unless it was asked for, if it is.
+fn left_alone(root: &Root, mount: &Mount) -> Option<&'static str> {
+    if mount.automount {
+        Some("would mount itself when touched")
+    } else if mount.network {
+        Some("is on a network; name it with --path")
+    } else if disk_behind(root, mount).is_some_and(|disk| disk.asleep) {
+        Some("its disk sleeps; --path wakes it")
+    } else {
+        None
+    }
 }
 
 /// The disk by the mount's device number; a file system with a number of its own

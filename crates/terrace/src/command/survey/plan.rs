@@ -16,7 +16,7 @@ use std::time::Duration;
 const RAM_BYTES: u64 = 256 << 20;
 
 /// Memory measured in must be this many times the largest cache.
-const TIMES_CACHE: u64 = 4;
+pub const TIMES_CACHE: u64 = 4;
 
 /// The plan of one survey.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ impl Plan {
         sizes.push(ram_bytes);
         let both = vec![PageKind::Transparent, PageKind::Base];
         Self {
-            total: pick(58_000, 14_500),
+            total: pick(57_000, 14_000),
             faults: FaultPlan {
                 limit: if quick { 64 << 20 } else { 192 << 20 },
                 wait: pick(2_500, 0),
@@ -82,7 +82,7 @@ impl Plan {
                 sizes,
                 vec![PageKind::Transparent],
                 rounds,
-                pick(8_000, 3_500),
+                pick(8_000, 3_000),
             ),
             // Enough trials for error bars: one size is cheap.
             translation: curve(vec![ram_bytes], both, 21, pick(5_000, 2_000)),

@@ -65,31 +65,33 @@ pub struct Processor {
 pub type Progress<'a> = &'a mut dyn FnMut(&str);
 
 /// Runs the survey.
-pub fn run(plan: &Plan, places: Places, root: &Root, progress: Progress<'_>) -> Seen {
-    let stop = Budget::of(plan.total);
+pub fn run(
+    plan: &Plan,
+    places: Places,
+    root: &Root,
+    stop: &Budget,
+    progress: Progress<'_>,
+) -> Seen {
     let mut seen = Seen {
         skipped: places.skipped,
         ..Seen::default()
     };
     let before = ProcessorReading::now(root);
     progress("new memory");
-    let faults = measure::faults::measure(&plan.faults, root, &stop);
+    let faults = measure::faults::measure(&plan.faults, root, stop);
     seen.faults = seen.keep("new memory", faults);
     progress("cache edges");
-    let ladder = measure::memory::latency::measure(&plan.ladder, root, &stop);
+    let ladder = measure::memory::latency::measure(&plan.ladder, root, stop);
     seen.ladder = seen.keep("memory latency", ladder);
     progress("page walks");
-    let translation = measure::memory::latency::measure(&plan.translation, root, &stop);
+    let translation = measure::memory::latency::measure(&plan.translation, root, stop);
     seen.translation = seen.keep("page walks", translation);
     progress("processor");
     let compute = ComputePlan {
         budget: plan.compute,
         ..ComputePlan::default()
     };
-    seen.compute = seen.keep(
-        "processor",
-        measure::compute::measure(&compute, root, &stop),
-    );
+    seen.compute = seen.keep("processor", measure::compute::measure(&compute, root, stop));
     let claims = machine::cpu::read(root).caches;
     let found = seen
         .ladder
@@ -97,10 +99,10 @@ pub fn run(plan: &Plan, places: Places, root: &Root, progress: Progress<'_>) -> 
         .map_or(&[][..], |ladder| &ladder.caches);
     let ram_bytes = plan.translation.sizes.first().copied().unwrap_or(4 << 20);
     let levels = plan::levels(&claims, found, ram_bytes);
-    match Store::resident(&levels, root, &stop) {
+    match Store::resident(&levels, root, stop) {
         Err(error) => {
             seen.skip("memory levels", &error);
-            seen.disks(plan, places.places, root, &stop, progress);
+            seen.disks(plan, places.places, root, stop, progress);
         }
         Ok(mut store) => {
             seen.granted = Some(store.granted());
@@ -108,7 +110,7 @@ pub fn run(plan: &Plan, places: Places, root: &Root, progress: Progress<'_>) -> 
             progress("memory levels");
             let first = bench.sit(&plan.schedule, root, &stop.part(plan.sitting));
             seen.keep("memory levels", first);
-            seen.disks(plan, places.places, root, &stop, progress);
+            seen.disks(plan, places.places, root, stop, progress);
             progress("memory levels again");
             let second = bench.sit(&plan.schedule, root, &stop.part(plan.sitting));
             seen.keep("memory levels", second);

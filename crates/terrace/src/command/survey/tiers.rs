@@ -2,10 +2,12 @@
 //! out, nearest to the processor first.
 
 use super::places::Place;
+use super::plan::TIMES_CACHE;
 use super::run::Seen;
 use super::swap::SwapTier;
 use machine::Root;
 use measure::faults::{Phase, Way};
+use measure::memory::PagesGranted;
 use measure::memory::latency::CacheLevel;
 use measure::memory::levels::{LevelReport, Reached};
 use measure::storage::{DeviceReport, RamDiskReport};
@@ -22,12 +24,13 @@ pub fn tiers(seen: &Seen, swap: &[SwapTier], root: &Root) -> Vec<Tier> {
         .ladder
         .as_ref()
         .map_or(&[][..], |ladder| &ladder.caches);
+    let pages = pages_word(seen.granted.as_ref());
     let mut tiers: Vec<Tier> = seen
         .levels
         .iter()
         .map(|level| match level.name.as_str() {
-            "RAM" => ram(level, memory.total),
-            _ => cache(level, caches),
+            "RAM" => ram(level, pages, caches, memory.total),
+            _ => cache(level, pages, caches),
         })
         .collect();
     tiers.extend(new_memory(seen));
@@ -59,7 +62,23 @@ pub fn level_name(level: &str) -> String {
 const NO_PERCENTILES: &str =
     "no percentiles: a single load is shorter than one reading of the clock";
 
-fn level(report: &LevelReport, kind: TierKind, capacity: Option<u64>, noun: &str) -> Tier {
+/// What smaps says of the pages that were asked to be huge.
+fn pages_word(granted: Option<&PagesGranted>) -> &'static str {
+    match granted.and_then(PagesGranted::share) {
+        Some(share) if share > 0.98 => "huge pages",
+        Some(share) if share > 0.02 => "partly huge pages",
+        Some(_) => "4 KiB pages, huge ones not granted",
+        None => "huge pages asked for",
+    }
+}
+
+fn level(
+    report: &LevelReport,
+    kind: TierKind,
+    capacity: Option<u64>,
+    pages: &str,
+    noun: &str,
+) -> Tier {
     let method_of = |what: &str, reached: &Option<Reached>| {
         let method = &reached.as_ref()?.method;
         Some(format!("{what} {method}"))
@@ -82,7 +101,7 @@ fn level(report: &LevelReport, kind: TierKind, capacity: Option<u64>, noun: &str
         write_bytes_per_s: rate(&report.write),
         copy_bytes_per_s: rate(&report.copy),
         method: format!(
-            "{noun}: random chain of loads over {}, huge pages; {}",
+            "{noun}: random chain of loads over {}, {pages}; {}",
             Bytes(report.size_bytes),
             methods.join(", ")
         ),
@@ -99,7 +118,7 @@ fn level(report: &LevelReport, kind: TierKind, capacity: Option<u64>, noun: &str
     }
 }
 
-fn cache(report: &LevelReport, caches: &[CacheLevel]) -> Tier {
+fn cache(report: &LevelReport, pages: &str, caches: &[CacheLevel]) -> Tier {
     let found = caches
         .iter()
         .find(|cache| format!("L{}", cache.level) == report.name);
@@ -119,16 +138,25 @@ fn cache(report: &LevelReport, caches: &[CacheLevel]) -> Tier {
         ),
         None => "size as claimed, no edge found".to_owned(),
     };
-    level(report, TierKind::CpuCache, capacity, &noun)
+    level(report, TierKind::CpuCache, capacity, pages, &noun)
 }
 
-fn ram(report: &LevelReport, total: Option<Bytes>) -> Tier {
-    level(
-        report,
-        TierKind::Ram,
-        total.map(|bytes| bytes.0),
-        "used memory",
-    )
+fn ram(report: &LevelReport, pages: &str, caches: &[CacheLevel], total: Option<Bytes>) -> Tier {
+    let total = total.map(|bytes| bytes.0);
+    let mut tier = level(report, TierKind::Ram, total, pages, "used memory");
+    let claims = caches
+        .iter()
+        .filter_map(|c| c.sysfs_bytes.max(c.cpuid_bytes));
+    let cache = claims.max().unwrap_or(0);
+    if report.size_bytes < TIMES_CACHE * cache && tier.grade == Grade::Measured {
+        tier.grade = Grade::Inferred;
+        tier.reason = Some(format!(
+            "only {} could be used, and a cache of {} is claimed: part of this may be the cache",
+            Bytes(report.size_bytes),
+            Bytes(cache)
+        ));
+    }
+    tier
 }
 
 fn new_memory(seen: &Seen) -> Option<Tier> {

@@ -113,7 +113,11 @@ impl Report for ClassicResult {
     }
 
     fn shortfall(&self) -> Option<String> {
-        let wrong = self.report.rows.iter().find(|row| !row.verified);
+        let wrong = self
+            .report
+            .rows
+            .iter()
+            .find(|row| row.verified == Some(false));
         if let Some(row) = wrong {
             return Some(format!("{}: the copy differs from its source", row.method));
         }
@@ -199,7 +203,7 @@ impl ClassicResult {
         for &method in &self.methods {
             let row = self.row(method);
             let average = or_absent(row, |row| format!("{:.3}", row.average_bytes_per_s / 1e6));
-            let verified = match row.map(|row| row.verified).filter(|_| self.prepare) {
+            let verified = match row.and_then(|row| row.verified) {
                 Some(true) => Cell::from("yes"),
                 Some(false) => Cell::toned("NO", Tone::Warn),
                 None => Cell::from(or_absent(None::<f64>, |_| String::new())),
@@ -261,7 +265,7 @@ mod tests {
             method: method.to_owned(),
             bytes_per_s: vec![rate, 2.0 * rate],
             average_bytes_per_s: 1.5 * rate,
-            verified: true,
+            verified: Some(true),
         };
         ClassicResult {
             averages_only,
@@ -306,6 +310,11 @@ mod tests {
     fn nothing_is_called_verified_that_was_not_prepared() {
         let mut zeros = result(true);
         zeros.prepare = false;
+        zeros
+            .report
+            .rows
+            .iter_mut()
+            .for_each(|row| row.verified = None);
         let text = zeros.page(Page::plain(80));
         assert!(!text.contains("yes"), "{text}");
         assert!(text.contains("not verified"), "{text}");
@@ -351,7 +360,7 @@ mod tests {
         short.report.rows[1].bytes_per_s.pop();
         assert!(short.shortfall().unwrap().contains("3 of 4 passes"));
         let mut wrong = result(false);
-        wrong.report.rows[0].verified = false;
+        wrong.report.rows[0].verified = Some(false);
         assert!(wrong.shortfall().unwrap().contains("memcpy"));
     }
 }
