@@ -144,7 +144,7 @@ pub struct FaultSeries {
 }
 
 impl FaultSeries {
-    /// The share of touches that took at least [`MODES_APART`] times `warm_ns`, the
+    /// The share of touches that took at least `MODES_APART` times `warm_ns`, the
     /// median on memory that was touched a moment ago; `None` without touches.
     pub fn slow_share(&self, warm_ns: Option<f64>) -> Option<f64> {
         let bound = warm_ns? * MODES_APART;

@@ -3,7 +3,7 @@
 //! The calling thread is the first member, so one thread needs no other and n
 //! need no n + 1st processor. Members spin between trials instead of sleeping:
 //! waking a thread takes tens of microseconds, which would be part of the trial.
-//! A member that waits longer than [`SPIN_NS`] sleeps until the next task.
+//! A member that waits longer than `SPIN_NS` sleeps until the next task.
 
 use crate::disturbance::{Bracket, Disturbance};
 use crate::{Error, ErrorKind, Result};
