@@ -89,7 +89,11 @@ pub fn measure(plan: &ComputePlan, root: &Root, stop: &Budget) -> Result<Compute
     let budget = stop.part(plan.budget);
     team::alone(plan.cpu, root, |bracket| {
         let overhead = calibrate::overhead(bracket);
-        let schedule = Schedule::default();
+        // One variant alone: as many rounds as the budget has time for.
+        let schedule = Schedule {
+            rounds: u32::MAX,
+            ..Schedule::default()
+        };
         let mut outcomes = trial::interleave(&mut Fractal, &schedule, &budget, bracket);
         let outcome = outcomes.remove(0);
         let Some(call_ns) = outcome.time_ns() else {

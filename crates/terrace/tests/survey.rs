@@ -158,10 +158,10 @@ fn details_say_what_the_page_leaves_out() {
 fn a_kill_leaves_nothing() {
     let directory = TempDir::new();
     let ran = signalled(
-        "survey --quick --path",
+        "survey --path",
         &[directory.path().as_os_str()],
         "KILL",
-        "9",
+        "12",
     );
     assert!(KILLED.contains(&ran.code), "{ran:?}");
     assert!(directory.names().is_empty());
