@@ -8,6 +8,7 @@
 pub mod finding;
 mod numbers;
 pub mod observed;
+pub mod recording;
 pub mod rules;
 mod wording;
 

@@ -20,10 +20,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("measure", &["machine", "memops", "model", "sys"]),
     ("memops", &[]),
     ("model", &[]),
+    ("record", &["machine", "model", "sys"]),
     ("sys", &["model"]),
     (
         "terrace",
-        &["explain", "machine", "measure", "memops", "model", "sys"],
+        &[
+            "explain", "machine", "measure", "memops", "model", "record", "sys",
+        ],
     ),
     (TESTKIT, &["model"]),
     ("xtask", &["model"]),

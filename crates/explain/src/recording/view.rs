@@ -1,0 +1,148 @@
+//! The part of a recording that is explained, and the questions that accounting and rules
+//! ask of it.
+
+use model::recording::{Facts, Recording, Series, Task};
+use std::collections::HashMap;
+
+/// A part of a recording, in nanoseconds since its start; `None` is its own end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// The first instant.
+    pub from_ns: Option<u64>,
+    /// The last instant.
+    pub to_ns: Option<u64>,
+}
+
+/// A recording seen through a window.
+#[derive(Debug)]
+pub struct View<'a> {
+    recording: &'a Recording,
+    by_name: HashMap<&'a str, &'a Series>,
+    from_ns: u64,
+    to_ns: u64,
+    first: u32,
+    last: u32,
+    whole: bool,
+}
+
+impl<'a> View<'a> {
+    /// The part of `recording` in `window`: from the last sample at or before its start to
+    /// the first at or after its end.
+    #[must_use]
+    pub fn new(recording: &'a Recording, window: Window) -> Self {
+        let wall = recording.wall_ns();
+        let from_ns = window.from_ns.unwrap_or(0).min(wall);
+        let to_ns = window.to_ns.unwrap_or(wall).clamp(from_ns, wall);
+        let ticks = &recording.ticks;
+        let count = ticks.len();
+        let first = ticks
+            .partition_point(|tick| tick.at_ns <= from_ns)
+            .saturating_sub(1);
+        let last = ticks
+            .partition_point(|tick| tick.at_ns < to_ns)
+            .min(count.saturating_sub(1));
+        let whole = from_ns == 0 && to_ns == wall;
+        let last = if whole { count.saturating_sub(1) } else { last };
+        Self {
+            recording,
+            by_name: recording
+                .series
+                .iter()
+                .map(|series| (series.schema.name.as_str(), series))
+                .collect(),
+            from_ns,
+            to_ns,
+            first: u32::try_from(first).unwrap_or(u32::MAX),
+            last: u32::try_from(last.max(first)).unwrap_or(u32::MAX),
+            whole,
+        }
+    }
+
+    /// What was watched, where, and with what sight.
+    #[must_use]
+    pub fn facts(&self) -> &'a Facts {
+        &self.recording.facts
+    }
+
+    /// The recording itself.
+    #[must_use]
+    pub fn recording(&self) -> &'a Recording {
+        self.recording
+    }
+
+    /// The rows of delay accounting; they cover the whole recording, so none in a window.
+    #[must_use]
+    pub fn tasks(&self) -> &'a [Task] {
+        if self.whole {
+            &self.recording.tasks
+        } else {
+            &[]
+        }
+    }
+
+    /// Whether all of the recording is looked at.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.whole
+    }
+
+    /// The first instant.
+    #[must_use]
+    pub fn from_ns(&self) -> u64 {
+        self.from_ns
+    }
+
+    /// The time on the clock.
+    #[must_use]
+    pub fn wall_ns(&self) -> u64 {
+        self.to_ns - self.from_ns
+    }
+
+    /// The series of this name.
+    #[must_use]
+    pub fn series(&self, name: &str) -> Option<&'a Series> {
+        self.by_name.get(name).copied()
+    }
+
+    /// Names and series that start with `prefix`, in no order.
+    pub fn starting_with<'s>(&'s self, prefix: &'s str) -> impl Iterator<Item = &'a Series> + 's {
+        let all = self.recording.series.iter();
+        all.filter(move |series| series.schema.name.starts_with(prefix))
+    }
+
+    /// How much a counter grew; `None` where it was not recorded.
+    #[must_use]
+    pub fn growth(&self, name: &str) -> Option<u64> {
+        self.series(name)?.growth(self.first, self.last)
+    }
+
+    /// The value at the start.
+    #[must_use]
+    pub fn at_start(&self, name: &str) -> Option<i64> {
+        self.series(name)?.at(self.first)
+    }
+
+    /// The value at the end.
+    #[must_use]
+    pub fn at_end(&self, name: &str) -> Option<i64> {
+        self.series(name)?.at(self.last)
+    }
+
+    /// The largest value.
+    #[must_use]
+    pub fn max(&self, name: &str) -> Option<i64> {
+        self.series(name)?.max(self.first, self.last)
+    }
+
+    /// The smallest value.
+    #[must_use]
+    pub fn min(&self, name: &str) -> Option<i64> {
+        self.series(name)?.min(self.first, self.last)
+    }
+
+    /// The samples that are looked at, first and last.
+    #[must_use]
+    pub fn samples(&self) -> (u32, u32) {
+        (self.first, self.last)
+    }
+}

@@ -1,0 +1,144 @@
+//! Where the time of a recording went: two bars that add up to 100 %, what is inside of
+//! them, what hurt, who is not to blame, and what could not be seen. This is the JSON of
+//! `terrace explain --json` (`terrace.explain/1`).
+
+use crate::finding::{Evidence, Finding, Grade};
+use serde::{Deserialize, Serialize};
+
+/// The name of the JSON form.
+pub const SCHEMA: &str = "terrace.explain/1";
+
+/// One part of a bar.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Slice {
+    /// `run`, `user`, `kernel`, `queue`, `block_io`, `children`, `sleep`, `unexplained`.
+    pub name: String,
+    /// Its length.
+    pub ns: u64,
+    /// How it is known.
+    pub grade: Grade,
+    /// The counters it is made of, and what they said.
+    pub evidence: Vec<Evidence>,
+}
+
+/// The two bars; the slices of each add up to its whole.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Bars {
+    /// Thread time, summed over threads: `run`, `queue`, `block_io`, `children`, `sleep`,
+    /// `unexplained`; `run` is split in `user` and `kernel` among the of-which.
+    pub thread: Vec<Slice>,
+    /// The command's time on the clock: each instant belongs to the first that holds: some
+    /// thread on a processor (`run`), some runnable (`queue`), some in block I/O
+    /// (`block_io`), all asleep (`sleep`).
+    pub wall: Vec<Slice>,
+}
+
+/// A part that lies somewhere inside the bars and overlaps with others; never stacked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OfWhich {
+    /// `first_touch`, `swap_in`, `refault`, `direct_reclaim`, `reclaim_throttle`,
+    /// `compaction`, `copy_on_write`, `dirty_throttle`, `block_read`, `flush`, `lock`,
+    /// `pipe`, `timer`, `cpu_limit`, `user`, `kernel` and so on.
+    pub name: String,
+    /// The slice of the thread bar that holds it: `sleep`.
+    pub within: String,
+    /// Its length in thread time.
+    pub ns: u64,
+    /// How many times, where that was counted.
+    pub count: Option<u64>,
+    /// How it is known.
+    pub grade: Grade,
+    /// The counters.
+    pub evidence: Vec<Evidence>,
+}
+
+/// An impossible value and what was done about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repair {
+    /// What was wrong and what was taken instead, in a sentence.
+    pub text: String,
+    /// The value as the kernel told it.
+    pub before_ns: u64,
+    /// The value that was used.
+    pub after_ns: u64,
+}
+
+/// What hurt: a finding and the time that it accounts for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cause {
+    /// The claim, its evidence, its grade, its remedy.
+    #[serde(flatten)]
+    pub finding: Finding,
+    /// The thread time that it accounts for, where that can be said; orders the list.
+    pub ns: Option<u64>,
+    /// Whether it is inside of the finding before it ("of which").
+    pub within_previous: bool,
+}
+
+/// A suspect that was checked and is not to blame.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cleared {
+    /// The rule that checked it.
+    pub id: String,
+    /// Its name for people: `swap`.
+    pub name: String,
+    /// The number that clears it.
+    pub evidence: Evidence,
+}
+
+/// What could not be seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unseen {
+    /// What: a rule's id or the name of a sight.
+    pub what: String,
+    /// Why.
+    pub why: String,
+    /// What would make it visible; `None` if nothing does.
+    pub remedy: Option<String>,
+}
+
+/// What watching cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Watching {
+    /// Share of one core, 0 to 1, over the time that was watched.
+    pub core_share: Option<f64>,
+    /// Samples taken.
+    pub samples: u64,
+    /// Samples due and not taken.
+    pub missed: u64,
+}
+
+/// Where the time went.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// What was explained, in words: the command line, or `the whole machine`.
+    pub subject: String,
+    /// How it ended, in words: `exit 0`, `killed by signal 9`, `cut`.
+    pub ending: String,
+    /// When what is explained starts, in the recording.
+    pub from_ns: u64,
+    /// When it ends.
+    pub to_ns: u64,
+    /// The time on the clock; the wall bar adds up to it.
+    pub wall_ns: u64,
+    /// The lives of all threads; the thread bar adds up to it.
+    pub thread_ns: u64,
+    /// The bars.
+    pub bars: Bars,
+    /// What is inside of them.
+    pub of_which: Vec<OfWhich>,
+    /// Impossible values.
+    pub repairs: Vec<Repair>,
+    /// What hurt, worst first.
+    pub findings: Vec<Cause>,
+    /// Who is not to blame.
+    pub cleared: Vec<Cleared>,
+    /// What could not be seen.
+    pub unseen: Vec<Unseen>,
+    /// Why the numbers deserve less trust than usual: lost events, a cut file, lateness.
+    pub doubts: Vec<String>,
+    /// What watching cost.
+    pub watching: Watching,
+}

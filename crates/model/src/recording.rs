@@ -1,0 +1,75 @@
+//! A recording in memory: what was watched, every value over time, every task's delays.
+//!
+//! The recorder fills one, the file format keeps one, `explain` reads one; the three never
+//! share anything else. Times are nanoseconds since the recording started, on a clock that
+//! never jumps. A value that the machine does not have is absent, never 0.
+
+pub mod facts;
+pub mod outcome;
+pub mod series;
+pub mod task;
+
+pub use facts::{DeviceFacts, DeviceKind, Facts, GroupFacts, MountFacts, Sight, Subject};
+pub use outcome::{Ending, Outcome, Usage};
+pub use series::{Kind, Schema, Series, Step};
+pub use task::{Delay, Task, TaskSource};
+
+use serde::{Deserialize, Serialize};
+
+/// When one sample was taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tick {
+    /// When it was due.
+    pub due_ns: u64,
+    /// When its reading began; later than `due_ns` by the recorder's own lateness.
+    pub at_ns: u64,
+}
+
+/// A named instant or interval: a mark, a phase, a change that was seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// What it is: `mark`, `rate`, `clock_jump`, `device_added`, `device_removed`,
+    /// `events_stopped`, `progress`.
+    pub kind: String,
+    /// Its words for people.
+    pub text: String,
+    /// Its first instant.
+    pub start_ns: u64,
+    /// Its last instant; equal to `start_ns` for a point in time.
+    pub end_ns: u64,
+}
+
+/// Everything that was recorded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recording {
+    /// What was watched, where, and with what sight.
+    pub facts: Facts,
+    /// The instants at which all values were read, in order.
+    pub ticks: Vec<Tick>,
+    /// One value over time each, in the order of their ids.
+    pub series: Vec<Series>,
+    /// Named instants and intervals, in order of their start.
+    pub spans: Vec<Span>,
+    /// What the kernel charged to each thread; empty where it could not be asked.
+    pub tasks: Vec<Task>,
+    /// How it ended; `None` for a recording that was cut.
+    pub outcome: Option<Outcome>,
+    /// What was wrong with the file that it was read from; empty when nothing was.
+    pub damage: Vec<String>,
+}
+
+impl Recording {
+    /// The series of this name.
+    #[must_use]
+    pub fn series(&self, name: &str) -> Option<&Series> {
+        self.series.iter().find(|series| series.schema.name == name)
+    }
+
+    /// How long was watched: from the start to the end, or to the last sample of a
+    /// recording that was cut.
+    #[must_use]
+    pub fn wall_ns(&self) -> u64 {
+        let ended = self.outcome.as_ref().map(|outcome| outcome.ended_ns);
+        ended.unwrap_or_else(|| self.ticks.last().map_or(0, |tick| tick.at_ns))
+    }
+}

@@ -1,0 +1,22 @@
+//! The recorder: counters, delays and events of a command or of the machine on one
+//! timeline, kept in an append-only file that opens when cut at any byte.
+//!
+//! Data flows one way: [`collect`] reads the kernel's files, [`trace`] reduces its events,
+//! [`tasks`] asks for its delay accounting; [`capture`] takes samples of them at a steady
+//! rate and hands them to a [`file::Writer`]; [`file::read`] gives back the
+//! [`model::recording::Recording`] that `explain` reads. Nothing here judges or prints, and
+//! nothing is changed on the machine but what [`undo`] can take back.
+
+pub mod capture;
+pub mod collect;
+mod error;
+pub mod export;
+pub mod file;
+pub mod redact;
+mod registry;
+pub mod tasks;
+pub mod trace;
+pub mod undo;
+
+pub use error::{Error, Kind, Result};
+pub use registry::{ABSENT, Registry, Row};
