@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use support::{TERRACE, run};
-use testkit::{Cgroup, Mounted, TempDir, skip};
+use testkit::{Cgroup, Mounted, SwapArea, skip};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -108,34 +108,6 @@ fn a_memory_limit_shrinks_the_buffers_and_kills_nobody() {
     );
 }
 
-/// An active swap file; switched off and removed on drop.
-struct Swap(TempDir);
-
-impl Swap {
-    fn on(bytes: u64) -> Result<Self, String> {
-        if !testkit::is_root() {
-            return Err("root".to_owned());
-        }
-        let directory = TempDir::new();
-        let file = directory.join("swap");
-        std::fs::write(&file, vec![0; bytes as usize]).map_err(|error| error.to_string())?;
-        for program in ["mkswap", "swapon"] {
-            let output = Command::new(program).arg(&file).output();
-            let output = output.map_err(|error| format!("{program}: {error}"))?;
-            if !output.status.success() {
-                return Err(format!("{program} on the temporary directory's disk"));
-            }
-        }
-        Ok(Self(directory))
-    }
-}
-
-impl Drop for Swap {
-    fn drop(&mut self) {
-        let _ = Command::new("swapoff").arg(self.0.join("swap")).status();
-    }
-}
-
 #[test]
 fn a_machine_without_swap_has_a_finding_until_there_is_some() {
     let _alone = alone();
@@ -146,7 +118,7 @@ fn a_machine_without_swap_has_a_finding_until_there_is_some() {
     let without = survey(plain(), None);
     assert_eq!(findings(&without, "no_swap").len(), 1);
     assert!(tier(&without, "swap").is_none());
-    let _swap = match Swap::on(64 << 20) {
+    let _swap = match SwapArea::on(64 << 20) {
         Ok(swap) => swap,
         Err(need) => return skip(need),
     };

@@ -43,6 +43,15 @@ impl Cgroup {
         Self::v1("blkio", &[("blkio.throttle.read_bps_device", limit)])
     }
 
+    /// A group whose members write at most `bytes_per_s` to the device `number`.
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`].
+    pub fn v1_write_rate(number: &str, bytes_per_s: u64) -> Result<Self, String> {
+        let limit = format!("{number} {bytes_per_s}");
+        Self::v1("blkio", &[("blkio.throttle.write_bps_device", limit)])
+    }
+
     /// The group's directory, for its counters.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -11,6 +11,7 @@ mod fake_root;
 mod loop_device;
 mod mounted;
 mod random;
+mod swap_area;
 mod temp_dir;
 mod tmpfs;
 mod trees;
@@ -21,6 +22,7 @@ pub use fake_root::FakeRoot;
 pub use loop_device::LoopDevice;
 pub use mounted::Mounted;
 pub use random::Random;
+pub use swap_area::SwapArea;
 pub use temp_dir::TempDir;
 pub use tmpfs::Tmpfs;
 

@@ -4,11 +4,13 @@
 //! Offsets are bytes. Calls that a signal interrupts are repeated. The nameless scratch
 //! file is in `scratch`, what `statfs` tells in `system`.
 
+mod mapped;
 mod scratch;
 mod system;
 #[cfg(test)]
 mod tests;
 
+pub use mapped::Mapped;
 pub use scratch::Scratch;
 pub use system::{FileSystem, file_system, file_system_of};
 
