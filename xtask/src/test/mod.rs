@@ -13,6 +13,7 @@ use crate::{tidy, workspace};
 
 mod needs;
 mod readme;
+mod suite;
 
 /// How a step ended that did not fail.
 #[derive(Debug, PartialEq, Eq)]
@@ -59,7 +60,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "tests",
         is_slow: false,
-        run: |root| cargo(root, &["test", "--workspace", "--locked"], &[]),
+        run: suite::run,
     },
     Step {
         name: "documentation",

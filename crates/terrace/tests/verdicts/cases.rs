@@ -1,0 +1,176 @@
+//! The causes: for each the stage that makes it, what the verdict must say first, what it
+//! must say too, and what it may say besides because it is true as well.
+
+use crate::stage::{Made, make};
+
+/// One cause.
+pub struct Case {
+    /// Its name, chosen by.
+    pub name: &'static str,
+    /// Findings of which one must come first.
+    pub first: &'static [&'static str],
+    /// Findings that must be there somewhere.
+    pub also: &'static [&'static str],
+    /// Findings that are true here as well; any other is false.
+    pub besides: &'static [&'static str],
+    /// Makes it: the limits, devices and neighbours, and the command to watch.
+    pub make: fn() -> Result<Made, String>,
+}
+
+/// True of any run on a shared machine: the host took the processor, or neighbours did.
+pub const SHARED: &[&str] = &["processor_stolen", "cpu_contention", "cache_hits_not_disk"];
+
+/// All of them, in the order of the issue that asked for them.
+pub const CASES: &[Case] = &[
+    Case {
+        name: "cold_read",
+        first: &["reads_from_device"],
+        also: &[],
+        besides: &["io_limit", "read_ahead_small"],
+        make: make::cold_read,
+    },
+    Case {
+        name: "cold_mmap",
+        first: &["reads_from_device"],
+        also: &[],
+        besides: &["cpu_bound", "read_ahead_small"],
+        make: make::cold_mmap,
+    },
+    Case {
+        name: "first_touch",
+        first: &["first_touch", "memory_backed_lazily"],
+        also: &[],
+        besides: &["cpu_bound", "first_touch", "thp_fallback"],
+        make: make::first_touch,
+    },
+    Case {
+        name: "swap_random",
+        first: &["swapping"],
+        also: &[],
+        besides: &[
+            "memory_limit",
+            "reclaim_direct",
+            "reclaim_throttled",
+            "reads_from_device",
+            "cpu_bound",
+            "first_touch",
+            "served_by_flash",
+        ],
+        make: make::swap_random,
+    },
+    Case {
+        name: "swap_zeros",
+        first: &["zero_pages_swapped", "memory_limit", "reclaim_direct"],
+        also: &["zero_pages_swapped"],
+        besides: &["memory_limit", "reclaim_direct", "cpu_bound", "first_touch"],
+        make: make::swap_zeros,
+    },
+    Case {
+        name: "limit_refaults",
+        first: &["cache_too_small", "reads_from_device", "memory_limit"],
+        also: &["cache_too_small"],
+        besides: &[
+            "reads_from_device",
+            "memory_limit",
+            "reclaim_direct",
+            "reclaim_throttled",
+            "cpu_bound",
+        ],
+        make: make::limit_refaults,
+    },
+    Case {
+        name: "write_small_group",
+        first: &[
+            "reclaim_throttled",
+            "memory_limit",
+            "dirty_throttle",
+            "reclaim_direct",
+        ],
+        also: &[],
+        besides: &[
+            "reclaim_throttled",
+            "memory_limit",
+            "dirty_throttle",
+            "reclaim_direct",
+            "cpu_bound",
+            "writes_to_device",
+            "io_limit",
+        ],
+        make: make::write_small_group,
+    },
+    Case {
+        name: "dirty_throttle",
+        first: &["dirty_throttle"],
+        also: &[],
+        besides: &["cpu_bound", "writes_to_device", "io_limit"],
+        make: make::dirty_throttle,
+    },
+    Case {
+        name: "hog_beside",
+        first: &["cpu_contention"],
+        also: &[],
+        besides: &["cpu_bound"],
+        make: make::hog_beside,
+    },
+    Case {
+        name: "cpu_quota",
+        first: &["cpu_limit"],
+        also: &[],
+        besides: &["cpu_bound"],
+        make: make::cpu_quota,
+    },
+    Case {
+        name: "lock_contention",
+        first: &["lock_contention"],
+        also: &[],
+        besides: &["cpu_bound"],
+        make: make::lock_contention,
+    },
+    Case {
+        name: "sleep",
+        first: &["timer_sleep"],
+        also: &[],
+        besides: &[],
+        make: make::sleep,
+    },
+    Case {
+        name: "pipe_wait",
+        first: &["pipe_wait"],
+        also: &[],
+        besides: &[],
+        make: make::pipe_wait,
+    },
+    Case {
+        name: "fsync_storm",
+        first: &["small_sync_writes"],
+        also: &[],
+        besides: &["writes_to_device", "cpu_bound"],
+        make: make::fsync_storm,
+    },
+    Case {
+        name: "copy_evicts",
+        first: &[
+            "cache_evicted_by_stream",
+            "cache_too_small",
+            "reads_from_device",
+        ],
+        also: &["cache_evicted_by_stream"],
+        besides: &[
+            "cache_too_small",
+            "reads_from_device",
+            "memory_limit",
+            "reclaim_direct",
+            "reclaim_throttled",
+            "cpu_bound",
+            "dirty_throttle",
+        ],
+        make: make::copy_evicts,
+    },
+    Case {
+        name: "make_j2",
+        first: &["cpu_bound"],
+        also: &[],
+        besides: &["first_touch", "children_wait"],
+        make: make::make_j2,
+    },
+];

@@ -1,0 +1,190 @@
+//! The judge: what was told against what was done, and the confusion table.
+
+use crate::cases::{Case, SHARED};
+use crate::stage::Told;
+use model::recording::Recording;
+
+/// The share of the thread time that may stay without a name where root watches.
+const UNEXPLAINED_SHARE: f64 = 0.03;
+
+/// How far events and delay accounting may lie apart, as a share of the thread time.
+const AGREEMENT_SHARE: f64 = 0.02;
+
+/// What lies between the two boundaries of one wait: the kernel starts its own clock after
+/// the event and stops it before the next.
+const WAIT_BOUNDARY_NS: u64 = 3_000;
+
+/// The kernel tells the running time of a thread as of its last tick.
+const TICK_NS: u64 = 4_000_000;
+
+/// A case with all its verdicts.
+pub struct Row {
+    case: &'static Case,
+    skipped: Option<String>,
+    attempts: Vec<(String, Vec<String>)>,
+}
+
+impl Row {
+    /// A case that was not judged yet.
+    pub fn new(case: &'static Case) -> Self {
+        Self {
+            case,
+            skipped: None,
+            attempts: Vec::new(),
+        }
+    }
+
+    /// A case that cannot be made here.
+    pub fn skipped(mut self, need: String) -> Self {
+        self.skipped = Some(need);
+        self
+    }
+
+    /// Notes one verdict.
+    pub fn add(&mut self, told: &Told, faults: Vec<String>) {
+        self.attempts.push((told.findings().join(" "), faults));
+    }
+
+    /// Whether no attempt was right.
+    pub fn is_wrong(&self) -> bool {
+        self.skipped.is_none() && !self.attempts.iter().any(|(_, faults)| faults.is_empty())
+    }
+}
+
+/// What is wrong with a verdict; empty if it is right.
+pub fn faults(case: &Case, told: &Told) -> Vec<String> {
+    let mut faults = Vec::new();
+    let found = told.findings();
+    match found.first() {
+        Some(first) if case.first.contains(first) => {}
+        first => faults.push(format!("first is {first:?}, not {:?}", case.first)),
+    }
+    for id in case.also {
+        if !found.contains(id) {
+            faults.push(format!("{id} is missing"));
+        }
+    }
+    for id in &found {
+        let true_here = [case.first, case.also, case.besides, SHARED];
+        if !true_here.iter().any(|list| list.contains(id)) {
+            faults.push(format!("{id} is false"));
+        }
+    }
+    let cleared = told.json["cleared"].as_array().unwrap();
+    for id in cleared.iter().filter_map(|one| one["id"].as_str()) {
+        if case.also.contains(&id) || case.first == [id] {
+            faults.push(format!("{id} was cleared and is guilty"));
+        }
+    }
+    faults.extend(unexplained(told));
+    faults.extend(bars_close(told));
+    faults.extend(disagreement(&told.recording));
+    faults
+}
+
+fn unexplained(told: &Told) -> Option<String> {
+    let whole = told.json["thread_ns"].as_f64()?;
+    let slices = told.json["bars"]["thread"].as_array()?;
+    let share = |name| {
+        let slice = slices.iter().find(|slice| slice["name"] == name);
+        slice.and_then(|slice| slice["ns"].as_f64()).unwrap_or(0.0) / whole.max(1.0)
+    };
+    let left = share("unexplained");
+    (left > UNEXPLAINED_SHARE).then(|| format!("{:.1} % unexplained", left * 100.0))
+}
+
+/// Both bars add up to their wholes, to the nanosecond.
+fn bars_close(told: &Told) -> Vec<String> {
+    let sum = |bar: &str| -> u64 {
+        let slices = told.json["bars"][bar].as_array().unwrap();
+        slices.iter().filter_map(|slice| slice["ns"].as_u64()).sum()
+    };
+    let whole = |name: &str| told.json[name].as_u64().unwrap();
+    [("thread", "thread_ns"), ("wall", "wall_ns")]
+        .into_iter()
+        .filter(|(bar, name)| sum(bar) != whole(name))
+        .map(|(bar, name)| format!("bar {bar}: {} is not {}", sum(bar), whole(name)))
+        .collect()
+}
+
+/// Run, queue and block I/O by events against the kernel's own accounting; silent where
+/// the host took so much of the processors that neither can be right.
+fn disagreement(recording: &Recording) -> Vec<String> {
+    let last = recording.ticks.len().saturating_sub(1) as u32;
+    let growth = |name: &str| {
+        recording
+            .series(name)
+            .and_then(|series| series.growth(0, last))
+    };
+    let steal = growth("stat.cpu.steal_ns").unwrap_or(0);
+    let alive: u64 = recording.tasks.iter().map(|task| task.alive_ns).sum();
+    let threads: u64 = recording.tasks.iter().map(|task| task.threads).sum();
+    let waits = growth("trace.sched.block_io_waits").unwrap_or(0);
+    let mut found = Vec::new();
+    let sums = [
+        (
+            "run",
+            recording.tasks.iter().map(|task| task.run_ns).sum::<u64>(),
+        ),
+        (
+            "queue",
+            recording.tasks.iter().map(|task| task.queue.total_ns).sum(),
+        ),
+        (
+            "block_io",
+            recording
+                .tasks
+                .iter()
+                .filter_map(|task| Some(task.block_io?.total_ns))
+                .sum(),
+        ),
+    ];
+    for (name, charged) in sums {
+        let Some(traced) = growth(&format!("trace.sched.{name}_ns")) else {
+            continue;
+        };
+        // The kernel's 707 s of block I/O in a life of 0.9 s: told apart by the product.
+        if charged > alive {
+            continue;
+        }
+        let allowed = (alive as f64 * AGREEMENT_SHARE) as u64
+            + threads * TICK_NS
+            + waits * WAIT_BOUNDARY_NS
+            + steal;
+        let apart = charged.abs_diff(traced);
+        if apart > allowed {
+            let share = apart as f64 / alive.max(1) as f64 * 100.0;
+            found.push(format!("{name}: events {traced} ns, accounting {charged} ns: {share:.1} % of the thread time apart"));
+        }
+    }
+    found
+}
+
+/// The confusion table: what was done, what was told first, and whether that was right.
+pub fn table(rows: &[Row]) -> String {
+    let mut lines = vec![format!(
+        "{:<18} {:<8} {}",
+        "made", "verdict", "told, worst first"
+    )];
+    for row in rows {
+        if let Some(need) = &row.skipped {
+            lines.push(format!("{:<18} skipped  needs {need}", row.case.name));
+            continue;
+        }
+        for (number, (told, faults)) in row.attempts.iter().enumerate() {
+            let name = if number == 0 { row.case.name } else { "" };
+            let verdict = if faults.is_empty() { "right" } else { "WRONG" };
+            lines.push(format!("{name:<18} {verdict:<8} {told}"));
+        }
+    }
+    let judged = rows.iter().filter(|row| row.skipped.is_none()).count();
+    let right = rows
+        .iter()
+        .filter(|row| row.skipped.is_none() && !row.is_wrong())
+        .count();
+    lines.push(format!(
+        "{right} of {judged} causes named; skipped {}",
+        rows.len() - judged
+    ));
+    lines.join("\n")
+}

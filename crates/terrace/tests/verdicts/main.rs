@@ -1,0 +1,76 @@
+//! The verdict suite: one real workload per cause, watched by the real program, and the
+//! verdict compared with what was done. Prints the confusion table.
+//!
+//! Not libtest's harness: the cases must run one at a time, each may be judged again on a
+//! machine whose host takes the processor away, and the table needs all of them. Words
+//! after `--` choose cases. This same program is also every workload (`workload NAME ...`).
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod cases;
+mod judge;
+mod stage;
+mod workload;
+
+use std::process::ExitCode;
+
+/// How often a case is judged before it counts as wrong: the host of a shared machine may
+/// hold one run up so long that another cause is the true one. All verdicts are printed.
+const ATTEMPTS: usize = 3;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.first().is_some_and(|word| word == "workload") {
+        return workload::run(&words[1..]);
+    }
+    // What cargo and its users pass to a harness: `--nocapture`, `--test-threads=1`.
+    let chosen: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
+    if words.iter().any(|word| word == "--list") {
+        return ExitCode::SUCCESS;
+    }
+    if !testkit::is_root() {
+        testkit::skip("root: causes are made with groups, devices and swap");
+        return ExitCode::SUCCESS;
+    }
+    let cases: Vec<&cases::Case> = cases::CASES
+        .iter()
+        .filter(|case| chosen.is_empty() || chosen.iter().any(|word| case.name.contains(*word)))
+        .collect();
+    if cases.is_empty() {
+        println!("no case has a name with {chosen:?}");
+        return ExitCode::FAILURE;
+    }
+    let rows: Vec<judge::Row> = cases.into_iter().map(tell).collect();
+    println!("\n{}", judge::table(&rows));
+    if rows.iter().any(|row| row.is_wrong()) {
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+/// Runs a case until its verdict is right, at most [`ATTEMPTS`] times.
+fn tell(case: &'static cases::Case) -> judge::Row {
+    let mut row = judge::Row::new(case);
+    for attempt in 1..=ATTEMPTS {
+        let told = match stage::run(case) {
+            Ok(told) => told,
+            Err(need) => {
+                testkit::skip(&need);
+                return row.skipped(need);
+            }
+        };
+        let faults = judge::faults(case, &told);
+        println!("{} (attempt {attempt}): {}", case.name, told.summary());
+        for fault in &faults {
+            println!("    {fault}");
+        }
+        if !faults.is_empty() {
+            println!("{}", told.page);
+        }
+        let right = faults.is_empty();
+        row.add(&told, faults);
+        if right {
+            break;
+        }
+    }
+    row
+}

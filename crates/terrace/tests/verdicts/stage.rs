@@ -1,0 +1,360 @@
+//! The stage: makes a cause with real groups, devices, swap and neighbours, runs the
+//! command under `terrace run`, and gathers what was told.
+
+use crate::cases::Case;
+use record::file;
+use serde_json::Value;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use testkit::{Cgroup, Mounted, SwapArea, TempDir};
+
+/// What a stage holds while its command runs; dropping it takes everything back.
+#[derive(Default)]
+pub struct Made {
+    /// The command's words.
+    pub argv: Vec<String>,
+    groups: Vec<Cgroup>,
+    _neighbours: Vec<Neighbour>,
+    // The last to go: files lie on them.
+    _mounts: Vec<Mounted>,
+    _swaps: Vec<SwapArea>,
+    _directories: Vec<TempDir>,
+    stdin: Option<Stdio>,
+}
+
+/// A process beside; killed on drop.
+struct Neighbour(Child);
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What the program told.
+pub struct Told {
+    /// `terrace explain --json` of the recording.
+    pub json: Value,
+    /// The verdict as a person sees it.
+    pub page: String,
+    /// The recording itself.
+    pub recording: model::recording::Recording,
+}
+
+impl Told {
+    /// The findings' ids, worst first.
+    pub fn findings(&self) -> Vec<&str> {
+        let all = self.json["findings"].as_array().unwrap();
+        all.iter()
+            .filter_map(|cause| cause["id"].as_str())
+            .collect()
+    }
+
+    /// One line: what was found, and how long it took.
+    pub fn summary(&self) -> String {
+        let wall = self.json["wall_ns"].as_f64().unwrap_or(0.0) / 1e9;
+        format!("{} in {wall:.1} s", self.findings().join(", "))
+    }
+}
+
+/// Makes the case's cause, watches its command, and gives what was told.
+pub fn run(case: &Case) -> Result<Told, String> {
+    let mut made = (case.make)()?;
+    let directory = TempDir::new();
+    let file = match std::env::var_os("VERDICTS_KEEP") {
+        Some(kept) => PathBuf::from(kept).join(format!("{}.trec", case.name)),
+        None => directory.join("run.trec"),
+    };
+    let mut command = made.command(&file);
+    command.env("COLUMNS", "80");
+    command.stdin(made.stdin.take().unwrap_or_else(Stdio::null));
+    let output = command.output().map_err(|error| error.to_string())?;
+    drop(made);
+    let page = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{}: {page}", case.name);
+    let explained = Command::new(TERRACE)
+        .args(["explain", "--json"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&explained.stdout).into_owned();
+    let complaint = String::from_utf8_lossy(&explained.stderr);
+    let json = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {complaint}"));
+    let recording = file::read(File::open(&file).unwrap()).unwrap();
+    Ok(Told {
+        json,
+        page,
+        recording,
+    })
+}
+
+const TERRACE: &str = env!("CARGO_BIN_EXE_terrace");
+
+impl Made {
+    /// `terrace run` of the command, inside the stage's groups.
+    fn command(&self, file: &Path) -> Command {
+        let mut words: Vec<String> = Vec::new();
+        // Each group's shell moves itself in and becomes the next.
+        for group in &self.groups {
+            let join = r#"echo $$ > "$0/cgroup.procs" && exec "$@""#;
+            let path = group.path().to_string_lossy().into_owned();
+            words.extend(["sh".to_owned(), "-c".to_owned(), join.to_owned(), path]);
+        }
+        let file = file.to_string_lossy().into_owned();
+        words.extend([TERRACE, "run", "--apply", "--force", "-o"].map(str::to_owned));
+        words.extend([file, "--".to_owned()]);
+        words.extend(self.argv.iter().cloned());
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
+        command
+    }
+}
+
+/// The makers of the stages.
+pub mod make {
+    use super::{
+        Cgroup, Child, Command, File, Made, Mounted, Neighbour, Path, Stdio, SwapArea, TempDir,
+    };
+    use std::io::Write;
+    use testkit::Random;
+
+    const MIB: u64 = 1 << 20;
+
+    /// This program as the workload of these words.
+    fn workload(words: &[&str]) -> Vec<String> {
+        let own = std::env::current_exe().unwrap();
+        let mut argv = vec![own.to_string_lossy().into_owned(), "workload".to_owned()];
+        argv.extend(words.iter().map(|word| (*word).to_owned()));
+        argv
+    }
+
+    fn text(path: &Path) -> String {
+        path.to_string_lossy().into_owned()
+    }
+
+    /// A file that does not compress, on the disk and no longer in the cache.
+    fn cold_file(directory: &Path, name: &str, mib: u64) -> String {
+        let path = directory.join(name);
+        let mut file = File::create(&path).unwrap();
+        let mut chunk = vec![0; MIB as usize];
+        let mut random = Random(17);
+        for _ in 0..mib {
+            random.fill(&mut chunk);
+            file.write_all(&chunk).unwrap();
+        }
+        file.sync_all().unwrap();
+        sys::file::advise(&file, 0, 0, sys::file::Advice::DontNeed).unwrap();
+        text(&path)
+    }
+
+    /// A small file system on a device of its own, in a group that holds it to a rate.
+    fn slow_disk(
+        mib: u64,
+        limit: fn(&str, u64) -> Result<Cgroup, String>,
+        rate: u64,
+    ) -> Result<(Mounted, Cgroup), String> {
+        let mounted = Mounted::ext4(mib * MIB)?;
+        let number = format!("/sys/block/{}/dev", mounted.device_name());
+        let number = std::fs::read_to_string(number).map_err(|error| error.to_string())?;
+        let group = limit(number.trim(), rate)?;
+        Ok((mounted, group))
+    }
+
+    pub fn cold_read() -> Result<Made, String> {
+        let (mounted, group) = slow_disk(200, Cgroup::v1_read_rate, 50 * MIB)?;
+        let file = cold_file(mounted.path(), "cold", 100);
+        Ok(Made {
+            argv: workload(&["read", &file]),
+            groups: vec![group],
+            _mounts: vec![mounted],
+            ..Made::default()
+        })
+    }
+
+    pub fn cold_mmap() -> Result<Made, String> {
+        let directory = TempDir::new();
+        let file = cold_file(directory.path(), "cold", 256);
+        Ok(Made {
+            argv: workload(&["mmap", &file, "15000"]),
+            _directories: vec![directory],
+            ..Made::default()
+        })
+    }
+
+    pub fn first_touch() -> Result<Made, String> {
+        Ok(Made {
+            argv: workload(&["touch", "2048"]),
+            ..Made::default()
+        })
+    }
+
+    pub fn swap_random() -> Result<Made, String> {
+        swapped("random", "2")
+    }
+
+    pub fn swap_zeros() -> Result<Made, String> {
+        swapped("zeros", "6")
+    }
+
+    /// Memory of three times the group's limit, with swap to go to.
+    fn swapped(kind: &str, passes: &str) -> Result<Made, String> {
+        let swap = SwapArea::on(512 * MIB)?;
+        let group = Cgroup::v1_memory(64 * MIB)?;
+        Ok(Made {
+            argv: workload(&["passes", kind, "192", passes]),
+            groups: vec![group],
+            _swaps: vec![swap],
+            ..Made::default()
+        })
+    }
+
+    pub fn limit_refaults() -> Result<Made, String> {
+        let directory = TempDir::new();
+        let file = cold_file(directory.path(), "cold", 160);
+        let group = Cgroup::v1_memory(80 * MIB)?;
+        Ok(Made {
+            argv: workload(&["mmap", &file, "60000"]),
+            groups: vec![group],
+            _directories: vec![directory],
+            ..Made::default()
+        })
+    }
+
+    pub fn write_small_group() -> Result<Made, String> {
+        let (mounted, slow) = slow_disk(400, Cgroup::v1_write_rate, 120 * MIB)?;
+        let memory = Cgroup::v1_memory(48 * MIB)?;
+        let file = text(&mounted.path().join("written"));
+        Ok(Made {
+            argv: workload(&["write", &file, "300"]),
+            groups: vec![slow, memory],
+            _mounts: vec![mounted],
+            ..Made::default()
+        })
+    }
+
+    pub fn dirty_throttle() -> Result<Made, String> {
+        let mounted = Mounted::ext4(400 * MIB)?;
+        // The device's own share of dirty memory; the device is this test's.
+        let device = format!("/sys/block/{}/bdi", mounted.device_name());
+        for (name, value) in [("strict_limit", "1"), ("max_ratio", "1")] {
+            std::fs::write(format!("{device}/{name}"), value)
+                .map_err(|error| format!("bdi/{name}: {error}"))?;
+        }
+        let file = text(&mounted.path().join("written"));
+        Ok(Made {
+            argv: workload(&["write", &file, "300"]),
+            _mounts: vec![mounted],
+            ..Made::default()
+        })
+    }
+
+    pub fn hog_beside() -> Result<Made, String> {
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+        let hog = || -> Child {
+            let words = workload(&["hog"]);
+            Command::new(&words[0]).args(&words[1..]).spawn().unwrap()
+        };
+        Ok(Made {
+            argv: workload(&["spin", "600"]),
+            _neighbours: (0..processors * 2).map(|_| Neighbour(hog())).collect(),
+            ..Made::default()
+        })
+    }
+
+    pub fn cpu_quota() -> Result<Made, String> {
+        let group = Cgroup::v1_cpu(20_000, 100_000)?;
+        Ok(Made {
+            argv: workload(&["spin", "400"]),
+            groups: vec![group],
+            ..Made::default()
+        })
+    }
+
+    pub fn lock_contention() -> Result<Made, String> {
+        Ok(Made {
+            argv: workload(&["locks", "8", "250"]),
+            ..Made::default()
+        })
+    }
+
+    pub fn sleep() -> Result<Made, String> {
+        Ok(Made {
+            argv: vec!["sleep".to_owned(), "2".to_owned()],
+            ..Made::default()
+        })
+    }
+
+    /// The writer is no part of the command: somebody else is slow.
+    pub fn pipe_wait() -> Result<Made, String> {
+        let mut writer = Command::new("sh")
+            .args(["-c", "sleep 2; echo done; exec sleep 0"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let pipe = writer.stdout.take().map(Stdio::from);
+        Ok(Made {
+            argv: vec!["cat".to_owned()],
+            _neighbours: vec![Neighbour(writer)],
+            stdin: pipe,
+            ..Made::default()
+        })
+    }
+
+    pub fn fsync_storm() -> Result<Made, String> {
+        let directory = TempDir::new();
+        let file = text(&directory.join("log"));
+        Ok(Made {
+            argv: workload(&["fsync", &file, "1500"]),
+            _directories: vec![directory],
+            ..Made::default()
+        })
+    }
+
+    pub fn copy_evicts() -> Result<Made, String> {
+        let directory = TempDir::new();
+        let hot = cold_file(directory.path(), "hot", 32);
+        let source = cold_file(directory.path(), "source", 256);
+        let target = text(&directory.join("target"));
+        let group = Cgroup::v1_memory(64 * MIB)?;
+        Ok(Made {
+            argv: workload(&["evict", &hot, &source, &target]),
+            groups: vec![group],
+            _directories: vec![directory],
+            ..Made::default()
+        })
+    }
+
+    /// Real compilers, started by a real `make`, on sources that are made here.
+    pub fn make_j2() -> Result<Made, String> {
+        let directory = TempDir::new();
+        for program in ["make", "cc"] {
+            if Command::new(program).arg("--version").output().is_err() {
+                return Err(format!("the program {program}"));
+            }
+        }
+        let names: Vec<String> = (0..8).map(|number| format!("part{number}")).collect();
+        for name in &names {
+            let functions: String = (0..400)
+                .map(|number| format!("int {name}_{number}(int a, int b) {{ int s = b; for (int i = 0; i < a; i++) s += (i * {number}) ^ (s >> 3); return s; }}\n"))
+                .collect();
+            std::fs::write(directory.join(format!("{name}.c")), functions).unwrap();
+        }
+        let objects: Vec<String> = names.iter().map(|name| format!("{name}.o")).collect();
+        let rules = format!(
+            "all: {}\n%.o: %.c\n\tcc -O2 -c $< -o $@\n",
+            objects.join(" ")
+        );
+        std::fs::write(directory.join("Makefile"), rules).unwrap();
+        let place = text(directory.path());
+        let argv = ["make", "-s", "-j2", "-C", &place]
+            .map(str::to_owned)
+            .to_vec();
+        Ok(Made {
+            argv,
+            _directories: vec![directory],
+            ..Made::default()
+        })
+    }
+}

@@ -1,0 +1,174 @@
+//! The workloads: each does one thing whose cost is known, for about two seconds on a
+//! usual machine, and is bounded by work, not by time, where time is what is asked about.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use testkit::Random;
+
+const PAGE: usize = 4096;
+const MIB: usize = 1 << 20;
+
+/// Runs the workload that `words` name.
+pub fn run(words: &[String]) -> ExitCode {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["read", path] => read_all(Path::new(path), 1),
+        ["mmap", path, touches] => touch_file(Path::new(path), number(touches)),
+        ["touch", mib] => touch_memory(number(mib)),
+        ["passes", kind, mib, times] => passes(kind, number(mib), number(times)),
+        ["write", path, mib] => write_all(Path::new(path), number(mib)),
+        ["spin", millions] => spin(number(millions) as u64),
+        ["locks", threads, rounds] => locks(number(threads), number(rounds)),
+        ["fsync", path, times] => fsync(Path::new(path), number(times)),
+        ["evict", hot, source, target] => {
+            evict(Path::new(hot), Path::new(source), Path::new(target))
+        }
+        ["hog"] => hog(),
+        _ => {
+            println!("no workload {words:?}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn number(word: &str) -> usize {
+    word.parse().unwrap()
+}
+
+/// Reads a file from its start to its end, as often as asked.
+fn read_all(path: &Path, times: usize) {
+    let mut buffer = vec![0; MIB];
+    for _ in 0..times {
+        let mut file = File::open(path).unwrap();
+        while file.read(&mut buffer).unwrap() > 0 {}
+    }
+}
+
+/// Touches pages of a mapped file in random order.
+fn touch_file(path: &Path, touches: usize) {
+    let file = File::open(path).unwrap();
+    let mapped = sys::file::Mapped::random(&file).unwrap();
+    let pages = (mapped.len() / PAGE) as u64;
+    let mut random = Random(7);
+    let mut sum = 0u64;
+    for _ in 0..touches {
+        let offset = random.below(pages) as usize * PAGE;
+        sum += u64::from(mapped.byte(offset).unwrap());
+    }
+    std::hint::black_box(sum);
+}
+
+/// Writes one byte to each page of fresh memory.
+fn touch_memory(mib: usize) {
+    let mut memory = sys::memory::Mapping::anonymous(mib * MIB, sys::memory::Pages::Base).unwrap();
+    for page in memory.as_mut_slice().chunks_mut(PAGE) {
+        page[0] = 1;
+    }
+    std::hint::black_box(memory.as_slice()[0]);
+}
+
+/// Fills memory with zeros or with what does not compress, then goes over it again.
+fn passes(kind: &str, mib: usize, times: usize) {
+    let mut memory = sys::memory::Mapping::anonymous(mib * MIB, sys::memory::Pages::Base).unwrap();
+    let mut random = Random(11);
+    for page in memory.as_mut_slice().chunks_mut(PAGE) {
+        match kind {
+            "random" => random.fill(page),
+            // A written page that holds zeros: the kernel swaps it without I/O.
+            _ => page.fill(0),
+        }
+    }
+    for _ in 0..times {
+        let sum: u64 = memory
+            .as_slice()
+            .chunks(PAGE)
+            .map(|page| u64::from(page[0]))
+            .sum();
+        std::hint::black_box(sum);
+    }
+}
+
+/// Writes a file through the cache.
+fn write_all(path: &Path, mib: usize) {
+    let mut file = File::create(path).unwrap();
+    let mut buffer = vec![0; MIB];
+    Random(13).fill(&mut buffer);
+    for _ in 0..mib {
+        file.write_all(&buffer).unwrap();
+    }
+}
+
+/// Counts, on one processor.
+fn spin(millions: u64) {
+    let mut state = 1u64;
+    for step in 0..millions * 1_000_000 {
+        state = std::hint::black_box(state.wrapping_mul(6_364_136_223_846_793_005) ^ step);
+    }
+    std::hint::black_box(state);
+}
+
+/// Threads that want one lock all the time, and keep it for a while.
+fn locks(threads: usize, rounds: usize) {
+    let lock = Arc::new(Mutex::new(0u64));
+    let workers: Vec<_> = (0..threads)
+        .map(|_| {
+            let lock = Arc::clone(&lock);
+            std::thread::spawn(move || {
+                for _ in 0..rounds {
+                    let mut held = lock.lock().unwrap();
+                    let until = Instant::now() + Duration::from_millis(1);
+                    while Instant::now() < until {
+                        *held += 1;
+                    }
+                    drop(held);
+                    // Who gives the lock back must not win the race for it at once.
+                    std::thread::yield_now();
+                }
+            })
+        })
+        .collect();
+    for worker in workers {
+        worker.join().unwrap();
+    }
+}
+
+/// Small writes, each made durable.
+fn fsync(path: &Path, times: usize) {
+    let mut file = File::create(path).unwrap();
+    let record = [7; 512];
+    for _ in 0..times {
+        file.write_all(&record).unwrap();
+        file.sync_data().unwrap();
+    }
+}
+
+/// Reads a hot file again and again while a large one is copied beside.
+fn evict(hot: &Path, source: &Path, target: &Path) {
+    let mut hot = File::open(hot).unwrap();
+    let mut hot_buffer = vec![0; MIB];
+    let mut source = File::open(source).unwrap();
+    let mut target = File::create(target).unwrap();
+    let mut buffer = vec![0; 8 * MIB];
+    loop {
+        let bytes = source.read(&mut buffer).unwrap();
+        if bytes == 0 {
+            break;
+        }
+        target.write_all(&buffer[..bytes]).unwrap();
+        hot.seek(SeekFrom::Start(0)).unwrap();
+        while hot.read(&mut hot_buffer).unwrap() > 0 {}
+    }
+}
+
+/// Takes a processor until it is killed, or its parent is gone.
+fn hog() {
+    let parent = std::os::unix::process::parent_id();
+    while std::os::unix::process::parent_id() == parent {
+        spin(20);
+    }
+}
