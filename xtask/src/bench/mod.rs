@@ -17,6 +17,7 @@ pub mod memory;
 pub mod peer;
 pub mod ratio;
 pub mod record;
+pub mod recorder;
 pub mod report;
 pub mod storage;
 pub mod turns;
@@ -77,6 +78,14 @@ pub const SUITES: &[Suite] = &[
         parts: &["random", "sequential", "latency"],
         options: &[("alternations", "N"), ("path", "DIR")],
         run: storage::run,
+    },
+    Suite {
+        name: "record",
+        what: "what watching costs, against sadc, atop, dool, pmlogger and below",
+        peers: &["sadc", "atop", "dool", "pmlogger", "below"],
+        parts: &["cost", "size", "pressure", "explained"],
+        options: &[("alternations", "N")],
+        run: recorder::run,
     },
     Suite {
         name: "aa",
@@ -256,7 +265,7 @@ mod tests {
     #[test]
     fn without_a_suite_the_suites_are_named() {
         for line in ["", "disk"] {
-            assert!(error(line).starts_with("bench: memory, storage, aa\n"));
+            assert!(error(line).starts_with("bench: memory, storage, record, aa\n"));
             assert_eq!(run(&args(line)).unwrap_err().exit_status(), 2);
         }
     }

@@ -1,0 +1,42 @@
+//! How long it takes to explain as many samples as an hour at 10 Hz has: recorded in six
+//! minutes at 100 Hz, which holds more changes than an hour of a machine at rest.
+
+use std::time::Duration;
+
+use super::{LIMIT, Place};
+use crate::bench::Request;
+use crate::bench::peer::Peer;
+use crate::bench::record::{Comparison, Record, Series, Target};
+use crate::error::Error;
+
+/// 36,000 samples at 100 Hz.
+const RECORDED: Duration = Duration::from_secs(360);
+
+/// Measures the explanation of 36,000 samples.
+pub(super) fn measure(
+    request: &Request,
+    terrace: &Peer,
+    place: &Place,
+    record: &mut Record,
+) -> Result<(), Error> {
+    let file = place.file("hour.trec");
+    let seconds = format!("{}s", RECORDED.as_secs());
+    let args = [
+        "record", "--for", &seconds, "--rate", "100", "--force", "-o", &file,
+    ];
+    terrace.run(&args, RECORDED + LIMIT)?;
+    let mut values = Vec::new();
+    for _ in 0..request.alternations {
+        let finished = terrace.run(&["explain", &file], LIMIT)?;
+        values.push(finished.elapsed.as_secs_f64());
+    }
+    record
+        .commands
+        .push("terrace record --for 360s --rate 100 -o hour.trec".to_owned());
+    record.commands.push("terrace explain hour.trec".to_owned());
+    let series = Series::new("terrace", &values);
+    let target = Some(Target::AtMost(0.5));
+    let row = Comparison::alone("explain 36,000 samples", "s", series, target)?;
+    record.comparisons.push(row);
+    Ok(())
+}

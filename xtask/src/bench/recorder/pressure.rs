@@ -1,0 +1,105 @@
+//! Whether samples are lost while something swaps: in a group that is too small for it, at
+//! the highest rate.
+
+use std::fs;
+use std::process::Command;
+
+use super::running::Running;
+use super::{LIMIT, Place, explained_json};
+use crate::bench::Request;
+use crate::bench::peer::Peer;
+use crate::bench::record::{Comparison, Record, Series, Target};
+use crate::error::Error;
+use crate::process;
+
+/// Where version 1 keeps its memory groups.
+const GROUP: &str = "/sys/fs/cgroup/memory/terrace-bench";
+
+/// Writes through 192 MiB again and again, three times what the group may have.
+const SWAPPER: &str = "echo $$ > \"$0/cgroup.procs\"; exec perl -e \
+    '$m = pack(\"L\", rand(2**32)) x (48 << 20); for (;;) { for ($i = 0; $i < 192 << 20; $i += 4096) { substr($m, $i, 4) = pack(\"L\", rand(2**32)) } }'";
+
+/// Counts the samples that were due and not taken.
+pub(super) fn measure(
+    request: &Request,
+    terrace: &Peer,
+    place: &Place,
+    record: &mut Record,
+) -> Result<(), Error> {
+    let Some(_stage) = Stage::make(place) else {
+        let why = "pressure: needs root, swap files and a version 1 memory controller: left out";
+        record.notes.push(why.to_owned());
+        return Ok(());
+    };
+    let (mut missed, mut swapped) = (Vec::new(), Vec::new());
+    for _ in 0..request.alternations {
+        let mut command = Command::new("sh");
+        command.args(["-c", SWAPPER, GROUP]);
+        let swapper = Running::start("perl", command)?;
+        let file = place.file("pressure.trec");
+        let before = swapped_out();
+        let args = [
+            "record", "--for", "20s", "--rate", "100", "--force", "-o", &file,
+        ];
+        terrace.run(&args, LIMIT)?;
+        swapped.push((swapped_out() - before) as f64);
+        drop(swapper);
+        let explained = explained_json(terrace, &file)?;
+        missed.push(explained["watching"]["missed"].as_f64().unwrap_or(f64::NAN));
+    }
+    record
+        .commands
+        .push("terrace record --for 20s --rate 100 -o pressure.trec".to_owned());
+    let row = |what, unit, values: &[f64], target| {
+        Comparison::alone(what, unit, Series::new("terrace", values), target)
+    };
+    let most = Some(Target::AtMost(0.0));
+    record.comparisons.push(row(
+        "samples lost of 2,000 while swapping",
+        "samples",
+        &missed,
+        most,
+    )?);
+    record
+        .comparisons
+        .push(row("pages swapped out meanwhile", "pages", &swapped, None)?);
+    Ok(())
+}
+
+fn swapped_out() -> u64 {
+    let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("pswpout "));
+    line.and_then(|value| value.parse().ok()).unwrap_or(0)
+}
+
+/// A swap file and a group; gone on drop.
+struct Stage {
+    swap: String,
+}
+
+impl Stage {
+    fn make(place: &Place) -> Option<Self> {
+        let swap = place.file("swap");
+        fs::write(&swap, vec![0; 512 << 20]).ok()?;
+        for (program, args) in [
+            ("chmod", vec!["600", &swap]),
+            ("mkswap", vec![&swap]),
+            ("swapon", vec![&swap]),
+        ] {
+            let mut command = Command::new(program);
+            command.args(args);
+            process::run(command, LIMIT).ok()?.success().ok()?;
+        }
+        let stage = Self { swap };
+        fs::create_dir(GROUP).ok()?;
+        fs::write(format!("{GROUP}/memory.limit_in_bytes"), "67108864").ok()?;
+        Some(stage)
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(GROUP);
+        let _ = Command::new("swapoff").arg(&self.swap).status();
+    }
+}

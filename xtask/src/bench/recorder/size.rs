@@ -1,0 +1,59 @@
+//! How many bytes a sample takes while a compiler keeps the counters moving.
+
+use std::fs;
+use std::process::Command;
+
+use super::running::Running;
+use super::{LIMIT, Place};
+use crate::bench::Request;
+use crate::bench::peer::Peer;
+use crate::bench::record::{Comparison, Record, Series, Target};
+use crate::error::Error;
+
+/// Compiles one file again and again.
+const COMPILE: &str = "while :; do cc -O2 -c \"$0\" -o /dev/null; done";
+
+/// Measures the bytes of a sample.
+pub(super) fn measure(
+    request: &Request,
+    terrace: &Peer,
+    place: &Place,
+    record: &mut Record,
+) -> Result<(), Error> {
+    let source = place.file("source.c");
+    let functions: String = (0..3000)
+        .map(|n| format!("int f{n}(int a) {{ int s = {n}; while (a-- > 0) s ^= a * {n} + (s >> 2); return s; }}\n"))
+        .collect();
+    fs::write(&source, functions).map_err(|error| Error::Failed(error.to_string()))?;
+    let mut values = Vec::new();
+    let mut columns = 0;
+    for _ in 0..request.alternations {
+        let mut command = Command::new("sh");
+        command.args(["-c", COMPILE, &source]);
+        let _compiler = Running::start("cc", command)?;
+        let file = place.file("size.trec");
+        let args = ["record", "--for", "20s", "--force", "-o", &file];
+        terrace.run(&args, LIMIT)?;
+        let bytes = fs::metadata(&file).map_or(0, |facts| facts.len());
+        let csv = terrace
+            .run(&["export", &file, "--to", "csv"], LIMIT)?
+            .stdout;
+        let samples = csv.lines().count().saturating_sub(1);
+        columns = csv
+            .lines()
+            .next()
+            .map_or(0, |header| header.split(',').count());
+        values.push(bytes as f64 / samples.max(1) as f64);
+    }
+    record
+        .commands
+        .push("terrace record --for 20s -o size.trec".to_owned());
+    record
+        .notes
+        .push(format!("size: {columns} columns, while cc compiles"));
+    let series = Series::new("terrace", &values);
+    let target = Some(Target::AtMost(120.0));
+    let row = Comparison::alone("size of a sample while cc runs", "B", series, target)?;
+    record.comparisons.push(row);
+    Ok(())
+}
