@@ -1,9 +1,40 @@
 //! Kernel events, reduced to series while they happen: who ran, waited and slept, what the
 //! sleepers waited for, and how long reclaim, write-back and requests took.
+//!
+//! 1. Events are started one after another, then all threads are looked up in /proc; only
+//!    from then on ([`Tracer::opened_ns`]) does anything count, so nothing is half told.
+//! 2. Each read drains the rings of all processors, brings the records into one order, and
+//!    lets them happen up to the instant at which the drain began; the rest waits.
+//! 3. Who runs is taken from the notices of switches, which come also from idle processors;
+//!    why a thread left, from the tracepoint with its stack.
+//!
+//! Nothing is allocated for an event but buffers that are used again.
+
+mod block;
+mod decode;
+mod event;
+mod reclaim;
+mod scan;
+mod series;
+mod sources;
+mod stack;
+mod states;
 
 use crate::registry::{Registry, Row};
+use event::{Event, What};
 use model::recording::{Sight, Span};
-use std::collections::BTreeMap;
+use series::Columns;
+use sources::Sources;
+use stack::Table;
+use states::Threads;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use sys::clock::now_ns;
+
+/// Events a second of the whole machine that are too many: a switch makes four, so it is
+/// 50,000 switches a second, of which this would then take a large share of a processor.
+const EVENTS_PER_S_MAX: u64 = 200_000;
+/// For so long they must come too fast: a burst is what one wants to see.
+const PATIENCE_NS: u64 = 3_000_000_000;
 
 /// A family of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,41 +47,409 @@ pub enum Family {
     Vmscan,
     /// Waits of writers for write-back.
     Writeback,
-    /// User page faults; every one, so it is not cheap.
+    /// Page faults of user code; every one, so it is not cheap. Counted by the kernel for the
+    /// threads that are there when they are named, and all their later children.
     Faults,
 }
 
-/// Open events.
+impl Family {
+    /// The name in `events.<name>`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Family::Sched => "sched",
+            Family::Block => "block",
+            Family::Vmscan => "vmscan",
+            Family::Writeback => "writeback",
+            Family::Faults => "faults",
+        }
+    }
+}
+
+/// How many events are too many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Events a second, of the whole machine.
+    pub events_per_s: u64,
+    /// For so long they must come faster before they are stopped.
+    pub patience_ns: u64,
+}
+
+impl Default for Limit {
+    fn default() -> Self {
+        Self {
+            events_per_s: EVENTS_PER_S_MAX,
+            patience_ns: PATIENCE_NS,
+        }
+    }
+}
+
+/// Open events. Dropping it takes no time: a thread closes them, for which the kernel needs
+/// tenths of a second. A process that ends meanwhile waits for that, so let go of it before
+/// the last words are said, not after.
 #[derive(Debug)]
-pub struct Tracer {}
+pub struct Tracer {
+    /// Empty once they were handed to the thread that closes them.
+    sources: Option<Sources>,
+    sights: BTreeMap<Family, Sight>,
+    columns: Columns,
+    table: &'static Table,
+    threads: Threads,
+    requests: block::Requests,
+    reclaim: reclaim::Reclaim,
+    /// What was told and has not happened yet, in order.
+    pending: Vec<Event>,
+    /// Processes whose threads are looked up at the next read.
+    expected: HashSet<u32>,
+    /// Whether all threads are looked up at the next read.
+    resync: bool,
+    opened_ns: u64,
+    horizon_ns: u64,
+    /// The clock's time less the caller's.
+    offset_ns: u64,
+    limit: Limit,
+    too_fast_ns: u64,
+    events: u64,
+    lost: u64,
+    stopped: bool,
+    spans: Vec<Span>,
+}
 
 impl Tracer {
-    /// Opens the families for the subject `processes` (with their later children; empty:
-    /// every process) and says what could be opened under `events.<family>`. `None` where
-    /// nothing could.
+    /// Opens the families for the subject `processes` (with their present and later children;
+    /// empty: every process) and says what could be opened under `events.<family>`. `None`
+    /// where nothing could.
     pub fn open(
         families: &[Family],
-        _processes: &[u32],
-        _registry: &mut Registry,
+        processes: &[u32],
+        registry: &mut Registry,
     ) -> (Option<Self>, BTreeMap<String, Sight>) {
-        let closed = |_: &Family| Sight::NotAsked;
-        let named = families
-            .iter()
-            .map(|family| (format!("{family:?}"), closed(family)));
-        (None, named.collect())
+        let subject = (!processes.is_empty()).then_some(processes);
+        Self::open_for(families, subject, registry)
+    }
+
+    /// As [`Tracer::open`] for a subject that is named later, by [`Tracer::add_process`].
+    pub fn open_awaiting(
+        families: &[Family],
+        registry: &mut Registry,
+    ) -> (Option<Self>, BTreeMap<String, Sight>) {
+        Self::open_for(families, Some(&[]), registry)
+    }
+
+    fn open_for(
+        families: &[Family],
+        subject: Option<&[u32]>,
+        registry: &mut Registry,
+    ) -> (Option<Self>, BTreeMap<String, Sight>) {
+        let families: BTreeSet<Family> = families.iter().copied().collect();
+        let table = if families.contains(&Family::Sched) && is_root() {
+            Table::of_kernel()
+        } else {
+            Table::none()
+        };
+        let (sources, sights) = open_sources(&families);
+        let mut tracer = Self::new(sources, sights, table, subject.is_none());
+        tracer.begin(subject);
+        let seen = tracer.sights();
+        let open = |family: &Family| tracer.sights.get(family).is_some_and(Sight::is_open);
+        let open: BTreeSet<Family> = families.iter().copied().filter(open).collect();
+        if open.is_empty() {
+            return (None, seen);
+        }
+        tracer.columns = Columns::new(&open, registry);
+        (Some(tracer), seen)
+    }
+
+    fn new(
+        sources: Sources,
+        sights: BTreeMap<Family, Sight>,
+        table: &'static Table,
+        everyone: bool,
+    ) -> Self {
+        Self {
+            sources: Some(sources),
+            sights,
+            columns: Columns::default(),
+            table,
+            threads: Threads::new(everyone),
+            requests: block::Requests::default(),
+            reclaim: reclaim::Reclaim::default(),
+            pending: Vec::new(),
+            expected: HashSet::new(),
+            resync: false,
+            opened_ns: 0,
+            horizon_ns: 0,
+            offset_ns: 0,
+            limit: Limit::default(),
+            too_fast_ns: 0,
+            events: 0,
+            lost: 0,
+            stopped: false,
+            spans: Vec::new(),
+        }
+    }
+
+    /// Looks the subject's threads up and notes the instant from which on all counts.
+    fn begin(&mut self, subject: Option<&[u32]>) {
+        let named = subject.map(|processes| match processes {
+            [] => HashSet::new(),
+            some => scan::with_children(some),
+        });
+        for process in named.iter().flatten() {
+            self.threads.expect(*process);
+        }
+        if self.sights.values().any(Sight::is_open) {
+            scan::threads(named.as_ref(), self.table, &mut self.pending);
+            self.count_faults(named.as_ref());
+        }
+        self.opened_ns = now_ns();
+        self.horizon_ns = self.opened_ns;
+        self.start_at(self.opened_ns);
+    }
+
+    fn start_at(&mut self, time_ns: u64) {
+        let what = What::Start;
+        self.pending.push(Event { time_ns, what });
+    }
+
+    /// Counts the faults of all threads of these processes.
+    fn count_faults(&mut self, processes: Option<&HashSet<u32>>) {
+        let sight = self.sights.get_mut(&Family::Faults);
+        let (Some(sight), Some(sources)) = (sight, &mut self.sources) else {
+            return;
+        };
+        let threads = processes.map(|processes| {
+            let seen = self.pending.iter().filter_map(|event| match event.what {
+                What::Seen {
+                    process, thread, ..
+                } if processes.contains(&process) => Some(thread),
+                _ => None,
+            });
+            seen.collect::<HashSet<u32>>()
+        });
+        if threads.as_ref().is_some_and(HashSet::is_empty) {
+            return;
+        }
+        if let Err(error) = sources.count_faults(threads.as_ref()) {
+            *sight = sources::closed(&error);
+        }
+    }
+
+    /// Adds a process with its later children: a command that was started at `start_ns`, on
+    /// the clock of [`sys::clock`], after this was opened. The wall's time of the first one
+    /// begins at that instant.
+    pub fn add_process(&mut self, process: u32, start_ns: u64) {
+        if self.threads.is_everyone() || self.stopped {
+            return;
+        }
+        let is_first = self.threads.processes().next().is_none();
+        let named = scan::with_children(&[process]);
+        for process in &named {
+            self.threads.expect(*process);
+        }
+        if is_first {
+            // What has been counted already stays in the past.
+            self.opened_ns = start_ns.max(self.opened_ns).max(self.horizon_ns);
+            self.start_at(self.opened_ns);
+        }
+        if self.sights.contains_key(&Family::Faults) {
+            scan::threads(Some(&named), self.table, &mut self.pending);
+            self.count_faults(Some(&named));
+        }
+        self.expected.extend(named);
     }
 
     /// Takes what the kernel has told until now and notes the sums in `row`; at the end too.
-    pub fn read(&mut self, _now_ns: u64, _row: &mut Row) {}
+    /// `now_ns` is the caller's clock, which [`Tracer::spans`] uses.
+    pub fn read(&mut self, now_ns: u64, registry: &mut Registry, row: &mut Row) {
+        if !self.stopped {
+            self.offset_ns = sys::clock::now_ns().saturating_sub(now_ns);
+            self.advance(now_ns);
+        }
+        let faults = self.sources.as_ref().map_or(0, Sources::faults);
+        self.columns.fill_threads(&self.threads, row);
+        self.columns.fill_block(&self.requests, registry, row);
+        self.columns.fill_reclaim(&self.reclaim, row);
+        self.columns.fill_faults(faults, row);
+        self.columns
+            .fill_events(self.events, self.lost, self.stopped, row);
+    }
+
+    /// Lets everything happen that was told until now.
+    fn advance(&mut self, caller_ns: u64) {
+        self.look_up();
+        let Some(sources) = &mut self.sources else {
+            return;
+        };
+        let horizon_ns = now_ns();
+        let drained = sources.drain(self.table, &mut self.pending);
+        self.events += drained.records;
+        self.lost += drained.lost;
+        self.resync |= drained.lost > 0;
+        // Stable: what one processor told of one instant stays in its order.
+        self.pending.sort_by_key(|event| event.time_ns);
+        states::settle_seen(&mut self.pending);
+        let ready = self
+            .pending
+            .partition_point(|event| event.time_ns <= horizon_ns);
+        let mut pending = std::mem::take(&mut self.pending);
+        for event in pending.drain(..ready) {
+            self.happen(&event);
+        }
+        self.pending = pending;
+        self.threads.settle(horizon_ns);
+        let passed_ns = horizon_ns.saturating_sub(self.horizon_ns);
+        self.horizon_ns = horizon_ns;
+        self.guard(drained.records, passed_ns, caller_ns);
+    }
+
+    fn happen(&mut self, event: &Event) {
+        self.threads.apply(event);
+        if event.time_ns < self.opened_ns {
+            return;
+        }
+        let time_ns = event.time_ns;
+        match event.what {
+            What::Issue { request, bytes } => self.requests.issue(request, bytes, time_ns),
+            What::Complete { request, bytes } => self.requests.complete(request, bytes, time_ns),
+            What::Requeue { request } => self.requests.requeue(request),
+            _ => {
+                let threads = &self.threads;
+                self.reclaim
+                    .apply(event, |process| threads.includes(process));
+            }
+        }
+    }
+
+    /// Looks up in /proc who is new, and everyone after a loss.
+    fn look_up(&mut self) {
+        if self.resync {
+            self.resync = false;
+            let known: HashSet<u32> = self.threads.processes().collect();
+            let named = (!self.threads.is_everyone()).then_some(&known);
+            let first = self.pending.len();
+            scan::threads(named, self.table, &mut self.pending);
+            let thread = |event: &Event| match event.what {
+                What::Seen { thread, .. } => Some(thread),
+                _ => None,
+            };
+            let seen: HashSet<u32> = self.pending[first..].iter().filter_map(thread).collect();
+            let time_ns = now_ns();
+            let gone = self.threads.known().filter(|thread| !seen.contains(thread));
+            let gone = gone.map(|thread| What::Exit { thread });
+            let gone = gone.map(|what| Event { time_ns, what });
+            self.pending.extend(gone);
+        }
+        if !self.expected.is_empty() {
+            let expected = std::mem::take(&mut self.expected);
+            scan::threads(Some(&expected), self.table, &mut self.pending);
+        }
+    }
+
+    /// Stops the events if they have come too fast for too long.
+    fn guard(&mut self, records: u64, passed_ns: u64, caller_ns: u64) {
+        let most = u128::from(self.limit.events_per_s) * u128::from(passed_ns);
+        if u128::from(records) * 1_000_000_000 <= most {
+            self.too_fast_ns = 0;
+            return;
+        }
+        self.too_fast_ns += passed_ns;
+        if self.too_fast_ns < self.limit.patience_ns {
+            return;
+        }
+        self.stopped = true;
+        if let Some(sources) = &self.sources {
+            sources.stop();
+        }
+        for sight in self.sights.values_mut().filter(|sight| sight.is_open()) {
+            *sight = Sight::closed("events came too fast and were stopped", None);
+        }
+        self.spans.push(Span {
+            kind: "events_stopped".to_owned(),
+            text: format!(
+                "kernel events came faster than {} a second",
+                self.limit.events_per_s
+            ),
+            start_ns: caller_ns,
+            end_ns: caller_ns,
+        });
+    }
+
+    /// Sets how many events are too many.
+    pub fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+
+    /// From when on everything counts, on the clock of [`sys::clock`].
+    #[must_use]
+    pub fn opened_ns(&self) -> u64 {
+        self.opened_ns
+    }
+
+    /// Up to when everything has been counted: the wall's sums are exactly this less
+    /// [`Tracer::opened_ns`].
+    #[must_use]
+    pub fn horizon_ns(&self) -> u64 {
+        self.horizon_ns
+    }
 
     /// Events that the kernel had to drop.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        0
+        self.lost
     }
 
-    /// What happened to the events: that they were stopped because they came too fast.
-    pub fn spans(&mut self) -> Vec<Span> {
-        Vec::new()
+    /// What could be seen of each family that was asked for, as of now.
+    #[must_use]
+    pub fn sights(&self) -> BTreeMap<String, Sight> {
+        let named = self.sights.iter();
+        let named =
+            named.map(|(family, sight)| (format!("events.{}", family.name()), sight.clone()));
+        named.collect()
     }
+
+    /// What happened to the events since the last call: that they were stopped because they
+    /// came too fast.
+    pub fn spans(&mut self) -> Vec<Span> {
+        std::mem::take(&mut self.spans)
+    }
+}
+
+impl Drop for Tracer {
+    fn drop(&mut self) {
+        let Some(sources) = self.sources.take() else {
+            return;
+        };
+        sources.stop();
+        let closer = std::thread::Builder::new().name("close-events".to_owned());
+        // Without a thread the closure, and the events with it, is dropped here.
+        let _ = closer.spawn(move || drop(sources));
+    }
+}
+
+fn is_root() -> bool {
+    sys::process::effective_uid() == 0
+}
+
+fn open_sources(families: &BTreeSet<Family>) -> (Sources, BTreeMap<Family, Sight>) {
+    let closed = |sight: &Sight| {
+        let all = families.iter().map(|family| (*family, sight.clone()));
+        (Sources::default(), all.collect())
+    };
+    if !is_root() {
+        return closed(&sources::only_root());
+    }
+    if !is_first_namespace() {
+        let why = "kernel events name processes by the numbers of the host, not of this container";
+        return closed(&Sight::closed(why, None));
+    }
+    Sources::open(families)
+}
+
+/// Whether this process sees the numbers that the kernel itself uses.
+fn is_first_namespace() -> bool {
+    /// `PROC_PID_INIT_INO` of linux/proc_ns.h.
+    const FIRST: &str = "pid:[4026531836]";
+    let own = std::fs::read_link("/proc/self/ns/pid");
+    own.is_ok_and(|own| own.as_os_str() == FIRST)
 }

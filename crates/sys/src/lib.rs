@@ -16,10 +16,12 @@ pub mod file;
 pub mod interrupt;
 pub mod libc_facts;
 pub mod memory;
+pub mod perf;
 pub mod pipe;
 pub mod process;
 pub mod random;
 pub mod timed_stat;
+pub mod tracefs;
 pub mod uring;
 pub mod usage;
 

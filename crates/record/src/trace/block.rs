@@ -1,0 +1,225 @@
+//! Requests to block devices, from issue to completion, for the whole machine.
+//!
+//! A request is known by device, sector and direction. What a device does in parts is one
+//! request that shrinks. The table is bounded: when it is full, requests that were never told
+//! to be complete make room.
+
+use super::event::{Direction, Request};
+use std::collections::HashMap;
+
+/// The most requests in flight that are remembered; more than all queues of a machine hold.
+const IN_FLIGHT_MAX: usize = 16_384;
+/// No request takes longer; older ones were lost from sight.
+const AGE_NS_MAX: u64 = 120_000_000_000;
+/// A full table is searched for them at most so often.
+const SEARCH_NS: u64 = 1_000_000_000;
+/// The most devices that have figures of their own.
+const DEVICES_MAX: usize = 64;
+/// Classes of latency: up to 2^4 us, 2^5 us, ... 2^23 us (8.4 s).
+pub const CLASSES: std::ops::Range<u32> = 4..24;
+
+/// A request that its device works on.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    issued_ns: u64,
+    bytes: u32,
+    /// Of them, what is not done yet.
+    left: u32,
+}
+
+/// Requests that were completed in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// How many.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The sum of their latencies.
+    pub latency_ns: u64,
+    /// How many there were in each of [`CLASSES`].
+    pub classes: [u64; 20],
+}
+
+/// Sums by direction: reads, writes, flushes.
+pub type Sums = [Done; 3];
+
+/// Requests of all devices.
+#[derive(Debug, Default)]
+pub struct Requests {
+    in_flight: HashMap<Request, InFlight>,
+    searched_ns: u64,
+    all: Sums,
+    devices: Vec<(u32, Sums)>,
+}
+
+impl Requests {
+    /// A request goes to its device.
+    pub fn issue(&mut self, request: Request, bytes: u32, time_ns: u64) {
+        let is_full = self.in_flight.len() >= IN_FLIGHT_MAX;
+        if is_full && time_ns.saturating_sub(self.searched_ns) >= SEARCH_NS {
+            self.searched_ns = time_ns;
+            let oldest_ns = time_ns.saturating_sub(AGE_NS_MAX);
+            self.in_flight
+                .retain(|_, entry| entry.issued_ns > oldest_ns);
+        }
+        if self.in_flight.len() < IN_FLIGHT_MAX {
+            let entry = InFlight {
+                issued_ns: time_ns,
+                bytes,
+                left: bytes,
+            };
+            self.in_flight.insert(request, entry);
+        }
+    }
+
+    /// The device did `bytes` of a request.
+    pub fn complete(&mut self, request: Request, bytes: u32, time_ns: u64) {
+        let Some(mut entry) = self.in_flight.remove(&request) else {
+            return;
+        };
+        if bytes > 0 && bytes < entry.left {
+            entry.left -= bytes;
+            let rest = Request {
+                sector: request.sector + u64::from(bytes / 512),
+                ..request
+            };
+            self.in_flight.insert(rest, entry);
+            return;
+        }
+        let index = match request.direction {
+            Direction::Read => 0,
+            Direction::Write => 1,
+            Direction::Flush => 2,
+            Direction::Other => return,
+        };
+        let latency_ns = time_ns.saturating_sub(entry.issued_ns);
+        self.all[index].add(entry.bytes, latency_ns);
+        if let Some(sums) = self.device(request.device) {
+            sums[index].add(entry.bytes, latency_ns);
+        }
+    }
+
+    /// The device sent it back; it will be issued again.
+    pub fn requeue(&mut self, request: Request) {
+        self.in_flight.remove(&request);
+    }
+
+    /// All devices together.
+    pub fn all(&self) -> &Sums {
+        &self.all
+    }
+
+    /// Each device by the kernel's number, in the order of their first completion.
+    pub fn devices(&self) -> &[(u32, Sums)] {
+        &self.devices
+    }
+
+    fn device(&mut self, device: u32) -> Option<&mut Sums> {
+        let found = self
+            .devices
+            .iter()
+            .position(|(number, _)| *number == device);
+        let index = match found {
+            Some(index) => index,
+            None if self.devices.len() < DEVICES_MAX => {
+                self.devices.push((device, Sums::default()));
+                self.devices.len() - 1
+            }
+            None => return None,
+        };
+        Some(&mut self.devices[index].1)
+    }
+}
+
+impl Done {
+    fn add(&mut self, bytes: u32, latency_ns: u64) {
+        self.requests += 1;
+        self.bytes += u64::from(bytes);
+        self.latency_ns += latency_ns;
+        let class = CLASSES
+            .clone()
+            .position(|power| latency_ns <= 1000 << power);
+        if let Some(class) = class {
+            self.classes[class] += 1;
+        }
+    }
+}
+
+/// The direction that the kernel's letters tell: `WS`, `FWS`, `FF`, `RA`.
+pub fn direction(letters: &[u8]) -> Direction {
+    // A leading F is a flush before the request itself, if there is one.
+    let letter = match letters {
+        [b'F', next @ (b'R' | b'W' | b'D' | b'N'), ..] => next,
+        [first, ..] => first,
+        [] => return Direction::Other,
+    };
+    match letter {
+        b'R' => Direction::Read,
+        b'W' => Direction::Write,
+        b'F' => Direction::Flush,
+        _ => Direction::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(sector: u64) -> Request {
+        Request {
+            device: 7,
+            sector,
+            direction: Direction::Read,
+        }
+    }
+
+    #[test]
+    fn a_request_counts_when_all_of_it_is_done() {
+        let mut requests = Requests::default();
+        requests.issue(request(8), 8192, 1000);
+        requests.complete(request(8), 4096, 5000);
+        assert_eq!(requests.all()[0], Done::default(), "half of it");
+        requests.complete(request(16), 4096, 101_000);
+        let read = requests.all()[0];
+        assert_eq!(
+            (read.requests, read.bytes, read.latency_ns),
+            (1, 8192, 100_000)
+        );
+        // 100 us lie in the class up to 128 us, the fourth.
+        assert_eq!(read.classes.iter().position(|count| *count == 1), Some(3));
+        assert_eq!(requests.devices(), [(7, *requests.all())]);
+        assert!(requests.in_flight.is_empty());
+    }
+
+    #[test]
+    fn requests_that_never_end_do_not_fill_the_table() {
+        let mut requests = Requests::default();
+        for sector in 0..2 * IN_FLIGHT_MAX as u64 {
+            requests.issue(request(sector), 512, 1);
+        }
+        assert_eq!(requests.in_flight.len(), IN_FLIGHT_MAX);
+        requests.issue(request(u64::MAX), 512, 2 * AGE_NS_MAX);
+        assert_eq!(requests.in_flight.len(), 1);
+        requests.requeue(request(u64::MAX));
+        assert!(requests.in_flight.is_empty());
+        requests.complete(request(3), 512, 9);
+        assert_eq!(requests.all()[0].requests, 0, "its issue was not seen");
+    }
+
+    #[test]
+    fn letters_tell_the_direction() {
+        let cases: [(&[u8], Direction); 8] = [
+            (b"R\0", Direction::Read),
+            (b"RA\0", Direction::Read),
+            (b"WS", Direction::Write),
+            (b"FWFS", Direction::Write),
+            (b"FF", Direction::Flush),
+            (b"F\0", Direction::Flush),
+            (b"DS", Direction::Other),
+            (b"", Direction::Other),
+        ];
+        for (letters, expected) in cases {
+            assert_eq!(direction(letters), expected, "{letters:?}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The threads that exist already, and what they do, from /proc.
+//!
+//! Each thread is seen at an instant before its files are read. What happens between the two
+//! is told by events as well, and an event sets a state whatever it was before, so nothing is
+//! counted twice.
+
+use super::event::{Event, Sleep, State, What};
+use super::stack::Table;
+use std::collections::{HashMap, HashSet};
+use std::io::Read;
+use std::path::Path;
+use sys::clock::now_ns;
+
+/// More than the largest `stat` of a thread: a name of 64 bytes and 52 numbers of 20 digits.
+const STAT_BYTES_MAX: usize = 1536;
+
+/// Adds an event for each thread of `processes`, or of every process where there are none
+/// named.
+pub fn threads(processes: Option<&HashSet<u32>>, table: &Table, events: &mut Vec<Event>) {
+    match processes {
+        Some(processes) => {
+            for process in processes {
+                threads_of(*process, table, events);
+            }
+        }
+        None => {
+            for process in numbers(Path::new("/proc")) {
+                threads_of(process, table, events);
+            }
+        }
+    }
+}
+
+/// The given processes with all their children, and the children's children.
+pub fn with_children(processes: &[u32]) -> HashSet<u32> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for process in numbers(Path::new("/proc")) {
+        if let Some((_, parent)) = state_and_parent(&format!("/proc/{process}/stat")) {
+            children.entry(parent).or_default().push(process);
+        }
+    }
+    let mut found: HashSet<u32> = HashSet::new();
+    let mut open = processes.to_vec();
+    while let Some(process) = open.pop() {
+        if found.insert(process) {
+            open.extend(children.get(&process).into_iter().flatten());
+        }
+    }
+    found
+}
+
+fn threads_of(process: u32, table: &Table, events: &mut Vec<Event>) {
+    let directory = format!("/proc/{process}/task");
+    for thread in numbers(Path::new(&directory)) {
+        let time_ns = now_ns();
+        let Some((letter, _)) = state_and_parent(&format!("{directory}/{thread}/stat")) else {
+            continue;
+        };
+        let stack = || std::fs::read_to_string(format!("{directory}/{thread}/stack"));
+        let state = match letter {
+            b'R' => None,
+            b'Z' | b'X' | b'x' => continue,
+            b'T' | b't' => Some(State::Sleep(Sleep::Signal)),
+            b'I' => Some(State::Sleep(Sleep::Kernel)),
+            _ => Some(match stack() {
+                Ok(text) => table.classify_text(letter == b'D', &text),
+                Err(_) => State::Sleep(Sleep::Unknown),
+            }),
+        };
+        let what = What::Seen {
+            process,
+            thread,
+            state,
+        };
+        events.push(Event { time_ns, what });
+    }
+}
+
+/// The letter of a thread's state and its parent.
+fn state_and_parent(path: &str) -> Option<(u8, u32)> {
+    // One read gives all; `fs::read` would need four for a file that hides its length.
+    let mut stat = [0; STAT_BYTES_MAX];
+    let bytes = std::fs::File::open(path).ok()?.read(&mut stat).ok()?;
+    let stat = &stat[..bytes];
+    // A name may hold anything but ends with the last parenthesis.
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
+    let mut words = rest.split_ascii_whitespace();
+    let letter = *words.next()?.as_bytes().first()?;
+    Some((letter, words.next()?.parse().ok()?))
+}
+
+fn numbers(directory: &Path) -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_seen_with_all_its_threads() {
+        let (end, wait) = std::sync::mpsc::channel::<()>();
+        let sleeper = std::thread::spawn(move || wait.recv());
+        let own = std::process::id();
+        let mut events = Vec::new();
+        let table = Table::of_kernel();
+        threads(Some(&HashSet::from([own])), table, &mut events);
+        let of_own =
+            |event: &&Event| matches!(event.what, What::Seen { process, .. } if process == own);
+        assert!(events.iter().filter(of_own).count() >= 2);
+        drop(end);
+        sleeper.join().unwrap().unwrap_err();
+    }
+
+    #[test]
+    fn children_belong_to_their_parent() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let found = with_children(&[std::process::id()]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.contains(&std::process::id()) && found.contains(&child.id()));
+    }
+}

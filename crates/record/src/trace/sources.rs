@@ -1,0 +1,356 @@
+//! The kernel's events, open: one ring for each processor, the events that write to it, and
+//! counts that need no ring.
+//!
+//! A family whose tracepoints are not all there is left out and says why; the others go on.
+
+use super::Family;
+use super::decode::{Decoder, Point};
+use super::event::{Event, What};
+use super::stack::Table;
+use model::recording::Sight;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use sys::perf::{self, Attributes, Record, Ring, Source};
+use sys::tracefs::Tracefs;
+
+/// The most memory for the ring of one processor: at ten drains a second and 500 bytes for a
+/// switch with its stack and wake-up it holds 80,000 switches a second.
+const RING_BYTES_MAX: usize = 4 << 20;
+/// The most memory for all rings of a machine with many processors.
+const RINGS_BYTES_MAX: usize = 256 << 20;
+/// Less than this would lose records at a moderate rate.
+const RING_BYTES_MIN: usize = 64 << 10;
+/// Frames of a stack: the purpose of a write lies within 24 of its wait; a few to spare.
+const STACK_FRAMES: u16 = 32;
+
+/// One tracepoint of a family: system, name, use, and whether a family is blind without it.
+type Wanted = (&'static str, &'static str, Point, bool);
+
+const SCHED: &[Wanted] = &[
+    ("sched", "sched_switch", Point::Switch, true),
+    ("sched", "sched_wakeup", Point::Wakeup, true),
+];
+const BLOCK: &[Wanted] = &[
+    ("block", "block_rq_issue", Point::Issue, true),
+    ("block", "block_rq_complete", Point::Complete, true),
+    ("block", "block_rq_requeue", Point::Requeue, false),
+];
+const BEGINS: Point = Point::Reclaim { begins: true };
+const ENDS: Point = Point::Reclaim { begins: false };
+const VMSCAN: &[Wanted] = &[
+    ("vmscan", "mm_vmscan_direct_reclaim_begin", BEGINS, true),
+    ("vmscan", "mm_vmscan_direct_reclaim_end", ENDS, true),
+    ("vmscan", "mm_vmscan_memcg_reclaim_begin", BEGINS, false),
+    ("vmscan", "mm_vmscan_memcg_reclaim_end", ENDS, false),
+    ("vmscan", "mm_vmscan_throttled", Point::Throttled, false),
+    (
+        "compaction",
+        "mm_compaction_begin",
+        Point::Compaction { begins: true },
+        false,
+    ),
+    (
+        "compaction",
+        "mm_compaction_end",
+        Point::Compaction { begins: false },
+        false,
+    ),
+];
+const WRITEBACK: &[Wanted] = &[("writeback", "balance_dirty_pages", Point::DirtyPages, true)];
+
+fn wanted(family: Family) -> &'static [Wanted] {
+    match family {
+        Family::Sched => SCHED,
+        Family::Block => BLOCK,
+        Family::Vmscan => VMSCAN,
+        Family::Writeback => WRITEBACK,
+        // Counted by the kernel itself.
+        Family::Faults => &[],
+    }
+}
+
+/// Everything that is open.
+#[derive(Debug, Default)]
+pub struct Sources {
+    rings: Vec<Ring>,
+    events: Vec<perf::Event>,
+    decoders: HashMap<u64, Decoder>,
+    faults: Vec<perf::Event>,
+}
+
+/// What a drain found beside events.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Drained {
+    /// Records of any kind.
+    pub records: u64,
+    /// Records that the kernel had to drop.
+    pub lost: u64,
+}
+
+/// A tracepoint that can be opened.
+struct Described {
+    id: u64,
+    decoder: Decoder,
+}
+
+impl Sources {
+    /// Opens and starts the families; which of them are open, and what is to be said of each.
+    pub fn open(families: &BTreeSet<Family>) -> (Self, BTreeMap<Family, Sight>) {
+        let mut sources = Self::default();
+        let mut sights = BTreeMap::new();
+        let mut described = Vec::new();
+        for family in families {
+            match describe(*family) {
+                Ok(points) => {
+                    described.extend(points);
+                    sights.insert(*family, Sight::Open);
+                }
+                Err(error) => {
+                    sights.insert(*family, closed(&error));
+                }
+            }
+        }
+        if sights.values().any(Sight::is_open) {
+            let switches = sights.get(&Family::Sched).is_some_and(Sight::is_open);
+            if let Err(error) = sources.start(&described, switches) {
+                for sight in sights.values_mut().filter(|sight| sight.is_open()) {
+                    *sight = closed(&error);
+                }
+                sources = Self::default();
+            }
+        }
+        (sources, sights)
+    }
+
+    /// Opens all tracepoints on all processors, and starts them when all are open.
+    fn start(&mut self, points: &[Described], switches: bool) -> sys::Result<()> {
+        let processors = online();
+        let pages = ring_pages(processors.len());
+        for processor in processors {
+            let mut notices = Attributes::new(Source::Notices);
+            notices.switches = switches;
+            notices.tasks = true;
+            let leader = perf::Event::on_processor(&notices, processor)?;
+            self.rings.push(map(&leader, pages)?);
+            let leader_index = self.events.len();
+            self.events.push(leader);
+            for point in points {
+                let mut attributes = Attributes::new(Source::Tracepoint(point.id));
+                if matches!(point.decoder, Decoder::Switch { .. }) {
+                    attributes.stack_frames = STACK_FRAMES;
+                }
+                let event = perf::Event::on_processor(&attributes, processor)?;
+                event.share_ring_of(&self.events[leader_index])?;
+                self.decoders.insert(event.id()?, point.decoder.clone());
+                self.events.push(event);
+            }
+        }
+        self.events.iter().try_for_each(perf::Event::enable)
+    }
+
+    /// Counts page faults of these threads and their later children, or of all processors.
+    ///
+    /// # Errors
+    /// When the kernel does not count for any of them.
+    pub fn count_faults(&mut self, threads: Option<&HashSet<u32>>) -> sys::Result<()> {
+        let mut attributes = Attributes::new(Source::PageFaults);
+        attributes.user_only = true;
+        attributes.inherit = threads.is_some();
+        let opened: Vec<sys::Result<perf::Event>> = match threads {
+            Some(threads) => {
+                let open = |thread: &u32| perf::Event::on_thread(&attributes, *thread);
+                threads.iter().map(open).collect()
+            }
+            None => {
+                let open = |processor| perf::Event::on_processor(&attributes, processor);
+                online().into_iter().map(open).collect()
+            }
+        };
+        let all_failed = opened.iter().all(Result::is_err);
+        for event in opened {
+            // One thread may have ended since it was seen; all of them have not.
+            match event.and_then(|event| event.enable().map(|()| event)) {
+                Ok(event) => self.faults.push(event),
+                Err(error) if all_failed => return Err(error),
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Page faults so far.
+    pub fn faults(&self) -> u64 {
+        let counts = self.faults.iter().map(|event| event.count().unwrap_or(0));
+        counts.sum()
+    }
+
+    /// Appends what the kernel told until now, each processor's in its order.
+    pub fn drain(&mut self, table: &Table, into: &mut Vec<Event>) -> Drained {
+        let mut drained = Drained::default();
+        let decoders = &self.decoders;
+        for ring in &mut self.rings {
+            ring.drain(|record| {
+                drained.records += 1;
+                if let Record::Lost { count } = record {
+                    drained.lost += count;
+                    drained.records += count;
+                }
+                into.extend(event(&record, decoders, table));
+            });
+        }
+        drained
+    }
+
+    /// Stops everything; what was told can still be drained.
+    pub fn stop(&self) {
+        for event in self.events.iter().chain(&self.faults) {
+            // An event that cannot be stopped ends when it is closed.
+            let _ = event.disable();
+        }
+    }
+}
+
+fn event(record: &Record<'_>, decoders: &HashMap<u64, Decoder>, table: &Table) -> Option<Event> {
+    let (time_ns, what) = match record {
+        Record::Sample(sample) => {
+            return decoders.get(&sample.id)?.decode(sample, table);
+        }
+        Record::Switch(switch) => {
+            let thread = switch.thread;
+            let what = if switch.is_out {
+                What::Out {
+                    thread,
+                    is_preempted: switch.is_preempted,
+                }
+            } else {
+                What::In { thread }
+            };
+            // The idle task is no thread of anyone.
+            if thread == 0 {
+                return None;
+            }
+            (switch.time_ns, what)
+        }
+        Record::Fork(task) => {
+            let what = What::Fork {
+                process: task.process,
+                thread: task.thread,
+                parent: task.parent,
+            };
+            (task.time_ns, what)
+        }
+        Record::Exit(task) => {
+            let thread = task.thread;
+            (task.time_ns, What::Exit { thread })
+        }
+        Record::Exec(task) => {
+            let what = What::Exec {
+                process: task.process,
+                thread: task.thread,
+            };
+            (task.time_ns, what)
+        }
+        Record::Lost { .. } | Record::Other => return None,
+    };
+    Some(Event { time_ns, what })
+}
+
+/// Finds the tracepoints of a family.
+fn describe(family: Family) -> sys::Result<Vec<Described>> {
+    let mut found = Vec::new();
+    if wanted(family).is_empty() {
+        return Ok(found);
+    }
+    let tracefs = Tracefs::open()?;
+    for (system, name, point, is_needed) in wanted(family) {
+        let described = tracefs.tracepoint(system, name).and_then(|tracepoint| {
+            let decoder = Decoder::of(*point, &tracepoint).ok_or_else(|| {
+                let changed = std::io::Error::new(
+                    std::io::ErrorKind::Unsupported,
+                    "this kernel describes it in another way",
+                );
+                sys::Error::new("make use of the tracepoint", changed).at(name)
+            })?;
+            let id = tracepoint.id;
+            Ok(Described { id, decoder })
+        });
+        match described {
+            Ok(described) => found.push(described),
+            Err(error) if *is_needed => return Err(error),
+            Err(_) => {}
+        }
+    }
+    Ok(found)
+}
+
+/// Why a family is closed.
+pub fn closed(error: &sys::Error) -> Sight {
+    if error.kind == sys::Kind::Denied && sys::process::effective_uid() != 0 {
+        return only_root();
+    }
+    Sight::closed(error.to_string(), None)
+}
+
+/// For those who are not root.
+pub fn only_root() -> Sight {
+    Sight::closed("only root may watch kernel events", Some("sudo"))
+}
+
+/// A ring of at most `pages`, smaller where less memory may be locked.
+fn map(leader: &perf::Event, mut pages: usize) -> sys::Result<Ring> {
+    let least = RING_BYTES_MIN / sys::process::page_bytes();
+    loop {
+        match Ring::map(leader, pages.max(1)) {
+            Err(error)
+                if pages > least
+                    && matches!(error.kind, sys::Kind::Denied | sys::Kind::NoMemory) =>
+            {
+                pages /= 2;
+            }
+            other => return other,
+        }
+    }
+}
+
+fn ring_pages(processors: usize) -> usize {
+    let share = RINGS_BYTES_MAX / processors.max(1);
+    let bytes = share.clamp(RING_BYTES_MIN, RING_BYTES_MAX);
+    let pages = (bytes / sys::process::page_bytes()).max(1);
+    1 << pages.ilog2()
+}
+
+/// The processors that are on.
+fn online() -> Vec<u32> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let found = parse_list(text.trim());
+    if found.is_empty() { vec![0] } else { found }
+}
+
+/// Reads `0-3,8`.
+fn parse_list(text: &str) -> Vec<u32> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?)
+    };
+    text.split(',').filter_map(range).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_listed_in_ranges() {
+        assert_eq!(parse_list("0-2,5,7-8"), [0, 1, 2, 5, 7, 8]);
+        assert_eq!(parse_list("0"), [0]);
+        assert_eq!(parse_list(""), []);
+    }
+
+    #[test]
+    fn rings_are_powers_of_two_and_bounded() {
+        for processors in [1, 2, 3, 100, 4096] {
+            let bytes = ring_pages(processors) * sys::process::page_bytes();
+            assert!(bytes.is_power_of_two());
+            assert!((RING_BYTES_MIN..=RING_BYTES_MAX).contains(&bytes));
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! What the threads of the subject do: a state each, and the time spent in every state.
+//!
+//! The idea: no thread keeps a clock. Each state counts who holds it, and its sum grows with
+//! that count; so at any instant the sums of all states are exactly the lives of all threads,
+//! and the wall's four sums exactly the time since the start. Events come in order; one that
+//! comes late counts from the latest instant seen.
+
+use super::event::{Event, Sleep, State, What};
+use std::collections::HashMap;
+
+/// The wall's states, in order of precedence.
+pub const WALL: [&str; 4] = ["run", "queue", "block_io", "asleep"];
+
+/// One thread.
+#[derive(Clone, Copy, Debug)]
+struct Thread {
+    process: u32,
+    state: State,
+    /// What it will wait for when it leaves its processor.
+    reason: Option<State>,
+}
+
+/// How many threads hold a state, and for how long threads have.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    count: u64,
+    since_ns: u64,
+    sum_ns: u64,
+}
+
+impl Held {
+    fn settle(&mut self, now_ns: u64) {
+        self.sum_ns += self.count * now_ns.saturating_sub(self.since_ns);
+        self.since_ns = now_ns;
+    }
+}
+
+/// The threads of the subject.
+#[derive(Debug)]
+pub struct Threads {
+    /// Whether every process belongs to the subject.
+    everyone: bool,
+    /// Its processes, with how many threads of theirs are known.
+    processes: HashMap<u32, u32>,
+    threads: HashMap<u32, Thread>,
+    clock_ns: u64,
+    held: [Held; State::COUNT],
+    /// Threads by place in [`WALL`].
+    places: [u64; WALL.len()],
+    wall_ns: [u64; WALL.len()],
+    /// Times that a thread of the subject left a processor.
+    pub switches: u64,
+    /// Times that one began to wait for a block device.
+    pub block_io_waits: u64,
+    /// Threads that belonged to the subject.
+    pub seen: u64,
+}
+
+impl Threads {
+    /// Nobody yet; later those of `processes` and their children, or everyone.
+    pub fn new(everyone: bool) -> Self {
+        Self {
+            everyone,
+            processes: HashMap::new(),
+            threads: HashMap::new(),
+            clock_ns: 0,
+            held: [Held::default(); State::COUNT],
+            places: [0; WALL.len()],
+            wall_ns: [0; WALL.len()],
+            switches: 0,
+            block_io_waits: 0,
+            seen: 0,
+        }
+    }
+
+    /// Adds a process whose threads will be seen.
+    pub fn expect(&mut self, process: u32) {
+        self.processes.entry(process).or_insert(0);
+    }
+
+    /// Whether the process belongs to the subject; the idle task never does.
+    pub fn includes(&self, process: u32) -> bool {
+        process != 0 && (self.everyone || self.processes.contains_key(&process))
+    }
+
+    /// Whether everyone belongs.
+    pub fn is_everyone(&self) -> bool {
+        self.everyone
+    }
+
+    /// The processes that are known.
+    pub fn processes(&self) -> impl Iterator<Item = u32> {
+        self.processes.keys().copied()
+    }
+
+    /// The threads that are known.
+    pub fn known(&self) -> impl Iterator<Item = u32> {
+        self.threads.keys().copied()
+    }
+
+    /// Lets one event happen.
+    pub fn apply(&mut self, event: &Event) {
+        self.advance(event.time_ns);
+        match event.what {
+            What::Start => self.restart(),
+            What::Seen {
+                process,
+                thread,
+                state,
+            } if self.includes(process) => {
+                self.put(process, thread, state.unwrap_or(State::Run));
+            }
+            What::Fork {
+                process,
+                thread,
+                parent,
+            } if self.includes(parent) || self.includes(process) => {
+                self.put(process, thread, State::Queue);
+            }
+            What::Exit { thread } => self.remove(thread),
+            What::Exec { process, thread } => self.exec(process, thread),
+            What::Reason { thread, state } => {
+                if let Some(thread) = self.threads.get_mut(&thread) {
+                    thread.reason = Some(state);
+                }
+            }
+            What::Out {
+                thread,
+                is_preempted,
+            } => self.leave(thread, is_preempted),
+            What::In { thread } => self.change(thread, State::Run),
+            What::Wakeup { thread } => {
+                let state = self.threads.get(&thread).map(|thread| thread.state);
+                if state.is_some_and(|state| !matches!(state, State::Run | State::Queue)) {
+                    self.change(thread, State::Queue);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Brings all sums to this instant.
+    pub fn settle(&mut self, now_ns: u64) {
+        self.advance(now_ns);
+        for held in &mut self.held {
+            held.settle(self.clock_ns);
+        }
+    }
+
+    /// Thread time in one state, as of the last [`Threads::settle`].
+    pub fn sum_ns(&self, state: State) -> u64 {
+        self.held[state.index()].sum_ns
+    }
+
+    /// The clock's time by [`WALL`].
+    pub fn wall_ns(&self) -> [u64; WALL.len()] {
+        self.wall_ns
+    }
+
+    /// Moves the clock on; it never goes back.
+    fn advance(&mut self, now_ns: u64) {
+        if self.clock_ns == 0 {
+            self.clock_ns = now_ns;
+        }
+        let passed_ns = now_ns.saturating_sub(self.clock_ns);
+        // Where the subject has no thread, it is asleep.
+        let first = self.places.iter().position(|count| *count > 0);
+        self.wall_ns[first.unwrap_or(WALL.len() - 1)] += passed_ns;
+        self.clock_ns += passed_ns;
+    }
+
+    fn restart(&mut self) {
+        for held in &mut self.held {
+            held.settle(self.clock_ns);
+            held.sum_ns = 0;
+        }
+        self.wall_ns = [0; WALL.len()];
+        (self.switches, self.block_io_waits) = (0, 0);
+        self.seen = self.threads.len() as u64;
+    }
+
+    /// Counts one thread more (or less) in a state from now on.
+    fn count(&mut self, state: State, comes: bool) {
+        let held = &mut self.held[state.index()];
+        held.settle(self.clock_ns);
+        let place = &mut self.places[place(state)];
+        if comes {
+            held.count += 1;
+            *place += 1;
+        } else {
+            held.count -= 1;
+            *place -= 1;
+        }
+    }
+
+    fn put(&mut self, process: u32, thread: u32, state: State) {
+        if self.threads.contains_key(&thread) {
+            return self.change(thread, state);
+        }
+        let new = Thread {
+            process,
+            state,
+            reason: None,
+        };
+        self.threads.insert(thread, new);
+        *self.processes.entry(process).or_insert(0) += 1;
+        self.seen += 1;
+        self.count(state, true);
+    }
+
+    fn remove(&mut self, thread: u32) {
+        let Some(gone) = self.threads.remove(&thread) else {
+            return;
+        };
+        self.count(gone.state, false);
+        if let Some(threads) = self.processes.get_mut(&gone.process) {
+            *threads = threads.saturating_sub(1);
+            // Its number may come again, for a stranger.
+            if *threads == 0 {
+                self.processes.remove(&gone.process);
+            }
+        }
+    }
+
+    fn change(&mut self, thread: u32, state: State) {
+        let Some(known) = self.threads.get_mut(&thread) else {
+            return;
+        };
+        let before = std::mem::replace(&mut known.state, state);
+        if before != state {
+            self.count(before, false);
+            self.count(state, true);
+        }
+    }
+
+    fn leave(&mut self, thread: u32, is_preempted: bool) {
+        let Some(known) = self.threads.get_mut(&thread) else {
+            return;
+        };
+        let reason = known.reason.take();
+        let state = if is_preempted {
+            State::Queue
+        } else {
+            reason.unwrap_or(State::Sleep(Sleep::Unknown))
+        };
+        self.switches += 1;
+        self.block_io_waits += u64::from(matches!(state, State::BlockIo(_)));
+        self.change(thread, state);
+    }
+
+    /// A new program takes the number of its process; all other threads are gone.
+    fn exec(&mut self, process: u32, thread: u32) {
+        if !self.includes(process) {
+            return;
+        }
+        let others = self.threads.iter();
+        let others = others.filter(|(id, other)| other.process == process && **id != thread);
+        let others: Vec<u32> = others.map(|(id, _)| *id).collect();
+        self.put(process, thread, State::Run);
+        self.change(thread, State::Run);
+        for other in others {
+            self.remove(other);
+        }
+    }
+}
+
+fn place(state: State) -> usize {
+    match state {
+        State::Run => 0,
+        State::Queue => 1,
+        State::BlockIo(_) => 2,
+        State::Children | State::Sleep(_) => 3,
+    }
+}
+
+/// Decides for every [`What::Seen`] thread that ran or could run which of the two it was:
+/// if the next switch brings it to a processor, it waited for one. Events are in order.
+pub fn settle_seen(events: &mut [Event]) {
+    let unknown = |event: &&Event| matches!(event.what, What::Seen { state: None, .. });
+    let Some(first) = events.iter().position(|event| unknown(&event)) else {
+        return;
+    };
+    let mut next_is_in: HashMap<u32, bool> = HashMap::new();
+    for event in events[first..].iter_mut().rev() {
+        match &mut event.what {
+            What::In { thread } => {
+                next_is_in.insert(*thread, true);
+            }
+            What::Out { thread, .. } => {
+                next_is_in.insert(*thread, false);
+            }
+            What::Seen { thread, state, .. } if state.is_none() => {
+                let waited = next_is_in.get(thread).copied().unwrap_or(false);
+                *state = Some(if waited { State::Queue } else { State::Run });
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

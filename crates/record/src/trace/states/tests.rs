@@ -1,0 +1,261 @@
+//! Stories of a few threads, and the sums that must come out; then any events at all, after
+//! which lives and wall must still close.
+
+use super::*;
+use crate::trace::event::Io;
+use proptest::prelude::*;
+
+const TIMER: State = State::Sleep(Sleep::Timer);
+
+fn at(time_ns: u64, what: What) -> Event {
+    Event { time_ns, what }
+}
+
+fn seen(process: u32, thread: u32, state: State) -> What {
+    What::Seen {
+        process,
+        thread,
+        state: Some(state),
+    }
+}
+
+fn run(threads: &mut Threads, events: &[Event]) {
+    events.iter().for_each(|event| threads.apply(event));
+}
+
+fn total(threads: &Threads) -> u64 {
+    threads.held.iter().map(|held| held.sum_ns).sum()
+}
+
+#[test]
+fn a_sleep_goes_through_all_states() {
+    let mut threads = Threads::new(false);
+    threads.expect(10);
+    let (thread, is_preempted) = (10, false);
+    run(
+        &mut threads,
+        &[
+            at(100, What::Start),
+            at(100, seen(10, 10, State::Run)),
+            at(
+                110,
+                What::Reason {
+                    thread,
+                    state: TIMER,
+                },
+            ),
+            at(
+                111,
+                What::Out {
+                    thread,
+                    is_preempted,
+                },
+            ),
+            at(150, What::Wakeup { thread }),
+            at(153, What::In { thread }),
+            at(
+                160,
+                What::Out {
+                    thread,
+                    is_preempted: true,
+                },
+            ),
+            at(165, What::In { thread }),
+            at(170, What::Exit { thread }),
+            // The last switch of a thread comes after its end.
+            at(
+                171,
+                What::Out {
+                    thread,
+                    is_preempted,
+                },
+            ),
+        ],
+    );
+    threads.settle(200);
+    assert_eq!(threads.sum_ns(State::Run), 11 + 7 + 5);
+    assert_eq!(threads.sum_ns(State::Queue), 3 + 5);
+    assert_eq!(threads.sum_ns(TIMER), 39);
+    assert_eq!(total(&threads), 70, "the life of the thread");
+    assert_eq!(threads.wall_ns(), [23, 8, 0, 39 + 30]);
+    assert_eq!(threads.switches, 2);
+}
+
+#[test]
+fn the_wall_belongs_to_the_first_state_that_someone_holds() {
+    let mut threads = Threads::new(true);
+    run(
+        &mut threads,
+        &[
+            at(10, What::Start),
+            at(10, seen(1, 1, State::BlockIo(Io::Read))),
+            at(10, seen(2, 2, TIMER)),
+            at(30, What::Wakeup { thread: 2 }),
+            at(40, What::In { thread: 2 }),
+            at(70, What::Exit { thread: 2 }),
+        ],
+    );
+    threads.settle(100);
+    assert_eq!(threads.wall_ns(), [30, 10, 20 + 30, 0]);
+    assert_eq!(total(&threads), 90 + 60);
+}
+
+#[test]
+fn children_belong_and_strangers_do_not() {
+    let mut threads = Threads::new(false);
+    threads.expect(10);
+    let fork = |process, thread, parent| What::Fork {
+        process,
+        thread,
+        parent,
+    };
+    run(
+        &mut threads,
+        &[
+            at(1, What::Start),
+            at(2, fork(10, 10, 5)),
+            at(3, fork(11, 11, 10)),
+            at(4, fork(20, 20, 5)),
+            at(5, fork(11, 12, 11)),
+        ],
+    );
+    let mut known: Vec<_> = threads.known().collect();
+    known.sort_unstable();
+    assert_eq!(known, [10, 11, 12]);
+    assert!(threads.includes(11) && !threads.includes(20));
+    run(
+        &mut threads,
+        &[
+            at(6, What::Exit { thread: 12 }),
+            at(7, What::Exit { thread: 11 }),
+        ],
+    );
+    assert!(!threads.includes(11), "its number may be used again");
+}
+
+#[test]
+fn a_thread_that_starts_a_program_takes_the_number_of_its_process() {
+    let mut threads = Threads::new(false);
+    threads.expect(10);
+    run(
+        &mut threads,
+        &[
+            at(1, What::Start),
+            at(1, seen(10, 10, TIMER)),
+            at(1, seen(10, 12, State::Run)),
+            at(5, What::Exit { thread: 10 }),
+            at(
+                6,
+                What::Exec {
+                    process: 10,
+                    thread: 10,
+                },
+            ),
+        ],
+    );
+    assert_eq!(threads.known().collect::<Vec<_>>(), [10]);
+    threads.settle(10);
+    assert_eq!(threads.sum_ns(State::Run), 5 + 4);
+}
+
+#[test]
+fn a_late_event_counts_from_the_latest_instant() {
+    let mut threads = Threads::new(true);
+    run(
+        &mut threads,
+        &[at(10, What::Start), at(10, seen(1, 1, TIMER))],
+    );
+    threads.settle(50);
+    run(&mut threads, &[at(40, What::Wakeup { thread: 1 })]);
+    threads.settle(60);
+    assert_eq!(threads.sum_ns(TIMER), 40);
+    assert_eq!(threads.sum_ns(State::Queue), 10);
+}
+
+#[test]
+fn a_runnable_thread_is_judged_by_its_next_switch() {
+    let unknown = |thread| What::Seen {
+        process: 1,
+        thread,
+        state: None,
+    };
+    let mut events = [
+        at(1, unknown(1)),
+        at(1, unknown(2)),
+        at(1, unknown(3)),
+        at(2, What::In { thread: 1 }),
+        at(
+            3,
+            What::Out {
+                thread: 1,
+                is_preempted: true,
+            },
+        ),
+        at(
+            3,
+            What::Out {
+                thread: 2,
+                is_preempted: true,
+            },
+        ),
+    ];
+    settle_seen(&mut events);
+    let states = events[..3].iter().map(|event| match event.what {
+        What::Seen { state, .. } => state,
+        _ => None,
+    });
+    let expected = [State::Queue, State::Run, State::Run].map(Some);
+    assert_eq!(states.collect::<Vec<_>>(), expected);
+}
+
+/// Any event about a few threads.
+fn any_event() -> impl Strategy<Value = What> {
+    let (process, thread) = (1..4u32, 1..6u32);
+    let any_state = prop_oneof![
+        Just(State::Run),
+        Just(State::Queue),
+        Just(State::Children),
+        Just(State::BlockIo(Io::Flush)),
+        Just(TIMER),
+    ];
+    (0..8u32, process, thread, any_state, any::<bool>()).prop_map(
+        |(kind, process, thread, state, is_preempted)| match kind {
+            0 => seen(process, thread, state),
+            1 => What::Fork {
+                process,
+                thread,
+                parent: 1,
+            },
+            2 => What::Exit { thread },
+            3 => What::Exec { process, thread },
+            4 => What::Reason { thread, state },
+            5 => What::Out {
+                thread,
+                is_preempted,
+            },
+            6 => What::In { thread },
+            _ => What::Wakeup { thread },
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever is lost or absurd: lives and wall close exactly.
+    #[test]
+    fn sums_close_after_any_events(steps in prop::collection::vec((0..20u64, any_event()), 0..80)) {
+        let mut threads = Threads::new(false);
+        threads.expect(1);
+        threads.apply(&at(1000, What::Start));
+        let (mut now, mut lives) = (1000, 0);
+        for (pause, what) in steps {
+            lives += pause * threads.threads.len() as u64;
+            now += pause;
+            threads.apply(&at(now, what));
+        }
+        threads.settle(now);
+        prop_assert_eq!(total(&threads), lives);
+        prop_assert_eq!(threads.wall_ns().iter().sum::<u64>(), now - 1000);
+    }
+}
