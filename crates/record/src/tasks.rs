@@ -1,7 +1,23 @@
 //! Delay accounting: what the kernel charged to every thread, told by it when the thread
 //! ends, asked of it for those that still run.
+//!
+//! What a thread had been charged before [`Listener::watch`] is subtracted. Ends are kept
+//! if they belong to the tree that is watched ([`members`] decides); rows beyond a limit are
+//! summed up by name ([`kept`]). Where the kernel tells no ends, what still runs is asked,
+//! by taskstats or by /proc, and the sights say so.
 
-use model::recording::{Sight, Task};
+mod kept;
+mod members;
+mod proc;
+mod row;
+mod sights;
+
+use kept::Kept;
+use members::{Members, Verdict};
+use model::recording::{Sight, Task, TaskSource};
+use row::Charges;
+use std::collections::{HashMap, HashSet, VecDeque};
+use sys::taskstats::{Connection, Stats};
 
 /// Whose tasks are kept.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +31,40 @@ pub struct Tree {
 
 /// A listener to the ends of threads.
 #[derive(Debug)]
-pub struct Listener {}
+pub struct Listener {
+    started_ns: u64,
+    /// When delay accounting was found on or off.
+    opened_ns: u64,
+    /// Told of ends; `None` where the kernel tells none.
+    ends: Option<Connection>,
+    /// Asks about threads that live; `None` where only /proc can be read.
+    asks: Option<Connection>,
+    /// Whether threads that begin now are charged for block I/O.
+    charging: bool,
+    /// Whether every thread since the machine started was.
+    since_boot: bool,
+    members: Members,
+    /// What threads had been charged when they were first seen to be watched.
+    before: HashMap<u32, Charges>,
+    watched_ns: Option<u64>,
+    /// Ends whose chain of parents is not known yet.
+    waiting: VecDeque<End>,
+    /// The threads whose end was read last, and when.
+    told: HashMap<u32, u64>,
+    kept: Kept,
+    /// Ends whose row could not be placed because too many waited.
+    unplaced: u64,
+    /// Times that the kernel said it lost some, where it does not say how many.
+    overruns: u64,
+}
+
+/// The end of a thread as it was told.
+#[derive(Clone, Debug)]
+struct End {
+    stats: Stats,
+    /// When it was read; the end itself was earlier.
+    received_ns: u64,
+}
 
 /// All that was heard and asked.
 #[derive(Debug, Default)]
@@ -28,22 +77,242 @@ pub struct Heard {
     pub lost: u64,
 }
 
+/// Ends that may wait for their parents to be known. Children end before their parents, and
+/// parents are found in /proc while they live, so few wait.
+const WAITING_MAX: usize = 4096;
+
+/// How often the waiting are looked at anew after one reading: a chain that arrives in the
+/// worst order is resolved one link at a time.
+const PASSES: usize = 16;
+
+/// Threads whose charges before the watch are kept, about 400 bytes each. Beyond it threads
+/// that ran already are left out and counted as lost.
+const BEFORE_MAX: usize = 65_536;
+
 impl Listener {
     /// Starts to listen; what was charged to threads of the tree that run already is
-    /// subtracted later. The sights are `exits` and `delay_accounting`.
-    pub fn open(_started_ns: u64) -> (Option<Self>, Vec<(String, Sight)>) {
-        (None, Vec::new())
+    /// subtracted later. The sights are `exits` and `delay_accounting`. `started_ns` is on
+    /// the clock of [`sys::clock`]. There is a listener also where ends are not told: it
+    /// gives what still runs at the end. Switch delay accounting on before this.
+    pub fn open(started_ns: u64) -> (Option<Self>, Vec<(String, Sight)>) {
+        let (ends, exits) = sights::listen();
+        let mut asks = Connection::open().ok();
+        let witness = asks.as_mut().map(|asks| asks.ask(sights::WITNESS));
+        if matches!(witness, Some(Err(_))) {
+            asks = None;
+        }
+        let since_boot = witness
+            .and_then(std::result::Result::ok)
+            .flatten()
+            .is_some_and(|stats| row::was_charged(&stats));
+        let (charging, delays) = sights::delay_accounting(since_boot);
+        let listener = Self {
+            started_ns,
+            opened_ns: sys::clock::now_ns(),
+            ends,
+            asks,
+            charging,
+            since_boot: since_boot && charging,
+            members: Members::default(),
+            before: HashMap::new(),
+            watched_ns: None,
+            waiting: VecDeque::new(),
+            told: HashMap::new(),
+            kept: Kept::default(),
+            unplaced: 0,
+            overruns: 0,
+        };
+        let sights = vec![
+            ("exits".to_owned(), exits),
+            ("delay_accounting".to_owned(), delays),
+        ];
+        (Some(listener), sights)
     }
 
-    /// Notes whose tasks are kept; as soon as the subject is known.
-    pub fn watch(&mut self, _tree: &Tree) {}
+    /// Notes whose tasks are kept; as soon as the subject is known. Threads of it that have
+    /// ended before are left out.
+    pub fn watch(&mut self, tree: &Tree) {
+        self.hear();
+        self.waiting.clear();
+        self.watched_ns = Some(sys::clock::now_ns());
+        let live = proc::parents();
+        self.members.watch(tree, &live);
+        for pid in self.members.among(&live) {
+            for tid in proc::threads(pid) {
+                if self.before.len() >= BEFORE_MAX {
+                    return;
+                }
+                if let Some(charges) = self.charges(pid, tid) {
+                    self.before.insert(tid, charges);
+                }
+            }
+        }
+    }
+
+    /// Notes processes that were seen below the tree by somebody else, so that they stay in
+    /// it when their parents end and nobody gives them to the recorder.
+    pub fn adopt(&mut self, processes: &[u32]) {
+        self.members.adopt(processes);
+    }
 
     /// Takes what has been told until now; never waits.
-    pub fn read(&mut self) {}
+    pub fn read(&mut self) {
+        self.told = self.hear();
+    }
 
-    /// Asks about those that still run, and gives everything.
+    /// Asks about those that still run, and gives everything; `now_ns` is on the clock of
+    /// [`sys::clock`].
     #[must_use]
-    pub fn finish(self, _now_ns: u64) -> Heard {
-        Heard::default()
+    pub fn finish(mut self, now_ns: u64) -> Heard {
+        let mut ended = std::mem::take(&mut self.told);
+        ended.extend(self.hear());
+        let live = self.ask_living(now_ns);
+        // One that ended while it was asked was told of as well: the end is the better row.
+        ended.extend(self.hear());
+        for (charges, task) in live {
+            let told = ended.get(&charges.tid).copied().unwrap_or(0);
+            if told <= charges.began_ns {
+                self.kept.add(task);
+            }
+        }
+        let lost = self.lost();
+        Heard {
+            tasks: self.kept.finish(),
+            processes: self.members.count(),
+            lost,
+        }
+    }
+
+    /// Reads and places the ends; when each thread's was read.
+    fn hear(&mut self) -> HashMap<u32, u64> {
+        let mut told = HashMap::new();
+        let Some(connection) = &mut self.ends else {
+            return told;
+        };
+        let received_ns = sys::clock::now_ns();
+        let waiting = &mut self.waiting;
+        let drained = connection.drain(|stats| {
+            told.insert(stats.tid, received_ns);
+            waiting.push_back(End { stats, received_ns });
+        });
+        // A broken socket tells nothing more; the ends that it held are lost.
+        if drained.unwrap_or(true) {
+            self.overruns += 1;
+            self.members.forget_the_gone();
+        }
+        self.place();
+        self.members.forget_outsiders(received_ns);
+        told
+    }
+
+    /// Places the ends that wait: in the tree, out of it, or later.
+    fn place(&mut self) {
+        let Some(watched_ns) = self.watched_ns else {
+            self.bound();
+            return;
+        };
+        for _ in 0..PASSES {
+            let before = self.waiting.len();
+            for _ in 0..before {
+                let Some(end) = self.waiting.pop_front() else {
+                    break;
+                };
+                match self.members.judge(&end.stats, end.received_ns) {
+                    Verdict::In => self.keep(&end, watched_ns),
+                    Verdict::Out => {}
+                    Verdict::Unknown => self.waiting.push_back(end),
+                }
+            }
+            if self.waiting.is_empty() || self.waiting.len() == before {
+                break;
+            }
+        }
+        self.bound();
+    }
+
+    fn bound(&mut self) {
+        while self.waiting.len() > WAITING_MAX {
+            self.waiting.pop_front();
+            // Before the subject is known, what ends is none of it.
+            self.unplaced += u64::from(self.watched_ns.is_some());
+        }
+    }
+
+    /// Keeps the row of a thread that has ended within the recording.
+    fn keep(&mut self, end: &End, watched_ns: u64) {
+        let began_ns = end.received_ns.saturating_sub(end.stats.elapsed_ns);
+        let charges = Charges::of_stats(&end.stats, end.received_ns, TaskSource::Exit);
+        let before = self.before.remove(&end.stats.tid);
+        // Its number may have been another thread's, which ended unheard.
+        let before = before.filter(|before| before.is_same_thread(&charges));
+        if before.is_none() && began_ns < watched_ns {
+            // It ran before and was not seen then: it had ended, or the table was full.
+            self.unplaced += u64::from(self.before.len() >= BEFORE_MAX);
+            return;
+        }
+        let charged = self.is_charged(&charges, before.as_ref());
+        let limit_ns = end.received_ns.saturating_sub(self.started_ns);
+        self.kept
+            .add(row::task(&charges, before.as_ref(), limit_ns, charged));
+    }
+
+    /// The rows of the threads that live now.
+    fn ask_living(&mut self, now_ns: u64) -> Vec<(Charges, Task)> {
+        let limit_ns = now_ns.saturating_sub(self.started_ns);
+        let live = proc::parents();
+        let mut rows = Vec::new();
+        if self.watched_ns.is_none() {
+            return rows;
+        }
+        let among = self.members.among(&live);
+        self.members.adopt(&among);
+        for pid in among {
+            for tid in proc::threads(pid) {
+                let Some(charges) = self.charges(pid, tid) else {
+                    continue;
+                };
+                let before = self.before.remove(&tid);
+                let before = before.filter(|before| before.is_same_thread(&charges));
+                let charged = self.is_charged(&charges, before.as_ref());
+                let task = row::task(&charges, before.as_ref(), limit_ns, charged);
+                rows.push((charges, task));
+            }
+        }
+        rows
+    }
+
+    /// What one living thread has been charged; `None` if it has ended.
+    fn charges(&mut self, pid: u32, tid: u32) -> Option<Charges> {
+        let seen = proc::thread(pid, tid)?;
+        if seen.has_ended() {
+            return None;
+        }
+        let Some(asks) = &mut self.asks else {
+            return Charges::of_proc(&seen, sys::clock::now_ns());
+        };
+        // Read before asking, so that the beginning that follows is never too late.
+        let now_ns = sys::clock::now_ns();
+        let mut stats = asks.ask(tid).ok()??;
+        stats.tgid = Some(pid);
+        stats.ppid = seen.ppid;
+        Some(Charges::of_stats(&stats, now_ns, TaskSource::Asked))
+    }
+
+    /// Whether zeros of block I/O mean that there was none.
+    fn is_charged(&self, charges: &Charges, before: Option<&Charges>) -> bool {
+        // Without a look before the watch it began after it.
+        let is_young = before.is_none_or(|before| before.began_ns >= self.opened_ns);
+        charges.was_charged || self.since_boot || (self.charging && is_young)
+    }
+
+    fn lost(&self) -> u64 {
+        let dropped = self.ends.as_ref().and_then(Connection::dropped);
+        dropped.unwrap_or(self.overruns) + self.unplaced
     }
 }
+
+/// Process numbers.
+type Pids = HashSet<u32>;
+
+#[cfg(test)]
+mod tests;

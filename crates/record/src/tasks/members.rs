@@ -1,0 +1,311 @@
+//! Which processes belong to the subject, judged from the ends themselves and, while they
+//! live, from their parents in /proc.
+//!
+//! 1. A process belongs if it is a root, was adopted, is a child of the reaper, or its
+//!    parent belongs.
+//! 2. A parent that is not known is looked up in /proc, and its parents in turn. One that
+//!    is gone may be told of later: the verdict waits.
+//! 3. Numbers are used again: a process that ended keeps its children of before, not those
+//!    that began after; outsiders are forgotten after each reading.
+
+use super::{Pids, Tree, proc};
+use std::collections::HashMap;
+use sys::taskstats::Stats;
+
+/// What is known about the end of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It belongs to the subject.
+    In,
+    /// It does not.
+    Out,
+    /// Its parents are not known yet.
+    Unknown,
+}
+
+/// The processes of the subject.
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    everything: bool,
+    reaper: Option<u32>,
+    alive: Pids,
+    /// When the end of each was read.
+    ended: HashMap<u32, u64>,
+    outsiders: Pids,
+    count: u64,
+}
+
+/// The kernel's own processes and the first: parents of everybody's orphans.
+const FIRST_PROCESSES: [u32; 3] = [0, 1, 2];
+
+/// How far a chain of parents is followed; deeper trees do not occur.
+const CHAIN_MAX: usize = 64;
+
+/// Ended processes are kept at least so long for threads and children that are told of
+/// later; a process number is not used again so soon.
+const ENDED_KEPT_NS: u64 = 10_000_000_000;
+
+/// Ended processes are only forgotten beyond this many; 16 bytes each.
+const ENDED_MAX: usize = 8192;
+
+impl Members {
+    /// Begins with the tree as it stands: the roots and those below them.
+    pub(super) fn watch(&mut self, tree: &Tree, live: &HashMap<u32, u32>) {
+        self.everything = tree.processes.is_empty() && tree.reaper.is_none();
+        self.reaper = tree.reaper;
+        let roots: Vec<u32> = match self.everything {
+            true => live.keys().copied().collect(),
+            false => tree.processes.clone(),
+        };
+        self.adopt(&roots);
+        let below = self.among(live);
+        self.adopt(&below);
+    }
+
+    /// Takes processes in.
+    pub(super) fn adopt(&mut self, processes: &[u32]) {
+        for &pid in processes {
+            self.enter(pid);
+        }
+    }
+
+    /// Those of the living that belong, found over their parents.
+    pub(super) fn among(&self, live: &HashMap<u32, u32>) -> Vec<u32> {
+        let belongs = |pid: &u32| {
+            let mut pid = *pid;
+            for _ in 0..CHAIN_MAX {
+                if Some(pid) == self.reaper {
+                    return false;
+                }
+                if self.everything || self.alive.contains(&pid) {
+                    return true;
+                }
+                match live.get(&pid) {
+                    Some(parent) if Some(*parent) == self.reaper => return true,
+                    Some(parent) => pid = *parent,
+                    None => return false,
+                }
+            }
+            false
+        };
+        live.keys().copied().filter(belongs).collect()
+    }
+
+    /// Whether the end of a thread, read at `received_ns`, is one of the subject's.
+    pub(super) fn judge(&mut self, stats: &Stats, received_ns: u64) -> Verdict {
+        let process = stats.tgid.unwrap_or(stats.tid);
+        let began_ns = received_ns.saturating_sub(stats.elapsed_ns);
+        let verdict = self.verdict(process, stats.ppid, began_ns);
+        let last = stats.last_of_process || (stats.version < 12 && process == stats.tid);
+        match verdict {
+            Verdict::In => {
+                // A thread that is told of after its process does not bring it back.
+                let ended_ns = self.ended.get(&process);
+                if ended_ns.is_none_or(|ended_ns| began_ns > *ended_ns) {
+                    self.enter(process);
+                }
+                if last {
+                    self.alive.remove(&process);
+                    self.ended.insert(process, received_ns);
+                }
+            }
+            Verdict::Out => {
+                self.outsiders.insert(process);
+            }
+            Verdict::Unknown => {}
+        }
+        verdict
+    }
+
+    /// How many processes have belonged.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Outsiders' numbers may be given to members; those of long-ended members to anybody.
+    pub(super) fn forget_outsiders(&mut self, now_ns: u64) {
+        self.outsiders.clear();
+        if self.ended.len() > ENDED_MAX {
+            let since_ns = now_ns.saturating_sub(ENDED_KEPT_NS);
+            self.ended.retain(|_, ended_ns| *ended_ns >= since_ns);
+        }
+    }
+
+    /// After ends were lost: members that are not there any more have ended.
+    pub(super) fn forget_the_gone(&mut self) {
+        let now_ns = sys::clock::now_ns();
+        let gone: Vec<u32> = self
+            .alive
+            .iter()
+            .copied()
+            .filter(|pid| proc::parent(*pid).is_none())
+            .collect();
+        for pid in gone {
+            self.alive.remove(&pid);
+            self.ended.insert(pid, now_ns);
+        }
+    }
+
+    fn verdict(&mut self, process: u32, parent: u32, began_ns: u64) -> Verdict {
+        if self.everything {
+            return Verdict::In;
+        }
+        // The recorder itself is never part of what it watches.
+        if Some(process) == self.reaper {
+            return Verdict::Out;
+        }
+        if self.belongs(process, began_ns) {
+            return Verdict::In;
+        }
+        if self.outsiders.contains(&process) {
+            return Verdict::Out;
+        }
+        self.climb(parent, began_ns)
+    }
+
+    /// Whether a process is known to belong, for a thread or child that began at `began_ns`.
+    fn belongs(&self, process: u32, began_ns: u64) -> bool {
+        let ended_ns = self.ended.get(&process);
+        self.alive.contains(&process) || ended_ns.is_some_and(|ended_ns| began_ns <= *ended_ns)
+    }
+
+    /// Follows the parents that live, up to somebody who is known.
+    fn climb(&mut self, parent: u32, began_ns: u64) -> Verdict {
+        let mut path = Vec::new();
+        let mut pid = parent;
+        let verdict = loop {
+            // A child of the reaper is one of the subject's, the reaper itself is not.
+            if Some(pid) == self.reaper || self.belongs(pid, began_ns) {
+                break Verdict::In;
+            }
+            let foreign = FIRST_PROCESSES.contains(&pid) || self.outsiders.contains(&pid);
+            if foreign || path.len() >= CHAIN_MAX {
+                break Verdict::Out;
+            }
+            path.push(pid);
+            match proc::parent(pid) {
+                Some(parent) => pid = parent,
+                None => break Verdict::Unknown,
+            }
+        };
+        match verdict {
+            Verdict::In => self.adopt(&path),
+            Verdict::Out => self.outsiders.extend(path),
+            Verdict::Unknown => {}
+        }
+        verdict
+    }
+
+    fn enter(&mut self, process: u32) {
+        if Some(process) == self.reaper && !self.everything {
+            return;
+        }
+        self.count += u64::from(self.alive.insert(process));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Far above the numbers that Linux gives, so that /proc knows none of them.
+    const BASE: u32 = 1 << 30;
+    const ROOT: u32 = BASE + 1;
+
+    fn members() -> Members {
+        let mut members = Members::default();
+        let tree = Tree {
+            processes: vec![ROOT],
+            reaper: Some(BASE),
+        };
+        members.watch(&tree, &HashMap::from([(ROOT, BASE)]));
+        members
+    }
+
+    /// The end of a process that began at `began_ns` and ended just before it was read.
+    fn end(members: &mut Members, pid: u32, ppid: u32, began_ns: u64, now_ns: u64) -> Verdict {
+        let stats = Stats {
+            version: 16,
+            tid: pid,
+            tgid: Some(pid),
+            ppid,
+            elapsed_ns: now_ns - began_ns,
+            last_of_process: true,
+            ..Stats::default()
+        };
+        members.judge(&stats, now_ns)
+    }
+
+    #[test]
+    fn children_orphans_and_strangers() {
+        let mut members = members();
+        assert_eq!(end(&mut members, BASE + 2, ROOT, 10, 20), Verdict::In);
+        assert_eq!(end(&mut members, BASE + 3, BASE, 10, 20), Verdict::In);
+        assert_eq!(end(&mut members, BASE + 4, 1, 10, 20), Verdict::Out);
+        assert_eq!(end(&mut members, BASE, 1, 10, 20), Verdict::Out);
+        assert_eq!(end(&mut members, ROOT, BASE, 5, 30), Verdict::In);
+        assert_eq!(members.count(), 3);
+    }
+
+    #[test]
+    fn a_grandchild_waits_for_its_parents_end() {
+        let mut members = members();
+        let (child, grandchild) = (BASE + 2, BASE + 3);
+        assert_eq!(
+            end(&mut members, grandchild, child, 12, 20),
+            Verdict::Unknown
+        );
+        assert_eq!(end(&mut members, child, ROOT, 10, 21), Verdict::In);
+        assert_eq!(end(&mut members, grandchild, child, 12, 20), Verdict::In);
+        assert_eq!(members.count(), 3);
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_is_a_stranger() {
+        let mut members = members();
+        let number = BASE + 2;
+        assert_eq!(end(&mut members, number, ROOT, 10, 20), Verdict::In);
+        assert_eq!(end(&mut members, number, 1, 30, 40), Verdict::Out);
+        // Nor are the children of its second user members.
+        assert_eq!(end(&mut members, BASE + 3, number, 31, 40), Verdict::Out);
+        members.forget_outsiders(50);
+        // A thread that is told of after its process is one.
+        assert_eq!(end(&mut members, number, ROOT, 10, 20), Verdict::In);
+        assert_eq!(members.count(), 2);
+    }
+
+    #[test]
+    fn a_number_that_a_member_gets_after_an_end_counts_again() {
+        let mut members = members();
+        let number = BASE + 2;
+        assert_eq!(end(&mut members, number, ROOT, 10, 20), Verdict::In);
+        assert_eq!(end(&mut members, number, ROOT, 30, 40), Verdict::In);
+        assert_eq!(members.count(), 3);
+    }
+
+    #[test]
+    fn everything_is_everything() {
+        let mut members = Members::default();
+        members.watch(&Tree::default(), &HashMap::from([(1, 0), (7, 1)]));
+        assert_eq!(members.count(), 2);
+        assert_eq!(end(&mut members, BASE + 4, 1, 10, 20), Verdict::In);
+        assert_eq!(members.count(), 3);
+    }
+
+    #[test]
+    fn what_lives_below_a_root_was_found_at_the_start() {
+        let mut members = Members::default();
+        let live = HashMap::from([(ROOT, 1), (BASE + 2, ROOT), (BASE + 3, BASE + 2), (9, 1)]);
+        let tree = Tree {
+            processes: vec![ROOT],
+            reaper: None,
+        };
+        members.watch(&tree, &live);
+        let mut found = members.among(&live);
+        found.sort_unstable();
+        assert_eq!(found, [ROOT, BASE + 2, BASE + 3]);
+        assert_eq!(members.count(), 3);
+        // Its parents may be gone by now.
+        assert_eq!(end(&mut members, BASE + 3, 1, 10, 20), Verdict::In);
+    }
+}

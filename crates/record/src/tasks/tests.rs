@@ -1,0 +1,52 @@
+//! The listener where it needs no rights: it opens everywhere and says what it cannot see.
+//! What needs root is in the tests of the crate.
+
+use super::*;
+use model::recording::Sight;
+
+#[test]
+fn there_is_a_listener_with_or_without_rights() {
+    let (listener, sights) = Listener::open(sys::clock::now_ns());
+    let names: Vec<&str> = sights.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["exits", "delay_accounting"]);
+    assert!(sights.iter().all(|(_, sight)| *sight != Sight::NotAsked));
+    assert!(listener.is_some());
+}
+
+#[test]
+fn what_still_runs_is_told_also_by_proc_alone() {
+    if !std::path::Path::new("/proc/self/schedstat").exists() {
+        return testkit::skip("/proc/self/schedstat");
+    }
+    let (listener, _) = Listener::open(sys::clock::now_ns());
+    let mut listener = listener.unwrap();
+    // As an ordinary user has it.
+    listener.ends = None;
+    listener.asks = None;
+    let mut command = std::process::Command::new("sleep")
+        .arg("600")
+        .spawn()
+        .unwrap();
+    listener.watch(&Tree {
+        processes: vec![command.id()],
+        reaper: None,
+    });
+    listener.read();
+    let heard = listener.finish(sys::clock::now_ns());
+    command.kill().unwrap();
+    command.wait().unwrap();
+    assert_eq!((heard.processes, heard.lost), (1, 0));
+    let task = heard.tasks.first().unwrap();
+    assert_eq!((task.pid, task.source), (command.id(), TaskSource::Proc));
+    assert_eq!((task.threads, task.thrash), (1, None));
+}
+
+#[test]
+fn without_a_subject_nothing_is_kept() {
+    let (listener, _) = Listener::open(sys::clock::now_ns());
+    let mut listener = listener.unwrap();
+    listener.read();
+    let heard = listener.finish(sys::clock::now_ns());
+    assert!(heard.tasks.is_empty());
+    assert_eq!(heard.processes, 0);
+}

@@ -1,0 +1,425 @@
+//! What the kernel tells of real commands: all their threads, children and orphans, nobody
+//! else's, and what they waited for. Needs root, outside a PID namespace.
+//!
+//! Counts, sums and membership are asserted, never speed: what is lost or late on a slow
+//! machine changes none of them.
+#![allow(clippy::unwrap_used, reason = "a test program")]
+
+use model::recording::{Sight, Task, TaskSource};
+use record::tasks::{Heard, Listener, Tree};
+use record::undo::Applied;
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use sys::orphans::Reaper;
+use sys::spawn::Gated;
+use sys::wait::{reap_orphans, try_wait, wait};
+use testkit::{TempDir, skip};
+
+/// Orphans and the reaping of them belong to the whole process.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A listener that is told of ends, or the reason why the test cannot run.
+fn listener() -> Option<Listener> {
+    let (listener, sights) = Listener::open(sys::clock::now_ns());
+    match &sights.iter().find(|(name, _)| name == "exits").unwrap().1 {
+        Sight::Open => listener,
+        Sight::Closed { why, .. } => {
+            skip(why);
+            None
+        }
+        Sight::NotAsked => panic!("it was asked for"),
+    }
+}
+
+/// This test program once more, as a workload of the tests.
+fn workload(name: &str) -> Vec<OsString> {
+    let program = std::env::current_exe().unwrap().into_os_string();
+    let words = ["--exact", name, "--ignored", "--nocapture"];
+    let words = words.iter().map(OsString::from);
+    std::iter::once(program).chain(words).collect()
+}
+
+fn shell(script: &str) -> Vec<OsString> {
+    ["/bin/sh", "-c", script].map(OsString::from).to_vec()
+}
+
+/// Runs a command under the listener as a recorder does.
+fn watch(mut listener: Listener, argv: &[OsString]) -> (u32, Heard) {
+    let _reaper = Reaper::start().unwrap();
+    let mut command = Gated::spawn(argv).unwrap();
+    listener.watch(&Tree {
+        processes: vec![command.pid()],
+        reaper: Some(std::process::id()),
+    });
+    command.open_gate().unwrap();
+    // Reads meanwhile, so that a busy machine around loses no ends.
+    while try_wait(command.pid()).unwrap().is_none() {
+        listener.read();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let heard = listener.finish(sys::clock::now_ns());
+    (command.pid(), heard)
+}
+
+/// What holds for every row, whatever the machine does. The kernel keeps ages and run times
+/// on two clocks, one of which is slewed by up to 0.05 %: hence the slack.
+fn plausible(task: &Task) {
+    let alive_ns = task.alive_ns + task.alive_ns / 100 + 1_000_000 * task.threads;
+    assert!(task.run_ns + task.queue.total_ns <= alive_ns, "{task:?}");
+    assert!(task.threads >= 1 && !task.comm.is_empty());
+}
+
+const SLEEP_MS: u64 = 30;
+
+/// Says what it can see; for an ordinary user and in a namespace.
+#[test]
+#[ignore = "a workload of the other tests"]
+fn tell_the_sights() {
+    let (listener, sights) = Listener::open(sys::clock::now_ns());
+    println!("{sights:?}");
+    // What can be had without the sight is had.
+    let mut listener = listener.unwrap();
+    listener.watch(&Tree {
+        processes: vec![std::process::id()],
+        reaper: None,
+    });
+    let heard = listener.finish(sys::clock::now_ns());
+    println!(
+        "own rows: {}",
+        heard
+            .tasks
+            .iter()
+            .filter(|task| task.tid == std::process::id())
+            .count()
+    );
+}
+
+#[test]
+fn an_old_acknowledgement_is_no_permission() {
+    let _alone = alone();
+    if listener().is_none() {
+        return;
+    }
+    let program = workload("tell_the_sights");
+    let in_namespace = Command::new("unshare")
+        .args(["--pid", "--fork", "--mount-proc"])
+        .args(&program)
+        .output();
+    let ordinary = Command::new(&program[0])
+        .args(&program[1..])
+        .uid(65_534)
+        .gid(65_534)
+        .output();
+    for (output, why) in [(in_namespace, "namespace"), (ordinary, "root")] {
+        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        match text {
+            // Where the tool or the way to this program is closed to it.
+            Ok(text) if text.contains("exits") => {
+                assert!(text.contains("Closed") && text.contains(why), "{text}");
+                assert!(text.contains("own rows: 1"), "{text}");
+            }
+            _ => skip("unshare, and a program that everybody may execute"),
+        }
+    }
+}
+
+/// Four threads that work and sleep, and the one that waits for them.
+#[test]
+#[ignore = "a workload of the other tests"]
+fn four_threads() {
+    let work = || {
+        std::thread::sleep(Duration::from_millis(SLEEP_MS));
+        let began = sys::scheduling::thread_cpu_ns();
+        let mut sum = 0u64;
+        while sys::scheduling::thread_cpu_ns() - began < 20_000_000 {
+            sum = std::hint::black_box(sum + 1);
+        }
+    };
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let builder = std::thread::Builder::new().name("worker".into());
+            builder.spawn(work).unwrap()
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn every_thread_of_a_process_is_accounted() {
+    let _alone = alone();
+    let Some(listener) = listener() else { return };
+    let (pid, heard) = watch(listener, &workload("four_threads"));
+    assert_eq!((heard.processes, heard.lost), (1, 0));
+    heard.tasks.iter().for_each(plausible);
+    let workers: Vec<_> = heard
+        .tasks
+        .iter()
+        .filter(|task| task.comm == "worker")
+        .collect();
+    assert_eq!(workers.len(), 4);
+    for worker in workers {
+        assert_eq!((worker.pid, worker.source), (pid, TaskSource::Exit));
+        // The thread measured 20 ms on its own CPU clock; it slept for 30 ms besides.
+        assert!(worker.run_ns >= 19_000_000, "{worker:?}");
+        assert!(worker.alive_ns >= worker.run_ns + (SLEEP_MS - 1) * 1_000_000);
+        assert!(worker.voluntary_switches >= 1);
+    }
+    // The main thread, the harness's own and the workers; each is a row of its own.
+    assert!(heard.tasks.iter().any(|task| task.tid == pid));
+    assert!(
+        heard
+            .tasks
+            .iter()
+            .all(|task| task.pid == pid && task.threads == 1)
+    );
+}
+
+#[test]
+fn short_children_all_arrive() {
+    let _alone = alone();
+    let Some(listener) = listener() else { return };
+    let script = "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done";
+    let (pid, heard) = watch(listener, &shell(script));
+    assert_eq!((heard.processes, heard.lost), (201, 0));
+    heard.tasks.iter().for_each(plausible);
+    let children = heard.tasks.iter().filter(|task| task.comm == "true");
+    assert_eq!(children.filter(|task| task.ppid == pid).count(), 200);
+}
+
+/// A process of somebody else, which ends with the test.
+struct Neighbour(Child);
+
+impl Neighbour {
+    /// Runs a script in a shell that ends by itself should the test be killed: after a
+    /// minute on a processor.
+    fn start(script: &str) -> Self {
+        let script = format!("ulimit -t 60; {script}");
+        let mut command = Command::new("/bin/sh");
+        command
+            .args(["-c", &script])
+            .stdout(std::process::Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        // Gone already is as good.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn an_orphan_belongs_and_a_neighbour_does_not() {
+    let _alone = alone();
+    let Some(mut listener) = listener() else {
+        return;
+    };
+    let directory = TempDir::new();
+    let ready = directory.path().join("ready");
+    // A child of this process that is not below the root; with no reaper it is a stranger.
+    let neighbour = Neighbour::start("while :; do /bin/echo; done");
+    let script = format!(
+        "(/bin/cat {0} > /dev/null; exit 0) & echo $! > {1}; exit 0",
+        directory.path().join("fifo").display(),
+        ready.display()
+    );
+    let fifo = Command::new("mkfifo")
+        .arg(directory.path().join("fifo"))
+        .status();
+    assert!(fifo.unwrap().success());
+    let _reaper = Reaper::start().unwrap();
+    let mut command = Gated::spawn(&shell(&script)).unwrap();
+    listener.watch(&Tree {
+        processes: vec![command.pid()],
+        reaper: None,
+    });
+    command.open_gate().unwrap();
+    wait(command.pid()).unwrap();
+    let orphan: u32 = std::fs::read_to_string(&ready)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    // It lives, for its pipe is closed; a sampler has seen it below the command.
+    listener.read();
+    listener.adopt(&[orphan]);
+    drop(
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open(directory.path().join("fifo"))
+            .unwrap(),
+    );
+    wait(orphan).unwrap();
+    let heard = listener.finish(sys::clock::now_ns());
+    assert_eq!(heard.lost, 0);
+    assert!(heard.tasks.iter().any(|task| task.pid == orphan));
+    assert!(
+        heard.tasks.iter().any(|task| task.comm == "cat"),
+        "its child"
+    );
+    assert!(heard.tasks.iter().all(|task| task.pid != neighbour.0.id()));
+    assert!(heard.tasks.iter().all(|task| task.comm != "echo"));
+}
+
+#[test]
+fn orphans_of_the_reaper_belong_without_being_seen() {
+    let _alone = alone();
+    let Some(mut listener) = listener() else {
+        return;
+    };
+    let _reaper = Reaper::start().unwrap();
+    // A daemon as of old: twice forked, its parent gone.
+    let script = "(/bin/sleep 0.05 & exit 0); exit 0";
+    let mut command = Gated::spawn(&shell(script)).unwrap();
+    listener.watch(&Tree {
+        processes: vec![command.pid()],
+        reaper: Some(std::process::id()),
+    });
+    command.open_gate().unwrap();
+    wait(command.pid()).unwrap();
+    let mut reaped = Vec::new();
+    while reaped.is_empty() {
+        reaped = reap_orphans(None).unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let heard = listener.finish(sys::clock::now_ns());
+    let sleep = heard
+        .tasks
+        .iter()
+        .find(|task| task.comm == "sleep")
+        .unwrap();
+    assert!(reaped.contains(&sleep.pid));
+    assert!(sleep.alive_ns >= sleep.run_ns);
+    assert_eq!(heard.lost, 0);
+}
+
+#[test]
+fn what_was_before_the_watch_is_subtracted_and_what_lives_is_asked() {
+    let _alone = alone();
+    let Some(mut listener) = listener() else {
+        return;
+    };
+    // It works and ends only when it is killed.
+    let mut worker = Neighbour::start("while :; do :; done");
+    let pid = worker.0.id();
+    let run_ns = || {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
+        text.split(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    // However long it takes: 100 ms of work before the watch, 20 ms after it.
+    while run_ns() < 100_000_000 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    listener.watch(&Tree {
+        processes: vec![pid],
+        reaper: None,
+    });
+    let before_ns = run_ns();
+    while run_ns() < before_ns + 20_000_000 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    listener.read();
+    let heard = listener.finish(sys::clock::now_ns());
+    let total_ns = run_ns();
+    worker.0.kill().unwrap();
+    assert_eq!((heard.tasks.len(), heard.processes), (1, 1));
+    let task = &heard.tasks[0];
+    assert_eq!((task.tid, task.source), (pid, TaskSource::Asked));
+    assert!(task.run_ns >= 20_000_000, "{task:?}");
+    assert!(
+        task.run_ns <= total_ns - 100_000_000,
+        "{task:?} of {total_ns}"
+    );
+    plausible(task);
+}
+
+#[test]
+fn the_whole_machine_is_every_task() {
+    let _alone = alone();
+    let Some(mut listener) = listener() else {
+        return;
+    };
+    listener.watch(&Tree::default());
+    assert!(Command::new("/bin/true").status().unwrap().success());
+    let heard = listener.finish(sys::clock::now_ns());
+    assert!(heard.tasks.iter().any(|task| task.comm == "true"));
+    // On a machine with thousands of threads the first process may be in a sum.
+    if heard.tasks.iter().all(|task| task.threads == 1) {
+        let first = heard.tasks.iter().find(|task| task.pid == 1).unwrap();
+        assert_eq!(first.source, TaskSource::Asked);
+    }
+    assert!(
+        heard.processes as usize
+            >= heard
+                .tasks
+                .iter()
+                .filter(|task| task.pid == task.tid)
+                .count()
+    );
+}
+
+#[test]
+fn waits_for_block_io_are_counted_once_they_are_switched_on() {
+    let _alone = alone();
+    let applied = match Applied::delay_accounting() {
+        Ok(applied) => applied,
+        Err(error) => return skip(error),
+    };
+    let Some(listener) = listener() else { return };
+    // Not on tmpfs, which never waits.
+    let directory = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let path = directory.join(format!("delay-test-{}.tmp", std::process::id()));
+    let file = Removed(path);
+    let opened = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&file.0);
+    opened.unwrap().write_all(&vec![1; 1 << 20]).unwrap();
+    let script = format!(
+        "dd if=/dev/zero of={0} bs=4096 count=64 oflag=dsync conv=notrunc 2>/dev/null; \
+         dd if={0} of=/dev/null bs=4096 count=64 iflag=direct 2>/dev/null; exit 0",
+        file.0.display()
+    );
+    let (_, heard) = watch(listener, &shell(&script));
+    drop(applied.release());
+    let readers: Vec<_> = heard
+        .tasks
+        .iter()
+        .filter(|task| task.comm == "dd")
+        .collect();
+    assert_eq!(readers.len(), 2, "{:?}", heard.tasks);
+    assert!(heard.tasks.iter().all(|task| task.block_io.is_some()));
+    let waits: u64 = readers
+        .iter()
+        .map(|task| task.block_io.unwrap().count)
+        .sum();
+    let bytes: u64 = readers.iter().map(|task| task.read_bytes).sum();
+    if bytes == 0 {
+        return skip("a file system on a block device");
+    }
+    assert!(waits > 0, "{readers:?}");
+}
+
+/// A file that goes away with the test.
+struct Removed(std::path::PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        // It may never have been made.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
