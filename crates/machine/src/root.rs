@@ -131,6 +131,11 @@ impl Rereader {
 
     /// The text at this moment; `None` if the file is gone or holds no UTF-8.
     pub fn text(&mut self) -> Option<&str> {
+        std::str::from_utf8(self.bytes()?).ok()
+    }
+
+    /// The bytes at this moment, whatever they are; `None` if the file is gone.
+    pub fn bytes(&mut self) -> Option<&[u8]> {
         let mut filled = 0;
         loop {
             if filled == self.buffer.len() {
@@ -146,6 +151,6 @@ impl Rereader {
                 Err(_) => return None,
             }
         }
-        std::str::from_utf8(&self.buffer[..filled]).ok()
+        Some(&self.buffer[..filled])
     }
 }

@@ -1,9 +1,45 @@
 //! One reader per source of counters, over a root directory: files held open, read whole
 //! with `pread` into one buffer, nothing allocated for a sample.
+//!
+//! A source is a file and a [`table`] of which word is which series, made when the file is
+//! first read and again only when its lines change. Fast sources are read for each sample,
+//! slow ones once a second. Nothing here judges a number or knows what it is for; what the
+//! machine does not have is no series, and what it no longer has is absent.
+
+mod disk;
+mod facts;
+mod group_io;
+mod groups;
+mod keyed;
+mod machine_wide;
+mod meminfo;
+mod numa;
+mod own;
+mod pressure;
+mod stat;
+mod swaps;
+mod table;
+mod tree;
+mod vmstat;
+mod zones;
+mod zram;
+mod zswap;
 
 use crate::registry::{Registry, Row};
 use machine::Root;
-use model::recording::Facts;
+use model::recording::{Facts, Span};
+use std::fmt::Debug;
+use table::{Shape, Table};
+
+/// How often slow sources are read.
+const SLOW_NS: u64 = 1_000_000_000;
+/// How often the kernel folds its counts by CPU into those of zones and nodes, unless
+/// `vm.stat_interval` says otherwise (it is among the settings).
+const STAT_INTERVAL_NS: u64 = 1_000_000_000;
+/// What the kernel prints times of CPUs and processes in, whatever its own tick: USER_HZ.
+const TICK_NS: u64 = 10_000_000;
+/// Notes that are kept until they are asked for; more is a fault that repeats itself.
+const MAX_NOTES: usize = 256;
 
 /// What is collected for whom.
 #[derive(Clone, Debug, Default)]
@@ -16,21 +52,122 @@ pub struct Scope {
 
 /// All sources that this machine has.
 #[derive(Debug)]
-pub struct Collectors {}
+pub struct Collectors {
+    sources: Vec<(Tier, Box<dyn Source>)>,
+    tree: tree::Tree,
+    own: own::Own,
+    notes: Vec<Span>,
+    slow_at_ns: Option<u64>,
+}
 
 impl Collectors {
     /// Opens every source; what is absent is left out. Fills in the facts that the
-    /// sources know: devices, mounts, swaps, groups, settings, sights.
-    pub fn open(
-        _root: &Root,
-        _scope: &Scope,
-        _registry: &mut Registry,
-        _facts: &mut Facts,
-    ) -> Self {
-        Self {}
+    /// sources know: devices, mounts, swaps, groups, settings, and the sight `other_users`.
+    pub fn open(root: &Root, scope: &Scope, registry: &mut Registry, facts: &mut Facts) -> Self {
+        facts::fill(root, facts);
+        let mut sources = machine_wide::open(root);
+        sources.extend(groups::open(root, scope, facts));
+        Self {
+            tree: tree::Tree::open(root, scope, registry),
+            own: own::open(root, registry),
+            sources,
+            notes: Vec::new(),
+            slow_at_ns: None,
+        }
     }
 
     /// Reads the sources that are due at `at_ns` into `row`: fast ones always, slow ones
-    /// once a second, or all of them where `all` is set (first and last sample).
-    pub fn read(&mut self, _at_ns: u64, _all: bool, _registry: &mut Registry, _row: &mut Row) {}
+    /// once a second, or all of them where `all` is set (first and last sample). The row is
+    /// the same one each time: a slow source's values stand in it until it is read again.
+    pub fn read(&mut self, at_ns: u64, all: bool, registry: &mut Registry, row: &mut Row) {
+        let started_ns = sys::clock::now_ns();
+        let waited = self.slow_at_ns.map(|last| at_ns.saturating_sub(last));
+        let slow = all || waited.is_none_or(|waited| waited >= SLOW_NS);
+        if slow {
+            self.slow_at_ns = Some(at_ns);
+        }
+        let mut moment = Moment {
+            at_ns,
+            slow,
+            all,
+            registry,
+            row,
+            notes: &mut self.notes,
+        };
+        // What belongs to the subject first: it moves most while the rest is read.
+        self.tree.read(&mut moment);
+        for (tier, source) in &mut self.sources {
+            if slow || *tier == Tier::Fast {
+                source.read(&mut moment);
+            }
+        }
+        self.own.read(&mut moment);
+        let took_ns = sys::clock::now_ns().saturating_sub(started_ns);
+        self.own.sample(took_ns, &mut moment);
+    }
+
+    /// What was noticed since the last call: `device_added`, `device_removed`, and `rate`
+    /// where the process tree changed between each sample and once a second.
+    pub fn notes(&mut self) -> Vec<Span> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// Counts a sample that was taken late, for `own.ticks_late`.
+    pub fn late(&mut self) {
+        self.own.late();
+    }
+
+    /// How many processes were seen to belong to the subject.
+    #[must_use]
+    pub fn processes(&self) -> u64 {
+        self.tree.seen()
+    }
+}
+
+/// How often a source is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tier {
+    /// For each sample.
+    Fast,
+    /// Once a second.
+    Slow,
+}
+
+/// Something that fills columns of a row.
+trait Source: Debug + Send {
+    /// Reads it. What has gone is [`crate::ABSENT`] from then on.
+    fn read(&mut self, moment: &mut Moment<'_>);
+}
+
+/// One round of reading.
+struct Moment<'a> {
+    /// When it began, on the recording's clock.
+    at_ns: u64,
+    /// Whether slow sources are read too.
+    slow: bool,
+    /// Whether nothing may be left out.
+    all: bool,
+    registry: &'a mut Registry,
+    row: &'a mut Row,
+    notes: &'a mut Vec<Span>,
+}
+
+impl Moment<'_> {
+    /// Keeps something that was noticed.
+    fn note(&mut self, kind: &str, text: String) {
+        if self.notes.len() < MAX_NOTES {
+            self.notes.push(Span {
+                kind: kind.to_owned(),
+                text,
+                start_ns: self.at_ns,
+                end_ns: self.at_ns,
+            });
+        }
+    }
+}
+
+impl<S: Shape> Source for Table<S> {
+    fn read(&mut self, moment: &mut Moment<'_>) {
+        Table::read(self, moment.registry, moment.row);
+    }
 }

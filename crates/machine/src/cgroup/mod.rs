@@ -10,10 +10,10 @@ mod place;
 mod tests;
 
 pub use limits::{CpuLimit, MemoryLimit, cpu_limits, memory_limits};
+pub use place::{Controller, Group, Place, Version, locate};
 
 use crate::parse::cpu_list;
 use crate::root::Root;
-use place::Controller;
 use serde::Serialize;
 
 /// What binds this process.

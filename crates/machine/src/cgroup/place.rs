@@ -8,34 +8,51 @@ use crate::mounts::{self, Mount};
 use crate::root::Root;
 use std::path::{Component, Path, PathBuf};
 
-/// A controller that bounds what a probe sees.
+/// A controller whose groups can be looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Controller {
+pub enum Controller {
+    /// Memory and swap.
     Memory,
+    /// CPU time: shares and quota.
     Cpu,
+    /// CPU time as version 1 counts it, apart from `cpu`.
+    CpuAccounting,
+    /// Which CPUs may be used.
     Cpuset,
+    /// Block I/O: `blkio` in version 1, `io` in version 2.
+    Io,
+    /// None: the tree of version 2 as such, which has pressure and CPU time for each group
+    /// even where every controller belongs to version 1.
+    Unified,
 }
 
 impl Controller {
-    fn name(self) -> &'static str {
+    /// Its name in the mount table and in /proc/PID/cgroup of version 1.
+    fn name(self) -> Option<&'static str> {
         match self {
-            Controller::Memory => "memory",
-            Controller::Cpu => "cpu",
-            Controller::Cpuset => "cpuset",
+            Controller::Memory => Some("memory"),
+            Controller::Cpu => Some("cpu"),
+            Controller::CpuAccounting => Some("cpuacct"),
+            Controller::Cpuset => Some("cpuset"),
+            Controller::Io => Some("blkio"),
+            Controller::Unified => None,
         }
     }
 }
 
 /// The files differ by version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Version {
+pub enum Version {
+    /// One hierarchy for each controller.
     V1,
+    /// One hierarchy for all.
     V2,
 }
 
 /// The own group of a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub struct Place {
+    /// Whose files it has.
     pub version: Version,
     /// Where the hierarchy, or the part of it that can be seen, is mounted.
     mount_point: PathBuf,
@@ -45,13 +62,16 @@ pub(super) struct Place {
 
 /// One group: its name for people and its directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Group {
+pub struct Group {
+    /// Its path below the mount point: `/app`.
     pub path: String,
+    /// Where its files are.
     pub directory: PathBuf,
 }
 
 impl Place {
     /// The own group first, then its parents up to the mount point.
+    #[must_use]
     pub fn groups(&self) -> Vec<Group> {
         self.group
             .ancestors()
@@ -72,17 +92,15 @@ pub(super) fn find(root: &Root, controller: Controller) -> Option<Place> {
     )
 }
 
-/// The same from the texts.
-pub(super) fn locate(mounts: &[Mount], membership: &str, controller: Controller) -> Option<Place> {
+/// The same from the texts: the mount table, and the /proc/PID/cgroup of any process.
+#[must_use]
+pub fn locate(mounts: &[Mount], membership: &str, controller: Controller) -> Option<Place> {
     // A controller lives in one hierarchy only; version 1 names its controllers, so it is asked first.
     let v1 = || {
-        let group = v1_group(membership, controller)?;
+        let name = controller.name()?;
+        let group = v1_group(membership, name)?;
         let has = |mount: &&Mount| {
-            mount.fs_type == "cgroup"
-                && mount
-                    .super_options
-                    .split(',')
-                    .any(|option| option == controller.name())
+            mount.fs_type == "cgroup" && mount.super_options.split(',').any(|option| option == name)
         };
         place(
             mounts.iter().filter(has).collect(),
@@ -105,13 +123,13 @@ pub(super) fn locate(mounts: &[Mount], membership: &str, controller: Controller)
 }
 
 /// The group in "4:memory:/a/b" or "1:cpu,cpuacct:/a:b".
-fn v1_group(membership: &str, controller: Controller) -> Option<&str> {
+fn v1_group<'a>(membership: &'a str, controller: &str) -> Option<&'a str> {
     membership.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;
         let (controllers, group) = rest.split_once(':')?;
         controllers
             .split(',')
-            .any(|name| name == controller.name())
+            .any(|name| name == controller)
             .then_some(group)
     })
 }

@@ -1,0 +1,139 @@
+//! A group's block I/O and its limits: `io.stat` and `io.max`, or the `blkio.throttle` files.
+//!
+//! Both name devices by number; the series have their names. A device without traffic of
+//! the group has no line, and so no series.
+
+use super::groups::Opener;
+use super::table::{Column, Shape, Table, word_at};
+use machine::Root;
+use machine::block;
+use machine::cgroup::Version;
+
+/// Words of `io.stat`: "254:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6".
+const STAT: [(&str, &str); 4] = [
+    ("read_bytes", "bytes"),
+    ("write_bytes", "bytes"),
+    ("reads", "count"),
+    ("writes", "count"),
+];
+/// Words of `io.max`: "254:0 rbps=max wbps=1048576 riops=max wiops=max".
+const MAX: [(&str, &str); 4] = [
+    ("max.rbps", "bytes/s"),
+    ("max.wbps", "bytes/s"),
+    ("max.riops", "count/s"),
+    ("max.wiops", "count/s"),
+];
+
+/// What one file holds behind the device's number.
+#[derive(Clone, Copy, Debug)]
+enum File {
+    /// Counters in this order.
+    Stat,
+    /// Limits in this order.
+    Max,
+    /// "254:0 Read 5" in version 1: what reads and writes are called.
+    Service {
+        read: &'static str,
+        write: &'static str,
+        unit: &'static str,
+    },
+    /// One limit of version 1.
+    Limit(&'static str, &'static str),
+}
+
+/// One file whose lines start with a device's number.
+#[derive(Debug)]
+struct Devices {
+    root: Root,
+    prefix: String,
+    file: File,
+}
+
+/// Opens what the version has.
+pub(super) fn open(opener: &mut Opener<'_>, version: Version) {
+    let table = |opener: &Opener<'_>, name: &str, file| {
+        let shape = Devices {
+            root: opener.root.clone(),
+            prefix: format!("{}.io", opener.prefix),
+            file,
+        };
+        Table::open(opener.root, opener.path(name), shape)
+    };
+    if version == Version::V2 {
+        opener.keep(table(opener, "io.stat", File::Stat));
+        opener.keep_slow(table(opener, "io.max", File::Max));
+        return;
+    }
+    let service = |read, write, unit| File::Service { read, write, unit };
+    let totals = [
+        (
+            "io_service_bytes",
+            service("read_bytes", "write_bytes", "bytes"),
+        ),
+        ("io_serviced", service("reads", "writes", "count")),
+    ];
+    for (name, file) in totals {
+        // With its children, as version 2 counts; older kernels have the group alone.
+        let whole = table(opener, &format!("blkio.throttle.{name}_recursive"), file);
+        let alone = || table(opener, &format!("blkio.throttle.{name}"), file);
+        let found = whole.or_else(alone);
+        opener.keep(found);
+    }
+    let limits = [
+        ("read_bps_device", "max.rbps", "bytes/s"),
+        ("write_bps_device", "max.wbps", "bytes/s"),
+        ("read_iops_device", "max.riops", "count/s"),
+        ("write_iops_device", "max.wiops", "count/s"),
+    ];
+    for (name, series, unit) in limits {
+        let name = format!("blkio.throttle.{name}");
+        opener.keep_slow(table(opener, &name, File::Limit(series, unit)));
+    }
+}
+
+impl Shape for Devices {
+    fn head<'a>(&self, line: &'a [u8]) -> Option<(&'a [u8], usize)> {
+        let (number, end) = word_at(line, 0)?;
+        match self.file {
+            File::Service { .. } => {
+                let (_, end) = word_at(line, end)?;
+                Some((&line[..end], end))
+            }
+            _ => Some((number, end)),
+        }
+    }
+
+    fn columns(&self, key: &str) -> Vec<Column> {
+        let mut words = key.split_ascii_whitespace();
+        let device = words.next().and_then(|number| device(&self.root, number));
+        let Some(device) = device else {
+            return Vec::new();
+        };
+        let name = |series: &str| format!("{}.{device}.{series}", self.prefix);
+        match (self.file, words.next()) {
+            (File::Stat, _) => (0..)
+                .zip(STAT)
+                .map(|(word, (series, unit))| Column::counter(word, name(series), unit, 1))
+                .collect(),
+            (File::Max, _) => (0..)
+                .zip(MAX)
+                .map(|(word, (series, unit))| Column::gauge(word, name(series), unit, 1))
+                .collect(),
+            (File::Service { read, unit, .. }, Some("Read")) => {
+                vec![Column::counter(0, name(read), unit, 1)]
+            }
+            (File::Service { write, unit, .. }, Some("Write")) => {
+                vec![Column::counter(0, name(write), unit, 1)]
+            }
+            (File::Limit(series, unit), _) => vec![Column::gauge(0, name(series), unit, 1)],
+            (File::Service { .. }, _) => Vec::new(),
+        }
+    }
+}
+
+/// The name of the device with the number "254:0".
+fn device(root: &Root, number: &str) -> Option<String> {
+    let (major, minor) = number.trim_end_matches(':').split_once(':')?;
+    let disk = block::of_device(root, major.parse().ok()?, minor.parse().ok()?)?;
+    Some(disk.name)
+}

@@ -1,0 +1,362 @@
+//! The control groups of the subject and their parents, of version 1, version 2 or both.
+//!
+//! Each controller is looked for on its own, so a host that has memory in version 1 and an
+//! otherwise empty tree of version 2 gives both. Level 0 is the subject's own group in each
+//! hierarchy. The top of a version 2 tree is the machine itself and left out. The own group
+//! is read for each sample, parents and limits once a second.
+
+use super::group_io;
+use super::keyed::Single;
+use super::machine_wide::keyed;
+use super::table::{Column, Meaning, Shape, Table};
+use super::{Scope, Source, Tier, pressure};
+use machine::Root;
+use machine::cgroup::{Controller, Group, Place, Version, locate};
+use machine::mounts::{self, Mount};
+use model::recording::{Facts, GroupFacts};
+use std::path::Path;
+
+/// Levels that are read; deeper nesting than this is nobody's.
+const MAX_LEVELS: usize = 16;
+const NS_PER_US: u64 = 1_000;
+/// Of memory.stat, what starts so is counted; all else is a level in bytes.
+const COUNTED: [&str; 10] = [
+    "pg",
+    "workingset_",
+    "thp_",
+    "zswpin",
+    "zswpout",
+    "zswpwb",
+    "numa_",
+    "swpin_",
+    "swpout_",
+    "allocstall",
+];
+
+/// What a level is made of: the group of each hierarchy at that depth.
+#[derive(Default)]
+struct Level {
+    memory: Option<(Version, Group)>,
+    cpu: Option<(Version, Group)>,
+    cpu_accounting: Option<Group>,
+    io: Option<(Version, Group)>,
+    unified: Option<Group>,
+}
+
+type Sources = Vec<(Tier, Box<dyn Source>)>;
+
+/// Opens the files of all levels and notes the groups in the facts.
+pub(super) fn open(root: &Root, scope: &Scope, facts: &mut Facts) -> Sources {
+    let mounts = mounts::read(root);
+    let membership = membership(root, scope, &mounts);
+    let mut sources = Vec::new();
+    for (number, level) in levels(root, &mounts, &membership).into_iter().enumerate() {
+        let prefix = format!("group{number}");
+        let before = sources.len();
+        open_level(root, &prefix, number > 0, &level, &mut sources);
+        if sources.len() > before {
+            facts.groups.push(level_facts(number, &level));
+        }
+    }
+    sources
+}
+
+/// The text of /proc/PID/cgroup for the subject. The machine's own group is the top.
+fn membership(root: &Root, scope: &Scope, mounts: &[Mount]) -> String {
+    let of_process = |pid: u32| root.read(format!("/proc/{pid}/cgroup")).ok();
+    let Some(directory) = &scope.group else {
+        let first = scope.processes.first();
+        let found = first.and_then(|pid| of_process(*pid));
+        return found.unwrap_or_else(|| "1:memory,cpu,cpuacct,blkio:/\n0::/\n".to_owned());
+    };
+    let member = || {
+        let list = root.read(directory.join("cgroup.procs")).ok()?;
+        list.lines().next()?.trim().parse().ok()
+    };
+    let pid = scope.processes.first().copied().or_else(member);
+    let rest = pid.and_then(of_process).unwrap_or_default();
+    // The directory itself is first: it holds whatever its members' file says.
+    let own = line_of(directory, mounts).unwrap_or_default();
+    format!("{own}\n{rest}")
+}
+
+/// The line of /proc/PID/cgroup that a process in this directory would have.
+fn line_of(directory: &Path, mounts: &[Mount]) -> Option<String> {
+    let mount = mounts::behind(mounts, directory)?;
+    let below = directory.strip_prefix(&mount.mount_point).ok()?;
+    let path = mount.root.join(below).display().to_string();
+    match mount.fs_type.as_str() {
+        "cgroup2" => Some(format!("0::{path}")),
+        "cgroup" => Some(format!("1:{}:{path}", mount.super_options)),
+        _ => None,
+    }
+}
+
+fn levels(root: &Root, mounts: &[Mount], membership: &str) -> Vec<Level> {
+    let place = |controller| locate(mounts, membership, controller);
+    // A version 2 tree also answers for controllers that it may not have: then no file opens.
+    let groups = |place: Option<Place>| {
+        let version = place.as_ref().map(|place| place.version);
+        let groups = place.map(|place| place.groups()).unwrap_or_default();
+        let is_machine = move |group: &Group| {
+            version == Some(Version::V2)
+                && group.path == "/"
+                && !root.path(group.directory.join("cgroup.type")).exists()
+        };
+        let kept = groups.into_iter().filter(move |group| !is_machine(group));
+        kept.filter_map(move |group| Some((version?, group)))
+    };
+    let mut levels: Vec<Level> = Vec::new();
+    let mut put = |controller, set: fn(&mut Level, (Version, Group))| {
+        for (number, group) in groups(place(controller)).take(MAX_LEVELS).enumerate() {
+            if levels.len() <= number {
+                levels.push(Level::default());
+            }
+            set(&mut levels[number], group);
+        }
+    };
+    put(Controller::Memory, |level, group| {
+        level.memory = Some(group)
+    });
+    put(Controller::Cpu, |level, group| level.cpu = Some(group));
+    put(Controller::Io, |level, group| level.io = Some(group));
+    put(Controller::Unified, |level, (_, group)| {
+        level.unified = Some(group)
+    });
+    put(Controller::CpuAccounting, |level, (version, group)| {
+        level.cpu_accounting = (version == Version::V1).then_some(group);
+    });
+    levels
+}
+
+fn level_facts(number: usize, level: &Level) -> GroupFacts {
+    let path = |group: Option<&Group>| group.map(|group| group.path.clone());
+    let versioned =
+        |group: &Option<(Version, Group)>| group.as_ref().map(|(_, group)| group.path.clone());
+    let paths = [
+        ("memory", versioned(&level.memory)),
+        ("cpu", versioned(&level.cpu)),
+        ("cpuacct", path(level.cpu_accounting.as_ref())),
+        ("io", versioned(&level.io)),
+        ("unified", path(level.unified.as_ref())),
+    ];
+    let known = paths
+        .into_iter()
+        .filter_map(|(name, path)| Some((name.to_owned(), path?)));
+    GroupFacts {
+        level: u32::try_from(number).unwrap_or(u32::MAX),
+        paths: known.collect(),
+        made: false,
+    }
+}
+
+/// A group's directory on its way to open files.
+pub(super) struct Opener<'a> {
+    pub root: &'a Root,
+    pub prefix: &'a str,
+    pub directory: &'a Path,
+    /// Whether it is a parent, which is read once a second.
+    pub parent: bool,
+    pub sources: &'a mut Sources,
+}
+
+impl Opener<'_> {
+    pub fn path(&self, file: &str) -> String {
+        self.directory.join(file).to_string_lossy().into_owned()
+    }
+
+    pub fn keep(&mut self, table: Option<Table<impl Shape + 'static>>) -> bool {
+        let tier = if self.parent { Tier::Slow } else { Tier::Fast };
+        self.keep_in(tier, table)
+    }
+
+    /// A limit changes when somebody changes it: once a second is enough.
+    pub fn keep_slow(&mut self, table: Option<Table<impl Shape + 'static>>) -> bool {
+        self.keep_in(Tier::Slow, table)
+    }
+
+    fn keep_in(&mut self, tier: Tier, table: Option<Table<impl Shape + 'static>>) -> bool {
+        let found = table.is_some();
+        let boxed = table.map(|table| Box::new(table) as Box<dyn Source>);
+        self.sources.extend(boxed.map(|source| (tier, source)));
+        found
+    }
+
+    fn lines(
+        &self,
+        file: &str,
+        columns: fn(&str, &str) -> Vec<Column>,
+    ) -> Option<Table<super::keyed::Keyed>> {
+        keyed(self.root, self.path(file), self.prefix, columns)
+    }
+
+    fn level(&self, file: &str, name: &str, unit: &'static str) -> Option<Table<Single>> {
+        let name = format!("{}.{name}", self.prefix);
+        let column = Column::gauge(0, name, unit, 1).meaning(Meaning::Limit);
+        Table::open(self.root, self.path(file), Single(vec![column]))
+    }
+
+    fn count(&self, file: &str, name: &str, unit: &'static str) -> Option<Table<Single>> {
+        let column = Column::counter(0, format!("{}.{name}", self.prefix), unit, 1);
+        Table::open(self.root, self.path(file), Single(vec![column]))
+    }
+}
+
+fn open_level(root: &Root, prefix: &str, parent: bool, level: &Level, sources: &mut Sources) {
+    let mut at = |group: &Group, open: &mut dyn FnMut(&mut Opener<'_>)| {
+        open(&mut Opener {
+            root,
+            prefix,
+            directory: &group.directory,
+            parent,
+            sources: &mut *sources,
+        });
+    };
+    if let Some((version, group)) = &level.memory {
+        at(group, &mut |opener| memory(opener, *version));
+    }
+    if let Some((version, group)) = &level.cpu {
+        at(group, &mut |opener| cpu(opener, *version));
+    }
+    if let Some((version, group)) = &level.io {
+        at(group, &mut |opener| group_io::open(opener, *version));
+    }
+    let mut told = matches!(level.cpu, Some((Version::V2, _)));
+    if let Some(group) = &level.unified {
+        at(group, &mut |opener| {
+            // Where the controller is of version 1 the tree of version 2 still has the times.
+            told = told || opener.keep(opener.lines("cpu.stat", cpu_times));
+            pressures(opener);
+        });
+    }
+    if let Some(group) = level.cpu_accounting.as_ref().filter(|_| !told) {
+        at(group, &mut cpu_accounting);
+    }
+}
+
+fn memory(opener: &mut Opener<'_>, version: Version) {
+    match version {
+        Version::V1 => {
+            opener.keep(opener.level("memory.usage_in_bytes", "memory.usage_bytes", "bytes"));
+            opener.keep_slow(opener.level("memory.limit_in_bytes", "memory.limit_bytes", "bytes"));
+            let both = "memory.memsw_limit_bytes";
+            opener.keep_slow(opener.level("memory.memsw.limit_in_bytes", both, "bytes"));
+            opener.keep(opener.count("memory.failcnt", "memory.failcnt", "count"));
+            opener.keep(opener.lines("memory.oom_control", memory_events));
+            opener.keep(opener.lines("memory.stat", memory_stat_v1));
+        }
+        Version::V2 => {
+            opener.keep(opener.level("memory.current", "memory.usage_bytes", "bytes"));
+            opener.keep_slow(opener.level("memory.max", "memory.limit_bytes", "bytes"));
+            opener.keep_slow(opener.level("memory.high", "memory.high_bytes", "bytes"));
+            opener.keep(opener.level("memory.swap.current", "memory.swap_bytes", "bytes"));
+            opener.keep_slow(opener.level("memory.swap.max", "memory.swap_limit_bytes", "bytes"));
+            opener.keep(opener.lines("memory.events", memory_events));
+            opener.keep(opener.lines("memory.stat", memory_stat));
+        }
+    }
+}
+
+fn memory_events(prefix: &str, key: &str) -> Vec<Column> {
+    match key {
+        "low" | "high" | "max" | "oom" | "oom_kill" => {
+            let name = format!("{prefix}.memory.events.{key}");
+            vec![Column::counter(0, name, "count", 1)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn memory_stat(prefix: &str, key: &str) -> Vec<Column> {
+    let name = format!("{prefix}.memory.stat.{key}");
+    vec![match COUNTED.iter().any(|start| key.starts_with(start)) {
+        true => Column::counter(0, name, "count", 1),
+        false => Column::gauge(0, name, "bytes", 1),
+    }]
+}
+
+/// Version 1 tells each figure twice: of the group alone, and with its children ("total_").
+fn memory_stat_v1(prefix: &str, key: &str) -> Vec<Column> {
+    let Some(key) = key.strip_prefix("total_") else {
+        return Vec::new();
+    };
+    let swap = Column::gauge(0, format!("{prefix}.memory.swap_bytes"), "bytes", 1);
+    let mut columns = memory_stat(prefix, key);
+    columns.extend((key == "swap").then_some(swap));
+    columns
+}
+
+fn cpu(opener: &mut Opener<'_>, version: Version) {
+    match version {
+        Version::V1 => {
+            opener.keep(opener.lines("cpu.stat", cpu_throttling));
+            opener.keep_slow(opener.level("cpu.cfs_quota_us", "cpu.quota_us", "us"));
+            opener.keep_slow(opener.level("cpu.cfs_period_us", "cpu.period_us", "us"));
+        }
+        Version::V2 => {
+            opener.keep(opener.lines("cpu.stat", cpu_all));
+            let name = |name: &str| format!("{}.cpu.{name}", opener.prefix);
+            let columns = vec![
+                Column::gauge(0, name("quota_us"), "us", 1),
+                Column::gauge(1, name("period_us"), "us", 1),
+            ];
+            opener.keep_slow(Table::open(
+                opener.root,
+                opener.path("cpu.max"),
+                Single(columns),
+            ));
+        }
+    }
+}
+
+fn cpu_all(prefix: &str, key: &str) -> Vec<Column> {
+    let mut columns = cpu_times(prefix, key);
+    columns.extend(cpu_throttling(prefix, key));
+    columns
+}
+
+fn cpu_times(prefix: &str, key: &str) -> Vec<Column> {
+    let name = match key {
+        "usage_usec" => "usage_ns",
+        "user_usec" => "user_ns",
+        "system_usec" => "system_ns",
+        _ => return Vec::new(),
+    };
+    let name = format!("{prefix}.cpu.{name}");
+    vec![Column::counter(0, name, "ns", NS_PER_US)]
+}
+
+fn cpu_throttling(prefix: &str, key: &str) -> Vec<Column> {
+    let (name, unit, scale) = match key {
+        "nr_periods" => ("periods", "count", 1),
+        "nr_throttled" => ("throttled_periods", "count", 1),
+        "throttled_usec" => ("throttled_ns", "ns", NS_PER_US),
+        "throttled_time" => ("throttled_ns", "ns", 1),
+        _ => return Vec::new(),
+    };
+    vec![Column::counter(
+        0,
+        format!("{prefix}.cpu.{name}"),
+        unit,
+        scale,
+    )]
+}
+
+fn cpu_accounting(opener: &mut Opener<'_>) {
+    let files = [
+        ("cpuacct.usage", "cpu.usage_ns"),
+        ("cpuacct.usage_user", "cpu.user_ns"),
+        ("cpuacct.usage_sys", "cpu.system_ns"),
+    ];
+    for (file, name) in files {
+        opener.keep(opener.count(file, name, "ns"));
+    }
+}
+
+fn pressures(opener: &mut Opener<'_>) {
+    for resource in pressure::RESOURCES {
+        let prefix = format!("{}.pressure.{resource}", opener.prefix);
+        let path = opener.path(&format!("{resource}.pressure"));
+        opener.keep(pressure::file(opener.root, path, prefix));
+    }
+}

@@ -1,0 +1,73 @@
+//! Opens the sources that every machine has once: which file, which shape, which tier.
+//!
+//! What a source's words mean stands in its own file; here it is only put on its tier.
+
+use super::keyed::{Keyed, Single};
+use super::table::{Column, Table};
+use super::{Source, Tier, disk, meminfo, numa, pressure, stat, swaps, vmstat, zones, zram, zswap};
+use machine::Root;
+use model::recording::Kind;
+
+/// Where the memory that was handed back to the host is counted, in KiB; the same places
+/// that `machine::reported` knows.
+const REPORTED: [&str; 2] = [
+    "/sys/module/page_reporting/parameters/reported_kib",
+    "/sys/module/virtio_balloon/parameters/reported_kib",
+];
+
+/// All of them that are there.
+pub(super) fn open(root: &Root) -> Vec<(Tier, Box<dyn Source>)> {
+    let mut found: Vec<(Tier, Box<dyn Source>)> = Vec::new();
+    let mut keep = |tier, source: Option<Box<dyn Source>>| {
+        found.extend(source.map(|source| (tier, source)));
+    };
+    keep(Tier::Fast, boxed(vmstat::open(root)));
+    keep(Tier::Fast, boxed(meminfo::open(root)));
+    keep(Tier::Fast, boxed(stat::open(root)));
+    keep(Tier::Fast, boxed(disk::open(root)));
+    for resource in pressure::RESOURCES {
+        keep(Tier::Fast, boxed(pressure::open(root, resource)));
+    }
+    keep(Tier::Fast, boxed(swaps::open(root)));
+    keep(Tier::Fast, boxed(Some(zram::open(root))));
+    for source in zswap::open(root) {
+        keep(Tier::Fast, boxed(Some(source)));
+    }
+    keep(Tier::Fast, boxed(reported(root)));
+    for node in numa::open(root) {
+        keep(Tier::Slow, boxed(Some(node)));
+    }
+    keep(Tier::Slow, boxed(zones::watermarks(root)));
+    keep(Tier::Slow, boxed(zones::blocks(root)));
+    found
+}
+
+fn boxed<S: Source + 'static>(source: Option<S>) -> Option<Box<dyn Source>> {
+    source.map(|source| Box::new(source) as Box<dyn Source>)
+}
+
+/// Memory handed back to the host, counted by some kernels only.
+fn reported(root: &Root) -> Option<Table<Single>> {
+    let column = Column::counter(0, "reported.to_host_bytes", "bytes", 1024);
+    REPORTED
+        .iter()
+        .find_map(|path| Table::open(root, *path, Single(vec![column.clone()])))
+}
+
+/// A counter or gauge of the first word, named by prefix and key.
+pub(super) fn plain(prefix: &str, key: &str, unit: &'static str, kind: Kind) -> Column {
+    Column {
+        kind,
+        ..Column::counter(0, format!("{prefix}.{key}"), unit, 1)
+    }
+}
+
+/// A file of lines "name number".
+pub(super) fn keyed(
+    root: &Root,
+    path: impl Into<String>,
+    prefix: impl Into<String>,
+    columns: fn(&str, &str) -> Vec<Column>,
+) -> Option<Table<Keyed>> {
+    Table::open(root, path, Keyed::new(prefix, columns))
+}

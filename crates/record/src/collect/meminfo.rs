@@ -1,0 +1,32 @@
+//! /proc/meminfo: what memory is used for, in bytes.
+//!
+//! `Active(anon)` becomes `Active_anon`. The lines on zswap are named twice, also under
+//! `zswap`, where other kernels' figures for the same come from debugfs.
+
+use super::STAT_INTERVAL_NS;
+use super::keyed::Keyed;
+use super::machine_wide::keyed;
+use super::table::{Column, Table};
+use machine::Root;
+
+/// The file, where there is one.
+pub(super) fn open(root: &Root) -> Option<Table<Keyed>> {
+    keyed(root, "/proc/meminfo", "meminfo", columns)
+}
+
+fn columns(prefix: &str, key: &str) -> Vec<Column> {
+    let name = key.replace('(', "_").replace(')', "");
+    // The pool of huge pages is counted in pages, everything else in KiB.
+    let column = match key.starts_with("HugePages_") {
+        true => Column::gauge(0, format!("{prefix}.{name}"), "pages", 1),
+        false => Column::gauge(0, format!("{prefix}.{name}"), "bytes", 1024)
+            .refreshed(Some(STAT_INTERVAL_NS)),
+    };
+    let also = match key {
+        "Zswap" => Some("zswap.pool_bytes"),
+        "Zswapped" => Some("zswap.stored_bytes"),
+        _ => None,
+    };
+    let also = also.map(|name| Column::gauge(0, name, "bytes", 1024));
+    [column].into_iter().chain(also).collect()
+}

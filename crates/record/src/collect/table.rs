@@ -1,0 +1,357 @@
+//! A text file of lines as a plan: which line starts how, and which of its words is which
+//! series.
+//!
+//! The plan is made from the first reading. Later readings only check that each line still
+//! starts as planned and turn words into numbers: no name is looked up and nothing is
+//! allocated. A line that differs makes a new plan; what is gone from the file is absent
+//! from then on. What a file means is each source's [`Shape`], not known here.
+
+use crate::registry::{ABSENT, Registry, Row};
+use machine::{Rereader, Root};
+use model::recording::Kind;
+use std::fmt::Debug;
+
+/// Version 1 groups have no word for "no limit"; they show the largest multiple of a page.
+const NO_LIMIT: u64 = 1 << 62;
+/// The most lines of one plan: more are not the file that we took it for.
+const MAX_LINES: usize = 16_384;
+
+/// What else a number may say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// Nothing else.
+    #[default]
+    Plain,
+    /// A limit, which is absent where it is beyond any machine.
+    Limit,
+    /// A limit, which is absent where it is 0.
+    NonZero,
+}
+
+/// One series of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Column {
+    /// Which word behind the line's head holds the number, from 0.
+    pub word: usize,
+    /// The name of the series.
+    pub name: String,
+    /// Its unit.
+    pub unit: &'static str,
+    /// Counter or gauge.
+    pub kind: Kind,
+    /// What the number is multiplied with to have that unit.
+    pub scale: u64,
+    /// What else the number may say.
+    pub meaning: Meaning,
+    /// How often the value is made anew, where that is slow.
+    pub refresh_ns: Option<u64>,
+}
+
+impl Column {
+    /// A counter in the word `word`.
+    pub fn counter(word: usize, name: impl Into<String>, unit: &'static str, scale: u64) -> Self {
+        Self {
+            word,
+            name: name.into(),
+            unit,
+            kind: Kind::Counter,
+            scale,
+            meaning: Meaning::Plain,
+            refresh_ns: None,
+        }
+    }
+
+    /// A level in the word `word`.
+    pub fn gauge(word: usize, name: impl Into<String>, unit: &'static str, scale: u64) -> Self {
+        Self {
+            kind: Kind::Gauge,
+            ..Self::counter(word, name, unit, scale)
+        }
+    }
+
+    /// The same, absent where it says that there is no limit.
+    pub fn meaning(mut self, meaning: Meaning) -> Self {
+        self.meaning = meaning;
+        self
+    }
+
+    /// The same, with how often the value is made anew.
+    pub fn refreshed(mut self, refresh_ns: Option<u64>) -> Self {
+        self.refresh_ns = refresh_ns;
+        self
+    }
+}
+
+/// What the lines of a file mean.
+pub(super) trait Shape: Debug + Send {
+    /// Where the head of a line ends, its delimiter included, and which part of it is the
+    /// key; `None` for a line without numbers to keep. The first word unless told otherwise.
+    fn head<'a>(&self, line: &'a [u8]) -> Option<(&'a [u8], usize)> {
+        word_at(line, 0)
+    }
+
+    /// The series of a line; none for one that nobody wants.
+    fn columns(&self, key: &str) -> Vec<Column>;
+}
+
+/// The first word at or behind `from`, without a colon at its end, and where it ends.
+pub(super) fn word_at(line: &[u8], from: usize) -> Option<(&[u8], usize)> {
+    let rest = line.get(from..)?;
+    let start = from + rest.iter().position(|byte| !is_blank(*byte))?;
+    let length = line[start..].iter().position(|byte| is_blank(*byte))?;
+    let word = &line[start..start + length];
+    Some((word.strip_suffix(b":").unwrap_or(word), start + length + 1))
+}
+
+/// For a file that is one line of numbers: no head at all.
+pub(super) fn no_head(_: &[u8]) -> Option<(&[u8], usize)> {
+    Some((&[], 0))
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+/// A planned series of a line.
+#[derive(Clone, Copy, Debug)]
+struct Cell {
+    word: usize,
+    id: u32,
+    scale: u64,
+    meaning: Meaning,
+}
+
+/// A planned line.
+#[derive(Debug)]
+struct Line {
+    head: Box<[u8]>,
+    key: Box<str>,
+    cells: Box<[Cell]>,
+    /// How many words it has, where a series was left out for want of one.
+    words: Option<usize>,
+}
+
+/// A file held open, with its plan.
+#[derive(Debug)]
+pub(super) struct Table<S> {
+    reader: Rereader,
+    source: String,
+    shape: S,
+    lines: Vec<Line>,
+    gone: bool,
+}
+
+/// What a new plan changed, by key.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Change {
+    /// Keys with series that were not there before.
+    pub added: Vec<String>,
+    /// Keys with series that are no longer there.
+    pub removed: Vec<String>,
+}
+
+impl<S: Shape> Table<S> {
+    /// Opens the file; `None` where it is not there or may not be read.
+    pub fn open(root: &Root, path: impl Into<String>, shape: S) -> Option<Self> {
+        let source = path.into();
+        Some(Self {
+            reader: Rereader::open(root, &source).ok()?,
+            source,
+            shape,
+            lines: Vec::new(),
+            gone: false,
+        })
+    }
+
+    /// Reads the file into `row`; what changed, where the plan had to be made anew.
+    pub fn read(&mut self, registry: &mut Registry, row: &mut Row) -> Option<Change> {
+        let Some(text) = self.reader.bytes() else {
+            if !self.gone {
+                clear(&self.lines, row);
+                self.gone = true;
+            }
+            return None;
+        };
+        self.gone = false;
+        if follow(&self.lines, text, row) {
+            return None;
+        }
+        let lines = plan(&self.shape, &self.source, text, registry);
+        clear(&self.lines, row);
+        follow(&lines, text, row);
+        let change = compare(&self.lines, &lines);
+        self.lines = lines;
+        Some(change)
+    }
+}
+
+/// Puts the numbers of a text into the row; false where it does not keep to the plan.
+fn follow(lines: &[Line], mut text: &[u8], row: &mut Row) -> bool {
+    for line in lines {
+        if !text.starts_with(&line.head) {
+            return false;
+        }
+        if line.head.ends_with(b"\n") {
+            text = &text[line.head.len()..];
+            continue;
+        }
+        let end = end_of_line(&text[line.head.len()..]) + line.head.len();
+        let rest = &text[line.head.len()..end];
+        let words = || Words { line: rest, at: 0 }.count();
+        if line.words.is_some_and(|planned| planned != words()) {
+            return false;
+        }
+        fill(&line.cells, rest, row);
+        text = text.get(end + 1..).unwrap_or_default();
+    }
+    // Anything behind the last planned line is new; an over-long file stays cut.
+    text.is_empty() || lines.len() >= MAX_LINES
+}
+
+fn end_of_line(text: &[u8]) -> usize {
+    let end = text.iter().position(|byte| *byte == b'\n');
+    end.unwrap_or(text.len())
+}
+
+/// The words of one line into their columns, in the order of the words.
+fn fill(cells: &[Cell], line: &[u8], row: &mut Row) {
+    let mut words = Words { line, at: 0 };
+    let mut next_word = 0;
+    let mut word: Option<&[u8]> = None;
+    for cell in cells {
+        while next_word <= cell.word {
+            word = words.next();
+            next_word += 1;
+        }
+        row.set(cell.id, word.map_or(ABSENT, |word| value(word, *cell)));
+    }
+}
+
+/// The words of a line.
+struct Words<'a> {
+    line: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let mut start = self.at;
+        while is_blank(*self.line.get(start)?) {
+            start += 1;
+        }
+        let mut end = start;
+        while self.line.get(end).is_some_and(|byte| !is_blank(*byte)) {
+            end += 1;
+        }
+        self.at = end;
+        Some(&self.line[start..end])
+    }
+}
+
+/// "123" or "total=123"; whatever is no whole number is absent: "max", "-1".
+fn value(word: &[u8], cell: Cell) -> i64 {
+    let digits = match word.iter().rposition(|byte| *byte == b'=') {
+        Some(equals) => &word[equals + 1..],
+        None => word,
+    };
+    match number(digits) {
+        Some(number) if cell.meaning == Meaning::Limit && number >= NO_LIMIT => ABSENT,
+        Some(0) if cell.meaning == Meaning::NonZero => ABSENT,
+        Some(number) => i64::try_from(number.saturating_mul(cell.scale)).unwrap_or(i64::MAX),
+        None => ABSENT,
+    }
+}
+
+/// All digits, or nothing; what is beyond 64 bits is the largest number.
+pub(super) fn number(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |sum, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        (digit <= 9).then(|| sum.saturating_mul(10).saturating_add(u64::from(digit)))
+    })
+}
+
+fn clear(lines: &[Line], row: &mut Row) {
+    for cell in lines.iter().flat_map(|line| &line.cells) {
+        row.set(cell.id, ABSENT);
+    }
+}
+
+/// A plan for this text. A line that nobody wants is in it too: it keeps its place.
+fn plan(shape: &impl Shape, source: &str, text: &[u8], registry: &mut Registry) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() && lines.len() < MAX_LINES {
+        let end = end_of_line(rest);
+        let (line, tail) = rest.split_at((end + 1).min(rest.len()));
+        lines.push(plan_line(shape, source, line, registry));
+        rest = tail;
+    }
+    lines
+}
+
+fn plan_line(shape: &impl Shape, source: &str, whole: &[u8], registry: &mut Registry) -> Line {
+    let line = whole.strip_suffix(b"\n").unwrap_or(whole);
+    let Some((key, head)) = shape.head(line) else {
+        // Without a key it is expected as it stands, its end included.
+        return Line {
+            head: whole.into(),
+            key: Box::default(),
+            cells: Box::default(),
+            words: None,
+        };
+    };
+    let head = head.min(line.len());
+    let key = String::from_utf8_lossy(key).into_owned();
+    let words = (Words { line, at: head }).count();
+    let mut columns = shape.columns(&key);
+    // An older kernel has fewer words on a line: what it does not tell is no series.
+    let wanted = columns.len();
+    columns.retain(|column| column.word < words);
+    let left_out = columns.len() < wanted;
+    columns.sort_by_key(|column| column.word);
+    let cell = |column: &Column| {
+        let id = registry.id_refreshed(
+            &column.name,
+            column.unit,
+            column.kind,
+            source,
+            column.refresh_ns,
+        )?;
+        Some(Cell {
+            word: column.word,
+            id,
+            scale: column.scale,
+            meaning: column.meaning,
+        })
+    };
+    Line {
+        head: line[..head].into(),
+        cells: columns.iter().filter_map(cell).collect(),
+        key: key.into(),
+        words: left_out.then_some(words),
+    }
+}
+
+fn compare(before: &[Line], after: &[Line]) -> Change {
+    let without = |lines: &[Line], others: &[Line]| {
+        let wanted = lines.iter().filter(|line| !line.cells.is_empty());
+        let missing = wanted.filter(|line| {
+            !others
+                .iter()
+                .any(|other| other.key == line.key && !other.cells.is_empty())
+        });
+        missing.map(|line| line.key.to_string()).collect()
+    };
+    Change {
+        added: without(after, before),
+        removed: without(before, after),
+    }
+}
+
+#[cfg(test)]
+mod tests;

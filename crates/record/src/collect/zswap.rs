@@ -1,0 +1,30 @@
+//! The compressed cache in front of swap, for kernels whose /proc/meminfo does not tell.
+//!
+//! Since Linux 5.19 `meminfo` has both figures; before, they were in debugfs, which only
+//! root sees and only where it is mounted. What went in and out is in vmstat.
+
+use super::keyed::Single;
+use super::table::{Column, Table};
+use machine::Root;
+
+const DEBUGFS: &str = "/sys/kernel/debug/zswap";
+
+/// The files of debugfs, where they are needed and there.
+pub(super) fn open(root: &Root) -> Vec<Table<Single>> {
+    let told = root.read("/proc/meminfo").unwrap_or_default();
+    if told.lines().any(|line| line.starts_with("Zswap:")) {
+        return Vec::new();
+    }
+    let page = sys::process::page_bytes() as u64;
+    let file = |name: &str, series: &str, scale| {
+        let column = Column::gauge(0, series, "bytes", scale);
+        Table::open(root, format!("{DEBUGFS}/{name}"), Single(vec![column]))
+    };
+    [
+        file("pool_total_size", "zswap.pool_bytes", 1),
+        file("stored_pages", "zswap.stored_bytes", page),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
