@@ -1,1 +1,244 @@
-//! A recording as text for other programs: CSV and JSON.
+//! A recording as text for other programs: CSV with one row per sample, and JSON with
+//! everything. docs/recording.md describes both.
+//!
+//! Written as it is walked through, so the text takes no memory beside the recording.
+
+use crate::{Error, Kind, Result};
+use model::recording::{Recording, Series, Step};
+use serde::Serialize;
+use serde::ser::{SerializeSeq, SerializeTuple, Serializer};
+use std::io::Write;
+
+/// What the JSON calls itself; the number grows when a field changes its meaning or goes.
+pub const JSON_SCHEMA: &str = "terrace.recording/1";
+
+/// Writes one line per sample: its time in seconds, its lateness in milliseconds, then the
+/// value of each series, empty where it is absent. The first line names the columns.
+///
+/// # Errors
+/// When the sink refuses.
+pub fn csv(recording: &Recording, mut sink: impl Write) -> Result<()> {
+    let mut cursors: Vec<Cursor<'_>> = recording.series.iter().map(Cursor::new).collect();
+    let mut line = String::from("time_s,late_ms");
+    for series in &recording.series {
+        line.push(',');
+        push_quoted(&mut line, &series.schema.name);
+    }
+    line.push('\n');
+    sink.write_all(line.as_bytes())
+        .map_err(|error| refused(&error))?;
+    for (sample, tick) in (0..).zip(&recording.ticks) {
+        line.clear();
+        let late_ns = tick.at_ns.saturating_sub(tick.due_ns);
+        line += &decimal(tick.at_ns, 9);
+        line.push(',');
+        line += &decimal(late_ns, 6);
+        for cursor in &mut cursors {
+            line.push(',');
+            if let Some(value) = cursor.value(sample) {
+                line += &value.to_string();
+            }
+        }
+        line.push('\n');
+        sink.write_all(line.as_bytes())
+            .map_err(|error| refused(&error))?;
+    }
+    sink.flush().map_err(|error| refused(&error))
+}
+
+/// Writes one JSON object with all that the recording holds; values as their changes.
+///
+/// # Errors
+/// When the sink refuses.
+pub fn json(recording: &Recording, mut sink: impl Write) -> Result<()> {
+    let failed = |error: serde_json::Error| refused(&error.into());
+    serde_json::to_writer(&mut sink, &Whole(recording)).map_err(failed)?;
+    let ended = sink.write_all(b"\n").and_then(|()| sink.flush());
+    ended.map_err(|error| refused(&error))
+}
+
+/// A series that is walked through in order of its samples.
+struct Cursor<'a> {
+    rest: &'a [Step],
+    value: Option<i64>,
+}
+
+impl<'a> Cursor<'a> {
+    fn new(series: &'a Series) -> Self {
+        Self {
+            rest: &series.steps,
+            value: None,
+        }
+    }
+
+    /// The value at `sample`, which never goes back.
+    fn value(&mut self, sample: u32) -> Option<i64> {
+        while let Some((step, rest)) = self.rest.split_first() {
+            if step.sample > sample {
+                break;
+            }
+            (self.value, self.rest) = (step.value, rest);
+        }
+        self.value
+    }
+}
+
+/// `number` over ten to the `places`.
+fn decimal(number: u64, places: u32) -> String {
+    let unit = 10u64.pow(places);
+    let width = places as usize;
+    format!("{}.{:0width$}", number / unit, number % unit)
+}
+
+/// Appends one field of CSV, quoted where it has to be (RFC 4180).
+fn push_quoted(line: &mut String, field: &str) {
+    if !field.contains([',', '"', '\n', '\r']) {
+        line.push_str(field);
+        return;
+    }
+    line.push('"');
+    line.push_str(&field.replace('"', "\"\""));
+    line.push('"');
+}
+
+struct Whole<'a>(&'a Recording);
+
+impl Serialize for Whole<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct;
+        let recording = self.0;
+        let mut object = serializer.serialize_struct("Recording", 8)?;
+        object.serialize_field("schema", JSON_SCHEMA)?;
+        object.serialize_field("facts", &recording.facts)?;
+        object.serialize_field("samples", &recording.ticks)?;
+        object.serialize_field("series", &AllSeries(&recording.series))?;
+        object.serialize_field("spans", &recording.spans)?;
+        object.serialize_field("tasks", &recording.tasks)?;
+        object.serialize_field("outcome", &recording.outcome)?;
+        object.serialize_field("damage", &recording.damage)?;
+        object.end()
+    }
+}
+
+struct AllSeries<'a>(&'a [Series]);
+
+impl Serialize for AllSeries<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.0.len()))?;
+        for series in self.0 {
+            list.serialize_element(&OneSeries {
+                name: &series.schema.name,
+                unit: &series.schema.unit,
+                kind: series.schema.kind,
+                source: &series.schema.source,
+                refresh_ns: series.schema.refresh_ns,
+                steps: Steps(&series.steps),
+            })?;
+        }
+        list.end()
+    }
+}
+
+#[derive(Serialize)]
+struct OneSeries<'a> {
+    name: &'a str,
+    unit: &'a str,
+    kind: model::recording::Kind,
+    source: &'a str,
+    refresh_ns: Option<u64>,
+    steps: Steps<'a>,
+}
+
+struct Steps<'a>(&'a [Step]);
+
+impl Serialize for Steps<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.0.len()))?;
+        for step in self.0 {
+            list.serialize_element(&Pair(step))?;
+        }
+        list.end()
+    }
+}
+
+/// `[sample, value]`: a third of the text that an object with names would take.
+struct Pair<'a>(&'a Step);
+
+impl Serialize for Pair<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut pair = serializer.serialize_tuple(2)?;
+        pair.serialize_element(&self.0.sample)?;
+        pair.serialize_element(&self.0.value)?;
+        pair.end()
+    }
+}
+
+fn refused(error: &std::io::Error) -> Error {
+    Error::new(
+        Kind::Failed,
+        "export the recording",
+        sys::plain_reason(error),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::recording::{Schema, Tick};
+
+    fn recording() -> Recording {
+        let tick = |due_ns, at_ns| Tick { due_ns, at_ns };
+        let series = |name: &str, values: [Option<i64>; 3]| {
+            let mut series = Series {
+                schema: Schema {
+                    name: name.to_owned(),
+                    ..Schema::default()
+                },
+                steps: Vec::new(),
+            };
+            for (sample, value) in (0..).zip(values) {
+                series.push(sample, value);
+            }
+            series
+        };
+        Recording {
+            ticks: vec![
+                tick(0, 5),
+                tick(100_000_000, 100_250_000),
+                tick(2_000_000_000, 2_000_000_001),
+            ],
+            series: vec![
+                series("a", [None, Some(i64::MAX), Some(i64::MAX)]),
+                series("b,\"c", [Some(-1), None, Some(0)]),
+            ],
+            ..Recording::default()
+        }
+    }
+
+    #[test]
+    fn csv_has_a_row_per_sample_and_nothing_for_absent() {
+        let mut text = Vec::new();
+        csv(&recording(), &mut text).unwrap();
+        let expected = "time_s,late_ms,a,\"b,\"\"c\"\n\
+                        0.000000005,0.000005,,-1\n\
+                        0.100250000,0.250000,9223372036854775807,\n\
+                        2.000000001,0.000001,9223372036854775807,0\n";
+        assert_eq!(String::from_utf8(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn json_has_everything_and_null_for_absent() {
+        let mut text = Vec::new();
+        json(&recording(), &mut text).unwrap();
+        let value: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(value["schema"], JSON_SCHEMA);
+        assert_eq!(value["samples"][1]["at_ns"], 100_250_000);
+        let steps = serde_json::json!([[0, -1], [1, null], [2, 0]]);
+        assert_eq!(value["series"][1]["steps"], steps);
+        assert_eq!(value["series"][0]["steps"][0][1], i64::MAX);
+        assert!(value["outcome"].is_null() && value["facts"].is_object());
+        for list in ["spans", "tasks", "damage"] {
+            assert_eq!(value[list], serde_json::json!([]), "{list}");
+        }
+    }
+}

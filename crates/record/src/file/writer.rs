@@ -1,0 +1,329 @@
+//! The writing side: holds rows until a chunk is worth writing, then hands whole chunks to
+//! the sink, each in one call.
+//!
+//! Between chunks a sample is a copy into memory; nothing is allocated once the buffers
+//! have grown. After a failed write nothing more is written, so that what lies in the sink
+//! stays a recording with at most one cut chunk at its end.
+
+use super::chunk::{self, HEADER_BYTES, Header, Kind, MAX_RAW_BYTES};
+use super::columns::{self, Base, Held, MAX_CELLS, MAX_ROWS, Scratch};
+use crate::registry::Row;
+use crate::{Error, Result};
+use model::recording::{Facts, Outcome, Schema, Span, Task, Tick};
+use serde::Serialize;
+use std::fs::File;
+use std::io::{Seek, Write};
+
+/// The most time that rows are held: what a crash may lose.
+const HOLD_NS: u64 = 10_000_000_000;
+
+/// Rows of JSON are cut into chunks of about this size, so that none nears the limit.
+const TEXT_CHUNK_BYTES: usize = 1 << 20;
+
+/// More spans than a person makes in ten seconds: written before the rows are due.
+const MAX_HELD_SPANS: usize = 256;
+
+/// What zstd is asked for. Measured on 200 rows of 1,300 columns while a compile ran; see
+/// docs/recording.md.
+const LEVEL: i32 = 3;
+
+/// Writes one recording to a sink, chunk by chunk.
+pub struct Writer<W: Write> {
+    sink: W,
+    bytes: u64,
+    /// Why the sink refused; what lies in it may end in a part of a chunk.
+    refusal: Option<String>,
+    /// Rows were lost, so that those after them cannot be told.
+    is_over: bool,
+    held: Held,
+    base: Base,
+    scratch: Scratch,
+    raw: Vec<u8>,
+    packed: Vec<u8>,
+    chunk: Vec<u8>,
+    pack: zstd::bulk::Compressor<'static>,
+    schemas_written: usize,
+    schemas: Vec<Schema>,
+    spans: Vec<Span>,
+}
+
+impl<W: Write> std::fmt::Debug for Writer<W> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Writer")
+            .field("bytes", &self.bytes)
+            .field("held", &self.held.ticks.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<W: Write> Writer<W> {
+    /// Starts a recording: the header and the facts.
+    ///
+    /// # Errors
+    /// When the sink refuses.
+    pub fn new(sink: W, facts: &Facts) -> Result<Self> {
+        let pack = zstd::bulk::Compressor::new(LEVEL);
+        let mut writer = Self {
+            sink,
+            bytes: 0,
+            refusal: None,
+            is_over: false,
+            held: Held::default(),
+            base: Base::default(),
+            scratch: Scratch::default(),
+            raw: Vec::new(),
+            packed: Vec::new(),
+            chunk: Vec::new(),
+            pack: pack.map_err(|error| refused(&error))?,
+            schemas_written: 0,
+            schemas: Vec::new(),
+            spans: Vec::new(),
+        };
+        let header = chunk::file_header();
+        writer.chunk.extend_from_slice(&header);
+        writer.hand_over()?;
+        writer.object(Kind::Facts, facts, 0)?;
+        Ok(writer)
+    }
+
+    /// Adds a sample; `schemas` are all series known so far. Written when enough are held.
+    ///
+    /// Times never run backwards in a recording: an instant before the last sample or
+    /// before its own due time is noted as that. Values without a schema are left out.
+    ///
+    /// # Errors
+    /// When the sink refuses; the recording stays readable up to the last whole chunk.
+    pub fn sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) -> Result<()> {
+        self.check_open()?;
+        let values = row.values();
+        let values = &values[..values.len().min(schemas.len())];
+        if self.held.cells_with(values.len()) > MAX_CELLS {
+            self.flush()?;
+        }
+        if schemas.len() > self.schemas.len() {
+            self.schemas
+                .extend_from_slice(&schemas[self.schemas.len()..]);
+        }
+        let tick = self.base.forward(&self.held, tick);
+        self.held.push(tick, values);
+        let first_ns = self.held.ticks.first().map_or(0, |tick| tick.at_ns);
+        if self.held.ticks.len() >= MAX_ROWS || tick.at_ns - first_ns >= HOLD_NS {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Adds a named instant or interval.
+    ///
+    /// # Errors
+    /// As [`Writer::sample`].
+    pub fn span(&mut self, span: &Span) -> Result<()> {
+        self.check_open()?;
+        self.spans.push(span.clone());
+        if self.spans.len() >= MAX_HELD_SPANS {
+            self.write_spans()?;
+        }
+        Ok(())
+    }
+
+    /// Adds rows of delay accounting.
+    ///
+    /// # Errors
+    /// As [`Writer::sample`].
+    pub fn tasks(&mut self, tasks: &[Task]) -> Result<()> {
+        let last_ns = self.last_ns();
+        self.lines(Kind::Tasks, tasks, 0, last_ns)
+    }
+
+    /// Writes what is still held, so that a reader sees it.
+    ///
+    /// # Errors
+    /// As [`Writer::sample`].
+    pub fn flush(&mut self) -> Result<()> {
+        if let Some(why) = &self.refusal {
+            return Err(failed(why.clone()));
+        }
+        if self.schemas_written < self.schemas.len() {
+            let schemas = std::mem::take(&mut self.schemas);
+            let last_ns = self.last_ns();
+            let new = &schemas[self.schemas_written..];
+            let written = self.lines(Kind::Schema, new, last_ns, last_ns);
+            self.schemas_written = schemas.len();
+            self.schemas = schemas;
+            written?;
+        }
+        if let (Some(first), Some(last)) = (self.held.ticks.first(), self.held.ticks.last()) {
+            let (first_ns, last_ns) = (first.at_ns, last.at_ns);
+            self.raw.clear();
+            columns::encode(&self.held, &mut self.base, &mut self.scratch, &mut self.raw);
+            self.held.clear();
+            self.write_raw(Kind::Samples, first_ns, last_ns)?;
+        }
+        self.write_spans()?;
+        self.sink.flush().map_err(|error| refused(&error))
+    }
+
+    /// Ends the recording with final facts (sights may have closed) and its outcome, and
+    /// gives the sink back.
+    ///
+    /// # Errors
+    /// As [`Writer::sample`].
+    pub fn finish(mut self, facts: &Facts, outcome: &Outcome) -> Result<W> {
+        self.end(facts, outcome)?;
+        Ok(self.sink)
+    }
+
+    /// As [`Writer::finish`], for those who need the sink also when it refuses.
+    pub(super) fn end(&mut self, facts: &Facts, outcome: &Outcome) -> Result<()> {
+        self.flush()?;
+        self.object(Kind::Facts, facts, outcome.ended_ns)?;
+        self.object(Kind::Outcome, outcome, outcome.ended_ns)?;
+        self.sink.flush().map_err(|error| refused(&error))
+    }
+
+    /// Bytes given to the sink so far, in whole chunks.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The sink, to read back what it holds.
+    pub(super) fn into_sink(self) -> W {
+        self.sink
+    }
+
+    /// Whether rows may still be added.
+    fn check_open(&self) -> Result<()> {
+        match &self.refusal {
+            Some(why) => Err(failed(why.clone())),
+            None if self.is_over => Err(failed("rows before these were lost")),
+            None => Ok(()),
+        }
+    }
+
+    /// When the last sample was taken.
+    fn last_ns(&self) -> u64 {
+        let held = self.held.ticks.last().map(|tick| tick.at_ns);
+        held.unwrap_or_else(|| self.base.at_ns())
+    }
+
+    fn write_spans(&mut self) -> Result<()> {
+        let spans = std::mem::take(&mut self.spans);
+        let first_ns = spans.iter().map(|span| span.start_ns).min();
+        let last_ns = spans.iter().map(|span| span.end_ns).max();
+        let written = self.lines(
+            Kind::Spans,
+            &spans,
+            first_ns.unwrap_or(0),
+            last_ns.unwrap_or(0),
+        );
+        self.spans = spans;
+        self.spans.clear();
+        written
+    }
+
+    /// Writes one chunk with one JSON object.
+    fn object(&mut self, kind: Kind, object: &impl Serialize, at_ns: u64) -> Result<()> {
+        self.raw.clear();
+        serde_json::to_writer(&mut self.raw, object).map_err(|error| failed(error.to_string()))?;
+        self.write_raw(kind, at_ns, at_ns)
+    }
+
+    /// Writes JSON objects, one a line, in as many chunks as they need.
+    fn lines<T: Serialize>(
+        &mut self,
+        kind: Kind,
+        objects: &[T],
+        first_ns: u64,
+        last_ns: u64,
+    ) -> Result<()> {
+        self.raw.clear();
+        for object in objects {
+            serde_json::to_writer(&mut self.raw, object)
+                .map_err(|error| failed(error.to_string()))?;
+            self.raw.push(b'\n');
+            if self.raw.len() >= TEXT_CHUNK_BYTES {
+                self.write_raw(kind, first_ns, last_ns)?;
+                self.raw.clear();
+            }
+        }
+        if self.raw.is_empty() {
+            return Ok(());
+        }
+        self.write_raw(kind, first_ns, last_ns)
+    }
+
+    /// Packs `self.raw` into one chunk and hands it to the sink.
+    fn write_raw(&mut self, kind: Kind, first_ns: u64, last_ns: u64) -> Result<()> {
+        if self.raw.len() > MAX_RAW_BYTES {
+            return Err(Error::new(
+                crate::Kind::Usage,
+                "write the recording",
+                format!(
+                    "one entry has {} bytes, more than a reader takes",
+                    self.raw.len()
+                ),
+            ));
+        }
+        self.chunk.clear();
+        self.chunk.resize(HEADER_BYTES, 0);
+        self.packed.clear();
+        self.packed
+            .reserve(zstd::zstd_safe::compress_bound(self.raw.len()));
+        let packed = self.pack.compress_to_buffer(&self.raw, &mut self.packed);
+        packed.map_err(|error| refused(&error))?;
+        let is_zstd = self.packed.len() < self.raw.len();
+        let payload = if is_zstd { &self.packed } else { &self.raw };
+        self.chunk.extend_from_slice(payload);
+        let header = Header {
+            kind,
+            is_zstd,
+            payload_bytes: payload.len(),
+            raw_bytes: self.raw.len(),
+            first_ns,
+            last_ns,
+        };
+        header.seal(&mut self.chunk);
+        self.hand_over()
+    }
+
+    /// Gives `self.chunk` to the sink, whole or never again.
+    fn hand_over(&mut self) -> Result<()> {
+        if let Some(why) = &self.refusal {
+            return Err(failed(why.clone()));
+        }
+        if let Err(error) = self.sink.write_all(&self.chunk) {
+            let error = refused(&error);
+            self.refusal = Some(error.source.to_string());
+            return Err(error);
+        }
+        self.bytes += self.chunk.len() as u64;
+        Ok(())
+    }
+}
+
+impl Writer<File> {
+    /// After a failed write: cuts the file behind its last whole chunk, which also frees
+    /// what a full disk needs for the end of the recording. What was held is lost.
+    ///
+    /// # Errors
+    /// When the file cannot be cut; nothing can be written then.
+    pub(super) fn cut_to_whole(&mut self) -> std::io::Result<()> {
+        self.sink.set_len(self.bytes)?;
+        self.sink.seek(std::io::SeekFrom::Start(self.bytes))?;
+        self.held.clear();
+        self.spans.clear();
+        self.schemas_written = self.schemas.len();
+        self.is_over = true;
+        self.refusal = None;
+        Ok(())
+    }
+}
+
+fn refused(error: &std::io::Error) -> Error {
+    failed(sys::plain_reason(error))
+}
+
+fn failed(why: impl Into<String>) -> Error {
+    Error::new(crate::Kind::Failed, "write the recording", why.into())
+}

@@ -1,0 +1,207 @@
+//! The crash story: a recorder dies at any instant, so its file ends at any byte; a disk
+//! fills up; a bit flips on the medium. Whatever is left must open with the samples that
+//! were whole, and never tell a value that nobody wrote without saying that it is damaged.
+
+#![allow(clippy::unwrap_used, reason = "a test program")]
+
+use model::recording::{Facts, Outcome, Recording, Span, Tick};
+use record::file::{self, Output};
+use record::{Kind, Registry, Row};
+use std::io::Write;
+
+const ROWS: u64 = 12;
+const HEADER_BYTES: usize = 16;
+
+/// A small recording of several samples chunks: 12 rows, flushed every 4.
+fn whole() -> Vec<u8> {
+    let mut registry = Registry::new();
+    let mut writer = file::Writer::new(Vec::new(), &Facts::default()).unwrap();
+    let mut row = Row::default();
+    for number in 0..ROWS {
+        if number.is_multiple_of(5) {
+            let name = format!("s.{number}");
+            registry.id(&name, "count", model::recording::Kind::Counter, "/proc/x");
+        }
+        for schema in registry.schemas() {
+            row.count(schema.id, number * number * 4096 + u64::from(schema.id));
+        }
+        writer
+            .sample(tick(number), registry.schemas(), &row)
+            .unwrap();
+        if number % 4 == 3 {
+            let span = Span {
+                kind: "mark".to_owned(),
+                text: format!("row {number}"),
+                start_ns: number,
+                end_ns: number,
+            };
+            writer.span(&span).unwrap();
+            writer.flush().unwrap();
+        }
+    }
+    let outcome = Outcome {
+        ended_ns: 1_200_000_000,
+        ..Outcome::default()
+    };
+    writer.finish(&Facts::default(), &outcome).unwrap()
+}
+
+fn tick(number: u64) -> Tick {
+    let due_ns = number * 100_000_000;
+    Tick {
+        due_ns,
+        at_ns: due_ns + 1234 + number,
+    }
+}
+
+/// Whether every sample and value of `part` is one of `whole`.
+fn is_prefix(part: &Recording, whole: &Recording) -> bool {
+    let samples = part.ticks.len();
+    whole.ticks.starts_with(&part.ticks)
+        && part.series.len() <= whole.series.len()
+        && part.series.iter().zip(&whole.series).all(|(part, whole)| {
+            part.schema == whole.schema
+                && (0..samples as u32).all(|sample| part.at(sample) == whole.at(sample))
+        })
+        && whole.spans.starts_with(&part.spans)
+        && (part.outcome.is_none() || part.outcome == whole.outcome)
+}
+
+#[test]
+fn a_file_cut_at_any_byte_opens_with_what_was_whole() {
+    let bytes = whole();
+    let all = file::read(&bytes[..]).unwrap();
+    assert_eq!(all.damage, Vec::<String>::new());
+    assert_eq!((all.ticks.len(), all.series.len()), (ROWS as usize, 3));
+    let mut samples = Vec::new();
+    for length in 0..bytes.len() {
+        let cut = file::read(&bytes[..length]);
+        if length < HEADER_BYTES {
+            assert_eq!(cut.unwrap_err().kind, Kind::NotARecording);
+            continue;
+        }
+        let cut = cut.unwrap();
+        assert!(is_prefix(&cut, &all), "cut at {length}");
+        assert_eq!(cut.outcome, None, "cut at {length}");
+        samples.push(cut.ticks.len());
+    }
+    assert!(samples.is_sorted());
+    samples.dedup();
+    assert_eq!(samples, [0, 4, 8, 12], "each chunk counts once it is whole");
+}
+
+#[test]
+fn a_flipped_bit_is_never_taken_for_a_value() {
+    let bytes = whole();
+    let all = file::read(&bytes[..]).unwrap();
+    for index in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut flipped = bytes.clone();
+            flipped[index] ^= 1 << bit;
+            match file::read(&flipped[..]) {
+                Ok(recording) => {
+                    assert!(!recording.damage.is_empty(), "byte {index} bit {bit}");
+                    assert!(is_prefix(&recording, &all), "byte {index} bit {bit}");
+                }
+                Err(error) => {
+                    assert_eq!(error.kind, Kind::NotARecording);
+                    assert!(index < HEADER_BYTES);
+                }
+            }
+        }
+    }
+}
+
+/// A sink that takes so many bytes and then, like a full disk, a part of the next write.
+struct Small {
+    bytes: Vec<u8>,
+    room: usize,
+}
+
+impl Write for Small {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let count = bytes.len().min(self.room - self.bytes.len());
+        if count == 0 {
+            return Err(std::io::ErrorKind::StorageFull.into());
+        }
+        self.bytes.extend_from_slice(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn after_a_failed_write_nothing_more_is_written() {
+    let mut small = Small {
+        bytes: Vec::new(),
+        room: 1200,
+    };
+    let mut registry = Registry::new();
+    let id = registry
+        .id("s", "count", model::recording::Kind::Gauge, "x")
+        .unwrap();
+    let mut row = Row::default();
+    let mut writer = file::Writer::new(&mut small, &Facts::default()).unwrap();
+    let mut errors = 0;
+    for number in 0..100 {
+        row.set(id, number as i64);
+        let _ = writer.sample(tick(number), registry.schemas(), &row);
+        errors += u32::from(writer.flush().is_err());
+    }
+    assert!(errors > 1, "the sink was large enough for all");
+    let whole_bytes = writer.bytes();
+    assert!(
+        writer
+            .finish(&Facts::default(), &Outcome::default())
+            .is_err()
+    );
+    let recording = file::read(&small.bytes[..]).unwrap();
+    assert!(!recording.ticks.is_empty());
+    let last = recording.ticks.len() - 1;
+    assert_eq!(recording.series[0].at(last as u32), Some(last as i64));
+    assert!(whole_bytes <= small.bytes.len() as u64);
+}
+
+#[test]
+fn on_a_full_disk_the_recording_keeps_its_end() {
+    let tmpfs = match testkit::Tmpfs::mount(64 << 10) {
+        Ok(tmpfs) => tmpfs,
+        Err(need) => return testkit::skip(need),
+    };
+    let path = tmpfs.path().join("full.trec");
+    let mut registry = Registry::new();
+    for number in 0..32 {
+        let name = format!("s.{number}");
+        registry.id(&name, "count", model::recording::Kind::Gauge, "x");
+    }
+    let mut output = Output::create(&path, false, &Facts::default()).unwrap();
+    let mut row = Row::default();
+    let mut random = testkit::Random(7);
+    let mut taken = 0;
+    let refused = loop {
+        // Chunks of 30 KB, so that what is cut away has room for the end.
+        for schema in registry.schemas() {
+            row.set(schema.id, random.next_u64() as i64);
+        }
+        let sampled = output.sample(tick(taken), registry.schemas(), &row);
+        taken += 1;
+        if let Err(error) = sampled {
+            break error;
+        }
+        assert!(taken < 1_000_000, "64 KiB never filled up");
+    };
+    assert_eq!(refused.path.as_deref(), Some(path.as_path()));
+    let outcome = Outcome {
+        ended_ns: 5,
+        ..Outcome::default()
+    };
+    let recording = output.finish(&Facts::default(), &outcome).unwrap();
+    assert!(!recording.ticks.is_empty());
+    assert!((recording.ticks.len() as u64) < taken);
+    let ended = recording.outcome.unwrap();
+    assert_eq!(ended.ended_ns, 5);
+    assert!(ended.stopped_early.is_some(), "rows were lost");
+}

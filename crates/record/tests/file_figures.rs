@@ -1,0 +1,185 @@
+//! Figures of the file format on this machine: bytes a sample while something runs, and
+//! how long an hour takes to read. They are printed, not judged, so all are `#[ignore]`d.
+//!
+//! `cargo test --release -p record --test file_figures -- --ignored --nocapture`, with a
+//! compile beside it. docs/recording.md keeps what was seen.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test program")]
+
+use model::recording::{Facts, Kind, Outcome, Tick};
+use record::{Registry, Row, file};
+use std::time::{Duration, Instant};
+
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// The clock tick of /proc/stat, as nearly everywhere.
+const TICK_NS: u64 = 10_000_000;
+
+/// How long the kernel's counters are sampled, at 10 Hz.
+const SECONDS: u64 = 30;
+
+#[test]
+#[ignore = "a measurement of 30 s"]
+fn bytes_of_a_sample() {
+    let mut registry = Registry::new();
+    let mut row = Row::default();
+    let mut writer = file::Writer::new(Vec::new(), &Facts::default()).unwrap();
+    let start = Instant::now();
+    let mut with_schema = 0;
+    for number in 0..SECONDS * 10 {
+        let due = PERIOD * number as u32;
+        std::thread::sleep(due.saturating_sub(start.elapsed()));
+        let tick = Tick {
+            due_ns: due.as_nanos() as u64,
+            at_ns: start.elapsed().as_nanos() as u64,
+        };
+        sources(&mut registry, &mut row);
+        writer.sample(tick, registry.schemas(), &row).unwrap();
+        if number == 0 {
+            writer.flush().unwrap();
+            with_schema = writer.bytes();
+        }
+    }
+    writer.flush().unwrap();
+    let rows = SECONDS * 10 - 1;
+    println!(
+        "{} values in each of {rows} samples",
+        registry.schemas().len()
+    );
+    println!("the names and the first sample: {with_schema} bytes");
+    let rest = writer.bytes() - with_schema;
+    println!("each other sample: {:.1} bytes", rest as f64 / rows as f64);
+}
+
+/// Reads what the recorder reads, with the names it uses or nearly so.
+fn sources(registry: &mut Registry, row: &mut Row) {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let mut set = |name: &str, unit: &str, value: u64| {
+        if let Some(id) = registry.id(name, unit, Kind::Counter, "/proc") {
+            row.count(id, value);
+        }
+    };
+    for line in read("/proc/vmstat").lines() {
+        if let Some((name, value)) = line.split_once(' ') {
+            set(
+                &format!("vmstat.{name}"),
+                "count",
+                value.parse().unwrap_or(0),
+            );
+        }
+    }
+    for line in read("/proc/meminfo").lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let value: u64 = words[1].parse().unwrap_or(0);
+        set(&format!("meminfo.{}", words[0]), "bytes", value * 1024);
+    }
+    for line in read("/proc/stat").lines() {
+        let mut words = line.split(' ').filter(|word| !word.is_empty());
+        let name = words.next().unwrap_or_default();
+        let unit_ns = if name.starts_with("cpu") { TICK_NS } else { 1 };
+        for (field, value) in words.take(10).enumerate() {
+            let value: u64 = value.parse().unwrap_or(0);
+            set(&format!("stat.{name}.{field}"), "ns", value * unit_ns);
+        }
+    }
+    for line in read("/proc/diskstats").lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        for (field, value) in words.iter().enumerate().skip(3) {
+            let scale = match field {
+                5 | 9 | 16 => 512,
+                6 | 10 | 12 | 13 | 17 | 19 => 1_000_000,
+                _ => 1,
+            };
+            let value: u64 = value.parse().unwrap_or(0);
+            set(
+                &format!("disk.{}.{field}", words[2]),
+                "count",
+                value * scale,
+            );
+        }
+    }
+    for name in ["cpu", "memory", "io"] {
+        for line in read(&format!("/proc/pressure/{name}")).lines() {
+            let total = line.rsplit_once("total=").map_or("0", |(_, total)| total);
+            let name = format!(
+                "pressure.{name}.{}",
+                line.split(' ').next().unwrap_or_default()
+            );
+            set(&name, "ns", total.parse().unwrap_or(0) * 1000);
+        }
+    }
+    processes(&read, &mut set);
+    // Columns that hardly move fill the row up to the size that the target names.
+    for zone in 0..60 {
+        for order in 0..11 {
+            set(&format!("buddy.{zone}.{order}"), "count", zone * order);
+        }
+    }
+}
+
+/// Sums over all processes, as the tree of a whole machine has.
+fn processes(read: &impl Fn(&str) -> String, set: &mut impl FnMut(&str, &str, u64)) {
+    let mut sums = [0u64; 16];
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let pid = entry.file_name().to_string_lossy().into_owned();
+        if !pid.bytes().all(|byte| byte.is_ascii_digit()) {
+            continue;
+        }
+        let text = read(&format!("/proc/{pid}/schedstat")) + &read(&format!("/proc/{pid}/io"));
+        let numbers = text
+            .split_whitespace()
+            .filter_map(|word| word.parse::<u64>().ok());
+        for (sum, number) in sums.iter_mut().zip(numbers) {
+            *sum += number;
+        }
+    }
+    for (index, sum) in sums.iter().enumerate() {
+        set(&format!("tree.{index}"), "count", *sum);
+    }
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn an_hour_is_read() {
+    let mut registry = Registry::new();
+    let mut row = Row::default();
+    let ids: Vec<u32> = (0..800)
+        .filter_map(|number| registry.id(&format!("s.{number}"), "count", Kind::Counter, "x"))
+        .collect();
+    let mut writer = file::Writer::new(Vec::new(), &Facts::default()).unwrap();
+    let (mut state, mut values) = (1u64, vec![0i64; ids.len()]);
+    for number in 0..36_000u64 {
+        // 100 columns change with each sample, 100 now and then, as during a compile.
+        for index in 0..200 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            if index < 100 || number.is_multiple_of(16) {
+                values[index * 4] += (state >> 54) as i64 * 4096;
+            }
+        }
+        for (id, value) in ids.iter().zip(&values) {
+            row.set(*id, *value);
+        }
+        let due_ns = number * 100_000_000;
+        let tick = Tick {
+            due_ns,
+            at_ns: due_ns + (state >> 48),
+        };
+        writer.sample(tick, registry.schemas(), &row).unwrap();
+    }
+    let bytes = writer
+        .finish(&Facts::default(), &Outcome::default())
+        .unwrap();
+    for _ in 0..5 {
+        let start = Instant::now();
+        let recording = file::read(&bytes[..]).unwrap();
+        let taken = start.elapsed();
+        let steps: usize = recording
+            .series
+            .iter()
+            .map(|series| series.steps.len())
+            .sum();
+        println!("{} bytes, {steps} steps: read in {taken:?}", bytes.len());
+    }
+}

@@ -1,0 +1,195 @@
+//! Files that somebody made to hurt: the seeds of the fuzz target, changed in many ways
+//! with their checksums made right again, and files that promise more than they hold.
+//!
+//! Nothing may panic, and what is read stays within the limits. With `TERRACE_SEEDS` set to
+//! a directory the seeds are written there for the fuzzer.
+
+#![allow(clippy::unwrap_used, reason = "a test program")]
+
+use model::recording::{Facts, Kind, Outcome, Recording, Span, Task, Tick};
+use record::file;
+use record::{ABSENT, Registry, Row, export, redact};
+use testkit::Random;
+
+const FILE_HEADER: usize = 16;
+const HEADER: usize = 32;
+const SAMPLES: u8 = 3;
+
+/// A recording with every kind of chunk and every code of a column.
+fn packed(rows: u64, columns: u32) -> Vec<u8> {
+    let mut registry = Registry::new();
+    for column in 0..columns {
+        registry.id(&format!("s.{column}"), "count", Kind::Counter, "/proc/x");
+    }
+    let mut random = Random(3);
+    let mut row = Row::default();
+    let mut writer = file::Writer::new(Vec::new(), &Facts::default()).unwrap();
+    for number in 0..rows {
+        for column in 0..columns {
+            match column % 4 {
+                0 => row.count(column, number * 512),
+                1 if number.is_multiple_of(9) => row.count(column, random.below(1 << 20)),
+                2 if number.is_multiple_of(5) => row.set(column, ABSENT),
+                2 => row.count(column, number),
+                _ => {}
+            }
+        }
+        let due_ns = number * 100_000_000;
+        let at_ns = due_ns + random.below(1 << 20);
+        let tick = Tick { due_ns, at_ns };
+        writer.sample(tick, registry.schemas(), &row).unwrap();
+    }
+    let span = Span {
+        kind: "mark".to_owned(),
+        text: "half".to_owned(),
+        start_ns: 1,
+        end_ns: 2,
+    };
+    writer.span(&span).unwrap();
+    writer.tasks(&[Task::default()]).unwrap();
+    let outcome = Outcome::default();
+    writer.finish(&Facts::default(), &outcome).unwrap()
+}
+
+/// Where each chunk starts.
+fn chunks(file: &[u8]) -> Vec<usize> {
+    let mut starts = Vec::new();
+    let mut at = FILE_HEADER;
+    while at + HEADER <= file.len() {
+        starts.push(at);
+        at += HEADER + number(&file[at + 4..]);
+    }
+    starts
+}
+
+fn number(bytes: &[u8]) -> usize {
+    u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize
+}
+
+/// The same file with its payloads as they are, so that a changed byte is a changed number.
+fn unpacked(file: &[u8]) -> Vec<u8> {
+    let mut plain = file[..FILE_HEADER].to_vec();
+    for at in chunks(file) {
+        let length = number(&file[at + 4..]);
+        let raw_length = number(&file[at + 8..]);
+        let payload = &file[at + HEADER..at + HEADER + length];
+        let raw = match file[at + 1] {
+            0 => payload.to_vec(),
+            _ => zstd::bulk::decompress(payload, raw_length).unwrap(),
+        };
+        let start = plain.len();
+        plain.extend_from_slice(&file[at..at + HEADER]);
+        plain[start + 1] = 0;
+        plain[start + 4..start + 8].copy_from_slice(&(raw.len() as u32).to_le_bytes());
+        plain.extend_from_slice(&raw);
+    }
+    file::reseal(&mut plain);
+    plain
+}
+
+/// One chunk with this payload behind the file's header.
+fn one_chunk(kind: u8, is_zstd: bool, raw_length: u32, payload: &[u8]) -> Vec<u8> {
+    let mut file = packed(0, 0)[..FILE_HEADER].to_vec();
+    let mut header = [0; HEADER];
+    header[0] = kind;
+    header[1] = u8::from(is_zstd);
+    header[4..8].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+    header[8..12].copy_from_slice(&raw_length.to_le_bytes());
+    file.extend_from_slice(&header);
+    file.extend_from_slice(payload);
+    file::reseal(&mut file);
+    file
+}
+
+fn seeds() -> Vec<Vec<u8>> {
+    let packed = [packed(3, 5), packed(130, 12)];
+    let mut seeds: Vec<Vec<u8>> = packed.iter().map(|file| unpacked(file)).collect();
+    seeds.extend(packed);
+    seeds
+}
+
+/// What a program does with a file of a stranger.
+fn use_it(file: &[u8]) -> Option<Recording> {
+    let mut recording = file::read(file).ok()?;
+    redact::redact(&mut recording);
+    export::csv(&recording, std::io::sink()).unwrap();
+    export::json(&recording, std::io::sink()).unwrap();
+    Some(recording)
+}
+
+/// Changes a file in one of the ways that files go wrong.
+fn change(file: &mut Vec<u8>, random: &mut Random) {
+    let index = random.below(file.len() as u64) as usize;
+    match random.below(6) {
+        0 => file[index] = random.next_u64() as u8,
+        1 => file[index] ^= 1 << random.below(8),
+        2 => file.truncate(index.max(FILE_HEADER)),
+        3 => file.insert(index, random.next_u64() as u8),
+        4 => drop(file.remove(index)),
+        _ => {
+            let starts = chunks(file);
+            let from = starts[random.below(starts.len() as u64) as usize];
+            let to = (from + HEADER + number(&file[from + 4..])).min(file.len());
+            let chunk = file[from..to].to_vec();
+            file.splice(to..to, chunk);
+        }
+    }
+    if file.len() <= FILE_HEADER + HEADER {
+        *file = seeds().swap_remove(0);
+    }
+}
+
+#[test]
+fn changed_seeds_never_panic() {
+    let seeds = seeds();
+    if let Some(directory) = std::env::var_os("TERRACE_SEEDS") {
+        let directory = std::path::PathBuf::from(directory);
+        std::fs::create_dir_all(&directory).unwrap();
+        for (index, seed) in seeds.iter().enumerate() {
+            std::fs::write(directory.join(format!("seed-{index}.trec")), seed).unwrap();
+        }
+    }
+    let mut random = Random(42);
+    let (mut read, mut damaged) = (0, 0);
+    for seed in &seeds {
+        assert_eq!(use_it(seed).unwrap().damage, Vec::<String>::new());
+        for _ in 0..500 {
+            let mut file = seed.clone();
+            for _ in 0..=random.below(3) {
+                change(&mut file, &mut random);
+            }
+            file::reseal(&mut file);
+            if let Some(recording) = use_it(&file) {
+                read += 1;
+                damaged += usize::from(!recording.damage.is_empty());
+                assert!(recording.ticks.is_sorted_by_key(|tick| tick.at_ns));
+                let samples = recording.ticks.len() as u32;
+                let mut steps = recording.series.iter().flat_map(|series| &series.steps);
+                assert!(steps.all(|step| step.sample < samples));
+            }
+        }
+    }
+    // Both must happen, or the changes test nothing.
+    assert!(read > 500 && damaged > 50, "{read} read, {damaged} damaged");
+}
+
+#[test]
+fn a_payload_cannot_grow_beyond_what_it_declares() {
+    let zeros = zstd::bulk::compress(&vec![b'\n'; 8 << 20], 3).unwrap();
+    for declared in [zeros.len() as u32, 1 << 20, (8 << 20) - 1, u32::MAX] {
+        let file = one_chunk(SAMPLES, true, declared, &zeros);
+        let recording = file::read(&file[..]).unwrap();
+        assert!(recording.damage[0].contains("damaged"), "{declared}");
+    }
+    // As declared: read, and found to be lines without anything on them.
+    let file = one_chunk(4, true, 8 << 20, &zeros);
+    assert_eq!(file::read(&file[..]).unwrap().spans, []);
+}
+
+#[test]
+fn a_length_alone_takes_no_memory() {
+    let mut file = one_chunk(SAMPLES, false, 16 << 20, &[0; 64]);
+    file[FILE_HEADER + 4..FILE_HEADER + 8].copy_from_slice(&(16u32 << 20).to_le_bytes());
+    let recording = file::read(&file[..]).unwrap();
+    assert!(recording.damage[0].contains("ends in it"));
+}

@@ -1,0 +1,20 @@
+//! Fuzzes the reader of recordings, and what is done with one that was read.
+//!
+//! The input is a file. It is read as it is, and once more with its checksums made right,
+//! because no fuzzer guesses those. Nothing may panic or take memory without bound.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use record::{export, file, redact};
+
+fuzz_target!(|data: &[u8]| {
+    let _ = file::read(data);
+    let mut sealed = data.to_vec();
+    file::reseal(&mut sealed);
+    if let Ok(mut recording) = file::read(&sealed[..]) {
+        redact::redact(&mut recording);
+        let _ = export::csv(&recording, std::io::sink());
+        let _ = export::json(&recording, std::io::sink());
+    }
+});
