@@ -2,15 +2,23 @@
 //!
 //! Four steps, each its own module: [`view`] cuts the window out of the recording;
 //! [`accounting`] makes the bars, their of-which parts and the repairs; [`rules`] asks
-//! every suspect; the assembly here orders what they said. Pure: series in, findings out.
+//! every suspect; the assembly here adds what could not be seen, what is doubtful and what
+//! watching cost. Pure: series in, findings out.
 
 pub mod accounting;
+mod doubts;
 pub mod rules;
+mod unseen;
 pub mod view;
+mod words;
 
-use model::explanation::{Explanation, SCHEMA};
+use model::explanation::{Explanation, SCHEMA, Watching};
 use model::recording::Recording;
 pub use view::{View, Window};
+
+/// From this length on opening and closing are a small part of what is watched, and count
+/// with it; below it they would say more about the length than about the recorder.
+const SETUP_COUNTS_FROM_NS: u64 = 1_000_000_000;
 
 /// Explains the part of `recording` that lies in `window`.
 #[must_use]
@@ -21,14 +29,46 @@ pub fn explain(recording: &Recording, window: Window) -> Explanation {
         view: &view,
         accounts: &accounts,
     });
+    let mut unseen = unseen::unseen(&view, &accounts);
+    let known: Vec<String> = unseen.iter().map(|unseen| unseen.what.clone()).collect();
+    let others = judged.unseen.into_iter();
+    unseen.extend(others.filter(|unseen| !known.contains(&unseen.what)));
     Explanation {
         schema: SCHEMA.to_owned(),
+        subject: words::subject(recording),
+        ending: words::ending(recording),
+        from_ns: view.from_ns(),
+        to_ns: view.to_ns(),
+        wall_ns: view.wall_ns(),
+        thread_ns: accounts.thread_ns,
         bars: accounts.bars,
         of_which: accounts.of_which,
         repairs: accounts.repairs,
         findings: judged.causes,
         cleared: judged.cleared,
-        unseen: judged.unseen,
-        ..Explanation::default()
+        unseen,
+        doubts: doubts::doubts(&view),
+        watching: watching(&view),
+    }
+}
+
+/// What watching cost: the recorder's own processor time over the time on the clock.
+fn watching(view: &View) -> Watching {
+    let wall_ns = view.wall_ns();
+    let outcome = view.recording().outcome.as_ref();
+    let told = outcome.filter(|_| view.is_whole()).map(|outcome| {
+        let setup_apart = wall_ns < SETUP_COUNTS_FROM_NS;
+        let setup_ns = if setup_apart { outcome.own_setup_ns } else { 0 };
+        outcome.own_cpu_ns.saturating_sub(setup_ns)
+    });
+    let cpu_ns = told.or_else(|| view.growth("own.cpu_ns"));
+    let (first, last) = view.samples();
+    let samples = u64::from(last.saturating_sub(first)) + 1;
+    Watching {
+        core_share: cpu_ns
+            .filter(|_| wall_ns > 0)
+            .map(|cpu_ns| cpu_ns as f64 / wall_ns as f64),
+        samples: samples.min(view.recording().ticks.len() as u64),
+        missed: outcome.map_or(0, |outcome| outcome.missed_samples),
     }
 }

@@ -27,7 +27,8 @@ pub struct View<'a> {
 
 impl<'a> View<'a> {
     /// The part of `recording` in `window`: from the last sample at or before its start to
-    /// the first at or after its end.
+    /// the first at or after its end. Counters are known at samples only, so a window is as
+    /// wide as its samples are apart, and the instants that it is asked for move with it.
     #[must_use]
     pub fn new(recording: &'a Recording, window: Window) -> Self {
         let wall = recording.wall_ns();
@@ -43,6 +44,14 @@ impl<'a> View<'a> {
             .min(count.saturating_sub(1));
         let whole = from_ns == 0 && to_ns == wall;
         let last = if whole { count.saturating_sub(1) } else { last };
+        let last = last.max(first);
+        let (from_ns, to_ns) = match (whole, ticks.get(first), ticks.get(last)) {
+            (false, Some(start), Some(end)) => {
+                let start = start.at_ns.min(wall);
+                (start, end.at_ns.clamp(start, wall))
+            }
+            _ => (from_ns, to_ns),
+        };
         Self {
             recording,
             by_name: recording
@@ -53,7 +62,7 @@ impl<'a> View<'a> {
             from_ns,
             to_ns,
             first: u32::try_from(first).unwrap_or(u32::MAX),
-            last: u32::try_from(last.max(first)).unwrap_or(u32::MAX),
+            last: u32::try_from(last).unwrap_or(u32::MAX),
             whole,
         }
     }
@@ -92,6 +101,12 @@ impl<'a> View<'a> {
         self.from_ns
     }
 
+    /// The last instant.
+    #[must_use]
+    pub fn to_ns(&self) -> u64 {
+        self.to_ns
+    }
+
     /// The time on the clock.
     #[must_use]
     pub fn wall_ns(&self) -> u64 {
@@ -114,6 +129,25 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn growth(&self, name: &str) -> Option<u64> {
         self.series(name)?.growth(self.first, self.last)
+    }
+
+    /// How much a sum grew that the recorder itself keeps, from 0 on (`trace.*`): what it
+    /// has when it first appears is growth too. `None` where it was not recorded.
+    #[must_use]
+    pub fn sum(&self, name: &str) -> Option<u64> {
+        let series = self.series(name)?;
+        let growth = series.growth(self.first, self.last)?;
+        let known = series.steps.iter().find(|step| step.value.is_some());
+        let appeared = known.filter(|step| step.sample > self.first);
+        let appeared = appeared.and_then(|step| step.value).unwrap_or(0);
+        Some(growth.saturating_add(u64::try_from(appeared).unwrap_or(0)))
+    }
+
+    /// The kernel file that a series comes from; empty where it was not recorded.
+    #[must_use]
+    pub fn source(&self, name: &str) -> &'a str {
+        self.series(name)
+            .map_or("", |series| series.schema.source.as_str())
     }
 
     /// The value at the start.

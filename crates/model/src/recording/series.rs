@@ -73,7 +73,8 @@ impl Series {
         let mut sum = 0u64;
         for step in self.within(from, to) {
             if let (Some(before), Some(now)) = (last, step.value) {
-                sum += u64::try_from(now.saturating_sub(before)).unwrap_or(0);
+                let step = u64::try_from(now.saturating_sub(before)).unwrap_or(0);
+                sum = sum.saturating_add(step);
             }
             seen |= step.value.is_some();
             last = step.value.or(last);

@@ -1,0 +1,141 @@
+//! One bar while it is filled: a whole, and slices that never add up to more or less.
+//!
+//! Slices come in the order in which they are believed: one that does not fit in what is
+//! left is cut to it, and the cut is told as a repair unless rounding explains it. What is
+//! left at the end is `unexplained`; nothing gives the rest another name.
+
+use model::explanation::{Repair, Slice};
+use model::{Evidence, Grade, duration::show_ns};
+
+/// The part of a time that rounding and the few instants between two readings explain: 1 %.
+const ROUNDING_SHARE: u64 = 100;
+
+/// And one tick of the kernel's slowest usual clock (250 Hz), by which two of its clocks
+/// may differ whatever the length.
+const ROUNDING_NS: u64 = 4_000_000;
+
+/// By how much a time may miss `whole_ns` without being wrong.
+pub(super) fn tolerance_ns(whole_ns: u64) -> u64 {
+    whole_ns / ROUNDING_SHARE + ROUNDING_NS
+}
+
+/// A bar that is being filled.
+#[derive(Debug)]
+pub(super) struct Bar {
+    whole_ns: u64,
+    left_ns: u64,
+    /// What it is a bar of, for the words of a repair: `the lives of all threads`.
+    of: &'static str,
+    slices: Vec<Slice>,
+    repairs: Vec<Repair>,
+}
+
+impl Bar {
+    /// An empty bar of this length.
+    pub(super) fn new(of: &'static str, whole_ns: u64) -> Self {
+        Self {
+            whole_ns,
+            left_ns: whole_ns,
+            of,
+            slices: Vec::new(),
+            repairs: Vec::new(),
+        }
+    }
+
+    /// Adds a slice, as long as it fits.
+    pub(super) fn add(&mut self, name: &str, ns: u64, grade: Grade, evidence: Vec<Evidence>) {
+        let fits = ns.min(self.left_ns);
+        if ns - fits > tolerance_ns(self.whole_ns) {
+            self.repairs.push(Repair {
+                text: format!(
+                    "{name}: {} do not fit in {}, {}; {} were left and are taken instead",
+                    show_ns(ns as f64),
+                    self.of,
+                    show_ns(self.whole_ns as f64),
+                    show_ns(fits as f64),
+                ),
+                before_ns: ns,
+                after_ns: fits,
+            });
+        }
+        self.left_ns -= fits;
+        self.slices.push(Slice {
+            name: name.to_owned(),
+            ns: fits,
+            grade,
+            evidence,
+        });
+    }
+
+    /// What no slice has taken yet.
+    pub(super) fn left_ns(&self) -> u64 {
+        self.left_ns
+    }
+
+    /// The slices, `unexplained` last; and what had to be cut. `whole` says where the
+    /// length of the bar comes from.
+    pub(super) fn close(mut self, whole: Evidence) -> (Vec<Slice>, Vec<Repair>) {
+        self.slices.push(Slice {
+            name: "unexplained".to_owned(),
+            ns: self.left_ns,
+            grade: Grade::Unseen,
+            evidence: vec![whole],
+        });
+        (self.slices, self.repairs)
+    }
+}
+
+/// A time as evidence.
+pub(super) fn time(name: impl Into<String>, ns: u64, source: &str) -> Evidence {
+    Evidence::new(name, ns as f64, "ns", source)
+}
+
+/// A count as evidence.
+pub(super) fn count(name: impl Into<String>, value: u64, source: &str) -> Evidence {
+    Evidence::new(name, value as f64, "count", source)
+}
+
+/// A size as evidence.
+pub(super) fn bytes(name: impl Into<String>, value: u64, source: &str) -> Evidence {
+    Evidence::new(name, value as f64, "bytes", source)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn length(slices: &[Slice]) -> u64 {
+        slices.iter().map(|slice| slice.ns).sum()
+    }
+
+    #[test]
+    fn what_is_left_is_unexplained() {
+        let mut bar = Bar::new("the lives of all threads", 10_000_000_000);
+        bar.add("run", 4_000_000_000, Grade::Measured, Vec::new());
+        let (slices, repairs) = bar.close(time("life", 10, "x"));
+        assert_eq!(slices[1].name, "unexplained");
+        assert_eq!(slices[1].ns, 6_000_000_000);
+        assert!(repairs.is_empty());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut_and_told() {
+        let mut bar = Bar::new("the lives of all threads", 10_000_000_000);
+        bar.add("run", 9_000_000_000, Grade::Measured, Vec::new());
+        bar.add("queue", u64::MAX, Grade::Measured, Vec::new());
+        let (slices, repairs) = bar.close(time("life", 10, "x"));
+        assert_eq!(length(&slices), 10_000_000_000);
+        assert_eq!(repairs.len(), 1);
+        assert_eq!(repairs[0].before_ns, u64::MAX);
+        assert_eq!(repairs[0].after_ns, 1_000_000_000);
+    }
+
+    #[test]
+    fn rounding_is_cut_in_silence() {
+        let mut bar = Bar::new("the lives of all threads", 10_000_000_000);
+        bar.add("run", 10_090_000_000, Grade::Measured, Vec::new());
+        let (slices, repairs) = bar.close(time("life", 10, "x"));
+        assert_eq!(length(&slices), 10_000_000_000);
+        assert!(repairs.is_empty());
+    }
+}

@@ -1,0 +1,93 @@
+//! The bars of the whole machine: processor time instead of thread time.
+//!
+//! Nearly all threads of a machine sleep nearly always, so a bar of their lives shows
+//! nothing. What a machine has to give is its processors' time: what they ran, what the
+//! host took, and when they were idle, by the kernel's ticks.
+
+use super::bar::{Bar, time};
+use super::sampled;
+use super::source::Sources;
+use super::threads::Filled;
+use super::wall;
+use crate::recording::View;
+use model::{Evidence, Grade};
+
+/// What counts as running; guest time is part of user and nice.
+const RUN: [&str; 5] = [
+    "stat.cpu.user_ns",
+    "stat.cpu.nice_ns",
+    "stat.cpu.system_ns",
+    "stat.cpu.irq_ns",
+    "stat.cpu.softirq_ns",
+];
+const STEAL: &str = "stat.cpu.steal_ns";
+const IOWAIT: &str = "stat.cpu.iowait_ns";
+const IDLE: &str = "stat.cpu.idle_ns";
+
+/// What all processors ran; `None` where that was not recorded.
+pub(super) fn busy_ns(view: &View) -> Option<u64> {
+    let grown = RUN.iter().filter_map(|name| view.growth(name));
+    grown.reduce(u64::saturating_add)
+}
+
+/// The processors' time: as many as are online, times the time on the clock.
+pub(super) fn processors_bar(view: &View) -> Filled {
+    let processors = u64::from(view.facts().processors.max(1));
+    let whole_ns = processors.saturating_mul(view.wall_ns());
+    let mut bar = Bar::new("the time of all processors", whole_ns);
+    if let Some(ns) = busy_ns(view) {
+        bar.add("run", ns, Grade::Measured, evidence(view, &RUN));
+    }
+    // The kernel gives idle time to iowait when a thread that last ran on the processor
+    // waits for a device; with several processors that is a hint.
+    for (slice, name, grade) in [
+        ("steal", STEAL, Grade::Measured),
+        ("block_io", IOWAIT, Grade::Inferred),
+        ("idle", IDLE, Grade::Measured),
+    ] {
+        if let Some(ns) = view.growth(name) {
+            bar.add(slice, ns, grade, evidence(view, &[name]));
+        }
+    }
+    let whole = time("processors, times time", whole_ns, "CLOCK_MONOTONIC");
+    let (slices, repairs) = bar.close(whole);
+    Filled {
+        whole_ns,
+        slices,
+        repairs,
+    }
+}
+
+/// The time on the clock: by events, or as much of each interval as any processor can have
+/// run in it.
+pub(super) fn wall_bar(view: &View, sources: &Sources) -> Filled {
+    let by_events = sources.events.then(|| wall::by_events(view, sources));
+    if let Some(filled) = by_events.flatten() {
+        return filled;
+    }
+    let names = [RUN[0], RUN[1], RUN[2], RUN[3], RUN[4], STEAL, IOWAIT, IDLE];
+    let mut bar = Bar::new(wall::OF, view.wall_ns());
+    if let Some(intervals) = sampled::intervals(view, names) {
+        let [run @ .., steal, iowait, idle] = wall::first_come(&intervals);
+        let run = run.into_iter().fold(0, u64::saturating_add);
+        for (slice, ns, counters) in [
+            ("run", run, &RUN[..]),
+            ("steal", steal, &[STEAL]),
+            ("block_io", iowait, &[IOWAIT]),
+            ("idle", idle, &[IDLE]),
+        ] {
+            if counters.iter().any(|name| view.series(name).is_some()) {
+                bar.add(slice, ns, Grade::Inferred, evidence(view, counters));
+            }
+        }
+    }
+    wall::close(view, bar)
+}
+
+fn evidence(view: &View, names: &[&str]) -> Vec<Evidence> {
+    let told = names.iter().filter_map(|name| {
+        let grown = view.growth(name)?;
+        Some(time(*name, grown, view.source(name)))
+    });
+    told.collect()
+}

@@ -1,0 +1,152 @@
+//! What is inside of the bars: parts that overlap with each other and are never stacked.
+//!
+//! Each names the slice of the thread bar that holds it and is no longer than that slice,
+//! but for the [`ELAPSED`] ones. Parts by events, by rows and by counters are a file each;
+//! where two could tell the same, the more exact one is asked first and the other is left.
+
+mod charged;
+mod counted;
+mod events;
+mod run;
+
+use super::source::Sources;
+use super::threads::Filled;
+use crate::recording::View;
+use model::explanation::OfWhich;
+use model::{Evidence, Grade};
+
+/// Parts that the kernel times from their begin to their end, whatever the thread did in
+/// between: a reclaim that was preempted and that waited for a device is longer than it
+/// ran. Their `within` is where most of such time lies; only the lives of all threads
+/// bound them. `flush` is the sum of two waits that lie in two slices.
+pub const ELAPSED: [&str; 7] = [
+    "direct_reclaim",
+    "compaction",
+    "copy_on_write",
+    "swap_in",
+    "refault",
+    "interrupts",
+    "flush",
+];
+
+/// The parts of a command's, a process's or a group's bar.
+pub(super) fn of_threads(view: &View, sources: &Sources, threads: &Filled) -> Vec<OfWhich> {
+    let mut parts = Parts {
+        view,
+        sources,
+        threads,
+        parts: Vec::new(),
+    };
+    run::split(&mut parts);
+    if sources.events {
+        events::block_io(&mut parts);
+    } else {
+        counted::block_io(&mut parts);
+    }
+    events::memory(&mut parts);
+    charged::memory(&mut parts);
+    counted::refault(&mut parts);
+    if sources.events {
+        events::sleep(&mut parts);
+    }
+    counted::cpu_limit(&mut parts);
+    run::steal(&mut parts);
+    longest_first(parts.parts)
+}
+
+/// The parts of the machine's bar: what its processors ran, and what events tell of the
+/// waits of all threads together.
+pub(super) fn of_machine(view: &View, sources: &Sources, bar: &Filled) -> Vec<OfWhich> {
+    let mut parts = Parts {
+        view,
+        sources,
+        threads: bar,
+        parts: Vec::new(),
+    };
+    run::split_machine(&mut parts);
+    if sources.events {
+        events::block_io(&mut parts);
+    }
+    events::memory(&mut parts);
+    counted::refault(&mut parts);
+    longest_first(parts.parts)
+}
+
+/// Stable: parts of one length stay in the order in which they were found.
+fn longest_first(mut parts: Vec<OfWhich>) -> Vec<OfWhich> {
+    parts.sort_by_key(|part| std::cmp::Reverse(part.ns));
+    parts
+}
+
+/// The parts found so far.
+#[derive(Debug)]
+struct Parts<'a> {
+    view: &'a View<'a>,
+    sources: &'a Sources,
+    threads: &'a Filled,
+    parts: Vec<OfWhich>,
+}
+
+impl Parts<'_> {
+    /// The length of a slice; `None` where the bar has none.
+    fn slice(&self, name: &str) -> Option<u64> {
+        let mut slices = self.threads.slices.iter();
+        slices
+            .find(|slice| slice.name == name)
+            .map(|slice| slice.ns)
+    }
+
+    /// Whether a part is there already, by a better source.
+    fn has(&self, name: &str) -> bool {
+        self.parts.iter().any(|part| part.name == name)
+    }
+
+    /// How many pages were read back from swap, by the rows.
+    fn swap_ins(&self) -> Option<u64> {
+        let charged = self.sources.rows.as_ref()?.swap_in?;
+        Some(charged.count)
+    }
+
+    /// Adds a part, no longer than what holds it; nothing where there is nothing of it, or
+    /// where a better source was asked before.
+    fn add(&mut self, part: Part) {
+        let Part { name, within, .. } = part;
+        if self.has(name) {
+            return;
+        }
+        let (within, held_ns) = match self.slice(within) {
+            Some(ns) => (within, ns),
+            None => ("unexplained", self.slice("unexplained").unwrap_or(0)),
+        };
+        // The machine's slices are processor time, its waits thread time: they share no
+        // whole, so nothing bounds one by the other.
+        let machine = super::source::is_machine(self.view);
+        let bound_ns = match () {
+            () if machine && within != "run" => u64::MAX,
+            () if ELAPSED.contains(&name) => self.threads.whole_ns,
+            () => held_ns,
+        };
+        let ns = part.ns.min(bound_ns);
+        if ns > 0 || part.count.is_some_and(|count| count > 0) {
+            self.parts.push(OfWhich {
+                name: name.to_owned(),
+                within: within.to_owned(),
+                ns,
+                count: part.count,
+                grade: part.grade,
+                evidence: part.evidence,
+            });
+        }
+    }
+}
+
+/// A part before it is known whether it fits.
+#[derive(Debug)]
+struct Part {
+    name: &'static str,
+    within: &'static str,
+    ns: u64,
+    count: Option<u64>,
+    grade: Grade,
+    evidence: Vec<Evidence>,
+}

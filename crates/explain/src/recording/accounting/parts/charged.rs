@@ -1,0 +1,103 @@
+//! Parts by the rows of delay accounting: memory work that the kernel charged to threads.
+//! Waits for devices are not here: the rows have one number for all of them.
+
+use super::{Part, Parts};
+use crate::recording::accounting::bar::{count, time};
+use crate::recording::accounting::rows::{Charged, Rows};
+use crate::recording::accounting::threads::TASKSTATS;
+use model::Grade;
+
+/// Copies below this number give no mean that other faults may be judged by.
+const ENOUGH_COPIES: u64 = 100;
+
+/// What the rows say of memory. Swap-in here is the time to submit the reads, their wait
+/// lies in block I/O; thrashing knows only some refaults, so it is a lower bound.
+pub(super) fn memory(parts: &mut Parts) {
+    let Some(rows) = &parts.sources.rows else {
+        return;
+    };
+    for (name, within, what, charged, grade) in [
+        (
+            "direct_reclaim",
+            "run",
+            "freepages_delay_total",
+            rows.reclaim,
+            Grade::Measured,
+        ),
+        (
+            "compaction",
+            "run",
+            "compact_delay_total",
+            rows.compact,
+            Grade::Measured,
+        ),
+        (
+            "copy_on_write",
+            "run",
+            "wpcopy_delay_total",
+            rows.copy_on_write,
+            Grade::Measured,
+        ),
+        (
+            "interrupts",
+            "run",
+            "irq_delay_total",
+            rows.interrupts,
+            Grade::Measured,
+        ),
+        (
+            "swap_in",
+            "run",
+            "swapin_delay_total (submission; the wait is in block I/O)",
+            rows.swap_in,
+            Grade::Inferred,
+        ),
+        (
+            "refault",
+            "block_io",
+            "thrashing_delay_total (a lower bound)",
+            rows.thrash,
+            Grade::Inferred,
+        ),
+    ] {
+        if let Some(Charged {
+            count: times, ns, ..
+        }) = charged
+        {
+            parts.add(Part {
+                name,
+                within,
+                ns,
+                count: Some(times),
+                grade,
+                evidence: vec![time(what, ns, TASKSTATS), count("waits", times, TASKSTATS)],
+            });
+        }
+    }
+    first_touch(parts, rows);
+}
+
+/// Faults without I/O: how many is counted. Their time is not; where enough pages were
+/// copied at a known cost, it is guessed that the others cost as much.
+fn first_touch(parts: &mut Parts, rows: &Rows) {
+    let copies = rows.copy_on_write.unwrap_or_default();
+    let others = rows.minor_faults.saturating_sub(copies.count);
+    let mut evidence = vec![count("minor faults", rows.minor_faults, TASKSTATS)];
+    let mut ns = 0;
+    if copies.count >= ENOUGH_COPIES {
+        let each = u128::from(copies.ns) * u128::from(others) / u128::from(copies.count);
+        let kernel = parts.parts.iter().find(|part| part.name == "kernel");
+        let kernel_ns = kernel.map_or(u64::MAX, |part| part.ns);
+        ns = u64::try_from(each).unwrap_or(u64::MAX).min(kernel_ns);
+        evidence.push(time("wpcopy_delay_total", copies.ns, TASKSTATS));
+        evidence.push(count("write-protect copies", copies.count, TASKSTATS));
+    }
+    parts.add(Part {
+        name: "first_touch",
+        within: "run",
+        ns,
+        count: Some(rows.minor_faults),
+        grade: Grade::Inferred,
+        evidence,
+    });
+}

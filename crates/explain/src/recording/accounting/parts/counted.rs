@@ -1,0 +1,152 @@
+//! Parts by counters that count something else than this time: what a wait was for by the
+//! bytes that moved, how often pages came back, how long a group was held.
+
+use super::{Part, Parts};
+use crate::recording::View;
+use crate::recording::accounting::bar::{bytes, count, time};
+use crate::recording::accounting::threads::TASKSTATS;
+use model::{Evidence, Grade};
+
+/// Written bytes are few beside read ones below one in so many; then the waits were for
+/// reads.
+const FEW: u64 = 10;
+
+/// Without events, what a wait for block I/O was for: reads where little was written, else
+/// it is not said. Writers who are held back because too much is dirty are charged block
+/// I/O as well, so waits without reads are no reads.
+pub(super) fn block_io(parts: &mut Parts) {
+    let Some(waited) = parts.slice("block_io").filter(|ns| *ns > 0) else {
+        return;
+    };
+    let Some((read, written, source)) = moved(parts) else {
+        return;
+    };
+    let view = parts.view;
+    let mut evidence = vec![
+        bytes("read_bytes", read, source),
+        bytes("write_bytes", written, source),
+    ];
+    if read > 0 && written <= read / FEW {
+        let (swapped, swap_counter) = swapped_in_bytes(view);
+        let swapped = swapped.min(read);
+        let of_waited = |part: u64| {
+            let ns = u128::from(waited) * u128::from(part) / u128::from(read);
+            u64::try_from(ns).unwrap_or(u64::MAX)
+        };
+        let swap_ns = of_waited(swapped);
+        if swapped > 0 {
+            evidence.push(bytes(swap_counter, swapped, view.source(swap_counter)));
+        }
+        let block_read = inferred("block_read", waited - swap_ns, evidence.clone());
+        parts.add(block_read);
+        parts.add(inferred("swap_in", swap_ns, evidence));
+    } else if read == 0 && written > 0 {
+        parts.add(inferred("block_write", waited, evidence));
+    }
+}
+
+fn inferred(name: &'static str, ns: u64, evidence: Vec<Evidence>) -> Part {
+    Part {
+        name,
+        within: "block_io",
+        ns,
+        count: None,
+        grade: Grade::Inferred,
+        evidence,
+    }
+}
+
+/// Bytes read from and written to devices by the subject, and who says so.
+fn moved<'a>(parts: &Parts<'a>) -> Option<(u64, u64, &'a str)> {
+    if let Some(rows) = &parts.sources.rows {
+        return Some((rows.read_bytes, rows.write_bytes, TASKSTATS));
+    }
+    let view = parts.view;
+    let read = view.growth("tree.read_bytes")?;
+    let written = view.growth("tree.write_bytes")?;
+    Some((read, written, view.source("tree.read_bytes")))
+}
+
+/// Bytes that came back from swap: of the group made for the subject, else of the machine.
+fn swapped_in_bytes(view: &View) -> (u64, &'static str) {
+    let own = "group0.memory.stat.pswpin";
+    let all = "vmstat.pswpin";
+    let name = if own_group(view) && view.series(own).is_some() {
+        own
+    } else {
+        all
+    };
+    let pages = view.growth(name).unwrap_or(0);
+    (pages.saturating_mul(view.facts().page_bytes), name)
+}
+
+/// Whether the group at level 0 holds the subject alone.
+fn own_group(view: &View) -> bool {
+    let mut groups = view.facts().groups.iter();
+    groups.any(|group| group.level == 0 && group.made)
+}
+
+/// Pages that came back soon after they were evicted. Their number is certain, their time
+/// is not, so a part that delay accounting made gets the number, and one without time is
+/// added where it made none.
+pub(super) fn refault(parts: &mut Parts) {
+    let view = parts.view;
+    let group = "group0.memory.stat.workingset_refault";
+    let all = "vmstat.workingset_refault";
+    let grouped = view.series(&format!("{group}_file")).is_some();
+    let prefix = if grouped { group } else { all };
+    let mut pages = None;
+    let mut evidence = Vec::new();
+    for kind in ["file", "anon"] {
+        let name = format!("{prefix}_{kind}");
+        if let Some(grown) = view.growth(&name) {
+            pages = Some(grown.saturating_add(pages.unwrap_or(0)));
+            evidence.push(count(name.clone(), grown, view.source(&name)));
+        }
+    }
+    let Some(pages) = pages else {
+        return;
+    };
+    let mut found = parts.parts.iter_mut();
+    if let Some(part) = found.find(|part| part.name == "refault") {
+        part.count = Some(pages);
+        part.evidence.extend(evidence);
+        return;
+    }
+    parts.add(Part {
+        name: "refault",
+        within: "block_io",
+        ns: 0,
+        count: Some(pages),
+        grade: Grade::Inferred,
+        evidence,
+    });
+}
+
+/// Time in which a quota kept the group's threads from running: it is in their queue. The
+/// tightest group is the one that held them longest; what is held is counted once for each
+/// processor, so it is no more than a hint at thread time.
+pub(super) fn cpu_limit(parts: &mut Parts) {
+    let view = parts.view;
+    let groups = view.facts().groups.iter().map(|group| group.level);
+    let levels = groups.chain([0]);
+    let held = levels.filter_map(|level| {
+        let name = format!("group{level}.cpu.throttled_ns");
+        view.growth(&name).map(|ns| (ns, level, name))
+    });
+    let Some((ns, level, name)) = held.max_by_key(|held| (held.0, held.1)) else {
+        return;
+    };
+    let periods = format!("group{level}.cpu.throttled_periods");
+    let times = view.growth(&periods);
+    let mut evidence = vec![time(name.clone(), ns, view.source(&name))];
+    evidence.extend(times.map(|n| count(periods.clone(), n, view.source(&periods))));
+    parts.add(Part {
+        name: "cpu_limit",
+        within: "queue",
+        ns,
+        count: times,
+        grade: Grade::Inferred,
+        evidence,
+    });
+}

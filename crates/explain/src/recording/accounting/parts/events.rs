@@ -1,0 +1,162 @@
+//! Parts by kernel events: what threads slept for by the stack at the switch, and how long
+//! reclaim and its kind took from their begin to their end.
+
+use super::{Part, Parts};
+use crate::recording::accounting::bar::{count, time};
+use crate::recording::accounting::threads::TASKSTATS;
+use model::{Evidence, Grade};
+
+/// Waits in block I/O by what the stack says: part, and the class in the series' name.
+const BLOCK_IO: [(&str, &str); 7] = [
+    ("block_read", "read"),
+    ("block_write", "write"),
+    ("dirty_throttle", "dirty"),
+    ("flush", "flush"),
+    ("swap_in", "swap_in"),
+    ("direct_io", "direct"),
+    ("block_other", "other"),
+];
+
+/// Other sleep in the same way; `flush` and `reclaim_throttle` have waits elsewhere too
+/// and are told with those.
+const SLEEP: [(&str, &str); 10] = [
+    ("timer", "timer"),
+    ("lock", "lock"),
+    ("pipe", "pipe"),
+    ("socket", "socket"),
+    ("poll", "poll"),
+    ("signal", "signal"),
+    ("file_lock", "file"),
+    ("fault", "fault"),
+    ("kernel_wait", "kernel"),
+    ("other_wait", "unknown"),
+];
+
+/// What the waits for block I/O were for.
+pub(super) fn block_io(parts: &mut Parts) {
+    let grade = grade(parts);
+    for (name, class) in BLOCK_IO {
+        let mut within = "block_io";
+        let series = format!("trace.block_io.{class}_ns");
+        let Some(mut ns) = parts.view.sum(&series) else {
+            continue;
+        };
+        let mut evidence = vec![told(parts, &series, ns)];
+        // A flush waits for the device, and for the journal, which waits for the device.
+        let journal = parts.view.sum("trace.sleep.flush_ns").unwrap_or(0);
+        if class == "flush" && journal > 0 && parts.slice("sleep").is_some() {
+            evidence.push(told(parts, "trace.sleep.flush_ns", journal));
+            within = if journal > ns { "sleep" } else { within };
+            ns = ns.saturating_add(journal);
+        }
+        let waits = match class {
+            "dirty" => parts.view.sum(DIRTY_WAITS),
+            "swap_in" => parts.swap_ins(),
+            _ => None,
+        };
+        evidence.extend(waits.map(|waits| {
+            count(
+                "waits",
+                waits,
+                if class == "dirty" {
+                    parts.view.source(DIRTY_WAITS)
+                } else {
+                    TASKSTATS
+                },
+            )
+        }));
+        parts.add(Part {
+            name,
+            within,
+            ns,
+            count: waits,
+            grade,
+            evidence,
+        });
+    }
+}
+
+const DIRTY_WAITS: &str = "trace.writeback.dirty_waits";
+
+/// What threads did for memory: each is timed by its own pair of events, which are open or
+/// not whatever the switch events are.
+pub(super) fn memory(parts: &mut Parts) {
+    for (name, within, sum, times) in [
+        (
+            "direct_reclaim",
+            "run",
+            "trace.vmscan.direct_reclaim_ns",
+            "trace.vmscan.direct_reclaims",
+        ),
+        (
+            "reclaim_throttle",
+            "sleep",
+            "trace.vmscan.throttled_ns",
+            "trace.vmscan.throttles",
+        ),
+        (
+            "compaction",
+            "run",
+            "trace.vmscan.compaction_ns",
+            "trace.vmscan.compactions",
+        ),
+        (
+            "dirty_throttle",
+            "block_io",
+            "trace.writeback.dirty_wait_ns",
+            DIRTY_WAITS,
+        ),
+    ] {
+        let Some(ns) = parts.view.sum(sum) else {
+            continue;
+        };
+        let count = parts.view.sum(times);
+        let mut evidence = vec![told(parts, sum, ns)];
+        evidence.extend(count.map(|times_seen| told_count(parts, times, times_seen)));
+        let grade = grade(parts);
+        parts.add(Part {
+            name,
+            within,
+            ns,
+            count,
+            grade,
+            evidence,
+        });
+    }
+}
+
+/// What the other sleep was for.
+pub(super) fn sleep(parts: &mut Parts) {
+    let grade = grade(parts);
+    let reclaim = [("reclaim_throttle", "reclaim"), ("flush", "flush")];
+    for (name, class) in SLEEP.into_iter().chain(reclaim) {
+        let series = format!("trace.sleep.{class}_ns");
+        let Some(ns) = parts.view.sum(&series) else {
+            continue;
+        };
+        let evidence = vec![told(parts, &series, ns)];
+        parts.add(Part {
+            name,
+            within: "sleep",
+            ns,
+            count: None,
+            grade,
+            evidence,
+        });
+    }
+}
+
+fn grade(parts: &Parts) -> Grade {
+    match parts.sources.events_lost {
+        true => Grade::Inferred,
+        false => Grade::Measured,
+    }
+}
+
+fn told(parts: &Parts, name: &str, ns: u64) -> Evidence {
+    time(name, ns, parts.view.source(name))
+}
+
+fn told_count(parts: &Parts, name: &str, seen: u64) -> Evidence {
+    count(name, seen, parts.view.source(name))
+}

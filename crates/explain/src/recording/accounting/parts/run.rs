@@ -1,0 +1,122 @@
+//! Parts of the time on a processor: user and kernel, and what the host took meanwhile.
+//! Both are shares of an exact time, known by ticks or for the machine only.
+
+use super::{Part, Parts};
+use crate::recording::View;
+use crate::recording::accounting::bar::time;
+use crate::recording::accounting::machine;
+use crate::recording::accounting::threads::TASKSTATS;
+use model::recording::Subject;
+use model::{Evidence, Grade};
+
+/// Splits `run` in the proportion in which the kernel's ticks met user mode and kernel: the
+/// sum is exact, the split is a sample of it.
+pub(super) fn split(parts: &mut Parts) {
+    let Some(run) = parts.slice("run").filter(|ns| *ns > 0) else {
+        return;
+    };
+    let Some((user, system, source)) = ticks(parts) else {
+        return;
+    };
+    let both = u128::from(user) + u128::from(system);
+    if both == 0 {
+        return;
+    }
+    let user_ns = u128::from(run) * u128::from(user) / both;
+    let user_ns = u64::try_from(user_ns).unwrap_or(run).min(run);
+    for (name, ns) in [("user", user_ns), ("kernel", run - user_ns)] {
+        parts.add(Part {
+            name,
+            within: "run",
+            ns,
+            count: None,
+            grade: Grade::Inferred,
+            evidence: vec![
+                time("user time by ticks", user, source),
+                time("kernel time by ticks", system, source),
+            ],
+        });
+    }
+}
+
+/// User and kernel time from whoever knows most of the threads.
+fn ticks<'a>(parts: &Parts<'a>) -> Option<(u64, u64, &'a str)> {
+    if let Some(rows) = &parts.sources.rows
+        && (rows.user_ns > 0 || rows.system_ns > 0)
+    {
+        return Some((rows.user_ns, rows.system_ns, TASKSTATS));
+    }
+    let view = parts.view;
+    let command = matches!(view.facts().subject, Subject::Command { .. });
+    let outcome = view.recording().outcome.as_ref();
+    let usage = outcome.and_then(|outcome| outcome.usage);
+    if let Some(usage) = usage.filter(|_| command && view.is_whole()) {
+        return Some((usage.user_ns, usage.system_ns, "wait4"));
+    }
+    let user = view.growth("tree.user_ns")?;
+    let system = view.growth("tree.system_ns")?;
+    Some((user, system, view.source("tree.user_ns")))
+}
+
+/// The machine's run, by the same ticks that it is made of.
+pub(super) fn split_machine(parts: &mut Parts) {
+    for (name, counters) in [
+        ("user", &["stat.cpu.user_ns", "stat.cpu.nice_ns"][..]),
+        ("kernel", &["stat.cpu.system_ns"]),
+        ("interrupts", &["stat.cpu.irq_ns", "stat.cpu.softirq_ns"]),
+    ] {
+        let evidence = grown(parts.view, counters);
+        let lengths = counters.iter().filter_map(|c| parts.view.growth(c));
+        let Some(ns) = lengths.reduce(u64::saturating_add) else {
+            continue;
+        };
+        parts.add(Part {
+            name,
+            within: "run",
+            ns,
+            count: None,
+            grade: Grade::Measured,
+            evidence,
+        });
+    }
+}
+
+/// What the host took from the processors while they had work, in the share that the
+/// subject had of that work: nobody tells whose time was taken.
+pub(super) fn steal(parts: &mut Parts) {
+    let view = parts.view;
+    let stolen = view.growth("stat.cpu.steal_ns").unwrap_or(0);
+    let busy = machine::busy_ns(view).unwrap_or(0);
+    let run = parts.slice("run").unwrap_or(0);
+    if busy == 0 {
+        return;
+    }
+    let ns = u128::from(stolen) * u128::from(run.min(busy)) / u128::from(busy);
+    parts.add(Part {
+        name: "steal",
+        within: "run",
+        ns: u64::try_from(ns).unwrap_or(u64::MAX),
+        count: None,
+        grade: Grade::Inferred,
+        evidence: vec![
+            time(
+                "stat.cpu.steal_ns",
+                stolen,
+                view.source("stat.cpu.steal_ns"),
+            ),
+            time(
+                "run of all processes",
+                busy,
+                view.source("stat.cpu.user_ns"),
+            ),
+        ],
+    });
+}
+
+fn grown(view: &View, counters: &[&str]) -> Vec<Evidence> {
+    let told = counters.iter().filter_map(|name| {
+        let grown = view.growth(name)?;
+        Some(time(*name, grown, view.source(name)))
+    });
+    told.collect()
+}

@@ -1,0 +1,57 @@
+//! Which of the three tellers of thread time may be believed here: events, the rows of
+//! delay accounting, or samples of the process tree. docs/accounting.md has the order.
+
+use super::rows::Rows;
+use crate::recording::View;
+use model::recording::{Subject, TaskSource};
+
+/// What is known of the subject's threads.
+#[derive(Debug)]
+pub(super) struct Sources {
+    /// Whether switch events cover the view from its start to its end.
+    pub events: bool,
+    /// Whether events were lost in it: sums go on, their split is no longer exact.
+    pub events_lost: bool,
+    /// The rows, where they cover the view and all its threads that the kernel could tell.
+    pub rows: Option<Rows>,
+    /// Ends of threads that the kernel could not tell of.
+    pub lost_exits: u64,
+}
+
+impl Sources {
+    /// Looks at what `view` has.
+    pub(super) fn of(view: &View) -> Self {
+        let outcome = view.recording().outcome.as_ref();
+        // Rows that were read from /proc are only of those that lived to the end; the
+        // sampled sums have these and the others.
+        let told = |source: TaskSource| source != TaskSource::Proc;
+        let any = view.tasks().iter().any(|task| told(task.source));
+        let lost = view.sum("trace.lost").unwrap_or(0);
+        let whole_lost = outcome.map_or(0, |outcome| outcome.lost_events);
+        Self {
+            events: events_cover(view),
+            events_lost: lost > 0 || (view.is_whole() && whole_lost > 0),
+            rows: any.then(|| Rows::of(view.tasks())),
+            lost_exits: outcome.map_or(0, |outcome| outcome.lost_exits),
+        }
+    }
+}
+
+/// Whether the subject is all of the machine: its threads are then everybody's, and the
+/// bar is one of processor time.
+pub(super) fn is_machine(view: &View) -> bool {
+    matches!(
+        view.facts().subject,
+        Subject::Machine | Subject::Probe { .. }
+    )
+}
+
+/// Events count where they were open all the time, or were stopped after the view's end.
+fn events_cover(view: &View) -> bool {
+    let present = view.sum("trace.sched.run_ns").is_some();
+    let mut stops = view.recording().spans.iter();
+    let stopped = stops.find(|span| span.kind == "events_stopped");
+    let until = stopped.map(|span| span.start_ns);
+    let open = view.facts().sight("events.sched").is_open();
+    present && until.map_or(open, |until| until >= view.to_ns())
+}

@@ -1,0 +1,170 @@
+//! The thread bar of a command, a process or a group: the lives of its threads, split by
+//! what they did. Each of the three sources fills it in its own way.
+
+use super::bar::{Bar, time};
+use super::rows::Rows;
+use super::sampled;
+use super::source::Sources;
+use crate::recording::View;
+use crate::wording::long_time;
+use model::explanation::{Repair, Slice};
+use model::recording::Subject;
+use model::{Evidence, Grade};
+
+/// Who tells in rows.
+pub(super) const TASKSTATS: &str = "taskstats";
+
+/// What the bar is a bar of.
+const OF: &str = "the lives of all threads";
+
+/// The states that events tell apart, in the order of the bar.
+pub(super) const STATES: [&str; 5] = ["run", "queue", "block_io", "children", "sleep"];
+
+/// A filled bar.
+#[derive(Debug, Default)]
+pub(super) struct Filled {
+    pub whole_ns: u64,
+    pub slices: Vec<Slice>,
+    pub repairs: Vec<Repair>,
+}
+
+/// Fills the thread bar from the best source.
+pub(super) fn bar(view: &View, sources: &Sources) -> Filled {
+    if sources.events {
+        by_events(view, sources)
+    } else if let Some(rows) = &sources.rows {
+        by_rows(view, rows, sources.lost_exits)
+    } else {
+        by_samples(view)
+    }
+}
+
+/// Every state is measured, so the sum of all is a life, unless rows know of longer ones.
+fn by_events(view: &View, sources: &Sources) -> Filled {
+    let names = STATES.map(|state| format!("trace.sched.{state}_ns"));
+    let lengths = names.each_ref().map(|name| view.sum(name).unwrap_or(0));
+    let known = lengths.iter().fold(0u64, |sum, ns| sum.saturating_add(*ns));
+    let rows = sources.rows.as_ref().filter(|_| sources.lost_exits == 0);
+    let whole_ns = rows.map_or(known, |rows| rows.alive_ns.max(known));
+    let grade = match sources.events_lost {
+        true => Grade::Inferred,
+        false => Grade::Measured,
+    };
+    let mut bar = Bar::new(OF, whole_ns);
+    for ((state, name), ns) in STATES.into_iter().zip(names).zip(lengths) {
+        let source = view.source(&name);
+        bar.add(state, ns, grade, vec![time(name.clone(), ns, source)]);
+    }
+    let whole = match rows {
+        Some(rows) => time("lives of all threads", rows.alive_ns, TASKSTATS),
+        None => time("time of all threads by events", known, "sched_switch"),
+    };
+    filled(whole_ns, bar.close(whole), Vec::new())
+}
+
+/// Run, queue and block I/O are charged to each thread; what it slept for is not.
+fn by_rows(view: &View, rows: &Rows, lost_exits: u64) -> Filled {
+    // Threads whose end nobody told still ran: `wait4` has their processor time, and they
+    // lived at least as long.
+    let used = usage_ns(view).filter(|_| lost_exits > 0).unwrap_or(0);
+    let untold = used.saturating_sub(rows.run_ns);
+    let grade = match lost_exits {
+        0 => Grade::Measured,
+        _ => Grade::Inferred,
+    };
+    let whole_ns = rows.alive_ns.saturating_add(untold);
+    let mut bar = Bar::new(OF, whole_ns);
+    let mut evidence = vec![time("run of all threads", rows.run_ns, TASKSTATS)];
+    if untold > 0 {
+        evidence.push(time("processor time of the command", used, "wait4"));
+    }
+    let run_ns = rows.run_ns.saturating_add(untold);
+    bar.add("run", run_ns, grade, evidence);
+    let queue = Some(rows.queue);
+    for (state, name, charged) in [
+        ("queue", "cpu_delay_total", queue),
+        ("block_io", "blkio_delay_total", rows.block_io),
+    ] {
+        if let Some(charged) = charged {
+            let grade = if charged.cut { Grade::Inferred } else { grade };
+            let evidence = time(name, charged.ns, TASKSTATS);
+            bar.add(state, charged.ns, grade, vec![evidence]);
+        }
+    }
+    let whole = time("lives of all threads", rows.alive_ns, TASKSTATS);
+    filled(whole_ns, bar.close(whole), rows.repairs.clone())
+}
+
+/// Sums over the processes as the samples saw them; short-lived ones are in them only as
+/// far as a sample met them, so `wait4` may know of more processor time.
+fn by_samples(view: &View) -> Filled {
+    let run = view.growth("tree.run_ns");
+    let used = usage_ns(view);
+    let queue = view.growth("tree.queue_ns");
+    let counted = view.facts().sight("delay_accounting").is_open();
+    let waited = sampled::plausible_ns(view, "tree.block_io_ns");
+    let block_io = waited.map(|(kept, _)| kept);
+    // Where the kernel does not count these waits, the field is there and stays at 0.
+    let block_io =
+        block_io.filter(|_| counted || waited.is_some_and(|(kept, out)| kept > 0 || out > 0));
+    let seen_ns = run.unwrap_or(0).max(used.unwrap_or(0));
+    let lives_ns = sampled::lives_ns(view);
+    // Only the samples' estimate of the lives can be too short for what was counted.
+    let counted_ns = seen_ns.saturating_add(queue.unwrap_or(0));
+    let whole_ns = lives_ns.max(counted_ns);
+    let mut bar = Bar::new(OF, whole_ns);
+    let told = |name: &str, ns: u64| time(name, ns, view.source(name));
+    if let Some(run_ns) = run.max(used) {
+        let mut evidence: Vec<Evidence> = Vec::new();
+        evidence.extend(run.map(|ns| told("tree.run_ns", ns)));
+        evidence.extend(used.map(|ns| time("processor time of the command", ns, "wait4")));
+        let exact = used.is_some_and(|used| used >= run_ns);
+        let grade = if exact {
+            Grade::Measured
+        } else {
+            Grade::Inferred
+        };
+        bar.add("run", run_ns, grade, evidence);
+    }
+    for (state, name, ns) in [
+        ("queue", "tree.queue_ns", queue),
+        ("block_io", "tree.block_io_ns", block_io),
+    ] {
+        if let Some(ns) = ns {
+            bar.add(state, ns, Grade::Inferred, vec![told(name, ns)]);
+        }
+    }
+    let whole = time("threads as sampled, times time", lives_ns, "/proc/PID/stat");
+    let left_out = waited.map_or(0, |(_, out)| out);
+    let repair = (left_out > 0).then(|| too_long(left_out));
+    filled(whole_ns, bar.close(whole), repair.into_iter().collect())
+}
+
+fn too_long(left_out_ns: u64) -> Repair {
+    let text = format!(
+        "tree.block_io_ns: waits of {} are longer than the threads lived since the sample \
+         before, counted from a start stamp of 0; they are left out",
+        long_time(left_out_ns as f64)
+    );
+    Repair {
+        text,
+        before_ns: left_out_ns,
+        after_ns: 0,
+    }
+}
+
+fn filled(whole_ns: u64, bar: (Vec<Slice>, Vec<Repair>), mut repairs: Vec<Repair>) -> Filled {
+    repairs.extend(bar.1);
+    Filled {
+        whole_ns,
+        slices: bar.0,
+        repairs,
+    }
+}
+
+/// The processor time that `wait4` told of a command, for the whole of it.
+pub(super) fn usage_ns(view: &View) -> Option<u64> {
+    let command = matches!(view.facts().subject, Subject::Command { .. });
+    let usage = view.recording().outcome.as_ref()?.usage?;
+    (command && view.is_whole()).then(|| usage.user_ns.saturating_add(usage.system_ns))
+}

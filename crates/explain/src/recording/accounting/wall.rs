@@ -1,0 +1,122 @@
+//! The wall bar of a command, a process or a group: each instant belongs to the first
+//! that holds: some thread on a processor, some runnable, some in block I/O, all asleep.
+//!
+//! Events tell it exactly. Samples tell how much the threads ran in each interval, so as
+//! much of it was run at most; they cannot tell what a command slept for, or that it did.
+
+use super::bar::{Bar, time};
+use super::sampled::{self, Interval};
+use super::source::Sources;
+use super::threads::Filled;
+use crate::recording::View;
+use model::Grade;
+
+/// What the bar is a bar of.
+pub(super) const OF: &str = "the time on the clock";
+
+/// The states in the order in which they win an instant.
+const STATES: [(&str, &str); 4] = [
+    ("run", "trace.wall.run_ns"),
+    ("queue", "trace.wall.queue_ns"),
+    ("block_io", "trace.wall.block_io_ns"),
+    ("sleep", "trace.wall.asleep_ns"),
+];
+
+/// Fills the wall bar; `threads` is the thread bar of the same view.
+pub(super) fn bar(view: &View, sources: &Sources, threads: &Filled) -> Filled {
+    let by_events = sources.events.then(|| by_events(view, sources)).flatten();
+    by_events.unwrap_or_else(|| by_samples(view, threads))
+}
+
+/// From the clock of the events; `None` where they kept none.
+pub(super) fn by_events(view: &View, sources: &Sources) -> Option<Filled> {
+    view.sum(STATES[0].1)?;
+    let grade = match sources.events_lost {
+        true => Grade::Inferred,
+        false => Grade::Measured,
+    };
+    let mut bar = Bar::new(OF, view.wall_ns());
+    for (state, name) in STATES {
+        let ns = view.sum(name).unwrap_or(0);
+        let evidence = time(name, ns, view.source(name));
+        // The events go on until the last sample, a little after the subject's end: all that
+        // is left of it is asleep then, so more of that than fits is no error.
+        let after_end = state == "sleep";
+        let ns = if after_end { ns.min(bar.left_ns()) } else { ns };
+        bar.add(state, ns, grade, vec![evidence]);
+    }
+    Some(close(view, bar))
+}
+
+/// Interval by interval, in the order of the states; then what the thread bar knows and no
+/// sample saw: a command shorter than the samples are apart is one interval.
+fn by_samples(view: &View, threads: &Filled) -> Filled {
+    let names = ["tree.run_ns", "tree.queue_ns", "tree.block_io_ns"];
+    let intervals = sampled::intervals(view, names).unwrap_or_default();
+    let seen = first_come(&intervals);
+    let mut grown = [0u64; 3];
+    for interval in &intervals {
+        for (sum, ns) in grown.iter_mut().zip(interval.grown_ns) {
+            *sum = sum.saturating_add(ns);
+        }
+    }
+    let mut bar = Bar::new(OF, view.wall_ns());
+    let states = STATES.map(|(state, _)| state);
+    for (index, state) in states.into_iter().take(names.len()).enumerate() {
+        let Some(slice) = threads.slices.iter().find(|slice| slice.name == state) else {
+            continue;
+        };
+        let unseen = slice.ns.saturating_sub(grown[index]);
+        // Threads may do together what no sample split, so more than is left is no error; and
+        // the clock cannot hold more of a state than the threads do.
+        let ns = seen[index].saturating_add(unseen).min(slice.ns);
+        let ns = ns.min(bar.left_ns());
+        let evidence = slice.evidence.clone();
+        bar.add(state, ns, Grade::Inferred, evidence);
+    }
+    close(view, bar)
+}
+
+/// Gives each interval to the first sum as far as that grew, then to the next.
+pub(super) fn first_come<const N: usize>(intervals: &[Interval<N>]) -> [u64; N] {
+    let mut sums = [0u64; N];
+    for interval in intervals {
+        let mut left = interval.length_ns;
+        for (sum, grown) in sums.iter_mut().zip(interval.grown_ns) {
+            let taken = grown.min(left);
+            *sum = sum.saturating_add(taken);
+            left -= taken;
+        }
+    }
+    sums
+}
+
+/// The bar with what is left of the time on the clock.
+pub(super) fn close(view: &View, bar: Bar) -> Filled {
+    let whole = time("time on the clock", view.wall_ns(), "CLOCK_MONOTONIC");
+    let (slices, repairs) = bar.close(whole);
+    Filled {
+        whole_ns: view.wall_ns(),
+        slices,
+        repairs,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_state_wins_and_nothing_is_counted_twice() {
+        let interval = |length_ns, grown_ns| Interval {
+            length_ns,
+            grown_ns,
+        };
+        let intervals = [
+            interval(100, [60, 60, 60]),
+            interval(100, [250, 9, 9]),
+            interval(100, [0, 0, 30]),
+        ];
+        assert_eq!(first_come(&intervals), [160, 40, 30]);
+    }
+}

@@ -1,0 +1,113 @@
+//! Why the numbers deserve less trust than usual: what the recorder lost or missed, what
+//! is wrong with the file, where two sources differ. Sentences; nothing is judged here.
+
+use super::View;
+use super::accounting::disagreements;
+use crate::wording::{count, percent};
+use model::duration::show_ns;
+
+/// Samples that came late are worth a word above this share of all: below it, single
+/// pauses of the host look alike.
+const LATE_SHARE: f64 = 0.1;
+
+/// All doubts about what `view` shows, the worst first.
+pub(super) fn doubts(view: &View) -> Vec<String> {
+    let mut doubts: Vec<String> = Vec::new();
+    doubts.extend(file(view));
+    doubts.extend(losses(view));
+    doubts.extend(spans(view));
+    doubts.extend(window(view));
+    doubts.extend(disagreements(view));
+    if view.facts().redacted {
+        doubts.push("names of commands, paths and users were replaced".to_owned());
+    }
+    doubts
+}
+
+fn file(view: &View) -> Vec<String> {
+    let recording = view.recording();
+    let mut told: Vec<String> = recording.damage.clone();
+    match &recording.outcome {
+        None => told.push("the recording was cut: what came after its last sample is lost".into()),
+        Some(outcome) => {
+            let why = outcome.stopped_early.as_ref();
+            told.extend(why.map(|why| format!("the recorder stopped before the end: {why}")));
+        }
+    }
+    told
+}
+
+fn losses(view: &View) -> Vec<String> {
+    let outcome = view.recording().outcome.clone().unwrap_or_default();
+    let mut told = Vec::new();
+    let lost = match view.is_whole() {
+        true => outcome.lost_events,
+        false => view.sum("trace.lost").unwrap_or(0),
+    };
+    if outcome.lost_exits > 0 {
+        told.push(format!(
+            "the ends of {} threads were lost: what was charged to them is missing",
+            count(outcome.lost_exits)
+        ));
+    }
+    if lost > 0 {
+        told.push(format!(
+            "{} kernel events were lost: thread states after them were looked up again",
+            count(lost)
+        ));
+    }
+    let taken = view.recording().ticks.len() as u64;
+    let missed = outcome.missed_samples;
+    if missed > 0 {
+        told.push(format!(
+            "{} of {} samples were missed",
+            count(missed),
+            count(taken.saturating_add(missed))
+        ));
+    }
+    let late = view.growth("own.ticks_late").unwrap_or(0);
+    let share = late as f64 / taken.max(1) as f64;
+    if share > LATE_SHARE {
+        told.push(format!(
+            "{} of the samples came late",
+            percent(share.min(1.0))
+        ));
+    }
+    told
+}
+
+/// What happened while it was recorded, in the recorder's own words.
+fn spans(view: &View) -> Vec<String> {
+    let (from, to) = (view.from_ns(), view.to_ns());
+    let mut told = Vec::new();
+    for span in &view.recording().spans {
+        let doubted = match span.kind.as_str() {
+            "events_stopped" => span.start_ns <= to,
+            "clock_jump" => span.start_ns <= to && span.end_ns >= from,
+            _ => false,
+        };
+        if doubted && !told.contains(&span.text) {
+            told.push(span.text.clone());
+        }
+    }
+    told
+}
+
+fn window(view: &View) -> Vec<String> {
+    let mut told = Vec::new();
+    let (first, last) = view.samples();
+    if view.recording().ticks.is_empty() {
+        told.push("there are no samples: only what was told at the end is known".to_owned());
+    } else if !view.is_whole() && last.saturating_sub(first) < 2 {
+        told.push(format!(
+            "the window is narrower than two samples: all it shows is one interval of {}",
+            show_ns(view.wall_ns() as f64)
+        ));
+    }
+    if !view.is_whole() && !view.recording().tasks.is_empty() {
+        let text = "delay accounting covers the whole recording only: this window is told by \
+                    events and samples";
+        told.push(text.to_owned());
+    }
+    told
+}

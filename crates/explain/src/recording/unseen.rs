@@ -1,0 +1,68 @@
+//! What could not be seen: sights that were closed, and the part of the bar that is
+//! unexplained because of it, with what would open them.
+
+use super::View;
+use super::accounting::Accounts;
+use crate::wording::percent;
+use model::explanation::Unseen;
+use model::recording::Sight;
+
+/// Conditions of the recorder, not sights: their loss shows as late samples.
+const NOT_SIGHTS: [&str; 2] = ["realtime", "locked"];
+
+/// An unexplained share that is worth a word: 3 %, the most that a run with all sights
+/// open may leave.
+const WORTH_TELLING: f64 = 0.03;
+
+/// And a length below which two clocks of the kernel may differ: one tick.
+const WORTH_TELLING_NS: u64 = 4_000_000;
+
+/// What switch events would tell, and how to get them.
+const EVENTS: &str = "events.sched";
+const WITH_EVENTS: &str = "sudo terrace run --trace sched -- CMD";
+
+/// Everything that was asked for and not seen; what rules could not judge is theirs.
+pub(super) fn unseen(view: &View, accounts: &Accounts) -> Vec<Unseen> {
+    let mut unseen = Vec::new();
+    unseen.extend(unexplained(view, accounts));
+    for (what, sight) in &view.facts().sights {
+        if let Sight::Closed { why, remedy } = sight
+            && !NOT_SIGHTS.contains(&what.as_str())
+        {
+            unseen.push(Unseen {
+                what: what.clone(),
+                why: why.clone(),
+                remedy: remedy.clone(),
+            });
+        }
+    }
+    unseen
+}
+
+fn unexplained(view: &View, accounts: &Accounts) -> Option<Unseen> {
+    if accounts.thread_ns == 0 {
+        return None;
+    }
+    let rest_ns = accounts.thread("unexplained");
+    let share = rest_ns as f64 / accounts.thread_ns as f64;
+    if share <= WORTH_TELLING || rest_ns <= WORTH_TELLING_NS {
+        return None;
+    }
+    let rest = format!("rest {}: cause cannot be seen", percent(share));
+    let (why, remedy) = match view.facts().sight(EVENTS) {
+        Sight::Open => (rest, None),
+        Sight::NotAsked => (
+            format!("{rest}: nobody asked for switch events"),
+            Some(WITH_EVENTS.to_owned()),
+        ),
+        Sight::Closed { why, remedy } => (
+            format!("{rest}: {why}"),
+            remedy.clone().or_else(|| Some(WITH_EVENTS.to_owned())),
+        ),
+    };
+    Some(Unseen {
+        what: "unexplained".to_owned(),
+        why,
+        remedy,
+    })
+}

@@ -1,0 +1,119 @@
+//! What is said of a recording that deserves less trust, and of what watching cost. A sound
+//! recording is the near miss: nothing is said of it.
+
+use super::builder::{Built, adds_up, command, delay, row};
+use model::recording::Ending;
+
+fn doubts(built: &Built) -> String {
+    let explained = built.explained();
+    adds_up(&explained);
+    explained.doubts.join("; ")
+}
+
+#[test]
+fn a_sound_recording_raises_none() {
+    let built = command(1000)
+        .events([300, 50, 250, 0, 400], [300, 50, 250, 400])
+        .row(row(1000, 301, 52, Some(delay(9, 251, Some(40)))));
+    assert_eq!(doubts(&built), "");
+}
+
+#[test]
+fn two_sources_that_differ_are_told_with_both_numbers() {
+    let built = command(10_000)
+        .events([3000, 500, 2500, 0, 4000], [3000, 500, 2500, 4000])
+        .row(row(10_000, 3000, 800, Some(delay(9, 2500, Some(40)))));
+    assert_eq!(
+        doubts(&built),
+        "queue: 500 ms by switch events, 800 ms by delay accounting; the bar has the former"
+    );
+    let stolen = built.grows_ms("stat.cpu.steal_ns", 400);
+    assert_eq!(doubts(&stolen), "");
+}
+
+#[test]
+fn what_was_repaired_to_a_bound_is_not_compared() {
+    let built = command(10_000)
+        .events([3000, 500, 2500, 0, 4000], [3000, 500, 2500, 4000])
+        .row(row(
+            10_000,
+            3000,
+            500,
+            Some(delay(9, 35_000_000, Some(3_500_000))),
+        ));
+    assert_eq!(doubts(&built), "");
+}
+
+#[test]
+fn losses_and_damage_are_told() {
+    let mut built = command(1000)
+        .span("clock_jump", "the clock jumped by 3 s", 500)
+        .ended(|outcome| {
+            outcome.lost_exits = 12_000;
+            outcome.missed_samples = 4;
+            outcome.stopped_early = Some("the disk is full".to_owned());
+        });
+    built.0.damage.push("chunk 3 is damaged".to_owned());
+    built.0.facts.redacted = true;
+    let told = doubts(&built);
+    for words in [
+        "chunk 3 is damaged",
+        "stopped before the end: the disk is full",
+        "ends of 12,000 threads",
+        "4 of 15 samples were missed",
+        "clock jumped by 3 s",
+        "were replaced",
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+}
+
+#[test]
+fn a_cut_recording_says_so_and_is_explained_as_far_as_it_goes() {
+    let mut built = command(1000).stands("tree.threads", 1);
+    built.0.outcome = None;
+    let explained = built.explained();
+    adds_up(&explained);
+    assert_eq!(explained.ending, "cut");
+    assert_eq!(explained.wall_ns, 1_000_000_000);
+    assert!(explained.doubts[0].contains("was cut"));
+}
+
+#[test]
+fn closed_sights_are_unseen_with_their_remedy() {
+    let built = command(1000)
+        .closed("exits", "only root may listen to exits")
+        .closed("realtime", "only root may be first in line");
+    let unseen = built.explained().unseen;
+    let exits = unseen.iter().find(|unseen| unseen.what == "exits").unwrap();
+    assert_eq!(exits.remedy.as_deref(), Some("sudo"));
+    assert!(unseen.iter().all(|unseen| unseen.what != "realtime"));
+}
+
+/// Opening and closing count from one second on; below they would dwarf what was watched.
+#[test]
+fn watching_has_its_price() {
+    let cost = |wall_ms| {
+        let built = command(wall_ms).ended(|outcome| {
+            outcome.own_cpu_ns = 5_000_000;
+            outcome.own_setup_ns = 4_000_000;
+        });
+        built.explained().watching.core_share.unwrap()
+    };
+    assert!((cost(1000) - 0.005).abs() < 1e-12);
+    assert!((cost(500) - 0.002).abs() < 1e-12);
+}
+
+#[test]
+fn an_end_for_want_of_memory_names_the_limit() {
+    let built = command(1000).ended(|outcome| {
+        outcome.ending = Ending::Killed {
+            signal: 9,
+            out_of_memory: Some("limit 64 MiB of group /x".to_owned()),
+        };
+    });
+    assert_eq!(
+        built.explained().ending,
+        "killed by SIGKILL: out of memory, limit 64 MiB of group /x"
+    );
+}

@@ -1,0 +1,188 @@
+//! The JSON of an explanation against `docs/explain.schema.json`, in the few words of JSON
+//! Schema that the file uses; a word that is not known here fails the test, so the schema
+//! cannot demand what nobody checks.
+
+use super::builder::{command, delay, row};
+use model::explanation::{Cause, Cleared, Explanation};
+use model::{Evidence, Finding, Grade};
+use serde_json::{Map, Value, json};
+
+const SCHEMA: &str = include_str!("../../../../docs/explain.schema.json");
+
+/// What the schema says against `value`; `None` when it is valid.
+pub fn complaint(value: &Value) -> Option<String> {
+    thread_local! {
+        static ROOT: Value = serde_json::from_str(SCHEMA).unwrap();
+    }
+    ROOT.with(|root| check(root, root.as_object().unwrap(), value, "$").err())
+}
+
+fn check(root: &Value, rules: &Map<String, Value>, value: &Value, at: &str) -> Result<(), String> {
+    for (word, rule) in rules {
+        let holds = match word.as_str() {
+            "$schema" | "$defs" | "title" | "description" => true,
+            "const" => rule == value,
+            "enum" => rule.as_array().unwrap().contains(value),
+            "type" => is_of(rule, value),
+            "minimum" => value.as_f64().is_none_or(|v| v >= rule.as_f64().unwrap()),
+            "minLength" => {
+                let length = value.as_str().map(|text| text.chars().count() as u64);
+                length.is_none_or(|length| length >= rule.as_u64().unwrap())
+            }
+            "minItems" => {
+                let items = value.as_array().map(|items| items.len() as u64);
+                items.is_none_or(|items| items >= rule.as_u64().unwrap())
+            }
+            "pattern" => {
+                assert_eq!(
+                    rule, "^[a-z][a-z0-9_]*$",
+                    "a pattern that is not known here"
+                );
+                value.as_str().is_none_or(is_id)
+            }
+            "$ref" => {
+                let pointer = rule.as_str().unwrap().trim_start_matches('#');
+                let rules = root.pointer(pointer).and_then(Value::as_object);
+                check(root, rules.expect("a definition"), value, at)?;
+                true
+            }
+            "required" => rule
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|name| value.get(name.as_str().unwrap()).is_some()),
+            "additionalProperties" => {
+                assert_eq!(rule, &json!(false));
+                let known = rules["properties"].as_object().unwrap();
+                let fields = value.as_object();
+                fields.is_none_or(|fields| fields.keys().all(|name| known.contains_key(name)))
+            }
+            "properties" => {
+                for (name, rules) in rule.as_object().unwrap() {
+                    if let Some(field) = value.get(name) {
+                        let at = format!("{at}.{name}");
+                        check(root, rules.as_object().unwrap(), field, &at)?;
+                    }
+                }
+                true
+            }
+            "items" => {
+                for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+                    let at = format!("{at}[{index}]");
+                    check(root, rule.as_object().unwrap(), item, &at)?;
+                }
+                true
+            }
+            other => panic!("{at}: the word `{other}` is not known here"),
+        };
+        if !holds {
+            return Err(format!("{at}: {word} {rule} does not hold for {value}"));
+        }
+    }
+    Ok(())
+}
+
+fn is_of(rule: &Value, value: &Value) -> bool {
+    let one = |name: &Value| match name.as_str().unwrap() {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
+        "null" => value.is_null(),
+        other => panic!("the type `{other}` is not known here"),
+    };
+    match rule {
+        Value::Array(names) => names.iter().any(one),
+        name => one(name),
+    }
+}
+
+fn is_id(text: &str) -> bool {
+    let mut letters = text.bytes();
+    letters
+        .next()
+        .is_some_and(|first| first.is_ascii_lowercase())
+        && letters.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+}
+
+/// One of everything that an explanation can hold.
+fn full() -> Explanation {
+    let mut task = row(1000, 300, 100, Some(delay(9, 707_184, Some(707_000))));
+    task.user_ns = 1;
+    let built = command(1000)
+        .row(task)
+        .closed("events.sched", "only root may see them");
+    let mut explained = built.explained();
+    let evidence = Evidence::new("pswpin", 0.0, "count", "/proc/vmstat");
+    explained.findings = vec![Cause {
+        finding: Finding {
+            id: "lock_contention".to_owned(),
+            claim: "Waited 1 s for locks".to_owned(),
+            tier: None,
+            evidence: vec![evidence.clone()],
+            grade: Grade::Measured,
+            remedy: None,
+            confirm: None,
+        },
+        ns: Some(1),
+        within_previous: false,
+    }];
+    explained.cleared = vec![Cleared {
+        id: "swapping".to_owned(),
+        name: "swap".to_owned(),
+        evidence,
+    }];
+    explained.doubts.push("the recording was cut".to_owned());
+    explained
+}
+
+#[test]
+fn an_explanation_is_valid_and_comes_back() {
+    let explained = full();
+    let lists = [
+        explained.of_which.len(),
+        explained.repairs.len(),
+        explained.unseen.len(),
+    ];
+    assert!(!lists.contains(&0), "one of everything: {lists:?}");
+    let json = serde_json::to_value(&explained).unwrap();
+    assert_eq!(complaint(&json), None);
+    let back: Explanation = serde_json::from_value(json).unwrap();
+    assert_eq!(back, explained);
+}
+
+/// A field more, a field less, another type, another word: each is refused.
+#[test]
+fn the_schema_refuses_what_is_no_explanation() {
+    type Break = fn(&mut Value);
+    let breaks: [(&str, Break); 9] = [
+        ("another schema", |v| {
+            v["schema"] = json!("terrace.explain/2")
+        }),
+        ("no bars", |v| {
+            drop(v.as_object_mut().unwrap().remove("bars"))
+        }),
+        ("a field more", |v| v["extra"] = json!(1)),
+        ("a field more in a slice", |v| {
+            v["bars"]["wall"][0]["extra"] = json!(1)
+        }),
+        ("an unknown slice", |v| {
+            v["bars"]["thread"][0]["name"] = json!("tea")
+        }),
+        ("a time below 0", |v| v["wall_ns"] = json!(-1)),
+        ("a part without evidence", |v| {
+            v["of_which"][0]["evidence"] = json!([])
+        }),
+        ("a finding without a grade", |v| {
+            drop(v["findings"][0].as_object_mut().unwrap().remove("grade"))
+        }),
+        ("a doubt that is a number", |v| v["doubts"][0] = json!(7)),
+    ];
+    for (what, break_it) in breaks {
+        let mut value = serde_json::to_value(full()).unwrap();
+        break_it(&mut value);
+        assert!(complaint(&value).is_some(), "{what} passed");
+    }
+}
