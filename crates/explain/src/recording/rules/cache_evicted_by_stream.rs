@@ -1,0 +1,58 @@
+//! A large stream went through the page cache and evicted what the subject reads often.
+//!
+//! What was read again had been evicted; beside it many times as much was read or written
+//! once, by the subject itself or by somebody else.
+
+use super::accused::Accused;
+use super::refaults::{counted, refaults};
+use super::{Case, Rank, Rule, Verdict};
+use crate::wording::{count, long_time};
+use model::{Bytes, Evidence, Grade};
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    id: "cache_evicted_by_stream",
+    suspect: "streams through the cache",
+    within: &["reads_from_device"],
+    rank: Rank::Timed,
+    check,
+};
+
+fn check(case: &Case) -> Verdict {
+    let Some(again) = refaults(case) else {
+        return Verdict::Silent;
+    };
+    let Some(stream) = again.stream.filter(|_| case.hurts(again.ns)) else {
+        return super::case::clear(counted(case).filter(|_| !case.hurts(again.ns)));
+    };
+    let whose = if stream.is_own {
+        "its own stream"
+    } else {
+        "somebody else's stream"
+    };
+    let claim = format!(
+        "About {} re-read data that {whose} of {} had evicted: {} pages",
+        long_time(again.ns as f64),
+        Bytes(stream.bytes),
+        count(again.pages),
+    );
+    let mut evidence = again.evidence.clone();
+    evidence.push(Evidence::new(
+        "read or written once",
+        stream.bytes as f64,
+        "bytes",
+        if stream.is_own {
+            "/proc/PID/io"
+        } else {
+            "/proc/diskstats"
+        },
+    ));
+    evidence.extend(case.all_grown(&["vmstat.pgsteal_file"]));
+    Accused::new(RULE.id, Some(again.ns), Grade::Inferred, claim, evidence)
+        .remedy(
+            "Let the stream bypass the cache (O_DIRECT; RWF_DONTCACHE from Linux 6.14 on), or run \
+             it in a group with a memory limit. Risk: it then reads nothing ahead, or its own \
+             data twice.",
+        )
+        .blame()
+}

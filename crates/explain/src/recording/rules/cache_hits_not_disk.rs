@@ -1,0 +1,51 @@
+//! Read calls were answered by the page cache: whoever meant a disk measured memory.
+//!
+//! Much was asked for, next to nothing came from a device, and copying it is a large part of
+//! the time. Pipes and /dev/zero look alike; where as much was written, nothing is said.
+
+use super::accused::Accused;
+use super::case::ratio;
+use super::{Case, Rank, Rule, Verdict};
+use crate::wording::percent;
+use model::{Bytes, Evidence, Grade};
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    id: "cache_hits_not_disk",
+    suspect: "cache hits",
+    within: &[],
+    rank: Rank::Timed,
+    check,
+};
+
+/// The most that may have come from devices, of what was asked for.
+const MOST_FROM_DEVICE: f64 = 0.1;
+
+/// Where this share was written as well, it may have been a pipe or a copy.
+const MOST_WRITTEN: f64 = 0.5;
+
+/// What copying a byte out of the cache takes at the least: 10 GB/s.
+const COPY_BYTE_NS: f64 = 0.1;
+
+fn check(case: &Case) -> Verdict {
+    let (Some(asked), Some(read)) = (case.read_chars(), case.read_bytes()) else {
+        return Verdict::Silent;
+    };
+    let copy_ns = ((asked as f64 * COPY_BYTE_NS) as u64).min(case.run_ns());
+    let from_device = ratio(read as f64, asked as f64);
+    let written = ratio(case.write_chars().unwrap_or(0) as f64, asked as f64);
+    if from_device > MOST_FROM_DEVICE || written > MOST_WRITTEN || !case.hurts_by_estimate(copy_ns)
+    {
+        return Verdict::Silent;
+    }
+    let claim = format!(
+        "Read {}, {} of it from a device: the page cache answered",
+        Bytes(asked),
+        percent(from_device),
+    );
+    let evidence = vec![
+        Evidence::new("rchar", asked as f64, "bytes", "/proc/PID/io"),
+        Evidence::new("read_bytes", read as f64, "bytes", "/proc/PID/io"),
+    ];
+    Accused::new(RULE.id, None, Grade::Inferred, claim, evidence).blame()
+}

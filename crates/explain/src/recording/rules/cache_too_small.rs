@@ -1,0 +1,66 @@
+//! The page cache was too small for what the subject reads again and again.
+//!
+//! The kernel counts pages that it reads back after it had evicted them. Where they were
+//! evicted by a stream that went through the cache once, that rule speaks instead.
+
+use super::accused::Accused;
+use super::case::{clear, needs_events};
+use super::refaults::{Refaults, counted, refaults};
+use super::{Case, Rank, Rule, Verdict};
+use crate::wording::{count, long_time};
+use model::{Bytes, Grade};
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    id: "cache_too_small",
+    suspect: "page cache size",
+    within: &["memory_limit", "reads_from_device"],
+    rank: Rank::Timed,
+    check,
+};
+
+fn check(case: &Case) -> Verdict {
+    let clearing = counted(case);
+    let Some(again) = refaults(case) else {
+        let pages = clearing.as_ref().map_or(0.0, |evidence| evidence.value);
+        let nameless = case.accounts.thread("unexplained");
+        return if pages > 0.0 && case.hurts(nameless) {
+            needs_events("the wait for what was read again is not known")
+        } else {
+            clear(clearing)
+        };
+    };
+    if !case.hurts(again.ns) {
+        return clear(clearing);
+    }
+    if again.stream.is_some() {
+        return Verdict::Silent;
+    }
+    let claim = format!(
+        "About {} re-read data evicted moments before: {} pages ({})",
+        long_time(again.ns as f64),
+        count(again.pages),
+        Bytes(again.bytes),
+    );
+    let mut evidence = again.evidence.clone();
+    evidence.extend(again.hit.iter().flat_map(|hit| hit.evidence.clone()));
+    Accused::new(RULE.id, Some(again.ns), Grade::Inferred, claim, evidence)
+        .remedy(remedy(&again))
+        .blame()
+}
+
+/// No more memory can help than what was read again.
+fn remedy(again: &Refaults) -> String {
+    let bytes = Bytes(again.bytes);
+    match &again.hit {
+        Some(hit) => format!(
+            "Raise the {} by at most {bytes}, which is what was read again. Risk: that memory is \
+             then missing elsewhere.",
+            hit.told(),
+        ),
+        None => format!(
+            "Leave at most {bytes} more memory to the page cache: it is what was read again. \
+             Risk: that memory is then missing elsewhere."
+        ),
+    }
+}

@@ -1,0 +1,299 @@
+//! The questions that several rules ask of a case: how much time matters, what a part of
+//! the bars says, how much a counter grew, what the subject read and wrote.
+//!
+//! All of it is arithmetic on what is there; an absent counter stays `None`.
+
+use super::{Case, LEAST_ASLEEP_SHARE, LEAST_ESTIMATED_SHARE, LEAST_NS, LEAST_SHARE, Verdict};
+use model::explanation::OfWhich;
+use model::recording::{Subject, Task};
+use model::{Evidence, Grade};
+
+/// What opens the events to a rule that lacks them.
+const EVENTS_REMEDY: &str = "record as root with events: sudo terrace run -- CMD";
+
+/// The series of events that tell of a part.
+const EVENTS: [(&str, &[&str]); 14] = [
+    ("block_read", &["trace.block_io.read_ns"]),
+    ("block_write", &["trace.block_io.write_ns"]),
+    ("direct_io", &["trace.block_io.direct_ns"]),
+    ("swap_in", &["trace.block_io.swap_in_ns"]),
+    ("dirty_throttle", &["trace.block_io.dirty_ns"]),
+    (
+        "flush",
+        &["trace.block_io.flush_ns", "trace.sleep.flush_ns"],
+    ),
+    ("direct_reclaim", &["trace.vmscan.direct_reclaim_ns"]),
+    ("reclaim_throttle", &["trace.vmscan.throttled_ns"]),
+    ("compaction", &["trace.vmscan.compaction_ns"]),
+    ("timer", &["trace.sleep.timer_ns"]),
+    ("lock", &["trace.sleep.lock_ns"]),
+    ("pipe", &["trace.sleep.pipe_ns"]),
+    ("socket", &["trace.sleep.socket_ns"]),
+    ("poll", &["trace.sleep.poll_ns"]),
+];
+
+/// The page size of nearly all machines, for a recording that does not tell it.
+const USUAL_PAGE_BYTES: u64 = 4096;
+
+impl Case<'_> {
+    /// The time that shares are taken of: what the threads did other than sleep and wait
+    /// for children, but at least the time on the clock and at most all thread time. So a
+    /// pool of idle threads does not dilute a share, and a command that mostly sleeps
+    /// does not blow one up.
+    pub(super) fn reference_ns(&self) -> u64 {
+        let accounts = self.accounts;
+        let sum = |a: u64, b: u64| a.saturating_add(b);
+        let busy = ["run", "user", "kernel", "queue", "block_io", "steal"]
+            .iter()
+            .map(|name| accounts.thread(name))
+            .fold(0, sum);
+        busy.max(self.view.wall_ns())
+            .min(accounts.thread_ns.max(self.view.wall_ns()))
+    }
+
+    /// `ns` as a share of [`Case::reference_ns`], 0 where that is 0.
+    pub(super) fn share(&self, ns: u64) -> f64 {
+        ratio(ns as f64, self.reference_ns() as f64)
+    }
+
+    /// Whether so much thread time matters.
+    pub(super) fn hurts(&self, ns: u64) -> bool {
+        ns >= LEAST_NS && self.share(ns) >= LEAST_SHARE
+    }
+
+    /// Whether an estimate of time on processors matters. Waits for a processor do not
+    /// count: a busy neighbour makes no fault cheaper.
+    pub(super) fn hurts_by_estimate(&self, ns: u64) -> bool {
+        let queue = self.accounts.thread("queue");
+        let whole = self.reference_ns().saturating_sub(queue);
+        ns >= LEAST_NS && ratio(ns as f64, whole as f64) >= LEAST_ESTIMATED_SHARE
+    }
+
+    /// Whether so much time on the clock, with all threads asleep, matters.
+    pub(super) fn hurts_asleep(&self, ns: u64) -> bool {
+        let wall = self.view.wall_ns() as f64;
+        ns >= LEAST_NS && ratio(ns as f64, wall) >= LEAST_ASLEEP_SHARE
+    }
+
+    /// How long the part of this name is, by its best source. The bars list no part that is
+    /// empty, so a part that events would have told is 0 where its series are there.
+    pub(super) fn part_ns(&self, name: &str) -> Option<u64> {
+        let told = self.parts(name).map(|part| part.ns).max();
+        told.or_else(|| {
+            let series = EVENTS.iter().find(|(part, _)| *part == name)?.1;
+            self.grew_all(series)
+        })
+    }
+
+    /// How the part of this name is known; `Inferred` where there is none.
+    pub(super) fn part_grade(&self, name: &str) -> Grade {
+        self.parts(name)
+            .next()
+            .map_or(Grade::Inferred, |part| part.grade)
+    }
+
+    /// A part's length as evidence.
+    pub(super) fn part_evidence(&self, name: &str) -> Option<Evidence> {
+        let ns = self.part_ns(name)?;
+        let named = self.parts(name).find_map(|part| part.evidence.first());
+        let source = named.map_or("accounting", |evidence| evidence.source.as_str());
+        Some(Evidence::new(
+            name.replace('_', " "),
+            ns as f64,
+            "ns",
+            source,
+        ))
+    }
+
+    fn parts<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s OfWhich> + 's {
+        let all = self.accounts.of_which.iter();
+        all.filter(move |part| part.name == name)
+    }
+
+    /// How a slice of the thread bar is known.
+    pub(super) fn slice_grade(&self, name: &str) -> Grade {
+        let slice = self.accounts.bars.thread.iter().find(|s| s.name == name);
+        slice.map_or(Grade::Inferred, |slice| slice.grade)
+    }
+
+    /// Time on processors, whole or told as its two halves.
+    pub(super) fn run_ns(&self) -> u64 {
+        let halves = self
+            .accounts
+            .thread("user")
+            .saturating_add(self.accounts.thread("kernel"));
+        self.accounts.thread("run").max(halves)
+    }
+
+    /// Of that, in the kernel.
+    pub(super) fn kernel_ns(&self) -> Option<u64> {
+        let slice = self.accounts.thread("kernel");
+        let part = self
+            .part_ns("kernel")
+            .filter(|_| self.accounts.part("kernel").is_some_and(of_run));
+        part.or((slice > 0).then_some(slice))
+            .map(|ns| ns.min(self.run_ns()))
+    }
+
+    /// Of that, in user mode.
+    pub(super) fn user_ns(&self) -> Option<u64> {
+        let slice = self.accounts.thread("user");
+        let ns = self.part_ns("user").or((slice > 0).then_some(slice));
+        ns.map(|ns| ns.min(self.run_ns()))
+    }
+
+    /// How much a counter grew.
+    pub(super) fn grew(&self, series: &str) -> Option<u64> {
+        self.view.growth(series)
+    }
+
+    /// The sum of what counters of these names grew; `None` where none of them is there.
+    pub(super) fn grew_all(&self, series: &[&str]) -> Option<u64> {
+        let grown = series.iter().filter_map(|name| self.view.growth(name));
+        grown.fold(None, |sum, ns| Some(sum.unwrap_or(0u64).saturating_add(ns)))
+    }
+
+    /// The sum of what all counters between a prefix and a suffix grew.
+    pub(super) fn grew_between(&self, prefix: &str, suffix: &str) -> Option<u64> {
+        let (first, last) = self.view.samples();
+        self.view
+            .starting_with(prefix)
+            .filter(|series| series.schema.name.ends_with(suffix))
+            .filter_map(|series| series.growth(first, last))
+            .fold(None, |sum, grown| {
+                Some(sum.unwrap_or(0u64).saturating_add(grown))
+            })
+    }
+
+    /// A counter's growth as evidence.
+    pub(super) fn grown(&self, series: &str) -> Option<Evidence> {
+        self.grew(series)
+            .map(|grown| self.evidence(series, grown as f64))
+    }
+
+    /// The growths of those counters that are there and moved, as evidence.
+    pub(super) fn all_grown(&self, series: &[&str]) -> Vec<Evidence> {
+        let grown = series.iter().filter_map(|name| self.grown(name));
+        grown.filter(|evidence| evidence.value > 0.0).collect()
+    }
+
+    /// A number of a series as evidence: with its unit and source.
+    pub(super) fn evidence(&self, series: &str, value: f64) -> Evidence {
+        let schema = self.view.series(series).map(|series| &series.schema);
+        let unit = schema
+            .map(|s| s.unit.as_str())
+            .filter(|unit| !unit.is_empty());
+        let source = schema.map(|s| s.source.as_str()).filter(|s| !s.is_empty());
+        Evidence::new(
+            series,
+            value,
+            unit.unwrap_or("count"),
+            source.unwrap_or("the recording"),
+        )
+    }
+
+    /// Whether the recording is of one subject rather than of everything.
+    pub(super) fn is_machine(&self) -> bool {
+        self.view.facts().subject == Subject::Machine
+    }
+
+    /// Bytes in a base page.
+    pub(super) fn page_bytes(&self) -> u64 {
+        match self.view.facts().page_bytes {
+            0 => USUAL_PAGE_BYTES,
+            bytes => bytes,
+        }
+    }
+
+    /// Processors, at least one.
+    pub(super) fn processors(&self) -> u64 {
+        u64::from(self.view.facts().processors.max(1))
+    }
+
+    /// Bytes that the subject read from devices. The sources miss different things (short
+    /// processes, children that nobody waited for), so the largest one is taken.
+    pub(super) fn read_bytes(&self) -> Option<u64> {
+        self.largest("tree.read_bytes", |task| task.read_bytes, |u| u.read_bytes)
+    }
+
+    /// Bytes that the subject wrote to devices, or left to be written.
+    pub(super) fn write_bytes(&self) -> Option<u64> {
+        self.largest(
+            "tree.write_bytes",
+            |task| task.write_bytes,
+            |u| u.write_bytes,
+        )
+    }
+
+    /// Bytes that the subject asked for by read calls, from whatever served them.
+    pub(super) fn read_chars(&self) -> Option<u64> {
+        self.largest("tree.read_chars", |task| task.read_chars, |_| 0)
+    }
+
+    /// Bytes that the subject gave to write calls.
+    pub(super) fn write_chars(&self) -> Option<u64> {
+        self.largest("tree.write_chars", |task| task.write_chars, |_| 0)
+    }
+
+    /// The subject's page faults that needed no I/O.
+    pub(super) fn minor_faults(&self) -> Option<u64> {
+        self.largest("tree.minor_faults", |t| t.minor_faults, |u| u.minor_faults)
+    }
+
+    /// The subject's page faults that waited for I/O.
+    pub(super) fn major_faults(&self) -> Option<u64> {
+        self.largest("tree.major_faults", |t| t.major_faults, |u| u.major_faults)
+    }
+
+    fn largest(
+        &self,
+        series: &str,
+        of_task: fn(&Task) -> u64,
+        of_usage: fn(&model::recording::Usage) -> u64,
+    ) -> Option<u64> {
+        let sampled = self.grew(series);
+        let tasks = self.view.tasks();
+        let rows = (!tasks.is_empty()).then(|| {
+            let each = tasks.iter().map(of_task);
+            each.fold(0u64, u64::saturating_add)
+        });
+        let outcome = self.view.recording().outcome.as_ref();
+        let usage = outcome
+            .filter(|_| self.view.is_whole())
+            .and_then(|outcome| outcome.usage.as_ref())
+            .map(of_usage);
+        // 0 from `of_usage` may mean that the kernel does not tell it there.
+        [sampled, rows, usage.filter(|value| *value > 0)]
+            .into_iter()
+            .flatten()
+            .max()
+    }
+}
+
+fn of_run(part: &OfWhich) -> bool {
+    matches!(part.within.as_str(), "run" | "kernel")
+}
+
+/// `a / b`, 0 where `b` is 0.
+pub(super) fn ratio(a: f64, b: f64) -> f64 {
+    if b > 0.0 { a / b } else { 0.0 }
+}
+
+/// A share (0 to 1, whatever it is handed) of a length.
+pub(super) fn part_of(ns: u64, share: f64) -> u64 {
+    // Large lengths round up on their way through a float.
+    ((ns as f64 * share.clamp(0.0, 1.0)) as u64).min(ns)
+}
+
+/// Events would tell.
+pub(super) fn needs_events(why: &str) -> Verdict {
+    Verdict::Unseen {
+        why: why.to_owned(),
+        remedy: Some(EVENTS_REMEDY.to_owned()),
+    }
+}
+
+/// Clears by the number, or says nothing where there is none.
+pub(super) fn clear(evidence: Option<Evidence>) -> Verdict {
+    evidence.map_or(Verdict::Silent, Verdict::Clear)
+}

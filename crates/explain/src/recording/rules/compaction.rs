@@ -1,0 +1,52 @@
+//! Threads moved other pages about to make room for a large one.
+//!
+//! With events the time of the subject's own threads is counted; the kernel's count of
+//! stalls is the whole machine's and clears where it stood still.
+
+use super::accused::Accused;
+use super::case::{clear, needs_events};
+use super::{Case, Rank, Rule, Verdict};
+use crate::wording::{count, long_time};
+use model::Evidence;
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    id: "compaction",
+    suspect: "compaction",
+    within: &["thp_fallback"],
+    rank: Rank::Timed,
+    check,
+};
+
+const STALLS: &str = "vmstat.compact_stall";
+
+fn check(case: &Case) -> Verdict {
+    let stalls = case.grew(STALLS);
+    let Some(ns) = case.part_ns("compaction") else {
+        let nameless = case.accounts.thread("unexplained");
+        return if stalls.unwrap_or(0) > 0 && case.hurts(nameless) {
+            needs_events("who waited for compaction is not known")
+        } else {
+            clear(case.grown(STALLS))
+        };
+    };
+    if !case.hurts(ns) {
+        return clear(
+            case.grown(STALLS)
+                .or_else(|| case.part_evidence("compaction")),
+        );
+    }
+    let mut claim = format!("Compacted memory for {}", long_time(ns as f64));
+    if let Some(times) = case.grew("trace.vmscan.compactions").filter(|n| *n > 0) {
+        claim.push_str(&format!(", {} times", count(times)));
+    }
+    let mut evidence: Vec<Evidence> = case.part_evidence("compaction").into_iter().collect();
+    evidence.extend(case.all_grown(&[STALLS, "vmstat.compact_fail", "vmstat.compact_success"]));
+    let grade = case.part_grade("compaction");
+    Accused::new(RULE.id, Some(ns), grade, claim, evidence)
+        .remedy(
+            "Let huge pages be made in the background (transparent_hugepage/defrag: defer), or \
+             keep more memory free. Risk: fewer huge pages at first.",
+        )
+        .blame()
+}

@@ -1,0 +1,64 @@
+//! The subject spent its time on processors, and nothing else hurt.
+//!
+//! Said only where no other finding accounts for much: it is what remains, not a fault.
+
+use super::accused::Accused;
+use super::case::{clear, ratio};
+use super::{Case, Rank, Rule, Verdict, first_touch, memory_backed_lazily, processor_stolen};
+use crate::wording::{long_time, percent};
+use model::Evidence;
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    id: "cpu_bound",
+    suspect: "CPU time",
+    within: &[],
+    rank: Rank::Fallback,
+    check,
+};
+
+/// The least share of the time that was run. Picked: most of it.
+const LEAST_RUN: f64 = 0.5;
+
+/// Time inside of run that other rules claim.
+fn claimed_ns(case: &Case) -> u64 {
+    [
+        processor_stolen::RULE,
+        first_touch::RULE,
+        memory_backed_lazily::RULE,
+    ]
+    .iter()
+    .filter_map(|rule| match (rule.check)(case) {
+        Verdict::Blame(causes) => causes.iter().filter_map(|cause| cause.ns).max(),
+        _ => None,
+    })
+    .fold(0, u64::saturating_add)
+}
+
+fn check(case: &Case) -> Verdict {
+    let run = case.run_ns();
+    if case.accounts.bars.thread.is_empty() {
+        return Verdict::Silent;
+    }
+    let ns = run.saturating_sub(claimed_ns(case));
+    let mut evidence = vec![Evidence::new("run", run as f64, "ns", "schedstat")];
+    if !case.hurts(ns) || case.share(ns) < LEAST_RUN {
+        return clear(evidence.pop());
+    }
+    let mut claim = format!(
+        "Bound by the processor: ran for {} of {}",
+        long_time(run as f64),
+        long_time(case.reference_ns() as f64),
+    );
+    if let (Some(user), Some(kernel)) = (case.user_ns(), case.kernel_ns()) {
+        let both = user.saturating_add(kernel) as f64;
+        claim.push_str(&format!(
+            ", {} in user mode, {} in the kernel",
+            percent(ratio(user as f64, both)),
+            percent(ratio(kernel as f64, both)),
+        ));
+        evidence.push(Evidence::new("user", user as f64, "ns", "utime"));
+        evidence.push(Evidence::new("kernel", kernel as f64, "ns", "stime"));
+    }
+    Accused::new(RULE.id, Some(ns), case.slice_grade("run"), claim, evidence).blame()
+}

@@ -1,0 +1,129 @@
+//! Threads were ready to run and had no processor: because of others, or of each other.
+//!
+//! The time is the queue less what a CPU limit explains. Who is to blame follows from the
+//! time that others used, the time that the subject wanted, and the time left idle.
+
+use super::accused::Accused;
+use super::case::clear;
+use super::{Case, Rank, Rule, Verdict};
+use crate::wording::{count, long_time};
+use model::Evidence;
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    id: "cpu_contention",
+    suspect: "CPU contention",
+    within: &[],
+    rank: Rank::Timed,
+    check,
+};
+
+/// Others are to blame where they used at least this share of the time queued. Picked:
+/// half of it could have been run instead.
+const OTHERS_SHARE: f64 = 0.5;
+
+/// The counters of time that processors were busy.
+const BUSY: [&str; 5] = [
+    "stat.cpu.user_ns",
+    "stat.cpu.nice_ns",
+    "stat.cpu.system_ns",
+    "stat.cpu.irq_ns",
+    "stat.cpu.softirq_ns",
+];
+
+/// Who kept the processors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Who {
+    Others(u64),
+    Own,
+    Idle(u64),
+    Unknown,
+}
+
+fn check(case: &Case) -> Verdict {
+    let queue = case.accounts.thread("queue");
+    let limited = super::cpu_limit::stopped_ns(case, "group0.cpu");
+    let ns = queue.saturating_sub(limited);
+    let told = Evidence::new("ready and not run", ns as f64, "ns", "run queue");
+    if !case.hurts(ns) {
+        let slices = &case.accounts.bars.thread;
+        let is_known = slices.iter().any(|slice| slice.name == "queue");
+        return clear(is_known.then_some(told));
+    }
+    let time = long_time(ns as f64);
+    let processors = case.processors();
+    let mut evidence = vec![told];
+    let (claim, remedy) = match who(case, ns) {
+        Who::Others(used) => {
+            evidence.push(Evidence::new("others ran", used as f64, "ns", "/proc/stat"));
+            (
+                format!(
+                    "Waited {time} for a processor, others ran {} ({})",
+                    long_time(used as f64),
+                    processors_in_words(processors),
+                ),
+                "Stop or move the other programs, or give this one a larger share. Risk: what \
+                 is stopped does not do its work.",
+            )
+        }
+        Who::Own => (
+            format!(
+                "Waited {time} for a processor: its own threads want more than the {}",
+                processors_in_words(processors),
+            ),
+            "Fewer threads at a time, or more processors. Risk: fewer threads use less when \
+             some of them wait for I/O.",
+        ),
+        Who::Idle(idle) => {
+            evidence.push(Evidence::new("idle", idle as f64, "ns", "stat.cpu.idle_ns"));
+            (
+                format!("Waited {time} for a processor while others were idle"),
+                "Look for a processor mask (taskset, cpusets) narrower than the work. Risk: \
+                 without it threads move, and lose what their caches hold.",
+            )
+        }
+        Who::Unknown => (
+            format!("Waited {time} for a processor"),
+            "Fewer threads at a time, here and in other programs, or more processors. Risk: \
+             fewer threads use less when some of them wait for I/O.",
+        ),
+    };
+    Accused::new(
+        RULE.id,
+        Some(ns),
+        case.slice_grade("queue"),
+        claim,
+        evidence,
+    )
+    .remedy(remedy)
+    .blame()
+}
+
+fn who(case: &Case, queued: u64) -> Who {
+    let Some(busy) = case.grew_all(&BUSY) else {
+        return Who::Unknown;
+    };
+    if case.is_machine() {
+        return Who::Own;
+    }
+    let own = case
+        .run_ns()
+        .saturating_add(case.grew("own.cpu_ns").unwrap_or(0));
+    let others = busy.saturating_sub(own);
+    let idle = case.grew("stat.cpu.idle_ns").unwrap_or(0);
+    if others as f64 >= queued as f64 * OTHERS_SHARE {
+        Who::Others(others)
+    } else if idle >= queued {
+        Who::Idle(idle)
+    } else {
+        Who::Own
+    }
+}
+
+fn processors_in_words(processors: u64) -> String {
+    if processors == 1 {
+        "one processor".to_owned()
+    } else {
+        format!("{} processors", count(processors))
+    }
+}

@@ -1,0 +1,205 @@
+//! Which device the subject waited for: its traffic, its place among the mounts, and the
+//! median latency of its requests where events were recorded.
+//!
+//! Counters of devices are the whole machine's; whose requests they were is not told here.
+
+use super::Case;
+use super::case::ratio;
+use crate::wording::count;
+use model::Evidence;
+use model::duration::show_ns;
+use model::recording::{DeviceFacts, DeviceKind};
+
+/// The largest exponent of the latency histogram: 2^40 us are twelve days.
+const MOST_EXPONENT: u32 = 40;
+
+/// A device whose traffic is at least this share of the largest is preferred if it is
+/// mounted: a loop device and the disk below it show the same bytes.
+const STACKED_SHARE: f64 = 0.5;
+
+/// Reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Towards memory.
+    Read,
+    /// Towards the device.
+    Write,
+}
+
+/// What went over one device.
+#[derive(Clone, Debug)]
+pub(super) struct Traffic<'a> {
+    /// Its name: `vda`.
+    pub(super) name: String,
+    /// Requests that completed.
+    pub(super) requests: u64,
+    /// Their bytes.
+    pub(super) bytes: u64,
+    /// The median from issue to completion.
+    pub(super) p50_ns: Option<f64>,
+    /// The mean, which includes the wait before issue.
+    pub(super) mean_ns: Option<f64>,
+    /// Where a file system on it is mounted.
+    pub(super) mount: Option<&'a str>,
+    /// What is known of it.
+    pub(super) facts: Option<&'a DeviceFacts>,
+    /// The counters.
+    pub(super) evidence: Vec<Evidence>,
+}
+
+impl Traffic<'_> {
+    /// Its mount point, else its name.
+    pub(super) fn place(&self) -> &str {
+        self.mount.unwrap_or(&self.name)
+    }
+
+    /// Bytes in a mean request.
+    pub(super) fn request_bytes(&self) -> f64 {
+        ratio(self.bytes as f64, self.requests as f64)
+    }
+
+    /// The median, else the mean.
+    pub(super) fn latency_ns(&self) -> Option<f64> {
+        self.p50_ns.or(self.mean_ns)
+    }
+
+    /// `6,480 reads, p50 3.9 ms`.
+    pub(super) fn told(&self, noun: &str) -> String {
+        let mut text = format!("{} {noun}", count(self.requests));
+        if let Some(p50) = self.p50_ns {
+            text.push_str(&format!(", p50 {}", show_ns(p50)));
+        } else if let Some(mean) = self.mean_ns {
+            text.push_str(&format!(", {} on average", show_ns(mean)));
+        }
+        text
+    }
+}
+
+/// The device with the most bytes that way, if any moved; compressed memory and swap
+/// areas are left out, as rules of their own judge them.
+pub(super) fn busiest<'a>(case: &Case<'a>, way: Way) -> Option<Traffic<'a>> {
+    let suffix = match way {
+        Way::Read => ".read_bytes",
+        Way::Write => ".write_bytes",
+    };
+    let mut all: Vec<Traffic<'a>> = Vec::new();
+    for series in case.view.starting_with("disk.") {
+        let name = series.schema.name.as_str();
+        let device = name
+            .strip_prefix("disk.")
+            .and_then(|n| n.strip_suffix(suffix));
+        let Some(device) = device.filter(|device| !device.is_empty()) else {
+            continue;
+        };
+        all.extend(traffic(case, device, way));
+    }
+    let most = all.iter().map(|traffic| traffic.bytes).max()?;
+    let large = |t: &Traffic| t.bytes as f64 >= most as f64 * STACKED_SHARE;
+    // The same device on every run, whatever the order of the series.
+    all.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.name.cmp(&b.name)));
+    let mounted = all.iter().position(|t| t.mount.is_some() && large(t));
+    Some(all.swap_remove(mounted.unwrap_or(0)))
+}
+
+fn traffic<'a>(case: &Case<'a>, device: &str, way: Way) -> Option<Traffic<'a>> {
+    let facts = case.view.facts();
+    let known = facts.devices.iter().find(|known| known.name == device);
+    let in_memory =
+        known.is_some_and(|known| matches!(known.kind, DeviceKind::Zram | DeviceKind::RamDisk));
+    if in_memory || device.starts_with("zram") {
+        return None;
+    }
+    let word = match way {
+        Way::Read => "read",
+        Way::Write => "write",
+    };
+    let traced = format!("trace.block.{device}");
+    let disk = format!("disk.{device}");
+    let from_trace = case.grew(&format!("{traced}.{word}s")).unwrap_or(0) > 0;
+    let base = if from_trace { &traced } else { &disk };
+    let named = |what: &str| format!("{base}.{what}");
+    let requests = case.grew(&named(&format!("{word}s")))?;
+    let bytes = case.grew(&named(&format!("{word}_bytes")))?;
+    if requests == 0 || bytes == 0 {
+        return None;
+    }
+    let ns = case.grew(&named(&format!("{word}_ns")));
+    let names = [named(&format!("{word}s")), named(&format!("{word}_bytes"))];
+    let mut evidence: Vec<Evidence> = names.iter().filter_map(|name| case.grown(name)).collect();
+    let p50_ns = (way == Way::Read)
+        .then(|| median(case, &traced, requests))
+        .flatten();
+    evidence.extend(p50_ns.map(|p50| Evidence::new(format!("{traced} p50"), p50, "ns", "events")));
+    let on = |of: Option<&String>| of.is_some_and(|of| is_part(of, device));
+    Some(Traffic {
+        name: device.to_owned(),
+        requests,
+        bytes,
+        p50_ns,
+        mean_ns: ns
+            .filter(|ns| *ns > 0)
+            .map(|ns| ns as f64 / requests as f64),
+        mount: facts
+            .mounts
+            .iter()
+            .find(|mount| on(mount.device.as_ref()))
+            .map(|mount| mount.point.as_str()),
+        facts: known,
+        evidence,
+    })
+}
+
+/// Whether `name` is the device or a partition of it: `vda1` and `nvme0n1p2` are.
+pub(super) fn is_part(name: &str, device: &str) -> bool {
+    let Some(rest) = name.strip_prefix(device) else {
+        return false;
+    };
+    let number = rest.strip_prefix('p').unwrap_or(rest);
+    rest.is_empty() || (!number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// The median from the histogram by powers of two, interpolated inside its step.
+fn median(case: &Case, traced: &str, requests: u64) -> Option<f64> {
+    let steps: Vec<(f64, u64)> = (0..=MOST_EXPONENT)
+        .map(|exponent| 1u64 << exponent)
+        .filter_map(|us| {
+            let grown = case.grew(&format!("{traced}.read_le_{us}us"))?;
+            Some((us as f64 * 1e3, grown))
+        })
+        .collect();
+    let sum: u64 = steps.iter().fold(0, |sum, (_, n)| sum.saturating_add(*n));
+    // Counters "up to" may count each request once or in every step above it.
+    let is_cumulative = sum > requests && steps.windows(2).all(|two| two[0].1 <= two[1].1);
+    let mut below = 0u64;
+    // Requests slower than the last step are in none.
+    let all = if is_cumulative { requests } else { sum };
+    let half = all as f64 / 2.0;
+    for (limit_ns, counted) in &steps {
+        let upto = if is_cumulative {
+            *counted
+        } else {
+            below.saturating_add(*counted)
+        };
+        if upto > below && upto as f64 >= half {
+            let into = (half - below as f64) / (upto - below) as f64;
+            return Some(limit_ns / 2.0 * (1.0 + into.clamp(0.0, 1.0)));
+        }
+        below = upto;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partitions_belong_to_their_device_and_others_do_not() {
+        for (name, device) in [("vda", "vda"), ("vda1", "vda"), ("nvme0n1p2", "nvme0n1")] {
+            assert!(is_part(name, device), "{name}");
+        }
+        for (name, device) in [("vdaa", "vda"), ("vdap", "vda"), ("sda", "vda")] {
+            assert!(!is_part(name, device), "{name}");
+        }
+    }
+}

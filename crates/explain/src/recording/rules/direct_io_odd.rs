@@ -1,0 +1,63 @@
+//! Direct I/O that did not reach a medium: answered by memory below this system.
+//!
+//! Direct I/O bypasses the own page cache, and is often used to measure a disk. A median far
+//! below what a medium takes shows a cache below. Whether requests were misaligned is not
+//! told by any counter: the kernel refuses or buffers them silently.
+
+use super::accused::Accused;
+use super::device::{Way, busiest};
+use super::{Case, Rank, Rule, Verdict};
+use crate::wording::{long_time, survey_path};
+use model::Grade;
+use model::duration::show_ns;
+use model::recording::DeviceKind;
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    id: "direct_io_odd",
+    suspect: "direct I/O",
+    within: &["reads_from_device"],
+    rank: Rank::Timed,
+    check,
+};
+
+/// No medium answers faster: NAND needs 40 us and more, the fastest persistent media sold
+/// as disks about 10 us.
+const MEDIUM_NS: f64 = 40e3;
+
+fn check(case: &Case) -> Verdict {
+    let Some(ns) = case.part_ns("direct_io") else {
+        return Verdict::Silent;
+    };
+    if ns == 0 {
+        return Verdict::Silent;
+    }
+    let Some(traffic) = busiest(case, Way::Read).filter(|_| case.hurts(ns)) else {
+        return super::case::clear(case.part_evidence("direct_io"));
+    };
+    let kind = traffic.facts.map_or(DeviceKind::Disk, |facts| facts.kind);
+    let Some(p50) = traffic.p50_ns else {
+        return super::case::needs_events("the latency of direct I/O was not recorded");
+    };
+    if p50 >= MEDIUM_NS && kind != DeviceKind::Loop {
+        return super::case::clear(case.part_evidence("direct_io"));
+    }
+    let below = if kind == DeviceKind::Loop {
+        "the file behind it may be cached by this system"
+    } else {
+        "memory below this system answered, not a medium"
+    };
+    let claim = format!(
+        "Direct I/O on {} took {} at p50 {}: {below}",
+        traffic.place(),
+        long_time(ns as f64),
+        show_ns(p50),
+    );
+    let mut evidence = traffic.evidence.clone();
+    evidence.extend(case.part_evidence("direct_io"));
+    let accused = Accused::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence);
+    match traffic.mount {
+        Some(mount) => accused.confirm(survey_path(mount)).blame(),
+        None => accused.blame(),
+    }
+}

@@ -1,0 +1,56 @@
+//! Memory was touched for the first time, page by page.
+//!
+//! Each page costs a fault, in which the kernel finds and clears it. The count is exact, the
+//! time an estimate. Where the host's price dominates, `memory_backed_lazily` speaks.
+
+use super::accused::Accused;
+use super::case::clear;
+use super::touched::touched;
+use super::{Case, Rank, Rule, Verdict, memory_backed_lazily};
+use crate::wording::{count, long_time};
+use model::{Evidence, Grade};
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    id: "first_touch",
+    suspect: "first touch of memory",
+    within: &[],
+    rank: Rank::Timed,
+    check,
+};
+
+fn check(case: &Case) -> Verdict {
+    let Some(touched) = touched(case) else {
+        return Verdict::Silent;
+    };
+    let faults = Evidence::new(
+        "minor faults",
+        touched.faults as f64,
+        "count",
+        "/proc/PID/stat",
+    );
+    if !case.hurts_by_estimate(touched.ns) {
+        return clear(Some(faults));
+    }
+    if memory_backed_lazily::blames(case) {
+        return Verdict::Silent;
+    }
+    let claim = format!(
+        "About {} for the first touch of memory: {} page faults",
+        long_time(touched.ns as f64),
+        count(touched.faults),
+    );
+    let mut evidence = vec![
+        faults,
+        Evidence::new("kernel", touched.kernel_ns as f64, "ns", "stime"),
+    ];
+    evidence.extend(case.part_evidence("copy_on_write"));
+    evidence.extend(case.all_grown(&["trace.faults.user", "vmstat.thp_fault_alloc"]));
+    Accused::new(RULE.id, Some(touched.ns), Grade::Inferred, claim, evidence)
+        .remedy(
+            "Reuse memory instead of freeing and allocating it, or ask for huge pages \
+             (madvise). Risk: both hold more memory than is in use.",
+        )
+        .confirm("terrace measure faults")
+        .blame()
+}

@@ -1,0 +1,109 @@
+//! Which memory limit the subject's groups reached, from its own group upwards.
+//!
+//! A limit counts as reached where the kernel counted that it was (failcnt, or max and
+//! high events) and the use was near it; either alone also happens by chance.
+
+use super::Case;
+use model::{Bytes, Evidence};
+
+/// Levels that are looked at. Picked: deeper trees were not seen.
+const MOST_LEVELS: u32 = 32;
+
+/// Use from this share of the limit on is near it. Picked: the kernel charges in batches
+/// of 64 pages for each processor, and samples miss the peak.
+const NEAR: f64 = 0.9;
+
+/// A limit from here on is none: version 1 shows the largest number that it can hold.
+const NO_LIMIT_BYTES: i64 = 1 << 60;
+
+/// A limit that was reached.
+#[derive(Clone, Debug)]
+pub(super) struct Hit {
+    /// The group's path, or words for it.
+    pub(super) group: String,
+    /// The limit.
+    pub(super) limit_bytes: Option<u64>,
+    /// How often it was reached.
+    pub(super) times: u64,
+    /// The counters.
+    pub(super) evidence: Vec<Evidence>,
+}
+
+impl Hit {
+    /// `limit 2 GiB of group /app`.
+    pub(super) fn told(&self) -> String {
+        match self.limit_bytes {
+            Some(bytes) => format!("limit {} of {}", Bytes(bytes), self.group),
+            None => format!("limit of {}", self.group),
+        }
+    }
+}
+
+/// The innermost limit that was reached.
+pub(super) fn reached(case: &Case) -> Option<Hit> {
+    (0..MOST_LEVELS).find_map(|level| reached_at(case, level))
+}
+
+/// The number that clears: how often the own group's limit was reached.
+pub(super) fn counted(case: &Case) -> Option<Evidence> {
+    (0..MOST_LEVELS)
+        .flat_map(names)
+        .find_map(|name| case.grown(&name))
+}
+
+/// The path of the group of `level` under one of these controllers.
+pub(super) fn group_path(case: &Case, level: u32, controllers: &[&str]) -> String {
+    let groups = &case.view.facts().groups;
+    let group = groups.iter().find(|group| group.level == level);
+    let path = group.and_then(|group| {
+        let mut named = controllers.iter().filter_map(|name| group.paths.get(*name));
+        named.next()
+    });
+    match path {
+        Some(path) => format!("group {path}"),
+        None if level == 0 => "the own group".to_owned(),
+        None => "a group above".to_owned(),
+    }
+}
+
+fn names(level: u32) -> [String; 3] {
+    let base = format!("group{level}.memory");
+    [
+        format!("{base}.failcnt"),
+        format!("{base}.events.max"),
+        format!("{base}.events.high"),
+    ]
+}
+
+fn reached_at(case: &Case, level: u32) -> Option<Hit> {
+    let names = names(level);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let times = case.grew_all(&names).filter(|times| *times > 0)?;
+    let base = format!("group{level}.memory");
+    let usage_name = format!("{base}.usage_bytes");
+    let usage = case.view.max(&usage_name);
+    let limit_of = |name: &str| {
+        let name = format!("{base}.{name}");
+        let value = case
+            .view
+            .at_end(&name)
+            .or_else(|| case.view.at_start(&name));
+        value.filter(|bytes| (1..NO_LIMIT_BYTES).contains(bytes))
+    };
+    let limits = [limit_of("high_bytes"), limit_of("limit_bytes")];
+    let limit = limits.into_iter().flatten().min();
+    if let (Some(usage), Some(limit)) = (usage, limit)
+        && (usage as f64) < limit as f64 * NEAR
+    {
+        return None;
+    }
+    let mut evidence = case.all_grown(&names);
+    evidence.extend(usage.map(|usage| case.evidence(&usage_name, usage as f64)));
+    evidence.extend(limit.map(|limit| case.evidence(&format!("{base}.limit_bytes"), limit as f64)));
+    Some(Hit {
+        group: group_path(case, level, &["memory", "unified"]),
+        limit_bytes: limit.and_then(|limit| u64::try_from(limit).ok()),
+        times,
+        evidence,
+    })
+}

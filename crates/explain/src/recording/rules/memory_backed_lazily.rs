@@ -1,0 +1,112 @@
+//! The host found memory for this guest only when it was first touched.
+//!
+//! The kernel time for each new page is several times the usual, and no counter of the guest
+//! explains it: nothing was freed, swapped or compacted. Only for a subject that mostly takes
+//! new memory, as its kernel time is then mostly the price of pages.
+
+use super::accused::Accused;
+use super::case::{clear, ratio};
+use super::touched::{USUAL_FAULT_NS, grown_bytes, touched};
+use super::{Case, Rank, Rule, Verdict};
+use crate::wording::{count, long_time};
+use model::duration::show_ns;
+use model::{Evidence, Grade};
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    id: "memory_backed_lazily",
+    suspect: "memory backed by the host",
+    within: &[],
+    rank: Rank::Timed,
+    check,
+};
+
+/// The least price of a page. Picked: 1.5 us was seen on memory touched before, 6 to 11 us
+/// on memory that the host had yet to find.
+const LEAST_PAGE_NS: f64 = 4_000.0;
+
+/// The least part of the pages that the subject must still hold: one that takes and gives
+/// back memory all the time reuses what the host has found already.
+const LEAST_HELD: f64 = 0.4;
+
+/// Fewer pages say nothing: 64 MiB.
+const LEAST_PAGES: u64 = 16_384;
+
+/// What moving a byte through a call costs. Picked: 5 GB/s, cached data in a guest.
+const CALL_BYTE_NS: f64 = 0.2;
+
+/// What rises when something else made pages dear.
+const OTHER_CAUSES: [&str; 7] = [
+    "vmstat.pgscan_direct",
+    "vmstat.pswpin",
+    "vmstat.pswpout",
+    "vmstat.swpout_zero",
+    "vmstat.compact_stall",
+    "vmstat.thp_fault_alloc",
+    "group0.memory.failcnt",
+];
+
+/// Whether it blames.
+pub(super) fn blames(case: &Case) -> bool {
+    matches!(check(case), Verdict::Blame(_))
+}
+
+fn check(case: &Case) -> Verdict {
+    let machine = case.view.facts().machine.as_ref();
+    let is_guest = machine.is_some_and(|machine| {
+        let kind = machine.virtualization.as_deref();
+        kind.is_some_and(|kind| !kind.contains("container"))
+    });
+    let Some(touched) = touched(case).filter(|_| is_guest) else {
+        return Verdict::Silent;
+    };
+    let page_bytes = case.page_bytes();
+    let shared = case
+        .view
+        .at_start("meminfo.Shmem")
+        .zip(case.view.max("meminfo.Shmem"));
+    let shared = shared.map_or(0, |(start, most)| {
+        u64::try_from(most.saturating_sub(start)).unwrap_or(0)
+    });
+    // Pages of a RAM disk are taken by write calls, without a fault.
+    let written = shared.min(case.write_chars().unwrap_or(0));
+    let pages = touched.faults.saturating_add(written / page_bytes);
+    let held = grown_bytes(case).saturating_add(written) / page_bytes;
+    let calls = case
+        .read_chars()
+        .unwrap_or(0)
+        .saturating_add(case.write_chars().unwrap_or(0));
+    let calls_ns = (calls as f64 * CALL_BYTE_NS) as u64;
+    let price_ns = touched.kernel_ns.saturating_sub(calls_ns);
+    let each = ratio(price_ns as f64, pages as f64);
+    let ns = price_ns.saturating_sub(pages.saturating_mul(USUAL_FAULT_NS));
+    let others = case.grew_all(&OTHER_CAUSES).unwrap_or(0);
+    let told = Evidence::new("kernel time for each page", each, "ns", "stime");
+    if pages < LEAST_PAGES || each < LEAST_PAGE_NS || !case.hurts_by_estimate(ns) {
+        return clear(Some(told).filter(|_| pages >= LEAST_PAGES));
+    }
+    if others > pages / 100 || (held as f64) < pages as f64 * LEAST_HELD {
+        return Verdict::Silent;
+    }
+    let claim = format!(
+        "About {} until the host found memory: {} for each of {} new pages, and no counter moved",
+        long_time(ns as f64),
+        show_ns(each),
+        count(pages),
+    );
+    let mut evidence = vec![
+        told,
+        Evidence::new(
+            "minor faults",
+            touched.faults as f64,
+            "count",
+            "/proc/PID/stat",
+        ),
+    ];
+    let scanned = case.grown("vmstat.pgscan_direct");
+    evidence.extend(scanned.into_iter().chain(case.grown("vmstat.pswpout")));
+    Accused::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
+        .remedy("Touch memory before it is needed and keep it. Risk: it is then missing elsewhere.")
+        .confirm("terrace measure faults")
+        .blame()
+}

@@ -1,0 +1,118 @@
+//! A memory limit of a control group made the subject free memory, swap, or read again.
+//!
+//! The limit counts as reached by the kernel's own count. Its price is the time of freeing
+//! memory and of reading swapped pages back; where most reads are of data that it evicted,
+//! those too. Reaching a limit costs nothing while clean cache can be dropped.
+
+use super::accused::Accused;
+use super::case::{clear, needs_events};
+use super::limits::{Hit, counted, reached};
+use super::refaults::refaults;
+use super::swapped::{reclaim_ns, swapped};
+use super::swapping::swap_in;
+use super::{Case, Rank, Rule, Verdict};
+use crate::wording::{count, long_time};
+use model::{Evidence, Grade};
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    id: "memory_limit",
+    suspect: "memory limit",
+    within: &[],
+    rank: Rank::Timed,
+    check,
+};
+
+/// What the limit cost, by what had to be done.
+struct Price {
+    freeing_ns: Option<u64>,
+    swap_in_ns: u64,
+    reread_ns: u64,
+}
+
+impl Price {
+    fn ns(&self) -> u64 {
+        self.freeing_ns
+            .unwrap_or(0)
+            .saturating_add(self.swap_in_ns)
+            .saturating_add(self.reread_ns)
+    }
+
+    /// `1.2 s to free memory, 3 s to read swap`.
+    fn told(&self) -> String {
+        let parts = [
+            (self.freeing_ns.unwrap_or(0), "to free memory"),
+            (self.swap_in_ns, "to read swap back"),
+            (self.reread_ns, "to read files again"),
+        ];
+        let told = parts.iter().filter(|(ns, _)| *ns > 0);
+        let told = told.map(|(ns, what)| format!("{} {what}", long_time(*ns as f64)));
+        told.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The limit and its time, where it is to blame.
+pub(super) fn at_fault(case: &Case) -> Option<(Hit, u64)> {
+    let hit = reached(case)?;
+    let ns = price(case).ns().min(case.accounts.thread_ns);
+    case.hurts(ns).then_some((hit, ns))
+}
+
+fn price(case: &Case) -> Price {
+    let swap_in_ns = swapped(case).map_or(0, |swap| swap_in(case, &swap).0);
+    let again = refaults(case).filter(|again| again.are_most_reads_at_a_limit());
+    Price {
+        freeing_ns: reclaim_ns(case),
+        swap_in_ns,
+        reread_ns: again.map_or(0, |again| again.ns),
+    }
+}
+
+fn check(case: &Case) -> Verdict {
+    if reached(case).is_none() {
+        return clear(counted(case));
+    }
+    let price = price(case);
+    let Some((hit, ns)) = at_fault(case) else {
+        return cheap(case, &price);
+    };
+    let claim = format!(
+        "Reached the {} {} times: {}",
+        hit.told(),
+        count(hit.times),
+        price.told(),
+    );
+    let mut evidence = hit.evidence.clone();
+    evidence.extend(case.part_evidence("direct_reclaim"));
+    evidence.extend(case.part_evidence("reclaim_throttle"));
+    let grade = if price.reread_ns == 0 {
+        Grade::Measured
+    } else {
+        Grade::Inferred
+    };
+    Accused::new(RULE.id, Some(ns), grade, claim, evidence)
+        .remedy(
+            "Raise the limit (memory.max of the group, or the container's memory limit), or let \
+             the program use less. Risk: that memory is then missing elsewhere.",
+        )
+        .blame()
+}
+
+/// A limit that was reached and cost little, or at a price that is not known.
+fn cheap(case: &Case, price: &Price) -> Verdict {
+    let again = refaults(case).is_some_and(|again| case.hurts(again.ns));
+    if again {
+        // The cache's size is blamed, and names this limit.
+        return Verdict::Silent;
+    }
+    let nameless = case.accounts.thread("unexplained");
+    if price.freeing_ns.is_none() && case.hurts(nameless) {
+        return needs_events("the time of freeing memory is not known");
+    }
+    Verdict::Clear(Evidence::new(
+        "lost at the memory limit",
+        price.ns() as f64,
+        "ns",
+        "events",
+    ))
+}

@@ -1,0 +1,66 @@
+//! Memory came from another node than the processor that asked for it.
+//!
+//! The nodes count where pages were given, for the whole machine; what the distance cost is
+//! an estimate, as nothing counts the accesses.
+
+use super::accused::Accused;
+use super::case::{part_of, ratio};
+use super::{Case, Rank, Rule, Verdict};
+use crate::wording::{count, percent};
+use model::{Evidence, Grade};
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    id: "numa_remote",
+    suspect: "remote memory",
+    within: &[],
+    rank: Rank::Timed,
+    check,
+};
+
+/// The least share of pages from another node. Picked: a machine that works well gives a
+/// few in a hundred.
+const LEAST_REMOTE: f64 = 0.2;
+
+/// The least number of pages: 64 MiB.
+const LEAST_PAGES: u64 = 16_384;
+
+/// What remote memory adds to the time of a program that mostly waits for memory. Picked:
+/// remote reads take 1.5 to 2 times as long, and not all time is waiting.
+const COST_SHARE: f64 = 0.3;
+
+fn check(case: &Case) -> Verdict {
+    let (first, last) = case.view.samples();
+    let nodes = case.view.starting_with("numa.node");
+    let nodes = nodes.filter(|series| series.schema.name.ends_with(".local_node"));
+    let nodes = nodes.filter(|series| series.growth(first, last).is_some());
+    if nodes.count() < 2 {
+        return Verdict::Silent;
+    }
+    let local = case.grew_between("numa.node", ".local_node").unwrap_or(0);
+    let Some(remote) = case.grew_between("numa.node", ".other_node") else {
+        return Verdict::Silent;
+    };
+    let share = ratio(remote as f64, local.saturating_add(remote) as f64);
+    let told = Evidence::new("numa other_node", remote as f64, "pages", "numastat");
+    let ns = part_of(case.run_ns(), share * COST_SHARE);
+    if share < LEAST_REMOTE || remote < LEAST_PAGES || !case.hurts(ns) {
+        return Verdict::Clear(told);
+    }
+    let claim = format!(
+        "{} of new pages ({}) lie on another node than the processor that asked",
+        percent(share),
+        count(remote),
+    );
+    let local = Evidence::new("numa local_node", local as f64, "pages", "numastat");
+    let missed = case.grew_between("numa.node", ".numa_miss");
+    let missed = missed.map(|pages| Evidence::new("numa_miss", pages as f64, "pages", "numastat"));
+    let evidence = [told, local].into_iter().chain(missed).collect();
+    Accused::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
+        .remedy(
+            "Bind the program and its memory to one node (numactl). Risk: it then has only that \
+             node's processors and memory.",
+        )
+        .confirm("terrace measure memlat")
+        .blame()
+}

@@ -1,0 +1,81 @@
+//! The kernel killed the command, or a process beside it in its group, for want of memory.
+//!
+//! It comes before everything that is counted in time.
+
+use super::accused::Accused;
+use super::case::clear;
+use super::limits::group_path;
+use super::{Case, Rank, Rule, Verdict};
+use crate::wording::count;
+use model::recording::Ending;
+use model::{Evidence, Grade};
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    id: "out_of_memory",
+    suspect: "out of memory",
+    within: &[],
+    rank: Rank::Decisive,
+    check,
+};
+
+const OF_GROUP: &str = "group0.memory.events.oom_kill";
+const OF_MACHINE: &str = "vmstat.oom_kill";
+
+fn check(case: &Case) -> Verdict {
+    let outcome = case.view.recording().outcome.as_ref();
+    let ending = outcome.map(|outcome| &outcome.ending);
+    let mut evidence = case.all_grown(&[OF_GROUP, OF_MACHINE]);
+    let claim = match ending {
+        Some(Ending::Killed {
+            signal,
+            out_of_memory: Some(limit),
+        }) => {
+            evidence.push(Evidence::new(
+                "killed by signal",
+                f64::from(*signal),
+                "count",
+                "wait4",
+            ));
+            format!("Killed for want of memory: {limit}")
+        }
+        _ => match others_killed(case) {
+            Some(claim) => claim,
+            None => {
+                let own = (!case.is_machine()).then(|| case.grown(OF_GROUP)).flatten();
+                return clear(own.or_else(|| case.grown(OF_MACHINE)));
+            }
+        },
+    };
+    Accused::new(RULE.id, None, Grade::Measured, claim, evidence)
+        .remedy(
+            "More memory for it: a higher limit, or swap. Risk: what it gets is missing \
+             elsewhere; swap makes slow what would have been killed.",
+        )
+        .blame()
+}
+
+fn others_killed(case: &Case) -> Option<String> {
+    let grew = |name| case.grew(name).filter(|killed| *killed > 0);
+    if case.is_machine() {
+        let killed = grew(OF_MACHINE)?;
+        return Some(format!(
+            "The kernel killed {} for want of memory",
+            processes(killed)
+        ));
+    }
+    let killed = grew(OF_GROUP)?;
+    Some(format!(
+        "The kernel killed {} in {} for want of memory",
+        processes(killed),
+        group_path(case, 0, &["memory", "unified"]),
+    ))
+}
+
+fn processes(killed: u64) -> String {
+    if killed == 1 {
+        "a process".to_owned()
+    } else {
+        format!("{} processes", count(killed))
+    }
+}

@@ -1,0 +1,66 @@
+//! The host ran something else while this guest wanted to run.
+//!
+//! Stolen time is counted for the machine; the subject is taken to have lost its share of
+//! it, by how much of the processors' work was its own.
+
+use super::accused::Accused;
+use super::case::{clear, part_of, ratio};
+use super::{Case, Rank, Rule, Verdict};
+use crate::wording::{long_time, percent};
+use model::{Evidence, Grade};
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    id: "processor_stolen",
+    suspect: "steal",
+    within: &[],
+    rank: Rank::Timed,
+    check,
+};
+
+/// The least share of the processors' time. Picked: 2 % were seen on a guest that nobody
+/// would call crowded.
+const LEAST_STOLEN: f64 = 0.05;
+
+/// The counters of time that processors were wanted for.
+const WANTED: [&str; 6] = [
+    "stat.cpu.user_ns",
+    "stat.cpu.nice_ns",
+    "stat.cpu.system_ns",
+    "stat.cpu.irq_ns",
+    "stat.cpu.softirq_ns",
+    "stat.cpu.steal_ns",
+];
+
+fn check(case: &Case) -> Verdict {
+    let Some(stolen) = case.grew("stat.cpu.steal_ns") else {
+        return Verdict::Silent;
+    };
+    let whole = case.view.wall_ns().saturating_mul(case.processors());
+    if whole == 0 {
+        return Verdict::Silent;
+    }
+    let share = ratio(stolen as f64, whole as f64).min(1.0);
+    let told = Evidence::new("stat.cpu.steal_ns", share, "ratio", "/proc/stat");
+    let wanted = case.grew_all(&WANTED).unwrap_or(stolen);
+    let of_wanted = ratio(stolen as f64, wanted as f64);
+    let ns = part_of(case.run_ns(), of_wanted);
+    let ns = case.part_ns("steal").unwrap_or(ns).min(stolen);
+    if share < LEAST_STOLEN || !case.hurts(ns) {
+        return clear(Some(told));
+    }
+    let claim = format!(
+        "The host took {} of the processors' time, about {} of it from this",
+        percent(share),
+        long_time(ns as f64),
+    );
+    let mut evidence = vec![told];
+    evidence.extend(case.grown("stat.cpu.steal_ns"));
+    Accused::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
+        .remedy(
+            "Processors of one's own, or another host. Risk: it may cost money, and the next \
+             host may be as full.",
+        )
+        .confirm("terrace measure compute")
+        .blame()
+}

@@ -1,0 +1,81 @@
+//! Much more was read from the device than was used: the read-ahead is large for it.
+//!
+//! Used is at most what read calls asked for and what page faults mapped, 64 KiB around
+//! each; bytes beyond several times that were fetched for nothing.
+
+use super::accused::Accused;
+use super::case::{part_of, ratio};
+use super::device::{Way, busiest};
+use super::reads_from_device::{Waited, waited};
+use super::{Case, Rank, Rule, Verdict};
+use crate::wording::{long_time, times};
+use model::{Bytes, Evidence, Grade};
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    id: "read_ahead_large",
+    suspect: "read-ahead beyond need",
+    within: &["reads_from_device"],
+    rank: Rank::Timed,
+    check,
+};
+
+/// What the kernel maps around a fault, if it is in the cache.
+const AROUND_BYTES: u64 = 64 << 10;
+
+/// The least number of times that what was read exceeds what was used.
+const LEAST_TIMES: f64 = 4.0;
+
+/// Reading less than this in vain hurts nobody. Picked.
+const LEAST_BYTES: u64 = 16 << 20;
+
+fn check(case: &Case) -> Verdict {
+    let Waited::Ns { ns, .. } = waited(case) else {
+        return Verdict::Silent;
+    };
+    let (Some(read), Some(asked)) = (case.read_bytes(), case.read_chars()) else {
+        return Verdict::Silent;
+    };
+    if !case.hurts(ns) {
+        return Verdict::Silent;
+    }
+    let major = case.major_faults().unwrap_or(0);
+    let faults = major.saturating_add(case.minor_faults().unwrap_or(0));
+    let used = asked.saturating_add(faults.saturating_mul(AROUND_BYTES));
+    let told = Evidence::new(
+        "read for each byte that can have been used",
+        ratio(read as f64, used as f64),
+        "ratio",
+        "/proc/PID/io",
+    );
+    let waste = ratio(read as f64, used as f64);
+    let lost = part_of(ns, 1.0 - ratio(used as f64, read as f64));
+    if waste < LEAST_TIMES || read < LEAST_BYTES || !case.hurts(lost) {
+        return Verdict::Clear(told);
+    }
+    let device = busiest(case, Way::Read);
+    let ahead = device
+        .as_ref()
+        .and_then(|device| device.facts?.read_ahead_bytes);
+    let claim = format!(
+        "Read {} and used at most {}: about {} for {} times as much",
+        Bytes(read),
+        Bytes(used),
+        long_time(lost as f64),
+        times(waste),
+    );
+    let mut evidence = vec![
+        told,
+        Evidence::new("read_bytes", read as f64, "bytes", "/proc/PID/io"),
+        Evidence::new("major faults", major as f64, "count", "/proc/PID/stat"),
+    ];
+    evidence.extend(
+        ahead.map(|ahead| Evidence::new("read-ahead", ahead as f64, "bytes", "read_ahead_kb")),
+    );
+    Accused::new(RULE.id, Some(lost), Grade::Inferred, claim, evidence)
+        .remedy(
+            "Let the program say that it reads at random (MADV_RANDOM, POSIX_FADV_RANDOM), or \
+             make the device's read-ahead smaller. Risk: sequential readers become slower.",
+        )
+        .blame()
+}

@@ -1,0 +1,102 @@
+//! Sequential reads waited for a slow device piece by piece: the read-ahead is small.
+//!
+//! The requests are as large as the read-ahead, few are in flight, and each takes long. A
+//! device that is full instead has many in flight, and gains nothing.
+
+use super::accused::Accused;
+use super::case::ratio;
+use super::device::{Traffic, Way, busiest};
+use super::reads_from_device::{Waited, waited};
+use super::{Case, Rank, Rule, Verdict};
+use crate::wording::{count, times};
+use model::duration::show_ns;
+use model::{Bytes, Evidence, Grade};
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    id: "read_ahead_small",
+    suspect: "read-ahead",
+    within: &["reads_from_device"],
+    rank: Rank::Timed,
+    check,
+};
+
+/// From here on a read-ahead is not small. Picked: 2 MiB are read in a stride by all but
+/// the widest arrays.
+const SMALL_BYTES: u64 = 1 << 20;
+
+/// Requests of this share of the read-ahead on show that it sets their size.
+const LEAST_FILLED: f64 = 0.6;
+
+/// A device that answers faster gains little. Picked: the processor needs about as long
+/// for the data.
+const LEAST_LATENCY_NS: f64 = 1e6;
+
+/// More requests than this in flight fill a device. Picked: read-ahead keeps two.
+const MOST_IN_FLIGHT: f64 = 4.0;
+
+/// Fewer requests say nothing.
+const LEAST_REQUESTS: u64 = 100;
+
+fn check(case: &Case) -> Verdict {
+    let Waited::Ns { ns, .. } = waited(case) else {
+        return Verdict::Silent;
+    };
+    let Some(traffic) = busiest(case, Way::Read).filter(|_| case.hurts(ns)) else {
+        return Verdict::Silent;
+    };
+    let Some(ahead) = traffic.facts.and_then(|facts| facts.read_ahead_bytes) else {
+        return Verdict::Silent;
+    };
+    let request = traffic.request_bytes();
+    let told = Evidence::new("mean read", request, "bytes", "/proc/diskstats");
+    if !is_small(case, &traffic, ahead) {
+        return Verdict::Clear(told);
+    }
+    let claim = format!(
+        "Reads of {} came {} at a time: read-ahead is {}, {} reads of {}",
+        traffic.place(),
+        Bytes(request as u64),
+        Bytes(ahead),
+        count(traffic.requests),
+        show_ns(traffic.latency_ns().unwrap_or(0.0)),
+    );
+    let setting = format!("/sys/block/{}/queue/read_ahead_kb", traffic.name);
+    let evidence = vec![
+        told,
+        Evidence::new("read-ahead", ahead as f64, "bytes", setting.clone()),
+        Evidence::new(
+            "reads in flight",
+            in_flight(case, &traffic.name).unwrap_or(0.0),
+            "count",
+            "/proc/diskstats",
+        ),
+    ];
+    Accused::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
+        .remedy(format!(
+            "A larger read-ahead: try {} times as much in {setting}. Risk: random reads of mapped \
+             files fetch more than they need.",
+            times(8.0),
+        ))
+        .blame()
+}
+
+fn is_small(case: &Case, traffic: &Traffic, ahead: u64) -> bool {
+    let room = traffic.facts.and_then(|facts| facts.max_request_bytes);
+    let request = traffic.request_bytes();
+    (1..SMALL_BYTES).contains(&ahead)
+        && traffic.requests >= LEAST_REQUESTS
+        && request >= ahead as f64 * LEAST_FILLED
+        && room.is_none_or(|room| room > ahead)
+        && traffic
+            .latency_ns()
+            .is_some_and(|ns| ns >= LEAST_LATENCY_NS)
+        && in_flight(case, &traffic.name).is_some_and(|n| n <= MOST_IN_FLIGHT)
+}
+
+/// Requests in flight while the device worked, on average.
+fn in_flight(case: &Case, device: &str) -> Option<f64> {
+    let weighted = case.grew(&format!("disk.{device}.weighted_ns"))?;
+    let busy = case.grew(&format!("disk.{device}.io_ns"))?;
+    (busy > 0).then(|| ratio(weighted as f64, busy as f64))
+}

@@ -1,0 +1,61 @@
+//! Threads freed memory for themselves because the kernel's own thread was too slow.
+//!
+//! At a memory limit of a group there is no such thread: then the limit is the cause, and
+//! this rule is silent.
+
+use super::accused::Accused;
+use super::case::{clear, needs_events};
+use super::{Case, Rank, Rule, Verdict, memory_limit};
+use crate::wording::{count, long_time};
+use model::Evidence;
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    id: "reclaim_direct",
+    suspect: "direct reclaim",
+    within: &["swapping"],
+    rank: Rank::Timed,
+    check,
+};
+
+/// How often somebody had to, on the whole machine.
+const STALLS: [&str; 5] = [
+    "vmstat.allocstall_normal",
+    "vmstat.allocstall_movable",
+    "vmstat.allocstall_dma32",
+    "vmstat.allocstall_dma",
+    "vmstat.allocstall_device",
+];
+
+fn check(case: &Case) -> Verdict {
+    let stalls = case.grew_all(&STALLS);
+    let told = stalls.map(|n| Evidence::new("allocstall", n as f64, "count", "/proc/vmstat"));
+    let Some(ns) = case.part_ns("direct_reclaim") else {
+        let nameless = case.accounts.thread("unexplained");
+        return if stalls.unwrap_or(0) > 0 && case.hurts(nameless) {
+            needs_events("whose memory was freed by whom is not known")
+        } else {
+            clear(told)
+        };
+    };
+    if memory_limit::at_fault(case).is_some() {
+        return Verdict::Silent;
+    }
+    if !case.hurts(ns) {
+        return clear(told.or_else(|| case.part_evidence("direct_reclaim")));
+    }
+    let mut claim = format!("Freed memory for itself for {}", long_time(ns as f64));
+    if let Some(times) = case.accounts.part("direct_reclaim").and_then(|p| p.count) {
+        claim.push_str(&format!(", {} times", count(times)));
+    }
+    let mut evidence: Vec<Evidence> = case.part_evidence("direct_reclaim").into_iter().collect();
+    evidence.extend(told);
+    evidence.extend(case.all_grown(&["vmstat.pgscan_direct", "vmstat.pgsteal_direct"]));
+    let grade = case.part_grade("direct_reclaim");
+    Accused::new(RULE.id, Some(ns), grade, claim, evidence)
+        .remedy(
+            "Let the kernel's own thread start earlier (a larger vm.watermark_scale_factor), or \
+             use less memory. Risk: the memory kept free serves nobody.",
+        )
+        .blame()
+}

@@ -1,0 +1,48 @@
+//! The kernel put threads to sleep that allocated memory faster than it could be freed.
+//!
+//! Mostly because what should be freed is dirty and has yet to be written. It happens inside
+//! of freeing memory; at a group's memory limit that is the cause and this lies within.
+
+use super::accused::Accused;
+use super::case::clear;
+use super::{Case, Rank, Rule, Verdict};
+use crate::wording::{count, long_time};
+use model::Evidence;
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    id: "reclaim_throttled",
+    suspect: "reclaim throttle",
+    within: &["memory_limit", "reclaim_direct", "swapping"],
+    rank: Rank::Timed,
+    check,
+};
+
+fn check(case: &Case) -> Verdict {
+    let Some(ns) = case.part_ns("reclaim_throttle") else {
+        return Verdict::Silent;
+    };
+    if !case.hurts(ns) {
+        return clear(case.part_evidence("reclaim_throttle"));
+    }
+    let times = case.grew("trace.vmscan.throttles");
+    let mut claim = format!(
+        "Put to sleep for {} until dirty memory was written",
+        long_time(ns as f64),
+    );
+    if let Some(times) = times.filter(|times| *times > 0) {
+        claim.push_str(&format!(", {} times", count(times)));
+    }
+    let mut evidence: Vec<Evidence> = case.part_evidence("reclaim_throttle").into_iter().collect();
+    evidence.extend(case.all_grown(&[
+        "trace.vmscan.throttles",
+        "vmstat.nr_vmscan_immediate_reclaim",
+    ]));
+    let grade = case.part_grade("reclaim_throttle");
+    Accused::new(RULE.id, Some(ns), grade, claim, evidence)
+        .remedy(
+            "Start writing earlier (a smaller vm.dirty_background_bytes), or give the group more \
+             memory. Risk: data that is soon overwritten is then written in vain.",
+        )
+        .blame()
+}

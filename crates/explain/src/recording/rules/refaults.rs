@@ -1,0 +1,116 @@
+//! What was read again because it had been evicted, and why it had been.
+//!
+//! The kernel counts pages that come back (`workingset_refault_file`). Their share of the
+//! bytes read is their share of the time waited for reads. They were evicted by a limit,
+//! by data that streamed through the cache, or because the cache is too small.
+
+use super::Case;
+use super::case::{part_of, ratio};
+use super::limits::{Hit, reached};
+use super::reads_from_device::{Waited, waited};
+use model::Evidence;
+
+/// A stream is this many times what was read again. Picked: a loop over a file too large
+/// for the cache reads most of it again and again, a stream reads it once.
+const STREAM_TIMES: u64 = 3;
+
+/// From this share of the reads on, a limit that was reached is the cause of the reads.
+const MOST_OF_READS: f64 = 0.5;
+
+/// What was read again.
+#[derive(Clone, Debug)]
+pub(super) struct Refaults {
+    /// Pages.
+    pub(super) pages: u64,
+    /// The same in bytes.
+    pub(super) bytes: u64,
+    /// The time waited for them.
+    pub(super) ns: u64,
+    /// Their share of the bytes that were read.
+    pub(super) share: f64,
+    /// The counters.
+    pub(super) evidence: Vec<Evidence>,
+    /// The memory limit that evicted them.
+    pub(super) hit: Option<Hit>,
+    /// The stream that evicted them.
+    pub(super) stream: Option<Stream>,
+}
+
+impl Refaults {
+    /// Whether a memory limit is the cause of most of the reads.
+    pub(super) fn are_most_reads_at_a_limit(&self) -> bool {
+        self.hit.is_some() && self.stream.is_none() && self.share >= MOST_OF_READS
+    }
+}
+
+/// Data that went through the cache once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stream {
+    /// How much.
+    pub(super) bytes: u64,
+    /// Whether the subject itself read or wrote it.
+    pub(super) is_own: bool,
+}
+
+/// What the subject read again; `None` where that or the wait for reads is not known.
+pub(super) fn refaults(case: &Case) -> Option<Refaults> {
+    let Waited::Ns { ns: waited_ns, .. } = waited(case) else {
+        return None;
+    };
+    let name = counter(case)?;
+    let pages = case.grew(name)?;
+    let bytes = pages.saturating_mul(case.page_bytes());
+    let own = case.read_bytes().unwrap_or(0);
+    let machine = case.grew_between("disk.", ".read_bytes").unwrap_or(0);
+    let hit = reached(case);
+    let groups = &case.view.facts().groups;
+    let is_own_group = name.starts_with("group")
+        && (hit.is_some() || groups.first().is_some_and(|group| group.made));
+    // A count of the whole machine is shared out by everybody's reads.
+    let read = if is_own_group { own } else { own.max(machine) };
+    let share = ratio(bytes as f64, read as f64).min(1.0);
+    Some(Refaults {
+        pages,
+        bytes,
+        ns: part_of(waited_ns, share),
+        share,
+        evidence: case.grown(name).into_iter().collect(),
+        stream: stream(case, bytes, own, machine, hit.is_some()),
+        hit,
+    })
+}
+
+/// The number that clears.
+pub(super) fn counted(case: &Case) -> Option<Evidence> {
+    case.grown(counter(case)?)
+}
+
+fn counter(case: &Case) -> Option<&'static str> {
+    let of_group = [
+        "group0.memory.stat.workingset_refault_file",
+        "group0.memory.stat.workingset_refault",
+    ];
+    let of_machine = [
+        "vmstat.workingset_refault_file",
+        "vmstat.workingset_refault",
+    ];
+    let groups = of_group.iter().filter(|_| !case.is_machine());
+    let mut names = groups.chain(of_machine.iter());
+    names.find(|name| case.grew(name).is_some()).copied()
+}
+
+fn stream(case: &Case, again: u64, own: u64, machine: u64, at_limit: bool) -> Option<Stream> {
+    let written = case.write_bytes().unwrap_or(0);
+    let own_stream = own.saturating_sub(again).saturating_add(written);
+    // Somebody else's pages cannot push ours out of a group that is at its own limit.
+    let others = if at_limit || case.is_machine() {
+        0
+    } else {
+        machine.saturating_sub(own)
+    };
+    let bytes = own_stream.max(others);
+    (again > 0 && bytes >= again.saturating_mul(STREAM_TIMES)).then_some(Stream {
+        bytes,
+        is_own: own_stream >= others,
+    })
+}

@@ -1,0 +1,102 @@
+//! Many small writes, each waited for until it was safe on its device.
+//!
+//! The wait is told by events; how small the writes are by the bytes for each flush, or for
+//! each write where the device has no cache of its own to flush.
+
+use super::accused::Accused;
+use super::case::ratio;
+use super::device::{Traffic, Way, busiest};
+use super::{Case, Rank, Rule, Verdict, writes_to_device};
+use crate::wording::{count, long_time, survey_path};
+use model::{Bytes, Evidence};
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    id: "small_sync_writes",
+    suspect: "small synchronous writes",
+    within: &[],
+    rank: Rank::Timed,
+    check,
+};
+
+/// Fewer syncs are no storm. Picked.
+const LEAST_SYNCS: u64 = 20;
+
+/// A sync of up to so many bytes is small. Picked: the time of one sync of this size is
+/// still mostly the device's latency.
+const SMALL_BYTES: f64 = 262_144.0;
+
+/// How many syncs there were, and how much each wrote.
+#[derive(Clone, Debug)]
+pub(super) struct Syncs<'a> {
+    times: u64,
+    bytes_each: f64,
+    traffic: Traffic<'a>,
+    flushes: Option<Evidence>,
+}
+
+impl Syncs<'_> {
+    /// Whether they are many and small.
+    pub(super) fn are_small(&self) -> bool {
+        self.times >= LEAST_SYNCS && self.bytes_each <= SMALL_BYTES
+    }
+}
+
+/// The syncs to the device that took most of the writes; `None` where nothing was flushed.
+pub(super) fn syncs<'a>(case: &Case<'a>) -> Option<Syncs<'a>> {
+    case.part_ns("flush").filter(|ns| *ns > 0)?;
+    let traffic = busiest(case, Way::Write)?;
+    let names = [
+        format!("trace.block.{}.flushes", traffic.name),
+        format!("disk.{}.flushes", traffic.name),
+    ];
+    let counted = names.iter().filter_map(|name| case.grown(name));
+    let flushes = counted
+        .filter(|evidence| evidence.value > 0.0)
+        .max_by(|a, b| a.value.total_cmp(&b.value));
+    let times = flushes
+        .as_ref()
+        .map_or(traffic.requests, |evidence| evidence.value as u64);
+    Some(Syncs {
+        times,
+        bytes_each: ratio(traffic.bytes as f64, times as f64),
+        traffic,
+        flushes,
+    })
+}
+
+fn check(case: &Case) -> Verdict {
+    let Some(ns) = case.part_ns("flush") else {
+        return Verdict::Silent;
+    };
+    let told = Evidence::new("waited for syncs", ns as f64, "ns", "events");
+    let whole = writes_to_device::waited(case).unwrap_or(ns);
+    let small = syncs(case).filter(Syncs::are_small);
+    let Some(syncs) = small.filter(|_| case.hurts(ns) && case.hurts(whole)) else {
+        return if case.hurts(ns) {
+            Verdict::Silent
+        } else {
+            Verdict::Clear(told)
+        };
+    };
+    let place = syncs.traffic.place();
+    let claim = format!(
+        "Waited {} for small synchronous writes to {place}: {} of {} each",
+        long_time(ns as f64),
+        count(syncs.times),
+        Bytes(syncs.bytes_each as u64),
+    );
+    let mut evidence = vec![told];
+    evidence.extend(syncs.flushes.clone());
+    evidence.extend(syncs.traffic.evidence.iter().cloned());
+    let confirm = syncs.traffic.mount.map(survey_path);
+    let grade = case.part_grade("flush");
+    let accused = Accused::new(RULE.id, Some(ns), grade, claim, evidence).remedy(
+        "Put more into each sync (larger transactions, fewer fsync calls), or the log on a device \
+         with a protected write cache. Risk: what is not synced is lost in a crash.",
+    );
+    match confirm {
+        Some(command) => accused.confirm(command).blame(),
+        None => accused.blame(),
+    }
+}

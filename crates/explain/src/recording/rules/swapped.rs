@@ -1,0 +1,83 @@
+//! How many pages went to swap and came back, with zero pages told apart, and what share of
+//! the memory that was freed went there.
+//!
+//! Pages of zeros never reach the device on kernels from 6.12 on; they have counters of
+//! their own and are not among `pswpin` and `pswpout`.
+
+use super::Case;
+use super::case::ratio;
+use model::Evidence;
+
+/// Pages by where they went.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Swapped {
+    /// Read from swap.
+    pub(super) ins: u64,
+    /// Written to swap.
+    pub(super) outs: u64,
+    /// Zeros that came back without I/O.
+    pub(super) zero_ins: u64,
+    /// Zeros that went without I/O.
+    pub(super) zero_outs: u64,
+    /// The counters that moved.
+    pub(super) evidence: Vec<Evidence>,
+    /// The counter that clears, moved or not.
+    pub(super) clearing: Option<Evidence>,
+}
+
+/// The counts of the subject's group where it has them, else of the machine.
+pub(super) fn swapped(case: &Case) -> Option<Swapped> {
+    let of_group = "group0.memory.stat.";
+    let has_group = !case.is_machine()
+        && case.grew(&format!("{of_group}pswpin")).is_some()
+        && case.grew(&format!("{of_group}pswpout")).is_some();
+    let base = if has_group { of_group } else { "vmstat." };
+    let named = |what: &str| format!("{base}{what}");
+    // Zero pages have no counters in older groups; the machine's are the nearest.
+    let zero = |what: &str| {
+        let own = named(what);
+        if case.grew(&own).is_some() {
+            own
+        } else {
+            format!("vmstat.{what}")
+        }
+    };
+    let (ins, outs) = (named("pswpin"), named("pswpout"));
+    let (zero_ins, zero_outs) = (zero("swpin_zero"), zero("swpout_zero"));
+    let grown = |name: &str| case.grew(name).unwrap_or(0);
+    case.grew(&ins).or(case.grew(&outs))?;
+    Some(Swapped {
+        ins: grown(&ins),
+        outs: grown(&outs),
+        zero_ins: grown(&zero_ins),
+        zero_outs: grown(&zero_outs),
+        evidence: case.all_grown(&[&ins, &outs, &zero_ins, &zero_outs]),
+        clearing: case.grown(&outs).or_else(|| case.grown(&ins)),
+    })
+}
+
+/// The share of the freed pages that were anonymous, thus swapped rather than dropped.
+pub(super) fn anonymous_share(case: &Case) -> f64 {
+    let own = "group0.memory.stat.";
+    let anonymous = case.grew("vmstat.pgsteal_anon");
+    let file = case.grew("vmstat.pgsteal_file");
+    let of_own = |name: &str| {
+        let is_own = !case.is_machine();
+        is_own.then(|| case.grew(&format!("{own}{name}"))).flatten()
+    };
+    let anonymous = of_own("pgsteal_anon").or(anonymous);
+    let file = of_own("pgsteal_file").or(file);
+    match (anonymous, file) {
+        (Some(anonymous), Some(file)) => {
+            ratio(anonymous as f64, anonymous.saturating_add(file) as f64)
+        }
+        // Nothing says what else was freed.
+        _ => 1.0,
+    }
+}
+
+/// The waits of threads that freed memory for themselves: reclaim, its throttling in it.
+pub(super) fn reclaim_ns(case: &Case) -> Option<u64> {
+    let direct = case.part_ns("direct_reclaim");
+    direct.max(case.part_ns("reclaim_throttle"))
+}

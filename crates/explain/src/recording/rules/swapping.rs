@@ -1,0 +1,95 @@
+//! Memory went to swap and had to be read back.
+//!
+//! The wait is that for pages that came back, and the share of freeing memory that went into
+//! writing them out. That pages moved at all is shown by `pswpin` and `pswpout`.
+
+use super::accused::Accused;
+use super::case::{clear, part_of, ratio};
+use super::swapped::{Swapped, anonymous_share, reclaim_ns, swapped};
+use super::{Case, Rank, Rule, Verdict};
+use crate::wording::{count, list, long_time};
+use model::{Evidence, Grade};
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    id: "swapping",
+    suspect: "swap",
+    within: &["memory_limit"],
+    rank: Rank::Timed,
+    check,
+};
+
+fn check(case: &Case) -> Verdict {
+    let Some(swap) = swapped(case) else {
+        return Verdict::Silent;
+    };
+    let moved = swap.ins.saturating_add(swap.outs);
+    let (ns, grade) = wait(case, &swap);
+    if moved == 0 || !case.hurts(ns) {
+        return clear(swap.clearing);
+    }
+    let areas = &case.view.facts().swaps;
+    let to = if areas.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", list(areas))
+    };
+    let claim = format!(
+        "Waited {} for swap{to}: {} pages in, {} out",
+        long_time(ns as f64),
+        count(swap.ins),
+        count(swap.outs),
+    );
+    let mut evidence: Vec<Evidence> = case.part_evidence("swap_in").into_iter().collect();
+    evidence.extend(swap.evidence);
+    Accused::new(RULE.id, Some(ns), grade, claim, evidence)
+        .remedy(
+            "More memory, or less use of it; where that cannot be, compressed RAM before the \
+             swap device. Risk: compression takes processor time and some of the memory.",
+        )
+        .blame()
+}
+
+/// The wait for pages in both directions.
+pub(super) fn wait(case: &Case, swap: &Swapped) -> (u64, Grade) {
+    let (back, grade) = swap_in(case, swap);
+    let out = if swap.outs > 0 {
+        // Zeros are freed without I/O; their rule takes their share.
+        let zeros = ratio(
+            swap.zero_outs as f64,
+            swap.zero_outs.saturating_add(swap.outs) as f64,
+        );
+        let share = anonymous_share(case) * (1.0 - zeros);
+        part_of(reclaim_ns(case).unwrap_or(0), share)
+    } else {
+        0
+    };
+    (back.saturating_add(out), grade)
+}
+
+/// The wait for pages that came back: told by the stack, else their share of all reads.
+pub(super) fn swap_in(case: &Case, swap: &Swapped) -> (u64, Grade) {
+    if swap.ins == 0 {
+        return (0, Grade::Measured);
+    }
+    let told = case.part_ns("swap_in").unwrap_or(0);
+    if case.part_grade("swap_in") == Grade::Measured && told > 0 {
+        return (told, Grade::Measured);
+    }
+    if case.part_ns("block_read").is_some() {
+        // Events told all other waits, and this one was none.
+        return (told, Grade::Inferred);
+    }
+    let swapped = swap.ins.saturating_mul(case.page_bytes());
+    let read = case
+        .grew_between("disk.", ".read_bytes")
+        .unwrap_or(0)
+        .max(case.read_bytes().unwrap_or(0));
+    let share = ratio(swapped as f64, read.max(swapped) as f64);
+    let major = case.major_faults().unwrap_or(0);
+    if major == 0 {
+        return (told, Grade::Inferred);
+    }
+    let estimate = part_of(case.accounts.thread("block_io"), share);
+    (estimate.max(told), Grade::Inferred)
+}

@@ -1,0 +1,74 @@
+//! Huge pages were wanted and small ones given, so that memory took many more faults.
+//!
+//! The kernel counts both for the whole machine; it is the subject's affair only where its
+//! own faults are as many as the small pages that it got instead.
+
+use super::accused::Accused;
+use super::case::{part_of, ratio};
+use super::touched::{USUAL_FAULT_NS, touched};
+use super::{Case, Rank, Rule, Verdict};
+use crate::wording::{count, long_time, percent};
+use model::{Evidence, Grade};
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    id: "thp_fallback",
+    suspect: "huge pages",
+    within: &["first_touch"],
+    rank: Rank::Timed,
+    check,
+};
+
+/// The least share of requests that fell back. Picked: most of them.
+const LEAST_SHARE_FELL: f64 = 0.5;
+
+/// Fewer say nothing: 64 MiB.
+const LEAST_FELL: u64 = 32;
+
+/// Small pages in a huge one of 2 MiB.
+const SMALL_PAGES: u64 = 512;
+
+/// The least part of the small pages that the subject touched.
+const LEAST_TOUCHED: f64 = 0.5;
+
+fn check(case: &Case) -> Verdict {
+    let fell = case.grew("vmstat.thp_fault_fallback");
+    let (Some(fell), Some(given)) = (fell, case.grew("vmstat.thp_fault_alloc")) else {
+        return Verdict::Silent;
+    };
+    let told = case.grown("vmstat.thp_fault_fallback");
+    let share = ratio(fell as f64, fell.saturating_add(given) as f64);
+    let small = fell.saturating_mul(SMALL_PAGES);
+    let Some(touched) = touched(case) else {
+        return super::case::clear(told);
+    };
+    let is_own = touched.faults as f64 >= small as f64 * LEAST_TOUCHED;
+    let of_faults = ratio(small as f64, touched.faults as f64).min(1.0);
+    let ns = part_of(touched.ns, of_faults).min(small.saturating_mul(USUAL_FAULT_NS));
+    if fell < LEAST_FELL || share < LEAST_SHARE_FELL || !is_own || !case.hurts(ns) {
+        return super::case::clear(told);
+    }
+    let claim = format!(
+        "Huge pages were not to be had in {} of {} cases ({}): about {} for small ones",
+        count(fell),
+        count(fell.saturating_add(given)),
+        percent(share),
+        long_time(ns as f64),
+    );
+    let mut evidence: Vec<Evidence> = told.into_iter().collect();
+    evidence.extend(case.grown("vmstat.thp_fault_alloc"));
+    evidence.push(Evidence::new(
+        "minor faults",
+        touched.faults as f64,
+        "count",
+        "/proc/PID/stat",
+    ));
+    evidence.extend(case.all_grown(&["vmstat.compact_fail", "vmstat.compact_stall"]));
+    Accused::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
+        .remedy(
+            "Compact memory before the program starts (vm.compact_memory). Risk: it holds up \
+             others for seconds.",
+        )
+        .confirm("terrace measure memlat")
+        .blame()
+}

@@ -1,0 +1,55 @@
+//! Pages of zeros were swapped: no I/O, but time to find and free them.
+//!
+//! Newer kernels only note that a page was zero (`swpout_zero`). The time is that of freeing
+//! memory, by the share of the freed pages that were zeros.
+
+use super::accused::Accused;
+use super::case::{part_of, ratio};
+use super::proof::LEAST_PAGES;
+use super::swapped::{anonymous_share, reclaim_ns, swapped};
+use super::{Case, Rank, Rule, Verdict};
+use crate::wording::{count, long_time};
+use model::{Evidence, Grade};
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    id: "zero_pages_swapped",
+    suspect: "swapped zeros",
+    within: &["memory_limit", "swapping", "reclaim_direct"],
+    rank: Rank::Timed,
+    check,
+};
+
+fn check(case: &Case) -> Verdict {
+    let Some(swap) = swapped(case) else {
+        return Verdict::Silent;
+    };
+    let zeros = swap.zero_outs.max(swap.zero_ins);
+    if zeros == 0 {
+        return Verdict::Silent;
+    }
+    let share = ratio(
+        swap.zero_outs as f64,
+        swap.zero_outs.saturating_add(swap.outs) as f64,
+    );
+    let freeing = reclaim_ns(case).unwrap_or(0);
+    let ns = part_of(freeing, share * anonymous_share(case));
+    let told = Evidence::new("swpout_zero", swap.zero_outs as f64, "pages", "vmstat");
+    if zeros < LEAST_PAGES || !case.hurts(ns) {
+        return Verdict::Clear(told);
+    }
+    let claim = format!(
+        "About {} to swap pages of zeros, without I/O: {} out, {} in",
+        long_time(ns as f64),
+        count(swap.zero_outs),
+        count(swap.zero_ins),
+    );
+    let mut evidence = swap.evidence;
+    evidence.extend(case.part_evidence("direct_reclaim"));
+    Accused::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
+        .remedy(
+            "Do not touch memory before it holds data; zeros need no memory until then. Risk: \
+             none for what is never written.",
+        )
+        .blame()
+}
