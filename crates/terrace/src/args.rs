@@ -6,16 +6,24 @@
 
 pub mod classic;
 pub mod compute;
+pub mod explain;
+pub mod export;
 pub mod faults;
 pub mod form;
 pub mod iolat;
+pub mod mark;
 pub mod memcpy;
 pub mod memlat;
+pub mod moment;
 pub mod probe;
+pub mod record;
 mod refusal;
+pub mod run;
 pub mod seqio;
 pub mod survey;
+pub mod undo;
 pub mod value;
+pub mod watch;
 
 use crate::error::Error;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
@@ -28,7 +36,9 @@ pub const CLOSING_SECTIONS: [(&str, &str); 3] = [
         "0  done\n\
          1  partial failure: something failed or Ctrl-C came; what was measured is printed\n\
          2  usage: the command line makes no sense; nothing was touched\n\
-         3  impossible here: this machine, kernel, file system or user cannot do it",
+         3  impossible here: this machine, kernel, file system or user cannot do it\n\
+         run gives the status of its command, 128 + n if signal n ended it; as env(1) does: 127\n\
+         if the command was not found, 126 if it cannot be executed, 125 if terrace failed",
     ),
     (
         "Units",
@@ -48,8 +58,9 @@ pub const CLOSING_SECTIONS: [(&str, &str); 3] = [
 /// Finds which level of this machine is slow, and shows the proof
 ///
 /// Terrace measures every level that data passes through on a Linux machine: CPU caches, RAM, page cache, RAM disk,
-/// compressed RAM, swap, disks. Each number comes with its error bars and with the counters that explain it. It reads
-/// /proc, /sys and its own scratch files, sends nothing anywhere and changes no setting. Start with `terrace survey`.
+/// compressed RAM, swap, disks; and it says where the time of a command went. Each number comes with its error bars and
+/// with the counters that explain it. It reads /proc, /sys, kernel events and its own scratch files, sends nothing anywhere
+/// and changes no setting unless told to by --apply. Start with `terrace survey`, or with `terrace run -- CMD`.
 #[derive(Debug, Parser)]
 #[command(name = "terrace", version, disable_help_subcommand = true, subcommand_value_name = "COMMAND", after_long_help = closing_text())]
 pub struct Cli {
@@ -77,6 +88,12 @@ pub enum When {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Survey(survey::SurveyArgs),
+    Run(Box<run::RunArgs>),
+    Record(record::RecordArgs),
+    Explain(explain::ExplainArgs),
+    Mark(mark::MarkArgs),
+    Export(export::ExportArgs),
+    Undo(undo::UndoArgs),
     /// Measure one thing, with all its knobs
     #[command(subcommand_value_name = "PROBE", subcommand_help_heading = "Probes")]
     Measure {
@@ -122,7 +139,16 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, Error>
     match Cli::try_parse_from(&words) {
         Ok(cli) => Ok(Parsed::Run(Box::new(cli))),
         Err(error) if !error.use_stderr() => Ok(Parsed::Show(error.render().to_string())),
-        Err(error) => Err(refusal::explain(&error, &named_command(&words))),
+        Err(error) => Err(refused(&error, &named_command(&words))),
+    }
+}
+
+/// The refusal of a command line; that of `run` has a status that no command uses.
+fn refused(error: &clap::Error, command: &str) -> Error {
+    let refused = refusal::explain(error, command);
+    match command {
+        "run" => refused.of_run(),
+        _ => refused,
     }
 }
 

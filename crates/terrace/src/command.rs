@@ -7,13 +7,21 @@ mod classic;
 mod completions;
 mod cost;
 mod deliver;
+mod explain;
+mod export;
 mod list;
 mod machine_facts;
 mod manual;
+mod mark;
 mod measure;
 mod plan;
 mod random;
+mod record;
+mod recording;
+mod run;
 mod survey;
+mod undo;
+mod watching;
 
 use crate::args::survey::SurveyArgs;
 use crate::args::{Cli, Command, Probe, When};
@@ -21,6 +29,7 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::progress::Progress;
 use crate::output::survey::Detail;
+use ::record::capture::Background;
 use deliver::Delivery;
 use machine::Root;
 
@@ -29,10 +38,20 @@ use machine::Root;
 /// # Errors
 /// Whatever ended the command before it had a result.
 pub fn run(cli: &Cli) -> Result<Exit> {
-    sys::interrupt::install()?;
+    // Ctrl-C belongs to the command that `run` starts; every other command ends by it.
+    if !matches!(cli.command, Command::Run(_)) {
+        sys::interrupt::install()?;
+    }
+    let color = cli.color;
     let (name, outcome) = match &cli.command {
-        Command::Survey(args) => ("survey", survey(args, cli.color)),
-        Command::Measure { probe } => (probe_name(probe), measure::probe(probe, cli.color)),
+        Command::Survey(args) => ("survey", survey(args, color)),
+        Command::Run(args) => ("run", run::run(args, color).map_err(Error::of_run)),
+        Command::Record(args) => ("record", record::record(args)),
+        Command::Explain(args) => ("explain", explain::explain(args, color)),
+        Command::Mark(args) => ("mark", mark::mark(args)),
+        Command::Export(args) => ("export", export::export(args)),
+        Command::Undo(args) => ("undo", undo::undo(args)),
+        Command::Measure { probe } => (probe_name(probe), measure::probe(probe, color)),
         Command::Manual => ("manual", manual::print()),
         Command::Completions { shell } => ("completions", completions::print(*shell)),
     };
@@ -42,9 +61,18 @@ pub fn run(cli: &Cli) -> Result<Exit> {
 fn survey(args: &SurveyArgs, color: When) -> Result<Exit> {
     let delivery = Delivery::of(&args.form, color)?;
     let progress = Progress::new();
-    let mut step = |what: &str| progress.step(&format!("terrace survey: {what}"));
-    let survey = survey::survey(args, &Root::system(), &mut step)?;
+    let background = watching::beside("survey", args.form.record.as_deref())?;
+    let mut step = |what: &str| {
+        progress.step(&format!("terrace survey: {what}"));
+        if let Some(background) = &background {
+            background.mark(what);
+        }
+    };
+    let survey = survey::survey(args, &Root::system(), &mut step);
     drop(progress);
+    let recorded = background.map_or(Ok(()), Background::finish);
+    let survey = survey?;
+    recorded?;
     delivery.survey(survey, Detail::of(args.details))
 }
 

@@ -3,7 +3,7 @@
 //!
 //! The line is made of a chain of causes, outermost first, and never says the same twice.
 
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use std::fmt;
 
 /// The result of a step of this program.
@@ -46,6 +46,14 @@ impl Error {
         self
     }
 
+    /// The same failure of `run`, where every status below 125 belongs to the command.
+    pub fn of_run(mut self) -> Self {
+        if !matches!(self.exit, Exit::Command(_)) {
+            self.exit = exit::FAILED_BEFORE;
+        }
+        self
+    }
+
     /// The same failure with something to try.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -70,6 +78,19 @@ impl From<measure::Error> for Error {
             measure::ErrorKind::Usage => Exit::Usage,
             measure::ErrorKind::Impossible => Exit::Impossible,
             measure::ErrorKind::Failed | measure::ErrorKind::Implausible => Exit::Partial,
+        };
+        Self::new(exit, chain(&error))
+    }
+}
+
+impl From<record::Error> for Error {
+    fn from(error: record::Error) -> Self {
+        let exit = match error.kind {
+            record::Kind::Usage | record::Kind::NotARecording => Exit::Usage,
+            record::Kind::Impossible => Exit::Impossible,
+            record::Kind::CommandNotFound => exit::NOT_FOUND,
+            record::Kind::CommandNotExecutable => exit::NOT_EXECUTABLE,
+            _ => Exit::Partial,
         };
         Self::new(exit, chain(&error))
     }

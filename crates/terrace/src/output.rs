@@ -7,12 +7,14 @@ pub mod csv;
 pub mod figure;
 pub mod json;
 pub mod progress;
+pub mod prose;
 pub mod report;
 pub mod style;
 pub mod survey;
 pub mod table;
 mod target;
 mod terminal;
+pub mod verdict;
 
 pub use target::{Target, Written};
 pub use terminal::Page;

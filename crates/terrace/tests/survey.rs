@@ -3,11 +3,11 @@
 
 mod support;
 
-use boon::{Compiler, Schemas};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use support::{
-    KILLED, as_ordinary_user, assert_interrupted, run, signalled, signalled_twice, terrace,
+    KILLED, as_ordinary_user, assert_interrupted, run, schema_complaint, signalled,
+    signalled_twice, terrace,
 };
 use testkit::TempDir;
 
@@ -16,19 +16,7 @@ const RECORDED: &str = include_str!("fixtures/survey.json");
 
 /// What the schema says against `value`; `None` when it is valid.
 fn complaint(value: &Value) -> Option<String> {
-    let mut compiler = Compiler::new();
-    let schema: Value = serde_json::from_str(SCHEMA).expect("the schema is JSON");
-    compiler
-        .add_resource("survey.json", schema)
-        .expect("a resource");
-    let mut schemas = Schemas::new();
-    let index = compiler
-        .compile("survey.json", &mut schemas)
-        .expect("a valid schema");
-    schemas
-        .validate(value, index)
-        .err()
-        .map(|error| format!("{error:#}"))
+    schema_complaint(SCHEMA, value)
 }
 
 #[test]

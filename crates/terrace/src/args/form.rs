@@ -19,4 +19,8 @@ pub struct FormArgs {
     /// Name this host in the JSON too; without it only the text on the terminal does
     #[arg(long)]
     pub host_name: bool,
+
+    /// Record the counters of this machine meanwhile to FILE; its name should end in .trec
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
 }

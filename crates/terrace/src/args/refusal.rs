@@ -46,7 +46,7 @@ fn reason(error: &clap::Error, command: &str) -> String {
         }
         ErrorKind::MissingRequiredArgument => {
             let missing = list(error, ContextKind::InvalidArg);
-            format!("{} is missing", missing.trim_matches(['<', '>']))
+            format!("{} is missing", missing.replace(['<', '>'], ""))
         }
         ErrorKind::ArgumentConflict => {
             let other = list(error, ContextKind::PriorArg);

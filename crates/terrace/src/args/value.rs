@@ -3,7 +3,11 @@
 //! Each parser refuses with one clear line of its own; `clap` only carries it.
 
 use model::Bytes;
+use std::ops::RangeInclusive;
 use std::time::Duration;
+
+/// More runs of one command than this are refused: their table would fit on no page.
+const MOST_REPEATS: u32 = 1000;
 
 /// More threads than this are refused.
 const MOST_THREADS: usize = measure::memory::copy::MOST_THREADS;
@@ -67,6 +71,40 @@ pub fn threads(text: &str) -> Result<usize, String> {
             "threads are a whole number from 1 to {MOST_THREADS}"
         )),
     }
+}
+
+/// Samples a second.
+pub fn rate(text: &str) -> Result<u32, String> {
+    within(
+        text,
+        1..=100,
+        "a rate is a whole number of samples a second, from 1 to 100",
+    )
+}
+
+/// How often a command is run.
+pub fn repeats(text: &str) -> Result<u32, String> {
+    within(
+        text,
+        1..=MOST_REPEATS,
+        "repeats are a whole number from 1 to 1000",
+    )
+}
+
+/// The number of a process.
+pub fn pid(text: &str) -> Result<u32, String> {
+    within(
+        text,
+        1..=i32::MAX as u32,
+        "a process is a whole number from 1, as ps shows it",
+    )
+}
+
+fn within(text: &str, range: RangeInclusive<u32>, wrong: &str) -> Result<u32, String> {
+    let number = text.parse().ok();
+    number
+        .filter(|number| range.contains(number))
+        .ok_or_else(|| wrong.to_owned())
 }
 
 /// The number of a processor, from 0.
@@ -172,5 +210,9 @@ mod tests {
         assert!(depth("0").is_err());
         assert_eq!(depth("32"), Ok(32));
         assert!(cpu("-1").is_err());
+        assert_eq!((rate("100"), pid("1")), (Ok(100), Ok(1)));
+        assert!(rate("0").is_err() && rate("101").is_err() && rate("2.5").is_err());
+        assert!(repeats("0").is_err() && repeats("1001").is_err());
+        assert!(pid("0").is_err() && pid("-1").is_err() && pid("4294967295").is_err());
     }
 }

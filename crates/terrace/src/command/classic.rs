@@ -5,7 +5,7 @@
 
 use super::cost::Meter;
 use super::deliver::Delivery;
-use super::plan;
+use super::{plan, watching};
 use crate::args::When;
 use crate::args::classic::{self as typed, Classic, METHODS};
 use crate::args::probe::ProbeArgs;
@@ -17,6 +17,7 @@ use machine::Root;
 use measure::Budget;
 use measure::compute::{self, ComputePlan, ComputeReport};
 use measure::memory::classic::{self, ClassicPlan};
+use record::capture::Background;
 use std::time::Duration;
 
 /// How long it runs unless told; the largest buffers of the article take seconds.
@@ -48,9 +49,11 @@ pub fn run(line: &str, args: &ProbeArgs, color: When, root: &Root) -> Result<Exi
     progress
         .step("terrace measure memcpy: the program of 2001, Ctrl-C stops and prints what there is");
     let plan = plan_of(&asked, args);
+    let background = watching::beside("measure memcpy", args.form.record.as_deref())?;
     let report = classic::measure(&plan, root, &Budget::of(plan.budget))?;
     let control = control(args, root);
     drop(progress);
+    background.map_or(Ok(()), Background::finish)?;
     let result = ClassicResult {
         averages_only: asked.averages_only,
         methods: asked.methods,

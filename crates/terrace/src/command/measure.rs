@@ -3,7 +3,7 @@
 
 use super::cost::Meter;
 use super::deliver::Delivery;
-use super::{classic, list, plan, random};
+use super::{classic, list, plan, random, watching};
 use crate::args::iolat::IolatArgs;
 use crate::args::memcpy::MemcpyArgs;
 use crate::args::probe::ProbeArgs;
@@ -14,6 +14,7 @@ use crate::output::progress::Progress;
 use crate::output::report::{Quiet, Report};
 use machine::Root;
 use measure::{Budget, compute, faults, memory, storage};
+use record::capture::Background;
 use std::time::Duration;
 
 /// A memory probe ends by its plan; only Ctrl-C is to end it earlier, so the outer
@@ -111,7 +112,11 @@ fn deliver<R: Report>(
     progress.step(&format!(
         "terrace {name}: measuring, Ctrl-C stops and prints what there is"
     ));
+    let background = watching::beside(name, args.form.record.as_deref())?;
     let report = measure();
     drop(progress);
-    delivery.probe(name, &report?, meter, root)
+    let recorded = background.map_or(Ok(()), Background::finish);
+    let report = report?;
+    recorded?;
+    delivery.probe(name, &report, meter, root)
 }

@@ -123,6 +123,7 @@ mod tests {
                 json: true,
                 output: None,
                 host_name: false,
+                record: None,
             },
         };
         let survey = survey(&args, &Root::at(bare.path()), &mut |_| ()).unwrap();

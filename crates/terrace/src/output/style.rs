@@ -13,6 +13,12 @@ pub enum Tone {
     Dim,
     /// What deserves a look: noisy figures, numbers of findings.
     Warn,
+    /// Time on a processor.
+    Busy,
+    /// Time spent waiting for a device.
+    Device,
+    /// Time that nothing has measured.
+    Unknown,
 }
 
 /// Turns tones into escape codes, or into nothing.
@@ -34,6 +40,9 @@ impl Style {
             Tone::Strong => "1",
             Tone::Dim => "2",
             Tone::Warn => "33",
+            Tone::Busy => "32",
+            Tone::Device => "36",
+            Tone::Unknown => "35",
         };
         if self.coloured && !text.is_empty() {
             format!("\x1b[{code}m{text}\x1b[0m")

@@ -10,6 +10,7 @@ mod ladder;
 
 use super::Page;
 use super::figure::{self, Digits};
+use super::prose::painted_lines;
 use super::style::Tone;
 use super::table::{tied, wrap};
 use model::machine::MachineFacts;
@@ -215,19 +216,6 @@ fn next(survey: &Survey, page: Page) -> String {
     let commands: Vec<String> = commands.into_iter().map(tied).collect();
     let line = wrap(&format!("Next: {}", commands.join(", ")), page.width - 1, 7);
     format!(" {line}\n")
-}
-
-/// Paints each line by itself: a colour that runs over a line end colours the margin.
-fn painted_lines(page: Page, tone: Tone, text: &str) -> String {
-    let painted: Vec<String> = text
-        .lines()
-        .map(|line| {
-            let words = line.trim_start();
-            let margin = &line[..line.len() - words.len()];
-            format!("{margin}{}", page.style.paint(tone, words))
-        })
-        .collect();
-    painted.join("\n")
 }
 
 #[cfg(test)]

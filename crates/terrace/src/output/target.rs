@@ -68,6 +68,73 @@ impl Target {
     }
 }
 
+impl Target {
+    /// Writes what `fill` gives, piece by piece: for a text too long to be held.
+    ///
+    /// # Errors
+    /// As [`Target::write`], and what `fill` reports.
+    pub fn stream(&self, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Written> {
+        match self {
+            Target::Standard => {
+                let mut sink = Sink::new(io::stdout().lock());
+                let filled = fill(&mut sink).and_then(|()| sink.end("standard output"));
+                if sink.reader_gone {
+                    return Ok(Written::ReaderGone);
+                }
+                filled.map(|()| Written::Whole)
+            }
+            Target::File(path) => {
+                let name = path.display().to_string();
+                let said = |source: io::Error| failed(&name, &source);
+                let beside = Beside::create(path).map_err(said)?;
+                let mut sink = Sink::new(&beside.file);
+                fill(&mut sink).and_then(|()| sink.end(&name))?;
+                drop(sink);
+                beside.put_at(path).map_err(said)?;
+                Ok(Written::Whole)
+            }
+        }
+    }
+}
+
+/// A buffered writer that remembers that its reader has gone: whoever writes to it tells of
+/// a failure in words of its own.
+struct Sink<W: Write> {
+    buffer: io::BufWriter<W>,
+    reader_gone: bool,
+}
+
+impl<W: Write> Sink<W> {
+    fn new(inner: W) -> Self {
+        Self {
+            buffer: io::BufWriter::new(inner),
+            reader_gone: false,
+        }
+    }
+
+    fn end(&mut self, name: &str) -> Result<()> {
+        self.flush().map_err(|source| failed(name, &source))
+    }
+
+    fn noted<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        let gone = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+        self.reader_gone |= result.as_ref().is_err_and(gone);
+        result
+    }
+}
+
+impl<W: Write> Write for Sink<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.buffer.write(bytes);
+        self.noted(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.buffer.flush();
+        self.noted(flushed)
+    }
+}
+
 fn write_standard(text: &str) -> Result<Written> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -122,11 +189,7 @@ fn directory_of(path: &Path) -> &Path {
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let beside = Beside::create(path)?;
     (&beside.file).write_all(text.as_bytes())?;
-    if let Ok(old) = fs::metadata(path) {
-        beside.file.set_permissions(old.permissions())?;
-    }
-    beside.file.sync_data()?;
-    beside.rename_to(path)
+    beside.put_at(path)
 }
 
 /// The file being written; removed again unless it was renamed.
@@ -147,6 +210,15 @@ impl Beside {
             file,
             path: Some(path),
         })
+    }
+
+    /// Puts the file, whole and durable, in the place of `path`, with the mode of what was there.
+    fn put_at(self, path: &Path) -> io::Result<()> {
+        if let Ok(old) = fs::metadata(path) {
+            self.file.set_permissions(old.permissions())?;
+        }
+        self.file.sync_data()?;
+        self.rename_to(path)
     }
 
     fn rename_to(mut self, target: &Path) -> io::Result<()> {

@@ -5,6 +5,7 @@ use super::style::Style;
 use super::target::Target;
 use crate::args::When;
 use std::io::IsTerminal;
+use std::os::fd::AsFd;
 
 /// The width of a text that nobody's terminal limits.
 const USUAL_WIDTH: usize = 80;
@@ -26,7 +27,17 @@ impl Page {
     pub fn of(target: &Target, color: When) -> Self {
         let terminal = matches!(target, Target::Standard) && std::io::stdout().is_terminal();
         Self {
-            width: width(terminal),
+            width: width(terminal, std::io::stdout()),
+            style: Style::new(wants_colour(color, terminal)),
+        }
+    }
+
+    /// The page that standard error offers: where a verdict goes when standard output belongs
+    /// to somebody else.
+    pub fn on_standard_error(color: When) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        Self {
+            width: width(terminal, std::io::stderr()),
             style: Style::new(wants_colour(color, terminal)),
         }
     }
@@ -50,11 +61,11 @@ fn wants_colour(color: When, terminal: bool) -> bool {
     }
 }
 
-fn width(terminal: bool) -> usize {
+fn width(terminal: bool, stream: impl AsFd) -> usize {
     let asked = std::env::var("COLUMNS")
         .ok()
         .and_then(|text| text.parse().ok());
-    let seen = || terminal_size::terminal_size_of(std::io::stdout());
+    let seen = || terminal_size::terminal_size_of(stream);
     let width = if terminal {
         seen().map(|(width, _)| usize::from(width.0)).or(asked)
     } else {

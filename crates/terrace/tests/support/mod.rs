@@ -3,6 +3,7 @@
 // Each test file uses a part of it; and a helper of tests may unwrap as the tests do.
 #![allow(dead_code, clippy::unwrap_used)]
 
+use boon::{Compiler, Schemas};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -90,6 +91,47 @@ pub fn probe_json(name: &str, line: &str) -> Value {
     assert!(value["machine"]["usable_cpus"].as_u64().unwrap() >= 1);
     assert!(value["cost"]["wall_s"].as_f64().unwrap() > 0.0);
     assert!(value["result"].is_object());
+    value
+}
+
+/// What a JSON schema says against `value`; `None` when it is valid.
+pub fn schema_complaint(schema: &str, value: &Value) -> Option<String> {
+    let mut compiler = Compiler::new();
+    let schema: Value = serde_json::from_str(schema).expect("the schema is JSON");
+    compiler
+        .add_resource("schema.json", schema)
+        .expect("a resource");
+    let mut schemas = Schemas::new();
+    let index = compiler
+        .compile("schema.json", &mut schemas)
+        .expect("a valid schema");
+    schemas
+        .validate(value, index)
+        .err()
+        .map(|error| format!("{error:#}"))
+}
+
+/// `terrace run` with options and the words of a command, not started.
+pub fn run_command(options: &[&str], argv: &[&str]) -> Command {
+    let mut command = command("run");
+    command.args(options).arg("--").args(argv);
+    command
+}
+
+/// An explanation as JSON that the schema accepts and whose bars add up.
+#[track_caller]
+pub fn valid_explanation(text: &str) -> Value {
+    const SCHEMA: &str = include_str!("../../../../docs/explain.schema.json");
+    let value: Value = serde_json::from_str(text).unwrap();
+    assert_eq!(schema_complaint(SCHEMA, &value), None, "{text}");
+    for (bar, whole) in [("wall", "wall_ns"), ("thread", "thread_ns")] {
+        let slices = value["bars"][bar].as_array().unwrap();
+        let sum: u64 = slices
+            .iter()
+            .map(|slice| slice["ns"].as_u64().unwrap())
+            .sum();
+        assert_eq!(sum, value[whole].as_u64().unwrap(), "{bar}: {text}");
+    }
     value
 }
 

@@ -1,9 +1,9 @@
 //! The findings of the survey's page: numbered claims, each with what to do about it; in
 //! detail also with what it rests on, what the remedy risks and how to confirm it.
 
-use super::{Detail, painted_lines};
+use super::Detail;
 use crate::output::Page;
-use crate::output::figure::{self, Digits};
+use crate::output::prose::{commands_tied, first_sentence, painted_lines, value};
 use crate::output::style::Tone;
 use crate::output::table::{length, tied, wrap};
 use model::survey::Survey;
@@ -71,42 +71,6 @@ fn one(number: u32, finding: &Finding, detail: Detail, page: Page) -> String {
     text
 }
 
-/// `text` up to the end of its first sentence; a full stop in parentheses ends none.
-fn first_sentence(text: &str) -> &str {
-    let mut open = 0_usize;
-    for (index, letter) in text.char_indices() {
-        match letter {
-            '(' => open += 1,
-            ')' => open = open.saturating_sub(1),
-            '.' if open == 0 && text[index + 1..].starts_with(' ') => return &text[..=index],
-            _ => {}
-        }
-    }
-    text
-}
-
-/// The programs that remedies tell a person to run.
-const PROGRAMS: [&str; 3] = ["echo ", "sudo ", "terrace "];
-
-/// `text` with each command after a colon held together on one line, so that it can be
-/// copied from the page: `until the next boot: echo 1 | sudo tee FILE, and measure`.
-fn commands_tied(text: &str) -> String {
-    let mut pieces = text.split(": ");
-    let mut out = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        out.push_str(": ");
-        if !PROGRAMS.iter().any(|program| piece.starts_with(program)) {
-            out.push_str(piece);
-            continue;
-        }
-        let ends = [" (", ", ", ". "].iter().filter_map(|end| piece.find(end));
-        let (command, rest) = piece.split_at(ends.min().unwrap_or(piece.len()));
-        out.push_str(&tied(command));
-        out.push_str(rest);
-    }
-    out
-}
-
 /// `text` in lines that start below each other behind the number.
 fn hanging(text: &str, width: usize) -> String {
     wrap(text, width, 0).replace('\n', &format!("\n{}", " ".repeat(INDENT)))
@@ -129,45 +93,4 @@ fn evidence(pieces: &[Evidence], width: usize) -> String {
         line.push_str(&next);
     }
     line
-}
-
-fn value(piece: &Evidence) -> String {
-    match piece.unit.as_str() {
-        "ns" => figure::time(piece.value, Digits::Three),
-        "bytes_per_s" => figure::rate(piece.value, Digits::Three),
-        "bytes" if piece.value >= 0.0 => figure::binary_size(piece.value as u64, Digits::Three),
-        "s" => figure::time(piece.value * 1e9, Digits::Three),
-        "ratio" | "count" => figure::number(piece.value, Digits::Three),
-        other => format!("{} {other}", figure::number(piece.value, Digits::Three)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_sentence_ends_at_a_stop_before_a_space_outside_of_parentheses() {
-        let first = "Add some (zram, e.g. half of RAM. Or a file), by glibc.cpu.x=1.";
-        assert_eq!(first_sentence(&format!("{first} Risk: none.")), first);
-        assert_eq!(first_sentence("No stop"), "No stop");
-        assert_eq!(first_sentence(""), "");
-        assert_eq!(first_sentence("Stray ) here. Then"), "Stray ) here.");
-    }
-
-    #[test]
-    fn a_command_in_a_remedy_is_never_broken() {
-        let remedy = "Correct it until the next boot: echo 0 | sudo tee /sys/block/vdb/queue/rotational \
-                      (a udev rule makes it last).";
-        let command = "echo 0 | sudo tee /sys/block/vdb/queue/rotational";
-        for width in 20..100 {
-            let lines = wrap(&commands_tied(remedy), width, 0);
-            assert!(lines.lines().any(|line| line.contains(command)), "{lines}");
-        }
-        assert_eq!(commands_tied("Risk: none."), "Risk: none.");
-        assert_eq!(
-            commands_tied("Type: sudo x, y"),
-            format!("Type: {}, y", tied("sudo x"))
-        );
-    }
 }

@@ -1,0 +1,41 @@
+//! What `terrace export` can be told. What is exported is meant for other eyes, so it is
+//! redacted unless that is switched off.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Write a recording as CSV or JSON for other programs
+///
+/// Command lines, user and host names and paths are replaced by stand-ins, the same one for the same name, because an export
+/// is meant to be shared; --no-redact keeps them.
+#[derive(Clone, Debug, Args)]
+pub struct ExportArgs {
+    /// A recording, or the directory of a flight recorder
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// The form
+    #[arg(long, value_enum, value_name = "FORM")]
+    pub to: Form,
+
+    /// Replace what is personal; this is the default
+    #[arg(long, conflicts_with = "no_redact")]
+    pub redact: bool,
+
+    /// Keep command lines, names and paths
+    #[arg(long)]
+    pub no_redact: bool,
+
+    /// Write to FILE, whole or not at all, instead of to standard output; `-` is standard output
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+}
+
+/// A form that other programs read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// One line for each sample, one column for each counter
+    Csv,
+    /// Everything: facts, counters, delays, marks, how it ended
+    Json,
+}

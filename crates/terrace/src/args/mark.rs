@@ -1,0 +1,12 @@
+//! What `terrace mark` can be told: the words of the mark.
+//! Several words need no quotes.
+
+use clap::Args;
+
+/// Put a mark into every recording of yours that runs now
+#[derive(Clone, Debug, Args)]
+pub struct MarkArgs {
+    /// Its words
+    #[arg(value_name = "TEXT", required = true, num_args = 1..)]
+    pub text: Vec<String>,
+}

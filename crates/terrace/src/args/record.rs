@@ -1,0 +1,54 @@
+//! What `terrace record` can be told: whom to watch, for how long, where to.
+//! How closely is told as for `run`.
+
+use super::value;
+use super::watch::WatchArgs;
+use clap::Args;
+use model::Bytes;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Record the counters of this machine, of a process or of a control group
+///
+/// Goes on until the time is over, the process has ended or Ctrl-C comes; then `terrace explain` says where the time went.
+/// With --keep it is a flight recorder: FILE is a directory that holds the last hours and never grows beyond --keep-bytes.
+#[derive(Clone, Debug, Args)]
+pub struct RecordArgs {
+    /// Record for so long (default: until Ctrl-C)
+    #[arg(long = "for", value_name = "DURATION", value_parser = value::budget, allow_hyphen_values = true)]
+    pub duration: Option<Duration>,
+
+    /// Watch this process and its children
+    #[arg(long, value_name = "PID", group = "target", value_parser = value::pid, allow_hyphen_values = true)]
+    pub pid: Option<u32>,
+
+    /// Watch a unit of the service manager
+    #[arg(long, value_name = "UNIT", group = "target")]
+    pub unit: Option<String>,
+
+    /// Watch a control group: its path below the hierarchy, or its directory
+    #[arg(long, value_name = "GROUP", group = "target")]
+    pub cgroup: Option<PathBuf>,
+
+    /// Keep the last DURATION in a directory of files, and remove what is older
+    #[arg(long, value_name = "DURATION", value_parser = value::budget, allow_hyphen_values = true)]
+    pub keep: Option<Duration>,
+
+    /// The most that --keep may take
+    #[arg(long, value_name = "SIZE", value_parser = value::size, default_value = "1g", requires = "keep", allow_hyphen_values = true)]
+    pub keep_bytes: Bytes,
+
+    /// Where to record to; its name should end in .trec. With --keep a directory
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        required = true,
+        help_heading = "Output"
+    )]
+    pub output: PathBuf,
+
+    /// How closely to watch.
+    #[command(flatten)]
+    pub watch: WatchArgs,
+}

@@ -1,0 +1,81 @@
+//! What `terrace run` can be told. Everything from the first word that is no option of it
+//! belongs to the command.
+
+use super::value;
+use super::watch::WatchArgs;
+use clap::{Args, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Run a command, and say where its time went
+///
+/// The command keeps its terminal, its signals and its exit status; only afterwards about ten lines on standard error say
+/// what it waited for, with the counters that prove it, and who is not to blame. As root it sees more, and it says what
+/// more. Nothing is changed on the machine, unless by --apply, and that is undone.
+#[derive(Clone, Debug, Args)]
+#[command(override_usage = "terrace run [OPTIONS] [--] CMD [ARGS]...")]
+pub struct RunArgs {
+    /// How closely to watch.
+    #[command(flatten)]
+    pub watch: WatchArgs,
+
+    /// Do not give the command a control group of its own
+    #[arg(long, help_heading = "Watching")]
+    pub no_group: bool,
+
+    /// Run it N times; the verdict is that of the run in the middle
+    #[arg(long, value_name = "N", value_parser = value::repeats, default_value = "1", allow_hyphen_values = true, help_heading = "Repeating")]
+    pub repeat: u32,
+
+    /// Before each run let `sh -c` do this; it is not measured
+    #[arg(long, value_name = "SHELL COMMAND", help_heading = "Repeating")]
+    pub prepare: Option<String>,
+
+    /// Before each run read the files of --cache-file into the page cache (hot), or evict them, and only them (cold)
+    #[arg(
+        long,
+        value_enum,
+        value_name = "STATE",
+        requires = "cache_files",
+        help_heading = "Repeating"
+    )]
+    pub cache: Option<Cache>,
+
+    /// A file, or a directory with all that is in it, for --cache (repeatable)
+    #[arg(
+        long = "cache-file",
+        value_name = "PATH",
+        requires = "cache",
+        help_heading = "Repeating"
+    )]
+    pub cache_files: Vec<PathBuf>,
+
+    /// Keep the recording in FILE; its name should end in .trec
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+
+    /// Show both bars with their numbers, all evidence, everything that was cleared, and what could not be seen
+    #[arg(long, conflicts_with = "quiet", help_heading = "Output")]
+    pub details: bool,
+
+    /// Write the verdict as JSON to FILE too (docs/json.md describes it)
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub json: Option<PathBuf>,
+
+    /// Print no verdict
+    #[arg(short, long, help_heading = "Output")]
+    pub quiet: bool,
+
+    /// The command and its arguments
+    #[arg(value_name = "CMD", required = true, num_args = 1.., trailing_var_arg = true)]
+    pub command: Vec<OsString>,
+}
+
+/// In which state the page cache is before a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Cache {
+    /// The named files are in it
+    Hot,
+    /// The named files are not in it
+    Cold,
+}

@@ -1,0 +1,48 @@
+//! How closely something is watched: the options that `run` and `record` share.
+//! What is left out here is what only one of the two can be told.
+
+use super::value;
+use clap::{Args, ValueEnum};
+
+/// How closely to watch.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Watching")]
+pub struct WatchArgs {
+    /// Samples a second, 1 to 100
+    #[arg(long, value_name = "HZ", value_parser = value::rate, default_value = "10", allow_hyphen_values = true)]
+    pub rate: u32,
+
+    /// Take 100 samples a second for a while whenever something stalls
+    #[arg(long)]
+    pub burst: bool,
+
+    /// Kernel events to follow, separated by commas, or `none` (default: sched,block,vmscan,writeback as root; an
+    /// ordinary user may not)
+    #[arg(long, value_name = "EVENTS", value_enum, value_delimiter = ',')]
+    pub trace: Vec<Events>,
+
+    /// Switch on what the kernel must count for it (kernel.task_delayacct), and off again at the end
+    #[arg(long)]
+    pub apply: bool,
+
+    /// Replace an existing recording; any other file is never replaced
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// A family of kernel events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Events {
+    /// Who ran, waited and slept, and on what
+    Sched,
+    /// Requests to devices
+    Block,
+    /// Tasks that had to free memory themselves
+    Vmscan,
+    /// Writers that had to wait because too much was dirty
+    Writeback,
+    /// Every page fault of a user; not cheap
+    Faults,
+    /// No events
+    None,
+}

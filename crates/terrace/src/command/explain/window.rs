@@ -1,0 +1,225 @@
+//! The part of a recording that was asked for: moments as they were typed become
+//! nanoseconds since its start.
+//!
+//! A time of day is by the clock of the machine that was recorded. A recording of several
+//! days holds it several times; the last one counts, because a flight recorder is asked
+//! about what just happened.
+
+use crate::args::explain::ExplainArgs;
+use crate::args::moment::Moment;
+use crate::error::{Error, Result};
+use explain::recording::Window;
+use model::recording::{Facts, Recording};
+use std::time::Duration;
+
+const SECOND_NS: i128 = 1_000_000_000;
+const MINUTE_NS: i128 = 60 * SECOND_NS;
+const DAY_NS: i128 = 24 * 60 * MINUTE_NS;
+
+/// `--at` a second is about what happened around it: half of it before, half after.
+const AROUND_NS: i128 = 10 * SECOND_NS;
+
+/// The window that the options name; all of the recording without any.
+///
+/// # Errors
+/// When it lies outside of the recording, or ends before it starts.
+pub fn of(args: &ExplainArgs, recording: &Recording) -> Result<Window> {
+    let frame = Frame::of(recording);
+    if let Some(moment) = args.at {
+        let (from, length) = frame.around(moment);
+        return frame.window(Some(from), Some(from + length));
+    }
+    let from = args.from.map(|moment| frame.last(moment, 0));
+    let to = args.to.map(|moment| match (moment, from) {
+        // The first such time of day after the start of the window.
+        (Moment::Minute(_) | Moment::Second(_), Some(from)) => {
+            let last = frame.last(moment, 0);
+            last - (last - from).div_euclid(DAY_NS) * DAY_NS
+        }
+        _ => frame.last(moment, 0),
+    });
+    frame.window(from, to)
+}
+
+/// A recording's place in time.
+struct Frame {
+    /// The time of day at which it starts.
+    starts_ns: i128,
+    wall_ns: i128,
+}
+
+impl Frame {
+    fn of(recording: &Recording) -> Self {
+        Self {
+            starts_ns: starts(&recording.facts),
+            wall_ns: i128::from(recording.wall_ns()),
+        }
+    }
+
+    /// Where `--at` starts, and how long it lasts.
+    fn around(&self, moment: Moment) -> (i128, i128) {
+        match moment {
+            Moment::Minute(_) => (self.last(moment, MINUTE_NS), MINUTE_NS),
+            _ => (self.last(moment, AROUND_NS / 2) - AROUND_NS / 2, AROUND_NS),
+        }
+    }
+
+    /// The moment since the start; of a time of day the last one at which something that
+    /// lasts `length_ns` would still reach into the recording.
+    fn last(&self, moment: Moment, length_ns: i128) -> i128 {
+        let of_day = match moment {
+            Moment::Since(since) => return nanoseconds(since),
+            Moment::Minute(ns) | Moment::Second(ns) => i128::from(ns),
+        };
+        let first = (of_day - self.starts_ns).rem_euclid(DAY_NS);
+        let earlier = first - DAY_NS;
+        if first <= self.wall_ns {
+            first + (self.wall_ns - first).div_euclid(DAY_NS) * DAY_NS
+        } else if earlier + length_ns > 0 {
+            earlier
+        } else {
+            first
+        }
+    }
+
+    fn window(&self, from: Option<i128>, to: Option<i128>) -> Result<Window> {
+        let (start, end) = (from.unwrap_or(0), to.unwrap_or(self.wall_ns));
+        if end <= start && from.is_some() && to.is_some() {
+            return Err(Error::usage("--to is not after --from"));
+        }
+        if start >= self.wall_ns || end <= 0 {
+            let whole = Duration::from_nanos(u64::try_from(self.wall_ns).unwrap_or(u64::MAX));
+            let (first, last) = (self.clock(0), self.clock(self.wall_ns));
+            let text = format!(
+                "the recording has nothing there: it lasts {:.1} s, from {first} to {last}",
+                whole.as_secs_f64()
+            );
+            return Err(Error::usage(text));
+        }
+        let within = |ns: i128| u64::try_from(ns.clamp(0, self.wall_ns)).unwrap_or(0);
+        Ok(Window {
+            from_ns: from.map(within),
+            to_ns: to.map(within),
+        })
+    }
+
+    /// The time of day, `14:32:05`, so long after the start.
+    fn clock(&self, since_ns: i128) -> String {
+        let seconds = (self.starts_ns + since_ns).rem_euclid(DAY_NS) / SECOND_NS;
+        let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+        format!("{hours:02}:{minutes:02}:{:02}", seconds % 60)
+    }
+}
+
+fn starts(facts: &Facts) -> i128 {
+    let local = i128::from(facts.started_unix_ns) + i128::from(facts.utc_offset_s) * SECOND_NS;
+    local.rem_euclid(DAY_NS)
+}
+
+fn nanoseconds(duration: Duration) -> i128 {
+    i128::try_from(duration.as_nanos()).unwrap_or(i128::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::moment;
+    use model::recording::Outcome;
+
+    /// A recording that starts at 14:30:10 in a zone two hours east.
+    fn recording(wall_s: u64) -> Recording {
+        let mut recording = Recording::default();
+        recording.facts.utc_offset_s = 7200;
+        recording.facts.started_unix_ns =
+            (20_000 * 86_400 + 12 * 3600 + 30 * 60 + 10) * 1_000_000_000;
+        recording.outcome = Some(Outcome {
+            ended_ns: wall_s * 1_000_000_000,
+            ..Outcome::default()
+        });
+        recording
+    }
+
+    fn window(
+        wall_s: u64,
+        from: &str,
+        to: &str,
+        at: &str,
+    ) -> std::result::Result<(f64, f64), String> {
+        let moment = |text: &str| (!text.is_empty()).then(|| moment::parse(text).unwrap());
+        let args = ExplainArgs {
+            file: "x".into(),
+            from: moment(from),
+            to: moment(to),
+            at: moment(at),
+            details: false,
+            json: false,
+            output: None,
+        };
+        let window = of(&args, &recording(wall_s)).map_err(|error| error.to_string())?;
+        let seconds = |ns: Option<u64>| ns.map_or(-1.0, |ns| ns as f64 / 1e9);
+        Ok((seconds(window.from_ns), seconds(window.to_ns)))
+    }
+
+    #[test]
+    fn without_options_it_is_all() {
+        assert_eq!(window(300, "", "", ""), Ok((-1.0, -1.0)));
+    }
+
+    #[test]
+    fn times_since_the_start_and_times_of_day() {
+        assert_eq!(window(300, "12.5s", "1min", ""), Ok((12.5, 60.0)));
+        assert_eq!(window(300, "14:31", "14:32:05", ""), Ok((50.0, 115.0)));
+        assert_eq!(window(300, "", "1h", ""), Ok((-1.0, 300.0)));
+        assert_eq!(window(300, "14:31", "", ""), Ok((50.0, -1.0)));
+    }
+
+    #[test]
+    fn at_a_minute_and_around_a_second() {
+        assert_eq!(window(300, "", "", "14:31"), Ok((50.0, 110.0)));
+        assert_eq!(window(300, "", "", "14:31:30"), Ok((75.0, 85.0)));
+        assert_eq!(window(300, "", "", "100s"), Ok((95.0, 105.0)));
+        assert_eq!(window(300, "", "", "2s"), Ok((0.0, 7.0)));
+    }
+
+    /// The minute in which the recording starts began before it.
+    #[test]
+    fn the_first_minute_counts() {
+        assert_eq!(window(300, "", "", "14:30"), Ok((0.0, 50.0)));
+        assert_eq!(window(300, "", "", "14:30:08"), Ok((0.0, 3.0)));
+    }
+
+    #[test]
+    fn of_several_days_the_last_counts() {
+        let day = 86_400.0;
+        assert_eq!(
+            window(90_000, "", "", "14:31"),
+            Ok((day + 50.0, day + 110.0))
+        );
+        assert_eq!(
+            window(90_000, "23:00", "01:00", ""),
+            Ok((30_590.0, 37_790.0))
+        );
+        assert_eq!(
+            window(90_000, "14:31", "14:32", ""),
+            Ok((day + 50.0, day + 110.0))
+        );
+    }
+
+    #[test]
+    fn what_lies_outside_says_what_there_is() {
+        for (from, to, at) in [
+            ("6min", "", ""),
+            ("", "", "15:00"),
+            ("", "", "14:29"),
+            ("", "0s", ""),
+        ] {
+            let said = window(300, from, to, at).unwrap_err();
+            assert!(
+                said.contains("from 14:30:10 to 14:35:10"),
+                "{from} {to} {at}: {said}"
+            );
+        }
+        let said = window(300, "60s", "50s", "").unwrap_err();
+        assert!(said.contains("--to is not after --from"), "{said}");
+    }
+}

@@ -1,0 +1,96 @@
+//! `terrace record`: watches what runs already, and says in one line what was recorded.
+//! It judges nothing: `explain` does, later and as often as one likes.
+
+use super::watching;
+use crate::args::record::RecordArgs;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::output::figure::{self, Digits};
+use crate::output::progress::Progress;
+use crate::output::prose::{count, long_time, shell_word};
+use crate::output::{self, Target};
+use model::recording::Recording;
+use record::capture::{self, Captured, Watch};
+use std::path::Path;
+use std::time::Duration;
+
+/// Records, and prints what came of it.
+///
+/// # Errors
+/// When the target is not there, or the file cannot be written.
+pub fn record(args: &RecordArgs) -> Result<Exit> {
+    let watch = Watch {
+        keep_ns: args.keep.map(nanoseconds),
+        keep_bytes: args.keep_bytes.0,
+        ..watching::watch(&args.watch, Some(args.output.clone()))?
+    };
+    let target = target(args);
+    let progress = Progress::new();
+    let file = args.output.display();
+    progress.step(&format!("terrace record: to {file}, Ctrl-C ends it"));
+    let captured = capture::watch(&target, args.duration.map(nanoseconds), &watch)?;
+    drop(progress);
+    let file = captured.file.as_deref().unwrap_or(&args.output).to_owned();
+    Target::standard().write(&summary(&captured, &file))?;
+    let outcome = captured.recording.outcome.as_ref();
+    match outcome.and_then(|outcome| outcome.stopped_early.as_ref()) {
+        Some(why) => {
+            let text = format!("the recording ended early: {why}");
+            Ok(output::complain(
+                &Error::new(Exit::Partial, text).during("record"),
+            ))
+        }
+        None => Ok(Exit::Done),
+    }
+}
+
+fn target(args: &RecordArgs) -> capture::Target {
+    if let Some(pid) = args.pid {
+        capture::Target::Process(pid)
+    } else if let Some(unit) = &args.unit {
+        capture::Target::Unit(unit.clone())
+    } else if let Some(group) = &args.cgroup {
+        capture::Target::Group(group.clone())
+    } else {
+        capture::Target::Machine
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// `x.trec: 30 s, 301 samples, 38 KiB, 0.3 % of a core` and what to do with it.
+fn summary(captured: &Captured, file: &Path) -> String {
+    let recording = &captured.recording;
+    let samples = count(recording.ticks.len() as u64);
+    let mut parts = vec![long_time(recording.wall_ns()), format!("{samples} samples")];
+    parts.extend(size_of(file).map(|bytes| figure::binary_size(bytes, Digits::Two)));
+    parts.extend(own_share(recording).map(|share| format!("{} of a core", figure::percent(share))));
+    let name = file.display();
+    let word = shell_word(&name.to_string());
+    format!(
+        "{name}: {}\nLook at it: terrace explain {word}\n",
+        parts.join(", ")
+    )
+}
+
+fn own_share(recording: &Recording) -> Option<f64> {
+    let outcome = recording.outcome.as_ref()?;
+    let wall_ns = recording.wall_ns();
+    (wall_ns > 0).then(|| outcome.own_cpu_ns as f64 / wall_ns as f64)
+}
+
+/// The bytes of a file, or of the files in a directory.
+fn size_of(path: &Path) -> Option<u64> {
+    let what = std::fs::metadata(path).ok()?;
+    if !what.is_dir() {
+        return Some(what.len());
+    }
+    let entries = std::fs::read_dir(path).ok()?.flatten();
+    Some(
+        entries
+            .filter_map(|entry| Some(entry.metadata().ok()?.len()))
+            .sum(),
+    )
+}

@@ -1,0 +1,247 @@
+//! `terrace run`: starts a command, watches it, and says where its time went.
+//!
+//! Standard input and output, the terminal and the signals are the command's. All words of
+//! this program go to standard error, after the command has ended.
+
+mod cache;
+
+use super::watching;
+use crate::args::When;
+use crate::args::run::RunArgs;
+use crate::error::{Error, Result};
+use crate::exit::{self, Exit};
+use crate::output::prose::shell_word;
+use crate::output::survey::Detail;
+use crate::output::verdict::{self, Repeat, Setting};
+use crate::output::{self, Page, Target, json};
+use explain::recording::{Window, explain};
+use model::explanation::Explanation;
+use model::recording::{Ending, Recording};
+use record::capture::{self, CommandPlan};
+use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A shell's status for a command that signal 0 would have ended.
+const BY_SIGNAL: i32 = 128;
+
+/// One run, explained; the recording itself is not kept in memory.
+struct Ran {
+    explanation: Explanation,
+    root: bool,
+    file: Option<PathBuf>,
+    status: u8,
+}
+
+/// Runs the command as often as asked, and tells about it.
+///
+/// # Errors
+/// When the command was not started; its own failure is an exit status.
+pub fn run(args: &RunArgs, color: When) -> Result<Exit> {
+    let report = json_target(args)?;
+    // Asked before the command may have changed the terminal.
+    let page = Page::on_standard_error(color);
+    let mut runs = Vec::new();
+    for number in 1..=args.repeat {
+        cache::bring_about(args)?;
+        prepare(args)?;
+        let ran = once(args, number)?;
+        let failed = ran.status != 0;
+        runs.push(ran);
+        if failed {
+            // Times of a command that fails are not comparable with others.
+            break;
+        }
+    }
+    let Some(last) = runs.last() else {
+        return Err(Error::usage("nothing was run"));
+    };
+    let exit = Exit::Command(last.status);
+    if !args.quiet {
+        tell(&page_of(args, &runs, page));
+    }
+    if let Some(target) = report {
+        let written = json::render(&runs[shown(&runs)].explanation);
+        if let Err(error) = written.and_then(|text| target.write(&text)) {
+            // The command has ended as it has; its status is not this program's to change.
+            output::complain(&error.during("run"));
+        }
+    }
+    Ok(exit)
+}
+
+/// The file of `--json`: never standard output, which belongs to the command.
+fn json_target(args: &RunArgs) -> Result<Option<Target>> {
+    let Some(path) = &args.json else {
+        return Ok(None);
+    };
+    match Target::of(Some(path))? {
+        Target::Standard => {
+            let text = "--json needs a file: standard output belongs to the command";
+            Err(Error::usage(text))
+        }
+        file => Ok(Some(file)),
+    }
+}
+
+fn once(args: &RunArgs, number: u32) -> Result<Ran> {
+    let output = args.output.as_deref().map(|path| match args.repeat {
+        1 => path.to_owned(),
+        _ => numbered(path, number),
+    });
+    let plan = CommandPlan {
+        argv: args.command.clone(),
+        own_group: !args.no_group,
+        watch: watching::watch(&args.watch, output)?,
+    };
+    let captured = capture::command(&plan)?;
+    let recording = captured.recording;
+    Ok(Ran {
+        explanation: explain(&recording, Window::default()),
+        root: recording.facts.root,
+        file: captured.file,
+        status: status(&recording),
+    })
+}
+
+/// What a shell would say of the command's end.
+fn status(recording: &Recording) -> u8 {
+    let ending = recording.outcome.as_ref().map(|outcome| &outcome.ending);
+    let code = match ending {
+        Some(Ending::Exited { code }) => *code,
+        Some(Ending::Killed { signal, .. }) => BY_SIGNAL + signal,
+        Some(Ending::Stopped) | None => return failed_before(),
+    };
+    u8::try_from(code).unwrap_or(u8::MAX)
+}
+
+fn failed_before() -> u8 {
+    match exit::FAILED_BEFORE {
+        Exit::Command(status) => status,
+        _ => u8::MAX,
+    }
+}
+
+/// Lets a shell do what must be done before a run. What it prints goes to standard error.
+fn prepare(args: &RunArgs) -> Result<()> {
+    let Some(line) = &args.prepare else {
+        return Ok(());
+    };
+    let failed = |why: String| Error::new(exit::FAILED_BEFORE, format!("--prepare: {why}"));
+    let printed = std::io::stderr().as_fd().try_clone_to_owned();
+    let printed = printed.map_err(|why| failed(format!("cannot use standard error: {why}")))?;
+    let mut shell = Command::new("sh");
+    shell
+        .arg("-c")
+        .arg(line)
+        .stdin(Stdio::null())
+        .stdout(printed);
+    let ended = shell
+        .status()
+        .map_err(|why| failed(format!("cannot run sh: {why}")))?;
+    match ended.success() {
+        true => Ok(()),
+        false => Err(failed(format!("`{line}` failed ({ended})"))),
+    }
+}
+
+/// The run whose verdict is shown: the one in the middle, or the one that failed.
+fn shown(runs: &[Ran]) -> usize {
+    let last = runs.len().saturating_sub(1);
+    match runs.last() {
+        Some(ran) if ran.status != 0 => last,
+        _ => verdict::median_of(&repeats(runs)),
+    }
+}
+
+fn repeats(runs: &[Ran]) -> Vec<Repeat> {
+    let repeat = |ran: &Ran| Repeat {
+        wall_ns: ran.explanation.wall_ns,
+        ending: ran.explanation.ending.clone(),
+        file: ran.file.as_deref().map(|file| file.display().to_string()),
+    };
+    runs.iter().map(repeat).collect()
+}
+
+fn page_of(args: &RunArgs, runs: &[Ran], page: Page) -> String {
+    let index = shown(runs);
+    let ran = &runs[index];
+    let setting = Setting {
+        title: "terrace".to_owned(),
+        root: ran.root,
+        details: details(args, ran.file.as_deref()),
+    };
+    let table = match args.repeat {
+        1 => String::new(),
+        _ => verdict::repeats(&repeats(runs), index, page),
+    };
+    let verdict = verdict::page(&ran.explanation, &setting, Detail::of(args.details), page);
+    format!("{table}{verdict}")
+}
+
+/// Where the rest of a brief verdict is.
+fn details(args: &RunArgs, file: Option<&Path>) -> String {
+    match file {
+        Some(file) => format!(
+            "terrace explain {}",
+            shell_word(&file.display().to_string())
+        ),
+        None if args.details => String::new(),
+        None => "--details, or -o FILE.trec to keep it".to_owned(),
+    }
+}
+
+/// `name.trec` of run 3: `name.3.trec`.
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+/// Puts the verdict on standard error. When that is gone, nobody wants to know.
+fn tell(text: &str) {
+    let mut out = std::io::stderr();
+    // On a terminal the command may have left the cursor in the middle of a line.
+    let start = if out.is_terminal() { "\n" } else { "" };
+    let _ = out.write_all(format!("{start}{text}").as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::recording::Outcome;
+
+    fn ended(ending: Ending) -> Recording {
+        let outcome = Outcome {
+            ending,
+            ..Outcome::default()
+        };
+        Recording {
+            outcome: Some(outcome),
+            ..Recording::default()
+        }
+    }
+
+    #[test]
+    fn the_status_is_the_command_s_own() {
+        assert_eq!(status(&ended(Ending::Exited { code: 7 })), 7);
+        let killed = Ending::Killed {
+            signal: 9,
+            out_of_memory: None,
+        };
+        assert_eq!(status(&ended(killed)), 137);
+        assert_eq!(status(&Recording::default()), 125);
+    }
+
+    #[test]
+    fn each_of_several_runs_has_a_file() {
+        let name = |path: &str| numbered(Path::new(path), 3).display().to_string();
+        assert_eq!(name("/data/a.b.trec"), "/data/a.b.3.trec");
+        assert_eq!(name("plain"), "plain.3");
+    }
+}

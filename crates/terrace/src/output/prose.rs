@@ -1,0 +1,144 @@
+//! Sentences on a page: the first one of several, a command that must not be broken, a
+//! number with its unit. Pure text, shared by the pages that show findings.
+
+use super::Page;
+use super::figure::{self, Digits};
+use super::style::Tone;
+use super::table::tied;
+use model::Evidence;
+
+/// Paints each line by itself: a colour that runs over a line end colours the margin.
+pub fn painted_lines(page: Page, tone: Tone, text: &str) -> String {
+    let painted: Vec<String> = text
+        .lines()
+        .map(|line| {
+            let words = line.trim_start();
+            let margin = &line[..line.len() - words.len()];
+            format!("{margin}{}", page.style.paint(tone, words))
+        })
+        .collect();
+    painted.join("\n")
+}
+
+/// `text` up to the end of its first sentence; a full stop in parentheses ends none.
+pub fn first_sentence(text: &str) -> &str {
+    let mut open = 0_usize;
+    for (index, letter) in text.char_indices() {
+        match letter {
+            '(' => open += 1,
+            ')' => open = open.saturating_sub(1),
+            '.' if open == 0 && text[index + 1..].starts_with(' ') => return &text[..=index],
+            _ => {}
+        }
+    }
+    text
+}
+
+/// The programs that remedies tell a person to run.
+const PROGRAMS: [&str; 3] = ["echo ", "sudo ", "terrace "];
+
+/// `text` with each command after a colon held together on one line, so that it can be
+/// copied from the page: `until the next boot: echo 1 | sudo tee FILE, and measure`.
+pub fn commands_tied(text: &str) -> String {
+    let mut pieces = text.split(": ");
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        out.push_str(": ");
+        if !PROGRAMS.iter().any(|program| piece.starts_with(program)) {
+            out.push_str(piece);
+            continue;
+        }
+        let ends = [" (", ", ", ". "].iter().filter_map(|end| piece.find(end));
+        let (command, rest) = piece.split_at(ends.min().unwrap_or(piece.len()));
+        out.push_str(&tied(command));
+        out.push_str(rest);
+    }
+    out
+}
+
+/// The number of a piece of evidence with its unit: `25.2 s`, `1.7 GiB`, `6480`.
+pub fn value(piece: &Evidence) -> String {
+    match piece.unit.as_str() {
+        "ns" => figure::time(piece.value, Digits::Three),
+        "bytes_per_s" => figure::rate(piece.value, Digits::Three),
+        "bytes" if piece.value >= 0.0 => figure::binary_size(piece.value as u64, Digits::Three),
+        "s" => figure::time(piece.value * 1e9, Digits::Three),
+        "ratio" | "count" => figure::number(piece.value, Digits::Three),
+        other => format!("{} {other}", figure::number(piece.value, Digits::Three)),
+    }
+}
+
+/// A time that may be long: `41.3 s` up to two minutes, then `43.3 min`, then hours.
+pub fn long_time(ns: u64) -> String {
+    let minutes = ns as f64 / 60e9;
+    if minutes < 2.0 {
+        figure::time(ns as f64, Digits::Three)
+    } else if minutes < 120.0 {
+        format!("{} min", figure::number(minutes, Digits::Three))
+    } else {
+        format!("{} h", figure::number(minutes / 60.0, Digits::Three))
+    }
+}
+
+/// A count of at least 0 with its thousands parted: `131,072`.
+pub fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A path or word as one word of a shell's command line.
+pub fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::table::wrap;
+
+    #[test]
+    fn a_sentence_ends_at_a_stop_before_a_space_outside_of_parentheses() {
+        let first = "Add some (zram, e.g. half of RAM. Or a file), by glibc.cpu.x=1.";
+        assert_eq!(first_sentence(&format!("{first} Risk: none.")), first);
+        assert_eq!(first_sentence("No stop"), "No stop");
+        assert_eq!(first_sentence(""), "");
+        assert_eq!(first_sentence("Stray ) here. Then"), "Stray ) here.");
+    }
+
+    #[test]
+    fn a_command_in_a_remedy_is_never_broken() {
+        let remedy = "Correct it until the next boot: echo 0 | sudo tee /sys/block/vdb/queue/rotational \
+                      (a udev rule makes it last).";
+        let command = "echo 0 | sudo tee /sys/block/vdb/queue/rotational";
+        for width in 20..100 {
+            let lines = wrap(&commands_tied(remedy), width, 0);
+            assert!(lines.lines().any(|line| line.contains(command)), "{lines}");
+        }
+        assert_eq!(commands_tied("Risk: none."), "Risk: none.");
+        assert_eq!(
+            commands_tied("Type: sudo x, y"),
+            format!("Type: {}, y", tied("sudo x"))
+        );
+    }
+
+    #[test]
+    fn long_times_counts_and_words_of_a_shell() {
+        assert_eq!(long_time(41_300_000_000), "41.3 s");
+        assert_eq!(long_time(2_600_000_000_000), "43.3 min");
+        assert_eq!(long_time(36_000_000_000_000), "10 h");
+        assert_eq!((count(0), count(131_072)), ("0".into(), "131,072".into()));
+        assert_eq!(shell_word("a b's"), r"'a b'\''s'");
+    }
+}

@@ -1,0 +1,277 @@
+//! The verdict: where the time went, in about ten lines that a stranger understands; and
+//! in detail both bars with their numbers, everything inside of them, and all evidence.
+//!
+//! Pure: an [`Explanation`] and a page become text. The page adds no figure that the JSON
+//! lacks. Which bar is shown: the command's time on the clock where at most one of its
+//! threads was busy at a time, else the time of all its threads, and it says so.
+
+mod bar;
+mod causes;
+mod details;
+mod repeats;
+#[cfg(test)]
+mod tests;
+
+pub use repeats::{Repeat, median_of, repeats};
+
+use super::Page;
+use super::figure;
+use super::prose::{long_time, painted_lines};
+use super::style::Tone;
+use super::survey::Detail;
+use super::table::{length, tied, wrap};
+use model::Grade;
+use model::explanation::{Explanation, Slice};
+
+/// Threads count as one at a time while they were busy at most this much longer than the
+/// clock: 5 % is less than one cell in ten of a bar.
+const ONE_AT_A_TIME: f64 = 1.05;
+
+/// Below this share the unexplained part is not worth a line: the issue of rounding.
+const WORTH_A_LINE: f64 = 0.03;
+
+/// Below this a share of a core says nothing: watching has a price of its own to begin and end.
+const LEAST_FOR_A_SHARE_NS: u64 = 1_000_000_000;
+
+/// What a page needs to know that is not part of the explanation.
+#[derive(Clone, Debug, Default)]
+pub struct Setting {
+    /// What stands at the top: `terrace`, `terrace explain: make -j2`.
+    pub title: String,
+    /// Whether the recorder was root.
+    pub root: bool,
+    /// How to see all of it, as words that follow "Details:"; empty where this is all.
+    pub details: String,
+}
+
+/// The page of `explanation`.
+pub fn page(explanation: &Explanation, setting: &Setting, detail: Detail, page: Page) -> String {
+    let mut text = header(explanation, setting, page);
+    match detail {
+        Detail::Brief => {
+            text.push_str(&one_bar(explanation, page));
+            text.push_str(&unknown(explanation, setting, page));
+            text.push_str(&causes::brief(explanation, page));
+        }
+        Detail::Full => {
+            text.push_str(&details::bars(explanation, page));
+            text.push_str(&unknown(explanation, setting, page));
+            text.push_str(&causes::full(explanation, page));
+            text.push_str(&details::rest(explanation, page));
+        }
+    }
+    text.push_str(&doubts(explanation, page));
+    text.push_str(&cost(explanation, setting, page));
+    text
+}
+
+/// `-- terrace ------- 41.3 s, exit 0`; on narrow pages the end stands on its own line.
+fn header(explanation: &Explanation, setting: &Setting, page: Page) -> String {
+    let room = page.width.saturating_sub(1);
+    let end = match explanation.ending.as_str() {
+        "" => long_time(explanation.wall_ns),
+        ending => format!("{}, {ending}", long_time(explanation.wall_ns)),
+    };
+    let taken = length(&end) + "-- ".len() + " -- ".len();
+    let title = shortened(&setting.title, room.saturating_sub(taken).max(12));
+    let start = format!("-- {title} ");
+    let rule = room.checked_sub(length(&start) + length(&end) + 1);
+    match rule.filter(|rule| *rule >= 2) {
+        Some(rule) => {
+            let line = format!("{start}{}", "-".repeat(rule));
+            format!("{} {end}\n", page.style.paint(Tone::Strong, &line))
+        }
+        None => {
+            let line = page.style.paint(Tone::Strong, start.trim_end());
+            format!("{line}\n{}", paragraph(&end, Tone::Plain, page))
+        }
+    }
+}
+
+/// The one bar of a brief page, with lines above it where it needs an introduction.
+fn one_bar(explanation: &Explanation, page: Page) -> String {
+    let bars = &explanation.bars;
+    let clock_alone = one_at_a_time(explanation);
+    let slices = if clock_alone {
+        &bars.wall
+    } else {
+        &bars.thread
+    };
+    let drawn = bar::render(slices, page);
+    if drawn.trim().is_empty() {
+        return paragraph("No time was recorded.", Tone::Plain, page);
+    }
+    let mut lines = Vec::new();
+    if clock_alone && inferred(slices) {
+        lines.push("On the clock, inferred from samples:".to_owned());
+    } else if !clock_alone {
+        let how = if inferred(slices) { ", inferred" } else { "" };
+        let whole = long_time(explanation.thread_ns);
+        lines.extend(on_the_clock(&bars.wall));
+        lines.push(format!(
+            "All threads together, {whole} of thread time{how}:"
+        ));
+    }
+    let lines = lines.iter().map(|line| paragraph(line, Tone::Dim, page));
+    format!("{}{drawn}", lines.collect::<String>())
+}
+
+/// `On the clock: CPU 97%, sleep 3%`; `None` where that bar is empty.
+fn on_the_clock(wall: &[Slice]) -> Option<String> {
+    let lengths: Vec<u64> = wall.iter().map(|slice| slice.ns).collect();
+    let shares = bar::percentages(&lengths).into_iter().zip(wall);
+    let named: Vec<String> = shares
+        .filter(|(share, _)| *share > 0)
+        .map(|(share, slice)| tied(&format!("{} {share}%", bar::word(&slice.name))))
+        .collect();
+    (!named.is_empty()).then(|| format!("On the clock: {}", named.join(", ")))
+}
+
+/// Whether at most one thread was busy at a time, so that the clock tells it all.
+fn one_at_a_time(explanation: &Explanation) -> bool {
+    let busy = |slices: &[Slice]| -> u64 {
+        let busy = ["run", "queue", "block_io"];
+        let of = slices
+            .iter()
+            .filter(|slice| busy.contains(&slice.name.as_str()));
+        of.fold(0, |sum, slice| sum.saturating_add(slice.ns))
+    };
+    let (thread, wall) = (&explanation.bars.thread, &explanation.bars.wall);
+    if thread.is_empty() || wall.is_empty() {
+        return thread.is_empty();
+    }
+    busy(thread) as f64 <= busy(wall) as f64 * ONE_AT_A_TIME
+}
+
+/// Whether any part of a bar is less than measured.
+fn inferred(slices: &[Slice]) -> bool {
+    let unsure = |slice: &Slice| slice.grade != Grade::Measured && slice.name != "unexplained";
+    slices.iter().any(|slice| slice.ns > 0 && unsure(slice))
+}
+
+/// What is said about a large part that nothing has measured.
+fn unknown(explanation: &Explanation, setting: &Setting, page: Page) -> String {
+    let share = unexplained(explanation);
+    if share < WORTH_A_LINE {
+        return String::new();
+    }
+    let what = format!(
+        "Unexplained, {}: cause cannot be seen",
+        figure::percent(share)
+    );
+    let remedy = explanation
+        .unseen
+        .iter()
+        .find_map(|unseen| unseen.remedy.as_ref());
+    let line = match remedy {
+        _ if !setting.root => format!("{what}; sudo shows it."),
+        Some(remedy) => format!("{what}. To see it: {}", tied(remedy)),
+        None => format!("{what} here."),
+    };
+    paragraph(&line, Tone::Unknown, page)
+}
+
+/// The share of the shown bar that nothing has measured.
+fn unexplained(explanation: &Explanation) -> f64 {
+    let (slices, whole_ns) = if one_at_a_time(explanation) {
+        (&explanation.bars.wall, explanation.wall_ns)
+    } else {
+        (&explanation.bars.thread, explanation.thread_ns)
+    };
+    let slice = slices.iter().find(|slice| slice.name == "unexplained");
+    slice.map_or(0.0, |slice| slice.ns as f64 / whole_ns.max(1) as f64)
+}
+
+/// What is said where no rule blames anybody: only what was seen can stand out.
+fn nothing(explanation: &Explanation) -> &'static str {
+    match unexplained(explanation) < WORTH_A_LINE {
+        true => "Nothing stood out.",
+        false => "Nothing stood out of what can be seen.",
+    }
+}
+
+/// Why the numbers deserve less trust than usual; always said.
+fn doubts(explanation: &Explanation, page: Page) -> String {
+    let doubts = explanation.doubts.iter();
+    doubts
+        .map(|doubt| paragraph(&format!("Doubt: {doubt}"), Tone::Warn, page))
+        .collect()
+}
+
+/// `Watching cost 0.3 % of a core.   Details: terrace explain x.trec`
+fn cost(explanation: &Explanation, setting: &Setting, page: Page) -> String {
+    let share = explanation.watching.core_share;
+    let cost = share.map(|share| match explanation.wall_ns {
+        // A share of so little time would be that of opening and closing.
+        ..LEAST_FOR_A_SHARE_NS => {
+            let spent = share * explanation.wall_ns as f64;
+            let spent = figure::time(spent, figure::Digits::Two);
+            format!("Watching cost {spent} of processor time.")
+        }
+        _ => format!("Watching cost {} of a core.", figure::percent(share)),
+    });
+    let more = match setting.details.as_str() {
+        "" => None,
+        // A command is for copying, so it is not broken.
+        command if command.starts_with("terrace ") => Some(tied(&format!("Details: {command}"))),
+        words => Some(format!("Details: {words}")),
+    };
+    let gap = tied("  ");
+    let words: Vec<String> = [cost.map(|cost| tied(&cost)), more]
+        .into_iter()
+        .flatten()
+        .collect();
+    let one_line = words.join(&format!("{gap} "));
+    if length(&one_line) + 1 < page.width {
+        return paragraph(&tied(&one_line), Tone::Dim, page);
+    }
+    words
+        .iter()
+        .map(|words| paragraph(words, Tone::Dim, page))
+        .collect()
+}
+
+/// `text` below the margin, wrapped, with a line end; nothing for nothing.
+fn paragraph(text: &str, tone: Tone, page: Page) -> String {
+    indented(text, tone, 1, 5, page)
+}
+
+/// `text` behind `indent` spaces, its further lines behind `hang`, with a line end.
+fn indented(text: &str, tone: Tone, indent: usize, hang: usize, page: Page) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    let room = page.width.saturating_sub(1 + indent);
+    let lines = wrap(text, room, hang - indent);
+    let lines = lines.replace('\n', &format!("\n{}", " ".repeat(indent)));
+    format!(
+        "{}{}\n",
+        " ".repeat(indent),
+        painted_lines(page, tone, &lines)
+    )
+}
+
+/// `text` in at most `room` columns, its end cut off.
+fn shortened(text: &str, room: usize) -> String {
+    // A command line may hold line ends and worse; the page stays a page.
+    let clean: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    if length(&clean) <= room {
+        return clean;
+    }
+    let kept: String = clean.chars().take(room.saturating_sub(2)).collect();
+    format!("{}..", kept.trim_end())
+}
+
+/// The same sentence inside of another one: without its capital, unless it starts with an
+/// abbreviation (CPU, I/O) or a name.
+fn continued(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    let (first, second) = (letters.next(), letters.clone().next());
+    match first.filter(|_| second.is_some_and(|letter| letter.is_lowercase() || letter == ' ')) {
+        Some(first) => format!("{}{}", first.to_lowercase(), letters.as_str()),
+        None => sentence.to_owned(),
+    }
+}

@@ -1,0 +1,205 @@
+//! What hurt, who is not to blame, and what would help: the numbered part of a verdict.
+//! A brief page has the worst of each and one line of evidence; a detailed one has all.
+
+use super::{continued, indented, nothing, paragraph};
+use crate::output::Page;
+use crate::output::figure;
+use crate::output::prose::{commands_tied, count, first_sentence, long_time, value};
+use crate::output::style::Tone;
+use crate::output::table::{length, tied, wrap};
+use model::explanation::{Cause, Cleared, Explanation};
+use model::{Evidence, Grade};
+
+/// Findings on a brief page: with bar, suspects and cost they make about ten lines.
+const MOST_FINDINGS: usize = 3;
+
+/// Lines of suspects on a brief page.
+const MOST_CLEARED_LINES: usize = 2;
+
+/// The columns before what belongs to a numbered claim.
+const INDENT: usize = 3;
+
+/// Below this width the grade follows the claim instead of standing at the margin.
+const MARGIN_FOR_GRADES: usize = 60;
+
+/// Findings, suspects and remedy of a brief page.
+pub fn brief(explanation: &Explanation, page: Page) -> String {
+    let findings = &explanation.findings;
+    let mut text = String::new();
+    if findings.is_empty() {
+        text.push_str(&paragraph(nothing(explanation), Tone::Strong, page));
+    }
+    for (number, cause) in (1..).zip(findings.iter().take(MOST_FINDINGS)) {
+        text.push_str(&claim(number, cause, page));
+        text.push_str(&seen_in_one_line(&cause.finding.evidence, page));
+    }
+    if let Some(more) = findings
+        .len()
+        .checked_sub(MOST_FINDINGS)
+        .filter(|more| *more > 0)
+    {
+        text.push_str(&paragraph(&and_smaller(more), Tone::Dim, page));
+    }
+    text.push_str(&cleared_in_short(&explanation.cleared, page));
+    text.push_str(&would_help(findings, page));
+    text
+}
+
+/// Findings with all that they rest on, what to do and how to confirm it.
+pub fn full(explanation: &Explanation, page: Page) -> String {
+    let title = match explanation.findings.is_empty() {
+        true => nothing(explanation),
+        false => "What hurt",
+    };
+    let mut text = format!("\n{}", paragraph(title, Tone::Strong, page));
+    for (number, cause) in (1..).zip(&explanation.findings) {
+        text.push_str(&claim(number, cause, page));
+        for piece in &cause.finding.evidence {
+            let line = format!("{} ({})", shown(piece), piece.source);
+            text.push_str(&below(&line, Tone::Dim, page));
+        }
+        if let Some(remedy) = &cause.finding.remedy {
+            text.push_str(&below(
+                &format!("Do: {}", commands_tied(remedy)),
+                Tone::Plain,
+                page,
+            ));
+        }
+        if let Some(confirm) = &cause.finding.confirm {
+            text.push_str(&below(
+                &format!("Confirm: {}", tied(confirm)),
+                Tone::Plain,
+                page,
+            ));
+        }
+    }
+    text
+}
+
+/// A piece of evidence with its number: `pswpin 0`, `blkio delay 25.2 s`.
+pub fn shown(piece: &Evidence) -> String {
+    format!("{} {}", piece.name, number(piece))
+}
+
+fn number(piece: &Evidence) -> String {
+    let whole = piece.value >= 0.0 && piece.value.fract() == 0.0;
+    match piece.unit.as_str() {
+        "ns" | "s" | "bytes" if piece.value == 0.0 => "0".to_owned(),
+        "count" if whole => count(piece.value as u64),
+        "ratio" => figure::percent(piece.value),
+        "" => figure::number(piece.value, figure::Digits::Three),
+        unit if whole && unit != "ns" && unit != "s" && !unit.starts_with("bytes") => {
+            format!("{} {unit}", count(piece.value as u64))
+        }
+        _ => value(piece),
+    }
+}
+
+/// ` 1 Waited 25.2 s for reads from /data                                  measured`
+fn claim(number: usize, cause: &Cause, page: Page) -> String {
+    let finding = &cause.finding;
+    let words = match cause.within_previous {
+        true => of_which(&finding.claim),
+        false => finding.claim.clone(),
+    };
+    let words = words.trim_end_matches('.');
+    let label = page.style.paint(Tone::Warn, &format!("{number:>2}"));
+    let grade = finding.grade.to_string();
+    let at_margin = page.width >= MARGIN_FOR_GRADES;
+    let reserved = if at_margin { length("measured") + 2 } else { 0 };
+    let room = page.width.saturating_sub(1 + INDENT + reserved);
+    let words = match finding.grade {
+        Grade::Measured => words.to_owned(),
+        _ if at_margin || words.contains(&grade) => words.to_owned(),
+        _ => format!("{words} ({grade})"),
+    };
+    let lines = wrap(&words, room, 0);
+    let mut lines = lines.lines();
+    let first = lines.next().unwrap_or_default();
+    let mut text = format!("{label} {first}");
+    if at_margin {
+        let fill = (room + 2).saturating_sub(length(first));
+        let fill = fill + length("measured").saturating_sub(length(&grade));
+        text.push_str(&" ".repeat(fill));
+        text.push_str(&page.style.paint(Tone::Dim, &grade));
+    }
+    text.push('\n');
+    for line in lines {
+        text.push_str(&format!("{}{line}\n", " ".repeat(INDENT)));
+    }
+    text
+}
+
+/// The claim of a finding that lies inside of the one before it.
+fn of_which(claim: &str) -> String {
+    if claim.to_lowercase().starts_with("of which") {
+        return claim.to_owned();
+    }
+    format!("of which: {}", continued(claim))
+}
+
+/// As many pieces as fit on one line, at least one.
+fn seen_in_one_line(pieces: &[Evidence], page: Page) -> String {
+    let room = page.width.saturating_sub(1 + INDENT + 2);
+    let mut line = String::new();
+    for piece in pieces {
+        let next = shown(piece);
+        if line.is_empty() {
+            line = next;
+        } else if length(&line) + 2 + length(&next) <= room {
+            line = format!("{line}; {next}");
+        }
+    }
+    below(&line, Tone::Dim, page)
+}
+
+fn below(text: &str, tone: Tone, page: Page) -> String {
+    indented(text, tone, INDENT + 2, INDENT + 4, page)
+}
+
+/// `Not to blame: swap 0, steal 0.2 %`, as many as fit in two lines.
+fn cleared_in_short(cleared: &[Cleared], page: Page) -> String {
+    let names: Vec<String> = cleared
+        .iter()
+        .map(|suspect| tied(&format!("{} {}", suspect.name, number(&suspect.evidence))))
+        .collect();
+    let line = |shown: usize| {
+        let left = names.len() - shown;
+        let more = match left {
+            0 => String::new(),
+            _ => format!(", {left}\u{a0}more"),
+        };
+        let words = format!("Not to blame: {}{more}", names[..shown].join(", "));
+        paragraph(&words, Tone::Plain, page)
+    };
+    let few_lines = |shown: &usize| line(*shown).lines().count() <= MOST_CLEARED_LINES;
+    match (1..=names.len()).rev().find(few_lines) {
+        Some(shown) => line(shown),
+        None if names.is_empty() => String::new(),
+        None => line(1),
+    }
+}
+
+fn and_smaller(more: usize) -> String {
+    let noun = if more == 1 { "one" } else { "ones" };
+    format!("and {more} smaller {noun}")
+}
+
+/// The remedy of the worst finding that has one.
+fn would_help(findings: &[Cause], page: Page) -> String {
+    let with_remedy = |cause: &&Cause| cause.finding.remedy.is_some();
+    let Some(cause) = findings.iter().find(with_remedy) else {
+        return String::new();
+    };
+    let remedy = cause.finding.remedy.as_deref().unwrap_or_default();
+    let remedy = commands_tied(first_sentence(remedy).trim_end_matches('.'));
+    let gain = cause
+        .ns
+        .map(|ns| tied(&format!("(at most {})", long_time(ns))));
+    let line = format!(
+        "Would help: {} {}",
+        continued(&remedy),
+        gain.unwrap_or_default()
+    );
+    paragraph(line.trim_end(), Tone::Plain, page)
+}

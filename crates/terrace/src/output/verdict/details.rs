@@ -1,0 +1,185 @@
+//! What only the detailed verdict has: both bars with their numbers, what lies inside of
+//! them, everybody who is not to blame, what could not be seen, and the repairs.
+
+use super::bar;
+use super::causes::shown;
+use super::{indented, inferred, paragraph};
+use crate::output::Page;
+use crate::output::figure;
+use crate::output::prose::{commands_tied, count, long_time};
+use crate::output::style::Tone;
+use crate::output::table::{Cell, Column, Table};
+use model::Evidence;
+use model::explanation::{Explanation, OfWhich, Slice, Unseen};
+
+/// Both bars, each with a line for every part, and what lies inside of them.
+pub fn bars(explanation: &Explanation, page: Page) -> String {
+    let clock = format!("On the clock: {}", long_time(explanation.wall_ns));
+    let threads = format!(
+        "Thread time: {}, the lives of all threads summed",
+        long_time(explanation.thread_ns)
+    );
+    let mut text = one(&clock, &explanation.bars.wall, page);
+    text.push_str(&one(&threads, &explanation.bars.thread, page));
+    text.push_str(&inside(&explanation.of_which, page));
+    text
+}
+
+/// Suspects, blind spots and repairs.
+pub fn rest(explanation: &Explanation, page: Page) -> String {
+    let mut text = title("Not to blame", explanation.cleared.is_empty(), page);
+    for suspect in &explanation.cleared {
+        let evidence = &suspect.evidence;
+        let line = format!(
+            "{}: {} ({})",
+            suspect.name,
+            shown(evidence),
+            evidence.source
+        );
+        text.push_str(&indented(&line, Tone::Plain, 3, 5, page));
+    }
+    text.push_str(&title(
+        "Could not be seen",
+        explanation.unseen.is_empty(),
+        page,
+    ));
+    for (names, unseen) in by_reason(&explanation.unseen) {
+        let remedy = unseen.remedy.as_ref();
+        let remedy = remedy.map(|remedy| format!("; to see it: {}", commands_tied(remedy)));
+        let line = format!(
+            "{}: {}{}",
+            names.join(", "),
+            unseen.why,
+            remedy.unwrap_or_default()
+        );
+        text.push_str(&indented(&line, Tone::Plain, 3, 5, page));
+    }
+    text.push_str(&title("Repaired", explanation.repairs.is_empty(), page));
+    for repair in &explanation.repairs {
+        let (before, after) = (long_time(repair.before_ns), long_time(repair.after_ns));
+        let line = format!("{} ({before} -> {after})", repair.text);
+        text.push_str(&indented(&line, Tone::Plain, 3, 5, page));
+    }
+    text
+}
+
+/// What could not be seen, those of one reason and remedy together.
+fn by_reason(all: &[Unseen]) -> Vec<(Vec<String>, &Unseen)> {
+    let mut groups: Vec<(Vec<String>, &Unseen)> = Vec::new();
+    for unseen in all {
+        let name = unseen.what.replace('_', " ");
+        let same = |(_, known): &&mut (Vec<String>, &Unseen)| {
+            known.why == unseen.why && known.remedy == unseen.remedy
+        };
+        match groups.iter_mut().find(same) {
+            Some((names, _)) => names.push(name),
+            None => groups.push((vec![name], unseen)),
+        }
+    }
+    groups
+}
+
+fn title(words: &str, empty: bool, page: Page) -> String {
+    match empty {
+        true => String::new(),
+        false => format!("\n{}", paragraph(words, Tone::Strong, page)),
+    }
+}
+
+fn one(words: &str, slices: &[Slice], page: Page) -> String {
+    if slices.iter().all(|slice| slice.ns == 0) {
+        return String::new();
+    }
+    let how = if inferred(slices) {
+        ", in part inferred"
+    } else {
+        ""
+    };
+    let mut text = title(&format!("{words}{how}"), false, page);
+    text.push_str(&bar::render(slices, page));
+    let lengths: Vec<u64> = slices.iter().map(|slice| slice.ns).collect();
+    let shares = bar::percentages(&lengths);
+    let mut table = Table::new(vec![
+        Column::words(""),
+        Column::numbers(""),
+        Column::numbers(""),
+        Column::words("").rank(1),
+        Column::words("").rank(2),
+    ]);
+    for (slice, share) in slices.iter().zip(shares) {
+        let seen = seen(&slice.evidence);
+        table.row(vec![
+            bar::word(&slice.name).into(),
+            long_time(slice.ns).into(),
+            format!("{share} %").into(),
+            Cell::toned(slice.grade.to_string(), Tone::Dim),
+            Cell::toned(seen, Tone::Dim),
+        ]);
+    }
+    let named = slices
+        .iter()
+        .map(|slice| (bar::word(&slice.name), &slice.evidence[..]));
+    text.push_str(&with_counters(&table, named, page));
+    text
+}
+
+/// `table` indented; where its last column had to go, the counters stand below it.
+fn with_counters<'a>(
+    table: &Table,
+    counters: impl Iterator<Item = (String, &'a [Evidence])>,
+    page: Page,
+) -> String {
+    let inner = Page {
+        width: page.width.saturating_sub(1),
+        ..page
+    };
+    let mut text = table.render(inner, 3);
+    if !table.fits(inner, 3) {
+        for (name, evidence) in counters.filter(|(_, evidence)| !evidence.is_empty()) {
+            let line = format!("{name}: {}", seen(evidence));
+            text.push_str(&indented(&line, Tone::Dim, 3, 5, page));
+        }
+    }
+    text
+}
+
+/// The parts that overlap, each with the slice that holds it.
+fn inside(parts: &[OfWhich], page: Page) -> String {
+    if parts.is_empty() {
+        return String::new();
+    }
+    let mut text = title("Of which (these overlap, and never add up)", false, page);
+    let mut table = Table::new(vec![
+        Column::words(""),
+        Column::numbers(""),
+        Column::numbers("times").rank(1),
+        Column::words("in").rank(1),
+        Column::words("").rank(2),
+        Column::words("").rank(3),
+    ]);
+    for part in parts {
+        table.row(vec![
+            part.name.replace('_', " ").into(),
+            // A part that was only counted has no length that anybody knows.
+            match part.ns {
+                0 if part.count.is_some() => figure::ABSENT.to_owned(),
+                ns => long_time(ns),
+            }
+            .into(),
+            part.count.map(count).unwrap_or_default().into(),
+            bar::word(&part.within).into(),
+            Cell::toned(part.grade.to_string(), Tone::Dim),
+            Cell::toned(seen(&part.evidence), Tone::Dim),
+        ]);
+    }
+    let named = parts
+        .iter()
+        .map(|part| (part.name.replace('_', " "), &part.evidence[..]));
+    text.push_str(&with_counters(&table, named, page));
+    text
+}
+
+fn seen(pieces: &[Evidence]) -> String {
+    let pieces: Vec<String> = pieces.iter().map(shown).collect();
+    pieces.join("; ")
+}

@@ -1,0 +1,296 @@
+//! Verdicts of explanations that are built here: what stands on the page at several
+//! widths, and that no page is wider than it may be.
+
+use super::*;
+use model::explanation::{Bars, Cause, Cleared, OfWhich, Repair, SCHEMA, Unseen, Watching};
+use model::{Evidence, Finding};
+
+fn seen(name: &str, value: f64, unit: &str) -> Evidence {
+    Evidence::new(name, value, unit, "/proc/vmstat")
+}
+
+fn slice(name: &str, ns: u64) -> Slice {
+    Slice {
+        name: name.to_owned(),
+        ns,
+        grade: Grade::Measured,
+        evidence: vec![seen("trace.wall", ns as f64, "ns")],
+    }
+}
+
+fn cause(claim: &str, grade: Grade, ns: u64, evidence: Vec<Evidence>) -> Cause {
+    Cause {
+        finding: Finding {
+            id: "some_rule".to_owned(),
+            claim: claim.to_owned(),
+            tier: None,
+            evidence,
+            grade,
+            remedy: None,
+            confirm: None,
+        },
+        ns: Some(ns),
+        within_previous: false,
+    }
+}
+
+fn cleared(name: &str, value: f64, unit: &str) -> Cleared {
+    Cleared {
+        id: name.replace(' ', "_"),
+        name: name.to_owned(),
+        evidence: seen("pswpin", value, unit),
+    }
+}
+
+/// The run of the issue: a restore that reads what was evicted under a memory limit.
+fn restore() -> Explanation {
+    let wall = vec![
+        slice("run", 9_086_000_000),
+        slice("queue", 1_239_000_000),
+        slice("block_io", 25_193_000_000),
+        slice("sleep", 5_369_000_000),
+        slice("unexplained", 413_000_000),
+    ];
+    let reads = vec![
+        seen("blkio delay", 25.2e9, "ns"),
+        seen("read_bytes", 1.7e9, "bytes"),
+    ];
+    let refaults = vec![
+        seen("workingset_refault_file", 151_000.0, "pages"),
+        seen("limit of app.slice", 2_147_483_648.0, "bytes"),
+    ];
+    let mut again = cause(
+        "About 9.2 s re-read data evicted moments before",
+        Grade::Inferred,
+        9_200_000_000,
+        refaults,
+    );
+    again.within_previous = true;
+    again.finding.remedy =
+        Some("Raise the limit from 2 to 3 GiB. Risk: less for others.".to_owned());
+    Explanation {
+        schema: SCHEMA.to_owned(),
+        subject: "pg_restore".to_owned(),
+        ending: "exit 0".to_owned(),
+        to_ns: 41_300_000_000,
+        wall_ns: 41_300_000_000,
+        thread_ns: 41_300_000_000,
+        bars: Bars {
+            thread: wall.clone(),
+            wall,
+        },
+        findings: vec![
+            cause(
+                "Waited 25.2 s for reads from /data: 6,480 reads, p50 3.9 ms",
+                Grade::Measured,
+                25_200_000_000,
+                reads,
+            ),
+            again,
+        ],
+        cleared: vec![
+            cleared("swap", 0.0, "count"),
+            cleared("steal", 0.002, "ratio"),
+            cleared("CPU limit", 0.0, "throttles"),
+            cleared("dirty throttle", 0.0, "count"),
+        ],
+        watching: Watching {
+            core_share: Some(0.003),
+            samples: 413,
+            missed: 0,
+        },
+        ..Explanation::default()
+    }
+}
+
+/// The same with everything that a page can hold.
+fn crowded() -> Explanation {
+    let mut crowded = restore();
+    crowded.thread_ns = 90_000_000_000;
+    crowded.bars.thread = vec![
+        slice("run", 40_000_000_000),
+        slice("children", 41_300_000_000),
+        slice("unexplained", 8_700_000_000),
+    ];
+    crowded.of_which = vec![OfWhich {
+        name: "direct_reclaim".to_owned(),
+        within: "run".to_owned(),
+        ns: 1_200_000_000,
+        count: Some(4_812),
+        grade: Grade::Measured,
+        evidence: vec![seen("trace.vmscan.direct_reclaim_ns", 1.2e9, "ns")],
+    }];
+    crowded.unseen = vec![Unseen {
+        what: "exits".to_owned(),
+        why: "only root may listen to exits".to_owned(),
+        remedy: Some("sudo terrace run -- CMD".to_owned()),
+    }];
+    crowded.repairs = vec![Repair {
+        text: "block I/O of thread 7 was longer than its life".to_owned(),
+        before_ns: 707_184_000_000,
+        after_ns: 1_000_000_000,
+    }];
+    crowded.doubts = vec!["12 events were lost".to_owned()];
+    for number in 0..20 {
+        crowded
+            .cleared
+            .push(cleared(&format!("suspect number {number}"), 0.0, "count"));
+    }
+    crowded
+}
+
+fn setting() -> Setting {
+    Setting {
+        title: "terrace".to_owned(),
+        root: true,
+        details: "terrace explain pg_restore.trec".to_owned(),
+    }
+}
+
+fn show(explanation: &Explanation, detail: Detail, width: usize) -> String {
+    page(explanation, &setting(), detail, Page::plain(width))
+}
+
+#[test]
+fn ten_lines_name_the_cause() {
+    let text = show(&restore(), Detail::Brief, 80);
+    assert_eq!(
+        text,
+        "\
+-- terrace ----------------------------------------------------- 41.3 s, exit 0
+ CPU 22%     queue 3%  block I/O 61%                  sleep 13%  unexplained 1%
+ ##########  =         /////////////////////////////  ......     ?
+ 1 Waited 25.2 s for reads from /data: 6,480 reads, p50 3.9 ms         measured
+     blkio delay 25.2 s; read_bytes 1.58 GiB
+ 2 of which: about 9.2 s re-read data evicted moments before           inferred
+     workingset_refault_file 151,000 pages; limit of app.slice 2 GiB
+ Not to blame: swap 0, steal 0.2 %, CPU limit 0 throttles, dirty throttle 0
+ Would help: raise the limit from 2 to 3 GiB (at most 9.2 s)
+ Watching cost 0.3 % of a core.   Details: terrace explain pg_restore.trec
+"
+    );
+}
+
+#[test]
+fn several_threads_are_told_apart_from_the_clock() {
+    let text = show(&crowded(), Detail::Brief, 80);
+    assert!(
+        text.contains(" On the clock: CPU 22%, queue 3%, block I/O 61%"),
+        "{text}"
+    );
+    assert!(
+        text.contains(" All threads together, 90 s of thread time:\n CPU 44% "),
+        "{text}"
+    );
+    assert!(
+        text.contains(" Unexplained, 9.7 %: cause cannot be seen. To see it:"),
+        "{text}"
+    );
+    assert!(text.contains(" Doubt: 12 events were lost\n"), "{text}");
+}
+
+#[test]
+fn of_a_short_run_the_cost_is_a_time() {
+    let mut short = restore();
+    short.wall_ns = 4_000_000;
+    short.watching.core_share = Some(1.18);
+    let text = show(&short, Detail::Brief, 80);
+    let words = " Watching cost 4.7 ms of processor time.";
+    assert!(text.contains(words), "{text}");
+}
+
+#[test]
+fn without_root_it_says_who_sees_more() {
+    let mut setting = setting();
+    setting.root = false;
+    let text = page(&crowded(), &setting, Detail::Brief, Page::plain(80));
+    assert!(
+        text.contains("cause cannot be seen; sudo shows it."),
+        "{text}"
+    );
+}
+
+#[test]
+fn details_have_all_evidence_repairs_and_blind_spots() {
+    let mut crowded = crowded();
+    let mut same = crowded.unseen[0].clone();
+    same.what = "delay_accounting".to_owned();
+    crowded.unseen.push(same);
+    let text = show(&crowded, Detail::Full, 100);
+    for words in [
+        "   block I/O    25.2 s  61 %  measured  trace.wall 25.2 s\n",
+        "   direct reclaim  1.2 s  4,812  CPU  measured  trace.vmscan.direct_reclaim_ns 1.2 s\n",
+        "     read_bytes 1.58 GiB (/proc/vmstat)\n",
+        "     Do: Raise the limit from 2 to 3 GiB. Risk: less for others.\n",
+        "   suspect number 19: pswpin 0 (/proc/vmstat)\n",
+        "   exits, delay accounting: only root may listen to exits; to see it: sudo terrace run -- CMD\n",
+        "   block I/O of thread 7 was longer than its life (11.8 min -> 1 s)\n",
+    ] {
+        assert!(text.contains(words), "{words} in {text}");
+    }
+}
+
+#[test]
+fn colour_adds_nothing_but_codes() {
+    let coloured = Page {
+        width: 80,
+        style: crate::output::style::Style::new(true),
+    };
+    for detail in [Detail::Brief, Detail::Full] {
+        let mut text = page(&crowded(), &setting(), detail, coloured);
+        assert!(text.contains("\x1b[32m##"), "{text}");
+        for code in ["0", "1", "2", "32", "33", "35", "36"] {
+            text = text.replace(&format!("\x1b[{code}m"), "");
+        }
+        assert_eq!(text, show(&crowded(), detail, 80));
+    }
+}
+
+#[test]
+fn a_hostile_command_line_stays_in_its_line() {
+    let mut setting = setting();
+    setting.title = format!("terrace: {}\n\x1b[2J", "x".repeat(500));
+    let text = page(&restore(), &setting, Detail::Brief, Page::plain(80));
+    let header = text.lines().next().unwrap();
+    assert!(
+        header.ends_with("xx.. -- 41.3 s, exit 0") && length(header) == 79,
+        "{text}"
+    );
+    assert!(!text.contains('\x1b'));
+}
+
+#[test]
+fn repeated_runs_make_a_table() {
+    let run = |wall_ms: u64| Repeat {
+        wall_ns: wall_ms * 1_000_000,
+        ending: "exit 0".to_owned(),
+        file: None,
+    };
+    let runs = [run(3_000), run(1_000), run(2_000), run(2_500), run(2_100)];
+    assert_eq!(median_of(&runs), 4);
+    let text = repeats(&runs, 4, Page::plain(80));
+    assert!(
+        text.contains("   5         2.1 s  exit 0  <- shown\n"),
+        "{text}"
+    );
+    let summary = "5 runs: median 2.1 s, 1 s to 3 s, spread 24 % (middle half over median).";
+    assert!(text.replace("\n ", " ").contains(summary), "{text}");
+    assert_eq!(median_of(&runs[..2]), 1);
+}
+
+#[test]
+fn no_line_is_wider_than_the_page() {
+    for width in 40..140 {
+        for explanation in [restore(), crowded(), Explanation::default()] {
+            for detail in [Detail::Brief, Detail::Full] {
+                let text = show(&explanation, detail, width);
+                // What must not be broken may stand out: commands that are to be copied.
+                let free = text.lines().filter(|line| !line.contains("terrace "));
+                for line in free {
+                    assert!(length(line) < width, "{width}: {line}\n{text}");
+                    assert_eq!(line, line.trim_end(), "{text}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `terrace export`: CSV and JSON of a recording, redacted unless that is switched off.
+//! What stands in the columns is tested beside the exporter.
+// A helper of tests may unwrap as the tests do.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Stdio;
+use support::{command, run, run_command, terrace};
+use testkit::TempDir;
+
+/// A word of the recorded command line that nobody else should read.
+const SECRET: &str = "xyzzy-secret-word";
+
+fn recorded(directory: &TempDir) -> PathBuf {
+    let file = directory.join("x.trec");
+    let options = ["--quiet", "--rate", "20", "-o", file.to_str().unwrap()];
+    run(run_command(&options, &["sh", "-c", "sleep 0.3", SECRET])).done();
+    file
+}
+
+#[test]
+fn csv_has_a_row_for_each_sample() {
+    let directory = TempDir::new();
+    let file = recorded(&directory);
+    let text = terrace(&format!("export {} --to csv", file.display())).done();
+    let mut lines = text.lines();
+    let header: Vec<&str> = lines.next().unwrap().split(',').collect();
+    assert_eq!(header[0], "time_s");
+    assert!(header.contains(&"vmstat.pgfault"), "{header:?}");
+    let mut before = -1.0;
+    let mut rows = 0;
+    for line in lines {
+        let fields: Vec<&str> = line.split(',').collect();
+        assert_eq!(fields.len(), header.len(), "{line}");
+        let time: f64 = fields[0].parse().unwrap();
+        assert!(time > before, "{line}");
+        before = time;
+        rows += 1;
+    }
+    // The first sample before the command and the last one after it, however slow it was.
+    assert!(rows >= 2, "{text}");
+}
+
+#[test]
+fn what_is_personal_stays_here_unless_asked_for() {
+    let directory = TempDir::new();
+    let file = recorded(&directory);
+    let export = |options: &str| {
+        let line = format!("export {} --to json {options}", file.display());
+        let text = terrace(&line).done();
+        assert!(serde_json::from_str::<Value>(&text).unwrap().is_object());
+        text
+    };
+    assert!(export("--no-redact").contains(SECRET));
+    for options in ["", "--redact"] {
+        assert!(!export(options).contains(SECRET));
+    }
+}
+
+#[test]
+fn a_file_is_written_whole_and_a_closed_pipe_is_no_fault() {
+    let directory = TempDir::new();
+    let file = recorded(&directory);
+    for form in ["csv", "json"] {
+        let line = format!("export {} --to {form}", file.display());
+        let out = directory.join(form);
+        assert_eq!(terrace(&format!("{line} -o {}", out.display())).done(), "");
+        assert_eq!(fs::read_to_string(&out).unwrap(), terrace(&line).done());
+        let mut child = command(&line)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{form}: {output:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{form}");
+    }
+    let mut names = directory.names();
+    names.sort();
+    assert_eq!(names, ["csv", "json", "x.trec"]);
+}
+
+/// Whether anything is left to undo depends on this machine; the question never fails.
+#[test]
+fn undo_can_be_asked() {
+    terrace("undo --list").done();
+}

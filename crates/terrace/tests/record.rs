@@ -1,0 +1,180 @@
+//! `terrace record` and `terrace mark`: what runs already is watched until its end, and one
+//! line says what came of it.
+// A helper of tests may unwrap as the tests do.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+use support::{command, run, terrace, valid_explanation};
+use testkit::TempDir;
+
+/// How often a test looks whether something has begun; it ends long before, or never.
+const LOOKS: u32 = 3_000;
+
+/// The JSON of all that `file` holds.
+fn explained(file: &Path) -> serde_json::Value {
+    valid_explanation(&terrace(&format!("explain --json {}", file.display())).done())
+}
+
+/// A recording in the background, which has begun to write.
+fn recording(options: &str, file: &Path) -> Child {
+    let mut command = command(&format!("record {options} -o {}", file.display()));
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let begun = (0..LOOKS).any(|_| {
+        sleep(Duration::from_millis(20));
+        file.metadata().is_ok_and(|what| what.len() > 0)
+    });
+    if !begun {
+        child.kill().unwrap();
+        child.wait().unwrap();
+        panic!("{options}: nothing was written");
+    }
+    child
+}
+
+/// Ctrl-C, and what it printed.
+fn interrupt(child: Child) -> String {
+    let pid = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_machine_for_a_while() {
+    let directory = TempDir::new();
+    let file = directory.join("machine.trec");
+    let said = terrace(&format!("record --for 400ms -o {}", file.display())).done();
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    assert!(
+        lines[0].contains("samples") && lines[0].contains("of a core"),
+        "{said}"
+    );
+    assert_eq!(
+        lines[1],
+        format!("Look at it: terrace explain {}", file.display())
+    );
+    let value = explained(&file);
+    // It recorded for at least as long as it was told to; a slow machine makes it longer.
+    assert!(value["wall_ns"].as_u64().unwrap() >= 400_000_000, "{value}");
+    assert!(
+        value["watching"]["samples"].as_u64().unwrap() >= 2,
+        "{value}"
+    );
+}
+
+#[test]
+fn ctrl_c_ends_a_recording_that_is_whole() {
+    let directory = TempDir::new();
+    let file = directory.join("x.trec");
+    let said = interrupt(recording("", &file));
+    assert!(said.contains("Look at it: terrace explain"), "{said}");
+    let value = explained(&file);
+    assert!(
+        !value["ending"].as_str().unwrap().contains("cut"),
+        "{value}"
+    );
+}
+
+#[test]
+fn a_process_is_watched_to_its_end() {
+    let directory = TempDir::new();
+    let file = directory.join("x.trec");
+    let mut sleeper = Command::new("sleep").arg("1").spawn().unwrap();
+    // It ends by itself; a zombie until then, which is an end too.
+    let said = terrace(&format!(
+        "record --pid {} -o {}",
+        sleeper.id(),
+        file.display()
+    ));
+    sleeper.wait().unwrap();
+    // On a machine that stalls for a second it has ended before it was looked at.
+    if said.code == Some(0) {
+        assert!(
+            explained(&file)["subject"]
+                .as_str()
+                .unwrap()
+                .contains("sleep")
+        );
+    }
+}
+
+#[test]
+fn a_process_that_is_not_there_is_refused() {
+    let directory = TempDir::new();
+    let file = directory.join("x.trec");
+    // No Linux has so many processes (2^22 at most).
+    let ran = terrace(&format!("record --pid 4999999 -o {}", file.display()));
+    assert!(matches!(ran.code, Some(2 | 3)), "{ran:?}");
+    ran.refused(ran.code.unwrap(), "4999999");
+    assert!(directory.names().is_empty());
+}
+
+#[test]
+fn a_mark_arrives_in_a_recording_that_runs() {
+    let directory = TempDir::new();
+    let file = directory.join("x.trec");
+    let child = recording("--trace none", &file);
+    // Recordings of other tests may run as well, so not exactly one.
+    let said = terrace("mark import starts here").done();
+    interrupt(child);
+    assert!(said.starts_with("marked "), "{said}");
+    let line = format!("export {} --to json --no-redact", file.display());
+    assert!(terrace(&line).done().contains("import starts here"));
+}
+
+#[test]
+fn a_flight_recorder_is_a_directory() {
+    let directory = TempDir::new();
+    let ring = directory.join("ring");
+    let line = format!(
+        "record --for 300ms --keep 1h --keep-bytes 16m -o {}",
+        ring.display()
+    );
+    terrace(&line).done();
+    assert!(ring.is_dir());
+    assert!(explained(&ring)["wall_ns"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_directory_that_is_missing_is_refused() {
+    terrace("record --for 1h -o /nonexistent/x.trec").refused(1, "/nonexistent/x.trec");
+}
+
+#[test]
+fn a_probe_records_the_machine_meanwhile() {
+    let directory = TempDir::new();
+    let file = directory.join("probe.trec");
+    let line = format!("measure compute --budget 2s --record {}", file.display());
+    let page = terrace(&line).done();
+    assert!(page.starts_with("terrace measure compute"), "{page}");
+    let value = explained(&file);
+    assert!(
+        value["subject"].as_str().unwrap().contains("compute"),
+        "{value}"
+    );
+    let mut again = command(&line);
+    again.stdin(Stdio::null());
+    assert_ne!(
+        run(again).code,
+        Some(0),
+        "an existing recording is not replaced"
+    );
+}
