@@ -4,16 +4,42 @@
 //! the subject's end and passes signals on. What was recorded goes to a file, to a ring of
 //! files, or stays in memory; it is read back by the same reader in all cases.
 
-use crate::Result;
+mod background;
+mod burst;
+mod command;
+mod group;
+mod marks;
+mod out_of_memory;
+mod pace;
+mod run_directory;
+mod sampler;
+mod sink;
+mod sources;
+mod target;
+mod watch;
+
+pub use background::Background;
+pub use command::command;
+pub use marks::{MAX_MARK_BYTES, mark};
+pub use watch::watch;
+
 use crate::trace::Family;
-use model::recording::Recording;
+use crate::undo::Applied;
+use crate::{Error, Kind, Result};
+use marks::Ear;
+use model::machine::MachineFacts;
+use model::recording::{Facts, Recording, Sight, Subject};
 use std::ffi::OsString;
 use std::path::PathBuf;
+
+/// The rates that can be asked for: below one a second nothing is seen in time, above a
+/// hundred the recorder itself shows.
+pub const RATES_HZ: std::ops::RangeInclusive<u32> = 1..=100;
 
 /// How to watch.
 #[derive(Clone, Debug)]
 pub struct Watch {
-    /// Samples a second, 1 to 100.
+    /// Samples a second, see [`RATES_HZ`].
     pub rate_hz: u32,
     /// Whether pressure may raise the rate for a while.
     pub burst: bool,
@@ -29,6 +55,25 @@ pub struct Watch {
     pub keep_ns: Option<u64>,
     /// The most bytes that a ring may take.
     pub keep_bytes: u64,
+    /// The machine, as the caller found it; goes into the facts.
+    pub machine: Option<MachineFacts>,
+}
+
+impl Default for Watch {
+    /// Ten samples a second, in memory, nothing changed on the machine.
+    fn default() -> Self {
+        Self {
+            rate_hz: 10,
+            burst: false,
+            families: Vec::new(),
+            apply: false,
+            output: None,
+            force: false,
+            keep_ns: None,
+            keep_bytes: u64::MAX,
+            machine: None,
+        }
+    }
 }
 
 /// A command to start and watch.
@@ -64,69 +109,75 @@ pub struct Captured {
     pub file: Option<PathBuf>,
 }
 
-/// Starts `plan.argv` and watches it to its end. The command's exit status is in the
-/// recording's outcome. Signals that ask this process to end are passed on to the command.
-///
-/// # Errors
-/// [`crate::Kind::CommandNotFound`] and [`crate::Kind::CommandNotExecutable`] for a command
-/// that cannot be started; others before it was started. Once it runs, a fault of the
-/// recorder ends the recording and never the command.
-pub fn command(plan: &CommandPlan) -> Result<Captured> {
-    let _ = plan;
-    Err(crate::Error::new(
-        crate::Kind::Impossible,
-        "watch",
-        "absent",
-    ))
+/// Refuses what makes no sense, before anything is opened.
+fn check(watch: &Watch) -> Result<()> {
+    if RATES_HZ.contains(&watch.rate_hz) {
+        return Ok(());
+    }
+    let (least, most) = (RATES_HZ.start(), RATES_HZ.end());
+    let why = format!("the rate must be {least} to {most} samples a second");
+    Err(Error::new(Kind::Usage, "watch", why))
 }
 
-/// Watches what runs already until it ends, `for_ns` is over, or a signal asks for the end.
-///
-/// # Errors
-/// When the target is not there or may not be watched.
-pub fn watch(target: &Target, for_ns: Option<u64>, watch: &Watch) -> Result<Captured> {
-    let _ = (target, for_ns, watch);
-    Err(crate::Error::new(
-        crate::Kind::Impossible,
-        "watch",
-        "absent",
-    ))
+/// Switches on what counts the waits, if that was asked for; what is given goes back with it.
+fn apply(watch: &Watch) -> Result<Option<Applied>> {
+    watch.apply.then(Applied::delay_accounting).transpose()
 }
 
-/// Watches the machine in the background while a probe of this process runs: `survey
-/// --record FILE`. Dropping it ends the recording.
-#[derive(Debug)]
-pub struct Background {}
-
-impl Background {
-    /// Starts; `name` is the probe's.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn start(name: &str, watch: &Watch) -> Result<Self> {
-        let _ = (name, watch);
-        Ok(Self {})
-    }
-
-    /// Notes a step of the probe.
-    pub fn mark(&self, text: &str) {
-        let _ = text;
-    }
-
-    /// Ends the recording.
-    ///
-    /// # Errors
-    /// When the last chunk could not be written.
-    pub fn finish(self) -> Result<()> {
-        Ok(())
+/// The facts that no source knows.
+fn facts(watch: &Watch, subject: Subject) -> Facts {
+    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let unix_s = since_1970.map_or(0, |since| since.as_secs());
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    Facts {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        utc_offset_s: sys::local_time::utc_offset_s(unix_s.cast_signed()),
+        subject,
+        machine: watch.machine.clone(),
+        processors: u32::try_from(processors).unwrap_or(u32::MAX),
+        page_bytes: sys::process::page_bytes() as u64,
+        rate_hz: watch.rate_hz,
+        root: sys::process::effective_uid() == 0,
+        ..Facts::default()
     }
 }
 
-/// Puts a mark into every recording of this user that runs now; how many there were.
-///
-/// # Errors
-/// When a recorder could not be told.
-pub fn mark(text: &str) -> Result<usize> {
-    let _ = text;
-    Ok(0)
+/// The socket for marks, or why there is none.
+fn listen_for_marks() -> (Option<Ear>, Sight) {
+    match Ear::open() {
+        Ok(ear) => (Some(ear), Sight::Open),
+        Err(error) => (None, Sight::closed(error.to_string(), None)),
+    }
+}
+
+/// Makes the calling thread keep its beat on a machine that is out of breath, where the user
+/// may; never beside a probe, which would feel it.
+fn steady_thread(beside_probe: bool, facts: &mut Facts) {
+    let sights = if beside_probe {
+        let why = "a probe of this process is measured beside it";
+        [
+            ("realtime", Sight::closed(why, None)),
+            ("locked", Sight::closed(why, None)),
+        ]
+    } else {
+        let told = |answer: sys::Result<()>, right| match answer {
+            Ok(()) => Sight::Open,
+            Err(error) => Sight::closed(sys::plain_reason(&error.source), Some(right)),
+        };
+        let realtime = sys::scheduling::realtime(sys::scheduling::SAMPLER_PRIORITY);
+        let locked = sys::scheduling::lock_memory();
+        [
+            ("realtime", told(realtime, "sudo, or ulimit -r 10")),
+            ("locked", told(locked, "sudo, or ulimit -l unlimited")),
+        ]
+    };
+    for (name, sight) in sights {
+        facts.sights.insert(name.to_owned(), sight);
+    }
+}
+
+/// CPU time of this process until now.
+fn process_cpu_ns() -> u64 {
+    let used = sys::usage::process().unwrap_or_default();
+    used.user_ns + used.system_ns
 }

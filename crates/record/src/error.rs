@@ -1,4 +1,5 @@
 //! The one error of this crate: what kind, which operation, on which path, and the cause.
+//! `Display` ends with the reason, so `source()` skips it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -29,7 +29,7 @@ impl Registry {
     }
 
     /// The number of the series `name`, which is added if it is new. Not for every tick: it
-    /// looks a name up, and allocates for a new one. `None` once there are [`MAX_SERIES`].
+    /// looks a name up, and allocates for a new one. `None` once there are 32,768.
     pub fn id(&mut self, name: &str, unit: &str, kind: Kind, source: &str) -> Option<u32> {
         self.id_refreshed(name, unit, kind, source, None)
     }

@@ -1,4 +1,5 @@
-//! What does not change while a recording runs: subject, machine, and what could be seen.
+//! What does not change while a recording runs: subject, machine, and what could be
+//! seen. Written at the start, and again at the end for sights that closed meanwhile.
 
 use crate::machine::MachineFacts;
 use serde::{Deserialize, Serialize};
@@ -178,7 +179,8 @@ pub struct Facts {
     /// What could be seen, by name: `delay_accounting` (the kernel counts block I/O waits),
     /// `exits` (the kernel tells of every thread that ends), `events.sched`,
     /// `events.block`, `events.vmscan`, `events.writeback`, `events.faults`,
-    /// `other_users` (the I/O of processes of others), `realtime`, `locked`, `own_group`.
+    /// `other_users` (the I/O of processes of others), `realtime`, `locked`, `own_group`,
+    /// `marks`.
     pub sights: BTreeMap<String, Sight>,
 }
 

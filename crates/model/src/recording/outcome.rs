@@ -1,4 +1,5 @@
-//! How a recording ended.
+//! How a recording ended: why, when, and what watching cost. A recording that was cut
+//! has no outcome.
 
 use serde::{Deserialize, Serialize};
 

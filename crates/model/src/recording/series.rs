@@ -1,4 +1,5 @@
-//! One value over time, kept as its changes: most counters stand still most of the time.
+//! One value over time, kept as its changes: most counters stand still most of the time,
+//! and an hour of a thousand counters must fit in memory.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,5 @@
-//! What the kernel charged to one thread, or to all threads of one process and name.
+//! What the kernel charged to one thread, or to all threads of one process and name. The
+//! categories of delay overlap; accounting decides what may be added up.
 
 use serde::{Deserialize, Serialize};
 

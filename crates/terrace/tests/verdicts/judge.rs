@@ -1,4 +1,5 @@
-//! The judge: what was told against what was done, and the confusion table.
+//! The judge: what was told against what was done, and the confusion table. It knows no
+//! case by name.
 
 use crate::cases::{Case, SHARED};
 use crate::stage::Told;

@@ -1,4 +1,5 @@
-//! How many bytes a sample takes while a compiler keeps the counters moving.
+//! How many bytes a sample takes while a compiler keeps the counters moving. A machine at
+//! rest would flatter the format.
 
 use std::fs;
 use std::process::Command;

@@ -1,0 +1,234 @@
+//! A command from its start to its end.
+//!
+//! 1. The child is forked and waits at a gate: it inherits nothing of the recorder.
+//! 2. It gets its group; the sources are opened for it; the first sample is taken.
+//! 3. The gate opens. This thread waits, signals are passed on, orphans are kept in sight.
+//! 4. When it has ended: the last sample, how it ended, the group removed.
+//!
+//! From the gate on nothing here is an error: what fails is missing from the recording.
+
+use super::group;
+use super::out_of_memory::Watchman;
+use super::sampler::{Assignment, Ended, Sampler};
+use super::sources::Watched;
+use super::{Captured, CommandPlan, process_cpu_ns};
+use crate::collect::Scope;
+use crate::tasks::Tree;
+use crate::{Error, Kind, Result};
+use machine::Root;
+use model::recording::{Ending, Facts, Outcome, Recording, Sight, Subject};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use sys::spawn::Gated;
+use sys::wait::Exit;
+
+/// The signal of the kernel's out-of-memory killer.
+const SIGKILL: i32 = 9;
+/// How often orphans that have ended are forgotten: each keeps a process number until then.
+const REAP_PERIOD_NS: u64 = 500_000_000;
+
+/// Starts `plan.argv` and watches it to its end. The command's exit status is in the
+/// recording's outcome. Signals that ask this process to end are passed on to the command.
+///
+/// # Errors
+/// [`crate::Kind::CommandNotFound`] and [`crate::Kind::CommandNotExecutable`] for a command
+/// that cannot be started; others before it was started. Once it runs, a fault of the
+/// recorder ends the recording and never the command.
+pub fn command(plan: &CommandPlan) -> Result<Captured> {
+    let cpu_before_ns = process_cpu_ns();
+    super::check(&plan.watch)?;
+    find(&plan.argv)?;
+    let applied = super::apply(&plan.watch)?;
+    let mut child = Gated::spawn(&plan.argv)?;
+    let pid = child.pid();
+    let reaper = sys::orphans::Reaper::start().ok();
+    let (group, own_group) = if plan.own_group {
+        group::make(pid)
+    } else {
+        (None, Sight::NotAsked)
+    };
+    let watchman = Watchman::new(Root::system(), pid);
+    let mut facts = super::facts(&plan.watch, subject(&plan.argv));
+    facts.sights.insert("own_group".to_owned(), own_group);
+    let sampler = Sampler::start(Assignment {
+        watch: plan.watch.clone(),
+        facts: facts.clone(),
+        watched: watched(pid, reaper.is_some()),
+        beside_probe: false,
+        cpu_before_ns,
+    })?;
+    let passing = sys::signals::PassOn::start(pid).ok();
+    if let Err(error) = open_gate(&mut child, &plan.argv) {
+        drop(sampler);
+        remove_useless(plan);
+        return Err(error);
+    }
+    let exit = wait(pid);
+    let ended_ns = sys::clock::now_ns();
+    drop(passing);
+    sampler.take_last_sample();
+    let ended = Ended {
+        ending: ending(exit.as_ref(), &watchman),
+        at_ns: Some(ended_ns),
+        usage: exit.map(|exit| exit.usage),
+    };
+    let recording = sampler.close(ended.clone());
+    let recording = recording.unwrap_or_else(|error| without_samples(facts, ended, &error));
+    forget_orphans(None);
+    drop(group);
+    drop(applied);
+    let file = plan.watch.output.clone();
+    Ok(Captured { recording, file })
+}
+
+fn subject(argv: &[OsString]) -> Subject {
+    let words = argv.iter().map(|word| word.to_string_lossy().into_owned());
+    Subject::Command {
+        argv: words.collect(),
+    }
+}
+
+fn watched(pid: u32, is_reaper: bool) -> Watched {
+    Watched {
+        scope: Scope {
+            processes: vec![pid],
+            group: None,
+        },
+        tree: Some(Tree {
+            processes: vec![pid],
+            reaper: is_reaper.then(std::process::id),
+        }),
+        traced: Some(vec![pid]),
+    }
+}
+
+/// Refuses a program that is nowhere, before a file is made or replaced for it. What the
+/// kernel then says of one that is there counts.
+fn find(argv: &[OsString]) -> Result<()> {
+    let Some(program) = argv.first() else {
+        let why = "it has no words";
+        return Err(Error::new(Kind::Usage, "start the command", why));
+    };
+    let there = if program.as_bytes().contains(&b'/') {
+        Path::new(program).exists()
+    } else {
+        // Without PATH the C library has its own; it is asked then.
+        std::env::var_os("PATH").is_none_or(|path| {
+            std::env::split_paths(&path).any(|directory| directory.join(program).exists())
+        })
+    };
+    if there {
+        return Ok(());
+    }
+    let why = "no such file or directory";
+    Err(Error::new(Kind::CommandNotFound, "run", why).at(program))
+}
+
+/// Lets the command run, unless somebody asked for the end while all this was prepared: from
+/// now on such wishes are the command's to hear.
+fn open_gate(child: &mut Gated, argv: &[OsString]) -> Result<()> {
+    if sys::interrupt::requested() {
+        let why = "a signal asked for the end before it began";
+        return Err(Error::new(Kind::Failed, "start the command", why));
+    }
+    child.open_gate().map_err(|error| not_started(argv, &error))
+}
+
+fn not_started(argv: &[OsString], error: &sys::Error) -> Error {
+    let kind = if sys::spawn::is_not_found(error) {
+        Kind::CommandNotFound
+    } else {
+        Kind::CommandNotExecutable
+    };
+    let error = Error::new(kind, "run", sys::plain_reason(&error.source));
+    error.at(argv.first().map_or(OsStr::new(""), OsString::as_os_str))
+}
+
+/// Removes the file of a recording of nothing; it was made a moment ago.
+fn remove_useless(plan: &CommandPlan) {
+    if let (Some(path), None) = (&plan.watch.output, plan.watch.keep_ns) {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// Waits for the command, and meanwhile forgets orphans that have ended. `None` where its
+/// end cannot be known: somebody made this process ignore its children.
+fn wait(pid: u32) -> Option<Exit> {
+    if let Ok(command) = sys::pidfd::open(pid) {
+        // A signal ends a wait early, which does no harm here.
+        while let [false] = sys::poll::readable([Some(command.as_fd())], Some(REAP_PERIOD_NS)) {
+            forget_orphans(Some(pid));
+        }
+    }
+    sys::wait::wait(pid).ok()
+}
+
+/// Forgets the orphans that were given to this process and have ended; those that live go to
+/// the next reaper when this process ends.
+fn forget_orphans(command: Option<u32>) {
+    // They are given to the first thread; children that other threads of this process made
+    // for themselves are not in its list.
+    let own = std::process::id();
+    let path = format!("/proc/self/task/{own}/children");
+    let children = std::fs::read_to_string(path).unwrap_or_default();
+    let numbers = children
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok());
+    for pid in numbers.filter(|pid| Some(*pid) != command) {
+        let _ = sys::wait::try_wait(pid);
+    }
+}
+
+fn ending(exit: Option<&Exit>, watchman: &Watchman) -> Ending {
+    match exit.map(|exit| exit.ended) {
+        None => Ending::Stopped,
+        Some(sys::wait::Ended::Exited { code }) => Ending::Exited { code },
+        Some(sys::wait::Ended::Killed { signal }) => Ending::Killed {
+            signal,
+            out_of_memory: (signal == SIGKILL)
+                .then(|| watchman.limit_that_killed())
+                .flatten(),
+        },
+    }
+}
+
+/// What is left when the recorder's thread failed: how the command ended.
+fn without_samples(facts: Facts, ended: Ended, error: &Error) -> Recording {
+    Recording {
+        facts,
+        damage: vec![error.to_string()],
+        outcome: Some(Outcome {
+            ending: ended.ending,
+            usage: ended.usage,
+            stopped_early: Some(error.to_string()),
+            ..Outcome::default()
+        }),
+        ..Recording::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str]) -> Vec<OsString> {
+        words.iter().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn a_program_that_is_nowhere_is_refused_before_anything_is_made() {
+        for program in ["terrace-has-no-such-program", "/nowhere/at/all"] {
+            let error = find(&words(&[program])).unwrap_err();
+            assert_eq!(error.kind, Kind::CommandNotFound);
+            let text = error.to_string();
+            assert_eq!(
+                text,
+                format!("cannot run {program}: no such file or directory")
+            );
+        }
+        assert!(find(&words(&["sh", "-c", "true"])).is_ok());
+        assert_eq!(find(&[]).unwrap_err().kind, Kind::Usage);
+    }
+}

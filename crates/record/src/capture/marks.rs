@@ -1,0 +1,232 @@
+//! Marks: words that a person or a script puts into the recordings that run now.
+//!
+//! Each recorder listens on a datagram socket in the user's run directory; who sets a mark
+//! sends its text to all of them. The directory is the user's alone, so nobody else's
+//! marks arrive. A socket whose recorder was killed is removed by whoever meets it.
+
+use super::run_directory;
+use crate::{Error, Kind, Result};
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// The longest text of a mark: one datagram, and more than anybody reads in a chart.
+pub const MAX_MARK_BYTES: usize = 4096;
+/// The most recorders that one mark is sent to: more than that is a directory gone wrong.
+const MAX_RECORDERS: usize = 1024;
+/// Marks taken in one go, so that a flood of them cannot hold up the samples.
+const MAX_AT_ONCE: usize = 64;
+
+/// How often a recorder whose queue is full is tried again; it empties it at once unless it
+/// is stopped or the machine stands still.
+const FULL_TRIES: u32 = 40;
+/// Between two tries.
+const FULL_PAUSE: Duration = Duration::from_millis(5);
+
+/// Tells recorders of one process apart.
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// A recorder's ear; its socket is removed on drop.
+#[derive(Debug)]
+pub(super) struct Ear {
+    socket: UnixDatagram,
+    path: PathBuf,
+    buffer: Vec<u8>,
+}
+
+impl Ear {
+    /// Listens in the run directory of this user.
+    pub fn open() -> Result<Self> {
+        Self::open_in(&run_directory::own()?)
+    }
+
+    fn open_in(directory: &Path) -> Result<Self> {
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = directory.join(format!("rec-{}-{number}.sock", std::process::id()));
+        // One of this name is left over from a process that had our number before.
+        let _ = std::fs::remove_file(&path);
+        let fault = |error| Error::io("listen for marks at", &path, error);
+        let socket = UnixDatagram::bind(&path).map_err(fault)?;
+        socket.set_nonblocking(true).map_err(fault)?;
+        Ok(Self {
+            socket,
+            buffer: vec![0; MAX_MARK_BYTES],
+            path,
+        })
+    }
+
+    /// What to wait on.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Takes what has arrived, as far as a limit.
+    pub fn take(&mut self, mut each: impl FnMut(String)) {
+        for _ in 0..MAX_AT_ONCE {
+            match self.socket.recv(&mut self.buffer) {
+                Ok(bytes) => each(String::from_utf8_lossy(&self.buffer[..bytes]).into_owned()),
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+impl Drop for Ear {
+    fn drop(&mut self) {
+        // It may be gone already: /run was cleaned.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Puts a mark into every recording of this user that runs now; how many there were.
+///
+/// # Errors
+/// [`Kind::Usage`] for a text that is empty or longer than [`MAX_MARK_BYTES`]; when a recorder
+/// is there and could not be told.
+pub fn mark(text: &str) -> Result<usize> {
+    send_in(&run_directory::place(), text)
+}
+
+fn send_in(directory: &Path, text: &str) -> Result<usize> {
+    if text.trim().is_empty() || text.len() > MAX_MARK_BYTES {
+        let why = format!("its text must have 1 to {MAX_MARK_BYTES} bytes");
+        return Err(Error::new(Kind::Usage, "set a mark", why));
+    }
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(Error::io("look for recorders in", directory, error)),
+    };
+    run_directory::check(directory, sys::process::effective_uid())?;
+    let speaker = UnixDatagram::unbound()
+        .and_then(|socket| socket.set_nonblocking(true).map(|()| socket))
+        .map_err(|error| Error::io("set a mark in", directory, error))?;
+    let sockets = entries.flatten().map(|entry| entry.path());
+    let (mut told, mut fault) = (0, None);
+    for path in sockets.filter(|path| is_ear(path)).take(MAX_RECORDERS) {
+        match tell(&speaker, &path, text) {
+            Ok(heard) => told += usize::from(heard),
+            // The others are told all the same.
+            Err(error) => fault = Some(error),
+        }
+    }
+    match fault {
+        None => Ok(told),
+        Some(error) => Err(error),
+    }
+}
+
+/// As much of a text as a mark holds.
+pub(super) fn clipped(text: &str) -> &str {
+    let mut end = text.len().min(MAX_MARK_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Whether it is a socket with a name that [`Ear`] gives.
+fn is_ear(path: &Path) -> bool {
+    let found = std::fs::symlink_metadata(path);
+    if !found.is_ok_and(|found| found.file_type().is_socket()) {
+        return false;
+    }
+    let name = path.file_name().and_then(|name| name.to_str());
+    let middle = name.and_then(|name| name.strip_prefix("rec-")?.strip_suffix(".sock"));
+    middle.is_some_and(|middle| {
+        let mut digits = middle.bytes().filter(|byte| *byte != b'-');
+        digits.all(|byte| byte.is_ascii_digit())
+    })
+}
+
+/// Sends to one recorder; false if nobody listens there any more.
+fn tell(speaker: &UnixDatagram, path: &Path, text: &str) -> Result<bool> {
+    let mut sent = speaker.send_to(text.as_bytes(), path);
+    for _ in 0..FULL_TRIES {
+        if !matches!(&sent, Err(error) if error.kind() == ErrorKind::WouldBlock) {
+            break;
+        }
+        std::thread::sleep(FULL_PAUSE);
+        sent = speaker.send_to(text.as_bytes(), path);
+    }
+    match sent {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            // Its owner was killed: a socket that is bound never refuses.
+            let _ = std::fs::remove_file(path);
+            Ok(false)
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io("tell the recorder at", path, error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::TempDir;
+
+    fn taken(ear: &mut Ear) -> Vec<String> {
+        let mut texts = Vec::new();
+        ear.take(|text| texts.push(text));
+        texts
+    }
+
+    #[test]
+    fn every_recorder_hears_it_once() {
+        let directory = TempDir::new();
+        let mut ears = [0, 1].map(|_| Ear::open_in(directory.path()).unwrap());
+        assert_eq!(send_in(directory.path(), "phase two").unwrap(), 2);
+        for ear in &mut ears {
+            assert_eq!(taken(ear), ["phase two"]);
+            assert!(taken(ear).is_empty());
+        }
+        drop(ears);
+        assert!(directory.names().is_empty());
+        assert_eq!(send_in(directory.path(), "nobody").unwrap(), 0);
+    }
+
+    #[test]
+    fn what_the_dead_left_is_removed_and_other_files_are_not() {
+        let directory = TempDir::new();
+        let dead = directory.join("rec-7-0.sock");
+        drop(UnixDatagram::bind(&dead).unwrap());
+        std::fs::write(directory.join("rec-8-0.sock"), "no socket").unwrap();
+        assert_eq!(send_in(directory.path(), "hello").unwrap(), 0);
+        assert_eq!(directory.names(), ["rec-8-0.sock"]);
+    }
+
+    #[test]
+    fn a_text_has_its_limits() {
+        let directory = TempDir::new();
+        let mut ear = Ear::open_in(directory.path()).unwrap();
+        let longest = "x".repeat(MAX_MARK_BYTES);
+        assert_eq!(send_in(directory.path(), &longest).unwrap(), 1);
+        assert_eq!(taken(&mut ear), [longest.as_str()]);
+        for text in ["", "  ", &format!("{longest}y")] {
+            assert_eq!(
+                send_in(directory.path(), text).unwrap_err().kind,
+                Kind::Usage
+            );
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_between_letters() {
+        let long = "ü".repeat(MAX_MARK_BYTES);
+        assert_eq!(clipped(&long).len(), MAX_MARK_BYTES);
+        let odd = format!("x{long}");
+        assert_eq!(clipped(&odd).len(), MAX_MARK_BYTES - 1);
+        assert_eq!(clipped("short"), "short");
+    }
+
+    #[test]
+    fn no_directory_is_no_recorder() {
+        let directory = TempDir::new();
+        assert_eq!(send_in(&directory.join("none"), "x").unwrap(), 0);
+    }
+}

@@ -1,0 +1,268 @@
+//! What runs already and is to be watched: found, named, and how its end is noticed.
+//!
+//! A group may be given by its directory or by its path below a hierarchy; version 2 is
+//! looked at first, then the hierarchies of version 1 whose controllers say most. A unit is
+//! its group: looked for where service managers put it, else the manager is asked.
+
+use super::Target;
+use super::sources::Watched;
+use crate::collect::Scope;
+use crate::tasks::Tree;
+use crate::{Error, Kind, Result};
+use machine::mounts::Mount;
+use machine::{Root, mounts};
+use model::recording::Subject;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The controllers of version 1 in whose hierarchies groups are looked for, in this order.
+const CONTROLLERS: [&str; 4] = ["memory", "cpu", "blkio", "name=systemd"];
+/// Where service managers put system units.
+const SYSTEM_SLICE: &str = "system.slice";
+/// The most groups below one group that are searched for members.
+const MAX_GROUPS: usize = 10_000;
+
+/// A target that was found.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub subject: Subject,
+    pub watched: Watched,
+    pub end: End,
+}
+
+/// How the end of a target is noticed.
+#[derive(Debug)]
+pub(super) enum End {
+    /// It has none.
+    Never,
+    /// The process ends.
+    Process(OwnedFd),
+    /// The directory of the group is removed.
+    Group(PathBuf),
+}
+
+/// Finds a target.
+///
+/// # Errors
+/// [`Kind::Usage`] where it is not there.
+pub(super) fn find(target: &Target) -> Result<Found> {
+    let root = Root::system();
+    match target {
+        Target::Machine => Ok(Found {
+            subject: Subject::Machine,
+            watched: Watched {
+                scope: Scope::default(),
+                tree: Some(Tree::default()),
+                traced: Some(Vec::new()),
+            },
+            end: End::Never,
+        }),
+        Target::Process(pid) => process(&root, *pid),
+        Target::Group(path) => {
+            let (name, directory) = group(&root, path).ok_or_else(|| {
+                Error::new(Kind::Usage, "watch the group", "there is no such group").at(path)
+            })?;
+            Ok(group_found(name, None, directory))
+        }
+        Target::Unit(name) => {
+            let (path, directory) = unit(&root, name).ok_or_else(|| {
+                let why = "no such unit runs here";
+                Error::new(Kind::Usage, format!("watch the unit {name}"), why)
+            })?;
+            Ok(group_found(path, Some(name.clone()), directory))
+        }
+    }
+}
+
+fn process(root: &Root, pid: u32) -> Result<Found> {
+    let end = sys::pidfd::open(pid).map_err(|error| {
+        let why = sys::plain_reason(&error.source);
+        Error::new(Kind::Usage, format!("watch the process {pid}"), why)
+    })?;
+    let bytes = root.read_bytes(format!("/proc/{pid}/cmdline"));
+    let bytes = bytes.unwrap_or_default();
+    let words = bytes
+        .split(|byte| *byte == 0)
+        .filter(|word| !word.is_empty());
+    let words = words.map(|word| String::from_utf8_lossy(word).into_owned());
+    let mut argv: Vec<String> = words.collect();
+    if argv.is_empty() {
+        // A thread of the kernel, or one that is about to become another program.
+        let name = root.read(format!("/proc/{pid}/comm")).unwrap_or_default();
+        argv.push(name.trim().to_owned());
+    }
+    Ok(Found {
+        subject: Subject::Process { pid, argv },
+        watched: Watched {
+            scope: Scope {
+                processes: vec![pid],
+                group: None,
+            },
+            tree: Some(Tree {
+                processes: vec![pid],
+                reaper: None,
+            }),
+            traced: Some(vec![pid]),
+        },
+        end: End::Process(end),
+    })
+}
+
+fn group_found(path: String, unit: Option<String>, directory: PathBuf) -> Found {
+    let members = members(&directory);
+    let somebody = (!members.is_empty()).then_some(members);
+    Found {
+        subject: Subject::Group { path, unit },
+        watched: Watched {
+            scope: Scope {
+                processes: Vec::new(),
+                group: Some(directory.clone()),
+            },
+            // An empty list would mean everybody.
+            tree: somebody.clone().map(|processes| Tree {
+                processes,
+                reaper: None,
+            }),
+            traced: somebody,
+        },
+        end: End::Group(directory),
+    }
+}
+
+/// The group's path below its hierarchy, and its directory.
+fn group(root: &Root, asked: &Path) -> Option<(String, PathBuf)> {
+    let points = mount_points(&mounts::read(root));
+    let name = |below: &Path| Path::new("/").join(below).display().to_string();
+    if let Some(below) = points
+        .iter()
+        .find_map(|point| asked.strip_prefix(point).ok())
+    {
+        return is_group(asked).then(|| (name(below), asked.to_owned()));
+    }
+    let below = asked.strip_prefix("/").unwrap_or(asked);
+    // Not out of the hierarchy by "..".
+    let plain = |part| matches!(part, std::path::Component::Normal(_));
+    if !below.components().all(plain) {
+        return None;
+    }
+    let directories = points.iter().map(|point| point.join(below));
+    let directory = directories
+        .into_iter()
+        .find(|directory| is_group(directory))?;
+    Some((name(below), directory))
+}
+
+/// Where hierarchies are mounted, the one that is asked first at the front.
+fn mount_points(mounts: &[Mount]) -> Vec<PathBuf> {
+    let shows = |mount: &&Mount, controller: &str| {
+        let mut options = mount.super_options.split(',');
+        mount.fs_type == "cgroup" && options.any(|option| option == controller)
+    };
+    let unified = mounts.iter().filter(|mount| mount.fs_type == "cgroup2");
+    let old = CONTROLLERS
+        .iter()
+        .flat_map(|name| mounts.iter().filter(move |mount| shows(mount, name)));
+    let points = unified.chain(old).map(|mount| mount.mount_point.clone());
+    points.collect()
+}
+
+fn is_group(directory: &Path) -> bool {
+    directory.join("cgroup.procs").is_file()
+}
+
+fn unit(root: &Root, name: &str) -> Option<(String, PathBuf)> {
+    let full = if name.contains('.') {
+        name.to_owned()
+    } else {
+        format!("{name}.service")
+    };
+    if full.contains('/') {
+        return None;
+    }
+    let usual = Path::new(SYSTEM_SLICE).join(&full);
+    group(root, &usual).or_else(|| group(root, &asked_of_manager(&full)?))
+}
+
+/// The group that the service manager knows for a unit.
+fn asked_of_manager(name: &str) -> Option<PathBuf> {
+    let output = Command::new("systemctl")
+        .args(["show", "--property", "ControlGroup", "--value", "--", name])
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let path = text.trim();
+    (output.status.success() && path.len() > 1).then(|| PathBuf::from(path))
+}
+
+/// The processes of a group and of those below it.
+fn members(directory: &Path) -> Vec<u32> {
+    let mut pids = Vec::new();
+    let mut waiting = vec![directory.to_owned()];
+    let mut seen = 0;
+    while let Some(group) = waiting.pop() {
+        let text = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+        pids.extend(text.lines().filter_map(|line| line.parse::<u32>().ok()));
+        let below = std::fs::read_dir(&group).into_iter().flatten().flatten();
+        let groups = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        waiting.extend(groups.map(|entry| entry.path()));
+        seen += 1;
+        if seen >= MAX_GROUPS {
+            break;
+        }
+    }
+    // A process outside of this PID namespace shows as 0.
+    pids.retain(|pid| *pid != 0);
+    pids
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::FakeRoot;
+
+    #[test]
+    fn a_group_is_found_by_its_path_in_the_first_hierarchy_that_has_it() {
+        let tree = FakeRoot::bare();
+        let base = tree.path().display().to_string();
+        let at = |path: &str| PathBuf::from(format!("{base}{path}"));
+        let mounts = format!(
+            "35 31 0:32 / {base}/memory rw - cgroup cgroup rw,memory\n\
+             41 31 0:38 / {base}/unified rw - cgroup2 cgroup2 rw\n"
+        );
+        let tree = tree
+            .file("/proc/self/mountinfo", mounts)
+            .file("/memory/app/cgroup.procs", "7\n")
+            .file("/memory/app/below/cgroup.procs", "8\n0\n")
+            .file("/unified/system.slice/db.service/cgroup.procs", "");
+        let root = Root::at(tree.path());
+        let expected = Some(("/app".to_owned(), at("/memory/app")));
+        assert_eq!(group(&root, Path::new("/app")), expected);
+        assert_eq!(group(&root, Path::new("app")), expected);
+        assert_eq!(group(&root, &at("/memory/app")), expected);
+        assert_eq!(group(&root, Path::new("/none")), None);
+        assert_eq!(group(&root, Path::new("../memory/app")), None);
+        let (path, _) = unit(&root, "db").unwrap();
+        assert_eq!(path, "/system.slice/db.service");
+        assert_eq!(members(&at("/memory/app")), [7, 8]);
+    }
+
+    #[test]
+    fn an_empty_group_is_not_everybody() {
+        let tree = FakeRoot::bare().file("/g/cgroup.procs", "");
+        let found = group_found("/g".to_owned(), None, tree.path().join("g"));
+        assert!(found.watched.tree.is_none() && found.watched.traced.is_none());
+    }
+
+    #[test]
+    fn what_is_not_there_is_an_error_of_usage() {
+        for target in [
+            Target::Process(u32::MAX),
+            Target::Group("/terrace-has-no-such-group".into()),
+            Target::Unit("terrace-has-no-such-unit".into()),
+        ] {
+            assert_eq!(find(&target).unwrap_err().kind, Kind::Usage, "{target:?}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Watching what runs already, until it ends, its time is over, or somebody asks.
+//!
+//! The subject is not touched: nothing is sent to it, and it notices nothing.
+
+use super::sampler::{Assignment, Ended, Sampler};
+use super::target::{self, End};
+use super::{Captured, Target, Watch, process_cpu_ns};
+use crate::Result;
+use std::os::fd::AsFd;
+
+/// How often a request for the end is looked for: a person does not notice it.
+const LOOK_NS: u64 = 50_000_000;
+
+/// Watches what runs already until it ends, `for_ns` is over, or a signal asks for the end
+/// (where the program has installed [`sys::interrupt`]).
+///
+/// # Errors
+/// [`crate::Kind::Usage`] when the target is not there; others when the recording cannot be
+/// made.
+pub fn watch(target: &Target, for_ns: Option<u64>, watch: &Watch) -> Result<Captured> {
+    let cpu_before_ns = process_cpu_ns();
+    super::check(watch)?;
+    let found = target::find(target)?;
+    let applied = super::apply(watch)?;
+    let sampler = Sampler::start(Assignment {
+        watch: watch.clone(),
+        facts: super::facts(watch, found.subject),
+        watched: found.watched,
+        beside_probe: false,
+        cpu_before_ns,
+    })?;
+    let until_ns = for_ns.map(|for_ns| sys::clock::now_ns().saturating_add(for_ns));
+    wait(&found.end, until_ns);
+    let at_ns = Some(sys::clock::now_ns());
+    sampler.take_last_sample();
+    let recording = sampler.close(Ended {
+        at_ns,
+        ..Ended::default()
+    })?;
+    drop(applied);
+    let file = watch.output.clone();
+    Ok(Captured { recording, file })
+}
+
+/// Waits for the first thing that ends the recording.
+fn wait(end: &End, until_ns: Option<u64>) {
+    loop {
+        let now_ns = sys::clock::now_ns();
+        let left_ns = until_ns.map_or(u64::MAX, |until_ns| until_ns.saturating_sub(now_ns));
+        if left_ns == 0 || sys::interrupt::requested() {
+            return;
+        }
+        let process = match end {
+            End::Never => None,
+            End::Process(process) => Some(process.as_fd()),
+            End::Group(directory) if directory.exists() => None,
+            End::Group(_) => return,
+        };
+        if let [true] = sys::poll::readable([process], Some(left_ns.min(LOOK_NS))) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Watching commands and processes with what an ordinary user may do: statuses, samples,
+//! marks, ends, and what the command must not notice.
+//!
+//! No test here judges a time from above: a recorder on a busy machine is late, never wrong.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod captured;
+
+use captured::{alone, command, plan, shell, text};
+use model::recording::{Ending, Subject};
+use record::Kind;
+use record::capture::{self, Background, CommandPlan, Target, Watch};
+use std::process::{Command, Stdio};
+use testkit::TempDir;
+
+fn ending(script: &str) -> Ending {
+    command(&shell(script)).outcome.unwrap().ending
+}
+
+#[test]
+fn statuses_are_the_command_s() {
+    let _alone = alone();
+    assert_eq!(ending("exit 0"), Ending::Exited { code: 0 });
+    assert_eq!(ending("exit 7"), Ending::Exited { code: 7 });
+    let killed = Ending::Killed {
+        signal: 15,
+        out_of_memory: None,
+    };
+    assert_eq!(ending("kill -TERM $$"), killed);
+}
+
+#[test]
+fn a_command_that_cannot_start_says_which_way_and_leaves_no_file() {
+    let _alone = alone();
+    let directory = TempDir::new();
+    let tried = |program: &str| {
+        let mut plan = plan(&[program]);
+        plan.watch.output = Some(directory.join("x.trec"));
+        capture::command(&plan).unwrap_err().kind
+    };
+    assert_eq!(tried("terrace-no-such-program"), Kind::CommandNotFound);
+    assert_eq!(tried("/nowhere/program"), Kind::CommandNotFound);
+    let text = directory.join("text");
+    std::fs::write(&text, "plain").unwrap();
+    assert_eq!(tried(text.to_str().unwrap()), Kind::CommandNotExecutable);
+    assert_eq!(directory.names(), ["text"]);
+    let nothing = CommandPlan {
+        argv: Vec::new(),
+        ..plan(&["x"])
+    };
+    assert_eq!(capture::command(&nothing).unwrap_err().kind, Kind::Usage);
+}
+
+#[test]
+fn samples_are_in_order_and_the_first_and_the_last_are_there() {
+    let _alone = alone();
+    let mut plan = shell("sleep 0.35");
+    plan.watch.rate_hz = 100;
+    let recording = command(&plan);
+    let ticks = &recording.ticks;
+    assert_eq!((ticks[0].due_ns, ticks[0].at_ns), (0, 0));
+    assert!(ticks.windows(2).all(|pair| pair[0].at_ns < pair[1].at_ns));
+    assert!(ticks.iter().all(|tick| tick.due_ns <= tick.at_ns));
+    let outcome = recording.outcome.as_ref().unwrap();
+    assert!(ticks.last().unwrap().at_ns >= outcome.ended_ns);
+    // The command slept that long by itself, after the first sample.
+    assert!(outcome.ended_ns >= 350_000_000);
+    // Each period was sampled or counted as missed: the command ran for at least 35 of them.
+    assert!(ticks.len() as u64 + outcome.missed_samples >= 35);
+    assert!(outcome.stopped_early.is_none() && recording.damage.is_empty());
+    let Subject::Command { argv } = &recording.facts.subject else {
+        panic!("{:?}", recording.facts.subject);
+    };
+    assert_eq!(argv, &["sh", "-c", "sleep 0.35"]);
+}
+
+#[test]
+fn the_shortest_command_has_two_samples() {
+    let _alone = alone();
+    let recording = command(&plan(&["true"]));
+    assert!(recording.ticks.len() >= 2, "{:?}", recording.ticks);
+    let outcome = recording.outcome.unwrap();
+    assert_eq!(outcome.ending, Ending::Exited { code: 0 });
+    assert!(outcome.own_cpu_ns > 0 && outcome.own_setup_ns <= outcome.own_cpu_ns);
+    assert!(outcome.usage.unwrap().max_rss_bytes > 0);
+}
+
+#[test]
+fn the_file_holds_what_was_given_back() {
+    let _alone = alone();
+    let directory = TempDir::new();
+    let mut plan = shell("exit 3");
+    plan.watch.output = Some(directory.join("x.trec"));
+    let captured = capture::command(&plan).unwrap();
+    let path = captured.file.unwrap();
+    assert_eq!(record::file::open(&path).unwrap(), captured.recording);
+    // It is not replaced unasked, and the command does not start.
+    plan.argv = shell(&format!("touch {}", directory.join("started").display())).argv;
+    assert_eq!(capture::command(&plan).unwrap_err().kind, Kind::Usage);
+    assert_eq!(directory.names(), ["x.trec"]);
+    plan.watch.force = true;
+    capture::command(&plan).unwrap();
+    assert_eq!(directory.names(), ["started", "x.trec"]);
+}
+
+#[test]
+fn three_hundred_children_do_no_harm() {
+    let _alone = alone();
+    let script = "i=0; while [ $i -lt 300 ]; do true & i=$((i+1)); /bin/true; done; wait; exit 5";
+    assert_eq!(ending(script), Ending::Exited { code: 5 });
+}
+
+#[test]
+fn standard_input_passes_through() {
+    let _alone = alone();
+    let directory = TempDir::new();
+    let target = directory.join("copy");
+    let script = format!("cat > {}", target.display());
+    let mut child = captured::again("run_a_command")
+        .env(captured::SCRIPT, script)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut stdin, b"through").unwrap();
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(std::fs::read(target).unwrap(), b"through");
+}
+
+/// Not a test of its own: what other tests start as a second process.
+#[test]
+fn run_a_command() {
+    if let Some(script) = std::env::var_os(captured::SCRIPT) {
+        command(&shell(script.to_str().unwrap()));
+    }
+}
+
+#[test]
+fn signals_to_the_recorder_are_the_command_s() {
+    let _alone = alone();
+    let directory = TempDir::new();
+    let (ready, heard) = (directory.join("ready"), directory.join("heard"));
+    let script = format!(
+        "trap 'touch {}; exit 0' TERM; touch {}; while :; do sleep 0.01; done",
+        heard.display(),
+        ready.display()
+    );
+    let mut recorder = captured::again("run_a_command")
+        .env(captured::SCRIPT, script)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    captured::until(|| ready.exists());
+    let pid = recorder.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-TERM", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    // The recorder lives on, until the command has ended as it chose to.
+    assert!(recorder.wait().unwrap().success());
+    assert!(heard.exists());
+}
+
+#[test]
+fn marks_reach_the_recording() {
+    let _alone = alone();
+    let directory = TempDir::new();
+    let (go, gone) = (directory.join("go"), directory.join("gone"));
+    let words = format!("phase {}", directory.path().display());
+    let script = format!(
+        "touch {}; while [ ! -e {} ]; do sleep 0.01; done",
+        go.display(),
+        gone.display()
+    );
+    let recording = std::thread::scope(|scope| {
+        let watching = scope.spawn(|| command(&shell(&script)));
+        captured::until(|| go.exists());
+        // Other recorders of this user may run beside this one and hear it too; one of them
+        // that stands still is an error, after which everybody is told once more.
+        captured::until(|| capture::mark(&words).is_ok_and(|told| told >= 1));
+        std::fs::write(&gone, "").unwrap();
+        watching.join().unwrap()
+    });
+    let marks: Vec<_> = recording
+        .spans
+        .iter()
+        .filter(|span| span.text == words)
+        .collect();
+    assert!(!marks.is_empty());
+    assert_eq!(marks[0].kind, "mark");
+    assert!(marks[0].start_ns <= recording.wall_ns());
+    assert!(recording.facts.sight("marks").is_open());
+}
+
+#[test]
+fn the_time_asked_for_ends_a_watch() {
+    let _alone = alone();
+    let captured = capture::watch(&Target::Machine, Some(250_000_000), &Watch::default()).unwrap();
+    let recording = captured.recording;
+    assert_eq!(recording.outcome.as_ref().unwrap().ending, Ending::Stopped);
+    assert!(recording.wall_ns() >= 250_000_000);
+    assert_eq!(recording.facts.subject, Subject::Machine);
+    assert!(recording.ticks.len() >= 2);
+}
+
+#[test]
+fn a_watch_ends_with_its_process() {
+    let _alone = alone();
+    let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let stdin = child.stdin.take();
+    // It is told to be started a moment before it has its new name.
+    let cmdline = format!("/proc/{pid}/cmdline");
+    captured::until(|| std::fs::read(&cmdline).is_ok_and(|words| words == b"cat\0"));
+    let directory = TempDir::new();
+    let watch = Watch {
+        output: Some(directory.join("x.trec")),
+        ..Watch::default()
+    };
+    let recording = std::thread::scope(|scope| {
+        let watching = scope.spawn(|| {
+            let watched = capture::watch(&Target::Process(pid), None, &watch);
+            watched.unwrap().recording
+        });
+        // The file is made when the process has been found.
+        captured::until(|| directory.join("x.trec").exists());
+        drop(stdin);
+        watching.join().unwrap()
+    });
+    child.wait().unwrap();
+    assert_eq!(text(&recording.facts.subject), "cat");
+    assert_eq!(recording.outcome.unwrap().ending, Ending::Stopped);
+}
+
+#[test]
+fn a_probe_is_watched_beside_it() {
+    let _alone = alone();
+    let directory = TempDir::new();
+    let path = directory.join("probe.trec");
+    let watch = Watch {
+        output: Some(path.clone()),
+        ..Watch::default()
+    };
+    let background = Background::start("survey", &watch).unwrap();
+    background.mark("step one");
+    background.finish().unwrap();
+    let recording = record::file::open(&path).unwrap();
+    assert_eq!(text(&recording.facts.subject), "survey");
+    // Other tests of this user may set marks at this moment.
+    let mut steps = recording.spans.iter().map(|span| span.text.as_str());
+    assert!(steps.any(|text| text == "step one"));
+    assert!(recording.outcome.is_some());
+    assert!(!recording.facts.sight("realtime").is_open());
+}
+
+#[test]
+fn a_probe_that_is_abandoned_ends_its_recording() {
+    let _alone = alone();
+    let directory = TempDir::new();
+    let path = directory.join("probe.trec");
+    let watch = Watch {
+        output: Some(path.clone()),
+        ..Watch::default()
+    };
+    drop(Background::start("survey", &watch).unwrap());
+    assert!(record::file::open(&path).unwrap().outcome.is_some());
+}
+
+#[test]
+fn absurd_rates_are_refused() {
+    for rate_hz in [0, 101] {
+        let watch = Watch {
+            rate_hz,
+            ..Watch::default()
+        };
+        let error = capture::watch(&Target::Machine, Some(0), &watch).unwrap_err();
+        assert_eq!(error.kind, Kind::Usage);
+    }
+}
+
+#[test]
+fn the_killed_recorder_leaves_its_command_alone() {
+    let _alone = alone();
+    let directory = TempDir::new();
+    let (started, killed, done) = (
+        directory.join("started"),
+        directory.join("killed"),
+        directory.join("done"),
+    );
+    // The command goes on only after its recorder was killed, and writes to what it had.
+    let script = format!(
+        "touch {}; while [ ! -e {} ]; do sleep 0.01; done; echo lives; touch {}",
+        started.display(),
+        killed.display(),
+        done.display()
+    );
+    let mut recorder = captured::again("run_a_command")
+        .env(captured::SCRIPT, script)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    captured::until(|| started.exists());
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    std::fs::write(&killed, "").unwrap();
+    captured::until(|| done.exists());
+}
+
+#[test]
+fn a_daemon_outlives_the_recording() {
+    let _alone = alone();
+    let directory = TempDir::new();
+    let (go, done) = (directory.join("go"), directory.join("done"));
+    let script = format!(
+        "(while [ ! -e {} ]; do sleep 0.01; done; touch {}) >/dev/null 2>&1 & exit 0",
+        go.display(),
+        done.display()
+    );
+    assert_eq!(ending(&script), Ending::Exited { code: 0 });
+    assert!(!done.exists());
+    std::fs::write(&go, "").unwrap();
+    captured::until(|| done.exists());
+}

@@ -1,0 +1,324 @@
+//! Watching as root: the command's own group, a full disk, a limit that kills.
+//!
+//! Needs a mounted cgroup2 tree without a service manager for the groups, and says so where
+//! there is none.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod captured;
+
+use captured::{alone, command, shell};
+use model::recording::{Ending, Sight};
+use record::capture::{self, Target, Watch};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use testkit::{Cgroup, TempDir, Tmpfs};
+
+/// The groups that recorders of this process made.
+fn own_groups() -> Vec<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    let points = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        let point = words.next()?;
+        (words.next()? == "cgroup2").then(|| point.to_owned())
+    });
+    let name = format!("terrace-{}-", std::process::id());
+    let mut found = Vec::new();
+    let mut waiting: Vec<PathBuf> = points.map(PathBuf::from).collect();
+    while let Some(directory) = waiting.pop() {
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            if entry.file_name().to_string_lossy().starts_with(&name) {
+                found.push(entry.path());
+            }
+            waiting.push(entry.path());
+        }
+    }
+    found
+}
+
+#[test]
+fn the_command_s_group_is_there_while_it_runs_and_gone_afterwards() {
+    if !testkit::is_root() {
+        return testkit::skip("root");
+    }
+    let _alone = alone();
+    let directory = TempDir::new();
+    let shown = directory.join("cgroup");
+    let mut plan = shell(&format!("cat /proc/self/cgroup > {}", shown.display()));
+    plan.own_group = true;
+    let recording = command(&plan);
+    if let Sight::Closed { why, .. } = recording.facts.sight("own_group") {
+        return testkit::skip(format!("a cgroup2 tree to make groups in: {why}"));
+    }
+    let membership = std::fs::read_to_string(shown).unwrap();
+    let unified = membership
+        .lines()
+        .find(|line| line.starts_with("0::"))
+        .unwrap();
+    assert!(unified.contains("/terrace-"), "{unified}");
+    assert_eq!(own_groups(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_daemon_is_moved_out_of_the_group_and_lives() {
+    if !testkit::is_root() {
+        return testkit::skip("root");
+    }
+    let _alone = alone();
+    let directory = TempDir::new();
+    let (go, done) = (directory.join("go"), directory.join("done"));
+    let script = format!(
+        "(while [ ! -e {} ]; do sleep 0.01; done; cat /proc/self/cgroup > {}.new; mv {}.new {}) \
+         >/dev/null 2>&1 & exit 0",
+        go.display(),
+        done.display(),
+        done.display(),
+        done.display()
+    );
+    let mut plan = shell(&script);
+    plan.own_group = true;
+    let recording = command(&plan);
+    assert_eq!(own_groups(), Vec::<PathBuf>::new());
+    assert_eq!(
+        recording.outcome.unwrap().ending,
+        Ending::Exited { code: 0 }
+    );
+    std::fs::write(&go, "").unwrap();
+    captured::until(|| done.exists());
+    let membership = std::fs::read_to_string(done).unwrap();
+    assert!(!membership.contains("/terrace-"), "{membership}");
+}
+
+#[test]
+fn the_groups_of_killed_recorders_are_removed_by_the_next_one() {
+    if !testkit::is_root() {
+        return testkit::skip("root");
+    }
+    let _alone = alone();
+    let directory = TempDir::new();
+    let started = directory.join("started");
+    let script = format!(
+        "cat /proc/self/cgroup > {}.new; mv {}.new {}; exec cat",
+        started.display(),
+        started.display(),
+        started.display()
+    );
+    let mut recorder = captured::again("run_a_command_in_its_group")
+        .env(captured::SCRIPT, script)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    captured::until(|| started.exists());
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    let membership = std::fs::read_to_string(&started).unwrap();
+    let Some(left) = membership.lines().find_map(|line| line.strip_prefix("0::")) else {
+        return testkit::skip("a cgroup2 tree");
+    };
+    if !left.contains("/terrace-") {
+        return testkit::skip("a cgroup2 tree to make groups in");
+    }
+    // The command ends with its input; its group is empty when it is gone.
+    drop(recorder.stdin.take());
+    let of_the_command = |path: &Path| {
+        let text = std::fs::read_to_string(path.join("cgroup.procs"));
+        text.is_ok_and(|text| !text.is_empty())
+    };
+    let mount = std::fs::read_to_string("/proc/mounts").unwrap();
+    let point = mount
+        .lines()
+        .find(|line| line.split(' ').nth(2) == Some("cgroup2"))
+        .and_then(|line| line.split(' ').nth(1).map(PathBuf::from))
+        .unwrap();
+    let left = point.join(left.trim_start_matches('/'));
+    captured::until(|| !of_the_command(&left));
+    let mut plan = shell("exit 0");
+    plan.own_group = true;
+    // The kernel lets go of a dead member a moment after it is no longer listed.
+    captured::until(|| {
+        command(&plan);
+        !left.exists()
+    });
+}
+
+/// Not a test of its own: what another test starts as a second process.
+#[test]
+fn run_a_command_in_its_group() {
+    if let Some(script) = std::env::var_os(captured::SCRIPT) {
+        let mut plan = shell(script.to_str().unwrap());
+        plan.own_group = true;
+        command(&plan);
+    }
+}
+
+#[test]
+fn a_full_disk_ends_the_recording_and_not_the_command() {
+    let tmpfs = match Tmpfs::mount(64 << 10) {
+        Ok(tmpfs) => tmpfs,
+        Err(need) => return testkit::skip(need),
+    };
+    let _alone = alone();
+    // The command itself fills the disk that it is recorded on, and runs on.
+    let directory = TempDir::new();
+    let (full, go) = (directory.join("full"), directory.join("go"));
+    let script = format!(
+        "cat /dev/zero > {} 2>/dev/null; touch {}; while [ ! -e {} ]; do sleep 0.01; done; exit 9",
+        tmpfs.path().join("filler").display(),
+        full.display(),
+        go.display()
+    );
+    let mut plan = shell(&script);
+    plan.watch.output = Some(tmpfs.path().join("x.trec"));
+    let recording = std::thread::scope(|scope| {
+        let watching = scope.spawn(|| command(&plan));
+        captured::until(|| full.exists());
+        // More than the rest of the last page holds, whatever is done to make it small.
+        let mut random = testkit::Random(7);
+        for _ in 0..8 {
+            let text: String = (0..500)
+                .map(|_| format!("{:08x}", random.below(1 << 32)))
+                .collect();
+            captured::until(|| capture::mark(&text).is_ok_and(|told| told >= 1));
+        }
+        std::fs::write(&go, "").unwrap();
+        watching.join().unwrap()
+    });
+    let outcome = recording.outcome.unwrap();
+    assert_eq!(outcome.ending, Ending::Exited { code: 9 });
+    let why = outcome.stopped_early.unwrap_or_default() + &recording.damage.join(" ");
+    assert!(why.contains("no space"), "{why}");
+}
+
+#[test]
+fn a_limit_that_kills_is_named() {
+    let group = match Cgroup::v1_memory(48 << 20) {
+        Ok(group) => group,
+        Err(need) => return testkit::skip(need),
+    };
+    let _alone = alone();
+    let directory = TempDir::new();
+    let told = directory.join("told");
+    let program = captured::again("run_a_command_that_needs_memory");
+    let mut recorder = group.command(program.get_program());
+    recorder.args(program.get_args());
+    let status = recorder
+        .env(captured::SCRIPT, &told)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    if !told.exists() {
+        // The kernel may choose the recorder, which lives under the same limit.
+        return testkit::skip(format!("the kernel to choose the command: {status}"));
+    }
+    let words = std::fs::read_to_string(told).unwrap();
+    assert!(
+        words.contains("48 MiB") && words.contains("/terrace-test-"),
+        "{words}"
+    );
+}
+
+/// Not a test of its own: what another test starts under a limit.
+#[test]
+fn run_a_command_that_needs_memory() {
+    if let Some(told) = std::env::var_os(captured::SCRIPT) {
+        // A pipe into `tail`, which keeps all of a line without an end.
+        let recording = command(&captured::plan(&["tail", "/dev/zero"]));
+        let ending = recording.outcome.unwrap().ending;
+        let Ending::Killed {
+            signal: 9,
+            out_of_memory: Some(limit),
+        } = ending
+        else {
+            panic!("{ending:?}");
+        };
+        std::fs::write(told, limit).unwrap();
+    }
+}
+
+#[test]
+fn a_group_is_watched_until_it_is_gone() {
+    let group = match Cgroup::v1_memory(256 << 20) {
+        Ok(group) => group,
+        Err(need) => return testkit::skip(need),
+    };
+    let _alone = alone();
+    let mut member = group.command("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let stdin = member.stdin.take();
+    let path = group.path().to_owned();
+    let directory = TempDir::new();
+    let watch = Watch {
+        output: Some(directory.join("x.trec")),
+        ..Watch::default()
+    };
+    let recording = std::thread::scope(|scope| {
+        let watching = scope.spawn(|| {
+            let target = Target::Group(path.clone());
+            capture::watch(&target, None, &watch).unwrap().recording
+        });
+        // The file is made when the group has been found.
+        captured::until(|| directory.join("x.trec").exists());
+        drop(stdin);
+        member.wait().unwrap();
+        drop(group);
+        watching.join().unwrap()
+    });
+    let name = captured::text(&recording.facts.subject);
+    assert!(path.ends_with(name.trim_start_matches('/')), "{name}");
+}
+
+#[test]
+fn the_recorder_keeps_its_beat_as_root() {
+    if !testkit::is_root() {
+        return testkit::skip("root");
+    }
+    let _alone = alone();
+    // A command must not inherit what its recorder took for itself.
+    let directory = TempDir::new();
+    let shown = directory.join("policy");
+    let script = format!("cut -d' ' -f41 /proc/self/stat > {}", shown.display());
+    let recording = command(&shell(&script));
+    for sight in ["realtime", "locked"] {
+        if let Sight::Closed { why, .. } = recording.facts.sight(sight) {
+            return testkit::skip(format!("{sight}: {why}"));
+        }
+    }
+    assert_eq!(std::fs::read_to_string(shown).unwrap().trim(), "0");
+}
+
+#[test]
+fn pressure_raises_the_rate_and_what_led_to_it_is_kept() {
+    if !Path::new("/proc/pressure/cpu").exists() {
+        return testkit::skip("pressure in the kernel");
+    }
+    let _alone = alone();
+    // Far more busy shells than processors: somebody waits all the time, so that any two
+    // looks at the totals show it, however late they come.
+    let hogs = 4 * std::thread::available_parallelism().map_or(1, usize::from);
+    let script = format!(
+        "i=0; while [ $i -lt {hogs} ]; do timeout 2 sh -c 'while :; do :; done' & i=$((i+1)); \
+         done; wait; exit 4"
+    );
+    let mut plan = shell(&script);
+    plan.watch.burst = true;
+    let recording = command(&plan);
+    if !recording.facts.sight("realtime").is_open() {
+        return testkit::skip("the right to realtime priorities, to look at all");
+    }
+    let outcome = recording.outcome.as_ref().unwrap();
+    assert_eq!(outcome.ending, Ending::Exited { code: 4 });
+    let raised = recording
+        .spans
+        .iter()
+        .any(|span| span.kind == "rate" && span.text.contains("pressure"));
+    assert!(raised, "{:?}", recording.spans);
+    let ticks = &recording.ticks;
+    assert!(ticks.windows(2).all(|pair| pair[0].at_ns <= pair[1].at_ns));
+    // A counter never falls, also where looks and samples take turns.
+    let series = recording.series("pressure.cpu.some_ns").unwrap();
+    let values: Vec<_> = series.steps.iter().filter_map(|step| step.value).collect();
+    assert!(values.windows(2).all(|pair| pair[0] <= pair[1]));
+}

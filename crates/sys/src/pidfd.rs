@@ -1,0 +1,54 @@
+//! A process held by a descriptor: its number cannot pass to another process meanwhile.
+//!
+//! Owns `pidfd_open`. The descriptor becomes readable when the process ends, whoever its
+//! parent is, so any process can be waited for with [`crate::poll`].
+
+use crate::error::{Error, Result};
+use std::os::fd::{FromRawFd, OwnedFd};
+
+/// A descriptor of the process `pid`, readable once it has ended; close-on-exec.
+///
+/// # Errors
+/// `Other` (no such process) where it is gone, `Invalid` for a thread or a number that no
+/// process has, `Unsupported` before Linux 5.3.
+pub fn open(pid: u32) -> Result<OwnedFd> {
+    const OPERATION: &str = "watch the process";
+    let number = libc::pid_t::try_from(pid)
+        .map_err(|_| Error::invalid(OPERATION, "no process has such a number"))?;
+    // SAFETY: takes two numbers; touches no memory of ours.
+    let answer = unsafe { libc::syscall(libc::SYS_pidfd_open, number, 0) };
+    let descriptor = libc::c_int::try_from(answer).unwrap_or(-1);
+    if descriptor < 0 {
+        return Err(Error::last(OPERATION));
+    }
+    // SAFETY: the call succeeded, so the descriptor is open and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::open;
+    use crate::poll::readable;
+    use std::os::fd::AsFd;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn tells_of_the_end() {
+        let mut child = Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let watched = open(child.id()).unwrap();
+        assert_eq!(readable([Some(watched.as_fd())], Some(0)), [false]);
+        drop(child.stdin.take());
+        assert_eq!(readable([Some(watched.as_fd())], None), [true]);
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn no_process_is_an_error() {
+        assert!(open(0).is_err());
+        assert!(open(u32::MAX).is_err());
+    }
+}
