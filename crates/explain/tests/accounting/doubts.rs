@@ -25,7 +25,7 @@ fn two_sources_that_differ_are_told_with_both_numbers() {
         .row(row(10_000, 3000, 800, Some(delay(9, 2500, Some(40)))));
     assert_eq!(
         doubts(&built),
-        "queue: 500 ms by switch events, 800 ms by delay accounting; the bar has the former"
+        "run and queue: 3.5 s by switch events, 3.8 s by delay accounting; the bar has the former"
     );
     let stolen = built.grows_ms("stat.cpu.steal_ns", 400);
     assert_eq!(doubts(&stolen), "");

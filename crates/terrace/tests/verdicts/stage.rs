@@ -212,10 +212,10 @@ pub mod make {
 
     pub fn limit_refaults() -> Result<Made, String> {
         let directory = TempDir::new();
-        let file = cold_file(directory.path(), "cold", 160);
-        let group = Cgroup::v1_memory(80 * MIB)?;
+        let file = cold_file(directory.path(), "cold", 64);
+        let group = Cgroup::v1_memory(40 * MIB)?;
         Ok(Made {
-            argv: workload(&["mmap", &file, "60000"]),
+            argv: workload(&["mmap", &file, "80000"]),
             groups: vec![group],
             _directories: vec![directory],
             ..Made::default()
@@ -257,7 +257,7 @@ pub mod make {
             Command::new(&words[0]).args(&words[1..]).spawn().unwrap()
         };
         Ok(Made {
-            argv: workload(&["spin", "600"]),
+            argv: workload(&["spin", "150"]),
             _neighbours: (0..processors * 2).map(|_| Neighbour(hog())).collect(),
             ..Made::default()
         })
@@ -266,7 +266,7 @@ pub mod make {
     pub fn cpu_quota() -> Result<Made, String> {
         let group = Cgroup::v1_cpu(20_000, 100_000)?;
         Ok(Made {
-            argv: workload(&["spin", "400"]),
+            argv: workload(&["spin", "60"]),
             groups: vec![group],
             ..Made::default()
         })

@@ -25,13 +25,20 @@ pub(super) fn disagreements(view: &View) -> Vec<String> {
     let whole = rows.block_io.filter(|charged| !charged.cut);
     let block_io = whole.map(|charged| charged.ns);
     let mut told = Vec::new();
-    for (state, charged) in [
-        ("run", Some(rows.run_ns)),
-        ("queue", Some(rows.queue.ns)),
-        ("block_io", block_io),
+    // Run and queue together: the kernel stamps a thread that it puts back into the queue
+    // with a clock that stands still between ticks, and so charges some run as queue.
+    let on_or_for_a_processor = rows.run_ns.saturating_add(rows.queue.ns);
+    for (state, names, charged) in [
+        (
+            "run and queue",
+            &["trace.sched.run_ns", "trace.sched.queue_ns"][..],
+            Some(on_or_for_a_processor),
+        ),
+        ("block I/O", &["trace.sched.block_io_ns"][..], block_io),
     ] {
-        let seen = view.sum(&format!("trace.sched.{state}_ns"));
-        let (Some(seen), Some(charged)) = (seen, charged) else {
+        let parts = names.iter().map(|name| view.sum(name));
+        let seen = parts.reduce(|sum, part| Some(sum?.saturating_add(part?)));
+        let (Some(seen), Some(charged)) = (seen.flatten(), charged) else {
             continue;
         };
         let share = seen.max(charged) / SHARE;

@@ -14,6 +14,10 @@ use model::Evidence;
 /// for the cache reads most of it again and again, a stream reads it once.
 const STREAM_TIMES: u64 = 3;
 
+/// A stream is this many times what the cache can hold. Picked: the first reading of a
+/// working set that does not fit is once through as well, and is no stream.
+const CACHE_TIMES: u64 = 3;
+
 /// From this share of the reads on, a limit that was reached is the cause of the reads.
 const MOST_OF_READS: f64 = 0.5;
 
@@ -75,7 +79,7 @@ pub(super) fn refaults(case: &Case) -> Option<Refaults> {
         ns: part_of(waited_ns, share),
         share,
         evidence: case.grown(name).into_iter().collect(),
-        stream: stream(case, bytes, own, machine, hit.is_some()),
+        stream: stream(case, bytes, own, machine, hit.as_ref()),
         hit,
     })
 }
@@ -99,17 +103,28 @@ fn counter(case: &Case) -> Option<&'static str> {
     names.find(|name| case.grew(name).is_some()).copied()
 }
 
-fn stream(case: &Case, again: u64, own: u64, machine: u64, at_limit: bool) -> Option<Stream> {
+fn stream(case: &Case, again: u64, own: u64, machine: u64, hit: Option<&Hit>) -> Option<Stream> {
     let written = case.write_bytes().unwrap_or(0);
     let own_stream = own.saturating_sub(again).saturating_add(written);
     // Somebody else's pages cannot push ours out of a group that is at its own limit.
-    let others = if at_limit || case.is_machine() {
+    let others = if hit.is_some() || case.is_machine() {
         0
     } else {
         machine.saturating_sub(own)
     };
     let bytes = own_stream.max(others);
-    (again > 0 && bytes >= again.saturating_mul(STREAM_TIMES)).then_some(Stream {
+    let is_many = bytes >= again.saturating_mul(STREAM_TIMES);
+    let is_stream = match hit.and_then(|hit| hit.limit_bytes) {
+        // What was written and fills a group several times over went through it once,
+        // however much was read again meanwhile. Of what was read that cannot be said: a
+        // loop over a large file reads its first pass only once, too.
+        Some(limit) => {
+            let full = limit.saturating_mul(CACHE_TIMES);
+            written >= full || (is_many && bytes >= full)
+        }
+        None => is_many,
+    };
+    (again > 0 && is_stream).then_some(Stream {
         bytes,
         is_own: own_stream >= others,
     })
