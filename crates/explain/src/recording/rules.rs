@@ -19,6 +19,7 @@ mod device;
 mod direct_io_odd;
 mod dirty_throttle;
 mod file_lock_wait;
+mod file_system_wait;
 mod first_touch;
 mod limits;
 mod lock_contention;
@@ -163,6 +164,7 @@ pub const RULES: &[Rule] = &[
     poll_wait::RULE,
     lock_contention::RULE,
     file_lock_wait::RULE,
+    file_system_wait::RULE,
     children_wait::RULE,
     cpu_bound::RULE,
 ];

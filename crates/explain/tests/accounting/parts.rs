@@ -36,12 +36,14 @@ fn sleep_is_told_by_what_it_was_for() {
         .grows_ms("trace.sleep.lock_ns", 2000)
         .grows_ms("trace.sleep.timer_ns", 1000)
         .grows_ms("trace.sleep.kernel_ns", 400)
+        .grows_ms("trace.sleep.file_lock_ns", 60)
         .grows_ms("trace.sleep.file_ns", 100);
     let held = |ms| Some((ms, "sleep".to_owned()));
     assert_eq!(ms(&built, "lock"), held(2000));
     assert_eq!(ms(&built, "timer"), held(1000));
     assert_eq!(ms(&built, "kernel_wait"), held(400));
-    assert_eq!(ms(&built, "file_lock"), held(100));
+    assert_eq!(ms(&built, "file_lock"), held(60));
+    assert_eq!(ms(&built, "file_system"), held(100));
 }
 
 /// A flush waits for the device and for the journal; the two are one part.

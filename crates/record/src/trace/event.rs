@@ -52,7 +52,9 @@ pub enum Sleep {
     Poll,
     /// A signal, or to be continued.
     Signal,
-    /// A lock of a file or a file system.
+    /// A lock on a file that a program asked for.
+    FileLock,
+    /// The inside of a file system: its own locks, its journal's room, its server.
     File,
     /// A journal, to be durable.
     Flush,
@@ -81,13 +83,14 @@ impl Io {
 
 impl Sleep {
     /// All of them, in the order of their numbers.
-    pub const ALL: [(Sleep, &str); 12] = [
+    pub const ALL: [(Sleep, &str); 13] = [
         (Sleep::Timer, "timer"),
         (Sleep::Lock, "lock"),
         (Sleep::Pipe, "pipe"),
         (Sleep::Socket, "socket"),
         (Sleep::Poll, "poll"),
         (Sleep::Signal, "signal"),
+        (Sleep::FileLock, "file_lock"),
         (Sleep::File, "file"),
         (Sleep::Flush, "flush"),
         (Sleep::Reclaim, "reclaim"),

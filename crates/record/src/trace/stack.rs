@@ -309,7 +309,7 @@ const GROUPS: &[Group] = &[
         ],
     ),
     (
-        Some(Sleep::File),
+        Some(Sleep::FileLock),
         None,
         &[
             "flock_lock_inode_wait",
@@ -318,6 +318,12 @@ const GROUPS: &[Group] = &[
             "fcntl_setlk",
             "do_lock_file_wait",
             "__break_lease",
+        ],
+    ),
+    (
+        Some(Sleep::File),
+        None,
+        &[
             "do_sys_openat2",
             "do_filp_open",
             "filename_lookup",

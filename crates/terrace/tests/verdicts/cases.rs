@@ -27,7 +27,7 @@ pub const CASES: &[Case] = &[
         name: "cold_read",
         first: &["reads_from_device"],
         also: &[],
-        besides: &["io_limit", "read_ahead_small"],
+        besides: &["read_ahead_small"],
         make: make::cold_read,
     },
     Case {
@@ -95,7 +95,7 @@ pub const CASES: &[Case] = &[
             "reclaim_direct",
             "cpu_bound",
             "writes_to_device",
-            "io_limit",
+            "file_system_wait",
         ],
         make: make::write_small_group,
     },
@@ -103,7 +103,7 @@ pub const CASES: &[Case] = &[
         name: "dirty_throttle",
         first: &["dirty_throttle"],
         also: &[],
-        besides: &["cpu_bound", "writes_to_device", "io_limit"],
+        besides: &["cpu_bound", "writes_to_device", "file_system_wait"],
         make: make::dirty_throttle,
     },
     Case {

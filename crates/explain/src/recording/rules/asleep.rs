@@ -11,13 +11,14 @@ use crate::wording::{long_time, percent};
 use model::Evidence;
 
 /// The classes of sleep among the parts of the bars.
-const CLASSES: [&str; 11] = [
+const CLASSES: [&str; 12] = [
     "timer",
     "socket",
     "pipe",
     "poll",
     "lock",
     "file_lock",
+    "file_system",
     "signal",
     "reclaim_throttle",
     "fault",

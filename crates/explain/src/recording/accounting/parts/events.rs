@@ -19,14 +19,15 @@ const BLOCK_IO: [(&str, &str); 7] = [
 
 /// Other sleep in the same way; `flush` and `reclaim_throttle` have waits elsewhere too
 /// and are told with those.
-const SLEEP: [(&str, &str); 10] = [
+const SLEEP: [(&str, &str); 11] = [
     ("timer", "timer"),
     ("lock", "lock"),
     ("pipe", "pipe"),
     ("socket", "socket"),
     ("poll", "poll"),
     ("signal", "signal"),
-    ("file_lock", "file"),
+    ("file_lock", "file_lock"),
+    ("file_system", "file"),
     ("fault", "fault"),
     ("kernel_wait", "kernel"),
     ("other_wait", "unknown"),
