@@ -9,6 +9,10 @@ use model::{Bytes, Evidence};
 /// Levels that are looked at. Picked: deeper trees were not seen.
 const MOST_LEVELS: u32 = 32;
 
+/// A path with more parts than this is told by its last one. Picked: `/system.slice/app`
+/// is told whole.
+const MOST_PARTS: usize = 2;
+
 /// Use from this share of the limit on is near it. Picked: the kernel charges in batches
 /// of 64 pages for each processor, and samples miss the peak.
 const NEAR: f64 = 0.9;
@@ -60,9 +64,18 @@ pub(super) fn group_path(case: &Case, level: u32, controllers: &[&str]) -> Strin
         named.next()
     });
     match path {
-        Some(path) => format!("group {path}"),
+        Some(path) => format!("group {}", short(path)),
         None if level == 0 => "the own group".to_owned(),
         None => "a group above".to_owned(),
+    }
+}
+
+/// A deep path by its end: a container's own part of it is long and says nothing.
+fn short(path: &str) -> String {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    match parts.as_slice() {
+        [.., last] if parts.len() > MOST_PARTS => format!(".../{last}"),
+        _ => path.to_owned(),
     }
 }
 
@@ -106,4 +119,16 @@ fn reached_at(case: &Case, level: u32) -> Option<Hit> {
         times,
         evidence,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn only_deep_paths_are_shortened() {
+        assert_eq!(short("/"), "/");
+        assert_eq!(short("/system.slice/app"), "/system.slice/app");
+        assert_eq!(short("/a/b/0123456789abcdef/app"), ".../app");
+    }
 }
