@@ -276,9 +276,12 @@ mod tests {
             });
             let disturbance = measured.join().unwrap();
             stop.store(true, Ordering::Relaxed);
-            assert_eq!(
-                disturbance.cause(2e8),
-                Some(Cause::Waited),
+            // The two share one processor for 50 turns, however much of it the host takes.
+            assert!(disturbance.waited_ns > Some(0), "{disturbance:?}");
+            let stolen = disturbance.stolen_ns.unwrap_or(0) > 0;
+            let cause = disturbance.cause(2e8);
+            assert!(
+                cause == Some(Cause::Waited) || stolen && cause == Some(Cause::Stolen),
                 "{disturbance:?}"
             );
         });
