@@ -18,6 +18,10 @@ struct Thread {
     state: State,
     /// What it will wait for when it leaves its processor.
     reason: Option<State>,
+    /// Whether the kernel has told of a switch of it, or of its birth. Kernels were seen that
+    /// tell of the wake-ups of some threads and never of their switches: those would be
+    /// runnable for ever.
+    is_told: bool,
 }
 
 /// How many threads hold a state, and for how long threads have.
@@ -116,6 +120,7 @@ impl Threads {
                 parent,
             } if self.includes(parent) || self.includes(process) => {
                 self.put(process, thread, State::Queue);
+                self.tell(thread);
             }
             What::Exit { thread } => self.remove(thread),
             What::Exec { process, thread } => self.exec(process, thread),
@@ -128,10 +133,15 @@ impl Threads {
                 thread,
                 is_preempted,
             } => self.leave(thread, is_preempted),
-            What::In { thread } => self.change(thread, State::Run),
+            What::In { thread } => {
+                self.tell(thread);
+                self.change(thread, State::Run);
+            }
             What::Wakeup { thread } => {
-                let state = self.threads.get(&thread).map(|thread| thread.state);
-                if state.is_some_and(|state| !matches!(state, State::Run | State::Queue)) {
+                let is_asleep =
+                    |thread: &&Thread| !matches!(thread.state, State::Run | State::Queue);
+                let woken = self.threads.get(&thread).filter(is_asleep);
+                if woken.is_some_and(|thread| thread.is_told) {
                     self.change(thread, State::Queue);
                 }
             }
@@ -201,11 +211,18 @@ impl Threads {
             process,
             state,
             reason: None,
+            is_told: false,
         };
         self.threads.insert(thread, new);
         *self.processes.entry(process).or_insert(0) += 1;
         self.seen += 1;
         self.count(state, true);
+    }
+
+    fn tell(&mut self, thread: u32) {
+        if let Some(known) = self.threads.get_mut(&thread) {
+            known.is_told = true;
+        }
     }
 
     fn remove(&mut self, thread: u32) {
@@ -237,6 +254,7 @@ impl Threads {
         let Some(known) = self.threads.get_mut(&thread) else {
             return;
         };
+        known.is_told = true;
         let reason = known.reason.take();
         let state = if is_preempted {
             State::Queue

@@ -19,6 +19,10 @@ fn seen(process: u32, thread: u32, state: State) -> What {
     }
 }
 
+fn out(thread: u32, state: State) -> What {
+    What::Reason { thread, state }
+}
+
 fn run(threads: &mut Threads, events: &[Event]) {
     events.iter().for_each(|event| threads.apply(event));
 }
@@ -90,6 +94,15 @@ fn the_wall_belongs_to_the_first_state_that_someone_holds() {
             at(10, What::Start),
             at(10, seen(1, 1, State::BlockIo(Io::Read))),
             at(10, seen(2, 2, TIMER)),
+            at(10, What::In { thread: 2 }),
+            at(10, out(2, TIMER)),
+            at(
+                10,
+                What::Out {
+                    thread: 2,
+                    is_preempted: false,
+                },
+            ),
             at(30, What::Wakeup { thread: 2 }),
             at(40, What::In { thread: 2 }),
             at(70, What::Exit { thread: 2 }),
@@ -163,7 +176,19 @@ fn a_late_event_counts_from_the_latest_instant() {
     let mut threads = Threads::new(true);
     run(
         &mut threads,
-        &[at(10, What::Start), at(10, seen(1, 1, TIMER))],
+        &[
+            at(10, What::Start),
+            at(10, seen(1, 1, TIMER)),
+            at(10, What::In { thread: 1 }),
+            at(10, out(1, TIMER)),
+            at(
+                10,
+                What::Out {
+                    thread: 1,
+                    is_preempted: false,
+                },
+            ),
+        ],
     );
     threads.settle(50);
     run(&mut threads, &[at(40, What::Wakeup { thread: 1 })]);
@@ -258,4 +283,39 @@ proptest! {
         prop_assert_eq!(total(&threads), lives);
         prop_assert_eq!(threads.wall_ns().iter().sum::<u64>(), now - 1000);
     }
+}
+
+/// Some kernels hide the switches of a thread and tell of its wake-ups: it is then not
+/// runnable until somebody tells that it ran.
+#[test]
+fn a_wakeup_alone_makes_nobody_runnable() {
+    let mut threads = Threads::new(true);
+    run(
+        &mut threads,
+        &[
+            at(10, What::Start),
+            at(10, seen(1, 1, TIMER)),
+            at(20, What::Wakeup { thread: 1 }),
+        ],
+    );
+    threads.settle(100);
+    assert_eq!(threads.sum_ns(TIMER), 90);
+    run(
+        &mut threads,
+        &[
+            at(110, What::In { thread: 1 }),
+            at(120, out(1, TIMER)),
+            at(
+                120,
+                What::Out {
+                    thread: 1,
+                    is_preempted: false,
+                },
+            ),
+            at(130, What::Wakeup { thread: 1 }),
+        ],
+    );
+    threads.settle(140);
+    assert_eq!(threads.sum_ns(State::Queue), 10);
+    assert_eq!(threads.sum_ns(State::Run), 10);
 }
