@@ -1,7 +1,7 @@
 //! One reader per source of counters, over a root directory: files held open, read whole
 //! with `pread` into one buffer, nothing allocated for a sample.
 //!
-//! A source is a file and a [`table`] of which word is which series, made when the file is
+//! A source is a file and a `table` of which word is which series, made when the file is
 //! first read and again only when its lines change. Fast sources are read for each sample,
 //! slow ones once a second. Nothing here judges a number or knows what it is for; what the
 //! machine does not have is no series, and what it no longer has is absent.

@@ -2,8 +2,8 @@
 //! ends, asked of it for those that still run.
 //!
 //! What a thread had been charged before [`Listener::watch`] is subtracted. Ends are kept
-//! if they belong to the tree that is watched ([`members`] decides); rows beyond a limit are
-//! summed up by name ([`kept`]). Where the kernel tells no ends, what still runs is asked,
+//! if they belong to the tree that is watched (`members` decides); rows beyond a limit are
+//! summed up by name (`kept`). Where the kernel tells no ends, what still runs is asked,
 //! by taskstats or by /proc, and the sights say so.
 
 mod kept;
