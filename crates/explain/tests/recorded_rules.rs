@@ -102,6 +102,12 @@ impl Fixture {
                 self.accounts.of_which.push(guess);
             }
             "machine" => facts.subject = Subject::Machine,
+            "process" => {
+                facts.subject = Subject::Process {
+                    pid: 7,
+                    argv: Vec::new(),
+                }
+            }
             "series" => self.recording.series.push(series(&words)),
             "group" => facts.groups.push(group(&words)),
             "device" => facts.devices.push(device(&words)),

@@ -9,6 +9,7 @@ use super::case::clear;
 use super::{Case, Rank, Rule, Verdict};
 use crate::wording::long_time;
 use model::Evidence;
+use model::recording::Subject;
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {
@@ -31,7 +32,10 @@ fn check(case: &Case) -> Verdict {
     let asleep = case.accounts.wall("sleep").min(children);
     let is_explained =
         asleep_ns(case, u64::MAX) > 0 && case.accounts.thread("sleep") >= asleep / SLEEP_SHARE;
-    if is_explained || !case.hurts_asleep(asleep) {
+    // All children of a command are watched from their birth: what is left of it are the
+    // moments between the end of one and the waking of who waits for it.
+    let is_command = matches!(case.view.facts().subject, Subject::Command { .. });
+    if is_explained || is_command || !case.hurts_asleep(asleep) {
         // The waiting itself is accounted for in the children.
         return clear(Some(told));
     }

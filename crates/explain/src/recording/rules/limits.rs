@@ -105,7 +105,9 @@ fn reached_at(case: &Case, level: u32) -> Option<Hit> {
     };
     let limits = [limit_of("high_bytes"), limit_of("limit_bytes")];
     let limit = limits.into_iter().flatten().min();
-    if let (Some(usage), Some(limit)) = (usage, limit)
+    // Who was killed for it gave all its memory back before the next sample.
+    let killed = case.grew(&format!("{base}.events.oom_kill")).unwrap_or(0) > 0;
+    if let (Some(usage), Some(limit), false) = (usage, limit, killed)
         && (usage as f64) < limit as f64 * NEAR
     {
         return None;

@@ -12,6 +12,7 @@ use super::swapped::{reclaim_ns, swapped};
 use super::swapping::swap_in;
 use super::{Case, Rank, Rule, Verdict};
 use crate::wording::{count, long_time};
+use model::recording::Ending;
 use model::{Evidence, Grade};
 
 /// The rule.
@@ -71,6 +72,23 @@ fn price(case: &Case) -> Price {
 fn check(case: &Case) -> Verdict {
     if reached(case).is_none() {
         return clear(counted(case));
+    }
+    let ending = case
+        .view
+        .recording()
+        .outcome
+        .as_ref()
+        .map(|outcome| &outcome.ending);
+    let killed = matches!(
+        ending,
+        Some(Ending::Killed {
+            out_of_memory: Some(_),
+            ..
+        })
+    );
+    if killed && at_fault(case).is_none() {
+        // It is to blame for the end, which is told first, and for no time.
+        return Verdict::Silent;
     }
     let price = price(case);
     let Some((hit, ns)) = at_fault(case) else {
