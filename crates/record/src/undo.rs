@@ -181,7 +181,16 @@ impl Drop for Applied {
 /// # Errors
 /// `Failed` for a damaged entry, naming its file.
 pub fn list() -> Result<Vec<Entry>> {
-    list_in(&Journal::usual()?)
+    of_usual(list_in)
+}
+
+/// What `look` finds in this user's journal: nothing for a user who cannot have one, and so
+/// has changed nothing.
+fn of_usual<T>(look: impl FnOnce(&Journal) -> Result<Vec<T>>) -> Result<Vec<T>> {
+    match Journal::usual() {
+        Err(error) if error.kind == Kind::Impossible => Ok(Vec::new()),
+        journal => look(&journal?),
+    }
 }
 
 /// As [`list`], of another journal.
@@ -209,7 +218,7 @@ pub fn list_in(journal: &Journal) -> Result<Vec<Entry>> {
 /// # Errors
 /// Where the journal cannot be read at all; what is wrong with one entry is its outcome.
 pub fn all() -> Result<Vec<Undone>> {
-    all_in(&Journal::usual()?)
+    of_usual(all_in)
 }
 
 /// As [`all`], of another journal.

@@ -174,6 +174,60 @@ fn a_restart_goes_on_and_the_gap_is_told() {
 }
 
 #[test]
+fn a_directory_is_one_recorder_s_at_a_time() {
+    let directory = TempDir::new();
+    let facts = Facts::default();
+    let open = || Output::ring(directory.path(), SECOND_NS, MUCH, &facts);
+    let first = open().unwrap();
+    let before = directory.names();
+    let refused = open().unwrap_err();
+    assert_eq!(refused.kind, record::Kind::Usage);
+    assert!(
+        refused.to_string().contains("another recorder"),
+        "{refused}"
+    );
+    assert_eq!(directory.names(), before, "and leaves nothing behind");
+    drop(first);
+    open().unwrap();
+}
+
+/// The figure of the last run alone would be set against the time of all runs.
+#[test]
+fn the_cost_of_all_runs_is_told() {
+    let directory = TempDir::new();
+    let mut told = Vec::new();
+    for run in 0..2 {
+        let facts = Facts {
+            started_unix_ns: STARTED_NS + run * 100 * SECOND_NS,
+            ..Facts::default()
+        };
+        let mut output = Output::ring(directory.path(), 240 * SECOND_NS, MUCH, &facts).unwrap();
+        let mut registry = Registry::new();
+        let own = registry
+            .id("own.cpu_ns", "ns", Kind::Counter, "test")
+            .unwrap();
+        let mut row = Row::default();
+        for number in 0..400 {
+            row.count(own, 5_000 + number * 10);
+            let due_ns = number * PERIOD_NS;
+            let tick = Tick {
+                due_ns,
+                at_ns: due_ns,
+            };
+            output.sample(tick, registry.schemas(), &row).unwrap();
+        }
+        let outcome = Outcome {
+            own_cpu_ns: 9_999_999,
+            own_setup_ns: 5_000,
+            ..Outcome::default()
+        };
+        let recording = output.finish(&facts, &outcome).unwrap();
+        told.push(recording.outcome.unwrap().own_cpu_ns);
+    }
+    assert_eq!(told, [3_990, 2 * 3_990]);
+}
+
+#[test]
 fn a_clock_that_was_set_back_never_makes_time_run_back() {
     let directory = TempDir::new();
     let after_ns = 50 * SECOND_NS;

@@ -8,8 +8,7 @@ mod support;
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
-use std::process::Stdio;
-use support::{command, run, run_command, terrace};
+use support::{nobody_reads, run, run_command, terrace};
 use testkit::TempDir;
 
 /// A word of the recorded command line that nobody else should read.
@@ -70,15 +69,7 @@ fn a_file_is_written_whole_and_a_closed_pipe_is_no_fault() {
         let out = directory.join(form);
         assert_eq!(terrace(&format!("{line} -o {}", out.display())).done(), "");
         assert_eq!(fs::read_to_string(&out).unwrap(), terrace(&line).done());
-        let mut child = command(&line)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        drop(child.stdout.take());
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{form}: {output:?}");
-        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{form}");
+        nobody_reads(&line);
     }
     let mut names = directory.names();
     names.sort();

@@ -16,6 +16,7 @@ pub(super) fn doubts(view: &View) -> Vec<String> {
     doubts.extend(file(view));
     doubts.extend(losses(view));
     doubts.extend(spans(view));
+    doubts.extend(gaps(view));
     doubts.extend(window(view));
     doubts.extend(disagreements(view));
     if view.facts().redacted {
@@ -91,6 +92,20 @@ fn spans(view: &View) -> Vec<String> {
         }
     }
     told
+}
+
+/// How much of a flight recorder's time nobody recorded.
+fn gaps(view: &View) -> Option<String> {
+    let (from, to) = (view.from_ns(), view.to_ns());
+    let gaps = view.recording().spans.iter();
+    let gaps = gaps.filter(|span| span.kind == "gap");
+    let inside = gaps.map(|gap| gap.end_ns.min(to).saturating_sub(gap.start_ns.max(from)));
+    let missing_ns: u64 = inside.fold(0, u64::saturating_add);
+    (missing_ns > 0).then(|| {
+        let whole = show_ns(view.wall_ns() as f64);
+        let missing = show_ns(missing_ns as f64);
+        format!("no recorder ran for {missing} of these {whole}")
+    })
 }
 
 fn window(view: &View) -> Vec<String> {

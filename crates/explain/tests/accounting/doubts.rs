@@ -2,7 +2,7 @@
 //! recording is the near miss: nothing is said of it.
 
 use super::builder::{Built, adds_up, command, delay, row};
-use model::recording::Ending;
+use model::recording::{Ending, Span};
 
 fn doubts(built: &Built) -> String {
     let explained = built.explained();
@@ -42,6 +42,25 @@ fn what_was_repaired_to_a_bound_is_not_compared() {
             Some(delay(9, 35_000_000, Some(3_500_000))),
         ));
     assert_eq!(doubts(&built), "");
+}
+
+#[test]
+fn a_pause_of_a_flight_recorder_is_told() {
+    let mut built = command(10_000);
+    let gap = |start_ms: u64, end_ms: u64| Span {
+        kind: "gap".to_owned(),
+        text: "nothing was recorded".to_owned(),
+        start_ns: start_ms * 1_000_000,
+        end_ns: end_ms * 1_000_000,
+    };
+    built.0.spans = vec![gap(1000, 3500), gap(5000, 6000)];
+    assert!(
+        doubts(&built).contains("no recorder ran for 3.5"),
+        "{}",
+        doubts(&built)
+    );
+    built.0.spans.clear();
+    assert!(!doubts(&built).contains("no recorder"));
 }
 
 #[test]

@@ -20,6 +20,9 @@ use std::process::{Command, Stdio};
 const CONTROLLERS: [&str; 4] = ["memory", "cpu", "blkio", "name=systemd"];
 /// Where service managers put system units.
 const SYSTEM_SLICE: &str = "system.slice";
+
+/// Is there where systemd is the service manager (sd_booted).
+const MANAGER_RUNS: &str = "/run/systemd/system";
 /// The most groups below one group that are searched for members.
 const MAX_GROUPS: usize = 10_000;
 
@@ -67,7 +70,10 @@ pub(super) fn find(target: &Target) -> Result<Found> {
         }
         Target::Unit(name) => {
             let (path, directory) = unit(&root, name).ok_or_else(|| {
-                let why = "no such unit runs here";
+                let why = match Path::new(MANAGER_RUNS).exists() {
+                    true => "no such unit runs here",
+                    false => "systemd does not run here; --cgroup and --pid need none",
+                };
                 Error::new(Kind::Usage, format!("watch the unit {name}"), why)
             })?;
             Ok(group_found(path, Some(name.clone()), directory))

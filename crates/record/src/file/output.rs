@@ -226,6 +226,9 @@ pub(super) fn end_file(writer: &mut Writer<File>, facts: &Facts, outcome: &Outco
 
 /// Opens a file that may be replaced, checked on the open file so that nobody can swap it.
 fn replaceable(path: &Path, force: bool) -> Result<File> {
+    if path.is_dir() {
+        return Err(refusal(path, "it is a directory; --keep records into one"));
+    }
     if !force {
         return Err(refusal(
             path,

@@ -4,7 +4,7 @@
 //! Each segment is a complete recording with its own series and times, so any of them can
 //! be read alone, lost, or damaged without harm to the others; [`read_ring`] joins them.
 //! Only regular files with a segment's name and a recording's first bytes are ever removed.
-//! One recorder at a time may use a directory.
+//! One recorder at a time may use a directory: it holds a lock on it.
 
 mod joined;
 
@@ -58,6 +58,8 @@ pub struct Ring {
     /// What the current segment's times count from, since the start of this run.
     base_ns: u64,
     written_before: u64,
+    /// The locked directory; the lock goes with it, however this process ends.
+    _lock: File,
 }
 
 impl Ring {
@@ -65,17 +67,20 @@ impl Ring {
     /// there belongs to the ring.
     ///
     /// # Errors
-    /// [`Kind::Usage`] for no time or less than [`MIN_KEEP_BYTES`]; others when the directory cannot be used.
+    /// [`Kind::Usage`] for no time, less than [`MIN_KEEP_BYTES`], or a directory that another
+    /// recorder uses; others when the directory cannot be used.
     pub fn open(directory: &Path, keep_ns: u64, keep_bytes: u64, facts: &Facts) -> Result<Self> {
         if keep_ns == 0 || keep_bytes < MIN_KEEP_BYTES {
-            let why = format!("it needs time, and room of at least {MIN_KEEP_BYTES} bytes");
-            return Err(Error::new(Kind::Usage, "keep a ring of recordings", why));
+            let least_kib = MIN_KEEP_BYTES >> 10;
+            let why = format!("it needs time, and room of at least {least_kib} KiB");
+            return Err(Error::new(Kind::Usage, "keep a flight recorder", why));
         }
         let made = std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(directory);
         made.map_err(|error| Error::io("create", directory, error))?;
+        let lock = locked(directory)?;
         let closed = segments(directory)?;
         let (current, writer) = start(directory, facts)?;
         let mut ring = Self {
@@ -88,6 +93,7 @@ impl Ring {
             current,
             base_ns: 0,
             written_before: 0,
+            _lock: lock,
         };
         ring.remove_old(facts.started_unix_ns)?;
         Ok(ring)
@@ -224,6 +230,19 @@ impl Ring {
         }
         Ok(())
     }
+}
+
+/// Keeps others out of `directory`: two recorders would remove each other's segments.
+fn locked(directory: &Path) -> Result<File> {
+    let opened = File::open(directory);
+    let opened = opened.map_err(|error| Error::io("open", directory, error))?;
+    let free = sys::lock::try_take(&opened, sys::lock::Mode::Exclusive);
+    // A file system without locks holds a ring as well; then it is the user who takes care.
+    if free.unwrap_or(true) {
+        return Ok(opened);
+    }
+    let why = "another recorder writes to it";
+    Err(Error::new(Kind::Usage, "record to", why).at(directory))
 }
 
 /// Makes the file of a segment that starts with `facts`.

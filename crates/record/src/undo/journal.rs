@@ -55,8 +55,8 @@ impl Journal {
                 .map(PathBuf::from)
                 .filter(|base| base.is_absolute())
                 .ok_or_else(|| {
-                    let why = "XDG_RUNTIME_DIR is not set; root has /run";
-                    Error::new(Kind::Impossible, "write down what is changed", why)
+                    let why = "only root may change it, and XDG_RUNTIME_DIR is not set";
+                    Error::new(Kind::Impossible, "change a setting", why)
                 })?,
         };
         Ok(Self::at(base.join("terrace/undo"), roots))

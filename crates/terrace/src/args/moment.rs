@@ -20,6 +20,10 @@ pub enum Moment {
 /// Parses `12.5s`, `3min`, `14:32`, `14:32:05.5`.
 pub fn parse(text: &str) -> Result<Moment, String> {
     if !text.contains(':') {
+        if !text.contains(|c: char| c.is_ascii_digit()) {
+            let why = "a moment is a time since the start (12.5s) or a time of day (14:32)";
+            return Err(why.to_owned());
+        }
         let since = model::duration::parse(text).map_err(|error| error.to_string())?;
         return Ok(Moment::Since(since));
     }
@@ -80,6 +84,7 @@ mod tests {
             assert!(parse(wrong).unwrap_err().contains("time of day"), "{wrong}");
         }
         assert!(parse("-5s").unwrap_err().contains("negative"));
+        assert!(parse("noon").unwrap_err().contains("time of day"));
         assert!(parse("").is_err());
     }
 }

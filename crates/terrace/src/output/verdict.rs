@@ -30,8 +30,9 @@ const ONE_AT_A_TIME: f64 = 1.05;
 /// Below this share the unexplained part is not worth a line: the issue of rounding.
 const WORTH_A_LINE: f64 = 0.03;
 
-/// Below this a share of a core says nothing: watching has a price of its own to begin and end.
-const LEAST_FOR_A_SHARE_NS: u64 = 1_000_000_000;
+/// Below this a share of a core says nothing: watching has a price of its own to begin and end,
+/// seen to be 0.1 to 0.3 s where there are many events to switch on.
+const LEAST_FOR_A_SHARE_NS: u64 = 10_000_000_000;
 
 /// What a page needs to know that is not part of the explanation.
 #[derive(Clone, Debug, Default)]
@@ -108,12 +109,21 @@ fn one_bar(explanation: &Explanation, page: Page) -> String {
         let how = if inferred(slices) { ", inferred" } else { "" };
         let whole = long_time(explanation.thread_ns);
         lines.extend(on_the_clock(&bars.wall));
-        lines.push(format!(
-            "All threads together, {whole} of thread time{how}:"
-        ));
+        lines.push(match of_processors(slices) {
+            true => format!("All processors together, {whole} of processor time{how}:"),
+            false => format!("All threads together, {whole} of thread time{how}:"),
+        });
     }
     let lines = lines.iter().map(|line| paragraph(line, Tone::Dim, page));
     format!("{}{drawn}", lines.collect::<String>())
+}
+
+/// Whether a bar is of processors, as that of a whole machine is: no thread is idle.
+fn of_processors(slices: &[Slice]) -> bool {
+    let theirs = ["idle", "steal"];
+    slices
+        .iter()
+        .any(|slice| theirs.contains(&slice.name.as_str()))
 }
 
 /// `On the clock: CPU 97%, sleep 3%`; `None` where that bar is empty.

@@ -111,6 +111,21 @@ pub fn schema_complaint(schema: &str, value: &Value) -> Option<String> {
         .map(|error| format!("{error:#}"))
 }
 
+/// Runs `terrace` into a pipe that its reader has closed, which is no fault.
+#[track_caller]
+pub fn nobody_reads(line: &str) {
+    let mut child = command(line)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{line}: {output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{line}");
+}
+
 /// `terrace run` with options and the words of a command, not started.
 pub fn run_command(options: &[&str], argv: &[&str]) -> Command {
     let mut command = command("run");

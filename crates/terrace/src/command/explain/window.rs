@@ -87,7 +87,9 @@ impl Frame {
         if end <= start && from.is_some() && to.is_some() {
             return Err(Error::usage("--to is not after --from"));
         }
-        if start >= self.wall_ns || end <= 0 {
+        // All of a recording that was cut before its second sample is nothing, and explained.
+        let asked = from.is_some() || to.is_some();
+        if asked && (start >= self.wall_ns || end <= 0) {
             let whole = Duration::from_nanos(u64::try_from(self.wall_ns).unwrap_or(u64::MAX));
             let (first, last) = (self.clock(0), self.clock(self.wall_ns));
             let text = format!(

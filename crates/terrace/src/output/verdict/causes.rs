@@ -78,7 +78,41 @@ pub fn full(explanation: &Explanation, page: Page) -> String {
 
 /// A piece of evidence with its number: `pswpin 0`, `blkio delay 25.2 s`.
 pub fn shown(piece: &Evidence) -> String {
-    format!("{} {}", piece.name, number(piece))
+    let number = number(piece);
+    let unit = format!(" {}", piece.unit);
+    match number.strip_suffix(&unit) {
+        // `page faults 3 faults` says it twice.
+        Some(alone) if piece.name.ends_with(&unit) => format!("{} {alone}", piece.name),
+        _ => format!("{} {number}", piece.name),
+    }
+}
+
+/// What some counters count, for a reader who sees the suspect's name and not theirs.
+const COUNTED: [(&str, &str); 12] = [
+    ("workingset_refault_file", "refaults"),
+    ("workingset_refault_anon", "refaults"),
+    ("minor faults", "faults"),
+    ("major faults", "faults"),
+    ("throttled_periods", "throttles"),
+    ("failcnt", "refusals"),
+    ("oom_kill", "kills"),
+    ("allocstall", "stalls"),
+    ("compact_stall", "stalls"),
+    ("thp_fault_fallback", "fallbacks"),
+    ("pswpin", "pages in"),
+    ("pswpout", "pages out"),
+];
+
+/// `page cache size 5 refaults`: a number other than 0 says of what.
+fn suspect(cleared: &Cleared) -> String {
+    let evidence = &cleared.evidence;
+    let counted = COUNTED
+        .iter()
+        .find(|(name, _)| evidence.name.ends_with(name));
+    match counted.filter(|_| evidence.unit == "count" && evidence.value != 0.0) {
+        Some((_, noun)) => format!("{} {} {noun}", cleared.name, number(evidence)),
+        None => format!("{} {}", cleared.name, number(evidence)),
+    }
 }
 
 fn number(piece: &Evidence) -> String {
@@ -161,7 +195,7 @@ fn below(text: &str, tone: Tone, page: Page) -> String {
 fn cleared_in_short(cleared: &[Cleared], page: Page) -> String {
     let names: Vec<String> = cleared
         .iter()
-        .map(|suspect| tied(&format!("{} {}", suspect.name, number(&suspect.evidence))))
+        .map(|cleared| tied(&suspect(cleared)))
         .collect();
     let line = |shown: usize| {
         let left = names.len() - shown;
@@ -187,9 +221,15 @@ fn and_smaller(more: usize) -> String {
 
 /// The remedy of the worst finding that has one.
 fn would_help(findings: &[Cause], page: Page) -> String {
-    let with_remedy = |cause: &&Cause| cause.finding.remedy.is_some();
-    let Some(cause) = findings.iter().find(with_remedy) else {
+    let with_remedy = |cause: &Cause| cause.finding.remedy.is_some();
+    let Some((number, cause)) = (1..).zip(findings).find(|(_, cause)| with_remedy(cause)) else {
         return String::new();
+    };
+    // The reader takes it for the worst one, or what lies inside of that, unless told.
+    let mut inside = findings.iter().take(number).skip(1);
+    let which = match inside.all(|cause| cause.within_previous) {
+        true => String::new(),
+        false => format!(" with {number}"),
     };
     let remedy = cause.finding.remedy.as_deref().unwrap_or_default();
     let remedy = commands_tied(first_sentence(remedy).trim_end_matches('.'));
@@ -197,7 +237,7 @@ fn would_help(findings: &[Cause], page: Page) -> String {
         .ns
         .map(|ns| tied(&format!("(at most {})", long_time(ns))));
     let line = format!(
-        "Would help: {} {}",
+        "Would help{which}: {} {}",
         continued(&remedy),
         gain.unwrap_or_default()
     );

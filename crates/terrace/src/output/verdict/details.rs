@@ -3,7 +3,7 @@
 
 use super::bar;
 use super::causes::shown;
-use super::{indented, inferred, paragraph};
+use super::{indented, inferred, of_processors, paragraph};
 use crate::output::Page;
 use crate::output::figure;
 use crate::output::prose::{commands_tied, count, long_time};
@@ -15,10 +15,11 @@ use model::explanation::{Explanation, OfWhich, Slice, Unseen};
 /// Both bars, each with a line for every part, and what lies inside of them.
 pub fn bars(explanation: &Explanation, page: Page) -> String {
     let clock = format!("On the clock: {}", long_time(explanation.wall_ns));
-    let threads = format!(
-        "Thread time: {}, the lives of all threads summed",
-        long_time(explanation.thread_ns)
-    );
+    let whole = long_time(explanation.thread_ns);
+    let threads = match of_processors(&explanation.bars.thread) {
+        true => format!("Processor time: {whole}, that of all processors summed"),
+        false => format!("Thread time: {whole}, the lives of all threads summed"),
+    };
     let mut text = one(&clock, &explanation.bars.wall, page);
     text.push_str(&one(&threads, &explanation.bars.thread, page));
     text.push_str(&inside(&explanation.of_which, page));

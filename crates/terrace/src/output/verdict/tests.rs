@@ -200,6 +200,70 @@ fn of_a_short_run_the_cost_is_a_time() {
 }
 
 #[test]
+fn a_number_says_of_what_and_says_it_once() {
+    let evidence = |name: &str, value: f64, unit: &str| Evidence::new(name, value, unit, "x");
+    let once = evidence("page faults", 59_719.0, "faults");
+    assert_eq!(causes::shown(&once), "page faults 59,719");
+    let other = evidence("minor faults", 3.0, "count");
+    assert_eq!(causes::shown(&other), "minor faults 3");
+    let cleared = |value: f64| {
+        let mut explanation = restore();
+        explanation.cleared = vec![Cleared {
+            id: "cache_too_small".to_owned(),
+            name: "page cache size".to_owned(),
+            evidence: evidence("group0.memory.stat.workingset_refault_file", value, "count"),
+        }];
+        show(&explanation, Detail::Brief, 80)
+    };
+    assert!(cleared(5.0).contains("page cache size 5 refaults\n"));
+    assert!(cleared(0.0).contains("page cache size 0\n"));
+}
+
+#[test]
+fn a_remedy_of_another_finding_than_the_worst_says_which() {
+    let mut explanation = restore();
+    let remedy = explanation
+        .findings
+        .iter_mut()
+        .find_map(|cause| cause.finding.remedy.take())
+        .unwrap();
+    for cause in &mut explanation.findings {
+        cause.finding.remedy = None;
+    }
+    explanation.findings[0].finding.remedy = Some(remedy.clone());
+    let first = show(&explanation, Detail::Brief, 80);
+    assert!(first.contains(" Would help: "), "{first}");
+    explanation.findings[0].finding.remedy = None;
+    explanation.findings[1].finding.remedy = Some(remedy);
+    let inside = show(&explanation, Detail::Brief, 80);
+    assert!(inside.contains(" Would help: "), "{inside}");
+    explanation.findings[1].within_previous = false;
+    let second = show(&explanation, Detail::Brief, 80);
+    assert!(second.contains(" Would help with 2: "), "{second}");
+}
+
+#[test]
+fn the_bar_of_a_machine_is_of_its_processors() {
+    let mut machine = restore();
+    machine.bars.thread = vec![slice("run", 30_000_000_000), slice("idle", 52_600_000_000)];
+    machine.bars.wall = vec![
+        slice("run", 11_300_000_000),
+        slice("asleep", 30_000_000_000),
+    ];
+    machine.thread_ns = 82_600_000_000;
+    let brief = show(&machine, Detail::Brief, 80);
+    assert!(brief.contains(" All processors together, "), "{brief}");
+    let full = show(&machine, Detail::Full, 80);
+    assert!(full.contains(" Processor time: "), "{full}");
+    for text in [brief, full] {
+        assert!(
+            !text.contains("All threads") && !text.contains("Thread time"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn without_root_it_says_who_sees_more() {
     let mut setting = setting();
     setting.root = false;
