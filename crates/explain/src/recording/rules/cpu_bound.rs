@@ -45,10 +45,16 @@ fn check(case: &Case) -> Verdict {
     if !case.hurts(ns) || case.share(ns) < LEAST_RUN {
         return clear(evidence.pop());
     }
+    // A machine's time is that of all its processors, a program's that which it could run.
+    let (who, of_ns) = if case.is_machine() {
+        ("The processors were busy", case.accounts.thread_ns)
+    } else {
+        ("Bound by the processor: ran", case.reference_ns())
+    };
     let mut claim = format!(
-        "Bound by the processor: ran for {} of {}",
+        "{who} for {} of {}",
         long_time(run as f64),
-        long_time(case.reference_ns() as f64),
+        long_time(of_ns as f64),
     );
     if let (Some(user), Some(kernel)) = (case.user_ns(), case.kernel_ns()) {
         let both = user.saturating_add(kernel) as f64;

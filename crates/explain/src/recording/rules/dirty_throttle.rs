@@ -36,7 +36,7 @@ fn check(case: &Case) -> Verdict {
         },
     };
     if !case.hurts(ns) {
-        let spent = Evidence::new("dirty throttle", ns as f64, "ns", "block I/O");
+        let spent = Evidence::new("held back", ns as f64, "ns", "block I/O");
         return Verdict::Clear(waits.unwrap_or(spent));
     }
     let mut claim = format!(

@@ -41,7 +41,7 @@ fn check(case: &Case) -> Verdict {
         return Verdict::Silent;
     }
     let share = ratio(stolen as f64, whole as f64).min(1.0);
-    let told = Evidence::new("stat.cpu.steal_ns", share, "ratio", "/proc/stat");
+    let told = Evidence::new("steal", share, "ratio", "/proc/stat");
     let wanted = case.grew_all(&WANTED).unwrap_or(stolen);
     let of_wanted = ratio(stolen as f64, wanted as f64);
     let ns = part_of(case.run_ns(), of_wanted);
@@ -50,7 +50,7 @@ fn check(case: &Case) -> Verdict {
         return clear(Some(told));
     }
     let claim = format!(
-        "The host took {} of the processors' time, about {} of it from this",
+        "The host took {} of the processors' time; this run lost about {}",
         percent(share),
         long_time(ns as f64),
     );
