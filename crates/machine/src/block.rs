@@ -65,9 +65,27 @@ pub fn of_device(root: &Root, major: u32, minor: u32) -> Option<Disk> {
     describe(root, &directory)
 }
 
+/// The name alone of what [`of_device`] finds, for a fraction of its price.
+#[must_use]
+pub fn name_of_device(root: &Root, major: u32, minor: u32) -> Option<String> {
+    let directory = root.resolve(format!("/sys/dev/block/{major}:{minor}"))?;
+    file_name(whole_of(root, &directory)?)
+}
+
 /// The disk with this name: `vda1`, `/dev/vda1`, `/dev/mapper/home` or `mapper/home`.
 #[must_use]
 pub fn by_name(root: &Root, name: &str) -> Option<Disk> {
+    describe(root, &directory_of(root, name)?)
+}
+
+/// The name alone of what [`by_name`] finds.
+#[must_use]
+pub fn name_of(root: &Root, name: &str) -> Option<String> {
+    file_name(whole_of(root, &directory_of(root, name)?)?)
+}
+
+/// The real place below /sys/devices of the disk with this name.
+fn directory_of(root: &Root, name: &str) -> Option<PathBuf> {
     let name = name.strip_prefix("/dev/").unwrap_or(name);
     let name = match name.strip_prefix("mapper/") {
         Some(mapped) => mapper_name(root, mapped)?,
@@ -82,8 +100,15 @@ pub fn by_name(root: &Root, name: &str) -> Option<Disk> {
         format!("/sys/class/block/{name}"),
         format!("/sys/block/{name}"),
     ];
-    let directory = candidates.into_iter().find_map(|path| root.resolve(path))?;
-    describe(root, &directory)
+    candidates.into_iter().find_map(|path| root.resolve(path))
+}
+
+/// The directory of the whole disk that a device is or is a part of.
+fn whole_of<'a>(root: &Root, directory: &'a Path) -> Option<&'a Path> {
+    match root.has(directory.join("partition")) {
+        true => directory.parent(),
+        false => Some(directory),
+    }
 }
 
 /// The disks at the bottom of a stack, each once; the disk itself if it has no members.
@@ -113,12 +138,8 @@ pub fn physical(root: &Root, disk: &Disk) -> Vec<Disk> {
 
 /// `directory` is a device's real place below /sys/devices.
 fn describe(root: &Root, directory: &Path) -> Option<Disk> {
-    let is_partition = root.has(directory.join("partition"));
-    let whole = if is_partition {
-        directory.parent()?
-    } else {
-        directory
-    };
+    let whole = whole_of(root, directory)?;
+    let is_partition = whole != directory;
     let file = |name: &str| root.word(whole.join(name));
     let flag = |name: &str| file(name).and_then(|text| truth(&text));
     let number = |name: &str| file(name).and_then(|text| text.parse::<u32>().ok());

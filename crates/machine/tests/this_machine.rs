@@ -149,3 +149,13 @@ fn again_inside(group: &Cgroup, test: &str) {
         "{text}"
     );
 }
+
+#[test]
+fn a_disk_has_the_same_name_whoever_asks() {
+    let root = machine::Root::system();
+    for mount in machine::mounts::read(&root) {
+        let disk = machine::block::of_device(&root, mount.major, mount.minor);
+        let name = machine::block::name_of_device(&root, mount.major, mount.minor);
+        assert_eq!(name, disk.map(|disk| disk.name));
+    }
+}

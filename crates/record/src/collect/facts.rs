@@ -102,8 +102,9 @@ pub(super) fn block_names(root: &Root) -> Vec<String> {
 }
 
 fn device(root: &Root, name: &str) -> Option<DeviceFacts> {
-    let disk = block::by_name(root, name)?;
     // Loop and zram devices that nobody uses are there by the dozen, with a size of 0.
+    word(root, &format!("/sys/block/{name}/size")).filter(|size| size != "0")?;
+    let disk = block::by_name(root, name)?;
     disk.size.filter(|size| size.0 > 0)?;
     let max_kib: Option<u64> = word(root, &format!("/sys/block/{name}/queue/max_sectors_kb"))
         .and_then(|text| text.parse().ok());
@@ -136,16 +137,16 @@ fn kind(disk: &block::Disk) -> DeviceKind {
 
 fn mounts(root: &Root) -> Vec<MountFacts> {
     let describe = |mount: mounts::Mount| {
-        let by_number = block::of_device(root, mount.major, mount.minor);
+        let by_number = block::name_of_device(root, mount.major, mount.minor);
         // A file system of several devices has a number of its own; its source names one.
-        let disk = by_number.or_else(|| block::by_name(root, mount.source.strip_prefix("/dev/")?));
+        let disk = by_number.or_else(|| block::name_of(root, mount.source.strip_prefix("/dev/")?));
         let kept = mount.network
             || KEPT_TYPES.contains(&mount.fs_type.as_str())
             || mount.fs_type.starts_with("fuse");
         (disk.is_some() || kept).then(|| MountFacts {
             point: mount.mount_point.display().to_string(),
             fs_type: mount.fs_type.clone(),
-            device: disk.map(|disk| disk.name),
+            device: disk,
         })
     };
     let all = mounts::read(root).into_iter();
@@ -158,9 +159,9 @@ fn area_words(root: &Root, area: &swap::Area) -> String {
     let name = area_name(&path);
     let disk = area
         .device
-        .and_then(|(major, minor)| block::of_device(root, major, minor));
+        .and_then(|(major, minor)| block::name_of_device(root, major, minor));
     match disk {
-        Some(disk) => format!("{name} {}", disk.name),
+        Some(disk) => format!("{name} {disk}"),
         None => name.to_owned(),
     }
 }

@@ -7,9 +7,13 @@ use machine::process_io::ProcessIo;
 use machine::schedstat::RunDelay;
 use std::collections::HashMap;
 use std::fs;
+use std::io::Read;
 
 /// /proc counts times in this unit on every Linux.
 const TICK_NS: u64 = 10_000_000;
+
+/// More than any of the files that are read has; `status` has 1,500 bytes.
+const FILE_BYTES: usize = 8192;
 
 /// One thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,8 +54,8 @@ pub(super) fn parents() -> HashMap<u32, u32> {
 
 /// The parent of a process.
 pub(super) fn parent(pid: u32) -> Option<u32> {
-    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    parse_stat(&String::from_utf8_lossy(&text)).map(|thread| thread.ppid)
+    let text = small_file(&format!("/proc/{pid}/stat"))?;
+    parse_stat(&text).map(|thread| thread.ppid)
 }
 
 /// The threads of a process.
@@ -62,12 +66,7 @@ pub(super) fn threads(pid: u32) -> Vec<u32> {
 /// One thread; the files that are not permitted are left out.
 pub(super) fn thread(pid: u32, tid: u32) -> Option<Thread> {
     let directory = format!("/proc/{pid}/task/{tid}");
-    // A name need not be UTF-8.
-    let text = |file: &str| {
-        let bytes = fs::read(format!("{directory}/{file}")).ok()?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
-    };
-    let mut thread = parse_stat(&text("stat")?)?;
+    let mut thread = parse_stat(&small_file(&format!("{directory}/stat"))?)?;
     thread.pid = pid;
     Some(thread)
 }
@@ -75,7 +74,7 @@ pub(super) fn thread(pid: u32, tid: u32) -> Option<Thread> {
 /// The same with all that /proc has.
 pub(super) fn complete(thread: &Thread) -> Thread {
     let directory = format!("/proc/{}/task/{}", thread.pid, thread.tid);
-    let text = |file: &str| fs::read_to_string(format!("{directory}/{file}")).ok();
+    let text = |file: &str| small_file(&format!("{directory}/{file}"));
     let status = text("status").unwrap_or_default();
     Thread {
         run: text("schedstat").and_then(|text| machine::schedstat::parse(&text)),
@@ -84,6 +83,13 @@ pub(super) fn complete(thread: &Thread) -> Thread {
         involuntary_switches: number_of(&status, "nonvoluntary_ctxt_switches:"),
         ..thread.clone()
     }
+}
+
+/// A file that the kernel gives whole in one reading; a name in it need not be UTF-8.
+fn small_file(path: &str) -> Option<String> {
+    let mut buffer = [0; FILE_BYTES];
+    let bytes = fs::File::open(path).ok()?.read(&mut buffer).ok()?;
+    Some(String::from_utf8_lossy(&buffer[..bytes]).into_owned())
 }
 
 /// The entries of a directory that are numbers.

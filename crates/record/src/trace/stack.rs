@@ -20,7 +20,7 @@ const UNINTERRUPTIBLE: u64 = 2;
 const FUNCTION_BYTES_MAX: u64 = 64 << 10;
 
 /// For a file of several megabytes that is read once.
-const BUFFER_BYTES: usize = 256 << 10;
+const BUFFER_BYTES: usize = 64 << 10;
 
 /// What block I/O is for; the first one that the stack holds decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -419,27 +419,23 @@ impl Table {
     /// Reads lines of address, kind and name.
     fn read(mut source: impl BufRead) -> Self {
         let names = names();
+        let shapes = Shapes::of(names.keys().copied());
         let mut ranges: Vec<(u64, u64, Meaning)> = Vec::new();
-        let mut line = String::new();
+        let mut line = Vec::new();
         // Of the ranges, this many have their end; the others begin at the same address.
         let mut ended = 0;
-        while source.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
-            if let Some((address, name)) = parse_symbol(&line) {
-                let open = &mut ranges[ended..];
-                if open.first().is_some_and(|(start, ..)| *start != address) {
-                    for (start, end, _) in open {
-                        let most = start.saturating_add(FUNCTION_BYTES_MAX);
-                        *end = if address > *start {
-                            address.min(most)
-                        } else {
-                            most
-                        };
-                    }
-                    ended = ranges.len();
-                }
-                if let Some(meaning) = names.get(name) {
-                    ranges.push((address, address.saturating_add(1), *meaning));
-                }
+        while source
+            .read_until(b'\n', &mut line)
+            .is_ok_and(|bytes| bytes > 0)
+        {
+            // A hundred thousand lines, of which two hundred matter: most are not looked at.
+            let name = split_symbol(&line).filter(|(.., name)| shapes.may_have(name));
+            let known = name.and_then(|(.., name)| names.get(std::str::from_utf8(name).ok()?));
+            if (known.is_some() || ended < ranges.len())
+                && let Some(address) = split_symbol(&line).and_then(function_address)
+            {
+                close(&mut ranges, &mut ended, address);
+                ranges.extend(known.map(|meaning| (address, address.saturating_add(1), *meaning)));
             }
             line.clear();
         }
@@ -528,14 +524,64 @@ impl Judge {
     }
 }
 
-/// Address and name, without what compilers append to a name; `None` for data and for
-/// addresses that are hidden.
-fn parse_symbol(line: &str) -> Option<(u64, &str)> {
-    let mut words = line.split_ascii_whitespace();
-    let address = u64::from_str_radix(words.next()?, 16).ok()?;
-    let kind = words.next()?;
-    let name = words.next()?.split('.').next()?;
-    (address != 0 && matches!(kind, "t" | "T" | "w" | "W")).then_some((address, name))
+/// Gives the open ranges their end where another function begins.
+fn close(ranges: &mut [(u64, u64, Meaning)], ended: &mut usize, address: u64) {
+    let all = ranges.len();
+    let open = &mut ranges[*ended..];
+    if open.first().is_none_or(|(start, ..)| *start == address) {
+        return;
+    }
+    for (start, end, _) in open {
+        let most = start.saturating_add(FUNCTION_BYTES_MAX);
+        *end = if address > *start {
+            address.min(most)
+        } else {
+            most
+        };
+    }
+    *ended = all;
+}
+
+/// A symbol's address, its kind, and its name without what a compiler added.
+type Symbol<'a> = (&'a [u8], u8, &'a [u8]);
+
+/// Reads `ffffffff81000000 T name.cold\t[module]`.
+fn split_symbol(line: &[u8]) -> Option<Symbol<'_>> {
+    let blank = line.iter().position(|byte| *byte == b' ')?;
+    let (address, rest) = line.split_at(blank);
+    let [_, kind, b' ', name @ ..] = rest else {
+        return None;
+    };
+    let ends = |byte: &u8| matches!(byte, b'.' | b'\t' | b'\n' | b' ');
+    let end = name.iter().position(ends).unwrap_or(name.len());
+    Some((address, *kind, &name[..end]))
+}
+
+/// Where a function begins; `None` for data, and where the kernel hides addresses.
+fn function_address((address, kind, _): Symbol<'_>) -> Option<u64> {
+    let address = u64::from_str_radix(std::str::from_utf8(address).ok()?, 16).ok()?;
+    (address != 0 && matches!(kind, b't' | b'T' | b'w' | b'W')).then_some(address)
+}
+
+/// Which lengths the names have that begin with each byte: cheaper than a look-up for the
+/// many that are no such name.
+struct Shapes([u64; 256]);
+
+impl Shapes {
+    fn of<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let mut shapes = Self([0; 256]);
+        for name in names {
+            if let Some(first) = name.as_bytes().first() {
+                shapes.0[usize::from(*first)] |= 1 << name.len().min(63);
+            }
+        }
+        shapes
+    }
+
+    fn may_have(&self, name: &[u8]) -> bool {
+        let lengths = name.first().map_or(0, |first| self.0[usize::from(*first)]);
+        lengths >> name.len().min(63) & 1 == 1
+    }
 }
 
 #[cfg(test)]

@@ -224,7 +224,8 @@ impl Members {
 
     /// "0.65 0.53 0.46 2/95 18373": the number that was given out last.
     fn last_number_now(&mut self) -> Option<u64> {
-        let text = self.last.as_mut()?.text()?;
+        let text = self.last.as_mut()?.short_lines()?;
+        let text = std::str::from_utf8(text).ok()?;
         text.split_ascii_whitespace().nth(4)?.parse().ok()
     }
 }
