@@ -3,7 +3,8 @@
 //!
 //! A source is a file and a `table` of which word is which series, made when the file is
 //! first read and again only when its lines change. Fast sources are read for each sample,
-//! slow ones once a second. Nothing here judges a number or knows what it is for; what the
+//! steady ones at most ten times a second, slow ones once a second: a recorder at 100 Hz
+//! would spend most of its time on levels that change slowly. Nothing here judges a number or knows what it is for; what the
 //! machine does not have is no series, and what it no longer has is absent.
 
 mod disk;
@@ -33,6 +34,9 @@ use table::{Shape, Table};
 
 /// How often slow sources are read.
 const SLOW_NS: u64 = 1_000_000_000;
+/// How often steady sources are read at most; less than a tenth of a second, so that a
+/// sample at 10 Hz that follows a late one is not without them.
+const STEADY_NS: u64 = 90_000_000;
 /// How often the kernel folds its counts by CPU into those of zones and nodes, unless
 /// `vm.stat_interval` says otherwise (it is among the settings).
 const STAT_INTERVAL_NS: u64 = 1_000_000_000;
@@ -58,6 +62,7 @@ pub struct Collectors {
     own: own::Own,
     notes: Vec<Span>,
     slow_at_ns: Option<u64>,
+    steady_at_ns: Option<u64>,
 }
 
 impl Collectors {
@@ -73,18 +78,25 @@ impl Collectors {
             sources,
             notes: Vec::new(),
             slow_at_ns: None,
+            steady_at_ns: None,
         }
     }
 
-    /// Reads the sources that are due at `at_ns` into `row`: fast ones always, slow ones
-    /// once a second, or all of them where `all` is set (first and last sample). The row is
+    /// Reads the sources that are due at `at_ns` into `row`: fast ones always, steady ones
+    /// ten times and slow ones once a second, or all of them where `all` is set (first and last sample). The row is
     /// the same one each time: a slow source's values stand in it until it is read again.
     pub fn read(&mut self, at_ns: u64, all: bool, registry: &mut Registry, row: &mut Row) {
         let started_ns = sys::clock::now_ns();
-        let waited = self.slow_at_ns.map(|last| at_ns.saturating_sub(last));
-        let slow = all || waited.is_none_or(|waited| waited >= SLOW_NS);
+        let is_due = |last: Option<u64>, every_ns| {
+            all || last.is_none_or(|last| at_ns.saturating_sub(last) >= every_ns)
+        };
+        let slow = is_due(self.slow_at_ns, SLOW_NS);
+        let steady = slow || is_due(self.steady_at_ns, STEADY_NS);
         if slow {
             self.slow_at_ns = Some(at_ns);
+        }
+        if steady {
+            self.steady_at_ns = Some(at_ns);
         }
         let mut moment = Moment {
             at_ns,
@@ -97,7 +109,12 @@ impl Collectors {
         // What belongs to the subject first: it moves most while the rest is read.
         self.tree.read(&mut moment);
         for (tier, source) in &mut self.sources {
-            if slow || *tier == Tier::Fast {
+            let is_read = match tier {
+                Tier::Fast => true,
+                Tier::Steady => steady,
+                Tier::Slow => slow,
+            };
+            if is_read {
                 source.read(&mut moment);
             }
         }
@@ -129,6 +146,8 @@ impl Collectors {
 enum Tier {
     /// For each sample.
     Fast,
+    /// For each sample, but at most ten times a second.
+    Steady,
     /// Once a second.
     Slow,
 }

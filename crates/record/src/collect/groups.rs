@@ -166,7 +166,11 @@ impl Opener<'_> {
     }
 
     pub fn keep(&mut self, table: Option<Table<impl Shape + 'static>>) -> bool {
-        let tier = if self.parent { Tier::Slow } else { Tier::Fast };
+        let tier = if self.parent {
+            Tier::Slow
+        } else {
+            Tier::Steady
+        };
         self.keep_in(tier, table)
     }
 

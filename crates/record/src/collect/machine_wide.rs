@@ -22,18 +22,18 @@ pub(super) fn open(root: &Root) -> Vec<(Tier, Box<dyn Source>)> {
         found.extend(source.map(|source| (tier, source)));
     };
     keep(Tier::Fast, boxed(vmstat::open(root)));
-    keep(Tier::Fast, boxed(meminfo::open(root)));
+    keep(Tier::Slow, boxed(meminfo::open(root)));
     keep(Tier::Fast, boxed(stat::open(root)));
     keep(Tier::Fast, boxed(disk::open(root)));
     for resource in pressure::RESOURCES {
         keep(Tier::Fast, boxed(pressure::open(root, resource)));
     }
-    keep(Tier::Fast, boxed(swaps::open(root)));
-    keep(Tier::Fast, boxed(Some(zram::open(root))));
+    keep(Tier::Slow, boxed(swaps::open(root)));
+    keep(Tier::Slow, boxed(Some(zram::open(root))));
     for source in zswap::open(root) {
-        keep(Tier::Fast, boxed(Some(source)));
+        keep(Tier::Slow, boxed(Some(source)));
     }
-    keep(Tier::Fast, boxed(reported(root)));
+    keep(Tier::Slow, boxed(reported(root)));
     for node in numa::open(root) {
         keep(Tier::Slow, boxed(Some(node)));
     }

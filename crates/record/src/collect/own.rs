@@ -65,6 +65,9 @@ impl Source for Own {
         if let Some(id) = self.late {
             moment.row.count(id, self.ticks_late);
         }
+        if !moment.slow {
+            return;
+        }
         if let Some(io) = &mut self.io {
             io.read(moment.registry, moment.row);
         }
