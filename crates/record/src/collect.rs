@@ -100,6 +100,7 @@ impl Collectors {
         }
         let mut moment = Moment {
             at_ns,
+            steady,
             slow,
             all,
             registry,
@@ -162,6 +163,8 @@ trait Source: Debug + Send {
 struct Moment<'a> {
     /// When it began, on the recording's clock.
     at_ns: u64,
+    /// Whether steady sources are read too.
+    steady: bool,
     /// Whether slow sources are read too.
     slow: bool,
     /// Whether nothing may be left out.

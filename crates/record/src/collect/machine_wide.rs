@@ -24,7 +24,8 @@ pub(super) fn open(root: &Root) -> Vec<(Tier, Box<dyn Source>)> {
     keep(Tier::Fast, boxed(vmstat::open(root)));
     keep(Tier::Slow, boxed(meminfo::open(root)));
     keep(Tier::Fast, boxed(stat::open(root)));
-    keep(Tier::Fast, boxed(disk::open(root)));
+    // Events tell of every request; these are for the share of time that a device works.
+    keep(Tier::Steady, boxed(disk::open(root)));
     for resource in pressure::RESOURCES {
         keep(Tier::Fast, boxed(pressure::open(root, resource)));
     }

@@ -234,7 +234,10 @@ impl Source for Tree {
         }
         self.round.full = moment.all || (moment.slow && !self.many) || !self.started;
         self.read_known();
-        self.welcome(moment.slow);
+        // A process that lives for less is told of by delay accounting.
+        if moment.steady {
+            self.welcome(moment.slow);
+        }
         self.tell(moment.row);
         self.set_pace(moment);
         self.started = true;
