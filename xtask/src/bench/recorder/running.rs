@@ -1,5 +1,5 @@
 //! A recorder that runs: started in the background, its processor time read while it
-//! runs, asked to end as Ctrl-C does.
+//! runs, asked to end as a service manager does.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -62,7 +62,7 @@ impl Running {
     /// Asks it to end, waits for it.
     pub(super) fn stop(mut self) {
         let pid = self.child.id().to_string();
-        let _ = Command::new("kill").args(["-INT", &pid]).status();
+        let _ = Command::new("kill").args(["-TERM", &pid]).status();
         let asked = Instant::now();
         while asked.elapsed() < GRACE {
             if self.child.try_wait().ok().flatten().is_some() {
