@@ -33,7 +33,7 @@ pub(super) fn measure(
         command.args(["-c", COMPILE, &source]);
         let _compiler = Running::start("cc", command)?;
         let file = place.file("size.trec");
-        let args = ["record", "--for", "20s", "--force", "-o", &file];
+        let args = ["record", "--for", "60s", "--force", "-o", &file];
         terrace.run(&args, LIMIT)?;
         let bytes = fs::metadata(&file).map_or(0, |facts| facts.len());
         let csv = terrace
@@ -48,7 +48,7 @@ pub(super) fn measure(
     }
     record
         .commands
-        .push("terrace record --for 20s -o size.trec".to_owned());
+        .push("terrace record --for 60s -o size.trec".to_owned());
     record
         .notes
         .push(format!("size: {columns} columns, while cc compiles"));
