@@ -41,18 +41,27 @@ fn check(case: &Case) -> Verdict {
         return Verdict::Silent;
     }
     let ns = run.saturating_sub(claimed_ns(case));
-    let mut evidence = vec![Evidence::new("run", run as f64, "ns", "schedstat")];
+    // Events, delay accounting or samples: the bar knows whom it believed.
+    let bar = &case.accounts.bars.thread;
+    let told = bar.iter().find(|slice| slice.name == "run");
+    let source = told.and_then(|slice| slice.evidence.first());
+    let source = source.map_or("/proc/PID/schedstat", |evidence| evidence.source.as_str());
+    let mut evidence = vec![Evidence::new("run", run as f64, "ns", source)];
     if !case.hurts(ns) || case.share(ns) < LEAST_RUN {
         return clear(evidence.pop());
     }
     // A machine's time is that of all its processors, a program's that which it could run.
-    let (who, of_ns) = if case.is_machine() {
-        ("The processors were busy", case.accounts.thread_ns)
+    let (who, of_ns, what) = if case.is_machine() {
+        ("The processors were busy", case.accounts.thread_ns, "")
     } else {
-        ("Bound by the processor: ran", case.reference_ns())
+        (
+            "Bound by the processor: ran",
+            case.reference_ns(),
+            " not asleep",
+        )
     };
     let mut claim = format!(
-        "{who} for {} of {}",
+        "{who} for {} of {}{what}",
         long_time(run as f64),
         long_time(of_ns as f64),
     );
