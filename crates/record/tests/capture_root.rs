@@ -7,11 +7,14 @@
 mod captured;
 
 use captured::{alone, command, shell};
-use model::recording::{Ending, Sight};
+use model::recording::{Ending, Recording, Sight};
 use record::capture::{self, Target, Watch};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use testkit::{Cgroup, TempDir, Tmpfs};
+
+/// How much of what led to a jump is looked at.
+const HISTORY_NS: u64 = 400_000_000;
 
 /// The groups that recorders of this process made.
 fn own_groups() -> Vec<PathBuf> {
@@ -321,4 +324,55 @@ fn pressure_raises_the_rate_and_what_led_to_it_is_kept() {
     let series = recording.series("pressure.cpu.some_ns").unwrap();
     let values: Vec<_> = series.steps.iter().filter_map(|step| step.value).collect();
     assert!(values.windows(2).all(|pair| pair[0] <= pair[1]));
+}
+
+/// How many different values the series has from the first to the last of these samples.
+fn changes(recording: &Recording, name: &str, samples: std::ops::Range<usize>) -> usize {
+    let series = recording.series(name).unwrap();
+    let numbers = series.steps.iter().map(|step| step.sample as usize);
+    numbers
+        .filter(|number| samples.contains(number) && *number > samples.start)
+        .count()
+}
+
+#[test]
+fn what_led_to_a_jump_has_pressure_and_schedstat_a_hundred_times_a_second() {
+    let needed = ["/proc/pressure/cpu", "/proc/self/schedstat"];
+    if let Some(file) = needed.iter().find(|file| !Path::new(file).exists()) {
+        return testkit::skip(file);
+    }
+    let _alone = alone();
+    // The command's first process alone is busy, which presses on nobody; then many are.
+    let hogs = 4 * std::thread::available_parallelism().map_or(1, usize::from);
+    let script = format!(
+        "i=0; while [ $i -lt 600000 ]; do i=$((i+1)); done; i=0; \
+         while [ $i -lt {hogs} ]; do timeout 1 sh -c 'while :; do :; done' & i=$((i+1)); done; wait"
+    );
+    let mut plan = shell(&script);
+    plan.watch.burst = true;
+    // A neighbour's pressure may raise the rate before there is anything that led to it.
+    for _ in 0..4 {
+        let recording = command(&plan);
+        if !recording.facts.sight("realtime").is_open() {
+            return testkit::skip("the right to realtime priorities, to look at all");
+        }
+        let jump_ns = recording.spans.iter().find_map(|span| {
+            let raised = span.kind == "rate" && span.text.contains("pressure");
+            raised.then_some(span.start_ns)
+        });
+        let jump_ns = jump_ns.unwrap();
+        let at = |ns| recording.ticks.partition_point(|tick| tick.at_ns < ns);
+        if jump_ns < HISTORY_NS {
+            continue;
+        }
+        let history = at(jump_ns - HISTORY_NS)..at(jump_ns);
+        // Ten times a second alone there would be four; some looks may come late.
+        assert!(history.len() >= 20, "{history:?}");
+        assert!(changes(&recording, "leader.run_ns", history.clone()) >= 10);
+        assert!(changes(&recording, "pressure.cpu.some_ns", history.clone()) >= 2);
+        // What only ordinary samples have stands still between them.
+        assert!(changes(&recording, "own.sample_ns", history.clone()) < history.len() / 2);
+        return;
+    }
+    testkit::skip("a machine that is not under pressure already");
 }

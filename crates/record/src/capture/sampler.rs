@@ -221,7 +221,7 @@ impl Work {
         }
         super::steady_thread(beside_probe, &mut facts);
         let period_ns = SECOND_NS / u64::from(watch.rate_hz.max(1));
-        let burst = sources.burst(watch.burst);
+        let burst = sources.burst(watch.burst, &watched);
         let now_ns = sys::clock::now_ns();
         facts.started_unix_ns = day_ns();
         let mut work = Self {

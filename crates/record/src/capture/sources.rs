@@ -81,8 +81,9 @@ impl Sources {
     }
 
     /// The columns for looks at the pressure, where they are wanted.
-    pub fn burst(&mut self, wanted: bool) -> Option<Burst> {
-        wanted.then(|| Burst::new(&self.root, &mut self.registry))
+    pub fn burst(&mut self, wanted: bool, watched: &Watched) -> Option<Burst> {
+        let processes = &watched.scope.processes;
+        wanted.then(|| Burst::new(&self.root, processes, &mut self.registry))
     }
 
     /// Reads everything for the first time and begins to keep tasks; the instant from which on
