@@ -6,22 +6,23 @@
 //! and nothing else: the thread then only waits to be asked for what there is.
 
 use super::burst::Burst;
+use super::day_clock::DayClock;
 use super::marks::Ear;
 use super::pace::Pace;
 use super::sink::Sink;
 use super::sources::{Sources, Watched};
 use super::{Watch, marks};
 use crate::{Error, Kind, Result};
-use model::recording::{Ending, Facts, Outcome, Recording, Span, Tick, Usage};
+use model::recording::{ClockSet, Ending, Facts, Outcome, Recording, Span, Tick, Usage};
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A second.
 const SECOND_NS: u64 = 1_000_000_000;
-/// The clock of the day was set if it moved against the steady one by more than this.
+/// The clock of the day was set if it moved against the steady one by more than this; what
+/// keeps it right moves it by less.
 const CLOCK_JUMP_NS: i128 = 1_000_000_000;
 
 /// The words for a rate that was raised for a while.
@@ -191,6 +192,7 @@ struct Work {
     burst: Option<Burst>,
     ear: Option<Ear>,
     started_ns: u64,
+    clock: DayClock,
     /// The clock of the day less the steady one, when last looked at.
     day_offset_ns: i128,
     stopped_early: Option<String>,
@@ -223,7 +225,7 @@ impl Work {
         let period_ns = SECOND_NS / u64::from(watch.rate_hz.max(1));
         let burst = sources.burst(watch.burst, &watched);
         let now_ns = sys::clock::now_ns();
-        facts.started_unix_ns = day_ns();
+        facts.started_unix_ns = watch.clock.now_ns();
         let mut work = Self {
             sink: Sink::create(&watch, &facts)?,
             sources,
@@ -233,7 +235,8 @@ impl Work {
             burst,
             ear,
             started_ns: now_ns,
-            day_offset_ns: day_offset_ns(),
+            day_offset_ns: watch.clock.offset_ns(),
+            clock: watch.clock,
             stopped_early: None,
             last_taken: false,
             beside_probe,
@@ -249,8 +252,8 @@ impl Work {
     /// does comes after it and the time that reading took does not count.
     fn first_sample(&mut self, watched: &Watched) {
         self.started_ns = self.sources.begin(watched);
-        self.facts.started_unix_ns = day_ns();
-        self.day_offset_ns = day_offset_ns();
+        self.facts.started_unix_ns = self.clock.now_ns();
+        self.day_offset_ns = self.clock.offset_ns();
         self.pace = Pace::new(self.normal_period_ns, self.started_ns);
         self.write(Tick::default());
         self.setup_ns = self.cpu_ns().saturating_sub(self.cpu_before_ns);
@@ -409,12 +412,13 @@ impl Work {
 
     /// Notes that somebody set the clock of the day.
     fn check_clock(&mut self, now_ns: u64) {
-        let offset_ns = day_offset_ns();
-        let jump = jump(offset_ns - self.day_offset_ns);
+        let offset_ns = self.clock.offset_ns();
+        let moved_ns = offset_ns - self.day_offset_ns;
         self.day_offset_ns = offset_ns;
-        if let Some(text) = jump {
+        if moved_ns.abs() > CLOCK_JUMP_NS {
             let at_ns = self.since_start(now_ns);
-            self.note("clock_jump", text, at_ns, at_ns);
+            let set = ClockSet::by(moved_ns);
+            self.note(ClockSet::KIND, set.to_string(), at_ns, at_ns);
         }
     }
 
@@ -475,45 +479,5 @@ impl Work {
             return sys::scheduling::thread_cpu_ns();
         }
         super::process_cpu_ns()
-    }
-}
-
-/// The words for a clock of the day that moved so far against the steady one; `None` for the
-/// small steps that keep it right.
-fn jump(moved_ns: i128) -> Option<String> {
-    if moved_ns.abs() <= CLOCK_JUMP_NS {
-        return None;
-    }
-    let way = if moved_ns > 0 { "forward" } else { "back" };
-    let seconds = moved_ns.abs() as f64 / SECOND_NS as f64;
-    Some(format!("the clock was set {way} by {seconds:.1} s"))
-}
-
-/// Nanoseconds since 1970; 0 before that.
-fn day_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).ok();
-    since.map_or(0, |since| {
-        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-    })
-}
-
-fn day_offset_ns() -> i128 {
-    i128::from(day_ns()) - i128::from(sys::clock::now_ns())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::jump;
-
-    #[test]
-    fn only_a_clock_that_was_set_is_noted() {
-        assert_eq!(jump(0), None);
-        assert_eq!(jump(-1_000_000_000), None);
-        let words = |moved_ns| jump(moved_ns).unwrap();
-        assert_eq!(
-            words(3_600_000_000_000),
-            "the clock was set forward by 3600.0 s"
-        );
-        assert_eq!(words(-1_500_000_000), "the clock was set back by 1.5 s");
     }
 }
