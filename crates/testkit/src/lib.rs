@@ -15,6 +15,7 @@ mod swap_area;
 mod temp_dir;
 mod tmpfs;
 mod trees;
+mod zram_device;
 
 pub use cgroup::Cgroup;
 pub use device::{Fault, Faulty, MemoryDevice};
@@ -25,6 +26,7 @@ pub use random::Random;
 pub use swap_area::SwapArea;
 pub use temp_dir::TempDir;
 pub use tmpfs::Tmpfs;
+pub use zram_device::ZramDevice;
 
 /// Says why a test did not run: "skipped: needs root". The test returns right after.
 #[allow(
