@@ -20,11 +20,13 @@ pub(crate) const TOTALS: [(&str, &str); 3] = [
 /// A longer file is one of hundreds of CPUs, whose reading alone would show in the sample.
 const MAX_BYTES: usize = 64 << 10;
 
+type Parse = fn(&str) -> Option<RunDelay>;
+
 /// A file of such totals, held open.
 #[derive(Debug)]
 pub(crate) struct Schedstat {
     file: Rereader,
-    parse: fn(&str) -> Option<RunDelay>,
+    parse: Parse,
     columns: [Option<u32>; TOTALS.len()],
 }
 
@@ -32,13 +34,13 @@ pub(crate) struct Schedstat {
 /// has it, and the first process's. That one's number may be anybody's once it has ended;
 /// its open file is not.
 pub(crate) fn open(root: &Root, processes: &[u32], registry: &mut Registry) -> Vec<Schedstat> {
-    let mut keep = |path: &str, prefix: &str, parse: fn(&str) -> Option<RunDelay>| {
+    let mut keep = |path: &str, source: &str, prefix: &str, parse: Parse| {
         let mut file = Rereader::open(root, path).ok()?;
         if file.bytes()?.len() > MAX_BYTES {
             return None;
         }
         let column = |(name, unit): (&str, &str)| {
-            registry.id(&format!("{prefix}.{name}"), unit, Kind::Counter, path)
+            registry.id(&format!("{prefix}.{name}"), unit, Kind::Counter, source)
         };
         let columns = TOTALS.map(column);
         Some(Schedstat {
@@ -47,10 +49,12 @@ pub(crate) fn open(root: &Root, processes: &[u32], registry: &mut Registry) -> V
             columns,
         })
     };
-    let machine = keep("/proc/schedstat", "schedstat", parse_machine);
-    let leader = processes
-        .first()
-        .and_then(|pid| keep(&format!("/proc/{pid}/schedstat"), "leader", parse));
+    let path = "/proc/schedstat";
+    let machine = keep(path, path, "schedstat", parse_machine);
+    let leader = processes.first().and_then(|pid| {
+        let path = format!("/proc/{pid}/schedstat");
+        keep(&path, "/proc/PID/schedstat", "leader", parse)
+    });
     machine.into_iter().chain(leader).collect()
 }
 
