@@ -101,8 +101,8 @@ mod tests {
         let totals: Vec<_> = opened.iter_mut().map(Schedstat::totals).collect();
         let all = |numbers: [i64; 3]| numbers.map(Some);
         assert_eq!(totals, [all([70, 80, 9]), all([1, 2, 3])]);
-        let names = registry.schemas().iter().map(|schema| schema.name.as_str());
-        assert_eq!(names.last(), Some("leader.timeslices"));
+        let last = registry.schemas().last().unwrap();
+        assert_eq!(last.name, "leader.timeslices");
     }
 
     #[test]

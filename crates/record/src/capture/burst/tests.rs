@@ -1,4 +1,5 @@
-//! Looks and samples by made numbers, and one jump with the kernel's own.
+//! Looks and samples by made numbers, and one jump with the kernel's own: what was held is
+//! given in order of time, once, with the columns that a look has.
 
 use super::*;
 use testkit::FakeRoot;
