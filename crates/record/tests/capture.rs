@@ -103,6 +103,42 @@ fn the_file_holds_what_was_given_back() {
     assert_eq!(directory.names(), ["started", "x.trec"]);
 }
 
+/// What a command that sleeps and then works to its end has written, as it was recorded and
+/// as the kernel told when it was reaped.
+fn written_bytes(work: &str, rate_hz: u32) -> (u64, u64) {
+    let mut plan = shell(&format!("sleep 0.25; {work}"));
+    plan.watch.rate_hz = rate_hz;
+    let recording = command(&plan);
+    let recorded = captured::last(&recording, "tree.write_bytes");
+    (
+        recorded,
+        recording.outcome.unwrap().usage.unwrap().write_bytes,
+    )
+}
+
+/// Regression: the last sample was read of a command that had been reaped, so what it did
+/// since the one before was missing. Reaping tells the same sums, its children's included.
+#[test]
+fn what_a_command_did_last_counts_and_its_child_s_work_once() {
+    const BYTES: u64 = 4 << 20;
+    let _alone = alone();
+    let file = captured::DiskFile::new("last-work");
+    let dd = format!(
+        "dd if=/dev/zero of={} bs=1M count=4 oflag=direct 2>/dev/null",
+        file.path().display()
+    );
+    for work in [format!("exec {dd}"), format!("{dd}; exit 0")] {
+        for rate_hz in [1, 10, 100] {
+            let (recorded, told) = written_bytes(&work, rate_hz);
+            if told == 0 {
+                return testkit::skip("a file system on a block device");
+            }
+            assert!(told >= BYTES, "{told}");
+            assert_eq!(recorded, told, "{work} at {rate_hz} Hz");
+        }
+    }
+}
+
 #[test]
 fn three_hundred_children_do_no_harm() {
     let _alone = alone();

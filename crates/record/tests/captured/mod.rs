@@ -5,6 +5,7 @@
 
 use model::recording::{Recording, Subject};
 use record::capture::{self, CommandPlan, Watch};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -43,6 +44,35 @@ pub fn text(subject: &Subject) -> &str {
         Subject::Command { argv } | Subject::Process { argv, .. } => &argv[0],
         Subject::Group { path, .. } => path,
         Subject::Probe { name } => name,
+    }
+}
+
+/// The value of a series at the end.
+pub fn last(recording: &Recording, name: &str) -> u64 {
+    let steps = &recording.series(name).unwrap().steps;
+    let value = steps.last().and_then(|step| step.value);
+    value.unwrap().unsigned_abs()
+}
+
+/// A name for a file beside what is built, not on tmpfs, which has no device behind it; what
+/// is there goes away with the test.
+pub struct DiskFile(PathBuf);
+
+impl DiskFile {
+    pub fn new(name: &str) -> Self {
+        let name = format!("{name}-{}.tmp", std::process::id());
+        Self(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for DiskFile {
+    fn drop(&mut self) {
+        // It may never have been made.
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 
