@@ -12,6 +12,7 @@ pub mod collect;
 mod error;
 pub mod export;
 pub mod file;
+mod living;
 pub mod redact;
 mod registry;
 pub mod tasks;
