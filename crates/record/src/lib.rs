@@ -15,6 +15,7 @@ pub mod file;
 mod living;
 pub mod redact;
 mod registry;
+mod run_directory;
 pub mod tasks;
 pub mod trace;
 pub mod undo;
