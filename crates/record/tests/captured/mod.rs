@@ -3,15 +3,18 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod files;
+mod process;
+
+#[allow(unused_imports, reason = "as above")]
+pub use files::{DiskFile, Flag};
+#[allow(unused_imports, reason = "as above")]
+pub use process::{Killed, SCRIPT, again, again_by, recorder, script, words};
+
 use model::recording::{Recording, Subject};
 use record::capture::{self, CommandPlan, Watch};
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-/// The environment variable that makes a test program run a command as a second process.
-pub const SCRIPT: &str = "TERRACE_TEST_SCRIPT";
 
 /// Signals are passed on to one command at a time, and orphans are given to the process, so
 /// the tests of one program take turns.
@@ -54,38 +57,9 @@ pub fn last(recording: &Recording, name: &str) -> u64 {
     value.unwrap().unsigned_abs()
 }
 
-/// A name for a file beside what is built, not on tmpfs, which has no device behind it; what
-/// is there goes away with the test.
-pub struct DiskFile(PathBuf);
-
-impl DiskFile {
-    pub fn new(name: &str) -> Self {
-        let name = format!("{name}-{}.tmp", std::process::id());
-        Self(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name))
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for DiskFile {
-    fn drop(&mut self) {
-        // It may never have been made.
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
 /// Waits for something that must come; the test harness's own limit is the only one.
-pub fn until(come: impl Fn() -> bool) {
+pub fn until(mut come: impl FnMut() -> bool) {
     while !come() {
         std::thread::sleep(Duration::from_millis(5));
     }
-}
-
-/// This test program once more, running only the test `name`.
-pub fn again(name: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", name, "--nocapture", "--test-threads=1"]);
-    command
 }
