@@ -1,4 +1,5 @@
-//! Files of the tests: what a script and its test tell each other by, and one on a disk.
+//! Files of the tests: what a script and its test tell each other by, and one on a disk. They
+//! go away with their directory or by themselves.
 
 use super::until;
 use std::path::{Path, PathBuf};

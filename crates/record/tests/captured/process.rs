@@ -1,4 +1,5 @@
-//! Processes of the tests: this program once more, and what ends with the test.
+//! Processes of the tests: this program once more, doing what only one of its tests does, and
+//! what ends with the test.
 
 use super::until;
 use std::ffi::OsString;
