@@ -12,7 +12,6 @@ mod group;
 mod marks;
 mod out_of_memory;
 mod pace;
-mod run_directory;
 mod sampler;
 mod sink;
 mod sources;

@@ -6,7 +6,7 @@
 
 mod captured;
 
-use captured::{alone, command, shell};
+use captured::{Flag, alone, command, shell};
 use model::recording::{Ending, Recording, Sight};
 use record::capture::{self, Target, Watch};
 use std::path::{Path, PathBuf};
@@ -48,14 +48,14 @@ fn the_command_s_group_is_there_while_it_runs_and_gone_afterwards() {
     }
     let _alone = alone();
     let directory = TempDir::new();
-    let shown = directory.join("cgroup");
-    let mut plan = shell(&format!("cat /proc/self/cgroup > {}", shown.display()));
+    let shown = Flag::new(&directory, "cgroup");
+    let mut plan = shell(&shown.showing("cat /proc/self/cgroup"));
     plan.own_group = true;
     let recording = command(&plan);
     if let Sight::Closed { why, .. } = recording.facts.sight("own_group") {
         return testkit::skip(format!("a cgroup2 tree to make groups in: {why}"));
     }
-    let membership = std::fs::read_to_string(shown).unwrap();
+    let membership = shown.text();
     let unified = membership
         .lines()
         .find(|line| line.starts_with("0::"))
@@ -71,14 +71,11 @@ fn a_daemon_is_moved_out_of_the_group_and_lives() {
     }
     let _alone = alone();
     let directory = TempDir::new();
-    let (go, done) = (directory.join("go"), directory.join("done"));
+    let [go, done] = ["go", "done"].map(|name| Flag::new(&directory, name));
     let script = format!(
-        "(while [ ! -e {} ]; do sleep 0.01; done; cat /proc/self/cgroup > {}.new; mv {}.new {}) \
-         >/dev/null 2>&1 & exit 0",
-        go.display(),
-        done.display(),
-        done.display(),
-        done.display()
+        "({}; {}) >/dev/null 2>&1 & exit 0",
+        go.waiting(),
+        done.showing("cat /proc/self/cgroup")
     );
     let mut plan = shell(&script);
     plan.own_group = true;
@@ -88,9 +85,9 @@ fn a_daemon_is_moved_out_of_the_group_and_lives() {
         recording.outcome.unwrap().ending,
         Ending::Exited { code: 0 }
     );
-    std::fs::write(&go, "").unwrap();
-    captured::until(|| done.exists());
-    let membership = std::fs::read_to_string(done).unwrap();
+    go.raise();
+    done.wait();
+    let membership = done.text();
     assert!(!membership.contains("/terrace-"), "{membership}");
 }
 
@@ -101,23 +98,14 @@ fn the_groups_of_killed_recorders_are_removed_by_the_next_one() {
     }
     let _alone = alone();
     let directory = TempDir::new();
-    let started = directory.join("started");
-    let script = format!(
-        "cat /proc/self/cgroup > {}.new; mv {}.new {}; exec cat",
-        started.display(),
-        started.display(),
-        started.display()
-    );
-    let mut recorder = captured::again("run_a_command_in_its_group")
-        .env(captured::SCRIPT, script)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    captured::until(|| started.exists());
-    recorder.kill().unwrap();
-    recorder.wait().unwrap();
-    let membership = std::fs::read_to_string(&started).unwrap();
+    let started = Flag::new(&directory, "started");
+    let script = format!("{}; exec cat", started.showing("cat /proc/self/cgroup"));
+    let mut recorder = captured::recorder("run_a_command_in_its_group", &script);
+    // Taken, so that the wait for the killed one does not close it.
+    let input = recorder.0.stdin.take();
+    recorder.until(|| started.is_up());
+    recorder.kill();
+    let membership = started.text();
     let Some(left) = membership.lines().find_map(|line| line.strip_prefix("0::")) else {
         return testkit::skip("a cgroup2 tree");
     };
@@ -125,7 +113,7 @@ fn the_groups_of_killed_recorders_are_removed_by_the_next_one() {
         return testkit::skip("a cgroup2 tree to make groups in");
     }
     // The command ends with its input; its group is empty when it is gone.
-    drop(recorder.stdin.take());
+    drop(input);
     let of_the_command = |path: &Path| {
         let text = std::fs::read_to_string(path.join("cgroup.procs"));
         text.is_ok_and(|text| !text.is_empty())
@@ -150,8 +138,8 @@ fn the_groups_of_killed_recorders_are_removed_by_the_next_one() {
 /// Not a test of its own: what another test starts as a second process.
 #[test]
 fn run_a_command_in_its_group() {
-    if let Some(script) = std::env::var_os(captured::SCRIPT) {
-        let mut plan = shell(script.to_str().unwrap());
+    if let Some(script) = captured::script() {
+        let mut plan = shell(&script);
         plan.own_group = true;
         command(&plan);
     }
@@ -166,18 +154,18 @@ fn a_full_disk_ends_the_recording_and_not_the_command() {
     let _alone = alone();
     // The command itself fills the disk that it is recorded on, and runs on.
     let directory = TempDir::new();
-    let (full, go) = (directory.join("full"), directory.join("go"));
+    let [full, go] = ["full", "go"].map(|name| Flag::new(&directory, name));
     let script = format!(
-        "cat /dev/zero > {} 2>/dev/null; touch {}; while [ ! -e {} ]; do sleep 0.01; done; exit 9",
+        "cat /dev/zero > {} 2>/dev/null; {}; {}; exit 9",
         tmpfs.path().join("filler").display(),
-        full.display(),
-        go.display()
+        full.raising(),
+        go.waiting()
     );
     let mut plan = shell(&script);
     plan.watch.output = Some(tmpfs.path().join("x.trec"));
     let recording = std::thread::scope(|scope| {
         let watching = scope.spawn(|| command(&plan));
-        captured::until(|| full.exists());
+        full.wait();
         // More than the rest of the last page holds, whatever is done to make it small.
         let mut random = testkit::Random(7);
         for _ in 0..8 {
@@ -186,7 +174,7 @@ fn a_full_disk_ends_the_recording_and_not_the_command() {
                 .collect();
             captured::until(|| capture::mark(&text).is_ok_and(|told| told >= 1));
         }
-        std::fs::write(&go, "").unwrap();
+        go.raise();
         watching.join().unwrap()
     });
     let outcome = recording.outcome.unwrap();
@@ -204,9 +192,8 @@ fn a_limit_that_kills_is_named() {
     let _alone = alone();
     let directory = TempDir::new();
     let told = directory.join("told");
-    let program = captured::again("run_a_command_that_needs_memory");
-    let mut recorder = group.command(program.get_program());
-    recorder.args(program.get_args());
+    let program = group.command(std::env::current_exe().unwrap());
+    let mut recorder = captured::again_by(program, "run_a_command_that_needs_memory");
     let status = recorder
         .env(captured::SCRIPT, &told)
         .stdout(Stdio::null())
@@ -227,7 +214,7 @@ fn a_limit_that_kills_is_named() {
 /// Not a test of its own: what another test starts under a limit.
 #[test]
 fn run_a_command_that_needs_memory() {
-    if let Some(told) = std::env::var_os(captured::SCRIPT) {
+    if let Some(told) = captured::script() {
         // A pipe into `tail`, which keeps all of a line without an end.
         let recording = command(&captured::plan(&["tail", "/dev/zero"]));
         let ending = recording.outcome.unwrap().ending;
@@ -281,15 +268,15 @@ fn the_recorder_keeps_its_beat_as_root() {
     let _alone = alone();
     // A command must not inherit what its recorder took for itself.
     let directory = TempDir::new();
-    let shown = directory.join("policy");
-    let script = format!("cut -d' ' -f41 /proc/self/stat > {}", shown.display());
+    let shown = Flag::new(&directory, "policy");
+    let script = shown.showing("cut -d' ' -f41 /proc/self/stat");
     let recording = command(&shell(&script));
     for sight in ["realtime", "locked"] {
         if let Sight::Closed { why, .. } = recording.facts.sight(sight) {
             return testkit::skip(format!("{sight}: {why}"));
         }
     }
-    assert_eq!(std::fs::read_to_string(shown).unwrap().trim(), "0");
+    assert_eq!(shown.text().trim(), "0");
 }
 
 #[test]

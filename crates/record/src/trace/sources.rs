@@ -9,7 +9,7 @@ use super::event::{Event, What};
 use super::stack::Table;
 use model::recording::Sight;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use sys::perf::{self, Attributes, Record, Ring, Source};
+use sys::perf::{self, Attributes, Holder, Record, Ring, Source};
 use sys::tracefs::Tracefs;
 
 /// The most memory for the ring of one processor: at ten drains a second and 500 bytes for a
@@ -202,10 +202,22 @@ impl Sources {
 
     /// Stops everything; what was told can still be drained.
     pub fn stop(&self) {
-        for event in self.events.iter().chain(&self.faults) {
+        for event in self.all() {
             // An event that cannot be stopped ends when it is closed.
             let _ = event.disable();
         }
+    }
+
+    /// Starts a process that closes everything after this one has; see [`Holder`].
+    ///
+    /// # Errors
+    /// As [`Holder::start`].
+    pub fn hold(&self) -> sys::Result<Holder> {
+        Holder::start(self.all())
+    }
+
+    fn all(&self) -> impl Iterator<Item = &perf::Event> {
+        self.events.iter().chain(&self.faults)
     }
 }
 
