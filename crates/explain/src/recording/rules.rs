@@ -100,7 +100,7 @@ pub enum Rank {
 pub struct Rule {
     /// A stable name for scripts: `cache_too_small`.
     pub id: &'static str,
-    /// Its name under "not to blame": `page cache size`.
+    /// Its name under "not to blame": `small page cache`.
     pub suspect: &'static str,
     /// The rules inside of whose findings this one lies, the likeliest first; it stands
     /// alone where none of them found anything.

@@ -13,7 +13,7 @@ use model::{Bytes, Grade};
 /// The rule.
 pub(super) const RULE: Rule = Rule {
     id: "cache_too_small",
-    suspect: "page cache size",
+    suspect: "small page cache",
     within: &["memory_limit", "reads_from_device"],
     rank: Rank::Timed,
     check,

@@ -6,7 +6,7 @@
 use super::accused::Accused;
 use super::case::{clear, needs_events};
 use super::{Case, Rank, Rule, Verdict};
-use crate::wording::{count, long_time};
+use crate::wording::{long_time, often};
 use model::Evidence;
 
 /// The rule.
@@ -38,7 +38,7 @@ fn check(case: &Case) -> Verdict {
     }
     let mut claim = format!("Compacted memory for {}", long_time(ns as f64));
     if let Some(times) = case.grew("trace.vmscan.compactions").filter(|n| *n > 0) {
-        claim.push_str(&format!(", {} times", count(times)));
+        claim.push_str(&format!(", {}", often(times)));
     }
     let mut evidence: Vec<Evidence> = case.part_evidence("compaction").into_iter().collect();
     evidence.extend(case.all_grown(&[STALLS, "vmstat.compact_fail", "vmstat.compact_success"]));

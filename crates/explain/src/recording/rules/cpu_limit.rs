@@ -7,7 +7,7 @@ use super::accused::Accused;
 use super::case::clear;
 use super::limits::group_path;
 use super::{Case, Rank, Rule, Verdict};
-use crate::wording::{count, long_time, times};
+use crate::wording::{long_time, often, times};
 use model::{Evidence, Grade};
 
 /// The rule.
@@ -44,8 +44,8 @@ fn check(case: &Case) -> Verdict {
         claim.push_str(&format!(" of {} processors", times(cores)));
     }
     claim.push_str(&format!(
-        ": {} times in {}",
-        count(periods),
+        ": {} in {}",
+        often(periods),
         group_path(case, worst, &["cpu", "unified"]),
     ));
     let names = ["throttled_periods", "periods", "throttled_ns"];

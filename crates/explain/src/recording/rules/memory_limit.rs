@@ -11,7 +11,7 @@ use super::refaults::refaults;
 use super::swapped::{reclaim_ns, swapped};
 use super::swapping::swap_in;
 use super::{Case, Rank, Rule, Verdict};
-use crate::wording::{count, long_time};
+use crate::wording::{long_time, often};
 use model::recording::Ending;
 use model::{Evidence, Grade};
 
@@ -95,9 +95,9 @@ fn check(case: &Case) -> Verdict {
         return cheap(case, &price);
     };
     let claim = format!(
-        "Reached the {} {} times: {}",
+        "Reached the {} {}: {}",
         hit.told(),
-        count(hit.times),
+        often(hit.times),
         price.told(),
     );
     let mut evidence = hit.evidence.clone();

@@ -6,7 +6,7 @@
 use super::accused::Accused;
 use super::case::{clear, needs_events};
 use super::{Case, Rank, Rule, Verdict, memory_limit};
-use crate::wording::{count, long_time};
+use crate::wording::{long_time, often};
 use model::Evidence;
 
 /// The rule.
@@ -46,7 +46,7 @@ fn check(case: &Case) -> Verdict {
     }
     let mut claim = format!("Freed memory for itself for {}", long_time(ns as f64));
     if let Some(times) = case.accounts.part("direct_reclaim").and_then(|p| p.count) {
-        claim.push_str(&format!(", {} times", count(times)));
+        claim.push_str(&format!(", {}", often(times)));
     }
     let mut evidence: Vec<Evidence> = case.part_evidence("direct_reclaim").into_iter().collect();
     evidence.extend(told);

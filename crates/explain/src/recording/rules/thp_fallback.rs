@@ -31,6 +31,9 @@ const SMALL_PAGES: u64 = 512;
 /// The least part of the small pages that the subject touched.
 const LEAST_TOUCHED: f64 = 0.5;
 
+/// Those that a full control group refused, however much memory there was in one piece.
+const CHARGE: &str = "vmstat.thp_fault_fallback_charge";
+
 fn check(case: &Case) -> Verdict {
     let fell = case.grew("vmstat.thp_fault_fallback");
     let (Some(fell), Some(given)) = (fell, case.grew("vmstat.thp_fault_alloc")) else {
@@ -63,12 +66,20 @@ fn check(case: &Case) -> Verdict {
         "count",
         "/proc/PID/stat",
     ));
-    evidence.extend(case.all_grown(&["vmstat.compact_fail", "vmstat.compact_stall"]));
+    evidence.extend(case.all_grown(&[CHARGE, "vmstat.compact_fail", "vmstat.compact_stall"]));
     Accused::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
-        .remedy(
-            "Compact memory before the program starts (vm.compact_memory). Risk: it holds up \
-             others for seconds.",
-        )
+        .remedy(remedy(case, fell))
         .confirm("terrace measure memlat")
         .blame()
+}
+
+/// A group that is full needs room; otherwise memory is in pieces.
+fn remedy(case: &Case, fell: u64) -> &'static str {
+    if case.grew(CHARGE).is_some_and(|refused| refused > fell / 2) {
+        "Raise the memory limit of its control group, which has no room for a large page. Risk: \
+         less memory for others."
+    } else {
+        "Compact memory before the program starts (vm.compact_memory). Risk: it holds up others \
+         for seconds."
+    }
 }

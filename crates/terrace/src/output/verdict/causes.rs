@@ -103,7 +103,7 @@ const COUNTED: [(&str, &str); 12] = [
     ("pswpout", "pages out"),
 ];
 
-/// `page cache size 5 refaults`: a number other than 0 says of what.
+/// `small page cache 5 refaults`: a number other than 0 says of what.
 fn suspect(cleared: &Cleared) -> String {
     let evidence = &cleared.evidence;
     let counted = COUNTED

@@ -210,13 +210,13 @@ fn a_number_says_of_what_and_says_it_once() {
         let mut explanation = restore();
         explanation.cleared = vec![Cleared {
             id: "cache_too_small".to_owned(),
-            name: "page cache size".to_owned(),
+            name: "small page cache".to_owned(),
             evidence: evidence("group0.memory.stat.workingset_refault_file", value, "count"),
         }];
         show(&explanation, Detail::Brief, 80)
     };
-    assert!(cleared(5.0).contains("page cache size 5 refaults\n"));
-    assert!(cleared(0.0).contains("page cache size 0\n"));
+    assert!(cleared(5.0).contains("small page cache 5 refaults\n"));
+    assert!(cleared(0.0).contains("small page cache 0\n"));
 }
 
 #[test]
