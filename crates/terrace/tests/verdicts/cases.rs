@@ -21,6 +21,17 @@ pub struct Case {
 /// nobody staged it. They neither come first nor are they false, where they are not staged.
 pub const SHARED: &[&str] = &["processor_stolen", "cpu_contention", "cache_hits_not_disk"];
 
+/// Cases whose bars are compared with the kernel's own trace as well: of each slice one in
+/// which it is large, and one of many short children.
+pub const WITNESSED: &[&str] = &[
+    "cold_read",
+    "hog_beside",
+    "cpu_quota",
+    "sleep",
+    "lock_contention",
+    "make_j2",
+];
+
 /// All of them, in the order of the issue that asked for them.
 pub const CASES: &[Case] = &[
     Case {

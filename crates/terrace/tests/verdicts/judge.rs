@@ -3,6 +3,7 @@
 
 use crate::cases::{Case, SHARED};
 use crate::stage::Told;
+use crate::witness::{Lives, STATES};
 use model::recording::Recording;
 
 /// The share of the thread time that may stay without a name where root watches.
@@ -81,7 +82,30 @@ pub fn faults(case: &Case, told: &Told) -> Vec<String> {
     faults.extend(unexplained(told));
     faults.extend(bars_close(told));
     faults.extend(disagreement(&told.recording));
+    let witnessed = told.witnessed.as_ref();
+    faults.extend(witnessed.and_then(|seen| contradicted(told, seen)));
     faults
+}
+
+/// Each slice of the thread bar against the kernel's own trace, as shares of all thread time.
+fn contradicted(told: &Told, seen: &Lives) -> Option<String> {
+    let slices = told.json["bars"]["thread"].as_array()?;
+    let sum = |names: &[&str]| -> u64 {
+        let named = slices
+            .iter()
+            .filter(|slice| names.contains(&slice["name"].as_str().unwrap_or("")));
+        named.filter_map(|slice| slice["ns"].as_u64()).sum()
+    };
+    // A thread that waits for a child sleeps.
+    let bars = STATES.map(|state| match state {
+        "sleep" => sum(&["sleep", "children"]),
+        state => sum(&[state]),
+    });
+    let whole = seen.iter().sum::<u64>().max(1) as f64;
+    let is_apart = |(bar, seen): (&u64, &u64)| bar.abs_diff(*seen) as f64 / whole > AGREEMENT_SHARE;
+    let apart = bars.iter().zip(seen).any(is_apart);
+    println!("    bars {bars:?}, the kernel's trace {seen:?} ns of {STATES:?}");
+    apart.then(|| format!("{STATES:?}: bars {bars:?} ns, the kernel's trace {seen:?} ns"))
 }
 
 fn unexplained(told: &Told) -> Option<String> {

@@ -1,7 +1,8 @@
 //! The stage: makes a cause with real groups, devices, swap and neighbours, runs the
 //! command under `terrace run`, and gathers what was told.
 
-use crate::cases::Case;
+use crate::cases::{Case, WITNESSED};
+use crate::witness::{self, Lives};
 use record::file;
 use serde_json::Value;
 use std::fs::File;
@@ -41,6 +42,8 @@ pub struct Told {
     pub page: String,
     /// The recording itself.
     pub recording: model::recording::Recording,
+    /// What the kernel's own trace says of the same command, where it was asked.
+    pub witnessed: Option<Lives>,
 }
 
 impl Told {
@@ -70,8 +73,19 @@ pub fn run(case: &Case) -> Result<Told, String> {
     let mut command = made.command(&file);
     command.env("COLUMNS", "80");
     command.stdin(made.stdin.take().unwrap_or_else(Stdio::null));
-    let output = command.output().map_err(|error| error.to_string())?;
+    command.stderr(Stdio::piped()).stdout(Stdio::null());
+    let trace = match WITNESSED.contains(&case.name) {
+        true => Some(witness::start()?),
+        false => None,
+    };
+    let recorder = command.spawn().map_err(|error| error.to_string())?;
+    // The shells that join groups become the recorder: its number stays.
+    let number = recorder.id();
+    let output = recorder
+        .wait_with_output()
+        .map_err(|error| error.to_string())?;
     drop(made);
+    let trace = trace.map(testkit::KernelTrace::finish).transpose()?;
     let page = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{}: {page}", case.name);
     let explained = Command::new(TERRACE)
@@ -87,6 +101,7 @@ pub fn run(case: &Case) -> Result<Told, String> {
         json,
         page,
         recording,
+        witnessed: trace.map(|trace| witness::lives(&trace, number).unwrap()),
     })
 }
 
