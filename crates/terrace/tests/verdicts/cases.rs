@@ -30,6 +30,7 @@ pub const WITNESSED: &[&str] = &[
     "sleep",
     "lock_contention",
     "make_j2",
+    "short_children",
 ];
 
 /// All of them, in the order of the issue that asked for them.
@@ -184,5 +185,13 @@ pub const CASES: &[Case] = &[
         also: &[],
         besides: &["first_touch", "children_wait"],
         make: make::make_j2,
+    },
+    Case {
+        // Told for its bars: neighbours get at each of 3,000 children.
+        name: "short_children",
+        first: &["cpu_bound", "cpu_contention"],
+        also: &[],
+        besides: &["first_touch", "children_wait"],
+        make: make::short_children,
     },
 ];

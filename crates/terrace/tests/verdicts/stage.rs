@@ -341,6 +341,15 @@ pub mod make {
         })
     }
 
+    /// A shell that starts one very short program after another.
+    pub fn short_children() -> Result<Made, String> {
+        let script = "i=0; while [ $i -lt 3000 ]; do /bin/true; i=$((i+1)); done";
+        Ok(Made {
+            argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
+            ..Made::default()
+        })
+    }
+
     /// Real compilers, started by a real `make`, on sources that are made here.
     pub fn make_j2() -> Result<Made, String> {
         let directory = TempDir::new();

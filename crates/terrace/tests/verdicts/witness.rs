@@ -22,8 +22,17 @@ const STACKS: (&str, &str) = ("sched/sched_switch", "stacktrace if prev_state & 
 /// The four states of which the bars tell, in this order.
 pub const STATES: [&str; 4] = ["run", "queue", "block_io", "sleep"];
 
-/// Nanoseconds of all threads in each of [`STATES`].
-pub type Lives = [u64; STATES.len()];
+/// Nanoseconds in each of [`STATES`].
+pub type Times = [u64; STATES.len()];
+
+/// What a command did.
+#[derive(Default)]
+pub struct Lives {
+    /// All threads together.
+    pub threads: Times,
+    /// The clock: each instant belongs to the first state that some thread is in.
+    pub wall: Times,
+}
 
 /// A thread's state by its place in [`STATES`].
 const RUN: usize = 0;
@@ -42,8 +51,10 @@ pub fn lives(trace: &str, recorder: u32) -> Option<Lives> {
     let told = parse(trace);
     let (first, command) = command(&told, recorder)?;
     let mut threads = Threads::default();
-    threads.begin(command, RUN, told[first].time_ns);
+    threads.now_ns = told[first].time_ns;
+    threads.begin(command, RUN);
     for Told { time_ns, what } in &told[first..] {
+        threads.pass_until(*time_ns);
         match what {
             What::Switch {
                 from,
@@ -57,14 +68,14 @@ pub fn lives(trace: &str, recorder: u32) -> Option<Lives> {
                     "D" if *in_io => Some(BLOCK_IO),
                     _ => Some(SLEEP),
                 };
-                threads.put(*from, left, *time_ns);
-                threads.put(*to, Some(RUN), *time_ns);
+                threads.put(*from, left);
+                threads.put(*to, Some(RUN));
             }
             What::Wake(thread) if threads.is_asleep(*thread) => {
-                threads.put(*thread, Some(QUEUE), *time_ns);
+                threads.put(*thread, Some(QUEUE));
             }
             What::Fork { parent, child } if threads.known.contains_key(parent) => {
-                threads.begin(*child, QUEUE, *time_ns);
+                threads.begin(*child, QUEUE);
             }
             What::Wake(_) | What::Fork { .. } | What::Exec(_) => {}
         }
@@ -76,20 +87,31 @@ pub fn lives(trace: &str, recorder: u32) -> Option<Lives> {
 #[derive(Default)]
 struct Threads {
     known: HashMap<u32, (usize, u64)>,
+    now_ns: u64,
     lives: Lives,
 }
 
 impl Threads {
-    fn begin(&mut self, thread: u32, state: usize, time_ns: u64) {
-        self.known.insert(thread, (state, time_ns));
+    /// Lets time pass; the command is over when its last thread is.
+    fn pass_until(&mut self, time_ns: u64) {
+        let states = self.known.values().map(|(state, _)| *state);
+        if let Some(first) = states.min() {
+            self.lives.wall[first] += time_ns - self.now_ns;
+        }
+        self.now_ns = time_ns;
+    }
+
+    fn begin(&mut self, thread: u32, state: usize) {
+        self.known.insert(thread, (state, self.now_ns));
     }
 
     /// Brings a known thread to another state, or to its end.
-    fn put(&mut self, thread: u32, state: Option<usize>, time_ns: u64) {
+    fn put(&mut self, thread: u32, state: Option<usize>) {
         if let Some((before, since_ns)) = self.known.remove(&thread) {
-            self.lives[before] += time_ns - since_ns;
+            self.lives.threads[before] += self.now_ns - since_ns;
+            let now_ns = self.now_ns;
             self.known
-                .extend(state.map(|state| (thread, (state, time_ns))));
+                .extend(state.map(|state| (thread, (state, now_ns))));
         }
     }
 
