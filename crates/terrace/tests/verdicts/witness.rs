@@ -4,6 +4,10 @@
 //! prints, queues from the notice of the waker (`sched_waking`), and block I/O by the name
 //! `io_schedule` in the stack of a thread that leaves. Lives begin when the command is
 //! executed, which is at most some 100 us after its gate was opened.
+//!
+//! Kernels were seen that trace nothing in some threads and in one processor's idle task: who
+//! comes after one of those is not told to have come (the program hears of it in another
+//! way). [`untold`] puts that right from what is told before and after.
 
 use std::collections::{HashMap, HashSet};
 use testkit::KernelTrace;
@@ -48,7 +52,9 @@ pub fn start() -> Result<KernelTrace, String> {
 /// What the command that `recorder` (the recorder's process) started did, and all its
 /// children; `None` where the trace has no such command.
 pub fn lives(trace: &str, recorder: u32) -> Option<Lives> {
-    let told = parse(trace);
+    let mut told = parse(trace);
+    told.extend(untold(&told));
+    told.sort_by_key(|told| told.time_ns);
     let (first, command) = command(&told, recorder)?;
     let mut threads = Threads::default();
     threads.now_ns = told[first].time_ns;
@@ -61,6 +67,7 @@ pub fn lives(trace: &str, recorder: u32) -> Option<Lives> {
                 state,
                 in_io,
                 to,
+                ..
             } => {
                 let left = match state.as_str() {
                     "X" | "Z" => None,
@@ -71,6 +78,7 @@ pub fn lives(trace: &str, recorder: u32) -> Option<Lives> {
                 threads.put(*from, left);
                 threads.put(*to, Some(RUN));
             }
+            What::Come(thread) => threads.put(*thread, Some(RUN)),
             What::Wake(thread) if threads.is_asleep(*thread) => {
                 threads.put(*thread, Some(QUEUE));
             }
@@ -129,12 +137,14 @@ struct Told {
 
 enum What {
     Switch {
+        processor: u32,
         from: u32,
         /// As the kernel's letters say it: `R+`, `S`, `D`.
         state: String,
         in_io: bool,
         to: u32,
     },
+    Come(u32),
     Wake(u32),
     Fork {
         parent: u32,
@@ -156,6 +166,44 @@ fn command(told: &[Told], recorder: u32) -> Option<(usize, u32)> {
         }
     }
     None
+}
+
+/// The comings of threads that leave a processor which, as told, another one had: as early as
+/// can be, which is after that one came and when the thread was ready.
+fn untold(told: &[Told]) -> Vec<Told> {
+    let mut processors: HashMap<u32, (u32, u64)> = HashMap::new();
+    let mut ready: HashMap<u32, u64> = HashMap::new();
+    let mut found = Vec::new();
+    for Told { time_ns, what } in told {
+        match what {
+            What::Switch {
+                processor,
+                from,
+                state,
+                to,
+                ..
+            } => {
+                let since_ns = ready.remove(from);
+                if let Some((other, came_ns)) = processors.insert(*processor, (*to, *time_ns))
+                    && other != *from
+                {
+                    found.extend(since_ns.map(|since_ns| Told {
+                        time_ns: since_ns.max(came_ns),
+                        what: What::Come(*from),
+                    }));
+                }
+                if state.starts_with('R') {
+                    ready.insert(*from, *time_ns);
+                }
+                ready.remove(to);
+            }
+            What::Wake(thread) | What::Fork { child: thread, .. } => {
+                ready.entry(*thread).or_insert(*time_ns);
+            }
+            What::Come(_) | What::Exec(_) => {}
+        }
+    }
+    found
 }
 
 /// All lines. A stack comes some lines after its switch, and names the thread again.
@@ -193,6 +241,10 @@ fn current(line: &str) -> Option<u32> {
     task.trim_end().rsplit_once('-')?.1.parse().ok()
 }
 
+fn processor(line: &str) -> Option<u32> {
+    line.split_once(" [")?.1.split_once(']')?.0.parse().ok()
+}
+
 fn event(line: &str) -> Option<Told> {
     let (head, fields) = line.split_once(": sched_")?;
     let (seconds, micros) = head.rsplit_once(' ')?.1.split_once('.')?;
@@ -205,6 +257,7 @@ fn event(line: &str) -> Option<Told> {
     let number = |name: &str| text(name)?.parse().ok();
     let what = match fields.split_once(':')?.0 {
         "switch" => What::Switch {
+            processor: processor(line)?,
             from: number("prev_pid")?,
             state: text("prev_state")?.to_owned(),
             in_io: false,
