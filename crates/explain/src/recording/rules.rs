@@ -21,6 +21,7 @@ mod dirty_throttle;
 mod file_lock_wait;
 mod file_system_wait;
 mod first_touch;
+mod io_limit;
 mod limits;
 mod lock_contention;
 mod memory_backed_lazily;
@@ -134,6 +135,7 @@ pub const RULES: &[Rule] = &[
     swapping::RULE,
     processor_stolen::RULE,
     cpu_limit::RULE,
+    io_limit::RULE,
     memory_limit::RULE,
     dirty_throttle::RULE,
     reads_from_device::RULE,

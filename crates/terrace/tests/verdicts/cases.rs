@@ -38,7 +38,8 @@ pub const CASES: &[Case] = &[
     Case {
         name: "cold_read",
         first: &["reads_from_device"],
-        also: &[],
+        // Its device is slow because the group may read so much and no more.
+        also: &["io_limit"],
         besides: &["read_ahead_small"],
         make: make::cold_read,
     },
@@ -117,6 +118,13 @@ pub const CASES: &[Case] = &[
         also: &[],
         besides: &["cpu_bound", "writes_to_device", "file_system_wait"],
         make: make::dirty_throttle,
+    },
+    Case {
+        name: "write_limit",
+        first: &["writes_to_device", "small_sync_writes"],
+        also: &["io_limit"],
+        besides: &["direct_io_odd"],
+        make: make::write_limit,
     },
     Case {
         name: "hog_beside",

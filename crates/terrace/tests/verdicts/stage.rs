@@ -188,6 +188,26 @@ pub mod make {
         })
     }
 
+    /// Direct writes: version 1 charges no others to their writer.
+    pub fn write_limit() -> Result<Made, String> {
+        let (mounted, group) = slow_disk(200, Cgroup::v1_write_rate, 20 * MIB)?;
+        let file = format!("of={}", text(&mounted.path().join("written")));
+        let words = [
+            "dd",
+            "if=/dev/zero",
+            &file,
+            "bs=1M",
+            "count=40",
+            "oflag=direct",
+        ];
+        Ok(Made {
+            argv: words.map(str::to_owned).to_vec(),
+            groups: vec![group],
+            _mounts: vec![mounted],
+            ..Made::default()
+        })
+    }
+
     pub fn cold_mmap() -> Result<Made, String> {
         let directory = TempDir::new();
         let file = cold_file(directory.path(), "cold", 256);

@@ -5,7 +5,7 @@
 
 use super::accused::Accused;
 use super::case::clear;
-use super::limits::group_path;
+use super::limits::{MOST_LEVELS, group_path};
 use super::{Case, Rank, Rule, Verdict};
 use crate::wording::{count, long_time, times};
 use model::{Evidence, Grade};
@@ -18,9 +18,6 @@ pub(super) const RULE: Rule = Rule {
     rank: Rank::Timed,
     check,
 };
-
-/// Levels of groups that are looked at. Picked: deeper trees were not seen.
-const MOST_LEVELS: u32 = 32;
 
 fn check(case: &Case) -> Verdict {
     let stopped = |level: u32| case.grew(&format!("group{level}.cpu.throttled_periods"));
