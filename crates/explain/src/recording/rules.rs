@@ -26,6 +26,7 @@ mod limits;
 mod lock_contention;
 mod memory_backed_lazily;
 mod memory_limit;
+mod misaligned_requests;
 mod numa_remote;
 mod out_of_memory;
 mod pipe_wait;
@@ -144,6 +145,7 @@ pub const RULES: &[Rule] = &[
     read_ahead_small::RULE,
     read_ahead_large::RULE,
     direct_io_odd::RULE,
+    misaligned_requests::RULE,
     writes_to_device::RULE,
     small_sync_writes::RULE,
     writeback_burst::RULE,

@@ -123,8 +123,15 @@ pub const CASES: &[Case] = &[
         name: "write_limit",
         first: &["writes_to_device", "small_sync_writes"],
         also: &["io_limit"],
-        besides: &["direct_io_odd"],
+        besides: &[],
         make: make::write_limit,
+    },
+    Case {
+        name: "misaligned",
+        first: &["writes_to_device", "small_sync_writes"],
+        also: &["misaligned_requests"],
+        besides: &["cpu_bound"],
+        make: make::misaligned,
     },
     Case {
         name: "hog_beside",

@@ -133,6 +133,7 @@ pub mod make {
         Cgroup, Child, Command, File, Made, Mounted, Neighbour, Path, Stdio, SwapArea, TempDir,
     };
     use std::io::Write;
+    use std::os::unix::fs::MetadataExt;
     use testkit::Random;
 
     const MIB: u64 = 1 << 20;
@@ -204,6 +205,27 @@ pub mod make {
             argv: words.map(str::to_owned).to_vec(),
             groups: vec![group],
             _mounts: vec![mounted],
+            ..Made::default()
+        })
+    }
+
+    /// Direct writes of one sector each, on a disk that keeps several in one block.
+    pub fn misaligned() -> Result<Made, String> {
+        let directory = TempDir::new();
+        let (major, minor) = sys::block::device_numbers(directory.path().metadata().unwrap().dev());
+        let disk = machine::block::of_device(&machine::Root::system(), major, minor);
+        let has_larger =
+            disk.is_some_and(|disk| disk.physical_block_bytes > disk.logical_block_bytes);
+        if !has_larger {
+            return Err("a disk whose blocks are larger than its sectors".to_owned());
+        }
+        let file = format!("of={}", cold_file(directory.path(), "file", 8));
+        let writes = ["bs=512", "seek=1", "count=6000", "conv=notrunc"];
+        let mut words = vec!["dd", "if=/dev/zero", &file, "oflag=direct"];
+        words.extend(writes);
+        Ok(Made {
+            argv: words.into_iter().map(str::to_owned).collect(),
+            _directories: vec![directory],
             ..Made::default()
         })
     }

@@ -7,7 +7,6 @@
 use super::accused::Accused;
 use super::case::{clear, part_of, ratio};
 use super::limits::{MOST_LEVELS, group_path};
-use super::reads_from_device::Waited;
 use super::{Case, Rank, Rule, Verdict, reads_from_device, writes_to_device};
 use crate::wording::{count, long_time};
 use model::bytes::show_rate;
@@ -188,8 +187,5 @@ fn waited(case: &Case, is_write: bool) -> u64 {
         let written = writes_to_device::waited(case).unwrap_or(0);
         return written.saturating_add(throttled);
     }
-    match reads_from_device::waited(case) {
-        Waited::Ns { ns, .. } => ns,
-        Waited::Nothing | Waited::Unclear(_) => 0,
-    }
+    reads_from_device::waited_ns(case)
 }

@@ -81,6 +81,14 @@ pub(super) fn waited(case: &Case) -> Waited {
     }
 }
 
+/// The same as a time; 0 where it is not known.
+pub(super) fn waited_ns(case: &Case) -> u64 {
+    match waited(case) {
+        Waited::Ns { ns, .. } => ns,
+        Waited::Nothing | Waited::Unclear(_) => 0,
+    }
+}
+
 fn check(case: &Case) -> Verdict {
     let read = case.read_bytes();
     let counted =
