@@ -5,7 +5,7 @@
 
 use super::{Case, LEAST_ASLEEP_SHARE, LEAST_ESTIMATED_SHARE, LEAST_NS, LEAST_SHARE, Verdict};
 use model::explanation::OfWhich;
-use model::recording::{Subject, Task};
+use model::recording::{Series, Subject, Task};
 use model::{Evidence, Grade};
 
 /// What opens the events to a rule that lacks them.
@@ -195,6 +195,22 @@ impl Case<'_> {
     /// Whether the recording is of one subject rather than of everything.
     pub(super) fn is_machine(&self) -> bool {
         self.view.facts().subject == Subject::Machine
+    }
+
+    /// The most that all devices can have kept the subject waiting: what their requests took,
+    /// once for each thread, as all of them may wait for the same ones. `None` where that is not
+    /// known, or where a group's limit may hold requests back before they reach a device.
+    pub(super) fn most_device_wait_ns(&self) -> Option<u64> {
+        let is_limit = |series: &Series| series.schema.name.contains(".max.");
+        if self.view.starting_with("group").any(is_limit) {
+            return None;
+        }
+        let took = ["read_ns", "write_ns", "flush_ns"]
+            .map(|end| self.grew_between("disk.", &format!(".{end}")).unwrap_or(0));
+        let took = took.into_iter().fold(0, u64::saturating_add);
+        // Nothing at all: these counters were not recorded.
+        let threads = u64::try_from(self.view.max("tree.threads")?).ok()?.max(1);
+        (took > 0).then(|| took.saturating_mul(threads).saturating_add(LEAST_NS))
     }
 
     /// Bytes in a base page.
