@@ -309,6 +309,11 @@ pub(super) fn needs_events(why: &str) -> Verdict {
     }
 }
 
+/// As [`clear`] by a count of these: `refaults`.
+pub(super) fn clear_count(evidence: Option<Evidence>, of: &str) -> Verdict {
+    clear(evidence.map(|evidence| evidence.counting(of)))
+}
+
 /// Clears by the number, or says nothing where there is none.
 pub(super) fn clear(evidence: Option<Evidence>) -> Verdict {
     evidence.map_or(Verdict::Silent, Verdict::Clear)

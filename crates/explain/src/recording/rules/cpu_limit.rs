@@ -4,7 +4,7 @@
 //! stopped. Stopped threads are runnable, so the time lies inside the queue.
 
 use super::accused::Accused;
-use super::case::clear;
+use super::case::clear_count;
 use super::limits::{MOST_LEVELS, group_path};
 use super::{Case, Rank, Rule, Verdict};
 use crate::wording::{count, long_time, times};
@@ -33,7 +33,8 @@ fn check(case: &Case) -> Verdict {
     let periods = stopped(worst).unwrap_or(0);
     let ns = stopped_ns(case, &base);
     if periods == 0 || !case.hurts(ns) {
-        return clear(case.grown(&format!("{base}.throttled_periods")));
+        let number = case.grown(&format!("{base}.throttled_periods"));
+        return clear_count(number, "throttles");
     }
     let mut claim = format!("Stopped for {} by a CPU limit", long_time(ns as f64));
     let limit = cores(case, &base);

@@ -6,7 +6,7 @@
 //! of the waits.
 
 use super::accused::Accused;
-use super::case::{clear, part_of, ratio};
+use super::case::{clear_count, part_of, ratio};
 use super::device::{Traffic, Way, busiest};
 use super::{Case, Rank, Rule, Verdict, reads_from_device, writes_to_device};
 use crate::wording::{count, long_time};
@@ -40,7 +40,7 @@ fn check(case: &Case) -> Verdict {
         return Verdict::Silent;
     };
     if worst.requests < LEAST_REQUESTS || !case.hurts(worst.ns) {
-        return clear(Some(worst.counted));
+        return clear_count(Some(worst.counted), "requests");
     }
     let (requests, effect) = match worst.way {
         Way::Read => ("reads", "it reads whole ones"),

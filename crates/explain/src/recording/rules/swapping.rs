@@ -4,7 +4,7 @@
 //! writing them out. That pages moved at all is shown by `pswpin` and `pswpout`.
 
 use super::accused::Accused;
-use super::case::{clear, part_of, ratio};
+use super::case::{clear_count, part_of, ratio};
 use super::swapped::{Swapped, anonymous_share, reclaim_ns, swapped};
 use super::{Case, Rank, Rule, Verdict};
 use crate::wording::{count, list, long_time};
@@ -26,7 +26,7 @@ fn check(case: &Case) -> Verdict {
     let moved = swap.ins.saturating_add(swap.outs);
     let (ns, grade) = wait(case, &swap);
     if moved == 0 || !case.hurts(ns) {
-        return clear(swap.clearing);
+        return clear_count(swap.clearing, "pages");
     }
     let areas = &case.view.facts().swaps;
     let to = if areas.is_empty() {
