@@ -56,8 +56,10 @@ pub fn lives(trace: &str, recorder: u32) -> Option<Lives> {
     told.extend(untold(&told));
     told.sort_by_key(|told| told.time_ns);
     let (first, command) = command(&told, recorder)?;
-    let mut threads = Threads::default();
-    threads.now_ns = told[first].time_ns;
+    let mut threads = Threads {
+        now_ns: told[first].time_ns,
+        ..Threads::default()
+    };
     threads.begin(command, RUN);
     for Told { time_ns, what } in &told[first..] {
         threads.pass_until(*time_ns);
