@@ -245,6 +245,7 @@ fn device(words: &[&str]) -> DeviceFacts {
             }
             "rotational" => device.rotational = Some(pair[1] == "1"),
             "read_ahead" => device.read_ahead_bytes = Some(pair[1].parse().unwrap()),
+            "physical_block" => device.physical_block_bytes = Some(pair[1].parse().unwrap()),
             "max_request" => device.max_request_bytes = Some(pair[1].parse().unwrap()),
             other => panic!("what is `{other}`?"),
         }

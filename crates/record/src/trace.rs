@@ -172,7 +172,7 @@ impl Tracer {
             columns: Columns::default(),
             table,
             threads: Threads::new(everyone),
-            requests: block::Requests::default(),
+            requests: block::Requests::new(series::block_bytes),
             reclaim: reclaim::Reclaim::default(),
             pending: Vec::new(),
             expected: HashSet::new(),

@@ -8,6 +8,7 @@
 mod cgroup;
 mod device;
 mod fake_root;
+mod kernel_trace;
 mod loop_device;
 mod mounted;
 mod random;
@@ -20,6 +21,7 @@ mod zram_device;
 pub use cgroup::Cgroup;
 pub use device::{Fault, Faulty, MemoryDevice};
 pub use fake_root::FakeRoot;
+pub use kernel_trace::KernelTrace;
 pub use loop_device::LoopDevice;
 pub use mounted::Mounted;
 pub use random::Random;

@@ -5,7 +5,7 @@
 //! those too. Reaching a limit costs nothing while clean cache can be dropped.
 
 use super::accused::Accused;
-use super::case::{clear, needs_events};
+use super::case::{clear_count, needs_events};
 use super::limits::{Hit, counted, reached};
 use super::refaults::refaults;
 use super::swapped::{reclaim_ns, swapped};
@@ -71,7 +71,7 @@ fn price(case: &Case) -> Price {
 
 fn check(case: &Case) -> Verdict {
     if reached(case).is_none() {
-        return clear(counted(case));
+        return clear_count(counted(case), "refusals");
     }
     let ending = case
         .view

@@ -4,7 +4,7 @@
 //! this rule is silent.
 
 use super::accused::Accused;
-use super::case::{clear, needs_events};
+use super::case::{clear_count, needs_events};
 use super::{Case, Rank, Rule, Verdict, memory_limit};
 use crate::wording::{long_time, often};
 use model::Evidence;
@@ -35,14 +35,15 @@ fn check(case: &Case) -> Verdict {
         return if stalls.unwrap_or(0) > 0 && case.hurts(nameless) {
             needs_events("whose memory was freed by whom is not known")
         } else {
-            clear(told)
+            clear_count(told, "stalls")
         };
     };
     if memory_limit::at_fault(case).is_some() {
         return Verdict::Silent;
     }
     if !case.hurts(ns) {
-        return clear(told.or_else(|| case.part_evidence("direct_reclaim")));
+        let number = told.or_else(|| case.part_evidence("direct_reclaim"));
+        return clear_count(number, "stalls");
     }
     let mut claim = format!("Freed memory for itself for {}", long_time(ns as f64));
     if let Some(times) = case.accounts.part("direct_reclaim").and_then(|p| p.count) {

@@ -4,7 +4,7 @@
 //! own faults are as many as the small pages that it got instead.
 
 use super::accused::Accused;
-use super::case::{part_of, ratio};
+use super::case::{clear_count, part_of, ratio};
 use super::touched::{USUAL_FAULT_NS, touched};
 use super::{Case, Rank, Rule, Verdict};
 use crate::wording::{count, long_time, percent};
@@ -43,13 +43,13 @@ fn check(case: &Case) -> Verdict {
     let share = ratio(fell as f64, fell.saturating_add(given) as f64);
     let small = fell.saturating_mul(SMALL_PAGES);
     let Some(touched) = touched(case) else {
-        return super::case::clear(told);
+        return clear_count(told, "fallbacks");
     };
     let is_own = touched.faults as f64 >= small as f64 * LEAST_TOUCHED;
     let of_faults = ratio(small as f64, touched.faults as f64).min(1.0);
     let ns = part_of(touched.ns, of_faults).min(small.saturating_mul(USUAL_FAULT_NS));
     if fell < LEAST_FELL || share < LEAST_SHARE_FELL || !is_own || !case.hurts(ns) {
-        return super::case::clear(told);
+        return clear_count(told, "fallbacks");
     }
     let claim = format!(
         "Huge pages were not to be had in {} of {} cases ({}): about {} for small ones",
