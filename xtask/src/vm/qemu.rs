@@ -1,0 +1,159 @@
+//! How QEMU is called, and that it ends with this process.
+//!
+//! `setpriv --pdeathsig` asks the kernel to kill QEMU when the thread that started it ends, by whatever: no
+//! handler of ours has to run. One processor without KVM: with two, one boot in thirty was seen to die in
+//! the emulation of a kernel that patches its own code.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+
+use super::image::Image;
+use super::options::Options;
+use super::streams;
+use crate::error::Error;
+use crate::process;
+
+/// The disk that is laid over the root image. No disk of a user can be called so.
+pub(super) const SCRATCH: &str = "terrace-scratch";
+
+/// The socket of all disks.
+pub(super) const DISKS: &str = "disks";
+
+/// Unpatched and quiet, with its console on the serial port, and dead at once when it panics. What it
+/// would look for and not find (a second mouse, an array of disks) costs seconds under emulation.
+const KERNEL_LINE: &str = "console=ttyS0 panic=-1 nokaslr mitigations=off random.trust_cpu=on \
+    8250.nr_uarts=1 i8042.nokbd i8042.noaux cryptomgr.notests raid=noautodetect tsc=reliable \
+    usb-storage.delay_use=0 loglevel=4";
+
+/// Whether this machine runs guests in hardware: the device alone does not say so.
+pub(super) fn has_kvm() -> bool {
+    let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let mut words = flags.split_whitespace();
+    let opens = || {
+        let mut device = File::options();
+        device.read(true).write(true).open("/dev/kvm").is_ok()
+    };
+    words.any(|word| word == "vmx" || word == "svm") && opens()
+}
+
+/// A QEMU that runs; dropped, it is killed.
+#[derive(Debug)]
+pub(super) struct Qemu(Child);
+
+impl Qemu {
+    /// Starts one that connects to the sockets in `work`.
+    ///
+    /// # Errors
+    /// When `setpriv` cannot be started; what QEMU has against its options, it says itself.
+    pub(super) fn start(
+        options: &Options,
+        image: &Image,
+        work: &Path,
+        with_kvm: bool,
+    ) -> Result<Self, Error> {
+        let failed = |what: String| Error::Program {
+            program: "qemu-system-x86_64".to_owned(),
+            what,
+        };
+        let qemu = process::find("qemu-system-x86_64");
+        let qemu = qemu.ok_or_else(|| failed("not found".to_owned()))?;
+        let child = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "--"])
+            .arg(qemu)
+            .args(arguments(options, image, work, with_kvm))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        child.map(Self).map_err(|error| failed(error.to_string()))
+    }
+
+    /// The guest's console; once.
+    pub(super) fn console(&mut self) -> Option<ChildStdout> {
+        self.0.stdout.take()
+    }
+
+    /// What QEMU itself says; once.
+    pub(super) fn complaints(&mut self) -> Option<ChildStderr> {
+        self.0.stderr.take()
+    }
+}
+
+impl Drop for Qemu {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn arguments(options: &Options, image: &Image, work: &Path, with_kvm: bool) -> Vec<String> {
+    let escaped = |path: &Path| path.display().to_string().replace(',', ",,");
+    let mut arguments = Vec::new();
+    let mut add = |option: &str, value: String| {
+        arguments.extend([option.to_owned(), value]);
+    };
+    let (accelerator, processor) = match with_kvm {
+        true => ("kvm", "host"),
+        false => ("tcg,tb-size=256", "max,la57=off"),
+    };
+    let line = format!("{KERNEL_LINE} {}", options.append.join(" "));
+    add("-machine", "q35".into());
+    add("-accel", accelerator.into());
+    add("-cpu", processor.into());
+    add("-m", format!("{}M", options.memory_bytes >> 20));
+    add("-kernel", image.kernel().display().to_string());
+    add("-initrd", image.initramfs().display().to_string());
+    add("-append", line);
+    add("-display", "none".into());
+    // The console is QEMU's own output, by a name that does not make it the terminal's.
+    add("-chardev", "file,id=console,path=/dev/fd/1".into());
+    add("-serial", "chardev:console".into());
+    add("-device", "virtio-rng-pci".into());
+    add("-device", "virtio-serial-pci".into());
+    let socket = |name: &str| format!("socket,id={name},path={}", escaped(&work.join(name)));
+    for port in streams::PORTS {
+        add("-chardev", socket(port));
+        add(
+            "-device",
+            format!("virtserialport,chardev={port},name={port}"),
+        );
+    }
+    add("-chardev", socket(streams::MONITOR));
+    add("-mon", format!("chardev={},mode=control", streams::MONITOR));
+    let root = escaped(&image.root());
+    add(
+        "-blockdev",
+        format!("driver=file,node-name=node-root,read-only=on,filename={root}"),
+    );
+    add(
+        "-device",
+        "virtio-blk-pci,drive=node-root,serial=terrace-root".into(),
+    );
+    let server = escaped(&work.join(DISKS));
+    let node = |name: &str| {
+        format!(
+            "driver=nbd,node-name=node-{name},export={name},server.type=unix,server.path={server}"
+        )
+    };
+    add("-blockdev", node(SCRATCH));
+    add(
+        "-device",
+        format!("virtio-blk-pci,drive=node-{SCRATCH},serial={SCRATCH}"),
+    );
+    let mut controllers: Vec<&str> = Vec::new();
+    for disk in &options.disks {
+        let controller = disk.bus.controller();
+        if let Some(controller) = controller.filter(|it| !controllers.contains(it)) {
+            add("-device", controller.into());
+            controllers.push(controller);
+        }
+        add("-blockdev", node(&disk.name));
+        add("-device", disk.device());
+    }
+    for alone in ["-nodefaults", "-no-user-config", "-no-reboot"] {
+        arguments.push(alone.to_owned());
+    }
+    arguments
+}
