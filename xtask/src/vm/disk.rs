@@ -115,8 +115,14 @@ impl DiskSpec {
             Bus::Nvme => "nvme",
         };
         let name = &self.name;
-        format!("{kind},drive=node-{name},id={name},serial={name}")
+        let id = device_id(name);
+        format!("{kind},drive=node-{name},id={id},serial={name}")
     }
+}
+
+/// What QEMU calls the device of the disk `name`; its controllers and sockets have names too.
+pub(super) fn device_id(name: &str) -> String {
+    format!("disk-{name}")
 }
 
 /// A number of bytes: `4096`, `512M`, `4G` (powers of 1024).
@@ -173,7 +179,7 @@ mod tests {
         assert_eq!(disk.len_bytes, Some(4 << 30));
         assert_eq!(disk.timing, Some("hdd,turn_ms=5".parse().unwrap()));
         assert_eq!((disk.bus, disk.is_rotational), (Bus::Usb, false));
-        let device = "usb-storage,bus=usb.0,removable=on,drive=node-hdd,id=hdd,serial=hdd";
+        let device = "usb-storage,bus=usb.0,removable=on,drive=node-hdd,id=disk-hdd,serial=hdd";
         assert_eq!(disk.device(), device);
     }
 

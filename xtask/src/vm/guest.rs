@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 use testkit::disk_model::DiskModel;
 
+use super::disk;
 use super::files::{self, WorkFolder};
 use super::image::{self, Image};
 use super::monitor::Monitor;
@@ -67,6 +68,7 @@ pub(super) fn run(
     let watch = Watch {
         happened,
         awaited: streams::COUNT + disks.len(),
+        stage: Stage::Opening,
         work: Some(work),
         monitor: None,
         timeout: options.timeout,
@@ -82,12 +84,13 @@ pub(super) fn run(
         write_stats(path, options, &disks)?;
     }
     match ended? {
-        Ended::Gone { has_started } => {
+        Ended::Gone(when) => {
             let why = last_words(&complaints, &console);
-            if has_started {
-                return Err(Error::Failed(format!("the guest died: {why}")));
+            match when {
+                Stage::Opening => Err(Error::Failed(format!("QEMU does not start: {why}"))),
+                Stage::Booting => Ok(End::NotBooted(why)),
+                Stage::Running => Err(Error::Failed(format!("the guest died: {why}"))),
             }
-            Ok(End::NotBooted(why))
         }
         Ended::TimedOut => {
             // A guest that hangs leaves an archive that is cut short: what came, came.
@@ -128,6 +131,7 @@ struct Watch {
     happened: Receiver<Event>,
     /// Sockets that QEMU has yet to open.
     awaited: usize,
+    stage: Stage,
     /// Dropped as soon as QEMU has opened everything in it.
     work: Option<WorkFolder>,
     monitor: Option<Monitor>,
@@ -138,18 +142,29 @@ struct Watch {
 enum Ended {
     Status(u8),
     TimedOut,
-    Gone { has_started: bool },
+    Gone(Stage),
+}
+
+/// How far a guest has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// QEMU has not opened all sockets: its options or this machine are at fault.
+    Opening,
+    Booting,
+    /// The command has started.
+    Running,
 }
 
 impl Watch {
     fn until_end(mut self, boot_limit: Duration) -> Result<Ended, Error> {
         let mut deadline = Instant::now() + boot_limit;
-        let mut has_started = false;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.happened.recv_timeout(left) {
-                Err(RecvTimeoutError::Timeout) if has_started => return Ok(Ended::TimedOut),
-                Err(_) | Ok(Event::Gone) => return Ok(Ended::Gone { has_started }),
+                Err(RecvTimeoutError::Timeout) if self.stage == Stage::Running => {
+                    return Ok(Ended::TimedOut);
+                }
+                Err(_) | Ok(Event::Gone) => return Ok(Ended::Gone(self.stage)),
                 Ok(Event::Connected) => self.connected(),
                 Ok(Event::Monitor(stream)) => {
                     self.connected();
@@ -157,7 +172,7 @@ impl Watch {
                 }
                 Ok(Event::Line(line)) => match line.split_once(' ').unwrap_or((&line, "")) {
                     ("READY", _) => {
-                        has_started = true;
+                        self.stage = Stage::Running;
                         deadline = Instant::now() + self.timeout + GRACE;
                     }
                     ("EXIT", status) => return exit(status),
@@ -173,13 +188,14 @@ impl Watch {
         self.awaited = self.awaited.saturating_sub(1);
         if self.awaited == 0 {
             self.work = None;
+            self.stage = Stage::Booting;
         }
     }
 
     /// The guest sees for itself whether the disk goes; why not is said here.
     fn unplug(&mut self, name: &str) {
         let outcome = match &mut self.monitor {
-            Some(monitor) => monitor.unplug(name),
+            Some(monitor) => monitor.unplug(&disk::device_id(name)),
             None => Err("QEMU's monitor is not there".to_owned()),
         };
         if let Err(what) = outcome {
@@ -236,6 +252,7 @@ mod tests {
         let watch = Watch {
             happened,
             awaited: 1,
+            stage: Stage::Opening,
             work: None,
             monitor: None,
             timeout: Duration::ZERO,
@@ -258,10 +275,14 @@ mod tests {
 
     #[test]
     fn a_death_is_told_apart_by_when_it_came() {
-        let ended = watched(vec![Event::Gone]).unwrap();
-        assert_eq!(ended, Ended::Gone { has_started: false });
-        let ended = watched(vec![line("READY"), Event::Gone]).unwrap();
-        assert_eq!(ended, Ended::Gone { has_started: true });
+        let stage = |events| match watched(events).unwrap() {
+            Ended::Gone(stage) => stage,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(stage(vec![Event::Gone]), Stage::Opening);
+        assert_eq!(stage(vec![Event::Connected, Event::Gone]), Stage::Booting);
+        let events = vec![Event::Connected, line("READY"), Event::Gone];
+        assert_eq!(stage(events), Stage::Running);
     }
 
     #[test]

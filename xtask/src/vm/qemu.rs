@@ -24,7 +24,7 @@ pub(super) const DISKS: &str = "disks";
 /// would look for and not find (a second mouse, an array of disks) costs seconds under emulation.
 const KERNEL_LINE: &str = "console=ttyS0 panic=-1 nokaslr mitigations=off random.trust_cpu=on \
     8250.nr_uarts=1 i8042.nokbd i8042.noaux cryptomgr.notests raid=noautodetect tsc=reliable \
-    usb-storage.delay_use=0 loglevel=4";
+    usb-storage.delay_use=0";
 
 /// Whether this machine runs guests in hardware: the device alone does not say so.
 pub(super) fn has_kvm() -> bool {
@@ -98,7 +98,12 @@ fn arguments(options: &Options, image: &Image, work: &Path, with_kvm: bool) -> V
         true => ("kvm", "host"),
         false => ("tcg,tb-size=256", "max,la57=off"),
     };
-    let line = format!("{KERNEL_LINE} {}", options.append.join(" "));
+    // Who keeps the console wants to know more than why the kernel died.
+    let level = if options.console.is_some() { 7 } else { 4 };
+    let line = format!(
+        "{KERNEL_LINE} loglevel={level} {}",
+        options.append.join(" ")
+    );
     add("-machine", "q35".into());
     add("-accel", accelerator.into());
     add("-cpu", processor.into());
