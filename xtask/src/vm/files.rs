@@ -65,13 +65,10 @@ impl Drop for WorkFolder {
 /// # Errors
 /// When `folder` takes no such file.
 pub(super) fn nameless(folder: &Path, len_bytes: u64) -> Result<File, Error> {
-    let path = folder.join("nameless");
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(&path)
-        .map_err(Error::io("make", &path))?;
+    let path = folder.join(format!("nameless-{}", std::process::id()));
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(true);
+    let file = options.open(&path).map_err(Error::io("make", &path))?;
     fs::remove_file(&path).map_err(Error::io("remove", &path))?;
     file.set_len(len_bytes).map_err(Error::io("size", &path))?;
     Ok(file)

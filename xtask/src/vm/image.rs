@@ -112,6 +112,11 @@ const STEP_LIMIT: Duration = Duration::from_secs(300);
 pub(super) struct Image(PathBuf);
 
 impl Image {
+    #[cfg(test)]
+    pub(super) fn at(path: PathBuf) -> Self {
+        Self(path)
+    }
+
     /// The unpacked kernel.
     pub(super) fn kernel(&self) -> PathBuf {
         self.0.join("vmlinux")
@@ -363,13 +368,10 @@ fn kib(folder: &Path) -> Result<u64, Error> {
     let mut command = Command::new("du");
     command.args(["-sk", "--apparent-size"]).arg(folder);
     let text = step(command)?;
-    let number = text
-        .split_whitespace()
-        .next()
-        .and_then(|kib| kib.parse().ok());
-    number.ok_or_else(|| Error::Malformed {
+    let number = text.split_whitespace().next().unwrap_or_default();
+    number.parse().map_err(|_| Error::Malformed {
         what: "du",
-        why: text,
+        why: text.clone(),
     })
 }
 

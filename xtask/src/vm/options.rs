@@ -1,4 +1,6 @@
 //! What was typed after `cargo xtask vm`, checked as far as that needs no file and no program.
+//!
+//! Each option has a limit where a wrong one would hurt this machine: memory, time, names that reach a shell.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -14,6 +14,9 @@ use super::streams;
 use crate::error::Error;
 use crate::process;
 
+/// The serial number of the root image.
+const ROOT: &str = "terrace-root";
+
 /// The disk that is laid over the root image. No disk of a user can be called so.
 pub(super) const SCRATCH: &str = "terrace-scratch";
 
@@ -89,11 +92,14 @@ impl Drop for Qemu {
 }
 
 fn arguments(options: &Options, image: &Image, work: &Path, with_kvm: bool) -> Vec<String> {
-    let escaped = |path: &Path| path.display().to_string().replace(',', ",,");
-    let mut arguments = Vec::new();
-    let mut add = |option: &str, value: String| {
-        arguments.extend([option.to_owned(), value]);
-    };
+    let mut arguments = machine(options, image, with_kvm);
+    arguments.extend(channels(work));
+    arguments.extend(disks(options, image, work));
+    arguments
+}
+
+/// The machine without what is attached to it.
+fn machine(options: &Options, image: &Image, with_kvm: bool) -> Vec<String> {
     let (accelerator, processor) = match with_kvm {
         true => ("kvm", "host"),
         false => ("tcg,tb-size=256", "max,la57=off"),
@@ -104,61 +110,104 @@ fn arguments(options: &Options, image: &Image, work: &Path, with_kvm: bool) -> V
         "{KERNEL_LINE} loglevel={level} {}",
         options.append.join(" ")
     );
-    add("-machine", "q35".into());
-    add("-accel", accelerator.into());
-    add("-cpu", processor.into());
-    add("-m", format!("{}M", options.memory_bytes >> 20));
-    add("-kernel", image.kernel().display().to_string());
-    add("-initrd", image.initramfs().display().to_string());
-    add("-append", line);
-    add("-display", "none".into());
-    // The console is QEMU's own output, by a name that does not make it the terminal's.
-    add("-chardev", "file,id=console,path=/dev/fd/1".into());
-    add("-serial", "chardev:console".into());
-    add("-device", "virtio-rng-pci".into());
-    add("-device", "virtio-serial-pci".into());
+    let mut arguments = ["-nodefaults", "-no-user-config", "-no-reboot"]
+        .map(str::to_owned)
+        .to_vec();
+    for (option, value) in [
+        ("-machine", "q35".to_owned()),
+        ("-accel", accelerator.to_owned()),
+        ("-cpu", processor.to_owned()),
+        ("-m", format!("{}M", options.memory_bytes >> 20)),
+        ("-kernel", image.kernel().display().to_string()),
+        ("-initrd", image.initramfs().display().to_string()),
+        ("-append", line),
+        ("-display", "none".to_owned()),
+        ("-device", "virtio-rng-pci".to_owned()),
+    ] {
+        arguments.extend([option.to_owned(), value]);
+    }
+    arguments
+}
+
+/// The console, the ports of the guest and the monitor.
+fn channels(work: &Path) -> Vec<String> {
     let socket = |name: &str| format!("socket,id={name},path={}", escaped(&work.join(name)));
+    let monitor = streams::MONITOR;
+    let mut arguments = Vec::new();
+    let mut add = |option: &str, value: String| arguments.extend([option.to_owned(), value]);
+    // QEMU's own output, by a name that does not make it a terminal.
+    add("-chardev", "file,id=console,path=/dev/fd/1".to_owned());
+    add("-serial", "chardev:console".to_owned());
+    add("-device", "virtio-serial-pci".to_owned());
     for port in streams::PORTS {
         add("-chardev", socket(port));
-        add(
-            "-device",
-            format!("virtserialport,chardev={port},name={port}"),
-        );
+        let device = format!("virtserialport,chardev={port},name={port}");
+        add("-device", device);
     }
-    add("-chardev", socket(streams::MONITOR));
-    add("-mon", format!("chardev={},mode=control", streams::MONITOR));
-    let root = escaped(&image.root());
-    add(
-        "-blockdev",
-        format!("driver=file,node-name=node-root,read-only=on,filename={root}"),
-    );
-    add(
-        "-device",
-        "virtio-blk-pci,drive=node-root,serial=terrace-root".into(),
-    );
+    add("-chardev", socket(monitor));
+    add("-mon", format!("chardev={monitor},mode=control"));
+    arguments
+}
+
+/// The root image, the scratch disk and those that were asked for, in this order.
+fn disks(options: &Options, image: &Image, work: &Path) -> Vec<String> {
     let server = escaped(&work.join(DISKS));
+    let root = escaped(&image.root());
     let node = |name: &str| {
-        format!(
-            "driver=nbd,node-name=node-{name},export={name},server.type=unix,server.path={server}"
-        )
+        let server = format!("server.type=unix,server.path={server}");
+        format!("driver=nbd,node-name=node-{name},export={name},{server}")
     };
+    let own = |name: &str| format!("virtio-blk-pci,drive=node-{name},serial={name}");
+    let mut arguments = Vec::new();
+    let mut add = |option: &str, value: String| arguments.extend([option.to_owned(), value]);
+    let root = format!("driver=file,node-name=node-{ROOT},read-only=on,filename={root}");
+    add("-blockdev", root);
+    add("-device", own(ROOT));
     add("-blockdev", node(SCRATCH));
-    add(
-        "-device",
-        format!("virtio-blk-pci,drive=node-{SCRATCH},serial={SCRATCH}"),
-    );
+    add("-device", own(SCRATCH));
     let mut controllers: Vec<&str> = Vec::new();
     for disk in &options.disks {
         let controller = disk.bus.controller();
         if let Some(controller) = controller.filter(|it| !controllers.contains(it)) {
-            add("-device", controller.into());
+            add("-device", controller.to_owned());
             controllers.push(controller);
         }
         add("-blockdev", node(&disk.name));
         add("-device", disk.device());
     }
-    for alone in ["-nodefaults", "-no-user-config", "-no-reboot"] {
-        arguments.push(alone.to_owned());
-    }
     arguments
+}
+
+/// A path as a value among QEMU's options.
+fn escaped(path: &Path) -> String {
+    path.display().to_string().replace(',', ",,")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_controller_is_added_once_and_before_its_disks() {
+        let words = "--disk a:1M,bus=usb --disk b:1M,bus=usb --disk c:1M -- true";
+        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        let options = crate::vm::options::parse(&words).unwrap();
+        let arguments = disks(&options, &Image::at("/i".into()), Path::new("/w,1"));
+        let devices: Vec<&str> = arguments
+            .windows(2)
+            .filter(|pair| pair[0] == "-device")
+            .map(|pair| pair[1].split([',', '=']).next().unwrap())
+            .collect();
+        let expected = [
+            "virtio-blk-pci",
+            "virtio-blk-pci",
+            "qemu-xhci",
+            "usb-storage",
+            "usb-storage",
+            "virtio-blk-pci",
+        ];
+        assert_eq!(devices, expected);
+        let commas = |argument: &&String| argument.ends_with("server.path=/w,,1/disks");
+        assert_eq!(arguments.iter().filter(commas).count(), 4);
+    }
 }
