@@ -224,6 +224,9 @@ fn last_words(complaints: &[u8], console: &[u8]) -> String {
         .map(str::trim)
         .filter(|line| !line.is_empty())
         .collect();
+    if let Some(panic) = lines.iter().find(|line| line.contains("Kernel panic")) {
+        return (*panic).to_owned();
+    }
     let last = &lines[lines.len().saturating_sub(TAIL_LINES)..];
     if last.is_empty() {
         "it said nothing".to_owned()
@@ -296,8 +299,10 @@ mod tests {
 
     #[test]
     fn the_last_words_are_one_line() {
-        let console = b"a\nb\nc\r\nd\ne\n\nKernel panic\n";
-        assert_eq!(last_words(b"", console), "b / c / d / e / Kernel panic");
+        let console = b"a\nb\nc\r\nd\ne\n\nf\n";
+        assert_eq!(last_words(b"", console), "b / c / d / e / f");
+        let console = b"a\nKernel panic: x\n1\n2\n3\n4\n5\n";
+        assert_eq!(last_words(b"", console), "Kernel panic: x");
         assert_eq!(last_words(b"", b""), "it said nothing");
     }
 }

@@ -89,6 +89,7 @@ const FOLDERS: &[&str] = &[
     "bench",
     "dev",
     "etc/terrace-vm",
+    "mnt",
     "out",
     "proc",
     "root",
