@@ -7,6 +7,7 @@
 
 mod cgroup;
 mod device;
+pub mod disk_model;
 mod fake_root;
 mod kernel_trace;
 mod loop_device;
