@@ -11,6 +11,7 @@ pub mod disturbance;
 pub mod error;
 pub mod faults;
 pub mod memory;
+pub mod pressure;
 pub mod storage;
 pub mod team;
 pub mod trial;

@@ -20,12 +20,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("measure", &["machine", "memops", "model", "sys"]),
     ("memops", &[]),
     ("model", &[]),
+    ("place", &["machine", "model", "sys"]),
     ("record", &["machine", "model", "sys"]),
     ("sys", &["model"]),
     (
         "terrace",
         &[
-            "explain", "machine", "measure", "memops", "model", "record", "sys",
+            "explain", "machine", "measure", "memops", "model", "place", "record", "sys",
         ],
     ),
     (TESTKIT, &["model"]),

@@ -1,0 +1,21 @@
+//! The working set: what processes had in memory before something pushed it out, and the way
+//! back.
+//!
+//! [`targets`] says whose; [`anonymous`], [`shared`] and [`files`] find what is not in memory
+//! and where on which device it lies; [`order`] puts it into the order of the device;
+//! [`restore`] brings it back under a [`crate::guard::Guard`] and reports. [`show`] only
+//! looks. A [`snapshot`] keeps what is in memory now, by name and without content, and is
+//! restored later. [`evict`] does the opposite, for experiments.
+
+pub mod anonymous;
+pub mod charge;
+pub mod evict;
+pub mod files;
+pub mod metadata;
+pub mod order;
+pub mod restore;
+pub mod shared;
+pub mod show;
+pub mod snapshot;
+pub mod speed;
+pub mod targets;
