@@ -139,22 +139,19 @@ fn used_files(root: &Root, processes: &[ProcessMemory], notes: &mut Vec<String>)
     }
     let mut note = |count: usize, what: &str| {
         if count > 0 {
-            notes.push(format!("{count} {what}"));
+            notes.push(format!("{what}: {count}"));
         }
     };
-    note(beyond, "smaller files in use were not looked at");
-    note(
-        refused,
-        "files in use cannot be asked for their pages in the cache (cachestat: own files only, Linux 6.5)",
-    );
+    note(beyond, "smaller files in use, not looked at");
+    let cachestat = "files in use whose pages in the cache this user may not count (cachestat)";
+    note(refused, cachestat);
     note(
         search.closed,
-        "processes do not show this user which files they use",
+        "processes that do not show this user their files",
     );
-    note(
-        usize::from(search.cut_short),
-        "search for files in use was cut short after 2 s",
-    );
+    if search.cut_short {
+        notes.push("the search for files in use was cut short after 2 s".to_owned());
+    }
     files
 }
 
