@@ -1,5 +1,6 @@
 //! `terrace hog` on real memory: who is pushed out is named, too much is refused, and nothing
 //! is left behind, however it ends.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 
