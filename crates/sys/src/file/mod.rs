@@ -4,6 +4,7 @@
 //! Offsets are bytes. Calls that a signal interrupts are repeated. The nameless scratch
 //! file is in `scratch`, what `statfs` tells in `system`.
 
+mod holes;
 mod mapped;
 mod scratch;
 mod system;
@@ -11,6 +12,7 @@ mod system;
 mod tests;
 mod unnoticed;
 
+pub use holes::next_data;
 pub use mapped::Mapped;
 pub use scratch::Scratch;
 pub use system::{FileSystem, file_system, file_system_of};
