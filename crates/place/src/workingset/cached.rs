@@ -8,7 +8,7 @@ use super::ranges;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
-use sys::cachestat::{self, CacheStat};
+use sys::cachestat;
 use sys::window::Window;
 
 /// How much is asked at once: 16 Ki pages, so 16 KiB of answers.
@@ -47,13 +47,6 @@ pub fn bytes_of(file: &File, within: &Range<u64>) -> Option<u64> {
         Some(pages) => Some(pages * sys::process::page_bytes() as u64),
         None => Some(ranges::total(&ranges_of(file, within)?)),
     }
-}
-
-/// The kernel's count of the pages of a window, with those not written yet; `None` where it
-/// has no such call or refuses.
-#[must_use]
-pub fn state_of(file: &File) -> Option<CacheStat> {
-    cachestat::of(file, 0, 0).ok()
 }
 
 /// `Some(None)` where the kernel cannot count and can be asked page by page instead.

@@ -26,3 +26,25 @@ pub(super) fn deserialize<'a, D: Deserializer<'a>>(input: D) -> Result<PathBuf, 
         Told::Bytes(bytes) => PathBuf::from(OsString::from_vec(bytes)),
     })
 }
+
+/// For a path that may be absent.
+pub(super) mod optional {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::path::PathBuf;
+
+    #[derive(Serialize, Deserialize)]
+    struct Told(#[serde(with = "super")] PathBuf);
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        path: &Option<PathBuf>,
+        out: S,
+    ) -> Result<S::Ok, S::Error> {
+        path.clone().map(Told).serialize(out)
+    }
+
+    pub(in super::super) fn deserialize<'a, D: Deserializer<'a>>(
+        input: D,
+    ) -> Result<Option<PathBuf>, D::Error> {
+        Ok(Option::<Told>::deserialize(input)?.map(|told| told.0))
+    }
+}

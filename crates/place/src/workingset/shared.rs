@@ -72,45 +72,76 @@ pub fn find(root: &Root, targets: &[Target]) -> Result<Vec<SharedObject>> {
     Ok(objects)
 }
 
-/// Brings the swapped parts of `object` back, or what of them lies in `range`. After each batch
-/// `ends` is told how many bytes were asked for so far and answers whether to stop. The pages
-/// stay charged to the group that they were charged to. Gives the bytes asked for and, of
-/// these, those present afterwards.
+/// Brings the swapped parts of `object` back. After each batch `ends` is told how many bytes
+/// were asked for so far and answers whether to stop. The pages stay charged to the group that
+/// they were charged to. Gives the bytes asked for and, of these, those present afterwards.
 pub fn bring_back(object: &SharedObject, ends: &mut dyn FnMut(u64) -> bool) -> (u64, u64) {
     let page_bytes = sys::process::page_bytes() as u64;
     let (mut asked_bytes, mut present_bytes) = (0, 0);
     let mut batch_bytes = FIRST_BATCH_BYTES;
-    for range in &object.swapped {
-        let mut start = range.start;
-        while start < range.end {
-            let began = Instant::now();
-            let batch = start..range.end.min(start + batch_bytes);
-            fetch(&object.file, &batch, page_bytes);
-            let length = batch.end - batch.start;
-            asked_bytes += length;
-            present_bytes += cached::resident_of(&object.file, &batch)
-                .map_or(length, |present| ranges::total(&present));
-            start = batch.end;
-            batch_bytes = pace::next(length, began.elapsed(), page_bytes..=MAX_BATCH_BYTES)
-                .next_multiple_of(page_bytes);
-            if ends(asked_bytes) {
-                return (asked_bytes, present_bytes);
-            }
+    let mut left = object.swapped.iter().cloned();
+    let mut rest = None;
+    loop {
+        let began = Instant::now();
+        let batch = next_batch(&mut rest, &mut left, batch_bytes);
+        let length = ranges::total(&batch);
+        if length == 0 {
+            break;
+        }
+        fetch(&object.file, &batch, page_bytes);
+        asked_bytes += length;
+        present_bytes += present_of(&object.file, &batch);
+        batch_bytes = pace::next(length, began.elapsed(), page_bytes..=MAX_BATCH_BYTES)
+            .next_multiple_of(page_bytes);
+        if ends(asked_bytes) {
+            break;
         }
     }
     (asked_bytes, present_bytes)
 }
 
-/// First all at once, so that the device has many requests; then each page is waited for.
-fn fetch(file: &File, range: &Range<u64>, page_bytes: u64) {
-    if let Ok(window) = Window::map(file, range.start, range.end - range.start) {
-        // Where it cannot be asked ahead, the reading below does it page by page.
-        let _ = window.will_need();
+/// The next ranges, `bytes` bytes together; what is left of the last one goes into `rest`.
+fn next_batch(
+    rest: &mut Option<Range<u64>>,
+    left: &mut dyn Iterator<Item = Range<u64>>,
+    bytes: u64,
+) -> Vec<Range<u64>> {
+    let (mut batch, mut room) = (Vec::new(), bytes);
+    while room > 0 {
+        let Some(range) = rest.take().or_else(|| left.next()) else {
+            break;
+        };
+        let end = range.end.min(range.start + room);
+        room -= end - range.start;
+        *rest = (end < range.end).then_some(end..range.end);
+        batch.push(range.start..end);
     }
-    for page in range.clone().step_by(page_bytes as usize) {
+    batch
+}
+
+/// First all at once, so that the device has many requests; then each page is waited for.
+fn fetch(file: &File, batch: &[Range<u64>], page_bytes: u64) {
+    for range in batch {
+        if let Ok(window) = Window::map(file, range.start, range.end - range.start) {
+            // Where it cannot be asked ahead, the reading below does it page by page.
+            let _ = window.will_need();
+        }
+    }
+    for page in batch
+        .iter()
+        .flat_map(|range| range.clone().step_by(page_bytes as usize))
+    {
         // The byte is not looked at. An object that was cut meanwhile gives none.
         let _ = sys::file::read_at(file, &mut [0], page);
     }
+}
+
+/// How many bytes of the batch are in memory now.
+fn present_of(file: &File, batch: &[Range<u64>]) -> u64 {
+    let present = batch
+        .iter()
+        .filter_map(|range| cached::resident_of(file, range));
+    present.map(|parts| ranges::total(&parts)).sum()
 }
 
 /// Only mappings of a file system without a disk: cheap to tell, before anything is opened.
