@@ -8,6 +8,7 @@
 //! restored later. [`evict`] does the opposite, for experiments.
 
 pub mod anonymous;
+mod areas;
 pub mod cached;
 pub mod charge;
 pub mod evict;
@@ -18,6 +19,7 @@ mod pace;
 mod path_text;
 pub mod ranges;
 pub mod read;
+mod remote;
 pub mod restore;
 pub mod shared;
 pub mod show;
