@@ -210,6 +210,8 @@ fn hostile_lines_are_refused() {
         file(&format!("[1,{max}]")),
         file("[[[[[[[["),
         format!("{machine}\n{machine}\n").into_bytes(),
+        // A further line of the same file must go on where the first one ends.
+        [file("[0,9]"), file("[5,1]").split_off(machine.len() + 1)].concat(),
         b"\n".to_vec(),
         Vec::new(),
     ] {

@@ -202,10 +202,18 @@ pub fn missing(root: &Root, snapshot: &Snapshot) -> Missing {
             continue;
         };
         let now = cached::ranges_of(&open, &(0..file.identity.bytes)).unwrap_or_default();
-        let absent = ranges::without(&file.cached, &now);
+        // What a stranger's file says may lie behind the end, however far.
+        let page_bytes = sys::process::page_bytes() as u64;
+        let behind = file
+            .identity
+            .bytes
+            .div_ceil(page_bytes)
+            .saturating_mul(page_bytes);
+        let was = ranges::without(&file.cached, std::slice::from_ref(&(behind..u64::MAX)));
+        let absent = ranges::without(&was, &now);
         let absent_bytes = ranges::total(&absent);
-        missing.bytes += absent_bytes;
-        missing.present_bytes += ranges::total(&file.cached) - absent_bytes;
+        missing.bytes = missing.bytes.saturating_add(absent_bytes);
+        missing.present_bytes += ranges::total(&was) - absent_bytes;
         if !absent.is_empty() {
             missing
                 .files

@@ -143,9 +143,11 @@ pub fn decode(bytes: &[u8]) -> std::result::Result<Snapshot, String> {
                 snapshot.cached_bytes = machine.cached_bytes;
                 snapshot.found_bytes = machine.found_bytes;
             }
-            Record::File(file) if !is_first => add_file(&mut snapshot.files, file),
+            Record::File(file) if !is_first => {
+                add_file(&mut snapshot.files, file).ok_or_else(damaged)?;
+            }
             Record::Process(process) if !is_first => {
-                add_process(&mut snapshot.processes, process);
+                add_process(&mut snapshot.processes, process).ok_or_else(damaged)?;
             }
             _ => return Err(damaged()),
         }
@@ -156,24 +158,37 @@ pub fn decode(bytes: &[u8]) -> std::result::Result<Snapshot, String> {
     }
 }
 
-/// Appends a file, or the ranges of a further line of the last one.
-fn add_file(files: &mut Vec<CachedFile>, next: CachedFile) {
+/// Appends a file, or the ranges of a further line of the last one; `None` for ranges that do not
+/// go on where those end.
+fn add_file(files: &mut Vec<CachedFile>, next: CachedFile) -> Option<()> {
     match files.last_mut() {
         Some(last) if last.path == next.path && last.identity == next.identity => {
-            last.cached.extend(next.cached);
+            go_on(&mut last.cached, next.cached)
         }
-        _ => files.push(next),
+        _ => {
+            files.push(next);
+            Some(())
+        }
     }
 }
 
-/// Appends a process, or the ranges of a further line of the last one.
-fn add_process(processes: &mut Vec<HeldProcess>, next: HeldProcess) {
+/// As [`add_file`], a process.
+fn add_process(processes: &mut Vec<HeldProcess>, next: HeldProcess) -> Option<()> {
     match processes.last_mut() {
         Some(last) if (last.pid, last.start_ticks) == (next.pid, next.start_ticks) => {
-            last.present.extend(next.present);
+            go_on(&mut last.present, next.present)
         }
-        _ => processes.push(next),
+        _ => {
+            processes.push(next);
+            Some(())
+        }
     }
+}
+
+fn go_on(ranges: &mut Vec<Range<u64>>, next: Vec<Range<u64>>) -> Option<()> {
+    let is_behind = next.first()?.start >= ranges.last()?.end;
+    ranges.extend(next);
+    is_behind.then_some(())
 }
 
 fn check_header(bytes: &[u8]) -> std::result::Result<(), String> {
