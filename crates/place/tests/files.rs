@@ -2,6 +2,10 @@
 //! when they are no longer what they were. Cold and warm is what `cachestat` says.
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
+#![allow(
+    clippy::single_range_in_vec_init,
+    reason = "lists of ranges are meant, also of one"
+)]
 
 use machine::Root;
 use place::workingset::charge::Work;
@@ -117,7 +121,7 @@ fn an_open_file_is_found_with_what_of_it_is_absent() {
     assert_eq!(data.identity, identity(&path));
     assert_eq!(data.targets, [0]);
     let whole = 0..8 * MIB + 4096;
-    assert_eq!(data.used, [whole.clone()]);
+    assert_eq!(data.used, std::slice::from_ref(&whole));
     assert_eq!(data.cached_bytes, cached_bytes(&file));
     assert_eq!(data.cached_bytes, Some(MIB + 4096));
     assert_eq!(data.absent, ranges::without(&[whole], &there));

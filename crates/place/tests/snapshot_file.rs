@@ -4,6 +4,10 @@
 //! With `TERRACE_SEEDS` set to a directory the seeds are written there for the fuzzer.
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
+#![allow(
+    clippy::single_range_in_vec_init,
+    reason = "lists of ranges are meant, also of one"
+)]
 
 use place::Kind;
 use place::workingset::files::Identity;

@@ -3,6 +3,10 @@
 //! Not libtest's harness: the helper is this same program (`serve`), and libtest writes words
 //! of its own to the output that the helper answers on.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(
+    clippy::single_range_in_vec_init,
+    reason = "lists of ranges are meant, also of one"
+)]
 
 use place::Kind;
 use place::workingset::charge::{self, Work};
