@@ -5,11 +5,14 @@
 //! hangs (a disk that spins up) is waited for.
 
 use crate::{Error, Kind, Result};
-use machine::{Root, block};
+use machine::Root;
+use machine::block::{self, Disk};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
+use std::path::Path;
 use sys::memory::AlignedBuffer;
 
+const OPERATION: &str = "try the disk";
 /// Half of the time goes to single reads, half to reads in order.
 const HALF_NS: u64 = 150_000_000;
 /// No median is better for more of them.
@@ -41,19 +44,40 @@ pub struct Speed {
 /// # Errors
 /// `Impossible` without the right to read the device.
 pub fn of_device(root: &Root, device: (u32, u32)) -> Result<Speed> {
-    const OPERATION: &str = "try the disk";
-    let (major, minor) = device;
-    let Some(disk) = block::of_device(root, major, minor) else {
-        let reason = format!("no disk has the number {major}:{minor}");
-        return Err(Error::new(Kind::Impossible, OPERATION, reason));
-    };
+    let disk = disk(root, device)?;
     let path = root.path("/dev").join(&disk.name);
+    try_reads(disk, &path)
+}
+
+/// Tries the device with the number `device` by reading a file on it, which tells of the part
+/// of the disk that is meant, and is permitted where the device itself is closed.
+///
+/// # Errors
+/// `Impossible` without the right to read the file, or where it cannot be read directly.
+pub fn of_file(root: &Root, device: (u32, u32), path: &Path) -> Result<Speed> {
+    try_reads(disk(root, device)?, path)
+}
+
+fn disk(root: &Root, (major, minor): (u32, u32)) -> Result<Disk> {
+    block::of_device(root, major, minor).ok_or_else(|| {
+        let reason = format!("no disk has the number {major}:{minor}");
+        Error::new(Kind::Impossible, OPERATION, reason)
+    })
+}
+
+fn try_reads(disk: Disk, path: &Path) -> Result<Speed> {
     let refused = |error: sys::Error| {
         let reason = sys::plain_reason(&error.source);
-        Error::new(Kind::Impossible, OPERATION, reason).at(&path)
+        Error::new(Kind::Impossible, OPERATION, reason).at(path)
     };
-    let file = sys::file::open_read(&path, true).map_err(refused)?;
-    let bytes = sys::block::size_bytes(&file).map_err(refused)?;
+    let file = sys::file::open_read(path, true).map_err(refused)?;
+    let metadata = file
+        .metadata()
+        .map_err(|source| Error::io(OPERATION, path, &source))?;
+    let bytes = match metadata.is_file() {
+        true => metadata.len(),
+        false => sys::block::size_bytes(&file).map_err(refused)?,
+    };
     Ok(Speed {
         rotational: disk.rotational,
         random_read_ns: random_read_ns(&file, bytes)?,
