@@ -19,6 +19,7 @@ mod pace;
 mod path_text;
 pub mod ranges;
 pub mod read;
+mod remote;
 pub mod restore;
 pub mod shared;
 pub mod show;
