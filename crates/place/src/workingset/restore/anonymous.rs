@@ -51,7 +51,7 @@ pub(super) fn bring_back(
             seen: Yield::default(),
         };
         let method = course.request.method;
-        let medium = segment.source.medium;
+        let medium = segment.medium(speeds);
         let mut readers = Readers::new(mover.targets, method, medium, mover.pages.len());
         stop = mover.run(course, &mut readers)?;
         let elapsed_ns = now_ns() - started_ns;
