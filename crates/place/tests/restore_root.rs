@@ -1,5 +1,6 @@
 //! Anonymous memory comes back from a real swap area, whole and under its guard. Needs root,
 //! room for swap on the disk, and memory groups of version 1.
+#![allow(clippy::unwrap_used, reason = "a test program")]
 
 mod support;
 

@@ -1,5 +1,6 @@
 //! A restore ends when it must: at Ctrl-C, at the floor, when others wait, when what it brings
 //! does not stay; and says which right is missing. Needs what `restore_root` needs.
+#![allow(clippy::unwrap_used, reason = "a test program")]
 
 mod support;
 
