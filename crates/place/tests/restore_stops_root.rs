@@ -34,7 +34,6 @@ fn restored(root: &Root, request: &Request, progress: &mut dyn FnMut(u32)) -> Re
         batch += 1;
         progress(batch);
     });
-    println!("{report:#?}");
     report.unwrap()
 }
 
