@@ -60,6 +60,15 @@ fn kind_name(kind: PartKind) -> &'static str {
     }
 }
 
+/// What stands for the place that memory comes from. Shared objects are many, and where in swap
+/// they lie cannot be seen.
+fn place_name(kind: PartKind, source: &str) -> &str {
+    match kind {
+        PartKind::Shared => "swap",
+        _ => source,
+    }
+}
+
 /// A line of a page, indented by one and broken where the page ends.
 fn line(page: Page, tone: Tone, words: &str) -> String {
     let text = wrap(words, page.width.saturating_sub(1), 3);

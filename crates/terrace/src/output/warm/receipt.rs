@@ -1,7 +1,7 @@
 //! The receipt of `warm restore`: what was planned, what was read, what of it is there now,
 //! what that spares those who need it, and why it ended.
 
-use super::{Answer, counted, heading, kind_name, line, parts};
+use super::{Answer, counted, heading, kind_name, line, parts, place_name};
 use crate::output::Page;
 use crate::output::figure::{self, Digits, or_absent};
 use crate::output::prose::{count, long_time};
@@ -68,7 +68,7 @@ fn done(report: &Report, page: Page) -> String {
     };
     let mut text = heading(page, &title);
     if pages > 0 {
-        text.push_str(&table(&report.parts).render(page, 3));
+        text.push_str(&table(&by_place(&report.parts)).render(page, 3));
     }
     let gone = sum(|part| part.gone_pages);
     if gone > 0 {
@@ -82,6 +82,29 @@ fn done(report: &Report, page: Page) -> String {
     text + &line(page, Tone::Plain, &format!("Ended: {}.", why(report.stop)))
 }
 
+/// One part for each place and way to read.
+fn by_place(parts: &[Done]) -> Vec<Done> {
+    let mut sums: Vec<Done> = Vec::new();
+    for part in parts.iter().filter(|part| part.pages > 0) {
+        let name = place_name(part.kind, &part.source);
+        let key = (part.kind, name, part.method);
+        let same = |sum: &&mut Done| (sum.kind, sum.source.as_str(), sum.method) == key;
+        match sums.iter_mut().find(same) {
+            Some(sum) => {
+                sum.bytes += part.bytes;
+                sum.pages += part.pages;
+                sum.present_pages += part.present_pages;
+                sum.elapsed_ns += part.elapsed_ns;
+            }
+            None => sums.push(Done {
+                source: name.to_owned(),
+                ..part.clone()
+            }),
+        }
+    }
+    sums
+}
+
 fn table(parts: &[Done]) -> Table {
     let mut table = Table::new(vec![
         Column::words("what"),
@@ -92,7 +115,7 @@ fn table(parts: &[Done]) -> Table {
         Column::numbers("rate").rank(2),
         Column::words("how").rank(1),
     ]);
-    for part in parts.iter().filter(|part| part.pages > 0) {
+    for part in parts {
         let rate = part.bytes as f64 * 1e9 / part.elapsed_ns.max(1) as f64;
         table.row(vec![
             Cell::from(kind_name(part.kind)),

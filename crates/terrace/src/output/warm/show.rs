@@ -16,7 +16,9 @@ impl Answer for Shown {
 
     fn page(&self, page: Page) -> String {
         let mut text = heading(page, &title(self));
-        text.push_str(&table(&self.processes).render(page, 3));
+        if !self.processes.is_empty() {
+            text.push_str(&table(&self.processes).render(page, 3));
+        }
         let beyond = self.processes.len().saturating_sub(MOST_LINES) as u64;
         if beyond > 0 {
             let more = counted(beyond, "process more has", "processes more have");
