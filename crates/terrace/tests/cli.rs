@@ -434,6 +434,11 @@ fn every_option_is_in_the_documentation() {
         "explain",
         "export",
         "undo",
+        "hog",
+        "warm show",
+        "warm restore",
+        "warm snapshot",
+        "warm evict",
         "measure memcpy",
         "measure memlat",
         "measure faults",
@@ -441,8 +446,14 @@ fn every_option_is_in_the_documentation() {
         "measure iolat",
         "measure seqio",
     ] {
+        // The actions of `warm` share options, and so a section.
+        let title = if command.starts_with("warm ") {
+            "warm"
+        } else {
+            command
+        };
         let (_, section) = DOCUMENT
-            .split_once(&format!("## `terrace {command}"))
+            .split_once(&format!("## `terrace {title}"))
             .unwrap_or_else(|| panic!("no section for {command}"));
         let section = section.split("\n## ").next().unwrap();
         let help = terrace(&format!("{command} -h")).done();

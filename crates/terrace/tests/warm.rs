@@ -87,7 +87,10 @@ fn without_the_rights_one_line_names_them_and_show_works() {
     let Some(mut refused) = as_ordinary_user("warm restore --all") else {
         return;
     };
-    run(refused).refused(3, "needs CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_SYS_NICE and CAP_DAC_READ_SEARCH");
+    run(refused).refused(
+        3,
+        "needs CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_SYS_NICE and CAP_DAC_READ_SEARCH",
+    );
     refused = as_ordinary_user("warm restore --all --only anonymous,files").unwrap();
     run(refused).refused(3, "needs CAP_SYS_ADMIN");
 

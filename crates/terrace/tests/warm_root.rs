@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use support::{Ran, terrace, warm_json};
 use testkit::{Cgroup, Random, SwapArea, TempDir};
 
@@ -19,6 +20,8 @@ use testkit::{Cgroup, Random, SwapArea, TempDir};
 const SET_BYTES: usize = 32 << 20;
 const PAGE_BYTES: usize = 4096;
 const PAGES: u64 = (SET_BYTES / PAGE_BYTES) as u64;
+/// Tests that use swap run one after another: an area belongs to the whole machine.
+static SWAP: Mutex<()> = Mutex::new(());
 /// A toucher that was started as one, and not as a test.
 const ASKED: &str = "TERRACE_TEST_TOUCHER";
 /// Marks the lines that are not the test harness's.
@@ -66,10 +69,12 @@ struct Toucher {
     output: BufReader<ChildStdout>,
     _group: Cgroup,
     swap: SwapArea,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl Toucher {
     fn start() -> Result<Self, String> {
+        let alone = SWAP.lock().unwrap_or_else(PoisonError::into_inner);
         let swap = SwapArea::on(4 * SET_BYTES as u64)?;
         let group = Cgroup::v1_memory(8 * SET_BYTES as u64)?;
         let mut child = group
@@ -88,6 +93,7 @@ impl Toucher {
             output,
             _group: group,
             swap,
+            _alone: alone,
         };
         assert_eq!(toucher.answer(), "ready");
         Ok(toucher)

@@ -1,4 +1,5 @@
 //! Who has how much in RAM, in swap and in the page cache, and what a restore would read.
+//! Only looks: the plan of a restore is made and thrown away.
 
 use super::files::{self, UsedFile};
 use super::restore::{self, Part, Request};
