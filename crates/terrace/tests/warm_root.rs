@@ -13,8 +13,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use support::{Ran, terrace, warm_json};
-use testkit::{Cgroup, Random, SwapArea, TempDir};
+use support::{Ran, assert_interrupted, signalled, terrace, warm_json};
+use testkit::{Cgroup, Random, SlowDisk, SwapArea, TempDir};
 
 /// The set of the test process.
 const SET_BYTES: usize = 32 << 20;
@@ -62,20 +62,21 @@ fn major_faults() -> u64 {
     rest.split(' ').nth(9).unwrap().parse().unwrap()
 }
 
-/// A toucher with swap, in a group of its own; dropped in this order.
+/// A toucher in a group of its own; dropped in this order, and before the swap that it lies in.
 struct Toucher {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     _group: Cgroup,
-    swap: SwapArea,
-    _alone: MutexGuard<'static, ()>,
+}
+
+/// Whoever holds it is the only one that pushes anything to swap.
+fn alone() -> MutexGuard<'static, ()> {
+    SWAP.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Toucher {
     fn start() -> Result<Self, String> {
-        let alone = SWAP.lock().unwrap_or_else(PoisonError::into_inner);
-        let swap = SwapArea::on(4 * SET_BYTES as u64)?;
         let group = Cgroup::v1_memory(8 * SET_BYTES as u64)?;
         let mut child = group
             .command(std::env::current_exe().unwrap())
@@ -92,8 +93,6 @@ impl Toucher {
             input,
             output,
             _group: group,
-            swap,
-            _alone: alone,
         };
         assert_eq!(toucher.answer(), "ready");
         Ok(toucher)
@@ -145,6 +144,14 @@ impl Toucher {
     }
 }
 
+/// A swap file and a toucher that lies in it; the toucher is dropped first.
+fn in_a_swap_file() -> Result<(SwapArea, Toucher), String> {
+    let swap = SwapArea::on(4 * SET_BYTES as u64)?;
+    let toucher = Toucher::start()?;
+    toucher.push_out();
+    Ok((swap, toucher))
+}
+
 impl Drop for Toucher {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -166,19 +173,19 @@ fn restored(line: &str) -> Value {
 
 #[test]
 fn memory_is_shown_planned_and_brought_back_whole() {
-    let mut toucher = match Toucher::start() {
-        Ok(toucher) => toucher,
+    let _alone = alone();
+    let (swap, mut toucher) = match in_a_swap_file() {
+        Ok(both) => both,
         Err(need) => return testkit::skip(need),
     };
     let pid = toucher.child.id();
-    toucher.push_out();
 
     let shown = warm_json("show", terrace(&format!("warm show --pid {pid} --json")));
     let process = &shown["processes"][0];
     assert_eq!(process["pid"], pid);
     let in_swap = process["swapped_bytes"].as_u64().unwrap();
     assert!(in_swap >= (SET_BYTES / 100 * 95) as u64, "{process}");
-    let swap = toucher.swap.path().display().to_string();
+    let swap = swap.path().display().to_string();
     let part = &shown["parts"][0];
     assert_eq!(
         (&part["kind"], &part["source"]),
@@ -205,11 +212,11 @@ fn memory_is_shown_planned_and_brought_back_whole() {
 
 #[test]
 fn limits_of_bytes_and_an_end_that_was_not_asked_for_are_told_apart() {
-    let toucher = match Toucher::start() {
-        Ok(toucher) => toucher,
+    let _alone = alone();
+    let (_swap, toucher) = match in_a_swap_file() {
+        Ok(both) => both,
         Err(need) => return testkit::skip(need),
     };
-    toucher.push_out();
     let line = format!("warm restore --pid {} --only anonymous", toucher.child.id());
     let asked = restored(&format!("{line} --floor 1m --max-bytes 4m --json"));
     assert_eq!(asked["done"]["stop"], "budget");
@@ -226,6 +233,29 @@ fn limits_of_bytes_and_an_end_that_was_not_asked_for_are_told_apart() {
         err,
         "terrace: warm restore: not all of it is back: free memory came down to the floor\n"
     );
+}
+
+/// The slow disk has its model's times on any machine: by half a second nothing can be back.
+#[test]
+fn ctrl_c_ends_a_restore_with_a_receipt() {
+    let _alone = alone();
+    let disk = match SlowDisk::hdd(4 * SET_BYTES as u64) {
+        Ok(disk) => disk,
+        Err(need) => return testkit::skip(need),
+    };
+    let _swap = disk.as_swap().unwrap();
+    let toucher = match Toucher::start() {
+        Ok(toucher) => toucher,
+        Err(need) => return testkit::skip(need),
+    };
+    toucher.push_out();
+    let line = format!(
+        "warm restore --pid {} --only anonymous --floor 1m",
+        toucher.child.id()
+    );
+    let ran = signalled(&line, &[], "INT", "0.5");
+    assert_interrupted(&ran, "Ended: interrupted.");
+    assert!(toucher.swapped_bytes() > 0, "{ran:?}");
 }
 
 /// Bytes of all files in the page cache.
