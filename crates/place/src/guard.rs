@@ -6,8 +6,8 @@
 //! there before is not the mover's doing, pressure that it makes is.
 //!
 //! Who waits for memory is told by pressure stall information, but the mover's own reading from
-//! swap counts there as well: nearly all of its time. So others are looked at in short pauses, in which the
-//! mover itself waits for nothing. Where a helper goes on reading meanwhile, or the kernel has
+//! swap counts there as well. So others are looked at in short pauses, in which the mover itself
+//! waits for nothing. Where a helper goes on reading meanwhile, or the kernel has
 //! no such account, direct reclaim is the sign: free memory has run out for somebody.
 
 mod groups;

@@ -164,7 +164,15 @@ mod tests {
             Err(error) if error.kind == Kind::Denied => return testkit::skip("CAP_SYS_NICE"),
             Err(error) => panic!("{error}"),
         }
-        let unmapped = [0..page_bytes];
-        assert_eq!(advise(own.as_fd(), &unmapped, Advice::WillNeed).unwrap(), 0);
+        let unmapped = 0..page_bytes;
+        assert_eq!(
+            advise(
+                own.as_fd(),
+                std::slice::from_ref(&unmapped),
+                Advice::WillNeed
+            )
+            .unwrap(),
+            0
+        );
     }
 }

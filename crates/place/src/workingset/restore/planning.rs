@@ -1,5 +1,5 @@
 //! The plan: whose pages lie where, in which order they would be read, and how long it takes by
-//! the             _ => try_area(root, &source.area, plan),'s own figures. Reads pagemaps and tries the disks; brings nothing back.
+//! the device's own figures. Reads pagemaps and tries the disks; brings nothing back.
 
 use super::files::{self, Reading};
 use super::{Part, PartKind, Plan, Request};
@@ -17,6 +17,10 @@ use std::cmp::Reverse;
 /// Why pages that are seen in swap cannot be put into an order.
 const HIDDEN: &str = "the kernel shows the slots of swap to holders of the capability \
                       SYS_ADMIN only, and without them the order is lost: run it as root";
+
+/// No head moves, no platter turns and no network answers so soon: half a turn at 15,000 turns
+/// a minute takes 2 ms.
+const NO_SEEK_NS: u64 = 500_000;
 
 /// What a plan was counted from: the processes held, the pages in order, the files.
 #[derive(Debug, Default)]
@@ -63,6 +67,16 @@ impl Segment {
     /// The area's path.
     pub(super) fn name(&self) -> String {
         self.source.area.path.display().to_string()
+    }
+
+    /// How it wants to be read. What was measured counts for more than what the disk says of
+    /// itself: disks of virtual machines claim to rotate.
+    pub(super) fn medium(&self, speeds: &[Speed]) -> Medium {
+        let measured_ns = self.speed.and_then(|index| speeds[index].random_read_ns);
+        match self.source.medium {
+            Medium::SeeksCost if measured_ns.is_some_and(|ns| ns < NO_SEEK_NS) => Medium::Flash,
+            told => told,
+        }
     }
 
     /// Whether the area is still in use.
@@ -180,10 +194,7 @@ fn plan_anonymous(root: &Root, request: &Request, first: &[u32], plan: &mut Plan
         };
         let speed = match source.medium {
             Medium::CompressedRam => None,
-            _ => source
-                .area
-                .device
-                .and_then(|device| try_device(root, device, plan)),
+            _ => try_area(root, &source.area, plan),
         };
         plan.work.segments.push(Segment {
             source: source.clone(),

@@ -133,11 +133,6 @@ mod tests {
                 window: VecDeque::from([one]),
             }
         };
-        |present, swapped, gone| Whereabouts {
-            present,
-            swapped,
-            gone,
-        };
         assert!(of(10, 90, 0).is_below(50));
         assert!(!of(50, 50, 0).is_below(50));
         assert!(!of(0, 63, 1000).is_below(50));
