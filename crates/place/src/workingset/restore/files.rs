@@ -13,7 +13,7 @@ use crate::workingset::files::{self, Identity, NamedFile};
 use crate::workingset::read::{self, Read};
 use crate::workingset::speed::Speed;
 use crate::workingset::targets::Target;
-use crate::workingset::{metadata, shared};
+use crate::workingset::{metadata, shared, snapshot};
 use crate::{Kind, Result};
 use machine::cgroup::{self, Controller};
 use machine::mounts::{self, Mount};
@@ -119,9 +119,9 @@ pub(super) fn plan_files(root: &Root, request: &Request, plan: &mut Plan) -> Res
     let mut by_group: BTreeMap<Option<(PathBuf, u32)>, Vec<Wanted>> = BTreeMap::new();
     match &request.snapshot {
         Some(snapshot) => {
-            let wanted = snapshot.files.iter();
-            let wanted = wanted.map(|file| (file.path.clone(), file.identity, file.cached.clone()));
-            by_group.insert(None, wanted.collect());
+            let missing = snapshot::missing(snapshot);
+            plan.notes.extend(changed(missing.changed_files));
+            by_group.insert(None, missing.files);
         }
         None => {
             let mut groups: BTreeMap<PathBuf, u32> = BTreeMap::new();
@@ -144,6 +144,17 @@ pub(super) fn plan_files(root: &Root, request: &Request, plan: &mut Plan) -> Res
         }
     }
     Ok(())
+}
+
+/// A line for files of a snapshot that are not read.
+fn changed(files: u64) -> Option<String> {
+    match files {
+        0 => None,
+        1 => Some("1 file of the snapshot has changed or is gone".to_owned()),
+        files => Some(format!(
+            "{files} files of the snapshot have changed or are gone"
+        )),
+    }
 }
 
 fn by_device(wanted: Vec<Wanted>) -> BTreeMap<u64, Vec<Wanted>> {
