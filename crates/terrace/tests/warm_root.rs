@@ -315,7 +315,7 @@ fn files_of_a_snapshot_come_back_and_a_changed_one_does_not() {
     ));
     assert_eq!(receipt["done"]["stop"], "done");
     let notes = receipt["notes"].to_string();
-    assert!(notes.contains("changed or gone since"), "{notes}");
+    assert!(notes.contains("1 file of the snapshot has changed"), "{notes}");
     assert_eq!(cached_bytes(&files[..5]), 5 * FILE_BYTES as u64);
     assert_eq!(cached_bytes(&files[5..]), 0, "a changed file was read");
 

@@ -120,12 +120,7 @@ pub(super) fn plan_files(root: &Root, request: &Request, plan: &mut Plan) -> Res
     match &request.snapshot {
         Some(snapshot) => {
             let missing = snapshot::missing(snapshot);
-            if missing.changed_files > 0 {
-                let files = missing.changed_files;
-                plan.notes.push(format!(
-                    "{files} of the snapshot's files are left out: changed or gone since"
-                ));
-            }
+            plan.notes.extend(changed(missing.changed_files));
             by_group.insert(None, missing.files);
         }
         None => {
@@ -149,6 +144,17 @@ pub(super) fn plan_files(root: &Root, request: &Request, plan: &mut Plan) -> Res
         }
     }
     Ok(())
+}
+
+/// A line for files of a snapshot that are not read.
+fn changed(files: u64) -> Option<String> {
+    match files {
+        0 => None,
+        1 => Some("1 file of the snapshot has changed or is gone".to_owned()),
+        files => Some(format!(
+            "{files} files of the snapshot have changed or are gone"
+        )),
+    }
 }
 
 fn by_device(wanted: Vec<Wanted>) -> BTreeMap<u64, Vec<Wanted>> {

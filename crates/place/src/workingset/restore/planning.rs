@@ -160,7 +160,7 @@ fn plan_anonymous(root: &Root, request: &Request, first: &[u32], plan: &mut Plan
     }
     let mut pages = scan_all(root, plan)?;
     if let Some(snapshot) = &request.snapshot {
-        pages.retain(was_present(snapshot, &plan.work.targets));
+        pages.retain(was_present(root, snapshot, &plan.work.targets));
     }
     if pages.is_empty() {
         plan.notes.push("none of it lies in swap".to_owned());
@@ -244,19 +244,19 @@ fn scan_all(root: &Root, plan: &mut Plan) -> Result<Vec<SwappedPage>> {
 }
 
 /// Whether a page was in memory when the snapshot was taken, of the process that it was then.
-fn was_present(snapshot: &Snapshot, targets: &[Target]) -> impl FnMut(&SwappedPage) -> bool {
-    let held: Vec<_> = targets
-        .iter()
-        .map(|target| {
-            let same = |process: &&crate::workingset::snapshot::HeldProcess| {
-                (process.pid, process.start_ticks) == (target.pid, target.start_ticks)
-            };
-            let process = snapshot.processes.iter().find(same);
-            process
-                .map(|process| process.present.clone())
-                .unwrap_or_default()
-        })
-        .collect();
+fn was_present(
+    root: &Root,
+    snapshot: &Snapshot,
+    targets: &[Target],
+) -> impl FnMut(&SwappedPage) -> bool {
+    let held = targets.iter().map(|target| {
+        let mut processes = snapshot.processes.iter();
+        let process = processes.find(|process| process.is(root, target));
+        process
+            .map(|process| process.present.clone())
+            .unwrap_or_default()
+    });
+    let held: Vec<_> = held.collect();
     move |page| {
         let ranges = &held[page.target as usize];
         let at = ranges.partition_point(|range| range.end <= page.address);
