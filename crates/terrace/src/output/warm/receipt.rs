@@ -213,7 +213,7 @@ mod tests {
             "read 48 MiB (12,288 pages) in 500 ms",
             "anonymous 48 MiB /swap 98 % 480 ms 105 MB/s 4 readers",
             "1 page was gone",
-            "Spares up to 12,000 faults, each a read of about 10 ms by what the disk showed: 120 s",
+            "Spares up to 12,000 faults, each a read of about 10 ms by what the disk showed: 2 min",
             "Ended: others began to wait for memory. before after",
         ] {
             assert!(words.contains(expected), "{expected}: {text}");

@@ -156,6 +156,9 @@ mod tests {
             "{text}"
         );
         // What cannot be seen is a dash, and nothing is a number.
-        assert!(words.contains("victim 7 16 MiB 48 MiB - 4 KiB"), "{text}");
+        assert!(
+            words.contains("victim 7 16 MiB 48 MiB - 0 B 4 KiB"),
+            "{text}"
+        );
     }
 }
