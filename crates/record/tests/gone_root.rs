@@ -182,6 +182,8 @@ fn a_group_that_vanishes_under_a_process_is_absent_and_the_process_is_watched_to
             "{name}"
         );
         let leader = recording.series("leader.run_ns").unwrap();
-        assert!(leader.at(gone + 1).is_some() && leader.at(last).is_none());
+        assert!(leader.at(gone + 1).is_some());
+        // One that has ended and was not waited for yet still tells its times.
+        assert_ne!(leader.at(last), Some(0));
     }
 }
