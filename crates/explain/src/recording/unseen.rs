@@ -51,10 +51,13 @@ fn unexplained(view: &View, accounts: &Accounts) -> Option<Unseen> {
     let rest = format!("rest {}: cause cannot be seen", percent(share));
     let (why, remedy) = match view.facts().sight(EVENTS) {
         Sight::Open => (rest, None),
-        Sight::NotAsked => (
-            format!("{rest}: nobody asked for switch events"),
-            Some(WITH_EVENTS.to_owned()),
-        ),
+        Sight::NotAsked => {
+            let why = match view.facts().root {
+                true => "nobody asked for switch events",
+                false => "switch events need root",
+            };
+            (format!("{rest}: {why}"), Some(WITH_EVENTS.to_owned()))
+        }
         Sight::Closed { why, remedy } => (
             format!("{rest}: {why}"),
             remedy.clone().or_else(|| Some(WITH_EVENTS.to_owned())),

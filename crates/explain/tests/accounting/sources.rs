@@ -110,6 +110,24 @@ fn an_ordinary_user_gets_run_and_queue_and_a_rest_without_a_name() {
     assert_eq!(rest.remedy.as_deref(), Some("sudo"));
 }
 
+/// Who may not ask for events is told so, and not that he forgot to.
+#[test]
+fn events_that_nobody_asked_for_are_told_to_need_root() {
+    for (root, reason) in [
+        (false, "switch events need root"),
+        (true, "nobody asked for switch events"),
+    ] {
+        let mut built = command(1000)
+            .stands("tree.threads", 1)
+            .grows_ms("tree.run_ns", 200);
+        built.0.facts.root = root;
+        let rest = &built.explained().unseen[0];
+        assert!(rest.why.ends_with(reason), "{}", rest.why);
+        let remedy = rest.remedy.as_deref().unwrap();
+        assert!(remedy.starts_with("sudo terrace run "), "{remedy}");
+    }
+}
+
 /// Rows that were read from /proc are only of those that lived to the end.
 #[test]
 fn rows_of_survivors_do_not_stand_for_all() {

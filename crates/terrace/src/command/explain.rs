@@ -14,6 +14,7 @@ use crate::output::verdict::{self, Setting};
 use crate::output::{Page, Target, json};
 use explain::recording::{Window, explain as explain_recording};
 use model::explanation::Explanation;
+use model::recording::Facts;
 use model::recording::Recording;
 use record::file::Outline;
 
@@ -29,7 +30,7 @@ pub fn explain(args: &ExplainArgs, color: When) -> Result<Exit> {
     let text = if args.json {
         json::render(&explanation)?
     } else {
-        let setting = setting(args, &explanation, recording.facts.root);
+        let setting = setting(args, &explanation, &recording.facts);
         verdict::page(&explanation, &setting, Detail::of(args.details), page)
     };
     target.write(&text)?;
@@ -55,14 +56,15 @@ fn read(args: &ExplainArgs) -> Result<(Recording, Window)> {
     Ok((recording, window))
 }
 
-fn setting(args: &ExplainArgs, explanation: &Explanation, root: bool) -> Setting {
+fn setting(args: &ExplainArgs, explanation: &Explanation, facts: &Facts) -> Setting {
     let file = shell_word(&args.file.display().to_string());
     Setting {
         title: match explanation.subject.as_str() {
             "" => "terrace explain".to_owned(),
             subject => format!("terrace: {subject}"),
         },
-        root,
+        root: facts.root,
+        redacted: facts.redacted,
         details: match args.details {
             true => String::new(),
             false => format!("terrace explain {file} --details"),
@@ -73,7 +75,7 @@ fn setting(args: &ExplainArgs, explanation: &Explanation, root: bool) -> Setting
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::recording::{Facts, Kind, Outcome, Span, Tick};
+    use model::recording::{Kind, Outcome, Span, Tick};
     use record::{Registry, Row, file};
     use std::time::Duration;
     use testkit::TempDir;

@@ -170,6 +170,7 @@ fn page_of(args: &RunArgs, runs: &[Ran], page: Page) -> String {
     let setting = Setting {
         title: "terrace".to_owned(),
         root: ran.root,
+        redacted: false,
         details: details(args, ran.file.as_deref()),
     };
     let table = match args.repeat {

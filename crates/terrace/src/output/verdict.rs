@@ -41,6 +41,8 @@ pub struct Setting {
     pub title: String,
     /// Whether the recorder was root.
     pub root: bool,
+    /// Whether names in the recording were replaced, so that nobody looks for `arg-1`.
+    pub redacted: bool,
     /// How to see all of it, as words that follow "Details:"; empty where this is all.
     pub details: String,
 }
@@ -62,6 +64,7 @@ pub fn page(explanation: &Explanation, setting: &Setting, detail: Detail, page: 
         }
     }
     text.push_str(&doubts(explanation, page));
+    text.push_str(&redacted(setting, page));
     text.push_str(&cost(explanation, setting, page));
     text
 }
@@ -206,6 +209,15 @@ fn doubts(explanation: &Explanation, page: Page) -> String {
     doubts
         .map(|doubt| paragraph(&format!("Doubt: {doubt}"), Tone::Warn, page))
         .collect()
+}
+
+/// That names are stand-ins: no reason to trust a number less.
+fn redacted(setting: &Setting, page: Page) -> String {
+    let line = match setting.redacted {
+        true => "Names of commands, paths and users were replaced.",
+        false => "",
+    };
+    paragraph(line, Tone::Dim, page)
 }
 
 /// `Watching cost 0.3 % of a core.   Details: terrace explain x.trec`

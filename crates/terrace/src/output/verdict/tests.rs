@@ -143,6 +143,7 @@ fn setting() -> Setting {
     Setting {
         title: "terrace".to_owned(),
         root: true,
+        redacted: false,
         details: "terrace explain pg_restore.trec".to_owned(),
     }
 }
