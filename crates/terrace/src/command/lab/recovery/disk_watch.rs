@@ -1,4 +1,5 @@
 //! How busy the disk is while a way works, and when it was quiet again: the clock of 2012.
+//! A thread looks; what its looks say is decided by pure functions.
 
 use machine::{Root, diskstats, memory};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,5 @@
-//! What will be done, checked before anything is touched: sizes, applications, directories.
+//! What will be done, checked before anything is touched: sizes, applications, directories. What
+//! makes no sense is refused before what this user or machine cannot do.
 
 use super::Outcome;
 use crate::args::lab::RunArgs;

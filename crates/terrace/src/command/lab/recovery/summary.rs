@@ -1,4 +1,5 @@
-//! What all runs of a way say together, and whether they differ from doing nothing. Pure.
+//! What all runs of a way say together, and whether they differ from doing nothing: pure. It takes
+//! no shape of the values for granted, only their order.
 
 use serde::Serialize;
 

@@ -1,4 +1,5 @@
-//! One trial: the usual speed, the hogs, the way, the clock, the check of everything.
+//! One trial: the usual speed, the hogs, the way, the clock, the check of everything. The recording
+//! runs from the end of the hogs until the application is as fast as before.
 
 use super::application::Running;
 use super::disk_watch::DiskWatch;
@@ -84,7 +85,7 @@ pub struct Trial {
     pub wrong: u64,
     /// The recording's file in the directory of the results.
     pub recording: String,
-    /// Where the time went between the end of the hogs the application's recovery.
+    /// Where the time went from the end of the hogs to the recovery of the application.
     pub explanation: Explanation,
     /// What could not be done or seen.
     pub notes: Vec<String>,
