@@ -10,10 +10,10 @@ mod launch;
 mod losses;
 mod worker;
 
+pub use group::Group;
 pub use worker::be_hog;
 
 use crate::Result;
-use group::Group;
 use losses::Losses;
 use machine::{Root, vmstat};
 use model::Bytes;

@@ -33,6 +33,7 @@ pub mod readahead;
 pub mod scheduling;
 pub mod signals;
 pub mod spawn;
+pub mod swap_area;
 pub mod taskstats;
 pub mod timed_stat;
 pub mod tracefs;

@@ -12,6 +12,7 @@ pub mod faults;
 pub mod form;
 pub mod hog;
 pub mod iolat;
+pub mod lab;
 pub mod mark;
 pub mod memcpy;
 pub mod memlat;
@@ -110,6 +111,20 @@ pub enum Command {
     /// Read files from inside of a control group, as `warm restore` tells
     #[command(hide = true)]
     WarmReader,
+    /// Repeat a published experiment, beside its figures
+    #[command(subcommand_value_name = "ACTION", subcommand_help_heading = "Actions")]
+    Lab {
+        /// What to do.
+        #[command(subcommand)]
+        action: lab::Lab,
+    },
+    /// Be one of the processes of `lab`, which tells it what to do
+    #[command(hide = true)]
+    LabProcess {
+        /// Which one.
+        #[command(subcommand)]
+        process: lab::LabProcess,
+    },
     /// Measure one thing, with all its knobs
     #[command(subcommand_value_name = "PROBE", subcommand_help_heading = "Probes")]
     Measure {

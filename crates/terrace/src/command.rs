@@ -11,6 +11,7 @@ mod explain;
 mod export;
 mod helper;
 mod hog;
+pub mod lab;
 mod list;
 mod machine_facts;
 mod manual;
@@ -59,6 +60,8 @@ pub fn run(cli: &Cli) -> Result<Exit> {
         Command::HogProcess => ("hog-process", hog::process()),
         Command::Warm { action } => (warm::name(action), warm::act(action, color)),
         Command::WarmReader => ("warm-reader", warm::reader()),
+        Command::Lab { action } => ("lab", lab::lab(action, color)),
+        Command::LabProcess { process } => ("lab-process", lab::be(process)),
         Command::Measure { probe } => (probe_name(probe), measure::probe(probe, color)),
         Command::Manual => ("manual", manual::print()),
         Command::Completions { shell } => ("completions", completions::print(*shell)),

@@ -7,6 +7,7 @@ pub mod csv;
 pub mod figure;
 pub mod hog;
 pub mod json;
+pub mod lab;
 pub mod progress;
 pub mod prose;
 pub mod report;
@@ -31,6 +32,12 @@ pub fn show(text: &str) -> Exit {
         Ok(_) => Exit::Done,
         Err(error) => complain(&error),
     }
+}
+
+/// Says on standard error what `command` will do to the machine, before it does.
+pub fn announce(command: &str, text: &str) {
+    // Nobody who cannot read it is hindered by that.
+    let _ = std::io::stderr().write_all(format!("terrace: {command}: {text}\n").as_bytes());
 }
 
 /// Says on standard error what went wrong, and gives the exit status that it means.

@@ -24,7 +24,7 @@ const REMOVAL_PAUSE: Duration = Duration::from_millis(10);
 
 /// The group; removed on drop, when what was in it has ended.
 #[derive(Debug)]
-pub(super) struct Group {
+pub struct Group {
     directory: PathBuf,
 }
 
@@ -47,6 +47,12 @@ impl Group {
         Ok(group)
     }
 
+    /// Its directory in the tree of groups.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// Puts the process `pid` into it.
     ///
     /// # Errors
@@ -60,6 +66,7 @@ impl Group {
     }
 
     /// The file that tells its own pressure; version 1 has none.
+    #[must_use]
     pub fn pressure_file(&self) -> Option<PathBuf> {
         let file = self.directory.join("memory.pressure");
         file.exists().then_some(file)

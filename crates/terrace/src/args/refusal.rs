@@ -60,7 +60,7 @@ fn reason(error: &clap::Error, command: &str) -> String {
 fn noun(command: &str) -> &'static str {
     match command {
         "measure" => "probe",
-        "warm" => "action",
+        "warm" | "lab" => "action",
         _ => "command",
     }
 }

@@ -2,6 +2,9 @@
 //! what is missing said on standard error, the exit status decided.
 
 use super::cost::Meter;
+use super::lab;
+use super::lab::description::Experiment;
+use super::lab::recovery::Outcome;
 use super::machine_facts;
 use crate::args::When;
 use crate::args::form::FormArgs;
@@ -18,6 +21,7 @@ use measure::pressure::{self, Plan};
 use model::machine::MachineFacts;
 use model::survey::{Cost, Survey};
 use serde::Serialize;
+use std::path::Path;
 
 /// Where a result goes, checked before anything is measured.
 #[derive(Debug)]
@@ -60,9 +64,16 @@ impl Delivery {
     /// The facts of this machine as the result may state them: the page for a person
     /// names the host, what is made to be passed on only when asked.
     fn stated(&self, facts: MachineFacts) -> MachineFacts {
-        let named = self.host_name || !self.json;
+        match self.json {
+            true => self.passed_on(facts),
+            false => facts,
+        }
+    }
+
+    /// The facts for a file or for JSON.
+    fn passed_on(&self, facts: MachineFacts) -> MachineFacts {
         MachineFacts {
-            host: facts.host.filter(|_| named),
+            host: facts.host.filter(|_| self.host_name),
             ..facts
         }
     }
@@ -125,6 +136,29 @@ impl Delivery {
         self.text(A::COMMAND, &text, answer.shortfall())
     }
 
+    /// Keeps what an experiment showed in `out`, and delivers it.
+    ///
+    /// # Errors
+    /// When it could not be kept, or did not arrive.
+    pub fn lab(
+        &self,
+        experiment: &Experiment,
+        outcome: &Outcome,
+        out: &Path,
+        meter: Meter,
+        root: &Root,
+    ) -> Result<Exit> {
+        let cost = meter.cost(0, root);
+        let json = self.enveloped("terrace.lab/1".to_owned(), outcome, meter, &cost, root)?;
+        let file = out.join("result.json");
+        std::fs::write(&file, &json).map_err(|error| lab::not_kept(&file, &error))?;
+        let text = match self.json {
+            true => json,
+            false => output::lab::page(experiment, outcome, out, self.page),
+        };
+        self.text("lab", &text, lab::shortfall(outcome))
+    }
+
     /// A result as JSON, with what belongs around it.
     fn enveloped<R: Serialize>(
         &self,
@@ -140,7 +174,7 @@ impl Delivery {
             started_unix_s: meter.started_unix_s(),
             command: std::env::args().skip(1).collect(),
             interrupted: sys::interrupt::requested(),
-            machine: &self.stated(machine_facts::read(root)),
+            machine: &self.passed_on(machine_facts::read(root)),
             result,
             cost,
         })

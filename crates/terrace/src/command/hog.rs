@@ -14,7 +14,7 @@ use machine::Root;
 use measure::pressure::{self, Plan};
 
 /// What this program is called with to be a hog.
-const HELPER: &str = "hog-process";
+pub const HELPER: &str = "hog-process";
 
 /// Runs the hogs and tells what they did.
 ///

@@ -2,7 +2,7 @@
 //! out on purpose.
 
 mod evict;
-mod restore;
+pub mod restore;
 mod show;
 mod snapshot;
 
@@ -16,7 +16,7 @@ use place::workingset::show::Shown;
 use place::workingset::targets::Selection;
 
 /// What this program is called with to read from inside of a group.
-const READER: &str = "warm-reader";
+pub const READER: &str = "warm-reader";
 
 /// Does what was asked for.
 ///

@@ -1,0 +1,127 @@
+//! The processes that `lab` starts of this program: one that joins a group and becomes another
+//! program, one that keeps the lab's directory with its swap, and the toucher. All end with the
+//! lab, however it ends.
+
+use super::recovery::{toucher, workplace};
+use crate::args::lab::LabProcess;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// How much of the swap file is written between two looks whether it is wanted still.
+const CHUNK_BYTES: u64 = 4 << 20;
+const OFF_TRIES: u32 = 60;
+const OFF_PAUSE: Duration = Duration::from_millis(500);
+
+/// The whole life of such a process.
+///
+/// # Errors
+/// What its starter tells of it.
+pub fn be(process: &LabProcess) -> Result<Exit> {
+    match process {
+        LabProcess::Member { group, user, words } => {
+            Err(become_member(group.as_deref(), *user, words))
+        }
+        LabProcess::Workplace { directory, bytes } => keep(directory, *bytes),
+        LabProcess::Toucher { bytes } => toucher::serve(*bytes).map(|()| Exit::Done),
+    }
+}
+
+/// Joins the group and becomes the program; comes back with what went wrong only.
+fn become_member(group: Option<&Path>, user: Option<(u32, u32)>, words: &[OsString]) -> Error {
+    if let Err(error) = sys::parent::die_with_it() {
+        return error.into();
+    }
+    if let Some(group) = group {
+        let members = group.join("cgroup.procs");
+        if let Err(error) = std::fs::write(&members, std::process::id().to_string()) {
+            return failed("join", &members, &error);
+        }
+    }
+    let Some((program, arguments)) = words.split_first() else {
+        return Error::usage("no program is named");
+    };
+    let mut command = Command::new(program);
+    command.args(arguments);
+    if let Some((uid, gid)) = user {
+        command.uid(uid).gid(gid);
+    }
+    failed("start", Path::new(program), &command.exec())
+}
+
+/// Makes the directory and the swap in it, says so, and removes both when the input ends: that
+/// happens also when the lab is killed.
+fn keep(directory: &Path, bytes: u64) -> Result<Exit> {
+    std::fs::create_dir(directory).map_err(|error| failed("make", directory, &error))?;
+    let swap = directory.join(workplace::SWAP);
+    let kept = make_swap(&swap, bytes).and_then(|made| {
+        if made {
+            let mut output = std::io::stdout().lock();
+            // Who does not listen has ended, and so has the input.
+            let _ = output.write_all(b"ready\n").and_then(|()| output.flush());
+            let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        }
+        switch_off(&swap)
+    });
+    let removed = std::fs::remove_dir_all(directory);
+    removed.map_err(|error| failed("remove", directory, &error))?;
+    kept.map(|()| Exit::Done)
+}
+
+/// The lab's processes end at the same time; what finds no room in memory now does a little later.
+fn switch_off(path: &Path) -> Result<()> {
+    let mut answer = sys::swap_area::off(path);
+    for _ in 0..OFF_TRIES {
+        match &answer {
+            Ok(()) => return Ok(()),
+            // It is off already: the lab was stopped before or between.
+            Err(error) if error.kind == sys::Kind::Invalid => return Ok(()),
+            Err(_) => std::thread::sleep(OFF_PAUSE),
+        }
+        answer = sys::swap_area::off(path);
+    }
+    Ok(answer?)
+}
+
+/// Whether the file was made and switched on; `false` if nobody wants it any more.
+fn make_swap(path: &Path, bytes: u64) -> Result<bool> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let mut file = options
+        .open(path)
+        .map_err(|error| failed("make", path, &error))?;
+    if !fill(&mut file, bytes).map_err(|error| failed("write", path, &error))? {
+        return Ok(false);
+    }
+    sys::swap_area::mark(&file, bytes)?;
+    sys::swap_area::on(path, sys::swap_area::FIRST)?;
+    Ok(true)
+}
+
+/// Writes zeros, as a swap file must have no holes; `false` once the input has ended.
+fn fill(file: &mut File, bytes: u64) -> std::io::Result<bool> {
+    let mut left = bytes;
+    while left > 0 {
+        let ended = sys::poll::readable([Some(std::io::stdin().as_fd())], Some(0)) == [true];
+        if ended {
+            return Ok(false);
+        }
+        let written = std::io::copy(&mut std::io::repeat(0).take(left.min(CHUNK_BYTES)), file)?;
+        left -= written;
+    }
+    Ok(true)
+}
+
+fn failed(what: &str, path: &Path, error: &std::io::Error) -> Error {
+    let reason = sys::plain_reason(error);
+    let text = format!("cannot {what} {}: {reason}", path.display());
+    Error::new(Exit::Partial, text)
+}

@@ -1,0 +1,169 @@
+//! The driver of `recovery-2012`: an application, two hogs, and the clock that runs until it is
+//! as fast as before, once for each way and run, in turn.
+
+pub mod application;
+mod disk_watch;
+mod plan;
+pub mod summary;
+pub mod toucher;
+mod trial;
+pub mod workplace;
+
+pub use plan::Plan;
+pub use trial::Trial;
+
+use super::description::{Application, Experiment};
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use application::Running;
+use machine::Root;
+use measure::pressure::Group;
+use serde::Serialize;
+use summary::{Clocks, Summary};
+use trial::{Bench, Way};
+use workplace::Workplace;
+
+/// What came of it.
+#[derive(Debug, Serialize)]
+pub struct Outcome {
+    /// The experiment's name.
+    pub experiment: String,
+    /// What the application and the hogs had together.
+    pub memory_bytes: u64,
+    pub whole_machine: bool,
+    pub working_set_bytes: u64,
+    /// Of each of the two hogs.
+    pub hog_bytes: u64,
+    /// How often they were launched.
+    pub rounds: u32,
+    /// The number of the device under the swap file and the databases.
+    pub disk: Option<String>,
+    /// One for each way and application.
+    pub summaries: Vec<Summary>,
+    /// Every run.
+    pub trials: Vec<Trial>,
+    /// Applications that are not installed and were left out, with the reason.
+    pub skipped: Vec<String>,
+    /// Applications that could not be tried to the end, with the reason.
+    pub failed: Vec<String>,
+}
+
+/// Does what `plan` says.
+///
+/// # Errors
+/// What it was refused for; and on Ctrl-C before the first trial has ended.
+pub fn run(
+    root: &Root,
+    experiment: &Experiment,
+    plan: &Plan,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Outcome> {
+    let ways = ways(experiment)?;
+    plan.make_out()?;
+    progress("making the swap file");
+    // Dropped in the other order: the processes, the group, the swap.
+    let workplace = Workplace::make(&plan.disk, plan.swap_bytes(), plan.database_bytes())?;
+    let group = match plan.whole_machine {
+        true => None,
+        false => Some(Group::make(root, plan.memory)?),
+    };
+    let bench = Bench::new(root, plan, &workplace, group.as_ref());
+    let mut outcome = plan.outcome(experiment, bench.disk());
+    for described in &plan.applications {
+        if let Some(why) = application::missing(root, described) {
+            outcome.skipped.push(format!("{}: {why}", described.id));
+            continue;
+        }
+        let done = of_application(&bench, described, &ways, &mut outcome.trials, progress);
+        if sys::interrupt::requested() {
+            break;
+        }
+        // What was found with one is not lost with another.
+        outcome.failed.extend(done.err().map(|error| error.text));
+    }
+    if outcome.trials.is_empty() {
+        return Err(nothing_tried(&outcome));
+    }
+    outcome.summaries = summaries(&plan.applications, &ways, &outcome.trials);
+    Ok(outcome)
+}
+
+/// Why there is no result at all.
+fn nothing_tried(outcome: &Outcome) -> Error {
+    if sys::interrupt::requested() {
+        return Error::new(Exit::Partial, "interrupted before anything was measured");
+    }
+    match outcome.failed.first() {
+        Some(why) => Error::new(Exit::Partial, why.as_str()),
+        None => Error::new(Exit::Impossible, outcome.skipped.join("; ")),
+    }
+}
+
+/// All runs of one application, the ways in an order that rotates.
+fn of_application(
+    bench: &Bench,
+    described: &Application,
+    ways: &[Way],
+    trials: &mut Vec<Trial>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<()> {
+    progress(&format!("{}: filling its working set", described.id));
+    let directory = bench.directory(described)?;
+    let place = application::Place {
+        group: bench.group(),
+        directory: &directory,
+    };
+    let mut running = Running::start(bench.root(), described, place, bench.working_set())?;
+    for run in 0..bench.runs() {
+        for index in 0..ways.len() {
+            let way = ways[(index + run as usize) % ways.len()];
+            let named = format!("{}, {}, run {}", described.id, way.id(), run + 1);
+            let mut step = |what: &str| progress(&format!("{named}: {what}"));
+            trials.push(bench.trial(&mut running, &described.id, way, run, &mut step)?);
+        }
+    }
+    Ok(())
+}
+
+fn ways(experiment: &Experiment) -> Result<Vec<Way>> {
+    let named = experiment.ways.iter().map(|way| Way::named(&way.id));
+    let ways: Option<Vec<Way>> = named.collect();
+    ways.ok_or_else(|| Error::usage("the experiment names a way that nothing does"))
+}
+
+fn summaries(applications: &[Application], ways: &[Way], trials: &[Trial]) -> Vec<Summary> {
+    let clocks = |application: &str, way: Way| -> Vec<Clocks> {
+        let own = trials
+            .iter()
+            .filter(|trial| trial.application == application && trial.way == way.id());
+        own.map(|trial| (trial.recovered_ns, trial.normal_disk_ns()))
+            .collect()
+    };
+    let mut all = Vec::new();
+    for application in applications {
+        let nothing = clocks(&application.id, Way::Nothing);
+        for way in ways {
+            let runs = clocks(&application.id, *way);
+            let beside = (*way != Way::Nothing).then_some(nothing.as_slice());
+            if !runs.is_empty() {
+                all.push(summary::of(&application.id, way.id(), &runs, beside));
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::lab::description;
+
+    #[test]
+    fn every_way_of_the_description_is_done_by_something() {
+        let experiment = description::named("recovery-2012").unwrap();
+        assert_eq!(
+            ways(&experiment).unwrap(),
+            [Way::Nothing, Way::Swapoff, Way::Restore]
+        );
+    }
+}

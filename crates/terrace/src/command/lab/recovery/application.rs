@@ -1,0 +1,408 @@
+//! Something with a working set: started in the lab's group, asked at random places, its
+//! answers compared with what was written. The toucher and the databases are talked to alike:
+//! a line in, a line out.
+
+use super::toucher::Random;
+use crate::command::helper;
+use crate::command::lab::description::{Application, Sql};
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use machine::Root;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What a row of 1 KiB takes in a table: three in a page of 4 KiB.
+const ROW_BYTES: u64 = 1365;
+/// An answer is waited for so long: the slowest is the check of everything, from a slow disk.
+const PATIENCE: Duration = Duration::from_secs(900);
+const LOOK_NS: u64 = 100_000_000;
+
+/// What came of some requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answers {
+    /// How long each took.
+    pub latencies_ns: Vec<u64>,
+    /// How many pages or rows were not what was written.
+    pub wrong: u64,
+}
+
+/// Where an application lives.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The directory of its group; none on the whole machine.
+    pub group: Option<&'a Path>,
+    /// The directory for its files, which it may write to.
+    pub directory: &'a Path,
+}
+
+/// An application that runs; ended on drop.
+#[derive(Debug)]
+pub struct Running<'a> {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    described: &'a Application,
+    complaints: PathBuf,
+    rows: u64,
+    random: Random,
+}
+
+/// What is not installed of what the application needs; `None` if it can be started.
+pub fn missing(root: &Root, application: &Application) -> Option<String> {
+    let sql = application.sql.as_ref()?;
+    let programs = [sql.prepare.first(), sql.client.first()];
+    let absent = programs
+        .into_iter()
+        .flatten()
+        .find(|name| program(name).is_none());
+    let user = sql
+        .user
+        .as_ref()
+        .filter(|user| numbers_of(root, user).is_none());
+    absent
+        .map(|name| format!("{name} is not installed"))
+        .or_else(|| user.map(|user| format!("there is no user {user}")))
+}
+
+impl<'a> Running<'a> {
+    /// Starts it with a working set of `bytes`, made and checked.
+    ///
+    /// # Errors
+    /// Where it cannot be started, or does not answer.
+    pub fn start(
+        root: &Root,
+        described: &'a Application,
+        place: Place,
+        bytes: u64,
+    ) -> Result<Self> {
+        let rows = bytes / ROW_BYTES;
+        let mut running = match &described.sql {
+            None => {
+                let mut words = helper::argv("lab-process")?;
+                words.extend(["toucher".into(), bytes.to_string().into()]);
+                Self::spawn(described, place, None, words, rows)?
+            }
+            Some(sql) => Self::database(root, described, sql, place, bytes)?,
+        };
+        match &described.sql {
+            None => running.expect("ready")?,
+            Some(sql) => {
+                for statement in &sql.make {
+                    running.tell(&statement.replace("{rows}", &rows.to_string()))?;
+                }
+            }
+        }
+        match running.wrong()? {
+            0 => Ok(running),
+            wrong => Err(running.failed(&format!("{wrong} of what it was given are wrong"))),
+        }
+    }
+
+    fn database(
+        root: &Root,
+        described: &'a Application,
+        sql: &Sql,
+        place: Place,
+        bytes: u64,
+    ) -> Result<Self> {
+        let user = sql.user.as_ref().and_then(|user| numbers_of(root, user));
+        if let Some((uid, gid)) = user {
+            std::os::unix::fs::chown(place.directory, Some(uid), Some(gid))
+                .map_err(|error| told(described, &sys::plain_reason(&error)))?;
+        }
+        let words = |words: &[String]| -> Vec<OsString> {
+            let directory = place.directory.to_string_lossy();
+            let half_kib = (bytes / 2048).to_string();
+            let named = words
+                .first()
+                .and_then(|name| program(name))
+                .map(OsString::from);
+            let filled = words.iter().skip(1).map(|word| {
+                let word = word.replace("{dir}", &directory);
+                word.replace("{half_kib}", &half_kib).into()
+            });
+            named.into_iter().chain(filled).collect()
+        };
+        if !sql.prepare.is_empty() {
+            let mut prepare = member(described, place, user, words(&sql.prepare))?;
+            let status = prepare.stdin(Stdio::null()).stdout(Stdio::null()).status();
+            if !status.is_ok_and(|status| status.success()) {
+                return Err(told(described, "its files cannot be made"));
+            }
+        }
+        Self::spawn(
+            described,
+            place,
+            user,
+            words(&sql.client),
+            bytes / ROW_BYTES,
+        )
+    }
+
+    fn spawn(
+        described: &'a Application,
+        place: Place,
+        user: Option<(u32, u32)>,
+        words: Vec<OsString>,
+        rows: u64,
+    ) -> Result<Self> {
+        let mut child = member(described, place, user, words)?
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| told(described, &sys::plain_reason(&error)))?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        match output {
+            Some(output) => Ok(Self {
+                child,
+                input,
+                output: BufReader::new(output),
+                described,
+                complaints: complaints(place),
+                rows,
+                random: Random::new(rows),
+            }),
+            None => Err(told(described, "it has no output")),
+        }
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Has it answer so many requests at random places.
+    ///
+    /// # Errors
+    /// Where it does not answer, and on Ctrl-C.
+    pub fn ask(&mut self, requests: u32) -> Result<Answers> {
+        let Some(sql) = &self.described.sql else {
+            self.tell(&requests.to_string())?;
+            let answer = self.answer()?;
+            return serde_json::from_str(&answer).map_err(|_| self.failed("it answers nonsense"));
+        };
+        let mut answers = Answers::default();
+        for _ in 0..requests {
+            let id = self.random.below(self.rows);
+            let request = sql.ask.replace("{id}", &id.to_string());
+            let start = Instant::now();
+            self.tell(&request)?;
+            let answer = self.answer()?;
+            answers.latencies_ns.push(start.elapsed().as_nanos() as u64);
+            answers.wrong += u64::from(answer != payload(id));
+        }
+        Ok(answers)
+    }
+
+    /// How much of its whole content is not what was written.
+    ///
+    /// # Errors
+    /// As [`Running::ask`].
+    pub fn wrong(&mut self) -> Result<u64> {
+        let words = self
+            .described
+            .sql
+            .as_ref()
+            .map(|sql| sql.count_wrong.as_str());
+        self.tell(words.unwrap_or("check"))?;
+        // A database may have said something about its table before.
+        loop {
+            let answer = self.answer()?;
+            let count = match words {
+                None => Some(answer.as_str()),
+                Some(_) => answer.strip_prefix("wrong "),
+            };
+            if let Some(count) = count {
+                return count
+                    .parse()
+                    .map_err(|_| self.failed("it answers nonsense"));
+            }
+        }
+    }
+
+    fn expect(&mut self, word: &str) -> Result<()> {
+        match self.answer()? == word {
+            true => Ok(()),
+            false => Err(self.failed("it answers nonsense")),
+        }
+    }
+
+    fn tell(&mut self, line: &str) -> Result<()> {
+        let mut input = self.input.as_ref();
+        let written = input.as_mut().map(|input| writeln!(input, "{line}"));
+        match written {
+            Some(Ok(())) => Ok(()),
+            _ => Err(self.failed("it ended")),
+        }
+    }
+
+    /// Its next line that holds an answer, without what stands around it.
+    fn answer(&mut self) -> Result<String> {
+        let (after, before) = match &self.described.sql {
+            Some(sql) => (sql.answer_after.as_str(), sql.answer_before.as_str()),
+            None => ("", ""),
+        };
+        loop {
+            let line = self.line()?;
+            if let Some(answer) = between(line.trim_end_matches('\n'), after, before) {
+                return Ok(answer.to_owned());
+            }
+        }
+    }
+
+    fn line(&mut self) -> Result<String> {
+        let start = Instant::now();
+        // A line may be in the buffer already, where no descriptor tells of it.
+        while self.output.buffer().is_empty() {
+            let source = Some(self.output.get_ref().as_fd());
+            if sys::poll::readable([source], Some(LOOK_NS)) == [true] {
+                break;
+            }
+            if sys::interrupt::requested() {
+                return Err(Error::new(Exit::Partial, "interrupted"));
+            }
+            if start.elapsed() > PATIENCE {
+                return Err(self.failed("it does not answer"));
+            }
+        }
+        let mut line = String::new();
+        match self.output.read_line(&mut line) {
+            Ok(bytes) if bytes > 0 => Ok(line),
+            _ => Err(self.failed("it ended")),
+        }
+    }
+
+    fn failed(&self, why: &str) -> Error {
+        let text = std::fs::read_to_string(&self.complaints).unwrap_or_default();
+        match text.lines().next_back() {
+            Some(last) => told(self.described, &format!("{why} ({last})")),
+            None => told(self.described, why),
+        }
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        // A database ends with its input; whoever hangs is not waited for.
+        self.input = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The command that joins the group and becomes `words`, its complaints kept in a file.
+fn member(
+    described: &Application,
+    place: Place,
+    user: Option<(u32, u32)>,
+    words: Vec<OsString>,
+) -> Result<Command> {
+    let mut line = helper::argv("lab-process")?;
+    line.push("member".into());
+    if let Some(group) = place.group {
+        line.extend(["--group".into(), group.into()]);
+    }
+    if let Some((uid, gid)) = user {
+        line.extend(["--user".into(), format!("{uid}:{gid}").into()]);
+    }
+    line.push("--".into());
+    line.extend(words);
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .open(complaints(place))
+        .map_err(|error| told(described, &sys::plain_reason(&error)))?;
+    let mut command = Command::new(&line[0]);
+    command
+        .args(&line[1..])
+        .stderr(log)
+        .current_dir(place.directory)
+        .env("LC_ALL", "C")
+        // Ctrl-C is the lab's to hear.
+        .process_group(0);
+    Ok(command)
+}
+
+/// Where what it says on its standard error goes.
+fn complaints(place: Place) -> PathBuf {
+    place.directory.join("complaints.txt")
+}
+
+fn told(described: &Application, why: &str) -> Error {
+    Error::new(
+        Exit::Partial,
+        format!("cannot work with {}: {why}", described.id),
+    )
+}
+
+/// What a row holds, 1 KiB that tells its key.
+fn payload(id: u64) -> String {
+    format!("{:016}", id * 7919).repeat(64)
+}
+
+fn between<'t>(line: &'t str, after: &str, before: &str) -> Option<&'t str> {
+    let rest = match after {
+        "" => line,
+        _ => line.split_once(after)?.1,
+    };
+    match before {
+        "" => Some(rest),
+        _ => Some(rest.split_once(before)?.0),
+    }
+}
+
+/// Where a program is: on PATH, or where Debian keeps those of PostgreSQL's newest version.
+fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut versions: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|version| version.path().join("bin"))
+        .collect();
+    versions.sort();
+    let mut folders = std::env::split_paths(&path).chain(versions.into_iter().rev());
+    folders.find_map(|folder| Some(folder.join(name)).filter(|file| file.is_file()))
+}
+
+/// The numbers of a user and its group, from /etc/passwd.
+fn numbers_of(root: &Root, user: &str) -> Option<(u32, u32)> {
+    let text = root.read("/etc/passwd").ok()?;
+    let mut lines = text.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let fields = lines.find(|fields| fields.first() == Some(&user))?;
+    Some((fields.get(2)?.parse().ok()?, fields.get(3)?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_stands_between_its_marks() {
+        let line = "backend> \t 1: payload = \"0042\"\t(typeid = 25, len = -1)";
+        assert_eq!(between(line, "= \"", "\"\t"), Some("0042"));
+        assert_eq!(between("\t----", "= \"", "\"\t"), None);
+        assert_eq!(between("0042", "", ""), Some("0042"));
+    }
+
+    #[test]
+    fn a_row_tells_its_key() {
+        assert_eq!(payload(1).len(), 1024);
+        assert!(payload(2).starts_with("00000000000158380000"));
+    }
+
+    #[test]
+    fn a_user_is_found_by_name() {
+        let tree = testkit::FakeRoot::bare().file("/etc/passwd", "a:x:1:2::/:/x\nb:x:3:4::/:/x\n");
+        let root = Root::at(tree.path());
+        assert_eq!(numbers_of(&root, "b"), Some((3, 4)));
+        assert_eq!(numbers_of(&root, "c"), None);
+    }
+}

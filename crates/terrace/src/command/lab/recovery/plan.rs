@@ -1,0 +1,192 @@
+//! What will be done, checked before anything is touched: sizes, applications, directories. What
+//! makes no sense is refused before what this user or machine cannot do.
+
+use super::Outcome;
+use crate::args::lab::RunArgs;
+use crate::command::lab::description::{Application, Experiment};
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use machine::{Root, memory};
+use model::Bytes;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The hogs of 2012: two, each of a third of the memory.
+pub const HOGS: u32 = 2;
+const HOG_SHARE: u64 = 3;
+/// A process and its program must fit as well.
+const LEAST_MEMORY: Bytes = Bytes(16 << 20);
+const LEAST_WORKING_SET: Bytes = Bytes(1 << 20);
+/// The working set may have this much of the memory, in percent; else it never was in memory.
+const MOST_PERCENT: u64 = 90;
+const USUAL_PERCENT: u64 = 75;
+
+/// What will be done.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What the application and the hogs have together.
+    pub memory: Bytes,
+    pub whole_machine: bool,
+    pub working_set: Bytes,
+    /// How often the hogs are launched.
+    pub rounds: u32,
+    pub runs: u32,
+    /// A way is given up after this time.
+    pub limit: Duration,
+    /// Where the results go.
+    pub out: PathBuf,
+    /// Where the swap file and the databases go.
+    pub disk: PathBuf,
+    pub applications: Vec<Application>,
+}
+
+impl Plan {
+    /// The plan of a command line.
+    ///
+    /// # Errors
+    /// `Usage` for what makes no sense, `Impossible` for what this user or machine cannot do.
+    pub fn of(args: &RunArgs, experiment: &Experiment, root: &Root) -> Result<Self> {
+        let free = memory::obtainable(root)
+            .ok_or_else(|| impossible("the kernel does not say how much memory is available"))?;
+        let memory = match args.whole_machine {
+            true => free.bytes,
+            false => args.memory,
+        };
+        let percent = |share: u64| Bytes(memory.0 / 100 * share);
+        let working_set = args.working_set.unwrap_or(percent(USUAL_PERCENT));
+        if memory < LEAST_MEMORY || working_set < LEAST_WORKING_SET {
+            return Err(Error::usage(format!(
+                "--memory is at least {LEAST_MEMORY}, --working-set at least {LEAST_WORKING_SET}"
+            )));
+        }
+        if working_set > percent(MOST_PERCENT) {
+            return Err(Error::usage(format!(
+                "--working-set {working_set} is more than {MOST_PERCENT} % of {memory}: it would \
+                 never be in memory as a whole"
+            )));
+        }
+        let out = args.out.clone();
+        let out = out.unwrap_or_else(|| PathBuf::from(format!("lab-{}", experiment.name)));
+        check_out(&out)?;
+        if let Some(disk) = args.disk.as_ref().filter(|disk| !disk.is_dir()) {
+            return Err(Error::usage(format!(
+                "--disk: {} is no directory",
+                disk.display()
+            )));
+        }
+        let applications = applications(&args.app, experiment)?;
+        if sys::process::effective_uid() != 0 {
+            return Err(impossible(
+                "needs root, for a swap file and to see where pages lie",
+            ));
+        }
+        if memory > free.bytes {
+            let text = format!("{memory} are more than can be had ({})", free.bytes);
+            return Err(impossible(&text).hint("a smaller --memory"));
+        }
+        Ok(Self {
+            memory,
+            whole_machine: args.whole_machine,
+            working_set,
+            rounds: args.repeat,
+            runs: args.runs,
+            limit: args.limit,
+            disk: args.disk.clone().unwrap_or_else(|| out.clone()),
+            out,
+            applications,
+        })
+    }
+
+    /// The size of each hog.
+    pub fn hog(&self) -> Bytes {
+        Bytes(self.memory.0 / HOG_SHARE)
+    }
+
+    /// All that the hogs and the application could have in swap at once.
+    pub fn swap_bytes(&self) -> Bytes {
+        let bytes = self.working_set.0 + u64::from(HOGS) * self.hog().0;
+        Bytes(bytes.next_multiple_of(sys::process::page_bytes() as u64))
+    }
+
+    /// What the databases take on the disk: the table, its log and a server's own files.
+    pub fn database_bytes(&self) -> Bytes {
+        let databases = self
+            .applications
+            .iter()
+            .filter(|one| one.sql.is_some())
+            .count();
+        Bytes(databases as u64 * (3 * self.working_set.0 + (128 << 20)))
+    }
+
+    /// What is said before anything is done.
+    pub fn announcement(&self) -> String {
+        let (swap, disk) = (self.swap_bytes(), self.disk.display());
+        let group = match self.whole_machine {
+            true => "makes memory short on the whole machine".to_owned(),
+            false => format!("makes a memory group of {}", self.memory),
+        };
+        format!("{group} and a swap file of {swap} in {disk}; what it makes goes at its end")
+    }
+
+    /// Makes the directory of the results.
+    pub(super) fn make_out(&self) -> Result<()> {
+        std::fs::create_dir_all(&self.out).map_err(|error| {
+            let reason = sys::plain_reason(&error);
+            Error::usage(format!("cannot make {}: {reason}", self.out.display()))
+        })
+    }
+
+    /// The outcome before anything was done.
+    pub(super) fn outcome(&self, experiment: &Experiment, disk: Option<String>) -> Outcome {
+        Outcome {
+            experiment: experiment.name.clone(),
+            memory_bytes: self.memory.0,
+            whole_machine: self.whole_machine,
+            working_set_bytes: self.working_set.0,
+            hog_bytes: self.hog().0,
+            rounds: self.rounds,
+            disk,
+            summaries: Vec::new(),
+            trials: Vec::new(),
+            skipped: Vec::new(),
+            failed: Vec::new(),
+        }
+    }
+}
+
+/// Nothing that is there is ever replaced.
+fn check_out(out: &Path) -> Result<()> {
+    let taken = match std::fs::read_dir(out) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    };
+    match taken {
+        false => Ok(()),
+        true => Err(Error::usage(format!(
+            "--out: {} is there and is no empty directory",
+            out.display()
+        ))),
+    }
+}
+
+fn applications(names: &[String], experiment: &Experiment) -> Result<Vec<Application>> {
+    if names.is_empty() {
+        return Ok(experiment.applications.clone());
+    }
+    let known = || experiment.applications.iter();
+    let find = |name: &String| known().find(|one| one.id == *name).cloned();
+    names
+        .iter()
+        .map(|name| {
+            find(name).ok_or_else(|| {
+                let ids: Vec<&str> = known().map(|one| one.id.as_str()).collect();
+                Error::usage(format!("--app: there is no application {name}"))
+                    .hint(format!("there are: {}", ids.join(", ")))
+            })
+        })
+        .collect()
+}
+
+fn impossible(why: &str) -> Error {
+    Error::new(Exit::Impossible, why)
+}

@@ -1,0 +1,376 @@
+//! One trial: the usual speed, the hogs, the way, the clock, the check of everything. The recording
+//! runs from the end of the hogs until the application is as fast as before.
+
+use super::application::Running;
+use super::disk_watch::DiskWatch;
+use super::plan::{HOGS, Plan};
+use super::workplace::Workplace;
+use crate::command::lab::description::Application;
+use crate::command::warm::restore::{request_of_all_kinds, usual_limits};
+use crate::command::{helper, hog, recording, warm, watching};
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use explain::recording::{Window, explain};
+use machine::{Root, diskstats, mounts};
+use measure::pressure::{self, Content, Group, Touch};
+use model::explanation::Explanation;
+use place::guard::Limits;
+use place::workingset::restore::{self, Request};
+use place::workingset::targets::Selection;
+use record::capture::Background;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Requests in a row whose 99th percentile is taken; two may be slow.
+const WINDOW: u32 = 200;
+/// The usual 99th percentile is that of so many windows together.
+const USUAL_WINDOWS: u32 = 10;
+/// Back to normal is at most this many times the usual one.
+const NORMAL_TIMES: f64 = 1.2;
+/// The disk needs a whole second to be seen quiet; so long is waited for that at the end.
+const QUIET_PATIENCE: Duration = Duration::from_secs(3);
+/// What can be done after the hogs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    Nothing,
+    Swapoff,
+    Restore,
+}
+
+impl Way {
+    /// The way that a description calls so.
+    pub fn named(id: &str) -> Option<Self> {
+        let all = [Self::Nothing, Self::Swapoff, Self::Restore];
+        all.into_iter().find(|way| way.id() == id)
+    }
+
+    /// Its name.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Swapoff => "swapoff",
+            Self::Restore => "restore",
+        }
+    }
+}
+
+/// What one trial showed.
+#[derive(Debug, Serialize)]
+pub struct Trial {
+    pub application: String,
+    pub way: String,
+    /// From 1.
+    pub run: u32,
+    /// The application's 99th percentile before, ns.
+    pub usual_p99_ns: u64,
+    /// What it had lost when the hogs were closed, at most after any of them.
+    pub pushed_out_bytes: u64,
+    /// How long the way itself took, ns.
+    pub way_ns: u64,
+    /// What a restore read; `None` for the other ways.
+    pub restored_bytes: Option<u64>,
+    /// Why it ended: a word of `terrace warm restore`.
+    pub restore_stop: Option<place::guard::Stop>,
+    /// From the end of the hogs until the application was as fast as before; `None` if not
+    /// before the limit.
+    pub recovered_ns: Option<u64>,
+    /// Until the disk was busy at most 30 % of a second; `None` if it was not seen.
+    pub quiet_ns: Option<u64>,
+    /// Until 300 MB were cached, on a whole machine.
+    pub cached_ns: Option<u64>,
+    /// Requests until then.
+    pub requests: u64,
+    /// Answers and pages or rows that were not what was written; 0.
+    pub wrong: u64,
+    /// The recording's file in the directory of the results.
+    pub recording: String,
+    /// Where the time went from the end of the hogs to the recovery of the application.
+    pub explanation: Explanation,
+    /// What could not be done or seen.
+    pub notes: Vec<String>,
+}
+
+impl Trial {
+    /// Until the disk was back to normal as the original demanded: the earlier of two.
+    pub fn normal_disk_ns(&self) -> Option<u64> {
+        self.quiet_ns.into_iter().chain(self.cached_ns).min()
+    }
+}
+
+/// What all trials share.
+#[derive(Debug)]
+pub struct Bench<'a> {
+    root: &'a Root,
+    plan: &'a Plan,
+    workplace: &'a Workplace,
+    group: Option<&'a Group>,
+    device: Option<(u32, u32)>,
+}
+
+/// What a way did.
+#[derive(Debug, Default)]
+struct Done {
+    restored: Option<restore::Report>,
+    notes: Vec<String>,
+}
+
+impl<'a> Bench<'a> {
+    /// A bench; finds the disk that the workplace lies on.
+    pub fn new(
+        root: &'a Root,
+        plan: &'a Plan,
+        workplace: &'a Workplace,
+        group: Option<&'a Group>,
+    ) -> Self {
+        let directory = workplace.directory().canonicalize().ok();
+        let mounts = mounts::read(root);
+        let mount = directory.and_then(|directory| mounts::behind(&mounts, &directory).cloned());
+        let device = mount.map(|mount| (mount.major, mount.minor));
+        let counted = |(major, minor): &(u32, u32)| diskstats::of(root, *major, *minor).is_some();
+        Self {
+            root,
+            plan,
+            workplace,
+            group,
+            device: device.filter(counted),
+        }
+    }
+
+    pub fn root(&self) -> &Root {
+        self.root
+    }
+
+    /// The name of the disk, or its number.
+    pub fn disk(&self) -> Option<String> {
+        let (major, minor) = self.device?;
+        let name = machine::block::name_of_device(self.root, major, minor);
+        Some(name.unwrap_or_else(|| format!("{major}:{minor}")))
+    }
+
+    pub fn group(&self) -> Option<&Path> {
+        self.group.map(Group::directory)
+    }
+
+    pub fn working_set(&self) -> u64 {
+        self.plan.working_set.0
+    }
+
+    pub fn runs(&self) -> u32 {
+        self.plan.runs
+    }
+
+    /// A directory for the files of this application.
+    pub fn directory(&self, application: &Application) -> Result<PathBuf> {
+        let directory = self.workplace.directory().join(&application.id);
+        std::fs::create_dir(&directory).map_err(|error| {
+            let reason = sys::plain_reason(&error);
+            let text = format!("cannot make {}: {reason}", directory.display());
+            Error::new(Exit::Partial, text)
+        })?;
+        Ok(directory)
+    }
+
+    /// One trial.
+    ///
+    /// # Errors
+    /// Where the application, the hogs or the recording fail, and on Ctrl-C.
+    pub fn trial(
+        &self,
+        running: &mut Running,
+        application: &str,
+        way: Way,
+        run: u32,
+        step: &mut dyn FnMut(&str),
+    ) -> Result<Trial> {
+        step("its usual speed");
+        let mut wrong = running.wrong()?;
+        let mut usual = Vec::new();
+        for _ in 0..USUAL_WINDOWS {
+            let answers = running.ask(WINDOW)?;
+            wrong += answers.wrong;
+            usual.extend(answers.latencies_ns);
+        }
+        let usual_p99_ns = p99(&mut usual);
+        let hogs = pressure::hog(self.root, &self.hogs()?, &mut |what| {
+            step(&format!("hogs, {what}"))
+        })?;
+        uninterrupted()?;
+        step("the clock runs");
+        let file = format!("{application}-{}-{}.trec", way.id(), run + 1);
+        let file_path = self.plan.out.join(&file);
+        let background = watching::beside("lab", Some(&file_path))?;
+        let watch = self
+            .device
+            .map(|device| DiskWatch::start(device, self.plan.whole_machine));
+        let start = Instant::now();
+        let done = self.act(way)?;
+        let way_ns = start.elapsed().as_nanos() as u64;
+        let course = self.until_normal(running, usual_p99_ns, start)?;
+        background.map_or(Ok(()), Background::finish)?;
+        let (quiet_ns, cached_ns) = watch.as_ref().map_or((None, None), wait_for_quiet);
+        drop(watch);
+        step("comparing all content");
+        wrong += course.wrong + running.wrong()?;
+        let explanation = explain(&recording::open(&file_path)?, Window::default());
+        Ok(Trial {
+            application: application.to_owned(),
+            way: way.id().to_owned(),
+            run: run + 1,
+            usual_p99_ns,
+            pushed_out_bytes: self.lost(running.pid(), &hogs),
+            way_ns,
+            restored_bytes: done.restored.as_ref().map(present_bytes),
+            restore_stop: done.restored.as_ref().map(|report| report.stop),
+            recovered_ns: course.recovered_ns,
+            quiet_ns,
+            cached_ns,
+            requests: course.requests,
+            wrong,
+            recording: file,
+            explanation,
+            notes: done.notes,
+        })
+    }
+
+    /// The hogs, in the group of the application.
+    fn hogs(&self) -> Result<pressure::Plan> {
+        let mut words = helper::argv("lab-process")?;
+        words.push("member".into());
+        if let Some(group) = self.group() {
+            words.extend(["--group".into(), group.into()]);
+        }
+        words.push("--".into());
+        words.extend(helper::argv(hog::HELPER)?);
+        Ok(pressure::Plan {
+            size: self.plan.hog(),
+            count: HOGS,
+            repeat: self.plan.rounds,
+            hold: Duration::ZERO,
+            content: Content::Random,
+            touch: Touch::Once,
+            group_limit: None,
+            until_pressure_percent: None,
+            force: false,
+            helper: words,
+        })
+    }
+
+    /// What the hogs took from the application: its process's memory and its files' pages.
+    fn lost(&self, pid: u32, hogs: &pressure::Report) -> u64 {
+        let directory = self.workplace.directory();
+        let theirs = hogs.pushed_out.iter().filter(|who| {
+            who.pid == Some(pid)
+                || (who.pid.is_none() && Path::new(&who.whose).starts_with(directory))
+        });
+        theirs
+            .map(|who| who.to_swap_bytes + who.from_cache_bytes)
+            .sum()
+    }
+
+    fn act(&self, way: Way) -> Result<Done> {
+        match way {
+            Way::Nothing => Ok(Done::default()),
+            // The lab's own area, and never another.
+            Way::Swapoff => {
+                let swap = self.workplace.swap();
+                sys::swap_area::off(&swap)?;
+                sys::swap_area::on(&swap, sys::swap_area::FIRST)?;
+                Ok(Done::default())
+            }
+            Way::Restore => self.restore(),
+        }
+    }
+
+    fn restore(&self) -> Result<Done> {
+        let limits = Limits {
+            time: Some(self.plan.limit),
+            ..usual_limits(self.root)
+        };
+        let selection = self.group().map(|group| Selection::Group(group.to_owned()));
+        let request = Request {
+            helper: helper::argv(warm::READER)?,
+            ..request_of_all_kinds(selection.unwrap_or(Selection::All), limits)
+        };
+        let mut plan = restore::plan(self.root, &request)?;
+        let mut notes = std::mem::take(&mut plan.notes);
+        let report = restore::carry_out(self.root, &request, plan, &mut |_| {})?;
+        notes.extend(report.notes.iter().cloned());
+        Ok(Done {
+            restored: Some(report),
+            notes,
+        })
+    }
+
+    /// Asks without a pause until the application is as fast as usual, or the limit comes.
+    fn until_normal(&self, running: &mut Running, usual_ns: u64, start: Instant) -> Result<Course> {
+        let mut course = Course::default();
+        while start.elapsed() < self.plan.limit {
+            uninterrupted()?;
+            let mut answers = running.ask(WINDOW)?;
+            course.requests += u64::from(WINDOW);
+            course.wrong += answers.wrong;
+            if p99(&mut answers.latencies_ns) as f64 <= usual_ns as f64 * NORMAL_TIMES {
+                course.recovered_ns = Some(start.elapsed().as_nanos() as u64);
+                break;
+            }
+        }
+        Ok(course)
+    }
+}
+
+/// What came of asking until all was as usual.
+#[derive(Debug, Default)]
+struct Course {
+    recovered_ns: Option<u64>,
+    requests: u64,
+    wrong: u64,
+}
+
+fn uninterrupted() -> Result<()> {
+    match sys::interrupt::requested() {
+        true => Err(Error::new(Exit::Partial, "interrupted")),
+        false => Ok(()),
+    }
+}
+
+fn wait_for_quiet(watch: &DiskWatch) -> (Option<u64>, Option<u64>) {
+    let start = Instant::now();
+    while watch.back_to_normal().0.is_none() && start.elapsed() < QUIET_PATIENCE {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    watch.back_to_normal()
+}
+
+fn present_bytes(report: &restore::Report) -> u64 {
+    let page_bytes = sys::process::page_bytes() as u64;
+    report
+        .parts
+        .iter()
+        .map(|part| part.present_pages * page_bytes)
+        .sum()
+}
+
+/// The 99th percentile: at most 1 % took longer.
+fn p99(latencies_ns: &mut [u64]) -> u64 {
+    latencies_ns.sort_unstable();
+    let index = (latencies_ns.len() * 99).div_ceil(100).saturating_sub(1);
+    latencies_ns.get(index).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_in_a_hundred_may_be_slower() {
+        assert_eq!(p99(&mut (1..=200).rev().collect::<Vec<_>>()), 198);
+        assert_eq!(p99(&mut [7]), 7);
+    }
+
+    #[test]
+    fn ways_have_names() {
+        assert_eq!(Way::named("restore"), Some(Way::Restore));
+        assert_eq!(Way::named("prayer"), None);
+    }
+}
