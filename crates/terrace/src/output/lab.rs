@@ -208,6 +208,7 @@ fn bar(trial: &Trial, out: &Path, page: Page) -> String {
     let setting = Setting {
         title: format!("{}, {}", trial.application, trial.way),
         root: true,
+        redacted: false,
         details: format!("terrace explain {file} --details"),
     };
     verdict::page(&trial.explanation, &setting, Detail::Brief, page)

@@ -1,7 +1,8 @@
 //! Dirty data lay still while its device was idle, and the writer waited for it later.
 //!
 //! Looked for sample by sample: dirty pages enough to write and hardly anything written.
-//! It costs something only if the subject then waited for writes.
+//! The kernel counts everybody's; no more of them can be the subject's than it has written by
+//! then. It costs something only if the subject then waited for writes.
 
 use super::accused::Accused;
 use super::case::ratio;
@@ -71,6 +72,7 @@ fn check(case: &Case) -> Verdict {
 /// The time in samples with enough dirty data and an idle device.
 fn idle_with_dirty_ns(case: &Case, device: &str) -> Option<u64> {
     let dirty = case.view.series("vmstat.nr_dirty")?;
+    let own = case.view.series("tree.write_bytes")?;
     let busy = case.view.series(&format!("disk.{device}.io_ns"))?;
     let least = LEAST_DIRTY_BYTES / case.page_bytes();
     let ticks = &case.view.recording().ticks;
@@ -90,7 +92,9 @@ fn idle_with_dirty_ns(case: &Case, device: &str) -> Option<u64> {
             continue;
         };
         let is_idle = (worked as f64) < length as f64 * IDLE_SHARE;
-        if is_idle && pages.is_some_and(|pages| pages >= least) {
+        let written = own.growth(first, sample).unwrap_or(0);
+        let enough = pages.is_some_and(|pages| pages >= least) && written >= LEAST_DIRTY_BYTES;
+        if is_idle && enough {
             idle = idle.saturating_add(length);
         }
     }
