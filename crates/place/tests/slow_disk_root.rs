@@ -206,6 +206,8 @@ fn a_snapshot_comes_back_at_the_speed_of_the_disk() {
     assert!(speed >= 0.5 * own);
 }
 
+/// Of a mapping that is declared random, as databases do. Around faults in any other the kernel
+/// reads so much that all of this file comes with five of them, and nothing is to be gained.
 #[test]
 fn a_mapped_file_is_not_faulted_back_page_by_page() {
     let _alone = alone();
