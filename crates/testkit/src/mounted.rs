@@ -1,13 +1,50 @@
-//! A fresh ext4 file system on a loop device over a file in RAM: a whole device of
-//! a test's own, whose queue settings and limits it may change. Needs root.
+//! A fresh ext4 file system on a device of a test's own: a slow disk, or a loop device over a
+//! file in RAM, whose queue settings and limits a test may change. Needs root.
 
 use crate::{LoopDevice, TempDir, run};
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-/// The mounted file system; unmounted, detached and removed on drop.
+/// A fresh ext4 file system on some device of a test's own; unmounted on drop.
+#[derive(Debug)]
+pub struct Mount<'a> {
+    point: PathBuf,
+    _device: PhantomData<&'a ()>,
+}
+
+impl Mount<'_> {
+    /// Makes it on `device`, whose owner lives as long, and mounts it at `point`.
+    pub(crate) fn ext4(device: &Path, point: PathBuf) -> Result<Self, String> {
+        let device = device.to_string_lossy();
+        run("mkfs.ext4", &["-q", "-F", &device])?;
+        std::fs::create_dir(&point).map_err(|error| error.to_string())?;
+        // The kernel would go on writing tables of inodes while a test measures.
+        let here = point.to_string_lossy();
+        run("mount", &["-o", "noinit_itable", &device, &here])?;
+        Ok(Self {
+            point,
+            _device: PhantomData,
+        })
+    }
+
+    /// Where it is mounted.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.point
+    }
+}
+
+impl Drop for Mount<'_> {
+    fn drop(&mut self) {
+        let _ = run("umount", &[&self.point.to_string_lossy()]);
+    }
+}
+
+/// One on a device in RAM; detached and removed on drop as well.
 #[derive(Debug)]
 pub struct Mounted {
-    point: PathBuf,
+    // Before what it lies on.
+    mount: Mount<'static>,
     device: LoopDevice,
     // Dropped last: it holds the image and the mount point.
     _directory: TempDir,
@@ -24,13 +61,9 @@ impl Mounted {
         let file = std::fs::File::create(&image).map_err(|error| error.to_string())?;
         file.set_len(bytes).map_err(|error| error.to_string())?;
         let device = LoopDevice::over(&image)?;
-        let path = device.path().to_string_lossy().into_owned();
-        run("mkfs.ext4", &["-q", "-F", &path])?;
-        let point = directory.join("mount");
-        std::fs::create_dir(&point).map_err(|error| error.to_string())?;
-        run("mount", &[&path, &point.to_string_lossy()])?;
+        let mount = Mount::ext4(device.path(), directory.join("mount"))?;
         Ok(Self {
-            point,
+            mount,
             device,
             _directory: directory,
         })
@@ -39,7 +72,7 @@ impl Mounted {
     /// Where it is mounted.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.point
+        self.mount.path()
     }
 
     /// The device's name in `/sys/block`, as `loop0`.
@@ -53,12 +86,6 @@ impl Mounted {
     #[must_use]
     pub fn queue_setting(&self, name: &str) -> PathBuf {
         PathBuf::from(format!("/sys/block/{}/queue/{name}", self.device_name()))
-    }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let _ = run("umount", &[&self.point.to_string_lossy()]);
     }
 }
 

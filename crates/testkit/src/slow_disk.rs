@@ -11,7 +11,7 @@
 
 use crate::disk_model::{DiskModel, Kind, Request};
 use crate::fuse_file::{self, Content, FuseFile};
-use crate::{LoopDevice, run};
+use crate::{LoopDevice, Mount, SwapDevice, run};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -28,7 +28,7 @@ pub struct SlowDisk {
     device: LoopDevice,
     settings: Vec<(PathBuf, String)>,
     counters: Arc<Counters>,
-    _file: FuseFile,
+    file: FuseFile,
 }
 
 /// What a disk has served.
@@ -44,12 +44,6 @@ pub struct Statistics {
     pub written_bytes: u64,
     /// Requests that did not begin where the one before had ended.
     pub seeks: u64,
-}
-
-/// Swap on a slow disk; switched off on drop, which reads back what somebody still needs.
-#[derive(Debug)]
-pub struct SlowSwap<'a> {
-    disk: &'a SlowDisk,
 }
 
 impl SlowDisk {
@@ -75,7 +69,7 @@ impl SlowDisk {
             device,
             settings: Vec::new(),
             counters,
-            _file: file,
+            file,
         };
         // What the kernel sets for a real one.
         disk.set("rotational", "1")?;
@@ -106,11 +100,17 @@ impl SlowDisk {
     ///
     /// # Errors
     /// The words for [`crate::skip`].
-    pub fn as_swap(&self) -> Result<SlowSwap<'_>, String> {
-        let path = self.path().to_string_lossy();
-        run("mkswap", &[&path])?;
-        run("swapon", &["--priority", "1000", &path])?;
-        Ok(SlowSwap { disk: self })
+    pub fn as_swap(&self) -> Result<SwapDevice<'_>, String> {
+        SwapDevice::on(self.path())
+    }
+
+    /// Makes an ext4 file system on it and mounts that.
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`].
+    pub fn as_ext4(&self) -> Result<Mount<'_>, String> {
+        // Beside the file, so that it goes with it if this process is killed.
+        Mount::ext4(self.path(), self.file.path().with_file_name("mount"))
     }
 
     /// Changes a setting of the device's queue, and keeps what was there for the next user
@@ -134,20 +134,6 @@ impl Drop for SlowDisk {
         for (file, before) in &self.settings {
             let _ = std::fs::write(file, before);
         }
-    }
-}
-
-impl SlowSwap<'_> {
-    /// The area, as /proc/swaps names it.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        self.disk.path()
-    }
-}
-
-impl Drop for SlowSwap<'_> {
-    fn drop(&mut self) {
-        let _ = run("swapoff", &[&self.path().to_string_lossy()]);
     }
 }
 
@@ -234,6 +220,7 @@ fn remove_leftovers() {
         );
         for device in devices.unwrap_or_default().split_whitespace() {
             let _ = run("swapoff", &[device]);
+            let _ = run("umount", &[device]);
             let _ = run("losetup", &["--detach", device]);
         }
         let _ = fuse_file::unmount(Path::new(point));

@@ -1,11 +1,16 @@
-//! Swap space of a test's own: a file on the disk of the temporary directory. Never on a
-//! loop device or a tmpfs: memory that must be freed to free memory deadlocks a kernel.
+//! Swap space of a test's own: a file on the disk of the temporary directory, or a device that
+//! is made to be swapped to. Never a loop device over a tmpfs: memory that must be freed to free
+//! memory deadlocks a kernel.
 
 use crate::{TempDir, is_root, run};
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 /// How much is written at once to make the file.
 const CHUNK_BYTES: usize = 4 << 20;
+
+/// Areas of higher priority fill first; no system gives its own one this much.
+const PRIORITY: i32 = 1000;
 
 /// An active swap file; switched off and removed on drop.
 #[derive(Debug)]
@@ -60,9 +65,61 @@ impl Drop for SwapArea {
     }
 }
 
+/// A whole device of a test's own as swap, which fills before all others; switched off on
+/// drop, which reads back what somebody still needs.
+#[derive(Debug)]
+pub struct SwapDevice<'a> {
+    path: PathBuf,
+    _device: PhantomData<&'a ()>,
+}
+
+impl SwapDevice<'_> {
+    /// Switches the device at `path` on, whose owner lives as long.
+    pub(crate) fn on(path: &Path) -> Result<Self, String> {
+        let areas = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
+        if let Some(first) = areas.lines().find(|line| fills_first(line)) {
+            return Err(format!("swap that fills before this: {first}"));
+        }
+        let device = path.to_string_lossy();
+        run("mkswap", &[&device])?;
+        run("swapon", &["--priority", &PRIORITY.to_string(), &device])?;
+        Ok(Self {
+            path: path.to_owned(),
+            _device: PhantomData,
+        })
+    }
+
+    /// The area, as /proc/swaps names it.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Whether a line of /proc/swaps tells of an area that fills no later than a device of ours.
+fn fills_first(line: &str) -> bool {
+    let priority = line.split_whitespace().last();
+    priority.and_then(|word| word.parse().ok()) >= Some(PRIORITY)
+}
+
+impl Drop for SwapDevice<'_> {
+    fn drop(&mut self) {
+        let _ = run("swapoff", &[&self.path.to_string_lossy()]);
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::SwapArea;
+    use super::{SwapArea, fills_first};
+
+    #[test]
+    fn only_an_area_of_this_priority_fills_as_soon() {
+        assert!(fills_first("/swap file 371368 106808 32767"));
+        assert!(fills_first("/dev/sda2 partition 1 1 1000"));
+        assert!(!fills_first("/dev/zram0 partition 1 1 100"));
+        assert!(!fills_first("/dev/sda2 partition 1 1 -2"));
+        assert!(!fills_first("Filename Type Size Used Priority"));
+    }
 
     #[test]
     fn it_is_listed_while_it_lives() {

@@ -1,6 +1,7 @@
 //! A compressed RAM disk of a test's own, added to the machine and removed from it again: a
-//! device that was not there before. Needs root and a kernel with zram loaded. No swap on it.
+//! device that was not there before. Needs root and a kernel with zram loaded.
 
+use crate::SwapDevice;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -44,6 +45,14 @@ impl ZramDevice {
     #[must_use]
     pub fn path(&self) -> PathBuf {
         PathBuf::from(format!("/dev/{}", self.name()))
+    }
+
+    /// Makes it a swap area that fills before all others.
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`].
+    pub fn as_swap(&self) -> Result<SwapDevice<'_>, String> {
+        SwapDevice::on(&self.path())
     }
 }
 

@@ -181,13 +181,17 @@ fn memory_of_a_group_is_swapped_to_it_and_comes_back_intact() {
     assert!(!listed());
 }
 
-/// The disk that the next test kills together with its process.
+/// The disks that the next test kills together with their process.
 #[test]
 #[ignore = "is started by the test below"]
 fn a_disk_that_is_never_given_back() {
     let Some(disk) = disk(8 * MIB) else { return };
     let _swap = disk.as_swap().unwrap();
-    println!("\ndisk {}", disk.path().display());
+    let other = SlowDisk::hdd(8 * MIB).unwrap();
+    let mount = other.as_ext4().unwrap();
+    std::fs::write(mount.path().join("file"), "here").unwrap();
+    let (disk, mount) = (disk.path().display(), mount.path().display());
+    println!("\ndisk {disk} {mount}");
     std::io::stdout().flush().unwrap();
     std::thread::sleep(std::time::Duration::from_secs(60));
 }
@@ -211,15 +215,18 @@ fn what_a_killed_test_left_is_removed_by_the_next() {
     child.kill().unwrap();
     child.wait().unwrap();
     let Some(left) = left else {
-        return testkit::skip("root, /dev/fuse and a free loop device");
+        return testkit::skip("root, /dev/fuse and free loop devices");
     };
+    let (left, mount) = left.split_once(' ').unwrap();
     let swaps = || std::fs::read_to_string("/proc/swaps").unwrap();
     let mounts = || std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     let source = format!("terrace-test-{} ", child.id());
-    assert!(swaps().contains(&left) && mounts().contains(&source));
+    assert!(swaps().contains(left) && mounts().contains(&source) && mounts().contains(mount));
     let next = disk(8 * MIB).unwrap();
     assert!(!mounts().contains(&source), "{}", mounts());
+    assert!(!mounts().contains(mount), "{}", mounts());
+    assert!(!std::path::Path::new(mount).exists());
     // The next one may have got the same number.
-    assert!(!swaps().contains(&left), "{}", swaps());
+    assert!(!swaps().contains(left), "{}", swaps());
     drop(next);
 }

@@ -8,12 +8,15 @@ use model::Bytes;
 use place::guard::Limits;
 use place::workingset::restore::Request;
 use place::workingset::targets::Selection;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use sys::file::Mapped;
+use sys::memory::{Mapping, Pages};
 use testkit::{Cgroup, Random, SwapArea};
 
 /// The set of most tests: 48 MiB are enough for many batches.
@@ -21,6 +24,8 @@ pub const SET_BYTES: u64 = 48 << 20;
 /// Marks the lines that are not the test harness's.
 const MARK: &str = "@";
 const BYTES_VARIABLE: &str = "TERRACE_TEST_TOUCHER_BYTES";
+const HUGE_VARIABLE: &str = "TERRACE_TEST_TOUCHER_HUGE";
+const FILE_VARIABLE: &str = "TERRACE_TEST_TOUCHER_FILE";
 const SEED: u64 = 2012;
 
 /// Tests that use swap run one after another: an area belongs to the whole machine.
@@ -38,9 +43,19 @@ pub struct Touched {
     pub major_faults: u64,
 }
 
+/// What a toucher touches.
+#[derive(Clone, Copy)]
+pub enum Holding<'a> {
+    /// Memory of its own, of base pages or of huge ones.
+    Own(Pages),
+    /// A file that it has mapped, written by [`write_file`].
+    File(&'a Path),
+}
+
 /// A process that holds memory, in a group, with swap. Dropped in this order.
 pub struct Toucher {
     child: Child,
+    pid: u32,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     pub group: Cgroup,
@@ -54,12 +69,34 @@ impl Toucher {
     /// The words for [`testkit::skip`].
     pub fn swapped_out(name: &str, bytes: u64, before: &[&str]) -> Result<Self, String> {
         let swap = SwapArea::on(4 * bytes)?;
+        let mut toucher = Self::start(name, bytes, before, Holding::Own(Pages::Base))?;
+        toucher.swap = Some(swap);
+        toucher.push_out_as_touched();
+        Ok(toucher)
+    }
+
+    /// Starts one by the test `name` of this program, through the words `before`. Nothing is
+    /// pushed out, and what swap there is, is the caller's.
+    ///
+    /// # Errors
+    /// The words for [`testkit::skip`].
+    pub fn start(
+        name: &str,
+        bytes: u64,
+        before: &[&str],
+        holding: Holding<'_>,
+    ) -> Result<Self, String> {
         let group = Cgroup::v1_memory(4 * bytes)?;
         let program = std::env::current_exe().unwrap();
         let mut words: Vec<&str> = before.to_vec();
         words.push(program.to_str().unwrap());
-        let mut child = group
-            .command(words[0])
+        let mut command = group.command(words[0]);
+        match holding {
+            Holding::Own(Pages::Base) => {}
+            Holding::Own(_) => drop(command.env(HUGE_VARIABLE, "1")),
+            Holding::File(path) => drop(command.env(FILE_VARIABLE, path)),
+        }
+        let mut child = command
             .args(&words[1..])
             .args(["--exact", name, "--nocapture"])
             .env(BYTES_VARIABLE, bytes.to_string())
@@ -70,21 +107,39 @@ impl Toucher {
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().unwrap());
         let mut toucher = Self {
+            pid: child.id(),
             child,
             input,
             output,
             group,
-            swap: Some(swap),
+            swap: None,
         };
         assert_eq!(toucher.answer(), "ready");
-        // In the order in which the pages were touched, which is not that of their addresses.
-        let _ = std::fs::write(toucher.group.path().join("memory.force_empty"), "0");
-        toucher.push_out();
+        toucher.pid = toucher.own_program();
         Ok(toucher)
     }
 
+    /// The member of the group that runs this program: what was to start it may have forked.
+    fn own_program(&self) -> u32 {
+        let program = std::env::current_exe().unwrap();
+        let members = std::fs::read_to_string(self.group.path().join("cgroup.procs")).unwrap();
+        let runs_it = |pid: &u32| {
+            std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|path| path == program)
+        };
+        let mut members = members.lines().filter_map(|line| line.parse().ok());
+        members.find(runs_it).unwrap()
+    }
+
+    /// As this process sees it.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.pid
+    }
+
+    /// Pushes out in the order in which the pages were touched, which is not that of their
+    /// addresses.
+    pub fn push_out_as_touched(&self) {
+        let _ = std::fs::write(self.group.path().join("memory.force_empty"), "0");
+        self.push_out();
     }
 
     /// Pushes all anonymous memory that it has to swap, a few pages excepted that are on
@@ -168,12 +223,7 @@ pub fn serve() {
     let bytes: usize = bytes.parse().unwrap();
     let page_bytes = sys::process::page_bytes();
     let pages = bytes / page_bytes;
-    let mut memory = sys::memory::Mapping::anonymous(bytes, sys::memory::Pages::Base).unwrap();
-    // Scattered, so that slots do not follow addresses.
-    for page in scattered(pages, SEED) {
-        let content = &mut memory.as_mut_slice()[page * page_bytes..][..page_bytes];
-        Random(page as u64).fill(content);
-    }
+    let held = Held::new(bytes);
     say("ready");
     for line in std::io::stdin().lines() {
         if line.unwrap() == "exec" {
@@ -184,10 +234,56 @@ pub fn serve() {
         let mut wrong = 0;
         for page in scattered(pages, SEED + 1) {
             Random(page as u64).fill(&mut expected);
-            wrong += u64::from(memory.as_slice()[page * page_bytes..][..page_bytes] != expected);
+            wrong += u64::from(!held.has(page * page_bytes, &expected));
         }
         say(&format!("{wrong} {}", major_faults() - before));
     }
+}
+
+/// What a toucher holds.
+enum Held {
+    Own(Mapping),
+    File(Mapped),
+}
+
+impl Held {
+    fn new(bytes: usize) -> Self {
+        if let Some(path) = std::env::var_os(FILE_VARIABLE) {
+            return Self::File(Mapped::random(&File::open(path).unwrap()).unwrap());
+        }
+        let pages = match std::env::var_os(HUGE_VARIABLE) {
+            Some(_) => Pages::Transparent,
+            None => Pages::Base,
+        };
+        let mut memory = Mapping::anonymous(bytes, pages).unwrap();
+        let page_bytes = sys::process::page_bytes();
+        // Scattered, so that slots do not follow addresses.
+        for page in scattered(bytes / page_bytes, SEED) {
+            let content = &mut memory.as_mut_slice()[page * page_bytes..][..page_bytes];
+            Random(page as u64).fill(content);
+        }
+        Self::Own(memory)
+    }
+
+    fn has(&self, start: usize, expected: &[u8]) -> bool {
+        match self {
+            Self::Own(memory) => &memory.as_slice()[start..][..expected.len()] == expected,
+            Self::File(mapped) => (start..)
+                .zip(expected)
+                .all(|(at, byte)| mapped.byte(at) == Some(*byte)),
+        }
+    }
+}
+
+/// Writes the content that a toucher expects, to the disk.
+pub fn write_file(path: &Path, bytes: u64) {
+    let mut content = vec![0; bytes as usize];
+    for (page, content) in (0..).zip(content.chunks_mut(sys::process::page_bytes())) {
+        Random(page).fill(content);
+    }
+    let mut file = File::create(path).unwrap();
+    file.write_all(&content).unwrap();
+    file.sync_all().unwrap();
 }
 
 fn say(text: &str) {
