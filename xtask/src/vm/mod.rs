@@ -1,9 +1,9 @@
 //! `cargo xtask vm`: a command in a small throw-away machine with disks of a chosen kind and speed.
 //!
 //! For tests that need what this machine lacks or must not be disturbed with: slow disks, a stick that is
-//! pulled out, swap, another kernel. [`options`] reads what was typed, [`image`] and [`kernel`] make the
-//! guest's system once, [`programs`] builds what is to be run, [`payload`] packs it, [`guest`] runs QEMU,
-//! [`server`] is its disks, over [`nbd`]. Nothing of a guest stays behind, however this process ends.
+//! pulled out, swap, another kernel. `options` reads what was typed, `image` and `kernel` make the
+//! guest's system once, `programs` builds what is to be run, `payload` packs it, `guest` runs QEMU,
+//! `server` is its disks, over `nbd`. Nothing of a guest stays behind, however this process ends.
 
 use std::path::Path;
 
