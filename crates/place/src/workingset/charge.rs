@@ -3,7 +3,7 @@
 //!
 //! The helper is this program again. It opens nothing before its first line of input, and gets
 //! that once it is in the group. A line of input is a list of pieces ([`Work`]); its lines of
-//! output say what was read ([`Told`]), one for each batch. It ends with its input, and within
+//! output say what was read (`Told`), one for each batch. It ends with its input, and within
 //! a batch of its parent's end, because nobody listens to its output any more.
 
 use super::files::{NamedFile, Piece};

@@ -116,7 +116,7 @@ pub(super) fn in_order_ns(speed: &Speed, runs: u64, bytes: u64) -> Option<u64> {
 /// Looks where everything lies and says what would be done.
 ///
 /// # Errors
-/// Those of [`super::targets::find`]; `Usage` for a process that is to come first and is not
+/// Those of [`crate::workingset::targets::find`]; `Usage` for a process that is to come first and is not
 /// among those chosen; `Impossible` where nothing that was asked for can be seen.
 pub fn plan(root: &Root, request: &Request) -> Result<Plan> {
     let mut plan = Plan {
