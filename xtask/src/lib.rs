@@ -1,7 +1,8 @@
-//! The workspace's own automation: `cargo xtask tidy`, `cargo xtask test`, `cargo xtask bench`.
+//! The workspace's own automation: `cargo xtask` with `tidy`, `test`, `bench` and `vm`.
 //!
 //! `tidy` holds the rules that no compiler knows, `test` is the one command that says whether a change
-//! is good, `bench` compares with peer programs and keeps the records. Nothing here is part of the
+//! is good, `bench` compares with peer programs and keeps the records, `vm` runs a command in a machine of
+//! its own. Nothing here is part of the
 //! product, and nothing here is needed to build or run it.
 #![allow(
     clippy::print_stdout,
@@ -15,36 +16,38 @@ pub mod process;
 pub mod rust;
 pub mod test;
 pub mod tidy;
+pub mod vm;
 pub mod workspace;
 
 pub use error::Error;
 
 /// The commands of `cargo xtask`, as typed.
-pub const COMMANDS: &[&str] = &["tidy", "test", "bench"];
+pub const COMMANDS: &[&str] = &["tidy", "test", "bench", "vm"];
 
 const USAGE: &str = "\
 usage: cargo xtask tidy                    the rules of the project, one line per violation
        cargo xtask test [--fast]           everything that must hold; --fast leaves out what is slow
-       cargo xtask bench SUITE [OPTIONS]   against peer programs: memory, storage, aa";
+       cargo xtask bench SUITE [OPTIONS]   against peer programs: memory, storage, aa
+       cargo xtask vm [OPTIONS] -- COMMAND in a small machine of its own, with modelled disks; vm --help";
 
-/// Runs the command that `args` (without the program's name) asks for.
+/// Runs the command that `args` (without the program's name) asks for; gives the exit status, which is
+/// 0 unless a command in a virtual machine ended with another.
 ///
 /// # Errors
 /// [`Error::Usage`] for a command or option that does not exist; otherwise what the command met.
-pub fn run(args: &[String]) -> Result<(), Error> {
+pub fn run(args: &[String]) -> Result<u8, Error> {
     let (command, rest) = args
         .split_first()
         .ok_or_else(|| Error::Usage(USAGE.to_owned()))?;
     match command.as_str() {
-        "tidy" => tidy::run(rest),
-        "test" => test::run(rest),
-        "bench" => bench::run(rest),
-        "help" | "--help" | "-h" => {
-            println!("{USAGE}");
-            Ok(())
-        }
-        other => Err(Error::Usage(format!("no command {other:?}\n{USAGE}"))),
+        "tidy" => tidy::run(rest)?,
+        "test" => test::run(rest)?,
+        "bench" => bench::run(rest)?,
+        "vm" => return Ok(vm::run(rest)),
+        "help" | "--help" | "-h" => println!("{USAGE}"),
+        other => return Err(Error::Usage(format!("no command {other:?}\n{USAGE}"))),
     }
+    Ok(0)
 }
 
 #[cfg(test)]

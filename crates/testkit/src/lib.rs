@@ -7,6 +7,7 @@
 
 mod cgroup;
 mod device;
+pub mod disk_model;
 mod fake_root;
 mod loop_device;
 mod mounted;

@@ -11,7 +11,7 @@ use std::time::Instant;
 use crate::error::Error;
 use crate::{tidy, workspace};
 
-mod needs;
+pub(crate) mod needs;
 mod readme;
 mod suite;
 

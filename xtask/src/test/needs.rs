@@ -12,8 +12,8 @@ use super::Outcome;
 use crate::error::Error;
 use crate::process;
 
-/// A program, the Debian package that holds it, and what the tests use it for.
-struct Need {
+/// A program, the Debian package that holds it, and what it is used for.
+pub(crate) struct Need {
     program: &'static str,
     package: &'static str,
     purpose: &'static str,
@@ -26,12 +26,22 @@ const NEEDS: &[Need] = &[
     need("mbw", "mbw", "copy figures to compare with"),
     need("mkfs.btrfs", "btrfs-progs", "a copy-on-write file system"),
     need("mkfs.ext4", "e2fsprogs", "a file system on a loop device"),
+    need(
+        "qemu-system-x86_64",
+        "qemu-system-x86",
+        "a machine of its own",
+    ),
 ];
 
 /// Ten small packages over a slow line take about a minute; apt that asks or hangs is given up.
 const APT_LIMIT: Duration = Duration::from_secs(300);
 
-const fn need(program: &'static str, package: &'static str, purpose: &'static str) -> Need {
+/// One row of a list.
+pub(crate) const fn need(
+    program: &'static str,
+    package: &'static str,
+    purpose: &'static str,
+) -> Need {
     Need {
         program,
         package,
@@ -44,24 +54,27 @@ const fn need(program: &'static str, package: &'static str, purpose: &'static st
 /// # Errors
 /// None; the shape is that of every step.
 pub(super) fn install(_root: &Path) -> Result<Outcome, Error> {
-    let absent = absent(|program| process::find(program).is_some());
-    if absent.is_empty() {
-        return Ok(Outcome::Done);
-    }
-    if !(is_root() && process::find("apt-get").is_some()) {
-        return Ok(Outcome::Skipped(format!("missing {}", describe(&absent))));
-    }
-    match apt(&absent) {
-        Ok(()) => Ok(Outcome::Done),
-        Err(error) => Ok(Outcome::Skipped(format!(
-            "missing {}: {error}",
-            describe(&absent)
-        ))),
-    }
+    Ok(match obtain(NEEDS) {
+        Ok(()) => Outcome::Done,
+        Err(missing) => Outcome::Skipped(missing),
+    })
 }
 
-fn absent(is_there: impl Fn(&str) -> bool) -> Vec<&'static Need> {
-    NEEDS
+/// Installs what is missing of `needs`; what stays missing, and why, in one line.
+pub(crate) fn obtain(needs: &'static [Need]) -> Result<(), String> {
+    let absent = absent(needs, |program| process::find(program).is_some());
+    if absent.is_empty() {
+        return Ok(());
+    }
+    let missing = format!("missing {}", describe(&absent));
+    if !(is_root() && process::find("apt-get").is_some()) {
+        return Err(missing);
+    }
+    apt(&absent).map_err(|error| format!("{missing}: {error}"))
+}
+
+fn absent(needs: &'static [Need], is_there: impl Fn(&str) -> bool) -> Vec<&'static Need> {
+    needs
         .iter()
         .filter(|need| !is_there(need.program))
         .collect()
@@ -105,8 +118,8 @@ mod tests {
 
     #[test]
     fn what_is_there_is_not_asked_for() {
-        assert!(absent(|_| true).is_empty());
-        let absent = absent(|program| program != "mbw");
+        assert!(absent(NEEDS, |_| true).is_empty());
+        let absent = absent(NEEDS, |program| program != "mbw");
         assert_eq!(absent.len(), 1);
         assert_eq!(
             describe(&absent),

@@ -1,0 +1,395 @@
+//! How long a disk takes for a request: a hard disk, a USB stick, an SD card.
+//!
+//! The idea: a disk has one head (or one flash channel), so it serves one request at a time and only the
+//! place of the last one matters for the next. The model gives the service time; whoever serves requests
+//! (a network block device, a file system) keeps them in line and waits. Pure: no clock, no I/O.
+//!
+//! The figures are those of common devices of each kind, not of one product. No write cache is modelled:
+//! a write takes its time at once, and a flush only that of a command.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Random;
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Bytes from the disk.
+    Read,
+    /// Bytes to the disk.
+    Write,
+    /// Make durable what was written; has no place.
+    Flush,
+}
+
+/// One request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What it does.
+    pub kind: Kind,
+    /// Its first byte, from the start of the disk.
+    pub offset: u64,
+    /// Its bytes.
+    pub len: u64,
+}
+
+/// A head that must travel to where a request begins.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Head {
+    /// To the next track.
+    pub seek_min_ms: f64,
+    /// Across the whole disk. In between, the time grows with the square root of the distance.
+    pub seek_max_ms: f64,
+    /// One turn of the platter; waiting takes anything from nothing to this.
+    pub turn_ms: f64,
+}
+
+/// The parts that a service time is made of.
+///
+/// As text: `hdd`, `usb` or `sd`, then any field changed, as in `usb,read_ms=1.5,write_bps=5000000`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timing {
+    /// Each read, wherever it is.
+    pub read_ms: f64,
+    /// Each write, wherever it is; also each flush.
+    pub write_ms: f64,
+    /// Added to a read that does not begin where the last request ended.
+    pub jump_read_ms: f64,
+    /// Added to such a write.
+    pub jump_write_ms: f64,
+    /// Bytes a second, reading.
+    pub read_bps: f64,
+    /// Bytes a second, writing.
+    pub write_bps: f64,
+    /// The moving head, for disks that have one.
+    pub head: Option<Head>,
+}
+
+/// A 3.5 inch disk of 7200 turns a minute: 8.33 ms a turn, about 13 ms for a random read.
+const HDD: Timing = Timing {
+    read_ms: 0.1,
+    write_ms: 0.1,
+    jump_read_ms: 0.0,
+    jump_write_ms: 0.0,
+    read_bps: 150e6,
+    write_bps: 150e6,
+    head: Some(Head {
+        seek_min_ms: 1.0,
+        seek_max_ms: 15.5,
+        turn_ms: 8.33,
+    }),
+};
+
+/// A cheap USB stick: random writes make its controller copy whole erase blocks.
+const USB: Timing = Timing {
+    read_ms: 0.8,
+    write_ms: 1.0,
+    jump_read_ms: 0.0,
+    jump_write_ms: 8.0,
+    read_bps: 25e6,
+    write_bps: 7e6,
+    head: None,
+};
+
+/// An SD card of the common class A1.
+const SD: Timing = Timing {
+    read_ms: 0.6,
+    write_ms: 1.0,
+    jump_read_ms: 0.0,
+    jump_write_ms: 4.0,
+    read_bps: 40e6,
+    write_bps: 15e6,
+    head: None,
+};
+
+impl Timing {
+    /// Sets the field called `key`; the error says which there are or what is wrong with the value.
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let is_rate = key.ends_with("_bps");
+        let number = value.parse().ok().filter(|number: &f64| {
+            number.is_finite()
+                && if is_rate {
+                    *number >= 1.0
+                } else {
+                    *number >= 0.0
+                }
+        });
+        let number = number.ok_or_else(|| format!("bad {key} {value:?}"))?;
+        *self.field(key)? = number;
+        Ok(())
+    }
+
+    fn field(&mut self, key: &str) -> Result<&mut f64, String> {
+        match (key, &mut self.head) {
+            ("read_ms", _) => Ok(&mut self.read_ms),
+            ("write_ms", _) => Ok(&mut self.write_ms),
+            ("jump_read_ms", _) => Ok(&mut self.jump_read_ms),
+            ("jump_write_ms", _) => Ok(&mut self.jump_write_ms),
+            ("read_bps", _) => Ok(&mut self.read_bps),
+            ("write_bps", _) => Ok(&mut self.write_bps),
+            ("seek_min_ms", Some(head)) => Ok(&mut head.seek_min_ms),
+            ("seek_max_ms", Some(head)) => Ok(&mut head.seek_max_ms),
+            ("turn_ms", Some(head)) => Ok(&mut head.turn_ms),
+            _ => Err(format!(
+                "no key {key:?}; there are read_ms, write_ms, jump_read_ms, jump_write_ms, read_bps, \
+                 write_bps, and of an hdd seek_min_ms, seek_max_ms, turn_ms"
+            )),
+        }
+    }
+}
+
+impl FromStr for Timing {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut parts = text.split(',');
+        let mut timing = match parts.next() {
+            Some("hdd") => HDD,
+            Some("usb") => USB,
+            Some("sd") => SD,
+            other => {
+                let name = other.unwrap_or_default();
+                return Err(format!("no model {name:?}; there are hdd, usb, sd"));
+            }
+        };
+        for part in parts {
+            let (key, value) = part
+                .split_once('=')
+                .ok_or_else(|| format!("{part:?} is not KEY=VALUE"))?;
+            timing.set(key, value)?;
+        }
+        Ok(timing)
+    }
+}
+
+impl fmt::Display for Timing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let megabytes = |bps: f64| bps / 1e6;
+        write!(f, "read {} ms", self.read_ms + self.jump_read_ms)?;
+        write!(f, " + {} MB/s", megabytes(self.read_bps))?;
+        write!(f, ", write {} ms", self.write_ms + self.jump_write_ms)?;
+        write!(f, " + {} MB/s", megabytes(self.write_bps))?;
+        match self.head {
+            None => Ok(()),
+            Some(head) => write!(
+                f,
+                ", seek {} to {} ms, turn {} ms",
+                head.seek_min_ms, head.seek_max_ms, head.turn_ms
+            ),
+        }
+    }
+}
+
+/// A disk: its timing, and where its last request ended.
+#[derive(Clone, Debug)]
+pub struct DiskModel {
+    timing: Timing,
+    len_bytes: u64,
+    /// Where the last request ended.
+    position: u64,
+    /// Where the platter stands when the head arrives. From a fixed seed: a run can be repeated.
+    random: Random,
+}
+
+impl DiskModel {
+    /// A disk of `len_bytes` bytes with its head at the start.
+    #[must_use]
+    pub fn new(timing: Timing, len_bytes: u64) -> Self {
+        Self {
+            timing,
+            len_bytes: len_bytes.max(1),
+            position: 0,
+            random: Random(1),
+        }
+    }
+
+    /// A hard disk of 7200 turns a minute.
+    #[must_use]
+    pub fn hdd(len_bytes: u64) -> Self {
+        Self::new(HDD, len_bytes)
+    }
+
+    /// A cheap USB stick.
+    #[must_use]
+    pub fn usb(len_bytes: u64) -> Self {
+        Self::new(USB, len_bytes)
+    }
+
+    /// An SD card.
+    #[must_use]
+    pub fn sd(len_bytes: u64) -> Self {
+        Self::new(SD, len_bytes)
+    }
+
+    /// What its times are made of.
+    #[must_use]
+    pub fn timing(&self) -> Timing {
+        self.timing
+    }
+
+    /// How long the disk is busy with this request, in nanoseconds, given all that came before it.
+    pub fn service_ns(&mut self, request: Request) -> u64 {
+        let timing = self.timing;
+        let (each_ms, jump_ms, bps) = match request.kind {
+            Kind::Read => (timing.read_ms, timing.jump_read_ms, timing.read_bps),
+            Kind::Write => (timing.write_ms, timing.jump_write_ms, timing.write_bps),
+            Kind::Flush => return nanoseconds(timing.write_ms),
+        };
+        let mut service_ms = each_ms + transfer_ms(request.len, bps);
+        if request.offset != self.position {
+            service_ms += jump_ms + self.travel_ms(request.offset, bps);
+        }
+        self.position = request.offset.saturating_add(request.len);
+        nanoseconds(service_ms)
+    }
+
+    /// How long the head takes to stand over `target`.
+    fn travel_ms(&mut self, target: u64, bps: f64) -> f64 {
+        let Some(head) = self.timing.head else {
+            return 0.0;
+        };
+        let gap = self.position.abs_diff(target);
+        let share = (gap as f64 / self.len_bytes as f64).min(1.0).sqrt();
+        let seek_ms = head.seek_min_ms + (head.seek_max_ms - head.seek_min_ms) * share;
+        let turned = self.random.below(1 << 32) as f64 / (1u64 << 32) as f64;
+        let travel_ms = seek_ms + head.turn_ms * turned;
+        // What lies a little ahead comes under the head by itself.
+        if target > self.position {
+            travel_ms.min(transfer_ms(gap, bps))
+        } else {
+            travel_ms
+        }
+    }
+}
+
+fn transfer_ms(bytes: u64, bps: f64) -> f64 {
+    bytes as f64 / bps * 1e3
+}
+
+fn nanoseconds(milliseconds: f64) -> u64 {
+    (milliseconds.max(0.0) * 1e6) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn read(offset: u64, len: u64) -> Request {
+        Request {
+            kind: Kind::Read,
+            offset,
+            len,
+        }
+    }
+
+    fn write(offset: u64, len: u64) -> Request {
+        Request {
+            kind: Kind::Write,
+            offset,
+            len,
+        }
+    }
+
+    /// Requests a second, one after another, at random places.
+    fn random_iops(mut disk: DiskModel, kind: Kind) -> f64 {
+        let mut random = Random(9);
+        let count = 2000;
+        let total_ns: u64 = (0..count)
+            .map(|_| {
+                let offset = random.below(disk.len_bytes / 4096) * 4096;
+                disk.service_ns(Request {
+                    kind,
+                    offset,
+                    len: 4096,
+                })
+            })
+            .sum();
+        f64::from(count) * 1e9 / total_ns as f64
+    }
+
+    #[test]
+    fn random_requests_come_at_the_rate_of_their_kind_of_disk() {
+        let expect = |disk, kind, low: f64, high: f64| {
+            let iops = random_iops(disk, kind);
+            assert!((low..high).contains(&iops), "{iops}");
+        };
+        // 8.73 ms of seek, 4.17 ms of turn, 0.13 ms of command and transfer.
+        expect(DiskModel::hdd(4 * GIB), Kind::Read, 74.0, 80.0);
+        expect(DiskModel::hdd(4 * GIB), Kind::Write, 74.0, 80.0);
+        expect(DiskModel::usb(GIB), Kind::Read, 1030.0, 1045.0);
+        expect(DiskModel::usb(GIB), Kind::Write, 100.0, 110.0);
+        expect(DiskModel::sd(GIB), Kind::Read, 1400.0, 1450.0);
+        expect(DiskModel::sd(GIB), Kind::Write, 185.0, 195.0);
+    }
+
+    #[test]
+    fn a_sequential_request_takes_only_its_command_and_its_transfer() {
+        let mut disk = DiskModel::hdd(GIB);
+        assert_eq!(disk.service_ns(read(0, 1_500_000)), 10_100_000);
+        assert_eq!(disk.service_ns(write(1_500_000, 1_500_000)), 10_100_000);
+        let mut stick = DiskModel::usb(GIB);
+        assert_eq!(stick.service_ns(write(0, 7000)), 2_000_000);
+        assert_eq!(stick.service_ns(write(0, 7000)), 10_000_000);
+        assert_eq!(stick.service_ns(read(0, 25_000)), 1_800_000);
+    }
+
+    #[test]
+    fn a_seek_grows_with_the_distance_and_a_short_gap_ahead_is_waited_out() {
+        let timing: Timing = "hdd,turn_ms=0".parse().unwrap();
+        let after_seek = |from: u64, to: u64| {
+            let mut disk = DiskModel::new(timing, GIB);
+            disk.service_ns(read(from, 0));
+            disk.service_ns(read(to, 0))
+        };
+        assert_eq!(after_seek(0, GIB), 15_600_000);
+        assert_eq!(after_seek(0, GIB / 4), 8_350_000);
+        assert_eq!(after_seek(GIB, 0), 15_600_000);
+        assert_eq!(after_seek(0, 150_000), 1_100_000, "1 ms of passing under");
+        assert!(after_seek(150_000, 0) > 1_100_000, "never backwards");
+    }
+
+    #[test]
+    fn a_flush_moves_nothing() {
+        let mut disk = DiskModel::hdd(GIB);
+        disk.service_ns(read(0, 4096));
+        let flush = Request {
+            kind: Kind::Flush,
+            offset: 0,
+            len: 0,
+        };
+        assert_eq!(disk.service_ns(flush), 100_000);
+        assert_eq!(disk.service_ns(read(4096, 0)), 100_000);
+    }
+
+    #[test]
+    fn a_run_repeats() {
+        let run = || random_iops(DiskModel::hdd(GIB), Kind::Read).to_bits();
+        assert_eq!(run(), run());
+    }
+
+    #[test]
+    fn a_model_is_read_with_its_changes_and_shown() {
+        let timing: Timing = "usb,read_ms=2,write_bps=5000000".parse().unwrap();
+        assert_eq!(
+            timing.to_string(),
+            "read 2 ms + 25 MB/s, write 9 ms + 5 MB/s"
+        );
+        let mut disk = DiskModel::new(timing, GIB);
+        assert_eq!(disk.service_ns(read(0, 0)), 2_000_000);
+        assert_eq!("hdd".parse(), Ok(DiskModel::hdd(1).timing()));
+    }
+
+    #[test]
+    fn what_is_no_model_is_refused() {
+        let error = |text: &str| text.parse::<Timing>().unwrap_err();
+        assert_eq!(error("tape"), "no model \"tape\"; there are hdd, usb, sd");
+        assert_eq!(error("hdd,read_ms=-1"), "bad read_ms \"-1\"");
+        assert_eq!(error("hdd,read_bps=0"), "bad read_bps \"0\"");
+        assert_eq!(error("hdd,turn_ms=inf"), "bad turn_ms \"inf\"");
+        assert_eq!(error("sd,fast"), "\"fast\" is not KEY=VALUE");
+        assert!(error("usb,turn_ms=3").starts_with("no key \"turn_ms\""));
+    }
+}

@@ -1,0 +1,441 @@
+//! The guest's system: Debian packages of this machine's own sources, unpacked into a file system image.
+//!
+//! Made once per list of packages and kept in the cache: built in a folder with another name and renamed
+//! when whole, so that two builds at once both end well. Packages are unpacked, not installed: their
+//! scripts do not run, and no right is needed but to read the package lists.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::ErrorKind;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::files::{self, WorkFolder};
+use super::kernel;
+use crate::error::Error;
+use crate::process;
+use crate::test::needs::{self, Need, need};
+
+/// To be raised when an image of before would no longer do.
+const FORMAT: u32 = 1;
+
+/// The kernel: the newest of Debian 12, with ublk, MGLRU and DAMON.
+const KERNEL: &str = "linux-image-6.12-amd64";
+
+/// What tests of disks and memory call, and what the guest's own scripts need.
+const PACKAGES: &[&str] = &[
+    "bash",
+    "busybox-static",
+    "coreutils",
+    "dash",
+    "e2fsprogs",
+    "findutils",
+    "fio",
+    "grep",
+    "kmod",
+    "libc-bin",
+    "mawk",
+    "mount",
+    "nbd-client",
+    "procps",
+    "sed",
+    "sqlite3",
+    "tar",
+    "util-linux",
+];
+
+const NEEDS: &[Need] = &[
+    need("apt-get", "apt", "the guest's packages"),
+    need("depmod", "kmod", "the guest's modules"),
+    need("dpkg-deb", "dpkg", "the guest's packages"),
+    need("mke2fs", "e2fsprogs", "the guest's file systems"),
+    need(
+        "qemu-system-x86_64",
+        "qemu-system-x86",
+        "the machine itself",
+    ),
+    need("setpriv", "util-linux", "an end of QEMU with this program"),
+    need("xz", "xz-utils", "the modules that the guest boots with"),
+    need("zstd", "zstd", "the guest's kernel"),
+];
+
+const INIT: &str = include_str!("guest/init.sh");
+const VM_CTL: &str = include_str!("guest/vm-ctl.sh");
+
+/// Documentation, and drivers of what QEMU does not show: half of the image.
+const UNUSED: &[&str] = &[
+    "usr/share/doc",
+    "usr/share/info",
+    "usr/share/locale",
+    "usr/share/man",
+];
+const UNUSED_MODULES: &[&str] = &["sound", "drivers/gpu", "drivers/media", "drivers/net"];
+
+/// What the packages' scripts would have written.
+const SETTINGS: &[(&str, &str)] = &[
+    (
+        "etc/passwd",
+        "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
+    ),
+    ("etc/group", "root:x:0:\ndisk:x:6:\nnogroup:x:65534:\n"),
+    ("etc/hosts", "127.0.0.1 localhost terrace-vm\n"),
+    ("etc/fstab", ""),
+];
+
+/// Folders that the guest mounts something on or works in.
+const FOLDERS: &[&str] = &[
+    "bench",
+    "dev",
+    "etc/terrace-vm",
+    "mnt",
+    "out",
+    "proc",
+    "root",
+    "run",
+    "sys",
+    "tests",
+    "tmp",
+    "usr/local/bin",
+    "usr/local/sbin",
+    "var/tmp",
+];
+
+/// About 150 MB over a slow line.
+const DOWNLOAD_LIMIT: Duration = Duration::from_secs(900);
+
+/// A step takes some seconds on a machine that is not overloaded.
+const STEP_LIMIT: Duration = Duration::from_secs(300);
+
+/// A guest image.
+#[derive(Debug)]
+pub(super) struct Image(PathBuf);
+
+impl Image {
+    #[cfg(test)]
+    pub(super) fn at(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    /// The unpacked kernel.
+    pub(super) fn kernel(&self) -> PathBuf {
+        self.0.join("vmlinux")
+    }
+
+    /// What the kernel starts first.
+    pub(super) fn initramfs(&self) -> PathBuf {
+        self.0.join("initramfs")
+    }
+
+    /// The file system with the packages, read only.
+    pub(super) fn root(&self) -> PathBuf {
+        self.0.join("root.img")
+    }
+
+    /// The folder that holds all three.
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+/// The image with the usual packages and `more`, made if it is not there.
+///
+/// # Errors
+/// What is missing on this machine, or what failed.
+pub(super) fn obtain(more: &[String]) -> Result<Image, Error> {
+    needs::obtain(NEEDS).map_err(Error::Failed)?;
+    let cache = files::cache()?;
+    let target = cache.join(name(more));
+    if !target.exists() {
+        let folder = cache.display();
+        eprintln!("xtask: vm: making the guest image, once, in {folder}");
+        let work = WorkFolder::new(&cache)?;
+        build(work.path(), more)?;
+        let made = fs::rename(work.path().join("image"), &target);
+        // Another process may have been faster; its image is as good.
+        if let Err(error) = made
+            && !target.exists()
+        {
+            return Err(Error::io("make", &target)(error));
+        }
+    }
+    Ok(Image(target))
+}
+
+/// Whether the image with the usual packages is there.
+#[must_use]
+pub(super) fn is_there() -> bool {
+    files::cache().is_ok_and(|cache| cache.join(name(&[])).exists())
+}
+
+/// Removes all images.
+///
+/// # Errors
+/// When one cannot be removed.
+pub(super) fn clean() -> Result<(), Error> {
+    remove(&files::cache()?)
+}
+
+/// Makes an ext4 file system that holds a copy of `source`, in `target`; `size` as mke2fs reads it.
+///
+/// # Errors
+/// When mke2fs fails.
+pub(super) fn make_file_system(source: &Path, target: &Path, size: &str) -> Result<(), Error> {
+    let mut command = system_command("mke2fs");
+    // No journal: nothing survives this guest. No checksums: they cost time under emulation.
+    command
+        .args(["-q", "-F", "-t", "ext4", "-b", "4096", "-m", "0"])
+        .args(["-O", "^has_journal,^metadata_csum"])
+        .args(["-E", "root_owner=0:0,lazy_itable_init=1,nodiscard", "-d"])
+        .args([source, target])
+        .arg(size);
+    step(command).map(drop)
+}
+
+pub(super) fn make_folder(path: &Path) -> Result<(), Error> {
+    fs::create_dir_all(path).map_err(Error::io("make", path))
+}
+
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    fs::write(path, bytes).map_err(Error::io("write", path))
+}
+
+/// Runs `command` for at most [`STEP_LIMIT`]; gives its output.
+pub(super) fn step(command: Command) -> Result<String, Error> {
+    Ok(process::run(command, STEP_LIMIT)?.success()?.stdout)
+}
+
+/// The folder's name: the same for the same packages and scripts.
+fn name(more: &[String]) -> String {
+    let mut packages = more.to_vec();
+    packages.sort();
+    let mut hasher = DefaultHasher::new();
+    (FORMAT, KERNEL, PACKAGES, INIT, VM_CTL, kernel::INITRAMFS).hash(&mut hasher);
+    (packages, UNUSED, UNUSED_MODULES, SETTINGS, FOLDERS).hash(&mut hasher);
+    format!("image-{:016x}", hasher.finish())
+}
+
+/// Makes the image in the folder `image` below `work`.
+fn build(work: &Path, more: &[String]) -> Result<(), Error> {
+    let (debs, root, image) = (work.join("debs"), work.join("root"), work.join("image"));
+    for folder in [&debs.join("partial"), &root, &image] {
+        make_folder(folder)?;
+    }
+    download(work, &debs, more)?;
+    unpack(&debs, &root)?;
+    for unused in UNUSED {
+        remove(&root.join(unused))?;
+    }
+    let version = kernel_version(&root)?;
+    let modules = root.join("usr/lib/modules").join(&version);
+    for unused in UNUSED_MODULES {
+        remove(&modules.join("kernel").join(unused))?;
+    }
+    let mut depmod = system_command("depmod");
+    depmod.arg("-b").arg(&root).arg(&version);
+    step(depmod)?;
+    let initramfs = kernel::initramfs(&root, &modules)?;
+    write(&image.join("initramfs"), &initramfs)?;
+    let compressed = root.join(format!("boot/vmlinuz-{version}"));
+    kernel::unpack(&compressed, &image.join("vmlinux"))?;
+    remove(&root.join("boot"))?;
+    complete(&root)?;
+    let size = format!("{}k", with_room(kib(&root)?));
+    make_file_system(&root, &image.join("root.img"), &size)
+}
+
+/// Downloads the packages with all that they need, as for an empty machine, and the kernel without.
+fn download(work: &Path, debs: &Path, more: &[String]) -> Result<(), Error> {
+    let status = work.join("status");
+    write(&status, b"")?;
+    let apt = || {
+        let mut command = Command::new("apt-get");
+        command
+            .args(["-qq", "-y", "--no-install-recommends"])
+            .arg(format!("-oDir::State::status={}", status.display()))
+            .arg(format!("-oDir::Cache::archives={}/", debs.display()))
+            .args(["-oDebug::NoLocking=1", "-oAPT::Sandbox::User=root"])
+            .current_dir(debs);
+        command
+    };
+    let mut packages = apt();
+    packages.args(["--download-only", "install"]);
+    packages.args(PACKAGES).args(more);
+    process::run(packages, DOWNLOAD_LIMIT)?.success()?;
+    let mut kernel = apt();
+    kernel.args(["download", &kernel_package()?]);
+    process::run(kernel, DOWNLOAD_LIMIT)?.success()?;
+    Ok(())
+}
+
+/// The package that holds the kernel, which [`KERNEL`] only points to.
+fn kernel_package() -> Result<String, Error> {
+    let mut command = Command::new("apt-cache");
+    command.args(["depends", "--important", KERNEL]);
+    let known = process::run(command, STEP_LIMIT)?;
+    let depends = known.stdout.lines().find_map(|line| {
+        let package = line.trim().strip_prefix("Depends: ")?;
+        package
+            .starts_with("linux-image-")
+            .then(|| package.to_owned())
+    });
+    depends.ok_or_else(|| {
+        let what = format!("no package {KERNEL}: Debian 12 has it, after apt-get update");
+        Error::Failed(what)
+    })
+}
+
+/// Unpacks every package in `debs` into `root`, where /bin and the like are links into /usr.
+fn unpack(debs: &Path, root: &Path) -> Result<(), Error> {
+    for folder in ["bin", "sbin", "lib", "lib64"] {
+        make_folder(&root.join("usr").join(folder))?;
+        link(&format!("usr/{folder}"), &root.join(folder))?;
+    }
+    for entry in fs::read_dir(debs).map_err(Error::io("list", debs))? {
+        let path = entry.map_err(Error::io("list", debs))?.path();
+        if path.extension().is_some_and(|extension| extension == "deb") {
+            unpack_one(&path, root)?;
+        }
+    }
+    Ok(())
+}
+
+fn unpack_one(package: &Path, root: &Path) -> Result<(), Error> {
+    let failed = |what: String| Error::Program {
+        program: "dpkg-deb".to_owned(),
+        what: format!("{}: {what}", package.display()),
+    };
+    let mut reader = Command::new("dpkg-deb")
+        .arg("--fsys-tarfile")
+        .arg(package)
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| failed(error.to_string()))?;
+    let mut tar = Command::new("tar");
+    // A package that still ships /bin must not replace the link by a folder.
+    tar.args(["-x", "--keep-directory-symlink", "-C"]).arg(root);
+    if let Some(output) = reader.stdout.take() {
+        tar.stdin(output);
+    }
+    let written = tar.status().map_err(|error| failed(error.to_string()))?;
+    let read = reader.wait().map_err(|error| failed(error.to_string()))?;
+    if written.success() && read.success() {
+        Ok(())
+    } else {
+        Err(failed("cannot be unpacked".to_owned()))
+    }
+}
+
+/// The only folder of modules.
+fn kernel_version(root: &Path) -> Result<String, Error> {
+    let modules = root.join("usr/lib/modules");
+    let mut entries = fs::read_dir(&modules).map_err(Error::io("list", &modules))?;
+    let version = entries.next().and_then(Result::ok);
+    version
+        .and_then(|entry| entry.file_name().into_string().ok())
+        .ok_or_else(|| Error::Failed("the kernel's package has no modules".to_owned()))
+}
+
+/// Adds what the packages' scripts would have made, and the guest's own programs.
+fn complete(root: &Path) -> Result<(), Error> {
+    for folder in FOLDERS {
+        make_folder(&root.join(folder))?;
+    }
+    for (path, text) in SETTINGS {
+        write(&root.join(path), text.as_bytes())?;
+    }
+    for (path, text) in [("usr/sbin/terrace-init", INIT), ("usr/sbin/vm-ctl", VM_CTL)] {
+        let path = root.join(path);
+        write(&path, text.as_bytes())?;
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(&path, mode).map_err(Error::io("make executable", &path))?;
+    }
+    for (path, target) in [
+        ("usr/bin/sh", "dash"),
+        ("usr/bin/awk", "mawk"),
+        ("etc/mtab", "/proc/self/mounts"),
+    ] {
+        let path = root.join(path);
+        if path.symlink_metadata().is_err() {
+            link(target, &path)?;
+        }
+    }
+    Ok(())
+}
+
+/// What the files below `folder` hold, in KiB.
+fn kib(folder: &Path) -> Result<u64, Error> {
+    let mut command = Command::new("du");
+    command.args(["-sk", "--apparent-size"]).arg(folder);
+    let text = step(command)?;
+    let number = text.split_whitespace().next().unwrap_or_default();
+    number.parse().map_err(|_| Error::Malformed {
+        what: "du",
+        why: text.clone(),
+    })
+}
+
+/// KiB of a file system for so many KiB of files: ext4's own tables, and blocks that are not full.
+fn with_room(kib: u64) -> u64 {
+    kib + kib / 4 + (64 << 10)
+}
+
+/// A program that may lie where only root's `PATH` leads.
+fn system_command(program: &str) -> Command {
+    let mut command = Command::new(program);
+    if let Some(path) = process::find(program) {
+        command = Command::new(path);
+    }
+    command.stdin(Stdio::null());
+    command
+}
+
+fn link(target: &str, path: &Path) -> Result<(), Error> {
+    symlink(target, path).map_err(Error::io("link", path))
+}
+
+/// Removes a folder that may be absent.
+fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_is_known_by_its_packages_in_any_order() {
+        let named = |packages: &[&str]| {
+            let packages: Vec<String> = packages.iter().map(|&name| name.to_owned()).collect();
+            name(&packages)
+        };
+        assert_eq!(named(&["a", "b"]), named(&["b", "a"]));
+        assert_ne!(named(&["a"]), named(&[]));
+    }
+
+    #[test]
+    fn a_folder_that_is_absent_is_removed_already() {
+        let folder = testkit::TempDir::new();
+        remove(&folder.join("absent")).unwrap();
+        write(&folder.join("file"), b"").unwrap();
+        assert!(remove(&folder.join("file")).is_err());
+    }
+
+    #[test]
+    fn a_file_system_is_made_of_a_folder() {
+        if process::find("mke2fs").is_none() {
+            return testkit::skip("mke2fs");
+        }
+        let folder = testkit::TempDir::new();
+        let image = folder.join("image");
+        write(&folder.join("file"), b"x").unwrap();
+        make_file_system(Path::new("/proc/self/fdinfo"), &image, "x").unwrap_err();
+        make_file_system(folder.path(), &image, "8M").unwrap();
+        let bytes = fs::read(&image).unwrap();
+        assert_eq!(bytes[0x438..0x43a], [0x53, 0xef], "ext4's magic number");
+    }
+}

@@ -1,0 +1,119 @@
+//! `cargo xtask vm`: a command in a small throw-away machine with disks of a chosen kind and speed.
+//!
+//! For tests that need what this machine lacks or must not be disturbed with: slow disks, a stick that is
+//! pulled out, swap, another kernel. [`options`] reads what was typed, [`image`] and [`kernel`] make the
+//! guest's system once, [`programs`] builds what is to be run, [`payload`] packs it, [`guest`] runs QEMU,
+//! [`server`] is its disks, over [`nbd`]. Nothing of a guest stays behind, however this process ends.
+
+use std::path::Path;
+
+use crate::error::Error;
+use crate::workspace;
+
+mod disk;
+mod files;
+mod guest;
+mod image;
+mod kernel;
+mod monitor;
+mod nbd;
+mod options;
+mod payload;
+mod programs;
+mod qemu;
+mod server;
+mod streams;
+
+use guest::End;
+use options::{Action, Options};
+use payload::Copy;
+
+/// As `timeout` of coreutils.
+const TIMED_OUT: u8 = 124;
+
+/// What failed is this program, not the command.
+const FAILED: u8 = 125;
+
+/// A guest that dies before its command has started is started again so often: the emulation of a kernel
+/// that patches its own code fails now and then.
+const BOOTS: usize = 3;
+
+/// Does what `args` ask for; gives the command's exit status, 124 when its time was over, 125 when
+/// something here failed (which is said on standard error).
+#[must_use]
+pub fn run(args: &[String]) -> u8 {
+    let done = options::parse(args).map_err(Error::Usage).and_then(perform);
+    done.unwrap_or_else(|error| {
+        eprintln!("xtask: vm: {error}");
+        FAILED
+    })
+}
+
+/// Whether a guest can be started here without a download.
+#[must_use]
+pub fn is_ready() -> bool {
+    crate::process::find("qemu-system-x86_64").is_some() && image::is_there()
+}
+
+fn perform(options: Options) -> Result<u8, Error> {
+    match options.action {
+        Action::Help => println!("{}", options::USAGE),
+        Action::Clean => image::clean()?,
+        Action::Build => println!("{}", image::obtain(&options.packages)?.path().display()),
+        Action::Run => return run_command(&options),
+    }
+    Ok(0)
+}
+
+fn run_command(options: &Options) -> Result<u8, Error> {
+    if cfg!(not(target_arch = "x86_64")) {
+        return Err(Error::Failed(
+            "the guest is x86-64, as this machine must be".into(),
+        ));
+    }
+    let copies = copies(options)?;
+    let image = image::obtain(&options.packages)?;
+    let mut why = String::new();
+    for boot in 0..BOOTS {
+        let with_kvm = boot == 0 && qemu::has_kvm();
+        match guest::run(options, &image, &copies, with_kvm)? {
+            End::Status(status) => return Ok(status),
+            End::TimedOut => {
+                eprintln!("xtask: vm: {} s are over", options.timeout.as_secs());
+                return Ok(TIMED_OUT);
+            }
+            End::NotBooted(reason) => why = reason,
+        }
+    }
+    Err(Error::Failed(format!(
+        "the guest did not start {BOOTS} times: {why}"
+    )))
+}
+
+/// What the guest is to have of this machine, built where it must be.
+fn copies(options: &Options) -> Result<Vec<Copy>, Error> {
+    let root = workspace::current_root()?;
+    let mut copies = Vec::new();
+    if options.command.iter().any(|word| word.contains("terrace")) {
+        copies.push(programs::tool(&root)?);
+    }
+    for package in &options.tests {
+        copies.extend(programs::tests(&root, package)?);
+    }
+    for program in &options.programs {
+        let name = program
+            .file_name()
+            .ok_or_else(|| Error::Failed(format!("--bin {} is no program", program.display())))?;
+        copies.push(Copy {
+            source: program.clone(),
+            target: Path::new(programs::FOLDER).join(name),
+        });
+    }
+    if let Some(folder) = &options.directory {
+        copies.push(Copy {
+            source: folder.clone(),
+            target: "/bench".into(),
+        });
+    }
+    Ok(copies)
+}

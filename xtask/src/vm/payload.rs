@@ -1,0 +1,136 @@
+//! What a guest is given: programs, folders and its command, in the disk that is laid over the root image.
+//!
+//! The disk is a sparse file without a name. What the guest writes anywhere lands on it, so that neither
+//! /bench nor /out takes the guest's memory.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::disk::Bus;
+use super::files;
+use super::image;
+use super::options::Options;
+use crate::error::Error;
+
+/// The scratch disk: as much as a guest may write outside of its own disks. A sparse file.
+pub(super) const SCRATCH_BYTES: u64 = 16 << 30;
+
+/// A file or folder of this machine, and where the guest has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Copy {
+    pub(super) source: PathBuf,
+    /// Absolute, in the guest.
+    pub(super) target: PathBuf,
+}
+
+/// The scratch disk for a guest, filled; `work` holds the copies for a moment.
+///
+/// # Errors
+/// When something cannot be copied.
+pub(super) fn scratch(
+    options: &Options,
+    copies: &[Copy],
+    cache: &Path,
+    work: &Path,
+) -> Result<File, Error> {
+    let disk = files::nameless(cache, SCRATCH_BYTES)?;
+    let stage = work.join("stage");
+    let upper = stage.join("upper");
+    let settings = upper.join("etc/terrace-vm");
+    for folder in [&settings, &upper.join("bench"), &stage.join("work")] {
+        image::make_folder(folder)?;
+    }
+    for copy in copies {
+        let target = upper.join(copy.target.strip_prefix("/").unwrap_or(&copy.target));
+        image::make_folder(target.parent().unwrap_or(&upper))?;
+        let mut command = Command::new("cp");
+        command.args(["-aT", "--reflink=auto"]);
+        command.arg(&copy.source).arg(target);
+        image::step(command)?;
+    }
+    image::write(&settings.join("config"), config(options).as_bytes())?;
+    image::write(&settings.join("command"), script(options).as_bytes())?;
+    let size = format!("{}k", SCRATCH_BYTES >> 10);
+    image::make_file_system(&stage, &files::path_of(&disk), &size)?;
+    std::fs::remove_dir_all(&stage).map_err(Error::io("remove", &stage))?;
+    Ok(disk)
+}
+
+/// What the guest's init reads: shell variables.
+fn config(options: &Options) -> String {
+    let buses = options.disks.iter().map(|disk| disk.bus);
+    let mut modules: Vec<&str> = buses.flat_map(Bus::modules).copied().collect();
+    modules.extend(options.modules.iter().map(String::as_str));
+    let disks = options
+        .disks
+        .iter()
+        .map(|disk| format!("{}:{}", disk.name, u8::from(disk.is_rotational)));
+    let disks: Vec<String> = disks.collect();
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "MODULES=({})", modules.join(" "));
+    let _ = writeln!(text, "DISKS=({})", disks.join(" "));
+    let _ = writeln!(text, "TIMEOUT_S={}", options.timeout.as_secs());
+    let _ = writeln!(
+        text,
+        "TAKE_OUT={}",
+        if options.out.is_some() { "1" } else { "" }
+    );
+    for (name, value) in &options.environment {
+        let value = value.clone().or_else(|| std::env::var(name).ok());
+        if let Some(value) = value {
+            let _ = writeln!(text, "export {name}={}", quoted(&value));
+        }
+    }
+    text
+}
+
+/// The command as a shell script.
+fn script(options: &Options) -> String {
+    match options.command.as_slice() {
+        [script] => format!("{script}\n"),
+        words => {
+            let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+            format!("exec {}\n", words.join(" "))
+        }
+    }
+}
+
+/// `text` as one word of a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vm::options;
+
+    fn options(words: &[&str]) -> Options {
+        let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+        options::parse(&words).unwrap()
+    }
+
+    #[test]
+    fn one_word_is_a_script_and_several_are_a_program() {
+        assert_eq!(script(&options(&["--", "ls; exit 3"])), "ls; exit 3\n");
+        let words = ["--", "echo", "a b", "it's", "$HOME"];
+        assert_eq!(
+            script(&options(&words)),
+            "exec 'echo' 'a b' 'it'\\''s' '$HOME'\n"
+        );
+    }
+
+    #[test]
+    fn the_guest_is_told_its_modules_disks_and_variables() {
+        let line = "--disk a:1M,model=hdd,bus=usb --module zram --env A=x'y --env ABSENT_ONE --timeout 7 --out o -- true";
+        let words: Vec<&str> = line.split(' ').collect();
+        assert_eq!(
+            config(&options(&words)),
+            "MODULES=(xhci_pci usb_storage sd_mod zram)\nDISKS=(a:1)\nTIMEOUT_S=7\nTAKE_OUT=1\n\
+             export A='x'\\''y'\n"
+        );
+    }
+}

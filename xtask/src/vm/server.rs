@@ -1,0 +1,331 @@
+//! The disks of a guest: files of this process, behind a socket, that take a modelled time.
+//!
+//! Each connection of QEMU is one disk with two threads. One receives requests and notes when each came,
+//! the other serves them in line: a request starts when it has come and the one before is done, and is
+//! answered when its service time is over by the clock, so that late wake-ups do not add up.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use testkit::disk_model::{self, DiskModel, Kind};
+
+use super::nbd::{self, Command, Request};
+use super::streams::Event;
+use crate::error::Error;
+
+/// What the way from the guest to here and back takes anyhow under emulation, seen as 0.2 to 0.4 ms.
+/// Taken off the wait, not off the service time: the guest sees the model's rate at a depth of one.
+const TRANSPORT: Duration = Duration::from_micros(300);
+
+/// Requests received ahead of the one being served: enough to know when the next one came.
+const AHEAD: usize = 1;
+
+const EIO: u32 = 5;
+const EINVAL: u32 = 22;
+
+/// One disk.
+#[derive(Debug)]
+pub(super) struct Disk {
+    pub(super) name: String,
+    pub(super) len_bytes: u64,
+    file: File,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    model: Option<DiskModel>,
+    counts: Counts,
+}
+
+/// What reached a disk.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    reads: u64,
+    read_bytes: u64,
+    writes: u64,
+    write_bytes: u64,
+    flushes: u64,
+    service_ns: u64,
+}
+
+impl Disk {
+    /// A disk in the first `len_bytes` bytes of `file`.
+    pub(super) fn new(name: &str, file: File, len_bytes: u64, model: Option<DiskModel>) -> Self {
+        let counts = Counts::default();
+        Self {
+            name: name.to_owned(),
+            len_bytes,
+            file,
+            state: Mutex::new(State { model, counts }),
+        }
+    }
+
+    /// What reached it so far; `service_ns` is the model's time, 0 without a model.
+    pub(super) fn counts(&self) -> Value {
+        let counts = self.state().counts;
+        json!({
+            "reads": counts.reads,
+            "read_bytes": counts.read_bytes,
+            "writes": counts.writes,
+            "write_bytes": counts.write_bytes,
+            "flushes": counts.flushes,
+            "service_ns": counts.service_ns,
+        })
+    }
+
+    /// Does what is asked; what was read, or an error number.
+    fn perform(&self, request: &Request) -> Result<Vec<u8>, u32> {
+        let is_inside = request
+            .offset
+            .checked_add(u64::from(request.len))
+            .is_some_and(|end| end <= self.len_bytes);
+        match request.command {
+            Command::Read if is_inside => {
+                let mut data = vec![0; request.len as usize];
+                let read = self.file.read_exact_at(&mut data, request.offset);
+                read.map(|()| data).map_err(|error| number(&error))
+            }
+            Command::Write if is_inside => {
+                let written = self.file.write_all_at(&request.data, request.offset);
+                written.map(|()| Vec::new()).map_err(|error| number(&error))
+            }
+            // Every byte is in the file already, and the file ends with this machine's power.
+            Command::Flush => Ok(Vec::new()),
+            _ => Err(EINVAL),
+        }
+    }
+
+    /// Counts a request that was done; how long the disk is busy with it, `None` without a model.
+    fn account(&self, request: &Request) -> Option<Duration> {
+        let len = u64::from(request.len);
+        let mut state = self.state();
+        let State { model, counts } = &mut *state;
+        let kind = match request.command {
+            Command::Read => {
+                counts.reads += 1;
+                counts.read_bytes += len;
+                Kind::Read
+            }
+            Command::Write => {
+                counts.writes += 1;
+                counts.write_bytes += len;
+                Kind::Write
+            }
+            Command::Flush | Command::Unknown => {
+                counts.flushes += 1;
+                Kind::Flush
+            }
+        };
+        let service_ns = model.as_mut()?.service_ns(disk_model::Request {
+            kind,
+            offset: request.offset,
+            len,
+        });
+        counts.service_ns += service_ns;
+        Some(Duration::from_nanos(service_ns))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Plain numbers: a thread that panicked elsewhere leaves no half of them.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes the socket `path` and serves one connection for each disk, in threads.
+///
+/// # Errors
+/// When the socket cannot be made.
+pub(super) fn listen(
+    path: &Path,
+    disks: &Arc<Vec<Disk>>,
+    events: &Sender<Event>,
+) -> Result<(), Error> {
+    let listener = UnixListener::bind(path).map_err(Error::io("make", path))?;
+    let (disks, events) = (Arc::clone(disks), events.clone());
+    thread::spawn(move || {
+        for stream in listener.incoming().take(disks.len()).flatten() {
+            // Nobody listens any more when the guest has ended.
+            let _ = events.send(Event::Connected);
+            let disks = Arc::clone(&disks);
+            thread::spawn(move || {
+                // A connection that QEMU loses is an error in the guest, and seen there.
+                let _ = serve(stream, &disks);
+            });
+        }
+    });
+    Ok(())
+}
+
+/// Serves one connection to its end; the client chooses the disk.
+fn serve(mut stream: UnixStream, disks: &[Disk]) -> io::Result<()> {
+    let exports: Vec<_> = disks
+        .iter()
+        .map(|disk| (disk.name.as_str(), disk.len_bytes))
+        .collect();
+    let Some(chosen) = nbd::negotiate(&mut stream, &exports)? else {
+        return Ok(());
+    };
+    let incoming = stream.try_clone()?;
+    let (sender, receiver) = mpsc::sync_channel(AHEAD);
+    thread::scope(|scope| {
+        let receiving = scope.spawn(|| receive(incoming, sender));
+        let served = answer(&mut stream, &disks[chosen], receiver);
+        // Ends the receiver too, whoever of the two met the error.
+        let _ = stream.shutdown(std::net::Shutdown::Both);
+        let received = receiving
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the receiver panicked")));
+        served.and(received)
+    })
+}
+
+/// Hands over each request with the time at which it came.
+fn receive(mut stream: UnixStream, sender: SyncSender<(Instant, Request)>) -> io::Result<()> {
+    while let Some(request) = nbd::read_request(&mut stream)? {
+        if sender.send((Instant::now(), request)).is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn answer(
+    stream: &mut UnixStream,
+    disk: &Disk,
+    requests: Receiver<(Instant, Request)>,
+) -> io::Result<()> {
+    let mut idle_from = Instant::now();
+    for (came, request) in requests {
+        let outcome = disk.perform(&request);
+        if outcome.is_ok()
+            && let Some(service) = disk.account(&request)
+        {
+            idle_from = idle_from.max(came) + service;
+            let answer_at = idle_from.checked_sub(TRANSPORT).unwrap_or(idle_from);
+            thread::sleep(answer_at.saturating_duration_since(Instant::now()));
+        }
+        let data = outcome.as_deref().map_err(|error| *error);
+        nbd::reply(stream, request.cookie, data)?;
+    }
+    Ok(())
+}
+
+fn number(error: &io::Error) -> u32 {
+    error
+        .raw_os_error()
+        .and_then(|number| u32::try_from(number).ok())
+        .unwrap_or(EIO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+
+    /// Connects to a disk of 1 MiB, does `talk`, and gives the disk back.
+    fn with_disk(model: Option<DiskModel>, talk: impl FnOnce(&mut UnixStream)) -> Disk {
+        let folder = testkit::TempDir::new();
+        let path = folder.join("disk");
+        let mut options = File::options();
+        let file = options.read(true).write(true).create_new(true).open(path);
+        let file = file.unwrap();
+        file.set_len(1 << 20).unwrap();
+        let disks = [Disk::new("d", file, 1 << 20, model)];
+        let (mut client, server) = UnixStream::pair().unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| serve(server, &disks));
+            client.write_all(&[0, 0, 0, 3]).unwrap();
+            client.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\x01d").unwrap();
+            client.read_exact(&mut [0; 28]).unwrap();
+            talk(&mut client);
+            drop(client);
+        });
+        let [disk] = disks;
+        disk
+    }
+
+    fn send(client: &mut UnixStream, command: u16, offset: u64, len: u32, data: &[u8]) {
+        let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
+        bytes.extend([0, 0]);
+        bytes.extend(command.to_be_bytes());
+        bytes.extend(offset.to_be_bytes());
+        bytes.extend(offset.to_be_bytes());
+        bytes.extend(len.to_be_bytes());
+        bytes.extend(data);
+        client.write_all(&bytes).unwrap();
+    }
+
+    /// The error number of the next reply, after which `data` is filled.
+    fn hear(client: &mut UnixStream, data: &mut [u8]) -> u32 {
+        let mut head = [0; 16];
+        client.read_exact(&mut head).unwrap();
+        client.read_exact(data).unwrap();
+        u32::from_be_bytes([head[4], head[5], head[6], head[7]])
+    }
+
+    #[test]
+    fn what_was_written_is_read_and_counted() {
+        let disk = with_disk(None, |client| {
+            send(client, 1, 4096, 3, b"abc");
+            assert_eq!(hear(client, &mut []), 0);
+            send(client, 3, 0, 0, &[]);
+            assert_eq!(hear(client, &mut []), 0);
+            let mut data = [9; 5];
+            send(client, 0, 4095, 5, &[]);
+            assert_eq!(hear(client, &mut data), 0);
+            assert_eq!(&data, b"\0abc\0");
+        });
+        let counts = disk.counts();
+        assert_eq!(
+            (&counts["writes"], &counts["write_bytes"]),
+            (&1.into(), &3.into())
+        );
+        assert_eq!(
+            (&counts["reads"], &counts["flushes"]),
+            (&1.into(), &1.into())
+        );
+    }
+
+    #[test]
+    fn what_lies_outside_is_an_error_and_not_the_end() {
+        let disk = with_disk(None, |client| {
+            for offset in [(1 << 20) - 1, u64::MAX] {
+                send(client, 0, offset, 2, &[]);
+                assert_eq!(hear(client, &mut []), EINVAL);
+            }
+            send(client, 9, 0, 0, &[]);
+            assert_eq!(hear(client, &mut []), EINVAL);
+            send(client, 0, 0, 1, &[]);
+            assert_eq!(hear(client, &mut [0]), 0);
+        });
+        assert_eq!(disk.counts()["reads"], 1);
+    }
+
+    #[test]
+    fn requests_that_come_together_are_served_in_line() {
+        let timing = "sd,read_ms=20".parse().unwrap();
+        let model = DiskModel::new(timing, 1 << 20);
+        let disk = with_disk(Some(model), |client| {
+            let started = Instant::now();
+            for _ in 0..5 {
+                send(client, 0, 0, 1, &[]);
+            }
+            for _ in 0..5 {
+                assert_eq!(hear(client, &mut [0]), 0);
+            }
+            // The least that the model demands; a busy machine may take longer.
+            assert!(started.elapsed() + TRANSPORT >= Duration::from_millis(100));
+        });
+        let service_ns = disk.counts()["service_ns"].as_u64().unwrap();
+        assert!((100_000_000..101_000_000).contains(&service_ns));
+    }
+}
