@@ -71,6 +71,15 @@ pub fn read(root: &Root) -> Memory {
     }
 }
 
+/// The pages of files that have a place on a disk; `None` if the kernel does not say. Shared
+/// memory, which the kernel counts as cached as well, has none.
+#[must_use]
+pub fn page_cache(root: &Root) -> Option<Bytes> {
+    let text = root.read("/proc/meminfo").ok()?;
+    let (cached, shared) = (kib_of(&text, "Cached")?, kib_of(&text, "Shmem")?);
+    Some(Bytes(cached.0.saturating_sub(shared.0)))
+}
+
 /// The memory that this process may still take; `None` if the kernel does not say.
 #[must_use]
 pub fn usable(root: &Root) -> Option<Usable> {

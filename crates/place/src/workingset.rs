@@ -8,14 +8,22 @@
 //! restored later. [`evict`] does the opposite, for experiments.
 
 pub mod anonymous;
+mod areas;
+pub mod cached;
 pub mod charge;
 pub mod evict;
 pub mod files;
 pub mod metadata;
 pub mod order;
+mod pace;
+mod path_text;
+pub mod ranges;
+pub mod read;
+mod remote;
 pub mod restore;
 pub mod shared;
 pub mod show;
 pub mod snapshot;
 pub mod speed;
 pub mod targets;
+mod tree;

@@ -2,7 +2,7 @@
 //!
 //! Where a version lacks a file the field is `None`; which group is meant is `place`'s part.
 
-use super::place::{self, Controller, Group, Version};
+use super::place::{self, Controller, Group, Place, Version};
 use crate::parse::value_of;
 use crate::root::Root;
 use model::Bytes;
@@ -62,9 +62,15 @@ pub struct CpuLimit {
 /// The memory limits of the own group and its parents, the own first; empty without groups.
 #[must_use]
 pub fn memory_limits(root: &Root) -> Vec<MemoryLimit> {
-    let Some(place) = place::find(root, Controller::Memory) else {
-        return Vec::new();
-    };
+    place::find(root, Controller::Memory)
+        .map(|place| memory_limits_at(root, &place))
+        .unwrap_or_default()
+}
+
+/// The memory limits of the group at `place`, as [`super::locate`] finds it for any process,
+/// and its parents, the group itself first.
+#[must_use]
+pub fn memory_limits_at(root: &Root, place: &Place) -> Vec<MemoryLimit> {
     let read = |group| memory_limit(root, group, place.version);
     place.groups().into_iter().filter_map(read).collect()
 }

@@ -5,8 +5,10 @@
 //! counted and not be ordered.
 
 use super::targets::Target;
-use crate::Result;
+use crate::{Error, Kind, Result};
 use machine::Root;
+use machine::maps::{self, Mapping};
+use machine::pagemap::{Page, Pagemap};
 
 /// One page in swap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +39,53 @@ pub struct Scan {
 /// # Errors
 /// `Impossible` where this user may not read its pagemap; `Failed` where it has ended.
 pub fn scan(root: &Root, target: &Target, index: u32) -> Result<Scan> {
-    let _ = (root, target, index);
-    Ok(Scan::default())
+    let failed = |error: machine::Error| failure(target, &error);
+    // Opened first: it stays with this memory, whatever the process becomes meanwhile.
+    let mut pagemap = Pagemap::open(root, target.pid).map_err(failed)?;
+    let mappings = maps::read(root, target.pid).map_err(failed)?;
+    let mut scan = Scan::default();
+    for mapping in mappings.into_iter().filter(may_hold_private_pages) {
+        pagemap
+            .read(mapping.range, |address, page| match page {
+                Page::Swapped { area, slot } => scan.swapped.push(SwappedPage {
+                    target: index,
+                    area,
+                    slot,
+                    address,
+                }),
+                Page::Present { file_or_shared } => {
+                    scan.present_pages += u64::from(!file_or_shared);
+                }
+                Page::Absent => {}
+            })
+            .map_err(failed)?;
+    }
+    if !target.lives() {
+        return Err(failure_of(target, Kind::Failed, "it has ended"));
+    }
+    // No page lies in slot 0, the area's header: it stands where the kernel hides the slot.
+    scan.slots_visible = scan.swapped.iter().all(|page| page.slot != 0);
+    Ok(scan)
+}
+
+/// What others cannot read cannot be brought back by reading either, and reservations of
+/// address space, which may be terabytes, have no rights.
+fn may_hold_private_pages(mapping: &Mapping) -> bool {
+    mapping.readable && !mapping.shared && mapping.kind != maps::Kind::Special
+}
+
+fn failure(target: &Target, error: &machine::Error) -> Error {
+    let kind = match error.kind {
+        machine::Kind::Denied => Kind::Impossible,
+        _ => Kind::Failed,
+    };
+    failure_of(target, kind, &sys::plain_reason(&error.source))
+}
+
+fn failure_of(target: &Target, kind: Kind, reason: &str) -> Error {
+    let operation = format!(
+        "see where the pages of {} ({}) lie",
+        target.pid, target.name
+    );
+    Error::new(kind, operation, reason)
 }

@@ -3,15 +3,23 @@
 //!
 //! The idea: a mapped file's mapped ranges are what its process touches; an open file's whole
 //! length may be. Where the file system tells (FIEMAP) the reads go by physical position.
+//! Files in RAM (tmpfs) are left to [`super::shared`], files without a name to nobody.
 
 use super::targets::Target;
+use super::{cached, path_text, ranges};
 use crate::Result;
 use machine::Root;
+use machine::maps::Kind;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs::{File, Metadata};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// What tells whether a file is still the one that was seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The device's number.
     pub device: u64,
@@ -21,6 +29,36 @@ pub struct Identity {
     pub bytes: u64,
     /// When its inode last changed, ns since the epoch.
     pub changed_ns: i64,
+}
+
+impl Identity {
+    /// What the file is now.
+    #[must_use]
+    pub fn of(metadata: &Metadata) -> Self {
+        let seconds_ns = metadata.ctime().saturating_mul(1_000_000_000);
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            bytes: metadata.len(),
+            changed_ns: seconds_ns.saturating_add(metadata.ctime_nsec()),
+        }
+    }
+
+    /// Whether `now` is the same file with the same content. The device's number may differ:
+    /// many get theirs in the order in which they are found at boot.
+    #[must_use]
+    pub fn is_still(&self, now: &Self) -> bool {
+        Self { device: 0, ..*self } == Self { device: 0, ..*now }
+    }
+
+    /// Opens `path` for reading if it is still this file; `None` where it is another by now,
+    /// is gone or may not be read.
+    #[must_use]
+    pub fn open(&self, path: &Path) -> Option<File> {
+        let file = sys::file::open_unnoticed(path).ok()?;
+        let now = file.metadata().ok().filter(Metadata::is_file)?;
+        self.is_still(&Self::of(&now)).then_some(file)
+    }
 }
 
 /// A file in use.
@@ -41,7 +79,7 @@ pub struct UsedFile {
 }
 
 /// One read: a part of a file, and where on its disk it lies.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Piece {
     /// Which file: an index.
     pub file: u32,
@@ -51,18 +89,224 @@ pub struct Piece {
     pub physical: Option<u64>,
 }
 
-/// Finds the regular files that `targets` have mapped or open, each once.
+/// A file by its path, with what it must still be: how a file is named to another process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedFile {
+    /// Its path.
+    #[serde(with = "path_text")]
+    pub path: PathBuf,
+    /// What it was.
+    pub identity: Identity,
+}
+
+/// Finds the regular files that `targets` have mapped or open, each once, and asks what of
+/// them is in the page cache.
 ///
 /// # Errors
 /// None of a single process; `Impossible` where /proc cannot be read at all.
 pub fn find(root: &Root, targets: &[Target]) -> Result<Vec<UsedFile>> {
-    let _ = (root, targets);
-    Ok(Vec::new())
+    let mut files = in_use(root, targets)?;
+    for file in &mut files {
+        let cached = file.identity.open(&file.path).and_then(|open| {
+            let parts = file.used.iter();
+            parts.map(|part| cached::ranges_of(&open, part)).collect()
+        });
+        if let Some(cached) = cached.map(|parts: Vec<_>| parts.concat()) {
+            file.cached_bytes = Some(ranges::total(&cached));
+            file.absent = ranges::without(&file.used, &cached);
+        }
+    }
+    Ok(files)
 }
 
-/// The pieces of `wanted` (a file with the ranges to read), by device and physical position.
+/// As [`find`], without asking for what is in the page cache.
+pub(super) fn in_use(root: &Root, targets: &[Target]) -> Result<Vec<UsedFile>> {
+    let mut found = Found::new(root)?;
+    for (index, target) in (0..).zip(targets) {
+        let base = namespace_of(root, target.pid, &found.own_namespace);
+        // A process that has ended meanwhile uses nothing.
+        for mapping in machine::maps::read(root, target.pid).unwrap_or_default() {
+            let length = mapping.range.end - mapping.range.start;
+            let part = mapping.offset..mapping.offset.saturating_add(length);
+            if let (Kind::File, false, Some(path)) = (mapping.kind, mapping.deleted, mapping.path) {
+                found.add(&base, path, index, Some(part));
+            }
+        }
+        for path in open_paths(root, target.pid) {
+            found.add(&base, path, index, None);
+        }
+    }
+    let mut files = found.files;
+    for file in &mut files {
+        file.used = ranges::merged(std::mem::take(&mut file.used));
+    }
+    Ok(files)
+}
+
+/// The files found so far.
+struct Found {
+    own_namespace: Option<PathBuf>,
+    files: Vec<UsedFile>,
+    /// Where a path leads: an index into `files`, or nowhere. Libraries are met in every process.
+    by_path: HashMap<PathBuf, Option<usize>>,
+    by_identity: HashMap<(u64, u64), usize>,
+}
+
+impl Found {
+    fn new(root: &Root) -> Result<Self> {
+        let proc = root.path("/proc");
+        std::fs::read_dir(&proc).map_err(|error| {
+            let reason = sys::plain_reason(&error);
+            crate::Error::new(crate::Kind::Impossible, "look for processes in", reason).at(&proc)
+        })?;
+        Ok(Self {
+            own_namespace: mount_namespace(root, "self"),
+            files: Vec::new(),
+            by_path: HashMap::new(),
+            by_identity: HashMap::new(),
+        })
+    }
+
+    /// Notes that the target `index` uses `part` of the file, or all of it.
+    fn add(&mut self, base: &Path, path: PathBuf, index: u32, part: Option<Range<u64>>) {
+        if !path.is_absolute() {
+            return;
+        }
+        let path = base.join(path.strip_prefix("/").unwrap_or(&path));
+        let known = match self.by_path.get(&path) {
+            Some(known) => *known,
+            None => {
+                let place = self.place(&path);
+                self.by_path.insert(path, place);
+                place
+            }
+        };
+        let Some(file) = known.and_then(|place| self.files.get_mut(place)) else {
+            return;
+        };
+        if file.targets.last() != Some(&index) {
+            file.targets.push(index);
+        }
+        let page_bytes = sys::process::page_bytes() as u64;
+        let end = file.identity.bytes.next_multiple_of(page_bytes);
+        let part = part.unwrap_or(0..end);
+        file.used.push(part.start.min(end)..part.end.min(end));
+    }
+
+    /// Where the file at `path` stands among the files; `None` for what is no file on a disk.
+    fn place(&mut self, path: &Path) -> Option<usize> {
+        let metadata = std::fs::metadata(path).ok().filter(Metadata::is_file)?;
+        let identity = Identity::of(&metadata);
+        let key = (identity.device, identity.inode);
+        if let Some(place) = self.by_identity.get(&key) {
+            return Some(*place);
+        }
+        let file = sys::file::open_unnoticed(path).ok()?;
+        let system = sys::file::file_system(&file).ok()?;
+        // Pages of tmpfs are shared memory; /proc and /sys have none at all.
+        if system.in_ram || matches!(system.name, Some("proc" | "sysfs")) {
+            return None;
+        }
+        let place = self.files.len();
+        self.by_identity.insert(key, place);
+        self.files.push(UsedFile {
+            path: path.to_owned(),
+            identity,
+            targets: Vec::new(),
+            used: Vec::new(),
+            cached_bytes: None,
+            absent: Vec::new(),
+        });
+        Some(place)
+    }
+}
+
+/// The directory that the paths of a process start from: the root as this process sees it, or
+/// for a process of a container its own, through /proc.
+fn namespace_of(root: &Root, pid: u32, own: &Option<PathBuf>) -> PathBuf {
+    let its = mount_namespace(root, pid);
+    if its.is_some() && its != *own {
+        root.path(format!("/proc/{pid}/root"))
+    } else {
+        root.path("/")
+    }
+}
+
+fn mount_namespace(root: &Root, pid: impl std::fmt::Display) -> Option<PathBuf> {
+    std::fs::read_link(root.path(format!("/proc/{pid}/ns/mnt"))).ok()
+}
+
+/// The paths of the files that a process holds open; those without a name any more are left out.
+fn open_paths(root: &Root, pid: u32) -> Vec<PathBuf> {
+    let descriptors = std::fs::read_dir(root.path(format!("/proc/{pid}/fd")));
+    descriptors
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
+        .filter(|path| !path.as_os_str().as_bytes().ends_with(b" (deleted)"))
+        .collect()
+}
+
+/// The pieces of `wanted` (a file with the ranges to read), by device and physical position;
+/// behind those of each device what has no position, by inode. What is a hole needs no disk
+/// and makes no piece; a file that is another by now makes none either.
 #[must_use]
 pub fn by_position(wanted: &[(PathBuf, Identity, Vec<Range<u64>>)]) -> Vec<Piece> {
-    let _ = wanted;
-    Vec::new()
+    // Opening a file reads its inode: in the order of the inodes that is one sweep as well.
+    let mut order: Vec<u32> = (0..wanted.len() as u32).collect();
+    let identity = |file: u32| wanted[file as usize].1;
+    order.sort_unstable_by_key(|file| (identity(*file).device, identity(*file).inode));
+    let mut pieces = Vec::new();
+    for file in order {
+        let (path, identity, ranges) = &wanted[file as usize];
+        let Some(open) = identity.open(path) else {
+            continue;
+        };
+        for range in ranges {
+            add_pieces(&mut pieces, file, &open, range);
+        }
+    }
+    pieces.sort_by_key(|piece| {
+        let device = identity(piece.file).device;
+        (device, piece.physical.is_none(), piece.physical)
+    });
+    pieces
+}
+
+/// The pieces of one range of a file, those that lie behind one another joined.
+fn add_pieces(pieces: &mut Vec<Piece>, file: u32, open: &File, range: &Range<u64>) {
+    let Ok(extents) = sys::fiemap::extents(open, range.clone()) else {
+        pieces.push(Piece {
+            file,
+            range: range.clone(),
+            physical: None,
+        });
+        return;
+    };
+    for extent in extents {
+        // An extent may begin before the range and end behind it.
+        let start = extent.offset.max(range.start);
+        let end = extent.offset.saturating_add(extent.bytes).min(range.end);
+        if start >= end {
+            continue;
+        }
+        let within = start - extent.offset;
+        let next = Piece {
+            file,
+            range: start..end,
+            physical: extent.physical.map(|physical| physical + within),
+        };
+        match pieces.last_mut() {
+            Some(last) if continues(last, &next) => last.range.end = end,
+            _ => pieces.push(next),
+        }
+    }
+}
+
+/// Whether `next` goes on where `last` ends, in the file and on the disk.
+fn continues(last: &Piece, next: &Piece) -> bool {
+    let length = last.range.end - last.range.start;
+    last.file == next.file
+        && last.range.end == next.range.start
+        && last.physical.map(|physical| physical + length) == next.physical
 }

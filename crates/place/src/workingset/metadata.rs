@@ -1,9 +1,14 @@
 //! Directories and inodes of given trees, so that a cold `find` or `git status` is a warm
 //! one: each directory is listed, each entry asked for its inode, in inode order.
+//!
+//! Listing a directory may move its access time, as any listing does.
 
+use super::tree::{self, Met};
 use crate::Result;
-use crate::guard::Guard;
+use crate::guard::{Guard, Stop};
+use model::Bytes;
 use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 /// What was walked.
@@ -13,8 +18,10 @@ pub struct Walked {
     pub directories: u64,
     /// Entries whose inode was read.
     pub inodes: u64,
-    /// Directories that could not be read.
+    /// Directories and entries that could not be read.
     pub refused: u64,
+    /// Why it ended early, if it did.
+    pub stopped: Option<Stop>,
 }
 
 /// Walks `trees`, each on its own file system only, and follows no link.
@@ -22,6 +29,23 @@ pub struct Walked {
 /// # Errors
 /// `Usage` for a tree that is not there.
 pub fn warm(trees: &[PathBuf], guard: &mut Guard) -> Result<Walked> {
-    let _ = (trees, guard);
-    Ok(Walked::default())
+    let mut walked = Walked::default();
+    for tree in trees {
+        tree::walk(tree, &mut |met| {
+            match met {
+                Met::Directory => walked.directories += 1,
+                Met::Entry(..) => walked.inodes += 1,
+                Met::Refused => walked.refused += 1,
+            }
+            walked.stopped = guard.check(Bytes(0));
+            match walked.stopped {
+                Some(_) => ControlFlow::Break(()),
+                None => ControlFlow::Continue(()),
+            }
+        })?;
+        if walked.stopped.is_some() {
+            break;
+        }
+    }
+    Ok(walked)
 }

@@ -6,15 +6,25 @@
 //! readers a short trial on the first pages shows faster. Compressed RAM is skipped: nothing
 //! is to be gained there. A batch is as many pages as took 50 ms last time.
 
+mod anonymous;
+mod files;
+mod planning;
+mod trial;
+mod verify;
+
 use super::snapshot::Snapshot;
 use super::speed::Speed;
 use super::targets::Selection;
-use crate::Result;
-use crate::guard::{Limits, Stop};
+use crate::guard::{Guard, Limits, Stop};
+use crate::{Error, Kind, Result};
 use machine::Root;
+use model::Bytes;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use sys::clock::now_ns;
+
+pub use planning::{Work, plan};
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -93,6 +103,8 @@ pub struct Plan {
     pub speeds: Vec<Speed>,
     /// What cannot be seen or done, each in a line.
     pub notes: Vec<String>,
+    /// What the parts were counted from, for [`carry_out`].
+    pub work: Work,
 }
 
 /// How far it is.
@@ -143,20 +155,6 @@ pub struct Done {
     pub avoided_ns: Option<u64>,
 }
 
-/// Looks where everything lies and says what would be done.
-///
-/// # Errors
-/// Those of [`super::targets::find`]; `Impossible` where nothing that was asked for can be
-/// seen.
-pub fn plan(root: &Root, request: &Request) -> Result<Plan> {
-    let _ = (root, request);
-    Ok(Plan {
-        parts: Vec::new(),
-        speeds: Vec::new(),
-        notes: Vec::new(),
-    })
-}
-
 /// Does `plan`, telling `progress` after each batch. Ends early when the guard says so; that
 /// is no error, it stands in the report.
 ///
@@ -168,11 +166,86 @@ pub fn carry_out(
     plan: Plan,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report> {
-    let _ = (root, request, plan, progress);
-    Ok(Report {
-        stop: Stop::Done,
-        parts: Vec::new(),
-        elapsed_ns: 0,
+    if let Some(reason) = plan.work.refused() {
+        let operation = "bring anonymous memory back";
+        return Err(Error::new(Kind::Impossible, operation, reason));
+    }
+    let mut guard = Guard::start(root, request.limits.clone())?;
+    guard.watch(plan.work.targets());
+    let planned = plan.parts.iter().filter(|part| part.skipped.is_none());
+    let mut course = Course {
+        root,
+        request,
+        guard,
+        progress,
+        planned_bytes: planned.map(|part| part.bytes).sum(),
+        moved_bytes: 0,
+        started_ns: now_ns(),
+        group_left_out: false,
         notes: Vec::new(),
+    };
+    // Honoured by some schedulers only, and no reason to give up.
+    let _idle = sys::io_priority::Idle::take();
+    let mut parts = Vec::new();
+    let stop = course.all(&plan.work, &plan.speeds, &mut parts)?;
+    let stop = match stop {
+        None if course.group_left_out => Stop::GroupLimit,
+        other => other.unwrap_or(Stop::Done),
+    };
+    Ok(Report {
+        stop,
+        parts,
+        elapsed_ns: now_ns() - course.started_ns,
+        notes: course.notes,
     })
+}
+
+/// A restore on its way: what all kinds of memory share.
+struct Course<'a> {
+    root: &'a Root,
+    request: &'a Request,
+    guard: Guard,
+    progress: &'a mut dyn FnMut(Progress),
+    planned_bytes: u64,
+    moved_bytes: u64,
+    started_ns: u64,
+    /// Whether pages of some group at its limit were left where they are.
+    group_left_out: bool,
+    notes: Vec<String>,
+}
+
+impl Course<'_> {
+    /// Everything in its order, until something says stop.
+    fn all(
+        &mut self,
+        work: &Work,
+        speeds: &[Speed],
+        parts: &mut Vec<Done>,
+    ) -> Result<Option<Stop>> {
+        if let Some(stop) = anonymous::bring_back(self, work, speeds, parts)? {
+            return Ok(Some(stop));
+        }
+        if let Some(stop) = files::bring_shared_back(self, work, speeds, parts) {
+            return Ok(Some(stop));
+        }
+        if let Some(stop) = files::bring_files_back(self, work, speeds, parts)? {
+            return Ok(Some(stop));
+        }
+        files::warm_metadata(self)
+    }
+
+    /// So many bytes more were read.
+    fn advance(&mut self, bytes: u64) {
+        self.moved_bytes += bytes;
+        (self.progress)(Progress {
+            done_bytes: self.moved_bytes,
+            planned_bytes: self.planned_bytes,
+            elapsed_ns: now_ns() - self.started_ns,
+        });
+    }
+
+    /// Whether to stop; to be asked while nothing is being read.
+    fn check(&mut self) -> Option<Stop> {
+        self.guard.check(Bytes(self.moved_bytes))
+    }
 }

@@ -2,15 +2,29 @@
 //! ranges; processes by executable and how much of each mapping. Restored after a reboot or a
 //! cache drop.
 //!
-//! A file is a header line, then records, compressed, with a checksum at the end; `docs/snapshot.md` draws it. A
-//! damaged or hostile one is refused with a line and costs bounded memory.
+//! A file is a header line, then records, compressed, with a checksum at the end;
+//! `docs/snapshot.md` draws it. A damaged or hostile one is refused with a line and costs
+//! bounded memory.
 
-use super::files::Identity;
-use super::targets::Selection;
-use crate::Result;
+mod format;
+
+pub use format::{decode, encode, reseal};
+
+use super::files::{self, Identity, UsedFile};
+use super::targets::{self, Selection, Target};
+use super::tree::{self, Met};
+use super::{cached, path_text, ranges};
+use crate::{Error, Kind, Result};
 use machine::Root;
-use std::ops::Range;
+use machine::pagemap::{Page, Pagemap};
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::ops::{ControlFlow, Range};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What was in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,25 +35,37 @@ pub struct Snapshot {
     pub files: Vec<CachedFile>,
     /// The processes.
     pub processes: Vec<HeldProcess>,
-    /// The page cache of the machine then, bytes.
+    /// The page cache of the machine then, bytes: pages of files that have a disk.
     pub cached_bytes: Option<u64>,
     /// Of it, listed here.
     pub found_bytes: u64,
 }
 
+impl Snapshot {
+    /// How much of the page cache could not be listed; `None` where the kernel does not tell
+    /// how large it was.
+    #[must_use]
+    pub fn unseen_bytes(&self) -> Option<u64> {
+        let cached_bytes = self.cached_bytes?;
+        Some(cached_bytes.saturating_sub(self.found_bytes))
+    }
+}
+
 /// A file and what of it was in the page cache.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CachedFile {
     /// Its path.
+    #[serde(with = "path_text")]
     pub path: PathBuf,
     /// What it was.
     pub identity: Identity,
     /// The ranges in the page cache, page-aligned, ascending, merged.
+    #[serde(with = "format::steps")]
     pub cached: Vec<Range<u64>>,
 }
 
 /// A process and how much it had.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldProcess {
     /// Its number then.
     pub pid: u32,
@@ -48,27 +74,217 @@ pub struct HeldProcess {
     /// Its `comm`.
     pub name: String,
     /// Its executable.
+    #[serde(with = "path_text::optional")]
     pub executable: Option<PathBuf>,
     /// The address ranges of anonymous memory that were present.
+    #[serde(with = "format::steps")]
     pub present: Vec<Range<u64>>,
+}
+
+/// What of a snapshot is not in memory now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// The files with the ranges to read, as [`files::by_position`] takes them.
+    pub files: Vec<(PathBuf, Identity, Vec<Range<u64>>)>,
+    /// Bytes of these ranges.
+    pub bytes: u64,
+    /// Bytes that are in memory already.
+    pub present_bytes: u64,
+    /// Files that are others by now or gone; nothing of them is read.
+    pub changed_files: u64,
+    /// The processes that still live, by number, with the ranges that they had.
+    pub processes: Vec<(u32, Vec<Range<u64>>)>,
 }
 
 /// Looks at what `selection` has in memory, and at the files below `trees` besides.
 ///
 /// # Errors
-/// Those of [`super::targets::find`].
+/// Those of [`super::targets::find`]; `Usage` for a tree that is not there.
 pub fn take(root: &Root, selection: &Selection, trees: &[PathBuf]) -> Result<Snapshot> {
-    let _ = (root, selection, trees);
-    Ok(Snapshot::default())
+    let targets = targets::find(root, selection)?;
+    let mut snapshot = Snapshot {
+        at_ns: now_ns(),
+        cached_bytes: machine::memory::page_cache(root).map(|bytes| bytes.0),
+        ..Snapshot::default()
+    };
+    let mut seen = HashSet::new();
+    for UsedFile { path, identity, .. } in files::in_use(root, &targets)? {
+        seen.insert((identity.device, identity.inode));
+        // A path that leads through a process means nothing once that is gone.
+        if !path.starts_with(root.path("/proc")) {
+            snapshot.add(path, &identity);
+        }
+    }
+    for tree in trees {
+        let tree =
+            std::path::absolute(tree).map_err(|error| Error::io("look below", tree, &error))?;
+        tree::walk(&tree, &mut |met| {
+            if let Met::Entry(path, metadata) = met
+                && metadata.is_file()
+                && metadata.len() > 0
+            {
+                let identity = Identity::of(metadata);
+                if seen.insert((identity.device, identity.inode)) {
+                    snapshot.add(path.to_owned(), &identity);
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
+    }
+    snapshot.processes = targets.iter().filter_map(|one| held(root, one)).collect();
+    Ok(snapshot)
 }
 
-/// Writes `snapshot` to `path`, whole or not at all.
+impl Snapshot {
+    /// Notes what of the file is in the page cache, if anything is.
+    fn add(&mut self, path: PathBuf, identity: &Identity) {
+        let Some(open) = identity.open(&path) else {
+            return;
+        };
+        // A tree may be named that lies in RAM: it has no disk to come back from.
+        if sys::file::file_system(&open).is_ok_and(|system| system.in_ram) {
+            return;
+        }
+        let cached = cached::ranges_of(&open, &(0..identity.bytes)).unwrap_or_default();
+        if cached.is_empty() {
+            return;
+        }
+        self.found_bytes += ranges::total(&cached);
+        self.files.push(CachedFile {
+            path,
+            identity: *identity,
+            cached,
+        });
+    }
+}
+
+/// What of its own memory a process has in RAM; `None` where it may not be looked into.
+fn held(root: &Root, target: &Target) -> Option<HeldProcess> {
+    let mut pagemap = Pagemap::open(root, target.pid).ok()?;
+    let page_bytes = sys::process::page_bytes() as u64;
+    let mut present = Vec::new();
+    for mapping in machine::maps::read(root, target.pid).ok()? {
+        if mapping.kind == machine::maps::Kind::Special {
+            continue;
+        }
+        let each = |address, page| {
+            let file_or_shared = false;
+            if page == (Page::Present { file_or_shared }) {
+                ranges::push(&mut present, address..address + page_bytes);
+            }
+        };
+        pagemap.read(mapping.range, each).ok()?;
+    }
+    Some(HeldProcess {
+        pid: target.pid,
+        start_ticks: target.start_ticks,
+        name: target.name.clone(),
+        executable: executable(root, target.pid),
+        present,
+    })
+}
+
+fn executable(root: &Root, pid: u32) -> Option<PathBuf> {
+    std::fs::read_link(root.path(format!("/proc/{pid}/exe"))).ok()
+}
+
+/// What of `snapshot` is absent now and still unchanged. A process lives still where number,
+/// start and executable agree: start alone counts from the boot and may come again.
+#[must_use]
+pub fn missing(root: &Root, snapshot: &Snapshot) -> Missing {
+    let mut missing = Missing::default();
+    let mut order: Vec<&CachedFile> = snapshot.files.iter().collect();
+    // Opening a file reads its inode: in the order of the inodes that is one sweep.
+    order.sort_unstable_by_key(|file| (file.identity.device, file.identity.inode));
+    for file in order {
+        let Some(open) = file.identity.open(&file.path) else {
+            missing.changed_files += 1;
+            continue;
+        };
+        let now = cached::ranges_of(&open, &(0..file.identity.bytes)).unwrap_or_default();
+        // What a stranger's file says may lie behind the end, however far.
+        let page_bytes = sys::process::page_bytes() as u64;
+        let behind = file
+            .identity
+            .bytes
+            .div_ceil(page_bytes)
+            .saturating_mul(page_bytes);
+        let was = ranges::without(&file.cached, std::slice::from_ref(&(behind..u64::MAX)));
+        let absent = ranges::without(&was, &now);
+        let absent_bytes = ranges::total(&absent);
+        missing.bytes = missing.bytes.saturating_add(absent_bytes);
+        missing.present_bytes += ranges::total(&was) - absent_bytes;
+        if !absent.is_empty() {
+            missing
+                .files
+                .push((file.path.clone(), file.identity, absent));
+        }
+    }
+    let all = targets::find(root, &Selection::All).unwrap_or_default();
+    for process in &snapshot.processes {
+        let still = |target: &&Target| {
+            (target.pid, target.start_ticks) == (process.pid, process.start_ticks)
+                && executable(root, target.pid) == process.executable
+        };
+        if all.iter().any(|target| still(&target)) {
+            missing
+                .processes
+                .push((process.pid, process.present.clone()));
+        }
+    }
+    missing
+}
+
+/// Writes `snapshot` to `path`, whole or not at all, readable by its owner only: it tells what
+/// everybody on the machine uses. A file that is there already is replaced if it is a snapshot
+/// or empty.
 ///
 /// # Errors
-/// `Failed` with the file system's reason.
+/// `Usage` where another file is there; `Failed` with the file system's reason.
 pub fn write(snapshot: &Snapshot, path: &Path) -> Result<()> {
-    let _ = (snapshot, path);
-    Ok(())
+    if may_be_replaced(path) {
+        replace(path, &encode(snapshot)?)
+            .map_err(|error| Error::io("write the snapshot", path, &error))
+    } else {
+        let why = "another file is there, which is no snapshot";
+        Err(Error::new(Kind::Usage, "write the snapshot", why).at(path))
+    }
+}
+
+/// Whether nothing is there, or an empty file, or what begins like a snapshot.
+fn may_be_replaced(path: &Path) -> bool {
+    match std::fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_file() && metadata.len() > 0 => {
+            let mut start = [0; format::NAME.len()];
+            let file = File::open(path);
+            file.is_ok_and(|mut file| file.read_exact(&mut start).is_ok()) && start == format::NAME
+        }
+        Ok(metadata) => metadata.is_file(),
+        // What is wrong with the name is told when it is written.
+        Err(_) => true,
+    }
+}
+
+/// Puts a file with this content into the place of `path` in one step.
+fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let name = path.file_name().ok_or(std::io::ErrorKind::IsADirectory)?;
+    let mut unfinished = std::ffi::OsString::from(".");
+    unfinished.push(name);
+    unfinished.push(format!(".unfinished-{}", std::process::id()));
+    let unfinished = path.with_file_name(unfinished);
+    let mut file = File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&unfinished)?;
+    let written = file
+        .write_all(bytes)
+        .and_then(|()| file.sync_all())
+        .and_then(|()| std::fs::rename(&unfinished, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&unfinished);
+    }
+    written
 }
 
 /// Reads a snapshot.
@@ -76,6 +292,16 @@ pub fn write(snapshot: &Snapshot, path: &Path) -> Result<()> {
 /// # Errors
 /// `NotASnapshot` for anything else, damaged or newer.
 pub fn read(path: &Path) -> Result<Snapshot> {
-    let _ = path;
-    Ok(Snapshot::default())
+    let failed = |error: &std::io::Error| Error::io("read the snapshot", path, error);
+    let file = File::open(path).map_err(|error| failed(&error))?;
+    let mut bytes = Vec::new();
+    file.take(format::MAX_FILE_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| failed(&error))?;
+    decode(&bytes).map_err(|why| Error::new(Kind::NotASnapshot, "read the snapshot", why).at(path))
+}
+
+fn now_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))
 }

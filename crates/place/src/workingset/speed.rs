@@ -1,9 +1,30 @@
 //! This device's own figures: a short trial of reads, so that a plan can say how long it will
 //! take and the reader can be chosen. Reads only, at most 300 ms and 64 MiB for a device.
+//!
+//! Reads are direct, so the page cache neither answers nor changes. A single request that
+//! hangs (a disk that spins up) is waited for.
 
-use crate::Result;
+use crate::{Error, Kind, Result};
 use machine::Root;
+use machine::block::{self, Disk};
 use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::path::Path;
+use sys::memory::AlignedBuffer;
+
+const OPERATION: &str = "try the disk";
+/// Half of the time goes to single reads, half to reads in order.
+const HALF_NS: u64 = 150_000_000;
+/// No median is better for more of them.
+const MAX_RANDOM_READS: usize = 64;
+/// The most that is read in order; the single reads are 256 KiB more.
+const MAX_SEQUENTIAL_BYTES: u64 = 63 << 20;
+/// A request that any disk takes at once and that reaches its full speed.
+const SEQUENTIAL_READ_BYTES: usize = 1 << 20;
+/// A page, as a fault reads it.
+const RANDOM_READ_BYTES: usize = 4096;
+/// A multiplicative hash (Knuth): positions that are far from each other and the same each time.
+const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// What a device showed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,12 +44,121 @@ pub struct Speed {
 /// # Errors
 /// `Impossible` without the right to read the device.
 pub fn of_device(root: &Root, device: (u32, u32)) -> Result<Speed> {
-    let _ = device;
-    let _ = root;
-    Ok(Speed {
-        device: String::new(),
-        rotational: None,
-        random_read_ns: None,
-        sequential_bytes_per_s: None,
+    let disk = disk(root, device)?;
+    let path = root.path("/dev").join(&disk.name);
+    try_reads(disk, &path)
+}
+
+/// Tries the device with the number `device` by reading a file on it, which tells of the part
+/// of the disk that is meant, and is permitted where the device itself is closed.
+///
+/// # Errors
+/// `Impossible` without the right to read the file, or where it cannot be read directly.
+pub fn of_file(root: &Root, device: (u32, u32), path: &Path) -> Result<Speed> {
+    try_reads(disk(root, device)?, path)
+}
+
+fn disk(root: &Root, (major, minor): (u32, u32)) -> Result<Disk> {
+    block::of_device(root, major, minor).ok_or_else(|| {
+        let reason = format!("no disk has the number {major}:{minor}");
+        Error::new(Kind::Impossible, OPERATION, reason)
     })
+}
+
+fn try_reads(disk: Disk, path: &Path) -> Result<Speed> {
+    let refused = |error: sys::Error| {
+        let reason = sys::plain_reason(&error.source);
+        Error::new(Kind::Impossible, OPERATION, reason).at(path)
+    };
+    let file = sys::file::open_read(path, true).map_err(refused)?;
+    let metadata = file
+        .metadata()
+        .map_err(|source| Error::io(OPERATION, path, &source))?;
+    let bytes = match metadata.is_file() {
+        true => metadata.len(),
+        false => sys::block::size_bytes(&file).map_err(refused)?,
+    };
+    Ok(Speed {
+        rotational: disk.rotational,
+        random_read_ns: random_read_ns(&file, bytes)?,
+        sequential_bytes_per_s: sequential_bytes_per_s(&file, bytes)?,
+        device: disk.name,
+    })
+}
+
+/// The median of single reads; `None` for a device too small to have places.
+fn random_read_ns(file: &File, device_bytes: u64) -> Result<Option<u64>> {
+    let mut buffer = AlignedBuffer::new(RANDOM_READ_BYTES)?;
+    let places = device_bytes / RANDOM_READ_BYTES as u64;
+    let started_ns = sys::clock::now_ns();
+    let mut reads_ns = Vec::with_capacity(MAX_RANDOM_READS);
+    while places > 0 && reads_ns.len() < MAX_RANDOM_READS && !sys::interrupt::requested() {
+        let drawn = (reads_ns.len() as u64 + 1).wrapping_mul(SCATTER);
+        let place = u64::try_from((u128::from(drawn) * u128::from(places)) >> 64);
+        let offset = place.unwrap_or(0) * RANDOM_READ_BYTES as u64;
+        let before_ns = sys::clock::now_ns();
+        sys::file::read_at(file, &mut buffer, offset)?;
+        let now_ns = sys::clock::now_ns();
+        reads_ns.push(now_ns - before_ns);
+        if now_ns - started_ns > HALF_NS {
+            break;
+        }
+    }
+    reads_ns.sort_unstable();
+    Ok(reads_ns.get(reads_ns.len() / 2).copied())
+}
+
+/// Bytes a second of large reads from the middle on, the first one excepted, which seeks.
+fn sequential_bytes_per_s(file: &File, device_bytes: u64) -> Result<Option<u64>> {
+    let mut buffer = AlignedBuffer::new(SEQUENTIAL_READ_BYTES)?;
+    let step = SEQUENTIAL_READ_BYTES as u64;
+    let mut offset = device_bytes / 2 / step * step;
+    sys::file::read_at(file, &mut buffer, offset)?;
+    let started_ns = sys::clock::now_ns();
+    let mut bytes = 0;
+    let mut elapsed_ns = 0;
+    while bytes < MAX_SEQUENTIAL_BYTES && elapsed_ns < HALF_NS && !sys::interrupt::requested() {
+        offset += step;
+        let read = sys::file::read_at(file, &mut buffer, offset)?;
+        if read == 0 {
+            break;
+        }
+        bytes += read as u64;
+        elapsed_ns = sys::clock::now_ns() - started_ns;
+    }
+    let per_s = u128::from(bytes) * 1_000_000_000 / u128::from(elapsed_ns.max(1));
+    Ok(u64::try_from(per_s).ok().filter(|_| bytes > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn the_disk_behind_a_loop_device_shows_both_figures() {
+        let folder = testkit::TempDir::new();
+        let file = folder.join("image");
+        std::fs::write(&file, vec![1u8; 16 << 20]).unwrap();
+        let device = match testkit::LoopDevice::over(&file) {
+            Ok(device) => device,
+            Err(need) => return testkit::skip(need),
+        };
+        let number = std::fs::metadata(device.path()).unwrap().rdev();
+        let number = sys::block::device_numbers(number);
+        let speed = of_device(&Root::system(), number).unwrap();
+        let name = device.path().file_name().unwrap();
+        assert_eq!(speed.device.as_str(), name);
+        let single_ns = speed.random_read_ns.unwrap();
+        let per_s = speed.sequential_bytes_per_s.unwrap();
+        // The same bytes in large requests can take no longer than one by one, by far.
+        let one_by_one = RANDOM_READ_BYTES as u64 * 1_000_000_000 / single_ns;
+        assert!(per_s > one_by_one, "{per_s} and {one_by_one} bytes/s");
+    }
+
+    #[test]
+    fn a_number_without_a_disk_is_refused() {
+        let error = of_device(&Root::system(), (0, 0)).unwrap_err();
+        assert_eq!(error.kind, Kind::Impossible);
+    }
 }

@@ -4,15 +4,19 @@
 //! Offsets are bytes. Calls that a signal interrupts are repeated. The nameless scratch
 //! file is in `scratch`, what `statfs` tells in `system`.
 
+mod holes;
 mod mapped;
 mod scratch;
 mod system;
 #[cfg(test)]
 mod tests;
+mod unnoticed;
 
+pub use holes::next_data;
 pub use mapped::Mapped;
 pub use scratch::Scratch;
 pub use system::{FileSystem, file_system, file_system_of};
+pub use unnoticed::open_unnoticed;
 
 use crate::error::{Error, Kind, Result, check, count};
 use std::fs::{File, OpenOptions};
@@ -299,7 +303,7 @@ fn sync_range(file: &File, offset: u64, bytes: u64, flags: libc::c_uint) -> Resu
 }
 
 /// File offsets are signed in the kernel's interface.
-fn signed(operation: &'static str, value: u64) -> Result<libc::off_t> {
+pub(crate) fn signed(operation: &'static str, value: u64) -> Result<libc::off_t> {
     libc::off_t::try_from(value)
         .map_err(|_| Error::invalid(operation, "the offset is beyond any file"))
 }

@@ -282,3 +282,23 @@ fn a_block_device_tells_its_size() {
     assert_eq!(read_at(&file, &mut buffer, 0).unwrap(), 1 << 20);
     assert!(buffer == noise(1 << 20));
 }
+
+#[test]
+fn an_unnoticed_reading_leaves_the_access_time() {
+    use std::os::unix::fs::MetadataExt;
+    let directory = testkit::TempDir::new();
+    let path = directory.join("file");
+    std::fs::write(&path, [1; 4096]).unwrap();
+    let file = File::open(&path).unwrap();
+    // Older than the last change, so that the next ordinary reading would move it.
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1000);
+    let times = std::fs::FileTimes::new().set_accessed(long_ago);
+    file.set_times(times).unwrap();
+    let accessed = || std::fs::metadata(&path).unwrap().atime();
+    read_at(&open_unnoticed(&path).unwrap(), &mut [0; 8], 0).unwrap();
+    assert_eq!(accessed(), 1000);
+    assert_eq!(
+        open_unnoticed(Path::new("/dev/null")).unwrap_err().kind,
+        Kind::Invalid
+    );
+}

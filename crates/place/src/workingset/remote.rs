@@ -1,0 +1,284 @@
+//! Bringing pages of other processes back from swap, in the order given, for a bounded time.
+//!
+//! 1. Pages are taken from the front in calls; a call is one byte read from each of some pages of
+//!    one process, as many as took 10 ms last time: what a call has begun it cannot leave.
+//! 2. One reader takes the calls one after another; several take them from a common cursor, so
+//!    the device always has that many requests and the order is still nearly that of the slots.
+//! 3. With advice the kernel is told of the pages a step ahead, and the reading then only waits
+//!    for them and maps them: without it nobody would know whether they came.
+
+use super::anonymous::SwappedPage;
+use super::restore::Method;
+use super::targets::Target;
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use sys::clock::now_ns;
+use sys::process_memory::{self, Advice, MAX_AT_ONCE};
+
+/// How long a call is to take.
+const CALL_NS: u64 = 10_000_000;
+/// The first call: even if each page costs a slow disk's seek it stays short.
+const FIRST_CALL_PAGES: usize = 4;
+/// How far advice runs ahead: enough requests for any flash, little enough to be held up by
+/// 4 MiB at most when it must stop.
+const AHEAD_PAGES: usize = 1024;
+/// Advice is given in parts of this many pages, so that a reader is never without.
+const ADVISED_AT_ONCE: usize = 256;
+
+/// What a batch did.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// Pages taken from the front.
+    pub taken: usize,
+    /// Of these, pages that could be read.
+    pub reached: usize,
+    /// Why some process's could not, where it was a matter of rights.
+    pub refused: Option<sys::Error>,
+}
+
+/// Reads with one method, batch after batch.
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    targets: &'a [Target],
+    method: Method,
+    page_bytes: u64,
+    /// Pages of one call: learnt from the last one.
+    call_pages: AtomicUsize,
+    /// Pages from the front that advice was given for.
+    advised: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(targets: &'a [Target], method: Method) -> Self {
+        Self {
+            targets,
+            method,
+            page_bytes: sys::process::page_bytes() as u64,
+            call_pages: AtomicUsize::new(FIRST_CALL_PAGES),
+            advised: 0,
+        }
+    }
+
+    pub(super) fn method(&self) -> Method {
+        self.method
+    }
+
+    /// Takes pages from the front of `pages` until they end or it is `until_ns`; those that are
+    /// left come first in the next batch.
+    pub(super) fn batch(&mut self, pages: &[SwappedPage], until_ns: u64) -> Batch {
+        match self.method {
+            Method::RemoteRead => self.read(pages, 1, until_ns),
+            Method::RemoteReaders(readers) => self.read(pages, readers.max(1), until_ns),
+            Method::WillNeed => self.read_advised(pages, until_ns),
+        }
+    }
+
+    /// The pages were changed at the front: what was advised is not known any more.
+    pub(super) fn forget_advice(&mut self) {
+        self.advised = 0;
+    }
+
+    fn read_advised(&mut self, pages: &[SwappedPage], until_ns: u64) -> Batch {
+        let mut batch = Batch::default();
+        while batch.taken < pages.len() && now_ns() < until_ns {
+            let ahead = pages.len().min(batch.taken + AHEAD_PAGES);
+            while self.advised < ahead {
+                let end = ahead.min(self.advised + ADVISED_AT_ONCE);
+                if let Err(error) = self.advise(&pages[self.advised..end]) {
+                    batch.refused = Some(error);
+                    return batch;
+                }
+                self.advised = end;
+            }
+            let end = pages.len().min(batch.taken + ADVISED_AT_ONCE);
+            let part = self.read(&pages[batch.taken..end], 1, until_ns);
+            batch.taken += part.taken;
+            batch.reached += part.reached;
+            batch.refused = batch.refused.or(part.refused);
+        }
+        self.advised = self.advised.saturating_sub(batch.taken);
+        batch
+    }
+
+    /// Tells the kernel that these will be needed. Processes and mappings that are gone are no
+    /// failure here: the reading finds them missing.
+    fn advise(&self, pages: &[SwappedPage]) -> sys::Result<()> {
+        for same in pages.chunk_by(|before, after| before.target == after.target) {
+            let target = &self.targets[same[0].target as usize];
+            let ranges = joined(same, self.page_bytes);
+            let mut left: &[Range<u64>] = &ranges;
+            while !left.is_empty() {
+                let part = &left[..left.len().min(MAX_AT_ONCE)];
+                let told =
+                    process_memory::advise(target.descriptor.as_fd(), part, Advice::WillNeed);
+                let bytes = match told {
+                    Ok(bytes) => bytes,
+                    Err(error) if is_right(&error) => return Err(error),
+                    Err(_) => break,
+                };
+                // The range at which it stopped is left out.
+                left = &left[whole(part, bytes).saturating_add(1).min(left.len())..];
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, pages: &[SwappedPage], readers: u8, until_ns: u64) -> Batch {
+        let cursor = AtomicUsize::new(0);
+        let reached = AtomicUsize::new(0);
+        let refused = Mutex::new(None);
+        let work = || {
+            while now_ns() < until_ns {
+                let call = self.next_call(pages, &cursor);
+                if call.is_empty() {
+                    break;
+                }
+                let started_ns = now_ns();
+                match self.call(call) {
+                    Ok(pages) => {
+                        reached.fetch_add(pages, Ordering::Relaxed);
+                    }
+                    Err(error) => {
+                        let mut first = refused.lock().unwrap_or_else(PoisonError::into_inner);
+                        first.get_or_insert(error);
+                    }
+                }
+                self.learn(call.len(), now_ns() - started_ns);
+            }
+        };
+        match readers {
+            1 => work(),
+            // They inherit the idle I/O class; a scope waits for them all.
+            _ => std::thread::scope(|scope| {
+                for _ in 0..readers {
+                    scope.spawn(work);
+                }
+            }),
+        }
+        Batch {
+            taken: cursor.into_inner(),
+            reached: reached.into_inner(),
+            refused: refused.into_inner().unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+
+    /// The next pages of one process; none at the end.
+    fn next_call<'p>(&self, pages: &'p [SwappedPage], cursor: &AtomicUsize) -> &'p [SwappedPage] {
+        let wanted = self.call_pages.load(Ordering::Relaxed);
+        let call = |start: usize| {
+            let rest = &pages[start..];
+            let same = rest.iter().take(wanted);
+            let same = same.take_while(|page| page.target == rest[0].target);
+            start..start + same.count()
+        };
+        let mut start = cursor.load(Ordering::Relaxed);
+        loop {
+            let range = call(start);
+            let advanced = cursor.compare_exchange_weak(
+                start,
+                range.end,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
+            match advanced {
+                Ok(_) => return &pages[range],
+                Err(now) => start = now,
+            }
+        }
+    }
+
+    /// Reads pages of one process; how many could be. A page that cannot is left out; that the
+    /// process has ended, and only that, ends it early.
+    fn call(&self, pages: &[SwappedPage]) -> sys::Result<usize> {
+        let target = &self.targets[pages[0].target as usize];
+        let addresses: Vec<u64> = pages.iter().map(|page| page.address).collect();
+        let mut left: &[u64] = &addresses;
+        let mut reached = 0;
+        // The number is that of our process as long as the descriptor says that it lives.
+        while !left.is_empty() && target.lives() {
+            let read = match process_memory::touch(target.pid, left) {
+                Ok(read) => read,
+                Err(error) if is_right(&error) => return Err(error),
+                Err(_) => break,
+            };
+            reached += read;
+            left = &left[(read + 1).min(left.len())..];
+        }
+        Ok(reached)
+    }
+
+    /// Sizes the next call by this one; at most four times as many, since one that met pages
+    /// that were there already was quick.
+    fn learn(&self, pages: usize, took_ns: u64) {
+        let fit = pages as u64 * CALL_NS / took_ns.max(1);
+        let limit = (4 * pages).min(MAX_AT_ONCE);
+        let next = usize::try_from(fit).unwrap_or(limit).clamp(1, limit.max(1));
+        self.call_pages.store(next, Ordering::Relaxed);
+    }
+}
+
+/// Whether it was refused for want of a right or is not in this kernel, and so always will be.
+fn is_right(error: &sys::Error) -> bool {
+    matches!(error.kind, sys::Kind::Denied | sys::Kind::Unsupported)
+}
+
+/// How many of `ranges`, from the first on, make up `bytes`.
+fn whole(ranges: &[Range<u64>], bytes: u64) -> usize {
+    let mut left = bytes;
+    ranges
+        .iter()
+        .take_while(|range| {
+            let length = range.end - range.start;
+            let fits = length <= left;
+            left = left.saturating_sub(length);
+            fits
+        })
+        .count()
+}
+
+/// Pages that follow each other in this order and in the address space become one range.
+fn joined(pages: &[SwappedPage], page_bytes: u64) -> Vec<Range<u64>> {
+    let follows = |before: &SwappedPage, after: &SwappedPage| {
+        before.address.checked_add(page_bytes) == Some(after.address)
+    };
+    pages
+        .chunk_by(follows)
+        .map(|run| run[0].address..run[0].address + run.len() as u64 * page_bytes)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_become_one_range() {
+        let page = |address| SwappedPage {
+            target: 0,
+            area: 0,
+            slot: 1,
+            address,
+        };
+        let pages = [4096, 8192, 16384, 12288, 16384].map(page);
+        let ranges = [4096..12288, 16384..20480, 12288..20480];
+        assert_eq!(joined(&pages, 4096), ranges);
+        assert_eq!(whole(&ranges, 12288), 2);
+        assert_eq!(whole(&ranges, 12287), 1);
+        assert_eq!(whole(&ranges, u64::MAX), 3);
+    }
+
+    #[test]
+    fn a_call_takes_as_many_pages_as_fit_into_its_time() {
+        let reader = Reader::new(&[], Method::RemoteRead);
+        let after = |pages, took_ns| {
+            reader.learn(pages, took_ns);
+            reader.call_pages.load(Ordering::Relaxed)
+        };
+        assert_eq!(after(8, 2 * CALL_NS), 4);
+        assert_eq!(after(4, 1000), 16, "at most four times");
+        assert_eq!(after(512, 1000), 512);
+        assert_eq!(after(4, 100 * CALL_NS), 1);
+    }
+}

@@ -1,0 +1,302 @@
+//! Shared memory, files and metadata: what is planned of them, and their reading under the
+//! same guard.
+//!
+//! Files are read from inside of the group of a process that uses them, so that they are
+//! charged where they are used; files of a snapshot by this process.
+
+use super::anonymous::GROUP_MARGIN_BYTES;
+use super::planning::{Work, in_order_ns, try_area, try_device};
+use super::{Course, Done, Part, PartKind, Plan, Request};
+use crate::guard::Stop;
+use crate::workingset::charge::{self, Work as Pieces};
+use crate::workingset::files::{self, Identity, NamedFile};
+use crate::workingset::read::{self, Read};
+use crate::workingset::speed::Speed;
+use crate::workingset::targets::Target;
+use crate::workingset::{metadata, shared};
+use crate::{Kind, Result};
+use machine::cgroup::{self, Controller};
+use machine::mounts::{self, Mount};
+use machine::{Root, swap};
+use model::Bytes;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+use sys::clock::now_ns;
+
+/// A file with the ranges that are wanted of it.
+type Wanted = (PathBuf, Identity, Vec<Range<u64>>);
+
+/// Files of one disk that one group uses.
+#[derive(Debug)]
+pub(super) struct Reading {
+    source: String,
+    /// The group's directory, and a target in it; `None` where this process reads.
+    inside: Option<(PathBuf, u32)>,
+    pieces: Pieces,
+    speed: Option<usize>,
+}
+
+/// Finds shared memory in swap. That it may not be seen is a note.
+pub(super) fn plan_shared(root: &Root, plan: &mut Plan) {
+    let objects = match shared::find(root, plan.work.targets()) {
+        Ok(objects) => objects,
+        Err(error) => {
+            plan.notes
+                .push(format!("shared memory is left out: {error}"));
+            return;
+        }
+    };
+    let ranges = || objects.iter().flat_map(|object| &object.swapped);
+    let bytes: u64 = ranges().map(|range| range.end - range.start).sum();
+    if bytes > 0 {
+        let areas = swap::areas(root);
+        // Which of several areas it lies in cannot be seen: shared memory has no slots to look at.
+        let only = areas.first().filter(|_| areas.len() == 1);
+        let speed = only.and_then(|area| try_area(root, area, plan));
+        let pages = bytes / sys::process::page_bytes() as u64;
+        let random_ns = speed.and_then(|index| plan.speeds[index].random_read_ns);
+        plan.parts.push(Part {
+            kind: PartKind::Shared,
+            source: only.map_or_else(|| "swap".to_owned(), |area| area.path.display().to_string()),
+            bytes,
+            runs: ranges().count() as u64,
+            estimated_ns: speed
+                .and_then(|at| in_order_ns(&plan.speeds[at], ranges().count() as u64, bytes)),
+            by_demand_ns: random_ns.map(|ns| ns.saturating_mul(pages)),
+            skipped: None,
+        });
+        plan.work.shared_speed = speed;
+    }
+    plan.work.shared = objects;
+}
+
+/// Brings shared memory back, object by object.
+pub(super) fn bring_shared_back(
+    course: &mut Course<'_>,
+    work: &Work,
+    speeds: &[Speed],
+    parts: &mut Vec<Done>,
+) -> Option<Stop> {
+    let mut stop = None;
+    let page_bytes = sys::process::page_bytes() as u64;
+    let speed = work.shared_speed.map(|index| &speeds[index]);
+    for object in work
+        .shared
+        .iter()
+        .filter(|object| !object.swapped.is_empty())
+    {
+        let started_ns = now_ns();
+        let mut told = 0;
+        let (bytes, present) = shared::bring_back(object, &mut |asked| {
+            course.advance(asked - told);
+            told = asked;
+            stop = course.check();
+            stop.is_some()
+        });
+        let present_pages = present / page_bytes;
+        parts.push(Done {
+            kind: PartKind::Shared,
+            source: object.name.clone(),
+            method: None,
+            bytes,
+            present_pages,
+            pages: bytes / page_bytes,
+            gone_pages: 0,
+            elapsed_ns: now_ns() - started_ns,
+            avoided_ns: speed.and_then(|speed| Some(speed.random_read_ns? * present_pages)),
+        });
+        if stop.is_some() {
+            break;
+        }
+    }
+    stop
+}
+
+/// Finds what of files is not in the page cache, by group and disk.
+pub(super) fn plan_files(root: &Root, request: &Request, plan: &mut Plan) -> Result<()> {
+    let mounts = mounts::read(root);
+    let mut by_group: BTreeMap<Option<(PathBuf, u32)>, Vec<Wanted>> = BTreeMap::new();
+    match &request.snapshot {
+        Some(snapshot) => {
+            let wanted = snapshot.files.iter();
+            let wanted = wanted.map(|file| (file.path.clone(), file.identity, file.cached.clone()));
+            by_group.insert(None, wanted.collect());
+        }
+        None => {
+            let mut groups: BTreeMap<PathBuf, u32> = BTreeMap::new();
+            for file in files::find(root, plan.work.targets())? {
+                let user = file.targets.first().copied();
+                let group = user.and_then(|user| {
+                    let group = group_of(root, &mounts, &plan.work.targets()[user as usize])?;
+                    // One target stands for all of its group.
+                    let user = *groups.entry(group.clone()).or_insert(user);
+                    Some((group, user))
+                });
+                let wanted = by_group.entry(group).or_default();
+                wanted.push((file.path, file.identity, file.absent));
+            }
+        }
+    }
+    for (group, wanted) in by_group {
+        for (device, wanted) in by_device(wanted) {
+            plan_reading(root, group.clone(), device, &wanted, plan);
+        }
+    }
+    Ok(())
+}
+
+fn by_device(wanted: Vec<Wanted>) -> BTreeMap<u64, Vec<Wanted>> {
+    let mut devices: BTreeMap<u64, Vec<Wanted>> = BTreeMap::new();
+    for file in wanted {
+        // The device's number may differ from that in a snapshot: what it is now counts.
+        let now = std::fs::metadata(&file.0).map(|metadata| Identity::of(&metadata).device);
+        let device = now.unwrap_or(file.1.device);
+        devices.entry(device).or_default().push(file);
+    }
+    devices
+}
+
+/// The directory of the memory group of a process.
+fn group_of(root: &Root, mounts: &[Mount], target: &Target) -> Option<PathBuf> {
+    let membership = root.read(format!("/proc/{}/cgroup", target.pid)).ok()?;
+    let place = cgroup::locate(mounts, &membership, Controller::Memory)?;
+    Some(place.groups().first()?.directory.clone())
+}
+
+fn plan_reading(
+    root: &Root,
+    inside: Option<(PathBuf, u32)>,
+    device: u64,
+    wanted: &[Wanted],
+    plan: &mut Plan,
+) {
+    let pieces = files::by_position(wanted);
+    let bytes: u64 = pieces
+        .iter()
+        .map(|piece| piece.range.end - piece.range.start)
+        .sum();
+    if bytes == 0 {
+        return;
+    }
+    let (major, minor) = sys::block::device_numbers(device);
+    let speed = try_device(root, (major, minor), plan);
+    let name = machine::block::name_of_device(root, major, minor);
+    let follows = |before: &files::Piece, after: &files::Piece| {
+        let end = before
+            .physical
+            .map(|at| at + (before.range.end - before.range.start));
+        end.is_some() && end == after.physical
+    };
+    let runs = pieces.chunk_by(follows).count() as u64;
+    let figures = speed.map(|index| &plan.speeds[index]);
+    let pages = bytes.div_ceil(sys::process::page_bytes() as u64);
+    let source = name.unwrap_or_else(|| format!("{major}:{minor}"));
+    plan.parts.push(Part {
+        kind: PartKind::File,
+        source: source.clone(),
+        bytes,
+        runs,
+        estimated_ns: figures.and_then(|speed| in_order_ns(speed, runs, bytes)),
+        by_demand_ns: figures.and_then(|speed| Some(speed.random_read_ns? * pages)),
+        skipped: None,
+    });
+    let named = |(path, identity, _): &Wanted| NamedFile {
+        path: path.clone(),
+        identity: *identity,
+    };
+    plan.work.files.push(Reading {
+        source,
+        inside,
+        pieces: Pieces {
+            files: wanted.iter().map(named).collect(),
+            pieces,
+        },
+        speed,
+    });
+}
+
+/// Reads the files, group by group and disk by disk.
+pub(super) fn bring_files_back(
+    course: &mut Course<'_>,
+    work: &Work,
+    speeds: &[Speed],
+    parts: &mut Vec<Done>,
+) -> Result<Option<Stop>> {
+    let page_bytes = sys::process::page_bytes() as u64;
+    for reading in &work.files {
+        let started_ns = now_ns();
+        let (done, stop) = course.read(reading)?;
+        if done.changed_files > 0 {
+            let note = format!("{} files are left out: changed since", done.changed_files);
+            course.notes.push(note);
+        }
+        let present_pages = done.present_bytes / page_bytes;
+        let speed = reading.speed.map(|index| &speeds[index]);
+        parts.push(Done {
+            kind: PartKind::File,
+            source: reading.source.clone(),
+            method: None,
+            bytes: done.bytes,
+            present_pages,
+            pages: done.bytes.div_ceil(page_bytes),
+            gone_pages: 0,
+            elapsed_ns: now_ns() - started_ns,
+            avoided_ns: speed.and_then(|speed| Some(speed.random_read_ns? * present_pages)),
+        });
+        match stop {
+            // The next group may have room.
+            Some(Stop::GroupLimit) => course.group_left_out = true,
+            Some(stop) => return Ok(Some(stop)),
+            None => {}
+        }
+    }
+    Ok(None)
+}
+
+/// Lists directories and inodes, as the last thing: it may evict nothing that is wanted more.
+pub(super) fn warm_metadata(course: &mut Course<'_>) -> Result<Option<Stop>> {
+    let trees = &course.request.metadata;
+    if trees.is_empty() {
+        return Ok(None);
+    }
+    let walked = metadata::warm(trees, &mut course.guard)?;
+    course.notes.push(format!(
+        "{} directories with {} entries were listed, {} were refused",
+        walked.directories, walked.inodes, walked.refused
+    ));
+    Ok(course.check())
+}
+
+impl Course<'_> {
+    fn read(&mut self, reading: &Reading) -> Result<(Read, Option<Stop>)> {
+        let mut told = 0;
+        let mut stop = None;
+        if let (Some((group, target)), false) = (&reading.inside, self.request.helper.is_empty()) {
+            let helper = &self.request.helper;
+            let mut ends = |read: &Read| {
+                self.advance(read.bytes - told);
+                told = read.bytes;
+                let room = self.guard.group_room(*target);
+                stop = match room {
+                    Some(room) if room.0 < GROUP_MARGIN_BYTES => Some(Stop::GroupLimit),
+                    _ => self.guard.check_beside(Bytes(self.moved_bytes)),
+                };
+                stop.is_some()
+            };
+            match charge::read_inside(group, helper, &reading.pieces, &mut ends) {
+                Err(error) if error.kind == Kind::Impossible => self.notes.push(format!(
+                    "files are charged to this process's group: {error}"
+                )),
+                done => return Ok((done?, stop)),
+            }
+        }
+        let done = read::pieces(&reading.pieces, &mut |read| {
+            self.advance(read.bytes - told);
+            told = read.bytes;
+            stop = self.check();
+            stop.is_some()
+        });
+        Ok((done, stop))
+    }
+}

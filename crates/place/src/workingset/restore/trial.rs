@@ -1,0 +1,125 @@
+//! The way to read: what the person chose, what the medium demands, or what is faster here.
+//!
+//! On flash neither advice nor several readers is always the faster. The first pages are read
+//! by each in turns, forth and back so that drift meets all alike, and the rest by the winner.
+
+use super::Method;
+use crate::workingset::anonymous::SwappedPage;
+use crate::workingset::areas::Medium;
+use crate::workingset::remote::{Batch, Reader};
+use crate::workingset::targets::Target;
+use sys::clock::now_ns;
+use sys::process::{Capability, has_capability};
+
+/// What is tried.
+const CANDIDATES: [Method; 3] = [
+    Method::WillNeed,
+    Method::RemoteReaders(4),
+    Method::RemoteReaders(8),
+];
+/// Each candidate's two turns.
+const TURNS: [usize; 6] = [0, 1, 2, 2, 1, 0];
+/// Pages of one turn: 1 MiB takes milliseconds on the slowest flash.
+const TURN_PAGES: usize = 256;
+/// A trial must not be most of the work.
+const WORTH_A_TRIAL: usize = 2 * TURNS.len() * TURN_PAGES;
+
+/// The reader, or those that are being tried.
+#[derive(Debug)]
+pub(super) struct Readers<'a> {
+    /// One, once it is decided.
+    readers: Vec<Reader<'a>>,
+    /// Time and pages of each, while they are tried.
+    costs: Vec<(u64, u64)>,
+    turn: usize,
+}
+
+impl<'a> Readers<'a> {
+    /// For `pages` pages on `medium`.
+    pub(super) fn new(
+        targets: &'a [Target],
+        wanted: Option<Method>,
+        medium: Medium,
+        pages: usize,
+    ) -> Self {
+        let may_advise = has_capability(Capability::SysNice);
+        let methods = match (wanted, medium) {
+            (Some(method), _) => vec![method],
+            (None, Medium::SeeksCost | Medium::CompressedRam) => vec![Method::RemoteRead],
+            (None, Medium::Flash) if !may_advise => vec![Method::RemoteReaders(4)],
+            (None, Medium::Flash) if pages < WORTH_A_TRIAL => vec![Method::WillNeed],
+            (None, Medium::Flash) => CANDIDATES.to_vec(),
+        };
+        Self {
+            costs: vec![(0, 0); methods.len()],
+            readers: methods
+                .into_iter()
+                .map(|method| Reader::new(targets, method))
+                .collect(),
+            turn: 0,
+        }
+    }
+
+    /// The way that is used, once it is decided.
+    pub(super) fn method(&self) -> Option<Method> {
+        match self.readers.as_slice() {
+            [one] => Some(one.method()),
+            _ => None,
+        }
+    }
+
+    /// The pages behind the front were changed.
+    pub(super) fn forget_advice(&mut self) {
+        self.readers.iter_mut().for_each(Reader::forget_advice);
+    }
+
+    /// As [`Reader::batch`].
+    pub(super) fn batch(&mut self, pages: &[SwappedPage], until_ns: u64) -> Batch {
+        if let [one] = self.readers.as_mut_slice() {
+            return one.batch(pages, until_ns);
+        }
+        let candidate = TURNS[self.turn];
+        let reader = &mut self.readers[candidate];
+        let started_ns = now_ns();
+        let batch = reader.batch(&pages[..pages.len().min(TURN_PAGES)], until_ns);
+        reader.forget_advice();
+        let cost = &mut self.costs[candidate];
+        cost.0 += now_ns() - started_ns;
+        cost.1 += batch.taken as u64;
+        self.turn += 1;
+        if self.turn == TURNS.len() {
+            let winner = cheapest(&self.costs);
+            self.readers = vec![self.readers.swap_remove(winner)];
+        }
+        batch
+    }
+}
+
+/// The index of the least time for a page; one that took no page never wins.
+fn cheapest(costs: &[(u64, u64)]) -> usize {
+    let for_a_page = |(ns, pages): (u64, u64)| ns.checked_div(pages).unwrap_or(u64::MAX);
+    (0..costs.len())
+        .min_by_key(|index| for_a_page(costs[*index]))
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_time_for_a_page_wins() {
+        assert_eq!(cheapest(&[(100, 10), (50, 10), (90, 10)]), 1);
+        assert_eq!(cheapest(&[(0, 0), (50, 10)]), 1);
+    }
+
+    #[test]
+    fn seeks_are_never_tried_and_a_wish_is_obeyed() {
+        let method = |wanted, medium| Readers::new(&[], wanted, medium, 1 << 20).method();
+        assert_eq!(method(None, Medium::SeeksCost), Some(Method::RemoteRead));
+        let wish = Some(Method::RemoteReaders(3));
+        assert_eq!(method(wish, Medium::SeeksCost), wish);
+        let few = Readers::new(&[], None, Medium::Flash, 10).method();
+        assert!(few.is_some_and(|method| method != Method::RemoteRead));
+    }
+}

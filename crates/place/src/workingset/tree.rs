@@ -1,0 +1,91 @@
+//! Walking a directory tree in the order of the inodes, on one file system, following no link.
+//!
+//! The idea: inodes lie on the disk by their numbers and names in a directory do not, so each
+//! directory is listed first and its entries are visited sorted.
+
+use crate::{Error, Kind, Result};
+use std::fs::{DirEntry, Metadata, ReadDir};
+use std::ops::ControlFlow;
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// How many entries are sorted at once: bounds the memory that a huge directory costs.
+const ENTRIES_AT_ONCE: usize = 64 << 10;
+
+/// What a walk meets.
+pub(super) enum Met<'a> {
+    /// A directory that was opened.
+    Directory,
+    /// Anything that has an inode, directories included, before they are opened.
+    Entry(&'a Path, &'a Metadata),
+    /// A directory or an entry that may not be read.
+    Refused,
+}
+
+/// Tells `visit` of everything below `top`, and of `top` itself, until it breaks off.
+///
+/// # Errors
+/// `Usage` where `top` is not there.
+pub(super) fn walk(top: &Path, visit: &mut dyn FnMut(Met<'_>) -> ControlFlow<()>) -> Result<()> {
+    let metadata = std::fs::symlink_metadata(top).map_err(|error| {
+        Error::new(Kind::Usage, "look below", sys::plain_reason(&error)).at(top)
+    })?;
+    let mut waiting = Vec::new();
+    let mut walk = Walk {
+        device: metadata.dev(),
+        waiting: &mut waiting,
+        visit,
+    };
+    // How it broke off is the visitor's own business.
+    let _ = walk.enter(top, &metadata);
+    Ok(())
+}
+
+struct Walk<'a> {
+    device: u64,
+    waiting: &'a mut Vec<PathBuf>,
+    visit: &'a mut dyn FnMut(Met<'_>) -> ControlFlow<()>,
+}
+
+impl Walk<'_> {
+    fn enter(&mut self, top: &Path, metadata: &Metadata) -> ControlFlow<()> {
+        self.meet(top, metadata)?;
+        while let Some(directory) = self.waiting.pop() {
+            let Ok(mut listing) = std::fs::read_dir(&directory) else {
+                (self.visit)(Met::Refused)?;
+                continue;
+            };
+            (self.visit)(Met::Directory)?;
+            loop {
+                let entries = next_sorted(&mut listing);
+                if entries.is_empty() {
+                    break;
+                }
+                for entry in entries {
+                    match entry.metadata() {
+                        Ok(metadata) => self.meet(&entry.path(), &metadata)?,
+                        Err(_) => (self.visit)(Met::Refused)?,
+                    }
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn meet(&mut self, path: &Path, metadata: &Metadata) -> ControlFlow<()> {
+        if metadata.dev() != self.device {
+            return ControlFlow::Continue(());
+        }
+        if metadata.is_dir() {
+            self.waiting.push(path.to_owned());
+        }
+        (self.visit)(Met::Entry(path, metadata))
+    }
+}
+
+/// The next entries of a directory, by inode.
+fn next_sorted(listing: &mut ReadDir) -> Vec<DirEntry> {
+    let mut entries: Vec<DirEntry> = listing.flatten().take(ENTRIES_AT_ONCE).collect();
+    entries.sort_unstable_by_key(DirEntryExt::ino);
+    entries
+}

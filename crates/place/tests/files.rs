@@ -1,0 +1,325 @@
+//! Files of real processes: found, put into the order of the disk, read back, and left alone
+//! when they are no longer what they were. Cold and warm is what `cachestat` says.
+
+#![allow(clippy::unwrap_used, reason = "a test program")]
+#![allow(
+    clippy::single_range_in_vec_init,
+    reason = "lists of ranges are meant, also of one"
+)]
+
+use machine::Root;
+use place::workingset::charge::Work;
+use place::workingset::files::{self, Identity, NamedFile, Piece, UsedFile};
+use place::workingset::targets::{self, Selection, Target};
+use place::workingset::{cached, ranges, read};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use sys::file::{Advice, advise, open_unnoticed, read_at, sync_data};
+use testkit::{TempDir, Tmpfs};
+
+const MIB: u64 = 1 << 20;
+
+/// A file of noise that is on the disk and not in memory; `None` where it stays in memory.
+fn cold_file(path: &Path, bytes: u64) -> Option<File> {
+    let mut noise = vec![0; bytes as usize];
+    testkit::Random(7).fill(&mut noise);
+    std::fs::write(path, noise).unwrap();
+    let file = File::open(path).unwrap();
+    cool(&file);
+    match cached_bytes(&file) {
+        Some(0) => Some(file),
+        _ => {
+            testkit::skip("a temporary directory on a disk, and a kernel that tells its cache");
+            None
+        }
+    }
+}
+
+fn cool(file: &File) {
+    sync_data(file).unwrap();
+    advise(file, 0, 0, Advice::Random).unwrap();
+    advise(file, 0, 0, Advice::DontNeed).unwrap();
+}
+
+fn cached_bytes(file: &File) -> Option<u64> {
+    let stat = sys::cachestat::of(file, 0, 0).ok()?;
+    Some(stat.cached * sys::process::page_bytes() as u64)
+}
+
+/// A shell that holds files open; it ends with its input.
+struct Holder {
+    child: Child,
+    targets: Vec<Target>,
+}
+
+impl Holder {
+    fn of(paths: &[&Path]) -> Self {
+        let opens = ["exec 3<\"$1\"", "exec 4<\"$2\"", "exec 5<\"$3\""];
+        let script = format!("{}; echo ready; read end", opens[..paths.len()].join("; "));
+        let mut child = Command::new("sh")
+            .args(["-c", &script, "sh"])
+            .args(paths)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        let selection = Selection::Processes(vec![child.id()]);
+        let targets = targets::find(&Root::system(), &selection).unwrap();
+        Self { child, targets }
+    }
+
+    fn files(&self) -> Vec<UsedFile> {
+        files::find(&Root::system(), &self.targets).unwrap()
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let _ = self.child.stdin.take().unwrap().write_all(b"\n");
+        let _ = self.child.wait();
+    }
+}
+
+fn identity(path: &Path) -> Identity {
+    Identity::of(&std::fs::metadata(path).unwrap())
+}
+
+fn work_of(wanted: &[(PathBuf, Identity, Vec<Range<u64>>)]) -> Work {
+    let named = |(path, identity, _): &(PathBuf, Identity, _)| NamedFile {
+        path: path.clone(),
+        identity: *identity,
+    };
+    Work {
+        files: wanted.iter().map(named).collect(),
+        pieces: files::by_position(wanted),
+    }
+}
+
+#[test]
+fn an_open_file_is_found_with_what_of_it_is_absent() {
+    let directory = TempDir::new();
+    let path = directory.join("data");
+    let Some(file) = cold_file(&path, 8 * MIB + 100) else {
+        return;
+    };
+    let there = [MIB..2 * MIB, 5 * MIB..5 * MIB + 4096];
+    for range in &there {
+        for page in range.clone().step_by(4096) {
+            read_at(&file, &mut [0], page).unwrap();
+        }
+    }
+    let holder = Holder::of(&[&path]);
+    let found = holder.files();
+    let data = found.iter().find(|file| file.path == path).unwrap();
+    assert_eq!(data.identity, identity(&path));
+    assert_eq!(data.targets, [0]);
+    let whole = 0..8 * MIB + 4096;
+    assert_eq!(data.used, std::slice::from_ref(&whole));
+    assert_eq!(data.cached_bytes, cached_bytes(&file));
+    assert_eq!(data.cached_bytes, Some(MIB + 4096));
+    assert_eq!(data.absent, ranges::without(&[whole], &there));
+    // What it has mapped is there too, by the mapped part: the shell itself and its library.
+    let mapped: Vec<_> = found.iter().filter(|file| file.path != path).collect();
+    assert!(
+        mapped
+            .iter()
+            .any(|file| file.path.to_string_lossy().contains("libc"))
+    );
+    assert!(mapped.iter().all(|file| !file.used.is_empty()));
+}
+
+#[test]
+fn a_file_of_two_processes_is_one_and_files_without_disk_or_name_are_none() {
+    let directory = TempDir::new();
+    let (kept, gone) = (directory.join("kept"), directory.join("gone"));
+    std::fs::write(&kept, vec![1; 5000]).unwrap();
+    std::fs::write(&gone, vec![1; 5000]).unwrap();
+    let tmpfs = Tmpfs::mount(1 << 20).ok();
+    let in_ram = tmpfs
+        .as_ref()
+        .map_or_else(|| gone.clone(), |tmpfs| tmpfs.path().join("ram"));
+    std::fs::write(&in_ram, vec![1; 5000]).unwrap();
+    let (one, two) = (Holder::of(&[&kept, &gone, &in_ram]), Holder::of(&[&kept]));
+    std::fs::remove_file(&gone).unwrap();
+    let selection = Selection::Processes(vec![one.child.id(), two.child.id()]);
+    let targets = targets::find(&Root::system(), &selection).unwrap();
+    let found = files::find(&Root::system(), &targets).unwrap();
+    let named = |path: &Path| found.iter().filter(|file| file.path == *path).count();
+    assert_eq!((named(&kept), named(&gone), named(&in_ram)), (1, 0, 0));
+    let shared = found.iter().find(|file| file.path == kept).unwrap();
+    assert_eq!(shared.targets, [0, 1]);
+    assert!(found.iter().all(|file| !file.path.starts_with("/proc")));
+}
+
+#[test]
+fn files_come_back_in_the_order_of_the_disk() {
+    let directory = TempDir::new();
+    let mut wanted = Vec::new();
+    let mut open = Vec::new();
+    for number in 0..20 {
+        let path = directory.join(format!("file-{number}"));
+        let Some(file) = cold_file(&path, MIB + 5000) else {
+            return;
+        };
+        let parts = vec![0..MIB / 2, MIB..MIB + 8192];
+        wanted.push((path.clone(), identity(&path), parts));
+        open.push(file);
+    }
+    wanted.reverse();
+    let work = work_of(&wanted);
+    let known: Vec<u64> = work
+        .pieces
+        .iter()
+        .filter_map(|piece| piece.physical)
+        .collect();
+    assert!(known.is_sorted());
+    if known.len() < work.pieces.len() {
+        testkit::skip("a file system that tells positions, for the order");
+    }
+    let mut told = Vec::new();
+    let read = read::pieces(&work, &mut |read| {
+        told.push(read.bytes);
+        false
+    });
+    let all = 20 * (MIB / 2 + 8192);
+    assert_eq!(
+        (read.bytes, read.present_bytes, read.changed_files),
+        (all, all, 0)
+    );
+    assert!(told.is_sorted() && told.last() == Some(&all));
+    for file in &open {
+        // Exactly what was wanted, and nothing around it.
+        assert_eq!(cached_bytes(file), Some(MIB / 2 + 8192));
+        let there = cached::ranges_of(file, &(0..MIB + 5000)).unwrap();
+        assert_eq!(there, [0..MIB / 2, MIB..MIB + 8192]);
+    }
+}
+
+#[test]
+fn a_file_that_is_another_by_now_is_not_read() {
+    let directory = TempDir::new();
+    let names = ["same", "appended", "replaced", "gone", "directory"];
+    let mut wanted = Vec::new();
+    for name in names {
+        let path = directory.join(name);
+        if cold_file(&path, MIB).is_none() {
+            return;
+        }
+        wanted.push((path.clone(), identity(&path), vec![0..MIB]));
+    }
+    let work = work_of(&wanted);
+    assert!(work.pieces.len() >= names.len());
+    File::options()
+        .append(true)
+        .open(directory.join("appended"))
+        .unwrap()
+        .write_all(b"x")
+        .unwrap();
+    cold_file(&directory.join("other"), MIB).unwrap();
+    std::fs::rename(directory.join("other"), directory.join("replaced")).unwrap();
+    std::fs::remove_file(directory.join("gone")).unwrap();
+    std::fs::remove_file(directory.join("directory")).unwrap();
+    std::fs::create_dir(directory.join("directory")).unwrap();
+    for name in ["appended", "replaced"] {
+        cool(&File::open(directory.join(name)).unwrap());
+    }
+    let read = read::pieces(&work, &mut |_| false);
+    assert_eq!(
+        (read.bytes, read.present_bytes, read.changed_files),
+        (MIB, MIB, 4)
+    );
+    for name in ["appended", "replaced"] {
+        assert_eq!(
+            cached_bytes(&File::open(directory.join(name)).unwrap()),
+            Some(0),
+            "{name}"
+        );
+    }
+    // Those that had changed before make no piece at all.
+    assert!(work_of(&wanted).pieces.iter().all(|piece| piece.file == 0));
+}
+
+#[test]
+fn a_file_that_is_cut_midway_ends_nothing() {
+    let directory = TempDir::new();
+    let path = directory.join("data");
+    if cold_file(&path, 64 * MIB).is_none() {
+        return;
+    }
+    let work = work_of(&[(path.clone(), identity(&path), vec![0..64 * MIB])]);
+    let mut batches = 0;
+    let read = read::pieces(&work, &mut |_| {
+        batches += 1;
+        if batches == 1 {
+            File::options()
+                .write(true)
+                .open(&path)
+                .unwrap()
+                .set_len(5000)
+                .unwrap();
+        }
+        false
+    });
+    assert_eq!(read.bytes, 64 * MIB, "all was asked for");
+    assert!(read.present_bytes < 64 * MIB);
+}
+
+#[test]
+fn it_ends_when_told_to() {
+    let directory = TempDir::new();
+    let path = directory.join("data");
+    let Some(file) = cold_file(&path, 64 * MIB) else {
+        return;
+    };
+    let work = work_of(&[(path.clone(), identity(&path), vec![0..64 * MIB])]);
+    let mut asked = 0;
+    let read = read::pieces(&work, &mut |_| {
+        asked += 1;
+        true
+    });
+    assert_eq!(asked, 1);
+    // The first batch, and the one that was on its way: not the file.
+    assert!(read.bytes > 0 && read.bytes <= 4 * MIB, "{}", read.bytes);
+    assert!(cached_bytes(&file).unwrap() <= 8 * MIB);
+}
+
+#[test]
+fn a_work_that_names_no_such_file_is_harmless() {
+    let work = Work {
+        files: Vec::new(),
+        pieces: vec![Piece {
+            file: 9,
+            range: 0..4096,
+            physical: None,
+        }],
+    };
+    let read = read::pieces(&work, &mut |_| false);
+    assert_eq!((read.bytes, read.changed_files), (0, 1));
+}
+
+#[test]
+fn ranges_of_a_sparse_giant_cost_little() {
+    let directory = TempDir::new();
+    let path = directory.join("giant");
+    let file = File::options()
+        .write(true)
+        .create_new(true)
+        .open(&path)
+        .unwrap();
+    let far = 1 << 40;
+    if file.set_len(far).is_err() {
+        return testkit::skip("a file system that takes a file of 1 TiB");
+    }
+    std::os::unix::fs::FileExt::write_all_at(&file, &[1; 4096], far - 8192).unwrap();
+    let there = cached::ranges_of(&open_unnoticed(&path).unwrap(), &(0..far));
+    if let Some(there) = there {
+        assert_eq!(there, [far - 8192..far - 4096]);
+    }
+}

@@ -1,0 +1,254 @@
+//! Reading from inside of a control group, and what an ordinary user is told.
+//!
+//! Not libtest's harness: the helper is this same program (`serve`), and libtest writes words
+//! of its own to the output that the helper answers on.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(
+    clippy::single_range_in_vec_init,
+    reason = "lists of ranges are meant, also of one"
+)]
+
+use place::Kind;
+use place::workingset::charge::{self, Work};
+use place::workingset::files::{self, Identity, NamedFile};
+use place::workingset::{cached, read};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+use sys::file::{Advice, advise, sync_data};
+use testkit::{Cgroup, TempDir};
+
+const MIB: u64 = 1 << 20;
+
+/// An ordinary user that every system has.
+const NOBODY: &str = "65534";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["serve"] => {
+            let served = charge::serve(std::io::stdin().lock(), std::io::stdout());
+            return ExitCode::from(u8::from(served.is_err()));
+        }
+        ["hold", group, path] => hold(Path::new(group), Path::new(path)),
+        ["look", path] => look(Path::new(path)),
+        _ if words.contains(&"--list") => {}
+        _ => {
+            the_cache_is_charged_to_the_group();
+            what_is_cancelled_ends_at_once();
+            nothing_outlives_its_parent();
+            a_group_that_is_none_is_an_error();
+            a_helper_that_is_none_is_an_error();
+            any_input_is_served_or_refused();
+            an_ordinary_user_is_told_nothing_untrue();
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn passed(name: &str) {
+    println!("test {name} ... ok");
+}
+
+fn helper() -> Vec<OsString> {
+    vec![std::env::current_exe().unwrap().into(), "serve".into()]
+}
+
+/// A file that is on the disk and not in memory, and the reading of all of it.
+fn cold_work(path: &Path, bytes: u64) -> Work {
+    std::fs::write(path, vec![7; bytes as usize]).unwrap();
+    let file = File::open(path).unwrap();
+    sync_data(&file).unwrap();
+    advise(&file, 0, 0, Advice::DontNeed).unwrap();
+    let identity = Identity::of(&file.metadata().unwrap());
+    Work {
+        files: vec![NamedFile {
+            path: path.to_owned(),
+            identity,
+        }],
+        pieces: files::by_position(&[(path.to_owned(), identity, vec![0..bytes])]),
+    }
+}
+
+fn cached_bytes(path: &Path) -> u64 {
+    let file = File::open(path).unwrap();
+    let all = 0..file.metadata().unwrap().len();
+    cached::bytes_of(&file, &all).unwrap()
+}
+
+/// The page cache that a group is charged for, by its own account.
+fn charged_bytes(group: &Path) -> u64 {
+    let text = std::fs::read_to_string(group.join("memory.stat")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("cache "));
+    line.unwrap().parse().unwrap()
+}
+
+fn group() -> Option<Cgroup> {
+    let group = Cgroup::v1_memory(512 * MIB);
+    group.map_err(testkit::skip).ok()
+}
+
+fn the_cache_is_charged_to_the_group() {
+    let Some(group) = group() else { return };
+    let directory = TempDir::new();
+    let path = directory.join("data");
+    let work = cold_work(&path, 64 * MIB);
+    if cached_bytes(&path) > 0 {
+        return testkit::skip("a temporary directory on a disk");
+    }
+    let before = charged_bytes(group.path());
+    let mut told = 0;
+    let done = charge::read_inside(group.path(), &helper(), &work, &mut |read| {
+        assert!(read.bytes >= told);
+        told = read.bytes;
+        false
+    });
+    let done = done.unwrap();
+    assert_eq!((done.bytes, done.present_bytes), (64 * MIB, 64 * MIB));
+    assert_eq!(done.changed_files, 0);
+    assert_eq!(told, 64 * MIB);
+    assert_eq!(cached_bytes(&path), 64 * MIB);
+    let grown = charged_bytes(group.path()) - before;
+    assert!(
+        (63 * MIB..70 * MIB).contains(&grown),
+        "{grown} bytes were charged"
+    );
+    // The same by this process is charged elsewhere: the group's account shows the difference.
+    let work = cold_work(&path, 64 * MIB);
+    let before = charged_bytes(group.path());
+    assert_eq!(read::pieces(&work, &mut |_| false).present_bytes, 64 * MIB);
+    assert!(charged_bytes(group.path()) < before + MIB);
+    passed("the_cache_is_charged_to_the_group");
+}
+
+fn what_is_cancelled_ends_at_once() {
+    let Some(group) = group() else { return };
+    let directory = TempDir::new();
+    let path = directory.join("data");
+    let work = cold_work(&path, 256 * MIB);
+    let mut asked = 0;
+    let done = charge::read_inside(group.path(), &helper(), &work, &mut |_| {
+        asked += 1;
+        true
+    });
+    assert!(done.unwrap().bytes < 256 * MIB);
+    assert_eq!(asked, 1);
+    let members = std::fs::read_to_string(group.path().join("cgroup.procs")).unwrap();
+    assert_eq!(members, "", "the helper is gone when the call returns");
+    passed("what_is_cancelled_ends_at_once");
+}
+
+/// Has a file read inside and never goes on after the first batch.
+fn hold(group: &Path, path: &Path) {
+    let work = cold_work(path, 64 * MIB);
+    let _ = charge::read_inside(group, &helper(), &work, &mut |_| {
+        println!("reading");
+        std::thread::sleep(Duration::from_secs(600));
+        false
+    });
+}
+
+fn nothing_outlives_its_parent() {
+    let Some(group) = group() else { return };
+    let directory = TempDir::new();
+    let mut parent = Command::new(std::env::current_exe().unwrap())
+        .arg("hold")
+        .arg(group.path())
+        .arg(directory.join("data"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut output = BufReader::new(parent.stdout.take().unwrap());
+    output.read_line(&mut line).unwrap();
+    let members = || std::fs::read_to_string(group.path().join("cgroup.procs")).unwrap();
+    assert_ne!(members(), "");
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    let start = Instant::now();
+    while !members().is_empty() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it lives on");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    passed("nothing_outlives_its_parent");
+}
+
+fn a_group_that_is_none_is_an_error() {
+    let directory = TempDir::new();
+    let nowhere = directory.join("no-group");
+    let error =
+        charge::read_inside(&nowhere, &helper(), &Work::default(), &mut |_| false).unwrap_err();
+    assert_eq!(error.kind, Kind::Impossible);
+    assert!(error.to_string().contains("no-group"), "{error}");
+    passed("a_group_that_is_none_is_an_error");
+}
+
+fn a_helper_that_is_none_is_an_error() {
+    let directory = TempDir::new();
+    std::fs::write(directory.join("cgroup.procs"), "").unwrap();
+    let work = cold_work(&directory.join("data"), MIB);
+    for program in ["/no/such/program", "true", "cat"] {
+        let argv = [program.into()];
+        let answer = charge::read_inside(directory.path(), &argv, &work, &mut |_| false);
+        assert_eq!(answer.unwrap_err().kind, Kind::Failed, "{program}");
+    }
+    passed("a_helper_that_is_none_is_an_error");
+}
+
+fn any_input_is_served_or_refused() {
+    let mut random = testkit::Random(1);
+    for length in 0..200 {
+        let mut line = vec![0; length];
+        random.fill(&mut line);
+        line.retain(|byte| *byte != b'\n');
+        line.insert(0, b'x');
+        let error = charge::serve(&line[..], std::io::sink()).unwrap_err();
+        assert_eq!(error.kind, Kind::Usage);
+    }
+    let mut output = Vec::new();
+    let work = serde_json::to_string(&Work::default()).unwrap();
+    charge::serve(format!("{work}\n{work}\n").as_bytes(), &mut output).unwrap();
+    assert_eq!(output.iter().filter(|byte| **byte == b'\n').count(), 2);
+    passed("any_input_is_served_or_refused");
+}
+
+/// Prints what this user is told of a file's pages.
+fn look(path: &Path) {
+    let file = sys::file::open_unnoticed(path).unwrap();
+    let all = 0..file.metadata().unwrap().len();
+    println!("{:?}", cached::ranges_of(&file, &all));
+}
+
+fn an_ordinary_user_is_told_nothing_untrue() {
+    if !testkit::is_root() {
+        return testkit::skip("root, to become another user");
+    }
+    let directory = TempDir::new();
+    let path = directory.join("data");
+    std::fs::write(&path, vec![1; 8192]).unwrap();
+    let told = |path: &Path| {
+        let output = Command::new("setpriv")
+            .args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"])
+            .arg(std::env::current_exe().unwrap())
+            .arg("look")
+            .arg(path)
+            .output()
+            .ok()?;
+        let text = String::from_utf8(output.stdout).unwrap();
+        output.status.success().then(|| text.trim().to_owned())
+    };
+    // Root's file: readable, and nothing is known of its pages.
+    let Some(others) = told(&path) else {
+        return testkit::skip("setpriv, and a test program that others may run");
+    };
+    assert_eq!(others, "None");
+    let number = NOBODY.parse().unwrap();
+    std::os::unix::fs::chown(&path, Some(number), Some(number)).unwrap();
+    assert_eq!(told(&path).unwrap(), "Some([0..8192])");
+    std::io::stdout().flush().unwrap();
+    passed("an_ordinary_user_is_told_nothing_untrue");
+}

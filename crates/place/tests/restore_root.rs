@@ -1,0 +1,195 @@
+//! Anonymous memory comes back from a real swap area, whole and under its guard. Needs root,
+//! room for swap on the disk, and memory groups of version 1.
+#![allow(clippy::unwrap_used, reason = "a test program")]
+
+mod support;
+
+use machine::Root;
+use model::Bytes;
+use place::guard::Stop;
+use place::workingset::restore::{self, Method, Report, Request};
+use support::{SET_BYTES, Toucher, alone, number, request};
+
+/// The test that the toucher is started by.
+const TOUCHER: &str = "the_toucher";
+
+#[test]
+fn the_toucher() {
+    support::serve();
+}
+
+/// A toucher in swap, or the test is skipped.
+macro_rules! toucher {
+    () => {
+        match Toucher::swapped_out(TOUCHER, SET_BYTES, &[]) {
+            Ok(toucher) => toucher,
+            Err(need) => return testkit::skip(need),
+        }
+    };
+}
+
+fn restored(request: &Request, progress: &mut dyn FnMut(u32)) -> Report {
+    restored_at(&Root::system(), request, progress)
+}
+
+/// Plans and does it; `progress` is told the number of the batch.
+fn restored_at(root: &Root, request: &Request, progress: &mut dyn FnMut(u32)) -> Report {
+    let plan = restore::plan(root, request).unwrap();
+    println!("{:#?} {:#?} {:#?}", plan.parts, plan.speeds, plan.notes);
+    let mut batch = 0;
+    let report = restore::carry_out(root, request, plan, &mut |_| {
+        batch += 1;
+        progress(batch);
+    });
+    println!("{report:#?}");
+    report.unwrap()
+}
+
+fn pages() -> u64 {
+    SET_BYTES / sys::process::page_bytes() as u64
+}
+
+#[test]
+fn each_way_brings_every_page_back_whole() {
+    let _alone = alone();
+    let mut toucher = toucher!();
+    let ways = [
+        None,
+        Some(Method::RemoteRead),
+        Some(Method::RemoteReaders(4)),
+        Some(Method::WillNeed),
+    ];
+    for method in ways {
+        toucher.push_out();
+        let report = restored(
+            &Request {
+                method,
+                ..request(toucher.pid())
+            },
+            &mut |_| {},
+        );
+        assert_eq!(report.stop, Stop::Done);
+        let asked: u64 = report.parts.iter().map(|part| part.pages).sum();
+        let present: u64 = report.parts.iter().map(|part| part.present_pages).sum();
+        assert!(asked >= pages(), "{asked} pages were in swap");
+        assert_eq!(present, asked, "{method:?}");
+        let touched = toucher.touch();
+        assert_eq!(touched.wrong_pages, 0, "{method:?}");
+        assert_eq!(touched.major_faults, 0, "{method:?}");
+    }
+    // What would have been without: the test of the test.
+    toucher.push_out();
+    let touched = toucher.touch();
+    assert_eq!(touched.wrong_pages, 0);
+    assert!(touched.major_faults > pages() / 64, "{touched:?}");
+}
+
+#[test]
+fn a_process_that_ends_on_the_way_is_no_failure() {
+    let _alone = alone();
+    let mut toucher = toucher!();
+    let request = request(toucher.pid());
+    let report = restored(&request, &mut |batch| {
+        if batch == 1 {
+            toucher.kill();
+        }
+    });
+    assert_eq!(report.stop, Stop::SourceGone);
+    let part = &report.parts[0];
+    assert_eq!((part.present_pages, part.gone_pages), (0, part.pages));
+}
+
+#[test]
+fn a_process_that_becomes_another_program_is_no_failure() {
+    let _alone = alone();
+    let mut toucher = toucher!();
+    let request = request(toucher.pid());
+    let report = restored(&request, &mut |batch| {
+        if batch == 1 {
+            toucher.exec();
+        }
+    });
+    let part = &report.parts[0];
+    assert_eq!(part.gone_pages, part.pages, "{report:?}");
+}
+
+#[test]
+fn swap_that_is_switched_off_on_the_way_ends_it() {
+    let _alone = alone();
+    let mut toucher = toucher!();
+    let mut swap = toucher.swap.take();
+    let request = request(toucher.pid());
+    let report = restored(&request, &mut |batch| {
+        if batch == 1 {
+            drop(swap.take());
+        }
+    });
+    assert_eq!(report.stop, Stop::SourceGone);
+    assert_eq!(toucher.touch().wrong_pages, 0);
+}
+
+#[test]
+fn a_group_is_filled_up_to_its_limit_and_never_made_to_reclaim() {
+    let _alone = alone();
+    let toucher = toucher!();
+    let group = toucher.group.path();
+    let limit = SET_BYTES / 2;
+    std::fs::write(group.join("memory.limit_in_bytes"), limit.to_string()).unwrap();
+    let met_before = number(group, "memory.failcnt");
+    let report = restored(&request(toucher.pid()), &mut |_| {});
+    assert_eq!(report.stop, Stop::GroupLimit);
+    assert_eq!(number(group, "memory.failcnt"), met_before);
+    let used = number(group, "memory.usage_in_bytes");
+    assert!(used > limit / 2 && used <= limit, "{used} of {limit}");
+    let part = &report.parts[0];
+    assert_eq!(part.present_pages, part.pages, "nothing was thrown out");
+}
+
+#[test]
+fn a_budget_of_bytes_is_kept() {
+    let _alone = alone();
+    let toucher = toucher!();
+    let mut request = request(toucher.pid());
+    request.limits.bytes = Some(Bytes(SET_BYTES / 4));
+    let report = restored(&request, &mut |_| {});
+    assert_eq!(report.stop, Stop::Budget);
+    let bytes: u64 = report.parts.iter().map(|part| part.bytes).sum();
+    assert_eq!(bytes, SET_BYTES / 4);
+}
+
+#[test]
+fn who_is_named_first_comes_first() {
+    let _alone = alone();
+    let one = toucher!();
+    let other = toucher!();
+    for first in [one.pid(), other.pid()] {
+        one.push_out();
+        other.push_out();
+        let mut request = request(one.pid());
+        request.selection =
+            place::workingset::targets::Selection::Processes(vec![one.pid(), other.pid()]);
+        request.first = vec![first];
+        request.limits.bytes = Some(Bytes(SET_BYTES / 2));
+        restored(&request, &mut |_| {});
+        let present = |toucher: &Toucher| {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", toucher.pid()));
+            let status = status.unwrap();
+            let line = status
+                .lines()
+                .find(|line| line.starts_with("RssAnon:"))
+                .unwrap();
+            line.split_whitespace()
+                .nth(1)
+                .unwrap()
+                .parse::<u64>()
+                .unwrap()
+                * 1024
+        };
+        let (named, unnamed) = match first == one.pid() {
+            true => (present(&one), present(&other)),
+            false => (present(&other), present(&one)),
+        };
+        assert!(named >= SET_BYTES / 2 - (1 << 20), "{named} bytes");
+        assert!(unnamed < SET_BYTES / 4, "{unnamed} bytes");
+    }
+}

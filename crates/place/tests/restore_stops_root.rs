@@ -1,0 +1,264 @@
+//! A restore ends when it must: at Ctrl-C, at the floor, when others wait, when what it brings
+//! does not stay; and says which right is missing. Needs what `restore_root` needs.
+#![allow(clippy::unwrap_used, reason = "a test program")]
+
+mod support;
+
+use machine::Root;
+use model::Bytes;
+use place::Kind;
+use place::guard::{Limits, Stop};
+use place::workingset::restore::{self, Report, Request};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use support::{SET_BYTES, Toucher, alone, request};
+use testkit::{Cgroup, FakeRoot};
+
+/// The test that the toucher is started by.
+const TOUCHER: &str = "the_toucher";
+/// The process that a restore in a process of its own is to bring back.
+const PID_VARIABLE: &str = "TERRACE_TEST_RESTORED_PID";
+/// Marks a line of such a process.
+const MARK: &str = "@";
+
+#[test]
+fn the_toucher() {
+    support::serve();
+}
+
+fn restored(root: &Root, request: &Request, progress: &mut dyn FnMut(u32)) -> Report {
+    let plan = restore::plan(root, request).unwrap();
+    let mut batch = 0;
+    let report = restore::carry_out(root, request, plan, &mut |_| {
+        batch += 1;
+        progress(batch);
+    });
+    println!("{report:#?}");
+    report.unwrap()
+}
+
+/// The bytes of one batch: the smallest step of progress that a test can wait for.
+fn bytes(report: &Report) -> u64 {
+    report.parts.iter().map(|part| part.bytes).sum()
+}
+
+/// The machine, but for files that a test moves.
+fn tree(pid: u32, available_kib: u64) -> FakeRoot {
+    let tree = FakeRoot::bare().file(
+        "/proc/meminfo",
+        format!("MemAvailable: {available_kib} kB\n"),
+    );
+    for real in [
+        format!("/proc/{pid}").as_str(),
+        "/proc/swaps",
+        "/proc/self",
+        "/sys",
+        "/dev",
+    ] {
+        symlink(real, tree.path().join(&real[1..])).unwrap();
+    }
+    tree
+}
+
+#[test]
+fn free_memory_is_used_down_to_the_floor_only() {
+    let _alone = alone();
+    let toucher = match Toucher::swapped_out(TOUCHER, SET_BYTES, &[]) {
+        Ok(toucher) => toucher,
+        Err(need) => return testkit::skip(need),
+    };
+    let available = SET_BYTES;
+    let tree = tree(toucher.pid(), available >> 10);
+    let root = Root::at(tree.path());
+    let mut request = request(toucher.pid());
+    request.limits.floor = Bytes(SET_BYTES / 2);
+    let meminfo = tree.path().join("proc/meminfo");
+    let mut done = 0;
+    let plan = restore::plan(&root, &request).unwrap();
+    let report = restore::carry_out(&root, &request, plan, &mut |progress| {
+        done = progress.done_bytes;
+        let left = available - done;
+        std::fs::write(&meminfo, format!("MemAvailable: {} kB\n", left >> 10)).unwrap();
+    })
+    .unwrap();
+    assert_eq!(report.stop, Stop::Floor);
+    assert_eq!(done, SET_BYTES / 2, "all that there is and no page more");
+}
+
+#[test]
+fn what_does_not_stay_is_not_brought_for_ever() {
+    let _alone = alone();
+    let toucher = match Toucher::swapped_out(TOUCHER, SET_BYTES, &[]) {
+        Ok(toucher) => toucher,
+        Err(need) => return testkit::skip(need),
+    };
+    let request = Request {
+        limits: Limits {
+            yield_percent: 50,
+            ..request(toucher.pid()).limits
+        },
+        ..request(toucher.pid())
+    };
+    let report = restored(&Root::system(), &request, &mut |_| toucher.push_out());
+    assert_eq!(report.stop, Stop::Yield);
+    assert!(bytes(&report) < SET_BYTES);
+}
+
+#[test]
+fn a_hog_that_makes_others_wait_ends_it() {
+    let _alone = alone();
+    let toucher = match Toucher::swapped_out(TOUCHER, SET_BYTES, &[]) {
+        Ok(toucher) => toucher,
+        Err(need) => return testkit::skip(need),
+    };
+    // It has twice the memory of its group, and goes through it in a circle.
+    let crowded = Cgroup::v1_memory(SET_BYTES / 4).unwrap();
+    let mut request = request(toucher.pid());
+    request.limits.pressure_permille = 100;
+    let mut hog = None;
+    wait_until_waiting(|percent| percent < 5);
+    let root = Root::system();
+    let report = restored(&root, &request, &mut |batch| {
+        if batch == 1 {
+            let program = std::env::current_exe().unwrap();
+            let child = crowded
+                .command(program)
+                .args(["--exact", "the_hog"])
+                .env(PID_VARIABLE, "0")
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap();
+            hog = Some(child);
+            wait_until_waiting(|percent| percent > 33);
+        }
+    });
+    let mut hog = hog.unwrap();
+    hog.kill().unwrap();
+    hog.wait().unwrap();
+    assert_eq!(report.stop, Stop::Pressure);
+    assert!(bytes(&report) < SET_BYTES);
+}
+
+/// Returns when the share of 100 ms in which somebody waited for memory is `as_wished`; fails
+/// after a minute.
+fn wait_until_waiting(as_wished: impl Fn(u64) -> bool) {
+    let root = Root::system();
+    let waited_us = || machine::pressure::read(&root, "memory").unwrap().some_us;
+    for _ in 0..600 {
+        let before_us = waited_us();
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        if as_wished((waited_us() - before_us) / 1000) {
+            return;
+        }
+    }
+    panic!("others wait for memory too much, or nobody does");
+}
+
+#[test]
+fn the_hog() {
+    if std::env::var_os(PID_VARIABLE).is_none() {
+        return;
+    }
+    let page_bytes = sys::process::page_bytes();
+    let bytes = SET_BYTES as usize / 2;
+    let mut memory = sys::memory::Mapping::anonymous(bytes, sys::memory::Pages::Base).unwrap();
+    let mut random = testkit::Random(1);
+    random.fill(memory.as_mut_slice());
+    // Until it is killed; if the test is, a minute later.
+    let started = std::time::Instant::now();
+    while started.elapsed().as_secs() < 60 {
+        for page in memory.as_mut_slice().chunks_mut(page_bytes) {
+            page[0] = page[0].wrapping_add(1);
+        }
+    }
+}
+
+/// Runs the test `name` of this program in a process of its own about `pid`, and gives what it said.
+fn in_a_process_of_its_own(program: &Path, before: &[&str], name: &str, pid: u32) -> String {
+    let mut words: Vec<&str> = before.to_vec();
+    words.push(program.to_str().unwrap());
+    let output = Command::new(words[0])
+        .args(&words[1..])
+        .args(["--exact", name, "--nocapture"])
+        .env(PID_VARIABLE, pid.to_string())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text
+        .lines()
+        .find_map(|line| Some(line.split_once(MARK)?.1.to_owned()));
+    line.unwrap_or_else(|| panic!("{text} {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// The process that [`in_a_process_of_its_own`] was given.
+fn given_pid() -> Option<u32> {
+    std::env::var(PID_VARIABLE).ok()?.parse().ok()
+}
+
+#[test]
+fn ctrl_c_ends_it_after_the_batch() {
+    let _alone = alone();
+    let toucher = match Toucher::swapped_out(TOUCHER, SET_BYTES, &[]) {
+        Ok(toucher) => toucher,
+        Err(need) => return testkit::skip(need),
+    };
+    let program = std::env::current_exe().unwrap();
+    let told = in_a_process_of_its_own(&program, &[], "interrupted", toucher.pid());
+    assert_eq!(told, "Cancelled after 1 batches");
+}
+
+#[test]
+fn interrupted() {
+    let Some(pid) = given_pid() else { return };
+    sys::interrupt::install().unwrap();
+    let mut batches = 0;
+    let report = restored(&Root::system(), &request(pid), &mut |batch| {
+        batches = batch;
+        if batch == 1 {
+            let own = std::process::id().to_string();
+            Command::new("kill").args(["-INT", &own]).status().unwrap();
+            while !sys::interrupt::requested() {
+                std::thread::yield_now();
+            }
+        }
+    });
+    println!("{MARK}{:?} after {batches} batches", report.stop);
+}
+
+#[test]
+fn an_ordinary_user_is_told_which_right_is_missing() {
+    let _alone = alone();
+    let folder = testkit::TempDir::new();
+    // Where nobody may read it.
+    let program = folder.join("test");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let nobody = [
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+    ];
+    let toucher = match Toucher::swapped_out(TOUCHER, SET_BYTES, &nobody) {
+        Ok(toucher) => toucher,
+        Err(need) => return testkit::skip(need),
+    };
+    let own = in_a_process_of_its_own(&program, &nobody, "refused", toucher.pid());
+    assert!(own.starts_with("Impossible"), "{own}");
+    assert!(own.contains("SYS_ADMIN") && own.contains("root"), "{own}");
+    let of_another = in_a_process_of_its_own(&program, &nobody, "refused", std::process::id());
+    assert!(of_another.starts_with("Impossible"), "{of_another}");
+    assert!(of_another.contains("permission denied"), "{of_another}");
+}
+
+#[test]
+fn refused() {
+    let Some(pid) = given_pid() else { return };
+    let root = Root::system();
+    let request = request(pid);
+    let done = restore::plan(&root, &request)
+        .and_then(|plan| restore::carry_out(&root, &request, plan, &mut |_| {}));
+    let error = done.unwrap_err();
+    assert_eq!(error.kind, Kind::Impossible);
+    println!("{MARK}{:?}: {error}", error.kind);
+}

@@ -1,0 +1,234 @@
+//! A snapshot of real files and processes: taken, written, read, and what is missing after the
+//! page cache was dropped comes back; what changed since stays where it is.
+
+#![allow(clippy::unwrap_used, reason = "a test program")]
+
+use machine::Root;
+use model::Bytes;
+use place::Kind;
+use place::guard::{Guard, Limits};
+use place::workingset::charge::Work;
+use place::workingset::evict::{self, Victim};
+use place::workingset::files::{self, NamedFile};
+use place::workingset::snapshot::{self, Missing, Snapshot};
+use place::workingset::targets::Selection;
+use place::workingset::{metadata, ranges, read};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+use testkit::TempDir;
+
+const MIB: u64 = 1 << 20;
+
+/// A program that holds a file open and waits.
+fn holder(path: &Path) -> Child {
+    let mut child = Command::new("sh")
+        .args(["-c", "exec 3<\"$1\"; echo ready; read end", "sh"])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    child
+}
+
+fn end(mut child: Child) {
+    drop(child.stdin.take());
+    child.wait().unwrap();
+}
+
+fn taken(pids: &[u32], trees: &[&Path]) -> Snapshot {
+    let selection = Selection::Processes(pids.to_vec());
+    let trees: Vec<PathBuf> = trees.iter().map(|tree| tree.to_path_buf()).collect();
+    snapshot::take(&Root::system(), &selection, &trees).unwrap()
+}
+
+fn dropped(path: &Path) -> bool {
+    let victim = Victim::Path(path.to_owned());
+    evict::evict(&Root::system(), &victim).unwrap().after_bytes == 0
+}
+
+fn read_back(missing: &Missing) -> read::Read {
+    let named = |(path, identity, _): &(PathBuf, _, _)| NamedFile {
+        path: path.clone(),
+        identity: *identity,
+    };
+    let work = Work {
+        files: missing.files.iter().map(named).collect(),
+        pieces: files::by_position(&missing.files),
+    };
+    read::pieces(&work, &mut |_| false)
+}
+
+#[test]
+fn what_was_dropped_comes_back_and_what_changed_does_not() {
+    let directory = TempDir::new();
+    for number in 0..40u64 {
+        let path = directory.join(format!("file-{number}"));
+        std::fs::write(&path, vec![1; (number * 5000 + 1) as usize]).unwrap();
+    }
+    let open = directory.join("file-7");
+    let child = holder(&open);
+    let now = taken(&[child.id()], &[directory.path()]);
+    let below = |path: &Path| path.starts_with(directory.path());
+    let listed = now.files.iter().filter(|file| below(&file.path)).count();
+    assert_eq!(listed, 40, "each once, also the one that is open");
+    assert!(now.files.len() > 40, "and the program's own files");
+    let bytes: u64 = now
+        .files
+        .iter()
+        .map(|file| ranges::total(&file.cached))
+        .sum();
+    assert_eq!(bytes, now.found_bytes);
+    assert!(now.cached_bytes.unwrap() >= now.unseen_bytes().unwrap());
+
+    // It survives its file.
+    let file = directory.join("now.snapshot");
+    snapshot::write(&now, &file).unwrap();
+    let now = snapshot::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+
+    let nothing = snapshot::missing(&Root::system(), &now);
+    assert_eq!((nothing.bytes, nothing.changed_files), (0, 0));
+    assert_eq!(nothing.processes.len(), 1);
+    assert!(ranges::total(&nothing.processes[0].1) > 0);
+    if !dropped(directory.path()) {
+        return testkit::skip("a temporary directory on a disk");
+    }
+    std::fs::write(directory.join("file-3"), "changed").unwrap();
+    std::fs::remove_file(directory.join("file-4")).unwrap();
+    end(child);
+    let missing = snapshot::missing(&Root::system(), &now);
+    assert_eq!(missing.changed_files, 2);
+    assert_eq!(missing.processes, [], "the process has ended");
+    assert_eq!(missing.files.len(), 38);
+    let read = read_back(&missing);
+    assert_eq!(
+        (read.bytes, read.present_bytes),
+        (missing.bytes, missing.bytes)
+    );
+    let missing = snapshot::missing(&Root::system(), &now);
+    assert_eq!((missing.bytes, missing.changed_files), (0, 2));
+}
+
+#[test]
+fn a_process_with_another_start_is_another() {
+    let child = holder("/dev/null".as_ref());
+    let mut now = taken(&[child.id()], &[]);
+    let living = |now: &Snapshot| snapshot::missing(&Root::system(), now).processes.len();
+    assert_eq!(living(&now), 1);
+    let process = now.processes[0].clone();
+    assert_eq!(process.name, "sh");
+    assert!(process.executable.is_some());
+    now.processes[0].start_ticks += 1;
+    assert_eq!(living(&now), 0);
+    now.processes[0] = process;
+    now.processes[0].executable = Some("/bin/other".into());
+    assert_eq!(living(&now), 0);
+    end(child);
+}
+
+#[test]
+fn a_tree_that_is_not_there_is_a_line() {
+    let child = holder("/dev/null".as_ref());
+    let selection = Selection::Processes(vec![child.id()]);
+    let trees = [PathBuf::from("/no/such/tree")];
+    let error = snapshot::take(&Root::system(), &selection, &trees).unwrap_err();
+    assert_eq!(error.kind, Kind::Usage);
+    assert!(error.to_string().contains("/no/such/tree"));
+    end(child);
+}
+
+fn guard() -> Guard {
+    let limits = Limits {
+        floor: Bytes(0),
+        pressure_permille: 1000,
+        yield_percent: 0,
+        time: None,
+        bytes: None,
+    };
+    Guard::start(&Root::system(), limits).unwrap()
+}
+
+#[test]
+fn directories_and_inodes_of_a_tree_are_walked() {
+    let directory = TempDir::new();
+    std::fs::create_dir_all(directory.join("a/b")).unwrap();
+    for name in ["a/one", "a/b/two", "three"] {
+        std::fs::write(directory.join(name), "x").unwrap();
+    }
+    std::os::unix::fs::symlink("/usr", directory.join("link")).unwrap();
+    let trees = [directory.path().to_owned()];
+    let walked = metadata::warm(&trees, &mut guard()).unwrap();
+    assert_eq!(
+        (walked.directories, walked.inodes, walked.refused),
+        (3, 7, 0)
+    );
+    assert_eq!(walked.stopped, None);
+    let nowhere = [directory.join("nowhere")];
+    let error = metadata::warm(&nowhere, &mut guard()).unwrap_err();
+    assert_eq!(error.kind, Kind::Usage);
+}
+
+/// Prints how long it takes and how large it is: `cargo test --release -p place --test snapshot --
+/// --ignored --nocapture`. Needs 9 GiB of disk and of free memory.
+#[test]
+#[ignore = "measures, and takes 9 GiB of disk and memory"]
+#[allow(clippy::print_stdout, reason = "the figures are its purpose")]
+fn figures_of_eight_gibibytes() {
+    let directory = TempDir::new();
+    let block: Vec<u8> = (0..MIB as usize).map(|at| (at / 512) as u8).collect();
+    for number in 0..8 {
+        let path = directory.join(format!("large-{number}"));
+        let mut file = std::fs::File::create(path).unwrap();
+        for _ in 0..1024 {
+            std::io::Write::write_all(&mut file, &block).unwrap();
+        }
+    }
+    for number in 0..30_000 {
+        let below = directory.join(format!("directory-{}", number / 300));
+        std::fs::create_dir_all(&below).unwrap();
+        std::fs::write(below.join(format!("small-{number}")), &block[..6000]).unwrap();
+    }
+    // One of the large ones with every other page only: the worst that a file can be.
+    let holed = directory.join("large-0");
+    let file = std::fs::File::open(&holed).unwrap();
+    assert!(dropped(&holed));
+    sys::file::advise(&file, 0, 0, sys::file::Advice::Random).unwrap();
+    for page in (0..1024 * MIB).step_by(8192) {
+        sys::file::read_at(&file, &mut [0], page).unwrap();
+    }
+    for _ in 0..3 {
+        // Others on the machine may have pushed something out meanwhile.
+        for number in 1..8 {
+            let mut file = std::fs::File::open(directory.join(format!("large-{number}"))).unwrap();
+            std::io::copy(&mut file, &mut std::io::sink()).unwrap();
+        }
+        let start = Instant::now();
+        let trees = [directory.path().to_owned()];
+        let now = snapshot::take(&Root::system(), &Selection::All, &trees).unwrap();
+        let took = start.elapsed();
+        let bytes = snapshot::encode(&now).unwrap();
+        let written = start.elapsed() - took;
+        let start = Instant::now();
+        assert_eq!(snapshot::decode(&bytes).unwrap(), now);
+        println!(
+            "{} files, {} of {} MiB, {} ranges: taken in {took:.2?}, packed in {written:.2?} to \
+             {} bytes, read in {:.2?}",
+            now.files.len(),
+            now.found_bytes / MIB,
+            now.cached_bytes.unwrap() / MIB,
+            now.files
+                .iter()
+                .map(|file| file.cached.len())
+                .sum::<usize>(),
+            bytes.len(),
+            start.elapsed(),
+        );
+    }
+}
