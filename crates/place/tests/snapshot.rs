@@ -10,8 +10,8 @@ use place::guard::{Guard, Limits};
 use place::workingset::charge::Work;
 use place::workingset::evict::{self, Victim};
 use place::workingset::files::{self, NamedFile};
-use place::workingset::snapshot::{self, Missing, Snapshot};
-use place::workingset::targets::Selection;
+use place::workingset::snapshot::{self, HeldProcess, Missing, Snapshot};
+use place::workingset::targets::{self, Selection};
 use place::workingset::{metadata, ranges, read};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -93,44 +93,67 @@ fn what_was_dropped_comes_back_and_what_changed_does_not() {
     let now = snapshot::read(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
 
-    let nothing = snapshot::missing(&Root::system(), &now);
+    let nothing = snapshot::missing(&now);
     assert_eq!((nothing.bytes, nothing.changed_files), (0, 0));
-    assert_eq!(nothing.processes.len(), 1);
-    assert!(ranges::total(&nothing.processes[0].1) > 0);
+    assert_eq!(now.processes.len(), 1);
+    assert!(ranges::total(&now.processes[0].present) > 0);
+    end(child);
     if !dropped(directory.path()) {
         return testkit::skip("a temporary directory on a disk");
     }
     std::fs::write(directory.join("file-3"), "changed").unwrap();
     std::fs::remove_file(directory.join("file-4")).unwrap();
-    end(child);
-    let missing = snapshot::missing(&Root::system(), &now);
+    let missing = snapshot::missing(&now);
     assert_eq!(missing.changed_files, 2);
-    assert_eq!(missing.processes, [], "the process has ended");
     assert_eq!(missing.files.len(), 38);
     let read = read_back(&missing);
     assert_eq!(
         (read.bytes, read.present_bytes),
         (missing.bytes, missing.bytes)
     );
-    let missing = snapshot::missing(&Root::system(), &now);
+    let missing = snapshot::missing(&now);
     assert_eq!((missing.bytes, missing.changed_files), (0, 2));
 }
 
 #[test]
-fn a_process_with_another_start_is_another() {
+fn a_process_with_another_start_or_program_is_another() {
     let child = holder("/dev/null".as_ref());
-    let mut now = taken(&[child.id()], &[]);
-    let living = |now: &Snapshot| snapshot::missing(&Root::system(), now).processes.len();
-    assert_eq!(living(&now), 1);
-    let process = now.processes[0].clone();
+    let now = taken(&[child.id()], &[]);
+    let selection = Selection::Processes(vec![child.id()]);
+    let targets = targets::find(&Root::system(), &selection).unwrap();
+    let is = |process: &HeldProcess| process.is(&Root::system(), &targets[0]);
+    let process = &now.processes[0];
     assert_eq!(process.name, "sh");
-    assert!(process.executable.is_some());
-    now.processes[0].start_ticks += 1;
-    assert_eq!(living(&now), 0);
-    now.processes[0] = process;
-    now.processes[0].executable = Some("/bin/other".into());
-    assert_eq!(living(&now), 0);
+    assert!(process.executable.is_some() && is(process));
+    let mut other = process.clone();
+    other.start_ticks += 1;
+    assert!(!is(&other));
+    other.clone_from(process);
+    other.executable = Some("/bin/other".into());
+    assert!(!is(&other));
     end(child);
+}
+
+#[test]
+fn what_a_stranger_says_behind_the_end_of_a_file_is_not_read() {
+    let directory = TempDir::new();
+    let path = directory.join("data");
+    std::fs::write(&path, vec![1; 5000]).unwrap();
+    let child = holder(&path);
+    let mut now = taken(&[child.id()], &[directory.path()]);
+    end(child);
+    now.files.retain(|file| file.path == path);
+    let end_of_all = 1 << 62;
+    now.files[0].cached = vec![0..8192, 1 << 30..end_of_all];
+    if !dropped(&path) {
+        return testkit::skip("a temporary directory on a disk");
+    }
+    let missing = snapshot::missing(&now);
+    assert_eq!((missing.bytes, missing.present_bytes), (8192, 0));
+    let unclipped = (path, now.files[0].identity, now.files[0].cached.clone());
+    let pieces = files::by_position(&[unclipped]);
+    assert!(pieces.iter().all(|piece| piece.range.end <= 8192));
+    assert_eq!(read_back(&missing).present_bytes, 8192);
 }
 
 #[test]

@@ -51,6 +51,13 @@ impl Identity {
         Self { device: 0, ..*self } == Self { device: 0, ..*now }
     }
 
+    /// Where its last page ends.
+    #[must_use]
+    pub(super) fn end(&self) -> u64 {
+        let page_bytes = sys::process::page_bytes() as u64;
+        self.bytes.div_ceil(page_bytes).saturating_mul(page_bytes)
+    }
+
     /// Opens `path` for reading if it is still this file; `None` where it is another by now,
     /// is gone or may not be read.
     #[must_use]
@@ -187,8 +194,7 @@ impl Found {
         if file.targets.last() != Some(&index) {
             file.targets.push(index);
         }
-        let page_bytes = sys::process::page_bytes() as u64;
-        let end = file.identity.bytes.next_multiple_of(page_bytes);
+        let end = file.identity.end();
         let part = part.unwrap_or(0..end);
         file.used.push(part.start.min(end)..part.end.min(end));
     }
@@ -262,8 +268,13 @@ pub fn by_position(wanted: &[(PathBuf, Identity, Vec<Range<u64>>)]) -> Vec<Piece
         let Some(open) = identity.open(path) else {
             continue;
         };
+        let end = identity.end();
         for range in ranges {
-            add_pieces(&mut pieces, file, &open, range);
+            // A stranger's snapshot may name what lies behind the end, however far.
+            let within = range.start..range.end.min(end);
+            if !within.is_empty() {
+                add_pieces(&mut pieces, file, &open, &within);
+            }
         }
     }
     pieces.sort_by_key(|piece| {

@@ -1,4 +1,6 @@
-//! Arithmetic of byte ranges: ascending, not empty, not touching. Pure.
+//! Arithmetic of byte ranges. Pure: no file, no process.
+//!
+//! A list of ranges is ascending, and none of it is empty or touches the next.
 
 use std::ops::Range;
 

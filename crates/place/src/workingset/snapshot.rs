@@ -81,7 +81,17 @@ pub struct HeldProcess {
     pub present: Vec<Range<u64>>,
 }
 
-/// What of a snapshot is not in memory now.
+impl HeldProcess {
+    /// Whether `target` is this process. Number, start and executable must agree: the start
+    /// counts from the boot, so number and start alone may come again after the next one.
+    #[must_use]
+    pub fn is(&self, root: &Root, target: &Target) -> bool {
+        (self.pid, self.start_ticks) == (target.pid, target.start_ticks)
+            && self.executable == executable(root, target.pid)
+    }
+}
+
+/// What of a snapshot's files is not in memory now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
     /// The files with the ranges to read, as [`files::by_position`] takes them.
@@ -92,8 +102,6 @@ pub struct Missing {
     pub present_bytes: u64,
     /// Files that are others by now or gone; nothing of them is read.
     pub changed_files: u64,
-    /// The processes that still live, by number, with the ranges that they had.
-    pub processes: Vec<(u32, Vec<Range<u64>>)>,
 }
 
 /// Looks at what `selection` has in memory, and at the files below `trees` besides.
@@ -188,10 +196,9 @@ fn executable(root: &Root, pid: u32) -> Option<PathBuf> {
     std::fs::read_link(root.path(format!("/proc/{pid}/exe"))).ok()
 }
 
-/// What of `snapshot` is absent now and still unchanged. A process lives still where number,
-/// start and executable agree: start alone counts from the boot and may come again.
+/// What of the files of `snapshot` is absent now and still unchanged.
 #[must_use]
-pub fn missing(root: &Root, snapshot: &Snapshot) -> Missing {
+pub fn missing(snapshot: &Snapshot) -> Missing {
     let mut missing = Missing::default();
     let mut order: Vec<&CachedFile> = snapshot.files.iter().collect();
     // Opening a file reads its inode: in the order of the inodes that is one sweep.
@@ -202,14 +209,9 @@ pub fn missing(root: &Root, snapshot: &Snapshot) -> Missing {
             continue;
         };
         let now = cached::ranges_of(&open, &(0..file.identity.bytes)).unwrap_or_default();
-        // What a stranger's file says may lie behind the end, however far.
-        let page_bytes = sys::process::page_bytes() as u64;
-        let behind = file
-            .identity
-            .bytes
-            .div_ceil(page_bytes)
-            .saturating_mul(page_bytes);
-        let was = ranges::without(&file.cached, std::slice::from_ref(&(behind..u64::MAX)));
+        // A stranger's snapshot may name what lies behind the end, however far.
+        let behind = file.identity.end()..u64::MAX;
+        let was = ranges::without(&file.cached, std::slice::from_ref(&behind));
         let absent = ranges::without(&was, &now);
         let absent_bytes = ranges::total(&absent);
         missing.bytes = missing.bytes.saturating_add(absent_bytes);
@@ -218,18 +220,6 @@ pub fn missing(root: &Root, snapshot: &Snapshot) -> Missing {
             missing
                 .files
                 .push((file.path.clone(), file.identity, absent));
-        }
-    }
-    let all = targets::find(root, &Selection::All).unwrap_or_default();
-    for process in &snapshot.processes {
-        let still = |target: &&Target| {
-            (target.pid, target.start_ticks) == (process.pid, process.start_ticks)
-                && executable(root, target.pid) == process.executable
-        };
-        if all.iter().any(|target| still(&target)) {
-            missing
-                .processes
-                .push((process.pid, process.present.clone()));
         }
     }
     missing
