@@ -18,6 +18,7 @@ pub mod pagemap;
 mod parse;
 pub mod pressure;
 pub mod process_io;
+pub mod process_memory;
 pub mod reported;
 mod root;
 pub mod schedstat;

@@ -100,6 +100,24 @@ pub fn usable(root: &Root) -> Option<Usable> {
         .min_by_key(|usable| usable.bytes)
 }
 
+/// The memory and swap together that this process may still take; `None` if the kernel does
+/// not say.
+#[must_use]
+pub fn obtainable(root: &Root) -> Option<Usable> {
+    let memory = read(root);
+    let available = memory.available?;
+    let swap_free = memory.swap_free.unwrap_or(Bytes(0));
+    let machine = Usable {
+        bytes: Bytes(available.0.saturating_add(swap_free.0)),
+        bound_by: "machine".to_owned(),
+    };
+    let groups = cgroup::memory_and_swap_rooms(root, available, swap_free).into_iter();
+    let groups = groups.map(|(bound_by, bytes)| Usable { bytes, bound_by });
+    std::iter::once(machine)
+        .chain(groups)
+        .min_by_key(|usable| usable.bytes)
+}
+
 /// The fields of a meminfo text; those that are absent are `None`.
 #[must_use]
 pub fn parse_meminfo(text: &str) -> Memory {

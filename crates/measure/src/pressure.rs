@@ -4,12 +4,26 @@
 //! A hog is a process of its own (this program again), first in line for the out-of-memory
 //! killer, that ends with its parent. What would endanger others is refused before it starts.
 
+mod check;
+mod group;
+mod launch;
+mod losses;
+mod worker;
+
+pub use worker::be_hog;
+
 use crate::Result;
-use machine::Root;
+use group::Group;
+use losses::Losses;
+use machine::{Root, vmstat};
 use model::Bytes;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
-use std::time::Duration;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Where the machine's own pressure stands.
+const PRESSURE_FILE: &str = "/proc/pressure/memory";
 
 /// What is asked for, checked by [`Plan::check`] against the machine.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +46,7 @@ pub struct Plan {
     pub until_pressure_percent: Option<u32>,
     /// Start although others may be killed for it.
     pub force: bool,
-    /// How this program is called to be a hog.
+    /// How this program is called to be a hog: a command that does [`be_hog`].
     pub helper: Vec<OsString>,
 }
 
@@ -61,6 +75,8 @@ pub enum Touch {
 /// What the hogs did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
+    /// Rounds of hogs that were begun.
+    pub rounds: u32,
     /// Hogs that ran to their end.
     pub finished: u32,
     /// Hogs that were killed, with the reason in words.
@@ -71,13 +87,20 @@ pub struct Report {
     pub elapsed_ns: u64,
     /// Whether the wish for pressure was met, where there was one.
     pub pressure_reached: Option<bool>,
+    /// Whose pressure that is: its file; `None` without the wish.
+    pub pressure_of: Option<PathBuf>,
+    /// What the whole machine wrote to swap meanwhile, the hogs' own pages included; `None`
+    /// where the kernel does not count it.
+    pub machine_swapped_out_bytes: Option<u64>,
+    /// Whether Ctrl-C ended it before its plan was done.
+    pub interrupted: bool,
     /// Who lost how much, most first.
     pub pushed_out: Vec<PushedOut>,
     /// What cannot be seen, each in a line.
     pub notes: Vec<String>,
 }
 
-/// What somebody lost while the hogs ran.
+/// The most that somebody had lost after any round: he may have fetched it back since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushedOut {
     /// The process (`pid` and name) or the file.
@@ -90,20 +113,92 @@ pub struct PushedOut {
     pub from_cache_bytes: u64,
 }
 
-/// Launches the hogs.
+/// Launches the hogs, round after round, and tells what they pushed out. Ctrl-C ends them and
+/// the report tells what was done until then.
 ///
 /// # Errors
 /// `Usage` for a plan that makes no sense; `Impossible` for one that would bring the
-/// out-of-memory killer on others, unless forced.
+/// out-of-memory killer on others, unless forced, and for a group that cannot be made;
+/// `Failed` where no process can be started.
 pub fn hog(root: &Root, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Report> {
-    let _ = (root, plan, progress);
-    Ok(Report {
+    plan.check(root)?;
+    let limit = plan.group_limit;
+    let group = limit.map(|limit| Group::make(root, limit)).transpose()?;
+    let pressure_of = plan.until_pressure_percent.map(|_| {
+        let own = group.as_ref().and_then(Group::pressure_file);
+        own.unwrap_or_else(|| PathBuf::from(PRESSURE_FILE))
+    });
+    progress("looking at who has what");
+    let mut losses = Losses::start(root);
+    let counted = Counted::read(root);
+    let start = Instant::now();
+    let mut report = Report {
+        rounds: 0,
         finished: 0,
         killed: Vec::new(),
         touched_bytes: 0,
         elapsed_ns: 0,
-        pressure_reached: None,
+        pressure_reached: pressure_of.as_ref().map(|_| false),
+        pressure_of,
+        machine_swapped_out_bytes: None,
+        interrupted: false,
         pushed_out: Vec::new(),
         notes: Vec::new(),
-    })
+    };
+    while report.rounds < plan.repeat && !sys::interrupt::requested() {
+        progress(&format!("round {} of {}", report.rounds + 1, plan.repeat));
+        let round = launch::round(
+            plan,
+            report.rounds,
+            group.as_ref(),
+            report.pressure_of.as_ref(),
+        )?;
+        report.add(round);
+        report.elapsed_ns = start.elapsed().as_nanos() as u64;
+        losses.look(root);
+    }
+    report.interrupted = sys::interrupt::requested();
+    (report.pushed_out, report.notes) = losses.told();
+    counted.tell(&Counted::read(root), &mut report);
+    Ok(report)
+}
+
+impl Report {
+    fn add(&mut self, round: launch::Round) {
+        self.rounds += 1;
+        self.finished += round.finished;
+        self.killed.extend(round.killed);
+        self.touched_bytes += round.touched_bytes;
+        self.pressure_reached = self
+            .pressure_reached
+            .map(|reached| reached || round.pressure_reached);
+    }
+}
+
+/// Counters of the machine, before and after.
+struct Counted {
+    swapped_out_pages: Option<u64>,
+    killings: Option<u64>,
+}
+
+impl Counted {
+    fn read(root: &Root) -> Self {
+        Self {
+            swapped_out_pages: vmstat::counter(root, "pswpout"),
+            killings: vmstat::counter(root, "oom_kill"),
+        }
+    }
+
+    /// Puts the growth until `later` into the report.
+    fn tell(&self, later: &Self, report: &mut Report) {
+        let grown = |before: Option<u64>, after: Option<u64>| Some(after?.saturating_sub(before?));
+        report.machine_swapped_out_bytes = grown(self.swapped_out_pages, later.swapped_out_pages)
+            .map(|pages| pages * sys::process::page_bytes() as u64);
+        match grown(self.killings, later.killings) {
+            Some(0) | None => {}
+            Some(count) => report.notes.push(format!(
+                "the kernel killed {count} for want of memory meanwhile, on the whole machine"
+            )),
+        }
+    }
 }

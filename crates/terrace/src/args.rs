@@ -10,6 +10,7 @@ pub mod explain;
 pub mod export;
 pub mod faults;
 pub mod form;
+pub mod hog;
 pub mod iolat;
 pub mod mark;
 pub mod memcpy;
@@ -94,6 +95,10 @@ pub enum Command {
     Mark(mark::MarkArgs),
     Export(export::ExportArgs),
     Undo(undo::UndoArgs),
+    Hog(hog::HogArgs),
+    /// Be one of the processes of `hog`, which tells it what to do
+    #[command(hide = true)]
+    HogProcess,
     /// Measure one thing, with all its knobs
     #[command(subcommand_value_name = "PROBE", subcommand_help_heading = "Probes")]
     Measure {

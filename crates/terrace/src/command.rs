@@ -9,6 +9,7 @@ mod cost;
 mod deliver;
 mod explain;
 mod export;
+mod hog;
 mod list;
 mod machine_facts;
 mod manual;
@@ -51,6 +52,8 @@ pub fn run(cli: &Cli) -> Result<Exit> {
         Command::Mark(args) => ("mark", mark::mark(args)),
         Command::Export(args) => ("export", export::export(args)),
         Command::Undo(args) => ("undo", undo::undo(args)),
+        Command::Hog(args) => ("hog", hog::hog(args, color)),
+        Command::HogProcess => ("hog-process", hog::process()),
         Command::Measure { probe } => (probe_name(probe), measure::probe(probe, color)),
         Command::Manual => ("manual", manual::print()),
         Command::Completions { shell } => ("completions", completions::print(*shell)),

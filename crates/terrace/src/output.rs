@@ -5,6 +5,7 @@
 
 pub mod csv;
 pub mod figure;
+pub mod hog;
 pub mod json;
 pub mod progress;
 pub mod prose;

@@ -17,10 +17,25 @@ impl LoopDevice {
     /// # Errors
     /// The words for [`crate::skip`].
     pub fn over(file: &Path) -> Result<Self, String> {
+        Self::attach(&[], file)
+    }
+
+    /// The same past the page cache of the file: requests of the device reach the file as
+    /// they are.
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`].
+    pub fn direct_over(file: &Path) -> Result<Self, String> {
+        Self::attach(&["--direct-io=on"], file)
+    }
+
+    fn attach(options: &[&str], file: &Path) -> Result<Self, String> {
         if !crate::is_root() {
             return Err("root".to_owned());
         }
-        let device = run("losetup", &["--find", "--show", &file.to_string_lossy()])?;
+        let file = file.to_string_lossy();
+        let arguments = [options, &["--find", "--show", &file]].concat();
+        let device = run("losetup", &arguments)?;
         Ok(Self {
             path: PathBuf::from(device),
         })

@@ -75,6 +75,41 @@ pub fn memory_limits_at(root: &Root, place: &Place) -> Vec<MemoryLimit> {
     place.groups().into_iter().filter_map(read).collect()
 }
 
+/// What the groups of this process can still take of memory and swap together, by their
+/// paths, the own first; groups without a limit are left out. `available` and `swap_free` are
+/// the machine's.
+#[must_use]
+pub fn memory_and_swap_rooms(
+    root: &Root,
+    available: Bytes,
+    swap_free: Bytes,
+) -> Vec<(String, Bytes)> {
+    let Some(place) = place::find(root, Controller::Memory) else {
+        return Vec::new();
+    };
+    let room = |group: Group| {
+        let left = |limit: &str, usage: &str| {
+            let limit: u64 = root.number(group.directory.join(limit))?;
+            let usage: u64 = root.number(group.directory.join(usage)).unwrap_or(limit);
+            (limit < V1_UNLIMITED).then(|| limit.saturating_sub(usage))
+        };
+        let both = left("memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes");
+        let swap = left("memory.swap.max", "memory.swap.current");
+        let path = group.path.clone();
+        let memory = memory_limit(root, group, place.version)?;
+        let inactive_file = memory.inactive_file.map_or(0, |bytes| bytes.0);
+        let memory = memory.room().map(|room| room.0);
+        let by_memory = (memory.is_some() || swap.is_some()).then(|| {
+            let swap = swap.map_or(swap_free.0, |swap| swap.min(swap_free.0));
+            memory.unwrap_or(available.0).saturating_add(swap)
+        });
+        let by_both = both.map(|both| both.saturating_add(inactive_file));
+        let room = [by_memory, by_both].into_iter().flatten().min()?;
+        Some((path, Bytes(room)))
+    };
+    place.groups().into_iter().filter_map(room).collect()
+}
+
 /// The CPU limits of the own group and its parents, the own first; empty without groups.
 #[must_use]
 pub fn cpu_limits(root: &Root) -> Vec<CpuLimit> {

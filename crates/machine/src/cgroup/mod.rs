@@ -9,7 +9,9 @@ mod place;
 #[cfg(test)]
 mod tests;
 
-pub use limits::{CpuLimit, MemoryLimit, cpu_limits, memory_limits, memory_limits_at};
+pub use limits::{
+    CpuLimit, MemoryLimit, cpu_limits, memory_and_swap_rooms, memory_limits, memory_limits_at,
+};
 pub use place::{Controller, Group, Place, Version, locate};
 
 use crate::parse::cpu_list;

@@ -139,6 +139,47 @@ fn a_limit_of_a_parent_counts() {
 }
 
 #[test]
+fn swap_counts_as_far_as_the_group_may_use_it() {
+    let rooms = |mount: &str, membership: &str, files: &[(&str, &str)]| {
+        let tree = FakeRoot::bare()
+            .file("/proc/self/mountinfo", mount)
+            .file("/proc/self/cgroup", membership)
+            .files("/g/a", files);
+        memory_and_swap_rooms(&Root::at(tree.path()), Bytes(5000), Bytes(300))
+    };
+    let v1 = |files: &[(&str, &str)]| {
+        let mount = "35 31 0:32 / /g rw - cgroup cgroup rw,memory\n";
+        rooms(mount, "4:memory:/a\n", files)
+    };
+    let v2 = |files: &[(&str, &str)]| rooms("1 2 0:1 / /g rw - cgroup2 x rw\n", "0::/a\n", files);
+    let a = |room| vec![("/a".to_owned(), Bytes(room))];
+    let limit = ("memory.limit_in_bytes", "1000");
+    let usage = ("memory.usage_in_bytes", "400");
+    assert_eq!(v1(&[limit, usage]), a(900), "all swap of the machine");
+    let both = ("memory.memsw.limit_in_bytes", "1200");
+    let both_usage = ("memory.memsw.usage_in_bytes", "500");
+    assert_eq!(v1(&[limit, usage, both, both_usage]), a(700));
+    let unlimited = ("memory.limit_in_bytes", "9223372036854771712");
+    assert_eq!(v1(&[unlimited, usage]), []);
+    let (max, current) = (("memory.max", "1000"), ("memory.current", "400"));
+    let swap_current = ("memory.swap.current", "20");
+    assert_eq!(v2(&[max, current, ("memory.swap.max", "max")]), a(900));
+    assert_eq!(
+        v2(&[max, current, ("memory.swap.max", "120"), swap_current]),
+        a(700)
+    );
+    assert_eq!(
+        v2(&[
+            ("memory.max", "max"),
+            current,
+            ("memory.swap.max", "0"),
+            swap_current
+        ]),
+        a(5000)
+    );
+}
+
+#[test]
 fn quotas_of_both_versions() {
     let v1 = FakeRoot::bare()
         .file(

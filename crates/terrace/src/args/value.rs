@@ -9,6 +9,9 @@ use std::time::Duration;
 /// More runs of one command than this are refused: their table would fit on no page.
 const MOST_REPEATS: u32 = 1000;
 
+/// Memory that is hogged for longer is refused.
+const LONGEST_HOLD: Duration = Duration::from_secs(3600);
+
 /// More threads than this are refused.
 const MOST_THREADS: usize = measure::memory::copy::MOST_THREADS;
 
@@ -89,6 +92,26 @@ pub fn repeats(text: &str) -> Result<u32, String> {
         1..=MOST_REPEATS,
         "repeats are a whole number from 1 to 1000",
     )
+}
+
+/// Hogs at the same time.
+pub fn hogs(text: &str) -> Result<u32, String> {
+    within(text, 1..=256, "hogs are a whole number from 1 to 256")
+}
+
+/// How long memory is held: a hog always ends.
+pub fn hold(text: &str) -> Result<Duration, String> {
+    let duration = pause(text)?;
+    if duration > LONGEST_HOLD {
+        return Err("memory is held for at most 1h".to_owned());
+    }
+    Ok(duration)
+}
+
+/// A share of time in whole percent: `20%` or `20`.
+pub fn share(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix('%').unwrap_or(text);
+    within(number, 1..=100, "a share is a whole number from 1% to 100%")
 }
 
 /// The number of a process.
@@ -213,6 +236,14 @@ mod tests {
         assert_eq!((rate("100"), pid("1")), (Ok(100), Ok(1)));
         assert!(rate("0").is_err() && rate("101").is_err() && rate("2.5").is_err());
         assert!(repeats("0").is_err() && repeats("1001").is_err());
+        assert_eq!(
+            (share("20%"), share("100"), hogs("256")),
+            (Ok(20), Ok(100), Ok(256))
+        );
+        assert!(share("0%").is_err() && share("101%").is_err() && share("%").is_err());
+        assert!(hogs("0").is_err() && hogs("257").is_err());
+        assert_eq!(hold("1h"), Ok(Duration::from_secs(3600)));
+        assert!(hold("2h").is_err() && hold("-1s").is_err());
         assert!(pid("0").is_err() && pid("-1").is_err() && pid("4294967295").is_err());
     }
 }

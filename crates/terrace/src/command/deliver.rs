@@ -13,8 +13,10 @@ use crate::output::report::Report;
 use crate::output::survey::Detail;
 use crate::output::{self, Page, Target, Written};
 use machine::Root;
+use measure::pressure::{self, Plan};
 use model::machine::MachineFacts;
-use model::survey::Survey;
+use model::survey::{Cost, Survey};
+use serde::Serialize;
 
 /// Where a result goes, checked before anything is measured.
 #[derive(Debug)]
@@ -76,22 +78,56 @@ impl Delivery {
         root: &Root,
     ) -> Result<Exit> {
         let text = if self.json {
-            json::render(&Envelope {
-                schema: format!("terrace.measure.{}/1", R::NAME),
-                version: env!("CARGO_PKG_VERSION"),
-                started_unix_s: meter.started_unix_s(),
-                command: std::env::args().skip(1).collect(),
-                interrupted: sys::interrupt::requested(),
-                machine: &self.stated(machine_facts::read(root)),
-                result: report,
-                cost: &meter.cost(report.written_bytes(), root),
-            })?
+            let schema = format!("terrace.measure.{}/1", R::NAME);
+            let cost = meter.cost(report.written_bytes(), root);
+            self.enveloped(schema, report, meter, &cost, root)?
         } else if self.csv {
             report.sheet().render()
         } else {
             report.page(self.page)
         };
         self.text(name, &text, report.shortfall())
+    }
+
+    /// Delivers what the hogs did.
+    ///
+    /// # Errors
+    /// When it did not arrive.
+    pub fn hog(
+        &self,
+        plan: &Plan,
+        report: &pressure::Report,
+        meter: Meter,
+        root: &Root,
+    ) -> Result<Exit> {
+        let text = if self.json {
+            let cost = meter.cost(0, root);
+            self.enveloped("terrace.hog/1".to_owned(), report, meter, &cost, root)?
+        } else {
+            output::hog::page(plan, report, self.page)
+        };
+        self.text("hog", &text, output::hog::shortfall(report))
+    }
+
+    /// A result as JSON, with what belongs around it.
+    fn enveloped<R: Serialize>(
+        &self,
+        schema: String,
+        result: &R,
+        meter: Meter,
+        cost: &Cost,
+        root: &Root,
+    ) -> Result<String> {
+        json::render(&Envelope {
+            schema,
+            version: env!("CARGO_PKG_VERSION"),
+            started_unix_s: meter.started_unix_s(),
+            command: std::env::args().skip(1).collect(),
+            interrupted: sys::interrupt::requested(),
+            machine: &self.stated(machine_facts::read(root)),
+            result,
+            cost,
+        })
     }
 
     /// Delivers a survey.

@@ -30,7 +30,11 @@ fn page() -> io::Result<Vec<u8>> {
     man.render_synopsis_section(&mut out)?;
     man.render_description_section(&mut out)?;
     man.render_options_section(&mut out)?;
-    for command in root.get_subcommands() {
+    // A hidden one is how this program calls itself.
+    for command in root
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set())
+    {
         describe(command, &mut out)?;
     }
     for (title, text) in CLOSING_SECTIONS {

@@ -1,0 +1,298 @@
+//! Who lost memory while the hogs ran: the private memory of each process by what of it lies
+//! in swap, and the files in use by what of them lies in the page cache.
+//!
+//! The idea: a first look before the hogs and one after each round; the most that somebody
+//! had lost at any of them counts, for he may have fetched it back since. Which files are
+//! looked at is settled before: those that live processes have mapped or open, the largest
+//! first, on local disks.
+
+use super::PushedOut;
+use crate::Budget;
+use machine::process_memory::{self, ProcessMemory};
+use machine::{Root, maps, mounts};
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How many files are looked at.
+const MOST_FILES: usize = 1000;
+/// How long files are looked for.
+const SEARCH: Duration = Duration::from_secs(2);
+/// How many losers are told of.
+const MOST_TOLD: usize = 1000;
+
+/// What everybody had, and the most that each has lost so far.
+#[derive(Debug)]
+pub(super) struct Losses {
+    processes: HashMap<(u32, u64), Process>,
+    files: Vec<UsedFile>,
+    notes: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Process {
+    name: String,
+    before_bytes: u64,
+    lost_bytes: u64,
+}
+
+#[derive(Debug)]
+struct UsedFile {
+    path: PathBuf,
+    /// Device and inode.
+    identity: (u64, u64),
+    before_bytes: u64,
+    lost_bytes: u64,
+}
+
+impl Losses {
+    /// The first look.
+    pub fn start(root: &Root) -> Self {
+        let own = std::process::id();
+        let all: Vec<ProcessMemory> = process_memory::all(root)
+            .into_iter()
+            .filter(|process| process.pid != own)
+            .collect();
+        let mut notes = Vec::new();
+        let files = used_files(root, &all, &mut notes);
+        let remember = |process: ProcessMemory| {
+            let kept = Process {
+                name: process.name,
+                before_bytes: process.swap.0,
+                lost_bytes: 0,
+            };
+            ((process.pid, process.start_ticks), kept)
+        };
+        Self {
+            processes: all.into_iter().map(remember).collect(),
+            files,
+            notes,
+        }
+    }
+
+    /// A later look.
+    pub fn look(&mut self, root: &Root) {
+        for now in process_memory::all(root) {
+            if let Some(process) = self.processes.get_mut(&(now.pid, now.start_ticks)) {
+                let lost = now.swap.0.saturating_sub(process.before_bytes);
+                process.lost_bytes = process.lost_bytes.max(lost);
+            }
+        }
+        for file in &mut self.files {
+            if let Some(now) = cached_bytes(&file.path, file.identity) {
+                let lost = file.before_bytes.saturating_sub(now);
+                file.lost_bytes = file.lost_bytes.max(lost);
+            }
+        }
+    }
+
+    /// Those who lost something, most first, and what could not be seen.
+    pub fn told(self) -> (Vec<PushedOut>, Vec<String>) {
+        let processes = self
+            .processes
+            .into_iter()
+            .map(|((pid, _), process)| PushedOut {
+                whose: process.name,
+                pid: Some(pid),
+                to_swap_bytes: process.lost_bytes,
+                from_cache_bytes: 0,
+            });
+        let files = self.files.into_iter().map(|file| PushedOut {
+            whose: file.path.display().to_string(),
+            pid: None,
+            to_swap_bytes: 0,
+            from_cache_bytes: file.lost_bytes,
+        });
+        let lost = |who: &PushedOut| who.to_swap_bytes + who.from_cache_bytes;
+        let mut losers: Vec<PushedOut> =
+            processes.chain(files).filter(|who| lost(who) > 0).collect();
+        // Of equal losses by name, so that two runs tell alike.
+        losers.sort_by(|a, b| lost(b).cmp(&lost(a)).then_with(|| a.whose.cmp(&b.whose)));
+        losers.truncate(MOST_TOLD);
+        let mut notes = self.notes;
+        notes.push("shared memory that went to swap is nobody's in these counters".to_owned());
+        (losers, notes)
+    }
+}
+
+/// The files that `processes` use, largest first, with what of them is in the page cache.
+fn used_files(root: &Root, processes: &[ProcessMemory], notes: &mut Vec<String>) -> Vec<UsedFile> {
+    let search = Search::over(root, processes);
+    let mut candidates: Vec<(u64, (u64, u64), PathBuf)> = search.found;
+    candidates.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.2.cmp(&b.2)));
+    let beyond = candidates.len().saturating_sub(MOST_FILES);
+    candidates.truncate(MOST_FILES);
+    let mut refused = 0;
+    let mut files = Vec::new();
+    for (_, identity, path) in candidates {
+        match cached_bytes(&path, identity) {
+            Some(before_bytes) => files.push(UsedFile {
+                path,
+                identity,
+                before_bytes,
+                lost_bytes: 0,
+            }),
+            None => refused += 1,
+        }
+    }
+    let mut note = |count: usize, what: &str| {
+        if count > 0 {
+            notes.push(format!("{what}: {count}"));
+        }
+    };
+    note(beyond, "smaller files in use, not looked at");
+    let cachestat = "files in use whose pages in the cache this user may not count (cachestat)";
+    note(refused, cachestat);
+    note(
+        search.closed,
+        "processes that do not show this user their files",
+    );
+    if search.cut_short {
+        notes.push("the search for files in use was cut short after 2 s".to_owned());
+    }
+    files
+}
+
+/// The regular files that processes have mapped or open, each once.
+struct Search {
+    /// Length, identity, path.
+    found: Vec<(u64, (u64, u64), PathBuf)>,
+    /// Processes that cannot be looked into.
+    closed: usize,
+    cut_short: bool,
+}
+
+impl Search {
+    fn over(root: &Root, processes: &[ProcessMemory]) -> Self {
+        let budget = Budget::of(SEARCH);
+        let mounts = mounts::read(root);
+        // A server that does not answer must not hold this up.
+        let local = |path: &Path| mounts::behind(&mounts, path).is_some_and(|at| !at.network);
+        let mut search = Self {
+            found: Vec::new(),
+            closed: 0,
+            cut_short: false,
+        };
+        let (mut paths, mut identities) = (HashSet::new(), HashSet::new());
+        for process in processes {
+            if budget.over() {
+                search.cut_short = true;
+                break;
+            }
+            let Some(used) = paths_of(root, process.pid) else {
+                search.closed += 1;
+                continue;
+            };
+            for path in used {
+                if !paths.insert(path.clone()) || !local(&path) {
+                    continue;
+                }
+                let Ok(file) = std::fs::metadata(&path) else {
+                    continue;
+                };
+                let identity = (file.dev(), file.ino());
+                if file.is_file() && file.len() > 0 && identities.insert(identity) {
+                    search.found.push((file.len(), identity, path));
+                }
+            }
+        }
+        search
+    }
+}
+
+/// The paths that a process has mapped or open, some twice; `None` if it does not show them.
+fn paths_of(root: &Root, pid: u32) -> Option<Vec<PathBuf>> {
+    let mapped = maps::read(root, pid).ok()?.into_iter();
+    let mapped = mapped.filter(|mapping| mapping.kind == maps::Kind::File && !mapping.deleted);
+    let open = std::fs::read_dir(root.path(format!("/proc/{pid}/fd"))).ok()?;
+    let open = open
+        .flatten()
+        .filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    let paths = mapped.filter_map(|mapping| mapping.path).chain(open);
+    Some(paths.filter(|path| path.is_absolute()).collect())
+}
+
+/// What of the file is in the page cache; `None` where it is another one now or the kernel
+/// does not say.
+fn cached_bytes(path: &Path, identity: (u64, u64)) -> Option<u64> {
+    let file = File::open(path).ok()?;
+    let now = file.metadata().ok()?;
+    if (now.dev(), now.ino()) != identity {
+        return None;
+    }
+    let state = sys::cachestat::of(&file, 0, 0).ok()?;
+    Some(state.cached * sys::process::page_bytes() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::TempDir;
+
+    #[test]
+    fn the_most_that_was_lost_counts_and_the_largest_loser_comes_first() {
+        let process = |lost_bytes| Process {
+            name: "victim".to_owned(),
+            before_bytes: 10,
+            lost_bytes,
+        };
+        let file = UsedFile {
+            path: "/lib/x".into(),
+            identity: (1, 2),
+            before_bytes: 9000,
+            lost_bytes: 8192,
+        };
+        let losses = Losses {
+            processes: HashMap::from([((1, 1), process(4096)), ((2, 1), process(0))]),
+            files: vec![file],
+            notes: Vec::new(),
+        };
+        let (losers, notes) = losses.told();
+        let told: Vec<_> = losers
+            .iter()
+            .map(|who| (who.whose.as_str(), who.pid))
+            .collect();
+        assert_eq!(told, [("/lib/x", None), ("victim", Some(1))]);
+        assert_eq!(notes.len(), 1);
+    }
+
+    #[test]
+    fn a_file_that_leaves_the_cache_is_named() {
+        let root = Root::system();
+        let directory = TempDir::new();
+        let path = directory.join("held");
+        std::fs::write(&path, vec![1; 1 << 20]).unwrap();
+        let held = File::open(&path).unwrap();
+        held.sync_all().unwrap();
+        let whole = std::fs::metadata(&path).unwrap();
+        let identity = (whole.dev(), whole.ino());
+        if cached_bytes(&path, identity).is_none() {
+            return testkit::skip("cachestat (Linux 6.5)");
+        }
+        // What this process has open is found, under its own number.
+        let used = paths_of(&root, std::process::id()).unwrap();
+        assert!(used.contains(&path.canonicalize().unwrap()), "{used:?}");
+        let before_bytes = 1 << 20;
+        let mut losses = Losses {
+            processes: HashMap::new(),
+            files: vec![UsedFile {
+                path,
+                identity,
+                before_bytes,
+                lost_bytes: 0,
+            }],
+            notes: Vec::new(),
+        };
+        held.set_len(0).ok();
+        File::options()
+            .write(true)
+            .open(&losses.files[0].path)
+            .unwrap()
+            .set_len(0)
+            .unwrap();
+        losses.look(&root);
+        assert_eq!(losses.told().0[0].from_cache_bytes, before_bytes);
+    }
+}

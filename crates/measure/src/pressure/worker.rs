@@ -1,0 +1,279 @@
+//! A hog itself: it maps memory, fills page after page, holds it, and ends.
+//!
+//! What it is to do comes on its standard input, which is also its gate: whoever started it
+//! puts it into a group first. What it did goes to its standard output while it does it, so
+//! that it is known of a hog that was killed as well.
+
+use super::{Content, Touch};
+use crate::{Budget, Error, ErrorKind, Result};
+use machine::{Root, pressure};
+use serde::{Deserialize, Serialize};
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use sys::memory::{Mapping, Pages};
+
+/// What a hog is to do: its whole standard input is one of these as JSON.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Work {
+    pub bytes: u64,
+    pub hold: Duration,
+    pub content: Content,
+    pub touch: Touch,
+    /// Two hogs must not hold the same.
+    pub seed: u64,
+    pub until: Option<Until>,
+}
+
+/// When to stop growing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Until {
+    /// The pressure file of the machine or the group.
+    pub file: PathBuf,
+    pub percent: u32,
+}
+
+/// A hog's last word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Done {
+    pub touched_bytes: u64,
+    pub pressure_reached: bool,
+}
+
+/// The smallest step after which it looks around.
+const STEP_BYTES: usize = 4 << 20;
+/// The most steps: what is said after each fits into a pipe that nobody reads meanwhile.
+const MOST_STEPS: usize = 256;
+/// How long pressure is watched for a share: shorter and one slow fault decides.
+const PRESSURE_WINDOW: Duration = Duration::from_millis(500);
+/// Between two looks while it only holds.
+const NAP: Duration = Duration::from_millis(10);
+/// Words of text; their order is random, so that it compresses as prose does.
+const WORDS: [&[u8]; 16] = [
+    b"the ",
+    b"memory ",
+    b"of ",
+    b"a ",
+    b"page ",
+    b"is ",
+    b"written ",
+    b"and ",
+    b"swapped ",
+    b"to ",
+    b"disk ",
+    b"when ",
+    b"nobody ",
+    b"reads ",
+    b"it ",
+    b"again ",
+];
+
+/// Does what `input` says and tells `output`; the whole life of a hog's process. It is killed
+/// with its parent, and by the kernel before all others.
+///
+/// # Errors
+/// `Failed` where memory cannot be had or the parent is gone.
+pub fn be_hog(root: &Root, input: &mut impl Read, output: &mut impl Write) -> Result<()> {
+    let failed = |error| Error::caused(ErrorKind::Failed, "become a hog", error);
+    sys::parent::die_with_it().map_err(failed)?;
+    let score = root.path("/proc/self/oom_score_adj");
+    std::fs::write(&score, "1000")
+        .map_err(|error| Error::caused(ErrorKind::Failed, "write", error).at(&score))?;
+    // A parent that ended before the first line closes this without a word.
+    let work: Work = serde_json::from_reader(input)
+        .map_err(|error| Error::caused(ErrorKind::Usage, "read what to do", error))?;
+    let bytes = usize::try_from(work.bytes)
+        .map_err(|_| Error::new(ErrorKind::Usage, "map memory", "the size is too large"))?;
+    let mut memory = Mapping::anonymous(bytes, Pages::Base)
+        .map_err(|error| Error::caused(ErrorKind::Failed, "get memory", error))?;
+    fill(root, memory.as_mut_slice(), &work, output)?;
+    hold(memory.as_mut_slice(), &work);
+    Ok(())
+}
+
+/// Touches every page, until the end or until the pressure is there.
+fn fill(root: &Root, memory: &mut [u8], work: &Work, output: &mut impl Write) -> Result<()> {
+    let step = STEP_BYTES.max(memory.len().div_ceil(MOST_STEPS));
+    let mut watch = work.until.as_ref().map(|until| Watch::start(root, until));
+    let mut random = Random(work.seed);
+    let mut done = Done::default();
+    for part in memory.chunks_mut(step) {
+        write(part, work.content, &mut random);
+        done.touched_bytes += part.len() as u64;
+        done.pressure_reached = watch.as_mut().is_some_and(Watch::reached);
+        say(output, done)?;
+        if done.pressure_reached || sys::interrupt::requested() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn say(output: &mut impl Write, done: Done) -> Result<()> {
+    let line = serde_json::to_string(&done)
+        .map_err(|error| Error::caused(ErrorKind::Failed, "tell what was done", error))?;
+    writeln!(output, "{line}")
+        .and_then(|()| output.flush())
+        .map_err(|error| Error::caused(ErrorKind::Failed, "tell what was done", error))
+}
+
+fn hold(memory: &mut [u8], work: &Work) {
+    let budget = Budget::of(work.hold);
+    let page_bytes = sys::process::page_bytes();
+    let step = STEP_BYTES.next_multiple_of(page_bytes);
+    while !budget.over() {
+        match work.touch {
+            Touch::Once => std::thread::sleep(NAP.min(budget.left())),
+            Touch::Loop => {
+                for part in memory.chunks_mut(step).take_while(|_| !budget.over()) {
+                    for byte in part.iter_mut().step_by(page_bytes) {
+                        *std::hint::black_box(byte) ^= 1;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Fills `part` so that each of its pages is written to.
+fn write(part: &mut [u8], content: Content, random: &mut Random) {
+    match content {
+        Content::Random => {
+            for word in part.chunks_mut(8) {
+                word.copy_from_slice(&random.next().to_ne_bytes()[..word.len()]);
+            }
+        }
+        Content::Text => {
+            let mut rest = part;
+            while !rest.is_empty() {
+                let word = WORDS[(random.next() >> 60) as usize];
+                let length = word.len().min(rest.len());
+                let (now, later) = rest.split_at_mut(length);
+                now.copy_from_slice(&word[..length]);
+                rest = later;
+            }
+        }
+        // Not left out by the compiler: a page that is only read is the kernel's own.
+        Content::Zero => {
+            for byte in part.iter_mut().step_by(sys::process::page_bytes()) {
+                *std::hint::black_box(byte) = 0;
+            }
+        }
+    }
+}
+
+/// The share of time that somebody waited for memory lately.
+struct Watch<'a> {
+    root: &'a Root,
+    until: &'a Until,
+    since: Instant,
+    some_us: Option<u64>,
+}
+
+impl<'a> Watch<'a> {
+    fn start(root: &'a Root, until: &'a Until) -> Self {
+        let mut watch = Self {
+            root,
+            until,
+            since: Instant::now(),
+            some_us: None,
+        };
+        watch.some_us = watch.read();
+        watch
+    }
+
+    fn read(&self) -> Option<u64> {
+        let text = self.root.read(&self.until.file).ok()?;
+        Some(pressure::parse(&text)?.some_us)
+    }
+
+    /// Whether the share of the last whole window was as large as wished.
+    fn reached(&mut self) -> bool {
+        let elapsed = self.since.elapsed();
+        if elapsed < PRESSURE_WINDOW {
+            return false;
+        }
+        let now = self.read();
+        let grown = now.zip(self.some_us);
+        self.since = Instant::now();
+        self.some_us = now;
+        grown.is_some_and(|(now, before)| {
+            let waited_us = u128::from(now.saturating_sub(before));
+            waited_us * 100 >= elapsed.as_micros() * u128::from(self.until.percent)
+        })
+    }
+}
+
+/// Numbers that do not compress (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::FakeRoot;
+
+    /// Bytes that take few values compress; those of a page of random ones hardly do.
+    fn values(content: Content) -> usize {
+        let mut page = vec![7; 4096];
+        write(&mut page, content, &mut Random(1));
+        let mut seen = [false; 256];
+        page.iter().for_each(|byte| seen[usize::from(*byte)] = true);
+        seen.iter().filter(|seen| **seen).count()
+    }
+
+    #[test]
+    fn contents_differ_in_kind() {
+        assert!(values(Content::Random) > 250);
+        assert!((10..30).contains(&values(Content::Text)));
+        let mut page = vec![7; 8192];
+        write(&mut page, Content::Zero, &mut Random(1));
+        assert_eq!((page[0], page[4096], page[1]), (0, 0, 7));
+    }
+
+    #[test]
+    fn two_hogs_hold_different_pages() {
+        let page = |seed| {
+            let mut page = vec![0; 4096];
+            write(&mut page, Content::Random, &mut Random(seed));
+            page
+        };
+        assert!(page(1) != page(2));
+    }
+
+    #[test]
+    fn pressure_is_the_share_of_a_whole_window() {
+        let tree = FakeRoot::bare().file("/proc/pressure/memory", "some total=1000000\n");
+        let root = Root::at(tree.path());
+        let until = Until {
+            file: "/proc/pressure/memory".into(),
+            percent: 20,
+        };
+        let reached_after = |waited_us: u64, window: Duration| {
+            let mut watch = Watch::start(&root, &until);
+            watch.since = Instant::now().checked_sub(window).unwrap();
+            watch.some_us = Some(1_000_000 - waited_us);
+            watch.reached()
+        };
+        assert!(reached_after(300_000, Duration::from_secs(1)));
+        assert!(!reached_after(100_000, Duration::from_secs(1)));
+        assert!(
+            !reached_after(300_000, Duration::from_millis(100)),
+            "too early"
+        );
+    }
+
+    #[test]
+    fn a_parent_that_is_gone_gives_no_work() {
+        // Not `be_hog`, which would tie this test's process to its parent.
+        assert!(serde_json::from_reader::<_, Work>(&b""[..]).is_err());
+    }
+}

@@ -1,0 +1,76 @@
+//! What `terrace hog` can be told: how much memory, how often, how far. That the machine bears
+//! it is the probe's to check.
+
+use super::form::FormArgs;
+use super::value;
+use clap::{Args, ValueEnum};
+use model::Bytes;
+use std::time::Duration;
+
+/// Make memory short on purpose, and say who lost what
+///
+/// Starts processes that take memory, touch every page of it and end, as in the recovery experiment of 2012. What was pushed
+/// out of memory by that is told, by process and by file. Refuses what would make the kernel kill others; its processes are
+/// the first that the kernel would kill, and end with it whatever happens.
+#[derive(Clone, Debug, Args)]
+pub struct HogArgs {
+    /// Memory of each hog
+    #[arg(long, value_name = "SIZE", default_value = "1g", value_parser = value::size, allow_hyphen_values = true)]
+    pub size: Bytes,
+
+    /// Hogs at the same time
+    #[arg(long, value_name = "N", default_value = "2", value_parser = value::hogs, allow_hyphen_values = true)]
+    pub count: u32,
+
+    /// How often they are started
+    #[arg(long, value_name = "N", default_value = "25", value_parser = value::repeats, allow_hyphen_values = true)]
+    pub repeat: u32,
+
+    /// How long each holds its memory
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = value::hold, allow_hyphen_values = true)]
+    pub hold: Duration,
+
+    /// What is written to the memory
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Content::Random)]
+    pub content: Content,
+
+    /// Touch the memory once, or in a loop while it is held
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = Touch::Once)]
+    pub touch: Touch,
+
+    /// Put the hogs into a control group of their own that may have so much memory
+    #[arg(long, value_name = "LIMIT", value_parser = value::size, allow_hyphen_values = true)]
+    pub in_cgroup: Option<Bytes>,
+
+    /// Let them grow no further once somebody waits for memory this share of the time, of their group or of the machine
+    #[arg(long, value_name = "PERCENT", value_parser = value::share, allow_hyphen_values = true)]
+    pub until_psi: Option<u32>,
+
+    /// Start them although somebody may be killed for it
+    #[arg(long)]
+    pub force: bool,
+
+    /// The form of the result.
+    #[command(flatten)]
+    pub form: FormArgs,
+}
+
+/// What the memory holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Content {
+    /// Bytes that do not compress
+    Random,
+    /// Words, which compress as prose does
+    Text,
+    /// Zeros, which the kernel may swap without writing
+    Zero,
+}
+
+/// How often the memory is touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Touch {
+    /// Once
+    Once,
+    /// Again and again while it is held
+    Loop,
+}

@@ -1,0 +1,94 @@
+//! `terrace hog`: the plan from what was typed, the hogs, and what they pushed out; and the
+//! process that is one of them.
+
+use super::cost::Meter;
+use super::deliver::Delivery;
+use super::watching;
+use crate::args::When;
+use crate::args::hog::{Content, HogArgs, Touch};
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::output::progress::Progress;
+use ::record::capture::Background;
+use machine::Root;
+use measure::pressure::{self, Plan};
+use std::ffi::OsString;
+
+/// What this program is called with to be a hog.
+const HELPER: &str = "hog-process";
+
+/// Runs the hogs and tells what they did.
+///
+/// # Errors
+/// What the plan was refused for, or what went wrong before there was a result.
+pub fn hog(args: &HogArgs, color: When) -> Result<Exit> {
+    let root = Root::system();
+    let plan = plan(args)?;
+    plan.check(&root).map_err(|error| hinted(error, args))?;
+    let delivery = Delivery::of(&args.form, color)?;
+    let meter = Meter::start();
+    let progress = Progress::new();
+    let background = watching::beside("hog", args.form.record.as_deref())?;
+    let mut step = |what: &str| {
+        progress.step(&format!("terrace hog: {what}"));
+        if let Some(background) = &background {
+            background.mark(what);
+        }
+    };
+    let report = pressure::hog(&root, &plan, &mut step);
+    drop(progress);
+    let recorded = background.map_or(Ok(()), Background::finish);
+    let report = report?;
+    recorded?;
+    delivery.hog(&plan, &report, meter, &root)
+}
+
+/// The whole life of a hog's process.
+///
+/// # Errors
+/// What its starter tells of it.
+pub fn process() -> Result<Exit> {
+    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
+    pressure::be_hog(&Root::system(), &mut input, &mut output)?;
+    Ok(Exit::Done)
+}
+
+fn plan(args: &HogArgs) -> Result<Plan> {
+    let program = std::env::current_exe().map_err(|error| {
+        let why = sys::plain_reason(&error);
+        Error::new(
+            Exit::Partial,
+            format!("cannot find this program's own file: {why}"),
+        )
+    })?;
+    Ok(Plan {
+        size: args.size,
+        count: args.count,
+        repeat: args.repeat,
+        hold: args.hold,
+        content: match args.content {
+            Content::Random => pressure::Content::Random,
+            Content::Text => pressure::Content::Text,
+            Content::Zero => pressure::Content::Zero,
+        },
+        touch: match args.touch {
+            Touch::Once => pressure::Touch::Once,
+            Touch::Loop => pressure::Touch::Loop,
+        },
+        group_limit: args.in_cgroup,
+        until_pressure_percent: args.until_psi,
+        force: args.force,
+        helper: vec![program.into(), OsString::from(HELPER)],
+    })
+}
+
+/// What to try where there is not enough memory.
+fn hinted(error: measure::Error, args: &HogArgs) -> Error {
+    let error = Error::from(error);
+    match error.exit {
+        Exit::Impossible if args.until_psi.is_none() => {
+            error.hint("a smaller --size or --count; --force starts them all the same")
+        }
+        _ => error,
+    }
+}

@@ -1,0 +1,206 @@
+//! The page of `hog`: what the hogs did in a sentence or two, then who lost how much.
+//!
+//! Pure. The page shows the largest losers; the JSON has up to a thousand.
+
+use super::Page;
+use super::figure::{self, Digits, or_absent};
+use super::style::Tone;
+use super::table::{Cell, Column, Table, wrap};
+use measure::pressure::{Plan, PushedOut, Report};
+use model::Bytes;
+
+/// How many losers have a line.
+const MOST_LINES: usize = 20;
+
+/// Text for a person.
+pub fn page(plan: &Plan, report: &Report, page: Page) -> String {
+    let mut text = page
+        .style
+        .paint(Tone::Strong, &wrap(&title(plan), page.width, 3))
+        + "\n";
+    let mut line = |words: &str| {
+        let words = wrap(words, page.width.saturating_sub(1), 3);
+        text.push_str(&format!(" {words}\n"));
+    };
+    line(&done(report));
+    if let Some(words) = pressure(plan, report) {
+        line(&words);
+    }
+    report
+        .killed
+        .iter()
+        .for_each(|why| line(&format!("A hog was killed: {why}")));
+    if report.pushed_out.is_empty() {
+        line("Nobody who could be seen lost anything.");
+    } else {
+        line("Pushed out of memory, at most at any time:");
+        text.push_str(&losers(&report.pushed_out).render(page, 3));
+    }
+    let beyond = report.pushed_out.len().saturating_sub(MOST_LINES);
+    let beyond = (beyond > 0).then(|| format!("{beyond} more lost less; --json names them"));
+    for note in beyond.iter().chain(&report.notes) {
+        let words = wrap(note, page.width.saturating_sub(1), 3);
+        text.push_str(&format!(" {}\n", page.style.paint(Tone::Dim, &words)));
+    }
+    text
+}
+
+/// What is missing of what was asked for.
+pub fn shortfall(report: &Report) -> Option<String> {
+    if report.interrupted {
+        Some("interrupted: the hogs have ended; this is what they did until then".to_owned())
+    } else if !report.killed.is_empty() {
+        Some(format!("{} of the hogs were killed", report.killed.len()))
+    } else {
+        None
+    }
+}
+
+/// "terrace hog: 2 of 1 GiB, 25 times, in a group of 256 MiB"
+fn title(plan: &Plan) -> String {
+    let times = if plan.repeat == 1 {
+        "once".to_owned()
+    } else {
+        format!("{} times", plan.repeat)
+    };
+    let group = plan
+        .group_limit
+        .map_or(String::new(), |limit| format!(", in a group of {limit}"));
+    format!(
+        "terrace hog: {} of {}, {times}{group}",
+        plan.count, plan.size
+    )
+}
+
+fn done(report: &Report) -> String {
+    let swapped = or_absent(report.machine_swapped_out_bytes, |bytes| {
+        Bytes(bytes).to_string()
+    });
+    format!(
+        "{} hogs ended by themselves; they touched {} in {}. The machine wrote {swapped} to swap meanwhile, theirs included.",
+        report.finished,
+        Bytes(report.touched_bytes),
+        figure::time(report.elapsed_ns as f64, Digits::Three),
+    )
+}
+
+fn pressure(plan: &Plan, report: &Report) -> Option<String> {
+    let (percent, file) = (plan.until_pressure_percent?, report.pressure_of.as_ref()?);
+    let what = match report.pressure_reached? {
+        true => "reached: they stopped growing",
+        false => "not reached",
+    };
+    Some(format!(
+        "Waiting for memory {percent} % of the time: {what} ({}).",
+        file.display()
+    ))
+}
+
+fn losers(all: &[PushedOut]) -> Table {
+    let mut table = Table::new(vec![
+        Column::words("whose"),
+        Column::numbers("process").rank(1),
+        Column::numbers("to swap"),
+        Column::numbers("from the cache"),
+    ]);
+    let size = |bytes: u64| {
+        or_absent(Some(bytes).filter(|bytes| *bytes > 0), |bytes| {
+            Bytes(bytes).to_string()
+        })
+    };
+    for who in all.iter().take(MOST_LINES) {
+        table.row(vec![
+            Cell::from(who.whose.as_str()),
+            Cell::from(or_absent(who.pid, |pid| pid.to_string())),
+            Cell::from(size(who.to_swap_bytes)),
+            Cell::from(size(who.from_cache_bytes)),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use measure::pressure::{Content, Touch};
+    use std::time::Duration;
+
+    fn plan() -> Plan {
+        Plan {
+            size: Bytes(1 << 30),
+            count: 2,
+            repeat: 25,
+            hold: Duration::ZERO,
+            content: Content::Random,
+            touch: Touch::Once,
+            group_limit: Some(Bytes(256 << 20)),
+            until_pressure_percent: Some(20),
+            force: false,
+            helper: Vec::new(),
+        }
+    }
+
+    fn report() -> Report {
+        let victim = PushedOut {
+            whose: "victim".to_owned(),
+            pid: Some(7),
+            to_swap_bytes: 16 << 20,
+            from_cache_bytes: 0,
+        };
+        Report {
+            rounds: 25,
+            finished: 49,
+            killed: vec!["ended by signal 9 after 1 MiB".to_owned()],
+            touched_bytes: 50 << 30,
+            elapsed_ns: 41_000_000_000,
+            pressure_reached: Some(true),
+            pressure_of: Some("/proc/pressure/memory".into()),
+            machine_swapped_out_bytes: None,
+            interrupted: false,
+            pushed_out: vec![victim; 22],
+            notes: vec!["shared memory is not seen".to_owned()],
+        }
+    }
+
+    #[test]
+    fn the_page_names_losers_killed_and_what_is_not_seen() {
+        let text = page(&plan(), &report(), Page::plain(80));
+        assert!(
+            text.starts_with("terrace hog: 2 of 1 GiB, 25 times, in a group of 256 MiB\n"),
+            "{text}"
+        );
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for expected in [
+            "49 hogs ended by themselves; they touched 50 GiB in 41 s.",
+            "wrote - to swap",
+            "20 % of the time: reached",
+            "A hog was killed: ended by signal 9",
+            "victim 7 16 MiB -",
+            "2 more lost less",
+            "shared memory is not seen",
+        ] {
+            assert!(words.contains(expected), "{expected}: {text}");
+        }
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+        assert_eq!(text.matches("victim").count(), MOST_LINES);
+    }
+
+    #[test]
+    fn a_hog_that_was_killed_or_interrupted_is_no_success() {
+        let killed = report();
+        assert_eq!(
+            shortfall(&killed).as_deref(),
+            Some("1 of the hogs were killed")
+        );
+        let whole = Report {
+            killed: Vec::new(),
+            ..killed
+        };
+        assert_eq!(shortfall(&whole), None);
+        let interrupted = Report {
+            interrupted: true,
+            ..whole
+        };
+        assert!(shortfall(&interrupted).unwrap().starts_with("interrupted"));
+    }
+}

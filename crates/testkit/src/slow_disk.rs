@@ -1,0 +1,283 @@
+//! A block device that takes the time of a hard disk for each request, over memory.
+//!
+//! The idea: the loop driver and the kernel's scheduler in front are those of any disk, so
+//! requests are merged and ordered as for a real one; what arrives waits for its modelled
+//! service time ([`DiskModel`]), one after another. Throttling by a control group would not
+//! do: it counts requests before they are merged.
+//!
+//! The contents lie in this process. So a swap area on it is for pressure **within a memory
+//! group that this process is not in**: if the whole machine were short of memory, freeing
+//! some could need the memory that a write to this disk takes. Needs root and /dev/fuse.
+
+use crate::disk_model::{DiskModel, Kind, Request};
+use crate::fuse_file::{self, Content, FuseFile};
+use crate::{LoopDevice, run};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// A request that comes this soon after the last was served had waited in line: the disk
+/// goes on from there, so that the time a thread takes to wake up is not added to each.
+const IN_LINE: Duration = Duration::from_millis(1);
+
+/// The device; detached on drop.
+#[derive(Debug)]
+pub struct SlowDisk {
+    // Before the file that it lies on.
+    device: LoopDevice,
+    settings: Vec<(PathBuf, String)>,
+    counters: Arc<Counters>,
+    _file: FuseFile,
+}
+
+/// What a disk has served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Read requests.
+    pub reads: u64,
+    /// Their bytes.
+    pub read_bytes: u64,
+    /// Write requests.
+    pub writes: u64,
+    /// Their bytes.
+    pub written_bytes: u64,
+    /// Requests that did not begin where the one before had ended.
+    pub seeks: u64,
+}
+
+/// Swap on a slow disk; switched off on drop, which reads back what somebody still needs.
+#[derive(Debug)]
+pub struct SlowSwap<'a> {
+    disk: &'a SlowDisk,
+}
+
+impl SlowDisk {
+    /// A hard disk of 7200 turns a minute with `bytes` bytes.
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`].
+    pub fn hdd(bytes: u64) -> Result<Self, String> {
+        if !crate::is_root() {
+            return Err("root".to_owned());
+        }
+        remove_leftovers();
+        let counters = Arc::new(Counters::default());
+        let file = FuseFile::mount(Platter {
+            model: DiskModel::hdd(bytes),
+            bytes: vec![0; bytes as usize],
+            free_at: Instant::now(),
+            head: 0,
+            counters: Arc::clone(&counters),
+        })?;
+        let device = LoopDevice::direct_over(file.path())?;
+        let mut disk = Self {
+            device,
+            settings: Vec::new(),
+            counters,
+            _file: file,
+        };
+        // What the kernel sets for a real one.
+        disk.set("rotational", "1")?;
+        disk.set("scheduler", "mq-deadline")?;
+        Ok(disk)
+    }
+
+    /// The device, as `/dev/loop0`.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.device.path()
+    }
+
+    /// What it has served until now.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        let counters = &self.counters;
+        Statistics {
+            reads: counters.reads.load(Relaxed),
+            read_bytes: counters.read_bytes.load(Relaxed),
+            writes: counters.writes.load(Relaxed),
+            written_bytes: counters.written_bytes.load(Relaxed),
+            seeks: counters.seeks.load(Relaxed),
+        }
+    }
+
+    /// Makes it a swap area that fills before all others.
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`].
+    pub fn as_swap(&self) -> Result<SlowSwap<'_>, String> {
+        let path = self.path().to_string_lossy();
+        run("mkswap", &[&path])?;
+        run("swapon", &["--priority", "1000", &path])?;
+        Ok(SlowSwap { disk: self })
+    }
+
+    /// Changes a setting of the device's queue, and keeps what was there for the next user
+    /// of the loop device.
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let device = self.path().file_name().unwrap_or_default();
+        let file = Path::new("/sys/block")
+            .join(device)
+            .join("queue")
+            .join(name);
+        let words = |error| format!("{} to take {value}: {error}", file.display());
+        let before = std::fs::read_to_string(&file).map_err(words)?;
+        std::fs::write(&file, value).map_err(words)?;
+        self.settings.push((file, selected(&before)));
+        Ok(())
+    }
+}
+
+impl Drop for SlowDisk {
+    fn drop(&mut self) {
+        for (file, before) in &self.settings {
+            let _ = std::fs::write(file, before);
+        }
+    }
+}
+
+impl SlowSwap<'_> {
+    /// The area, as /proc/swaps names it.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.disk.path()
+    }
+}
+
+impl Drop for SlowSwap<'_> {
+    fn drop(&mut self) {
+        let _ = run("swapoff", &[&self.path().to_string_lossy()]);
+    }
+}
+
+/// The chosen one of "none [mq-deadline] bfq", or the only word.
+fn selected(text: &str) -> String {
+    let bracketed = text
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'));
+    bracketed.map_or(text, |(word, _)| word).trim().to_owned()
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    reads: AtomicU64,
+    read_bytes: AtomicU64,
+    writes: AtomicU64,
+    written_bytes: AtomicU64,
+    seeks: AtomicU64,
+}
+
+/// The disk behind the file.
+struct Platter {
+    model: DiskModel,
+    bytes: Vec<u8>,
+    /// When the last request was served.
+    free_at: Instant,
+    /// Where it ended.
+    head: u64,
+    counters: Arc<Counters>,
+}
+
+impl Platter {
+    /// Returns when a real disk would.
+    fn serve(&mut self, kind: Kind, offset: u64, len: u64) {
+        let now = Instant::now();
+        let waited = now.saturating_duration_since(self.free_at) < IN_LINE;
+        let start = if waited { self.free_at } else { now };
+        let request = Request { kind, offset, len };
+        self.free_at = start + Duration::from_nanos(self.model.service_ns(request));
+        if kind != Kind::Flush {
+            self.counters
+                .seeks
+                .fetch_add(u64::from(offset != self.head), Relaxed);
+            self.head = offset + len;
+        }
+        std::thread::sleep(self.free_at.saturating_duration_since(now));
+    }
+}
+
+impl Content for Platter {
+    fn bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn read(&mut self, offset: u64, bytes: usize) -> &[u8] {
+        self.counters.reads.fetch_add(1, Relaxed);
+        self.counters.read_bytes.fetch_add(bytes as u64, Relaxed);
+        self.serve(Kind::Read, offset, bytes as u64);
+        &self.bytes[offset as usize..offset as usize + bytes]
+    }
+
+    fn write(&mut self, offset: u64, data: &[u8]) {
+        let bytes = data.len();
+        self.counters.writes.fetch_add(1, Relaxed);
+        self.counters.written_bytes.fetch_add(bytes as u64, Relaxed);
+        self.serve(Kind::Write, offset, bytes as u64);
+        self.bytes[offset as usize..offset as usize + bytes].copy_from_slice(data);
+    }
+
+    fn flush(&mut self) {
+        self.serve(Kind::Flush, 0, 0);
+    }
+}
+
+/// Removes the disks of tests that were killed: their mounts name a process that is gone.
+/// The connection ends first, by force: whoever waits for an answer gets an error then.
+fn remove_leftovers() {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    for point in mounts.lines().filter_map(orphaned) {
+        let _ = run("umount", &["--force", point]);
+        let devices = run(
+            "losetup",
+            &["--noheadings", "--output", "NAME", "--associated", point],
+        );
+        for device in devices.unwrap_or_default().split_whitespace() {
+            let _ = run("swapoff", &[device]);
+            let _ = run("losetup", &["--detach", device]);
+        }
+        let _ = fuse_file::unmount(Path::new(point));
+        if let Some(directory) = Path::new(point).parent() {
+            let _ = std::fs::remove_dir_all(directory);
+        }
+    }
+}
+
+/// The mount point in a line of mountinfo, if it is one of ours and its server is gone.
+fn orphaned(line: &str) -> Option<&str> {
+    let (mount, kind) = line.split_once(" - ")?;
+    let source = kind.strip_prefix("fuse ")?.split(' ').next()?;
+    let server: u32 = source
+        .strip_prefix(fuse_file::SOURCE_PREFIX)?
+        .parse()
+        .ok()?;
+    let gone = !Path::new("/proc").join(server.to_string()).exists();
+    gone.then(|| mount.split(' ').nth(4)).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_mounts_of_a_test_that_is_gone_are_leftovers() {
+        let line = |source: &str| {
+            format!("90 29 0:45 / /tmp/x/disk rw,relatime - fuse {source} rw,user_id=0")
+        };
+        let living = format!("terrace-test-{}", std::process::id());
+        assert_eq!(
+            orphaned(&line("terrace-test-4294967295")),
+            Some("/tmp/x/disk")
+        );
+        assert_eq!(orphaned(&line(&living)), None);
+        assert_eq!(orphaned(&line("sshfs")), None);
+        assert_eq!(orphaned("odd"), None);
+    }
+
+    #[test]
+    fn the_chosen_scheduler_is_in_brackets() {
+        assert_eq!(selected("[none] mq-deadline\n"), "none");
+        assert_eq!(selected("none [mq-deadline] bfq\n"), "mq-deadline");
+        assert_eq!(selected("0\n"), "0");
+    }
+}
