@@ -151,7 +151,7 @@ mod tests {
 7f300000-7f301000 rw-p 00000000 00:00 0                                  [anon:arena one]
 7f301000-7f302000 rw-s 00000000 00:01 5                                  /dev/zero (deleted)
 7ffc0000-7ffc1000 r--p 00000000 00:00 0                                  [vvar]
-7ffd0000-7ffd1000 rw-p 00000000 103:02 9                                  /tmp/o\\012\xff
+7ffd0000-7ffd1000 rw-p 00000000 103:02 9                                  /srv/o\\012\xff
 ";
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
         assert!(!all[3].readable);
         assert_eq!(all[7].device, (0x103, 2));
         let name = all[7].path.as_ref().unwrap().as_os_str().as_bytes();
-        assert_eq!(name, b"/tmp/o\n\xff");
+        assert_eq!(name, b"/srv/o\n\xff");
     }
 
     #[test]

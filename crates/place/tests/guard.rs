@@ -1,4 +1,5 @@
 //! The guard says stop when it must and not before, on a tree whose counters a test moves.
+//! How soon is not asserted: `restore_stops_root` shows it with a real hog.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
 use machine::Root;

@@ -35,13 +35,11 @@ fn restored(request: &Request, progress: &mut dyn FnMut(u32)) -> Report {
 /// Plans and does it; `progress` is told the number of the batch.
 fn restored_at(root: &Root, request: &Request, progress: &mut dyn FnMut(u32)) -> Report {
     let plan = restore::plan(root, request).unwrap();
-    println!("{:#?} {:#?} {:#?}", plan.parts, plan.speeds, plan.notes);
     let mut batch = 0;
     let report = restore::carry_out(root, request, plan, &mut |_| {
         batch += 1;
         progress(batch);
     });
-    println!("{report:#?}");
     report.unwrap()
 }
 

@@ -1,10 +1,10 @@
 //! Whether others wait for memory, told apart from the mover's own waiting.
 //!
-//! The kernel counts the reading of a page from swap as waiting for memory if the page had been in active
-//! use (`swap_read_folio`). Observed on Linux 6.18, others at work as well: `some memory` grew by 1.3 s while
-//! such pages were brought back for 2.0 s, and by nothing in 5.6 s for pages touched once. So its
-//! growth says nothing about others. Growth in a pause of the mover is that of others alone:
-//! beside a real hog 4 to 5 ms in a pause of 3 (it lasts longer than asked) and 12 to 23 in one of 40.
+//! The kernel counts the reading of a page from swap as waiting for memory if the page had been
+//! in active use (`swap_read_folio`). Observed on Linux 6.18, others at work as well: `some memory`
+//! grew by 1.3 s while such pages were brought back for 2.0 s, and by nothing in 5.6 s for pages
+//! touched once. So its growth says nothing about others; in a pause of the mover it does: beside a
+//! real hog 4 to 5 ms in a pause of 3 (it lasts longer than asked) and 12 to 23 in one of 40.
 //!
 //! A pause of 3 ms in 80 ms costs 4 %; one waiter in it may be chance, so it is looked at for
 //! 40 ms more before it counts. With a batch of 50 ms that stops a mover within 175 ms.

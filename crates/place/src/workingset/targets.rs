@@ -62,16 +62,16 @@ pub fn find(root: &Root, selection: &Selection) -> Result<Vec<Target>> {
             pids.dedup();
             return pids.into_iter().map(|pid| named(root, pid)).collect();
         }
-        Selection::Group(group) => readable(root, members(root, group)?),
+        Selection::Group(group) => readable(root, members(root, group)?)?,
         Selection::Application(name) => {
             let mut pids = processes(root)?;
             pids.retain(|pid| is_called(root, *pid, name));
             if pids.is_empty() {
                 return Err(absent(format!("no process is called {name}")));
             }
-            readable(root, pids)
+            readable(root, pids)?
         }
-        Selection::All => return Ok(readable(root, processes(root)?).held),
+        Selection::All => return Ok(readable(root, processes(root)?)?.held),
     };
     // Some of a group may be closed to this user, but not all of it.
     match targets.refused {
@@ -86,7 +86,7 @@ struct Held {
     refused: Option<Error>,
 }
 
-fn readable(root: &Root, mut pids: Vec<u32>) -> Held {
+fn readable(root: &Root, mut pids: Vec<u32>) -> Result<Held> {
     pids.sort_unstable();
     pids.dedup();
     pids.retain(|pid| *pid != std::process::id());
@@ -96,10 +96,12 @@ fn readable(root: &Root, mut pids: Vec<u32>) -> Held {
             Ok(target) => held.extend(target),
             Err(error) if error.kind == Kind::Impossible => refused = refused.or(Some(error)),
             // It ended since it was listed.
-            Err(_) => {}
+            Err(error) if error.kind == Kind::Usage => {}
+            // Too many to be held at once, or the like.
+            Err(error) => return Err(error),
         }
     }
-    Held { held, refused }
+    Ok(Held { held, refused })
 }
 
 /// A process that was asked for by its number.
@@ -113,9 +115,11 @@ fn named(root: &Root, pid: u32) -> Result<Target> {
 /// Holds a process; `None` for a kernel thread.
 fn hold(root: &Root, pid: u32) -> Result<Option<Target>> {
     let gone = |_| absent(format!("there is no process {pid}"));
-    let descriptor = sys::pidfd::open(pid).map_err(|error| match error.kind {
-        sys::Kind::Unsupported | sys::Kind::Denied => Error::from(error),
-        _ => gone(()),
+    let descriptor = sys::pidfd::open(pid).map_err(|error| {
+        match root.path(format!("/proc/{pid}/stat")).exists() {
+            true => Error::from(error),
+            false => gone(()),
+        }
     })?;
     let stat = root
         .read(format!("/proc/{pid}/stat"))

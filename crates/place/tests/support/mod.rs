@@ -2,6 +2,7 @@
 //! program again, by one of its tests that does nothing unless it is asked to.
 //!
 //! It lives in a group whose memory is pushed to a swap area of the test's own.
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use model::Bytes;
 use place::guard::Limits;

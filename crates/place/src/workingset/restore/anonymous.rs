@@ -1,7 +1,7 @@
 //! Anonymous memory from swap: the segments of a plan, batch by batch.
 //!
-//! After each batch of 50 ms it is asked whether to stop, whether the area is still there,
-//! which groups are full, and whether what was read stayed. At the end every page that was asked for is looked up.
+//! After each batch of 50 ms it is asked whether to stop, whether the area is still there, which
+//! groups are full, and whether what was read stayed. At the end every page asked for is looked up.
 
 use super::planning::{Segment, Work};
 use super::trial::Readers;
