@@ -53,7 +53,7 @@ struct Stage {
     child: Child,
     output: BufReader<ChildStdout>,
     group: Cgroup,
-    directory: TempDir,
+    _directory: TempDir,
     _swap: SwapArea,
     _turn: MutexGuard<'static, ()>,
 }
@@ -80,7 +80,7 @@ impl Stage {
             child,
             output,
             group,
-            directory,
+            _directory: directory,
             _swap: swap,
             _turn: turn,
         };

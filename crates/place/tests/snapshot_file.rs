@@ -42,51 +42,59 @@ fn path() -> impl Strategy<Value = PathBuf> {
     prop::collection::vec(1u8..=255, 1..60).prop_map(|bytes| OsString::from_vec(bytes).into())
 }
 
+fn files() -> impl Strategy<Value = Vec<CachedFile>> {
+    let file = (path(), any::<(u64, u64, i64)>(), pages()).prop_map(|(path, numbers, cached)| {
+        let (device, bytes, changed_ns) = numbers;
+        let identity = Identity {
+            device,
+            inode: 0,
+            bytes,
+            changed_ns,
+        };
+        CachedFile {
+            path,
+            identity,
+            cached,
+        }
+    });
+    // Each is another one.
+    prop::collection::vec(file, 0..20).prop_map(|mut files| {
+        for (inode, file) in (0..).zip(&mut files) {
+            file.identity.inode = inode;
+        }
+        files
+    })
+}
+
+fn processes() -> impl Strategy<Value = Vec<HeldProcess>> {
+    let process = (any::<(u64, String)>(), prop::option::of(path()), pages());
+    let process = process.prop_map(|((start_ticks, name), executable, present)| HeldProcess {
+        pid: 0,
+        start_ticks,
+        name,
+        executable,
+        present,
+    });
+    prop::collection::vec(process, 0..8).prop_map(|mut processes| {
+        for (pid, process) in (0..).zip(&mut processes) {
+            process.pid = pid;
+        }
+        processes
+    })
+}
+
 fn snapshots() -> impl Strategy<Value = Snapshot> {
-    let identity = (any::<u64>(), any::<u64>(), any::<u64>(), any::<i64>());
-    let files = prop::collection::vec((path(), identity, pages()), 0..20);
-    let process = (
-        any::<u64>(),
-        any::<String>(),
-        prop::option::of(path()),
-        pages(),
-    );
-    let processes = prop::collection::vec(process, 0..8);
-    let machine = (any::<i64>(), prop::option::of(any::<u64>()), any::<u64>());
-    (machine, files, processes).prop_map(
-        |((at_ns, cached_bytes, found_bytes), files, processes)| {
-            let file =
-                |(index, (path, numbers, cached)): (usize, (PathBuf, (u64, u64, u64, i64), _))| {
-                    let (device, _, bytes, changed_ns) = numbers;
-                    let inode = index as u64;
-                    let identity = Identity {
-                        device,
-                        inode,
-                        bytes,
-                        changed_ns,
-                    };
-                    CachedFile {
-                        path,
-                        identity,
-                        cached,
-                    }
-                };
-            let process = |(pid, (start_ticks, name, executable, present))| HeldProcess {
-                pid,
-                start_ticks,
-                name,
-                executable,
-                present,
-            };
-            Snapshot {
-                at_ns,
-                files: files.into_iter().enumerate().map(file).collect(),
-                processes: (0..).zip(processes).map(process).collect(),
-                cached_bytes,
-                found_bytes,
-            }
-        },
-    )
+    let machine = any::<(i64, Option<u64>, u64)>();
+    (machine, files(), processes()).prop_map(|(machine, files, processes)| {
+        let (at_ns, cached_bytes, found_bytes) = machine;
+        Snapshot {
+            at_ns,
+            files,
+            processes,
+            cached_bytes,
+            found_bytes,
+        }
+    })
 }
 
 /// A plain one, with some of everything.

@@ -18,7 +18,7 @@ use crate::{Error, Kind, Result};
 use machine::Root;
 use machine::pagemap::{Page, Pagemap};
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::ops::{ControlFlow, Range};
@@ -116,11 +116,13 @@ pub fn take(root: &Root, selection: &Selection, trees: &[PathBuf]) -> Result<Sna
         ..Snapshot::default()
     };
     let mut seen = HashSet::new();
+    // What was asked of one file holds for its file system.
+    let mut in_ram = HashMap::new();
     for UsedFile { path, identity, .. } in files::in_use(root, &targets)? {
         seen.insert((identity.device, identity.inode));
         // A path that leads through a process means nothing once that is gone.
         if !path.starts_with(root.path("/proc")) {
-            snapshot.add(path, &identity);
+            snapshot.add(path, &identity, &mut in_ram);
         }
     }
     for tree in trees {
@@ -133,7 +135,7 @@ pub fn take(root: &Root, selection: &Selection, trees: &[PathBuf]) -> Result<Sna
             {
                 let identity = Identity::of(metadata);
                 if seen.insert((identity.device, identity.inode)) {
-                    snapshot.add(path.to_owned(), &identity);
+                    snapshot.add(path.to_owned(), &identity, &mut in_ram);
                 }
             }
             ControlFlow::Continue(())
@@ -145,12 +147,15 @@ pub fn take(root: &Root, selection: &Selection, trees: &[PathBuf]) -> Result<Sna
 
 impl Snapshot {
     /// Notes what of the file is in the page cache, if anything is.
-    fn add(&mut self, path: PathBuf, identity: &Identity) {
+    fn add(&mut self, path: PathBuf, identity: &Identity, in_ram: &mut HashMap<u64, bool>) {
         let Some(open) = identity.open(&path) else {
             return;
         };
         // A tree may be named that lies in RAM: it has no disk to come back from.
-        if sys::file::file_system(&open).is_ok_and(|system| system.in_ram) {
+        let has_no_disk = *in_ram
+            .entry(identity.device)
+            .or_insert_with(|| sys::file::file_system(&open).is_ok_and(|system| system.in_ram));
+        if has_no_disk {
             return;
         }
         let cached = cached::ranges_of(&open, &(0..identity.bytes)).unwrap_or_default();

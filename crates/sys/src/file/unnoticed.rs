@@ -1,7 +1,7 @@
 //! Opening files of others so that nothing about them changes, not even when they were last
 //! read.
 
-use super::{refuse_special, set_flag};
+use super::refuse_special;
 use crate::error::{Error, Kind, Result};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -27,8 +27,8 @@ pub fn open_unnoticed(path: &Path) -> Result<File> {
             _ => Err(error),
         })
         .map_err(fail)?;
-    // The name may have been exchanged in between, and O_NONBLOCK kept that harmless.
+    // The name may have been exchanged in between, and O_NONBLOCK kept that harmless. To what
+    // is opened here it means nothing, so it stays: files are opened by the ten thousand.
     refuse_special(&file.metadata().map_err(fail)?).map_err(fail)?;
-    set_flag(&file, libc::O_NONBLOCK, false).map_err(|error| error.at(path))?;
     Ok(file)
 }
