@@ -28,6 +28,14 @@ pub(crate) fn count(value: u64) -> String {
     text
 }
 
+/// How often: `once`, `4,812 times`.
+pub(crate) fn often(times: u64) -> String {
+    match times {
+        1 => "once".to_owned(),
+        _ => format!("{} times", count(times)),
+    }
+}
+
 /// A time that may be long: as [`show_ns`] up to two minutes, then `43 min`.
 pub(crate) fn long_time(ns: f64) -> String {
     let minutes = ns / 60e9;
@@ -73,6 +81,10 @@ mod tests {
         assert_eq!(percent(0.437), "43.7 %");
         assert_eq!(count(131_072), "131,072");
         assert_eq!(count(72), "72");
+        assert_eq!(
+            (often(1), often(4_812)),
+            ("once".into(), "4,812 times".into())
+        );
         assert_eq!(long_time(45e9), "45 s");
         assert_eq!(long_time(2.6e12), "43.3 min");
         assert_eq!(long_time(36e12), "10 h");

@@ -7,7 +7,11 @@ use crate::error::Result;
 use crate::root::{Rereader, Root};
 use serde::Serialize;
 
-/// A thread's totals.
+/// Numbers on a CPU's line of /proc/schedstat before its totals; see the kernel's
+/// `Documentation/scheduler/sched-stats.rst`.
+const CPU_NUMBERS_BEFORE: usize = 6;
+
+/// The totals of a thread, or of all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RunDelay {
     /// Time on a CPU.
@@ -49,6 +53,22 @@ pub fn parse(text: &str) -> Option<RunDelay> {
     })
 }
 
+/// The totals of all CPUs from the text of /proc/schedstat, whose lines of CPUs end with the
+/// same three numbers (versions 15 to 17); `None` where it has no such line.
+#[must_use]
+pub fn parse_machine(text: &str) -> Option<RunDelay> {
+    let of_cpus = text.lines().filter_map(|line| {
+        let (_, numbers) = line.strip_prefix("cpu")?.split_once(' ')?;
+        let (first, _) = numbers.match_indices(' ').nth(CPU_NUMBERS_BEFORE - 1)?;
+        parse(&numbers[first..])
+    });
+    of_cpus.reduce(|sum, cpu| RunDelay {
+        on_cpu_ns: sum.on_cpu_ns.saturating_add(cpu.on_cpu_ns),
+        waited_ns: sum.waited_ns.saturating_add(cpu.waited_ns),
+        slices: sum.slices.saturating_add(cpu.slices),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +84,21 @@ mod tests {
         assert_eq!(parse("1 2 3\n"), Some(expected));
         assert_eq!(parse("1 2"), None);
         assert_eq!(parse("1 x 3"), None);
+    }
+
+    #[test]
+    fn the_machine_is_the_sum_of_its_cpus() {
+        let text = "version 17\ntimestamp 4294937355\n\
+                    cpu0 0 0 9 8 7 6 1000 200 3\ndomain0 MC 3 1 2 3 4 5 6 7 8 9\n\
+                    cpu1 0 0 9 8 7 6 30 4 5\n";
+        let expected = RunDelay {
+            on_cpu_ns: 1030,
+            waited_ns: 204,
+            slices: 8,
+        };
+        assert_eq!(parse_machine(text), Some(expected));
+        assert_eq!(parse_machine("version 17\ntimestamp 1\n"), None);
+        assert_eq!(parse_machine("cpu0 1 2 3 4 5 6 7 8\n"), None);
     }
 
     #[test]
@@ -86,7 +121,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_parses(text in "\\PC{0,80}") {
-            let _ = parse(&text);
+            let _ = (parse(&text), parse_machine(&format!("cpu0 {text}")));
         }
     }
 }

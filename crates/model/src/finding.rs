@@ -33,7 +33,8 @@ pub struct Evidence {
     pub name: String,
     /// Its value.
     pub value: f64,
-    /// The unit of `value`: `ns`, `bytes_per_s`, `bytes`, `ratio`, `count`.
+    /// The unit of `value`: `ns`, `bytes_per_s`, `bytes`, `ratio`, `count`, or what is
+    /// counted: `refaults`.
     pub unit: String,
     /// Where it came from: a probe (`measure memcpy`) or a kernel file.
     pub source: String,
@@ -53,6 +54,16 @@ impl Evidence {
             unit: unit.into(),
             source: source.into(),
         }
+    }
+
+    /// The same count with what it counts as its unit: `5 refaults`. What is no plain count
+    /// has a unit already and keeps it.
+    #[must_use]
+    pub fn counting(mut self, of: &str) -> Self {
+        if self.unit == "count" {
+            of.clone_into(&mut self.unit);
+        }
+        self
     }
 }
 

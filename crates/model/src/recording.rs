@@ -4,11 +4,13 @@
 //! share anything else. Times are nanoseconds since the recording started, on a clock that
 //! never jumps. A value that the machine does not have is absent, never 0.
 
+pub mod clock;
 pub mod facts;
 pub mod outcome;
 pub mod series;
 pub mod task;
 
+pub use clock::ClockSet;
 pub use facts::{DeviceFacts, DeviceKind, Facts, GroupFacts, MountFacts, Sight, Subject};
 pub use outcome::{Ending, Outcome, Usage};
 pub use series::{Kind, Schema, Series, Step};

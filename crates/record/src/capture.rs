@@ -7,11 +7,11 @@
 mod background;
 mod burst;
 mod command;
+mod day_clock;
 mod group;
 mod marks;
 mod out_of_memory;
 mod pace;
-mod run_directory;
 mod sampler;
 mod sink;
 mod sources;
@@ -20,6 +20,7 @@ mod watch;
 
 pub use background::Background;
 pub use command::command;
+pub use day_clock::DayClock;
 pub use marks::{MAX_MARK_BYTES, mark};
 pub use watch::watch;
 
@@ -57,6 +58,8 @@ pub struct Watch {
     pub keep_bytes: u64,
     /// The machine, as the caller found it; goes into the facts.
     pub machine: Option<MachineFacts>,
+    /// What the recording is dated by.
+    pub clock: DayClock,
 }
 
 impl Default for Watch {
@@ -72,6 +75,7 @@ impl Default for Watch {
             keep_ns: None,
             keep_bytes: u64::MAX,
             machine: None,
+            clock: DayClock::default(),
         }
     }
 }
@@ -126,8 +130,7 @@ fn apply(watch: &Watch) -> Result<Option<Applied>> {
 
 /// The facts that no source knows.
 fn facts(watch: &Watch, subject: Subject) -> Facts {
-    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let unix_s = since_1970.map_or(0, |since| since.as_secs());
+    let unix_s = watch.clock.now_ns() / 1_000_000_000;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     Facts {
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -17,6 +17,7 @@ mod meminfo;
 mod numa;
 mod own;
 mod pressure;
+pub(crate) mod schedstat;
 mod stat;
 mod swaps;
 mod table;
@@ -72,6 +73,9 @@ impl Collectors {
         facts::fill(root, facts);
         let mut sources = machine_wide::open(root);
         sources.extend(groups::open(root, scope, facts));
+        for source in schedstat::open(root, &scope.processes, registry) {
+            sources.push((Tier::Fast, Box::new(source)));
+        }
         Self {
             tree: tree::Tree::open(root, scope, registry),
             own: own::open(root, registry),

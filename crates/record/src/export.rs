@@ -1,10 +1,11 @@
-//! A recording as text for other programs: CSV with one row per sample, and JSON with
-//! everything. docs/recording.md describes both.
+//! A recording for other programs and other people: CSV with one row per sample, JSON with
+//! everything, and a recording again. docs/recording.md describes all three.
 //!
 //! Written as it is walked through, so the text takes no memory beside the recording.
 
-use crate::{Error, Kind, Result};
-use model::recording::{Recording, Series, Step};
+use crate::file::Writer;
+use crate::{ABSENT, Error, Kind, Result, Row};
+use model::recording::{Recording, Schema, Series, Step};
 use serde::Serialize;
 use serde::ser::{SerializeSeq, SerializeTuple, Serializer};
 use std::io::Write;
@@ -55,6 +56,42 @@ pub fn json(recording: &Recording, mut sink: impl Write) -> Result<()> {
     serde_json::to_writer(&mut sink, &Whole(recording)).map_err(failed)?;
     let ended = sink.write_all(b"\n").and_then(|()| sink.flush());
     ended.map_err(|error| refused(&error))
+}
+
+/// Writes it as a recording again, which `explain` takes like the first one: what was
+/// replaced in it stays replaced. One that was cut is cut again, at its last sample.
+///
+/// # Errors
+/// When the sink refuses, and for a damaged recording: its copy would look whole.
+pub fn recording(recording: &Recording, sink: impl Write) -> Result<()> {
+    if let Some(damage) = recording.damage.first() {
+        let why = format!("it is damaged: {damage}");
+        return Err(Error::new(Kind::Failed, "copy the recording", why));
+    }
+    let schemas: Vec<Schema> = (0..)
+        .zip(&recording.series)
+        .map(|(id, series)| Schema {
+            id,
+            ..series.schema.clone()
+        })
+        .collect();
+    let mut cursors: Vec<Cursor<'_>> = recording.series.iter().map(Cursor::new).collect();
+    let mut writer = Writer::new(sink, &recording.facts)?;
+    let mut row = Row::default();
+    for (sample, tick) in (0..).zip(&recording.ticks) {
+        for (id, cursor) in (0..).zip(&mut cursors) {
+            row.set(id, cursor.value(sample).unwrap_or(ABSENT));
+        }
+        writer.sample(*tick, &schemas, &row)?;
+    }
+    for span in &recording.spans {
+        writer.span(span)?;
+    }
+    writer.tasks(&recording.tasks)?;
+    match &recording.outcome {
+        Some(outcome) => writer.finish(&recording.facts, outcome).map(drop),
+        None => writer.flush(),
+    }
 }
 
 /// A series that is walked through in order of its samples.
@@ -184,7 +221,7 @@ fn refused(error: &std::io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::recording::{Schema, Tick};
+    use model::recording::{Outcome, Span, Task, Tick};
 
     fn recording() -> Recording {
         let tick = |due_ns, at_ns| Tick { due_ns, at_ns };
@@ -224,6 +261,30 @@ mod tests {
                         0.100250000,0.250000,9223372036854775807,\n\
                         2.000000001,0.000001,9223372036854775807,0\n";
         assert_eq!(String::from_utf8(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_recording_comes_back_as_it_was_and_a_damaged_one_is_refused() {
+        for outcome in [None, Some(Outcome::default())] {
+            let mut whole = recording();
+            whole.outcome = outcome;
+            whole.spans = vec![Span {
+                kind: "mark".to_owned(),
+                text: "half".to_owned(),
+                start_ns: 1,
+                end_ns: 2,
+            }];
+            whole.tasks = vec![Task::default()];
+            let mut bytes = Vec::new();
+            super::recording(&whole, &mut bytes).unwrap();
+            let again = crate::file::read(&bytes[..]).unwrap();
+            assert_eq!(again.series[1].schema.id, 1);
+            whole.series[1].schema.id = 1;
+            assert_eq!(again, whole);
+            whole.damage.push("a byte".to_owned());
+            let refused = super::recording(&whole, std::io::sink()).unwrap_err();
+            assert!(refused.to_string().contains("damaged: a byte"), "{refused}");
+        }
     }
 
     #[test]

@@ -399,7 +399,10 @@ mod tests {
                 stopped_early: Some(text("/srv/vault/x.trec: the disk is full")),
                 ..Default::default()
             }),
-            damage: vec![text("cannot read /home/alice/x.trec: it is gone")],
+            damage: vec![
+                text("cannot read /home/alice/x.trec: it is gone"),
+                text("/dev/disk/by-id/ata-titan7f3a and /dev/acme/root are slow"),
+            ],
             ..Recording::default()
         }
     }
@@ -455,6 +458,21 @@ mod tests {
         assert_eq!(facts.mounts[0].point, "/");
         assert_ne!(facts.mounts[1].point, facts.mounts[2].point);
         assert_eq!(recording.spans[0].text, "mark-1");
+    }
+
+    /// A version 1 host mounts its groups below a tmpfs, which is nobody's secret.
+    #[test]
+    fn a_source_keeps_its_file_and_a_device_its_name() {
+        let mut recording = private_recording();
+        recording.facts.mounts.push(MountFacts {
+            point: text("/sys/fs/cgroup"),
+            ..Default::default()
+        });
+        recording.damage = vec![text("/dev/vda1 is slow")];
+        redact(&mut recording);
+        let source = &recording.series[3].schema.source;
+        assert_eq!(source, "/sys/fs/cgroup/memory/group-1/memory.stat");
+        assert_eq!(recording.damage, ["/dev/vda1 is slow"]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod proc;
 mod row;
 mod sights;
 
+use crate::living;
 use kept::Kept;
 use members::{Members, Verdict};
 use model::recording::{Sight, Task, TaskSource};
@@ -43,6 +44,7 @@ pub struct Listener {
     charging: bool,
     /// Whether every thread since the machine started was.
     since_boot: bool,
+    tree: Tree,
     members: Members,
     /// What threads had been charged when they were first seen to be watched.
     before: HashMap<u32, Charges>,
@@ -113,6 +115,7 @@ impl Listener {
             asks,
             charging,
             since_boot: since_boot && charging,
+            tree: Tree::default(),
             members: Members::default(),
             before: HashMap::new(),
             watched_ns: None,
@@ -134,8 +137,9 @@ impl Listener {
     pub fn watch(&mut self, tree: &Tree) {
         self.hear();
         self.waiting.clear();
+        self.tree = tree.clone();
         self.watched_ns = Some(sys::clock::now_ns());
-        let live = proc::parents();
+        let live = living(tree);
         self.members.watch(tree, &live);
         for pid in self.members.among(&live) {
             for tid in proc::threads(pid) {
@@ -259,11 +263,15 @@ impl Listener {
     /// The rows of the threads that live now.
     fn ask_living(&mut self, now_ns: u64) -> Vec<(Charges, Task)> {
         let limit_ns = now_ns.saturating_sub(self.started_ns);
-        let live = proc::parents();
         let mut rows = Vec::new();
         if self.watched_ns.is_none() {
             return rows;
         }
+        // Where orphans have gone elsewhere only all processes together tell who belongs.
+        let live = match self.tree.reaper {
+            Some(_) => living(&self.tree),
+            None => living::parents(),
+        };
         let among = self.members.among(&live);
         self.members.adopt(&among);
         for pid in among {
@@ -308,6 +316,15 @@ impl Listener {
     fn lost(&self) -> u64 {
         let dropped = self.ends.as_ref().and_then(Connection::dropped);
         dropped.unwrap_or(self.overruns) + self.unplaced
+    }
+}
+
+/// Everybody who may belong to the tree now, with parents.
+fn living(tree: &Tree) -> HashMap<u32, u32> {
+    let tops: Vec<u32> = tree.processes.iter().copied().chain(tree.reaper).collect();
+    match tops.is_empty() {
+        true => living::parents(),
+        false => living::parents_around(&tops),
     }
 }
 

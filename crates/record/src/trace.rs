@@ -84,9 +84,9 @@ impl Default for Limit {
     }
 }
 
-/// Open events. Dropping it takes no time: a thread closes them, for which the kernel needs
-/// tenths of a second. A process that ends meanwhile waits for that, so let go of it before
-/// the last words are said, not after.
+/// Open events. Dropping it takes no time: a thread closes them, and a process that holds
+/// them a moment longer waits for the kernel to come to rest. That process is a child of
+/// this one, so let go of this when nobody looks for children of the subject any more.
 #[derive(Debug)]
 pub struct Tracer {
     /// Empty once they were handed to the thread that closes them.
@@ -172,7 +172,7 @@ impl Tracer {
             columns: Columns::default(),
             table,
             threads: Threads::new(everyone),
-            requests: block::Requests::default(),
+            requests: block::Requests::new(series::block_bytes),
             reclaim: reclaim::Reclaim::default(),
             pending: Vec::new(),
             expected: HashSet::new(),
@@ -421,9 +421,12 @@ impl Drop for Tracer {
             return;
         };
         sources.stop();
+        // Without a holder, whoever ends this process waits.
+        let holder = sources.hold().ok();
+        let closing = (sources, holder);
         let closer = std::thread::Builder::new().name("close-events".to_owned());
         // Without a thread the closure, and the events with it, is dropped here.
-        let _ = closer.spawn(move || drop(sources));
+        let _ = closer.spawn(move || drop(closing));
     }
 }
 

@@ -6,7 +6,7 @@
 
 mod captured;
 
-use captured::{alone, command, plan, shell, text};
+use captured::{Flag, alone, command, plan, shell, text};
 use model::recording::{Ending, Subject};
 use record::Kind;
 use record::capture::{self, Background, CommandPlan, Target, Watch};
@@ -103,6 +103,42 @@ fn the_file_holds_what_was_given_back() {
     assert_eq!(directory.names(), ["started", "x.trec"]);
 }
 
+/// What a command that sleeps and then works to its end has written, as it was recorded and
+/// as the kernel told when it was reaped.
+fn written_bytes(work: &str, rate_hz: u32) -> (u64, u64) {
+    let mut plan = shell(&format!("sleep 0.25; {work}"));
+    plan.watch.rate_hz = rate_hz;
+    let recording = command(&plan);
+    let recorded = captured::last(&recording, "tree.write_bytes");
+    (
+        recorded,
+        recording.outcome.unwrap().usage.unwrap().write_bytes,
+    )
+}
+
+/// Regression: the last sample was read of a command that had been reaped, so what it did
+/// since the one before was missing. Reaping tells the same sums, its children's included.
+#[test]
+fn what_a_command_did_last_counts_and_its_child_s_work_once() {
+    const BYTES: u64 = 4 << 20;
+    let _alone = alone();
+    let file = captured::DiskFile::new("last-work");
+    let dd = format!(
+        "dd if=/dev/zero of={} bs=1M count=4 oflag=direct 2>/dev/null",
+        file.path().display()
+    );
+    for work in [format!("exec {dd}"), format!("{dd}; exit 0")] {
+        for rate_hz in [1, 10, 100] {
+            let (recorded, told) = written_bytes(&work, rate_hz);
+            if told == 0 {
+                return testkit::skip("a file system on a block device");
+            }
+            assert!(told >= BYTES, "{told}");
+            assert_eq!(recorded, told, "{work} at {rate_hz} Hz");
+        }
+    }
+}
+
 #[test]
 fn three_hundred_children_do_no_harm() {
     let _alone = alone();
@@ -116,24 +152,19 @@ fn standard_input_passes_through() {
     let directory = TempDir::new();
     let target = directory.join("copy");
     let script = format!("cat > {}", target.display());
-    let mut child = captured::again("run_a_command")
-        .env(captured::SCRIPT, script)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
+    let mut recorder = captured::recorder("run_a_command", &script);
+    let mut stdin = recorder.0.stdin.take().unwrap();
     std::io::Write::write_all(&mut stdin, b"through").unwrap();
     drop(stdin);
-    assert!(child.wait().unwrap().success());
+    assert!(recorder.0.wait().unwrap().success());
     assert_eq!(std::fs::read(target).unwrap(), b"through");
 }
 
 /// Not a test of its own: what other tests start as a second process.
 #[test]
 fn run_a_command() {
-    if let Some(script) = std::env::var_os(captured::SCRIPT) {
-        command(&shell(script.to_str().unwrap()));
+    if let Some(script) = captured::script() {
+        command(&shell(&script));
     }
 }
 
@@ -141,18 +172,14 @@ fn run_a_command() {
 fn signals_to_the_recorder_are_the_command_s() {
     let _alone = alone();
     let directory = TempDir::new();
-    let (ready, heard) = (directory.join("ready"), directory.join("heard"));
+    let [ready, heard] = ["ready", "heard"].map(|name| Flag::new(&directory, name));
     let script = format!(
-        "trap 'touch {}; exit 0' TERM; touch {}; while :; do sleep 0.01; done",
-        heard.display(),
-        ready.display()
+        "trap '{}; exit 0' TERM; {}; while :; do sleep 0.01; done",
+        heard.raising(),
+        ready.raising()
     );
-    let mut recorder = captured::again("run_a_command")
-        .env(captured::SCRIPT, script)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    captured::until(|| ready.exists());
+    let mut recorder = captured::recorder("run_a_command", &script);
+    recorder.until(|| ready.is_up());
     let pid = recorder.id().to_string();
     assert!(
         Command::new("kill")
@@ -162,28 +189,24 @@ fn signals_to_the_recorder_are_the_command_s() {
             .success()
     );
     // The recorder lives on, until the command has ended as it chose to.
-    assert!(recorder.wait().unwrap().success());
-    assert!(heard.exists());
+    assert!(recorder.0.wait().unwrap().success());
+    assert!(heard.is_up());
 }
 
 #[test]
 fn marks_reach_the_recording() {
     let _alone = alone();
     let directory = TempDir::new();
-    let (go, gone) = (directory.join("go"), directory.join("gone"));
+    let [go, gone] = ["go", "gone"].map(|name| Flag::new(&directory, name));
     let words = format!("phase {}", directory.path().display());
-    let script = format!(
-        "touch {}; while [ ! -e {} ]; do sleep 0.01; done",
-        go.display(),
-        gone.display()
-    );
+    let script = format!("{}; {}", go.raising(), gone.waiting());
     let recording = std::thread::scope(|scope| {
         let watching = scope.spawn(|| command(&shell(&script)));
-        captured::until(|| go.exists());
+        go.wait();
         // Other recorders of this user may run beside this one and hear it too; one of them
         // that stands still is an error, after which everybody is told once more.
         captured::until(|| capture::mark(&words).is_ok_and(|told| told >= 1));
-        std::fs::write(&gone, "").unwrap();
+        gone.raise();
         watching.join().unwrap()
     });
     let marks: Vec<_> = recording
@@ -287,42 +310,34 @@ fn absurd_rates_are_refused() {
 fn the_killed_recorder_leaves_its_command_alone() {
     let _alone = alone();
     let directory = TempDir::new();
-    let (started, killed, done) = (
-        directory.join("started"),
-        directory.join("killed"),
-        directory.join("done"),
-    );
+    let [started, killed, done] =
+        ["started", "killed", "done"].map(|name| Flag::new(&directory, name));
     // The command goes on only after its recorder was killed, and writes to what it had.
     let script = format!(
-        "touch {}; while [ ! -e {} ]; do sleep 0.01; done; echo lives; touch {}",
-        started.display(),
-        killed.display(),
-        done.display()
+        "{}; {}; echo lives; {}",
+        started.raising(),
+        killed.waiting(),
+        done.raising()
     );
-    let mut recorder = captured::again("run_a_command")
-        .env(captured::SCRIPT, script)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    captured::until(|| started.exists());
-    recorder.kill().unwrap();
-    recorder.wait().unwrap();
-    std::fs::write(&killed, "").unwrap();
-    captured::until(|| done.exists());
+    let mut recorder = captured::recorder("run_a_command", &script);
+    recorder.until(|| started.is_up());
+    recorder.kill();
+    killed.raise();
+    done.wait();
 }
 
 #[test]
 fn a_daemon_outlives_the_recording() {
     let _alone = alone();
     let directory = TempDir::new();
-    let (go, done) = (directory.join("go"), directory.join("done"));
+    let [go, done] = ["go", "done"].map(|name| Flag::new(&directory, name));
     let script = format!(
-        "(while [ ! -e {} ]; do sleep 0.01; done; touch {}) >/dev/null 2>&1 & exit 0",
-        go.display(),
-        done.display()
+        "({}; {}) >/dev/null 2>&1 & exit 0",
+        go.waiting(),
+        done.raising()
     );
     assert_eq!(ending(&script), Ending::Exited { code: 0 });
-    assert!(!done.exists());
-    std::fs::write(&go, "").unwrap();
-    captured::until(|| done.exists());
+    assert!(!done.is_up());
+    go.raise();
+    done.wait();
 }

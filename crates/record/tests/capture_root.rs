@@ -6,12 +6,15 @@
 
 mod captured;
 
-use captured::{alone, command, shell};
-use model::recording::{Ending, Sight};
+use captured::{Flag, alone, command, shell};
+use model::recording::{Ending, Recording, Sight};
 use record::capture::{self, Target, Watch};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use testkit::{Cgroup, TempDir, Tmpfs};
+
+/// How much of what led to a jump is looked at.
+const HISTORY_NS: u64 = 400_000_000;
 
 /// The groups that recorders of this process made.
 fn own_groups() -> Vec<PathBuf> {
@@ -45,14 +48,14 @@ fn the_command_s_group_is_there_while_it_runs_and_gone_afterwards() {
     }
     let _alone = alone();
     let directory = TempDir::new();
-    let shown = directory.join("cgroup");
-    let mut plan = shell(&format!("cat /proc/self/cgroup > {}", shown.display()));
+    let shown = Flag::new(&directory, "cgroup");
+    let mut plan = shell(&shown.showing("cat /proc/self/cgroup"));
     plan.own_group = true;
     let recording = command(&plan);
     if let Sight::Closed { why, .. } = recording.facts.sight("own_group") {
         return testkit::skip(format!("a cgroup2 tree to make groups in: {why}"));
     }
-    let membership = std::fs::read_to_string(shown).unwrap();
+    let membership = shown.text();
     let unified = membership
         .lines()
         .find(|line| line.starts_with("0::"))
@@ -68,14 +71,11 @@ fn a_daemon_is_moved_out_of_the_group_and_lives() {
     }
     let _alone = alone();
     let directory = TempDir::new();
-    let (go, done) = (directory.join("go"), directory.join("done"));
+    let [go, done] = ["go", "done"].map(|name| Flag::new(&directory, name));
     let script = format!(
-        "(while [ ! -e {} ]; do sleep 0.01; done; cat /proc/self/cgroup > {}.new; mv {}.new {}) \
-         >/dev/null 2>&1 & exit 0",
-        go.display(),
-        done.display(),
-        done.display(),
-        done.display()
+        "({}; {}) >/dev/null 2>&1 & exit 0",
+        go.waiting(),
+        done.showing("cat /proc/self/cgroup")
     );
     let mut plan = shell(&script);
     plan.own_group = true;
@@ -85,9 +85,9 @@ fn a_daemon_is_moved_out_of_the_group_and_lives() {
         recording.outcome.unwrap().ending,
         Ending::Exited { code: 0 }
     );
-    std::fs::write(&go, "").unwrap();
-    captured::until(|| done.exists());
-    let membership = std::fs::read_to_string(done).unwrap();
+    go.raise();
+    done.wait();
+    let membership = done.text();
     assert!(!membership.contains("/terrace-"), "{membership}");
 }
 
@@ -98,23 +98,14 @@ fn the_groups_of_killed_recorders_are_removed_by_the_next_one() {
     }
     let _alone = alone();
     let directory = TempDir::new();
-    let started = directory.join("started");
-    let script = format!(
-        "cat /proc/self/cgroup > {}.new; mv {}.new {}; exec cat",
-        started.display(),
-        started.display(),
-        started.display()
-    );
-    let mut recorder = captured::again("run_a_command_in_its_group")
-        .env(captured::SCRIPT, script)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    captured::until(|| started.exists());
-    recorder.kill().unwrap();
-    recorder.wait().unwrap();
-    let membership = std::fs::read_to_string(&started).unwrap();
+    let started = Flag::new(&directory, "started");
+    let script = format!("{}; exec cat", started.showing("cat /proc/self/cgroup"));
+    let mut recorder = captured::recorder("run_a_command_in_its_group", &script);
+    // Taken, so that the wait for the killed one does not close it.
+    let input = recorder.0.stdin.take();
+    recorder.until(|| started.is_up());
+    recorder.kill();
+    let membership = started.text();
     let Some(left) = membership.lines().find_map(|line| line.strip_prefix("0::")) else {
         return testkit::skip("a cgroup2 tree");
     };
@@ -122,7 +113,7 @@ fn the_groups_of_killed_recorders_are_removed_by_the_next_one() {
         return testkit::skip("a cgroup2 tree to make groups in");
     }
     // The command ends with its input; its group is empty when it is gone.
-    drop(recorder.stdin.take());
+    drop(input);
     let of_the_command = |path: &Path| {
         let text = std::fs::read_to_string(path.join("cgroup.procs"));
         text.is_ok_and(|text| !text.is_empty())
@@ -147,8 +138,8 @@ fn the_groups_of_killed_recorders_are_removed_by_the_next_one() {
 /// Not a test of its own: what another test starts as a second process.
 #[test]
 fn run_a_command_in_its_group() {
-    if let Some(script) = std::env::var_os(captured::SCRIPT) {
-        let mut plan = shell(script.to_str().unwrap());
+    if let Some(script) = captured::script() {
+        let mut plan = shell(&script);
         plan.own_group = true;
         command(&plan);
     }
@@ -163,18 +154,18 @@ fn a_full_disk_ends_the_recording_and_not_the_command() {
     let _alone = alone();
     // The command itself fills the disk that it is recorded on, and runs on.
     let directory = TempDir::new();
-    let (full, go) = (directory.join("full"), directory.join("go"));
+    let [full, go] = ["full", "go"].map(|name| Flag::new(&directory, name));
     let script = format!(
-        "cat /dev/zero > {} 2>/dev/null; touch {}; while [ ! -e {} ]; do sleep 0.01; done; exit 9",
+        "cat /dev/zero > {} 2>/dev/null; {}; {}; exit 9",
         tmpfs.path().join("filler").display(),
-        full.display(),
-        go.display()
+        full.raising(),
+        go.waiting()
     );
     let mut plan = shell(&script);
     plan.watch.output = Some(tmpfs.path().join("x.trec"));
     let recording = std::thread::scope(|scope| {
         let watching = scope.spawn(|| command(&plan));
-        captured::until(|| full.exists());
+        full.wait();
         // More than the rest of the last page holds, whatever is done to make it small.
         let mut random = testkit::Random(7);
         for _ in 0..8 {
@@ -183,7 +174,7 @@ fn a_full_disk_ends_the_recording_and_not_the_command() {
                 .collect();
             captured::until(|| capture::mark(&text).is_ok_and(|told| told >= 1));
         }
-        std::fs::write(&go, "").unwrap();
+        go.raise();
         watching.join().unwrap()
     });
     let outcome = recording.outcome.unwrap();
@@ -201,9 +192,8 @@ fn a_limit_that_kills_is_named() {
     let _alone = alone();
     let directory = TempDir::new();
     let told = directory.join("told");
-    let program = captured::again("run_a_command_that_needs_memory");
-    let mut recorder = group.command(program.get_program());
-    recorder.args(program.get_args());
+    let program = group.command(std::env::current_exe().unwrap());
+    let mut recorder = captured::again_by(program, "run_a_command_that_needs_memory");
     let status = recorder
         .env(captured::SCRIPT, &told)
         .stdout(Stdio::null())
@@ -224,7 +214,7 @@ fn a_limit_that_kills_is_named() {
 /// Not a test of its own: what another test starts under a limit.
 #[test]
 fn run_a_command_that_needs_memory() {
-    if let Some(told) = std::env::var_os(captured::SCRIPT) {
+    if let Some(told) = captured::script() {
         // A pipe into `tail`, which keeps all of a line without an end.
         let recording = command(&captured::plan(&["tail", "/dev/zero"]));
         let ending = recording.outcome.unwrap().ending;
@@ -278,15 +268,15 @@ fn the_recorder_keeps_its_beat_as_root() {
     let _alone = alone();
     // A command must not inherit what its recorder took for itself.
     let directory = TempDir::new();
-    let shown = directory.join("policy");
-    let script = format!("cut -d' ' -f41 /proc/self/stat > {}", shown.display());
+    let shown = Flag::new(&directory, "policy");
+    let script = shown.showing("cut -d' ' -f41 /proc/self/stat");
     let recording = command(&shell(&script));
     for sight in ["realtime", "locked"] {
         if let Sight::Closed { why, .. } = recording.facts.sight(sight) {
             return testkit::skip(format!("{sight}: {why}"));
         }
     }
-    assert_eq!(std::fs::read_to_string(shown).unwrap().trim(), "0");
+    assert_eq!(shown.text().trim(), "0");
 }
 
 #[test]
@@ -321,4 +311,55 @@ fn pressure_raises_the_rate_and_what_led_to_it_is_kept() {
     let series = recording.series("pressure.cpu.some_ns").unwrap();
     let values: Vec<_> = series.steps.iter().filter_map(|step| step.value).collect();
     assert!(values.windows(2).all(|pair| pair[0] <= pair[1]));
+}
+
+/// How many different values the series has from the first to the last of these samples.
+fn changes(recording: &Recording, name: &str, samples: std::ops::Range<usize>) -> usize {
+    let series = recording.series(name).unwrap();
+    let numbers = series.steps.iter().map(|step| step.sample as usize);
+    numbers
+        .filter(|number| samples.contains(number) && *number > samples.start)
+        .count()
+}
+
+#[test]
+fn what_led_to_a_jump_has_pressure_and_schedstat_a_hundred_times_a_second() {
+    let needed = ["/proc/pressure/cpu", "/proc/self/schedstat"];
+    if let Some(file) = needed.iter().find(|file| !Path::new(file).exists()) {
+        return testkit::skip(file);
+    }
+    let _alone = alone();
+    // The command's first process alone is busy, which presses on nobody; then many are.
+    let hogs = 4 * std::thread::available_parallelism().map_or(1, usize::from);
+    let script = format!(
+        "i=0; while [ $i -lt 600000 ]; do i=$((i+1)); done; i=0; \
+         while [ $i -lt {hogs} ]; do timeout 1 sh -c 'while :; do :; done' & i=$((i+1)); done; wait"
+    );
+    let mut plan = shell(&script);
+    plan.watch.burst = true;
+    // A neighbour's pressure may raise the rate before there is anything that led to it.
+    for _ in 0..4 {
+        let recording = command(&plan);
+        if !recording.facts.sight("realtime").is_open() {
+            return testkit::skip("the right to realtime priorities, to look at all");
+        }
+        let jump_ns = recording.spans.iter().find_map(|span| {
+            let raised = span.kind == "rate" && span.text.contains("pressure");
+            raised.then_some(span.start_ns)
+        });
+        let jump_ns = jump_ns.unwrap();
+        let at = |ns| recording.ticks.partition_point(|tick| tick.at_ns < ns);
+        if jump_ns < HISTORY_NS {
+            continue;
+        }
+        let history = at(jump_ns - HISTORY_NS)..at(jump_ns);
+        // Ten times a second alone there would be four; some looks may come late.
+        assert!(history.len() >= 20, "{history:?}");
+        assert!(changes(&recording, "leader.run_ns", history.clone()) >= 10);
+        assert!(changes(&recording, "pressure.cpu.some_ns", history.clone()) >= 2);
+        // What only ordinary samples have stands still between them.
+        assert!(changes(&recording, "own.sample_ns", history.clone()) < history.len() / 2);
+        return;
+    }
+    testkit::skip("a machine that is not under pressure already");
 }

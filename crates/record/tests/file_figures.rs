@@ -1,13 +1,14 @@
 //! Figures of the file format on this machine: bytes a sample while something runs, and
-//! how long an hour takes to read. They are printed, not judged, so all are `#[ignore]`d.
+//! how long an hour and a day take to read, all or a minute of them. They are printed, not judged, so all are `#[ignore]`d.
 //!
 //! `cargo test --release -p record --test file_figures -- --ignored --nocapture`, with a
 //! compile beside it. docs/recording.md keeps what was seen.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test program")]
 
-use model::recording::{Facts, Kind, Outcome, Tick};
+use model::recording::{Facts, Kind, Outcome, Recording, Tick};
 use record::{Registry, Row, file};
+use std::io::Cursor;
 use std::time::{Duration, Instant};
 
 const PERIOD: Duration = Duration::from_millis(100);
@@ -140,7 +141,43 @@ fn processes(read: &impl Fn(&str) -> String, set: &mut impl FnMut(&str, &str, u6
 
 #[test]
 #[ignore = "a measurement"]
-fn an_hour_is_read() {
+fn an_hour_and_a_day_are_read() {
+    for hours in [1, 24] {
+        let bytes = made(hours);
+        println!("{hours} h: {} bytes", bytes.len());
+        for _ in 0..3 {
+            let start = Instant::now();
+            let all = file::read(&bytes[..]).unwrap();
+            let taken = start.elapsed();
+            println!("{} of all: {taken:?} {:?}", told(&all), all.damage);
+        }
+        let end_ns = hours * 36_000 * PERIOD.as_nanos() as u64;
+        for from_ns in [end_ns / 10, end_ns - end_ns / 10] {
+            let start = Instant::now();
+            let outline = file::Outline::read(Cursor::new(&bytes)).unwrap();
+            let walked = start.elapsed();
+            let part = outline.part(from_ns, from_ns + 60_000_000_000).unwrap();
+            let taken = start.elapsed();
+            println!(
+                "{} for a minute: {taken:?}, of it the walk {walked:?}",
+                told(&part)
+            );
+        }
+    }
+}
+
+fn told(recording: &Recording) -> String {
+    let steps = recording.series.iter().map(|series| series.steps.len());
+    format!(
+        "{} samples, {} steps",
+        recording.ticks.len(),
+        steps.sum::<usize>()
+    )
+}
+
+/// So many hours of 800 values at 10 Hz: 100 of them change with each sample, 100 now and
+/// then, as during a compile.
+fn made(hours: u64) -> Vec<u8> {
     let mut registry = Registry::new();
     let mut row = Row::default();
     let ids: Vec<u32> = (0..800)
@@ -148,8 +185,7 @@ fn an_hour_is_read() {
         .collect();
     let mut writer = file::Writer::new(Vec::new(), &Facts::default()).unwrap();
     let (mut state, mut values) = (1u64, vec![0i64; ids.len()]);
-    for number in 0..36_000u64 {
-        // 100 columns change with each sample, 100 now and then, as during a compile.
+    for number in 0..hours * 36_000 {
         for index in 0..200 {
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
@@ -161,25 +197,14 @@ fn an_hour_is_read() {
         for (id, value) in ids.iter().zip(&values) {
             row.set(*id, *value);
         }
-        let due_ns = number * 100_000_000;
+        let due_ns = number * PERIOD.as_nanos() as u64;
         let tick = Tick {
             due_ns,
             at_ns: due_ns + (state >> 48),
         };
         writer.sample(tick, registry.schemas(), &row).unwrap();
     }
-    let bytes = writer
+    writer
         .finish(&Facts::default(), &Outcome::default())
-        .unwrap();
-    for _ in 0..5 {
-        let start = Instant::now();
-        let recording = file::read(&bytes[..]).unwrap();
-        let taken = start.elapsed();
-        let steps: usize = recording
-            .series
-            .iter()
-            .map(|series| series.steps.len())
-            .sum();
-        println!("{} bytes, {steps} steps: read in {taken:?}", bytes.len());
-    }
+        .unwrap()
 }

@@ -5,6 +5,9 @@
 //! machine changes none of them.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
+mod captured;
+
+use captured::{DiskFile, Killed, alone};
 use model::recording::{Sight, Task, TaskSource};
 use record::tasks::{Heard, Listener, Tree};
 use record::undo::Applied;
@@ -12,20 +15,12 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::Command;
 use std::time::Duration;
 use sys::orphans::Reaper;
 use sys::spawn::Gated;
 use sys::wait::{reap_orphans, try_wait, wait};
 use testkit::{TempDir, skip};
-
-/// Orphans and the reaping of them belong to the whole process.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A listener that is told of ends, or the reason why the test cannot run.
 fn listener() -> Option<Listener> {
@@ -42,10 +37,7 @@ fn listener() -> Option<Listener> {
 
 /// This test program once more, as a workload of the tests.
 fn workload(name: &str) -> Vec<OsString> {
-    let program = std::env::current_exe().unwrap().into_os_string();
-    let words = ["--exact", name, "--ignored", "--nocapture"];
-    let words = words.iter().map(OsString::from);
-    std::iter::once(program).chain(words).collect()
+    captured::words(&captured::again(name))
 }
 
 fn shell(script: &str) -> Vec<OsString> {
@@ -197,28 +189,11 @@ fn short_children_all_arrive() {
     assert_eq!(children.filter(|task| task.ppid == pid).count(), 200);
 }
 
-/// A process of somebody else, which ends with the test.
-struct Neighbour(Child);
-
-impl Neighbour {
-    /// Runs a script in a shell that ends by itself should the test be killed: after a
-    /// minute on a processor.
-    fn start(script: &str) -> Self {
-        let script = format!("ulimit -t 60; {script}");
-        let mut command = Command::new("/bin/sh");
-        command
-            .args(["-c", &script])
-            .stdout(std::process::Stdio::null());
-        Self(command.spawn().unwrap())
-    }
-}
-
-impl Drop for Neighbour {
-    fn drop(&mut self) {
-        // Gone already is as good.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// A process of somebody else: a script in a shell that ends with the test, and by itself
+/// should the test be killed, after a minute on a processor.
+fn neighbour(script: &str) -> Killed {
+    let script = format!("ulimit -t 60; {script}");
+    Killed::start(Command::new("/bin/sh").args(["-c", &script]))
 }
 
 #[test]
@@ -230,7 +205,7 @@ fn an_orphan_belongs_and_a_neighbour_does_not() {
     let directory = TempDir::new();
     let ready = directory.path().join("ready");
     // A child of this process that is not below the root; with no reaper it is a stranger.
-    let neighbour = Neighbour::start("while :; do /bin/echo; done");
+    let neighbour = neighbour("while :; do /bin/echo; done");
     let script = format!(
         "(/bin/cat {0} > /dev/null; exit 0) & echo $! > {1}; exit 0",
         directory.path().join("fifo").display(),
@@ -270,7 +245,7 @@ fn an_orphan_belongs_and_a_neighbour_does_not() {
         heard.tasks.iter().any(|task| task.comm == "cat"),
         "its child"
     );
-    assert!(heard.tasks.iter().all(|task| task.pid != neighbour.0.id()));
+    assert!(heard.tasks.iter().all(|task| task.pid != neighbour.id()));
     assert!(heard.tasks.iter().all(|task| task.comm != "echo"));
 }
 
@@ -313,8 +288,8 @@ fn what_was_before_the_watch_is_subtracted_and_what_lives_is_asked() {
         return;
     };
     // It works and ends only when it is killed.
-    let mut worker = Neighbour::start("while :; do :; done");
-    let pid = worker.0.id();
+    let worker = neighbour("while :; do :; done");
+    let pid = worker.id();
     let run_ns = || {
         let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
         text.split(' ').next().unwrap().parse::<u64>().unwrap()
@@ -334,7 +309,7 @@ fn what_was_before_the_watch_is_subtracted_and_what_lives_is_asked() {
     listener.read();
     let heard = listener.finish(sys::clock::now_ns());
     let total_ns = run_ns();
-    worker.0.kill().unwrap();
+    worker.kill();
     assert_eq!((heard.tasks.len(), heard.processes), (1, 1));
     let task = &heard.tasks[0];
     assert_eq!((task.tid, task.source), (pid, TaskSource::Asked));
@@ -379,20 +354,17 @@ fn waits_for_block_io_are_counted_once_they_are_switched_on() {
         Err(error) => return skip(error),
     };
     let Some(listener) = listener() else { return };
-    // Not on tmpfs, which never waits.
-    let directory = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let path = directory.join(format!("delay-test-{}.tmp", std::process::id()));
-    let file = Removed(path);
+    let file = DiskFile::new("delay-test");
     let opened = std::fs::OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
-        .open(&file.0);
+        .open(file.path());
     opened.unwrap().write_all(&vec![1; 1 << 20]).unwrap();
     let script = format!(
         "dd if=/dev/zero of={0} bs=4096 count=64 oflag=dsync conv=notrunc 2>/dev/null; \
          dd if={0} of=/dev/null bs=4096 count=64 iflag=direct 2>/dev/null; exit 0",
-        file.0.display()
+        file.path().display()
     );
     let (_, heard) = watch(listener, &shell(&script));
     drop(applied.release());
@@ -412,14 +384,4 @@ fn waits_for_block_io_are_counted_once_they_are_switched_on() {
         return skip("a file system on a block device");
     }
     assert!(waits > 0, "{readers:?}");
-}
-
-/// A file that goes away with the test.
-struct Removed(std::path::PathBuf);
-
-impl Drop for Removed {
-    fn drop(&mut self) {
-        // It may never have been made.
-        let _ = std::fs::remove_file(&self.0);
-    }
 }

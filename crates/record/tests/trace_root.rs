@@ -11,11 +11,14 @@
     reason = "a test, and the child that it talks to"
 )]
 
+mod captured;
+
+use captured::Killed;
 use record::trace::{Family, Limit, Tracer};
 use record::{ABSENT, Registry, Row};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use sys::clock::now_ns;
 
@@ -168,16 +171,6 @@ fn touch() {
     std::hint::black_box(&memory);
 }
 
-/// A program that ends when this goes out of scope.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// A child of this binary that does `task`; killed when it goes out of scope.
 struct Subject {
     child: Killed,
@@ -190,9 +183,8 @@ impl Subject {
         Self::spawn(Command::new(std::env::current_exe().unwrap()), task, file)
     }
 
-    fn spawn(mut command: Command, task: &str, file: &Path) -> Self {
-        let mut child = command
-            .args(["--exact", "child", "--nocapture", "--test-threads=1"])
+    fn spawn(command: Command, task: &str, file: &Path) -> Self {
+        let mut child = captured::again_by(command, "child")
             .env(TASK, task)
             .env(FILE, file)
             .stdin(Stdio::piped())
@@ -207,7 +199,7 @@ impl Subject {
     }
 
     fn id(&self) -> u32 {
-        self.child.0.id()
+        self.child.id()
     }
 
     fn wait_for(&mut self, word: &str) {

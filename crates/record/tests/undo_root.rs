@@ -4,10 +4,12 @@
 //! Whatever the processes wait for they wait for as long as it takes.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
+mod captured;
+
+use captured::Killed;
 use record::undo::{Applied, Journal, Outcome, all_in, list_in};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
 use std::time::Duration;
 use testkit::{TempDir, is_root, skip};
 
@@ -38,38 +40,12 @@ fn place() -> TempDir {
 }
 
 /// A process that holds the setting until it is killed.
-struct Holder(Child);
-
-impl Holder {
-    fn start(place: &Path) -> Self {
-        let ready = place.join("ready");
-        let _ = fs::remove_file(&ready);
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command
-            .args(["--exact", "hold_until_killed", "--ignored"])
-            .env(PLACE, place)
-            .stdout(std::process::Stdio::null());
-        let mut holder = Self(command.spawn().unwrap());
-        while !ready.exists() {
-            assert!(holder.0.try_wait().unwrap().is_none(), "it ended early");
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        holder
-    }
-
-    /// SIGKILL, after which nothing of it runs.
-    fn kill(mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
-impl Drop for Holder {
-    fn drop(&mut self) {
-        // Killed already is as good.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn held(place: &Path) -> Killed {
+    let ready = place.join("ready");
+    let _ = fs::remove_file(&ready);
+    let mut holder = Killed::start(captured::again("hold_until_killed").env(PLACE, place));
+    holder.until(|| ready.exists());
+    holder
 }
 
 #[test]
@@ -88,8 +64,8 @@ fn hold_until_killed() {
 fn what_a_killed_run_left_is_put_back() {
     let place = place();
     let place = place.path();
-    let holder = Holder::start(place);
-    let pid = holder.0.id();
+    let holder = held(place);
+    let pid = holder.id();
     assert_eq!(value(place), "1");
     let entries = list_in(&journal(place)).unwrap();
     assert_eq!(entries[0].holders, [pid]);
@@ -115,7 +91,7 @@ fn what_a_killed_run_left_is_put_back() {
 fn the_next_run_adopts_what_a_killed_one_left() {
     let place = place();
     let place = place.path();
-    Holder::start(place).kill();
+    held(place).kill();
     let applied = Applied::setting(&journal(place), &setting(place), "1").unwrap();
     assert!(applied.is_ours());
     let undone = applied.release().unwrap();
@@ -127,12 +103,12 @@ fn the_next_run_adopts_what_a_killed_one_left() {
 fn two_runs_at_once_of_which_one_is_killed() {
     let place = place();
     let place = place.path();
-    let holder = Holder::start(place);
+    let holder = held(place);
     let applied = Applied::setting(&journal(place), &setting(place), "1").unwrap();
-    let other = Holder::start(place);
+    let other = held(place);
     holder.kill();
     let undone = applied.release().unwrap();
-    assert!(matches!(&undone.outcome, Outcome::Held { by } if *by == [other.0.id()]));
+    assert!(matches!(&undone.outcome, Outcome::Held { by } if *by == [other.id()]));
     assert_eq!(value(place), "1");
     other.kill();
     all_in(&journal(place)).unwrap();
@@ -143,7 +119,7 @@ fn two_runs_at_once_of_which_one_is_killed() {
 fn a_change_after_a_crash_is_somebody_elses() {
     let place = place();
     let place = place.path();
-    Holder::start(place).kill();
+    held(place).kill();
     fs::write(setting(place), "2\n").unwrap();
     let undone = all_in(&journal(place)).unwrap();
     assert!(matches!(&undone[0].outcome, Outcome::Foreign { now } if now == "2"));

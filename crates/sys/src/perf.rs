@@ -5,12 +5,14 @@
 //! their event, so that a ring is read without looking events up. Times are of the clock of
 //! [`crate::clock`]. What the records mean is not known here.
 //!
-//! Closing the last event of a tracepoint waits for the kernel to come to rest: tenths of a
-//! second. Close where nobody waits.
+//! Closing the last event of a tracepoint waits for the kernel to come to rest: 40 ms for
+//! each. Let a [`Holder`] do that.
 
+mod holder;
 mod record;
 mod ring;
 
+pub use holder::Holder;
 pub use record::{Record, Sample, Switch, Task};
 pub use ring::Ring;
 

@@ -197,8 +197,8 @@ fn pipe() -> Result<(File, File)> {
     Ok(unsafe { (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])) })
 }
 
-/// Blocks every signal of the calling thread; what was blocked before.
-fn block_all_signals() -> Result<libc::sigset_t> {
+/// Blocks every signal of the calling thread; gives what was blocked before.
+pub(crate) fn block_all_signals() -> Result<libc::sigset_t> {
     let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
     let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: both are room for a set, which the first call fills completely.
@@ -216,7 +216,8 @@ fn block_all_signals() -> Result<libc::sigset_t> {
     }
 }
 
-fn restore_signals(mask: &libc::sigset_t) {
+/// Blocks what was blocked before [`block_all_signals`].
+pub(crate) fn restore_signals(mask: &libc::sigset_t) {
     // SAFETY: `mask` is a set that the kernel gave. It cannot fail for a valid set.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
 }

@@ -45,6 +45,14 @@ pub fn wait(pid: u32) -> Result<Exit> {
     reap(pid)
 }
 
+/// Waits until the child `pid` has ended, and leaves it to be read in /proc and reaped.
+///
+/// # Errors
+/// As [`wait`].
+pub fn ended(pid: u32) -> Result<()> {
+    peek(pid, 0).map(drop)
+}
+
 /// As [`wait`], but `None` at once while the child lives.
 ///
 /// # Errors

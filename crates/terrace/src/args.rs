@@ -24,6 +24,7 @@ pub mod seqio;
 pub mod survey;
 pub mod undo;
 pub mod value;
+pub mod warm;
 pub mod watch;
 
 use crate::error::Error;
@@ -99,6 +100,16 @@ pub enum Command {
     /// Be one of the processes of `hog`, which tells it what to do
     #[command(hide = true)]
     HogProcess,
+    /// See which memory was pushed out, and bring it back
+    #[command(subcommand_value_name = "ACTION", subcommand_help_heading = "Actions")]
+    Warm {
+        /// What to do.
+        #[command(subcommand)]
+        action: warm::Warm,
+    },
+    /// Read files from inside of a control group, as `warm restore` tells
+    #[command(hide = true)]
+    WarmReader,
     /// Measure one thing, with all its knobs
     #[command(subcommand_value_name = "PROBE", subcommand_help_heading = "Probes")]
     Measure {

@@ -9,6 +9,7 @@ mod cost;
 mod deliver;
 mod explain;
 mod export;
+mod helper;
 mod hog;
 mod list;
 mod machine_facts;
@@ -22,6 +23,7 @@ mod recording;
 mod run;
 mod survey;
 mod undo;
+mod warm;
 mod watching;
 
 use crate::args::survey::SurveyArgs;
@@ -33,6 +35,7 @@ use crate::output::survey::Detail;
 use ::record::capture::Background;
 use deliver::Delivery;
 use machine::Root;
+use std::path::Path;
 
 /// Does what the command line asks for.
 ///
@@ -54,6 +57,8 @@ pub fn run(cli: &Cli) -> Result<Exit> {
         Command::Undo(args) => ("undo", undo::undo(args)),
         Command::Hog(args) => ("hog", hog::hog(args, color)),
         Command::HogProcess => ("hog-process", hog::process()),
+        Command::Warm { action } => (warm::name(action), warm::act(action, color)),
+        Command::WarmReader => ("warm-reader", warm::reader()),
         Command::Measure { probe } => (probe_name(probe), measure::probe(probe, color)),
         Command::Manual => ("manual", manual::print()),
         Command::Completions { shell } => ("completions", completions::print(*shell)),
@@ -85,6 +90,14 @@ fn if_interrupted(error: Error) -> Error {
         return Error::new(Exit::Partial, "interrupted before anything was measured");
     }
     error
+}
+
+/// Refuses a path that is not there, before anything is done.
+fn must_exist(path: &Path) -> Result<()> {
+    path.metadata().map(drop).map_err(|error| {
+        let reason = sys::plain_reason(&error);
+        Error::usage(format!("cannot open {}: {reason}", path.display()))
+    })
 }
 
 fn probe_name(probe: &Probe) -> &'static str {

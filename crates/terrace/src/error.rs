@@ -83,6 +83,17 @@ impl From<measure::Error> for Error {
     }
 }
 
+impl From<place::Error> for Error {
+    fn from(error: place::Error) -> Self {
+        let exit = match error.kind {
+            place::Kind::Usage | place::Kind::NotASnapshot => Exit::Usage,
+            place::Kind::Impossible => Exit::Impossible,
+            _ => Exit::Partial,
+        };
+        Self::new(exit, chain(&error))
+    }
+}
+
 impl From<record::Error> for Error {
     fn from(error: record::Error) -> Self {
         let exit = match error.kind {

@@ -16,6 +16,7 @@ pub mod table;
 mod target;
 mod terminal;
 pub mod verdict;
+pub mod warm;
 
 pub use target::{Target, Written};
 pub use terminal::Page;

@@ -7,9 +7,9 @@ mod support;
 
 use serde_json::Value;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use support::{nobody_reads, run, run_command, terrace};
-use testkit::TempDir;
+use testkit::{Cgroup, LoopDevice, TempDir, Tmpfs};
 
 /// A word of the recorded command line that nobody else should read.
 const SECRET: &str = "xyzzy-secret-word";
@@ -57,6 +57,63 @@ fn what_is_personal_stays_here_unless_asked_for() {
     assert!(export("--no-redact").contains(SECRET));
     for options in ["", "--redact"] {
         assert!(!export(options).contains(SECRET));
+    }
+}
+
+/// What a recording of a command with secrets everywhere holds of them, and what its exports do.
+#[test]
+fn a_secret_in_the_words_place_file_mark_group_or_mount_is_nowhere_in_an_export() {
+    let directory = TempDir::new();
+    let place = directory.join("plugh-place");
+    fs::create_dir(&place).unwrap();
+    fs::write(place.join("plugh-image"), vec![0; 1 << 20]).unwrap();
+    fs::copy("/bin/sleep", place.join("plugh-prog")).unwrap();
+    // Secrets that only root can make; what it cannot have here is not looked for.
+    let image = LoopDevice::over(&place.join("plugh-image"));
+    let mount = Tmpfs::mount(64 << 10);
+    let group = Cgroup::v2();
+    let file = directory.join("x.trec");
+    let started = directory.join("started");
+    let script = format!(
+        "echo > plugh-file; touch {}; ./plugh-prog 0.5; exit 0",
+        started.display()
+    );
+    let options = ["--quiet", "-o", file.to_str().unwrap()];
+    let words = ["sh", "-c", &script, SECRET];
+    let command = run_command(&options, &words);
+    let mut joined = match &group {
+        Ok(group) => {
+            let mut joined = group.command(command.get_program());
+            joined.args(command.get_args());
+            joined
+        }
+        Err(_) => command,
+    };
+    let mut child = joined.current_dir(&place).spawn().unwrap();
+    while !started.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    terrace("mark plugh-mark").done();
+    assert!(child.wait().unwrap().success());
+    let export = |options: &str| terrace(&format!("export {} {options}", file.display())).done();
+    let mut secrets = vec![
+        SECRET.to_owned(),
+        "plugh-file".to_owned(),
+        "plugh-mark".to_owned(),
+    ];
+    secrets.extend(image.is_ok().then(|| "plugh-image".to_owned()));
+    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+    secrets.extend(mount.as_ref().ok().map(|mount| name(mount.path())));
+    secrets.extend(group.as_ref().ok().map(|group| name(group.path())));
+    let raw = export("--to json --no-redact");
+    for secret in &secrets {
+        assert!(raw.contains(secret), "{secret} is not recorded");
+    }
+    let place = name(directory.path());
+    for text in [export("--to json"), export("--to csv")] {
+        for secret in secrets.iter().chain([&place, &"plugh".to_owned()]) {
+            assert!(!text.contains(secret), "{secret} is in {text}");
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 use support::{command, run, terrace, valid_explanation};
-use testkit::TempDir;
+use testkit::{TempDir, ZramDevice};
 
 /// How often a test looks whether something has begun; it ends long before, or never.
 const LOOKS: u32 = 3_000;
@@ -177,4 +177,35 @@ fn a_probe_records_the_machine_meanwhile() {
         Some(0),
         "an existing recording is not replaced"
     );
+}
+
+/// Rows of a device that is gone are no zeros: a window after it knows nothing of it.
+#[test]
+fn a_device_that_went_is_not_explained_as_idle() {
+    let device = match ZramDevice::add(16 << 20) {
+        Ok(device) => device,
+        Err(need) => return testkit::skip(need),
+    };
+    let name = device.name();
+    let directory = TempDir::new();
+    let file = directory.join("x.trec");
+    let child = recording("--rate 50", &file);
+    std::fs::write(device.path(), vec![7; 4 << 20]).unwrap();
+    sleep(Duration::from_millis(600));
+    drop(device);
+    sleep(Duration::from_millis(600));
+    terrace("mark gone").done();
+    sleep(Duration::from_millis(600));
+    interrupt(child);
+    let json: serde_json::Value = {
+        let line = format!("export --no-redact --to json {}", file.display());
+        serde_json::from_str(&terrace(&line).done()).unwrap()
+    };
+    let spans = json["spans"].as_array().unwrap();
+    let gone = spans.iter().find(|span| span["text"] == "gone").unwrap();
+    let from_s = gone["start_ns"].as_f64().unwrap() / 1e9;
+    let line = format!("explain --json --from {from_s}s {}", file.display());
+    let explained = valid_explanation(&terrace(&line).done());
+    assert!(explained["from_ns"].as_u64() > Some(0));
+    assert!(!explained.to_string().contains(&name), "{explained}");
 }

@@ -1,6 +1,6 @@
-//! A control group of a test's own, version 1, to run a program under a limit. Needs root
-//! and a host that has the controller in version 1: a version 2 tree would have to be
-//! changed above the own group first.
+//! A control group of a test's own. To run a program under a limit it is of version 1 and
+//! needs a host that has the controller there: a version 2 tree would have to be changed above
+//! the own group first. One of version 2 has no limits, only counters. Needs root.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -52,6 +52,15 @@ impl Cgroup {
         Self::v1("blkio", &[("blkio.throttle.write_bps_device", limit)])
     }
 
+    /// A group of version 2 without a controller, which still counts CPU time and pressure.
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`].
+    pub fn v2() -> Result<Self, String> {
+        let parent = own_group("").ok_or("a cgroup2 tree")?;
+        Self::below(&parent)
+    }
+
     /// The group's directory, for its counters.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -69,21 +78,25 @@ impl Cgroup {
     }
 
     fn v1(controller: &str, settings: &[(&str, String)]) -> Result<Self, String> {
-        if !crate::is_root() {
-            return Err("root".to_owned());
-        }
         let parent = own_group(controller)
             .ok_or_else(|| format!("the {controller} controller in cgroup version 1"))?;
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let directory = parent.join(format!("terrace-test-{}-{count}", std::process::id()));
-        std::fs::create_dir(&directory).map_err(|error| format!("a writable cgroup: {error}"))?;
-        // From here on `Drop` removes it.
-        let group = Self { directory };
+        let group = Self::below(&parent)?;
         for (name, value) in settings {
             std::fs::write(group.directory.join(name), value)
                 .map_err(|error| format!("{name} to take {value}: {error}"))?;
         }
         Ok(group)
+    }
+
+    fn below(parent: &Path) -> Result<Self, String> {
+        if !crate::is_root() {
+            return Err("root".to_owned());
+        }
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let directory = parent.join(format!("terrace-test-{}-{count}", std::process::id()));
+        std::fs::create_dir(&directory).map_err(|error| format!("a writable cgroup: {error}"))?;
+        // From here on `Drop` removes it.
+        Ok(Self { directory })
     }
 
     /// Ends what runs in this group, which only this test's own programs ever joined.
@@ -108,14 +121,21 @@ impl Drop for Cgroup {
     }
 }
 
-/// The directory of this process's group for a controller.
+/// The directory of this process's group for a controller of version 1; without a name the
+/// one of version 2.
 fn own_group(controller: &str) -> Option<PathBuf> {
     let has = |list: &str| list.split(',').any(|name| name == controller);
+    let fs_type = if controller.is_empty() {
+        "cgroup2"
+    } else {
+        "cgroup"
+    };
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
     let mount_point = mounts.lines().find_map(|line| {
         let (mount, kind) = line.split_once(" - ")?;
         let mut kind = kind.split(' ');
-        let is_it = kind.next() == Some("cgroup") && has(kind.nth(1)?);
+        let is_it = kind.next() == Some(fs_type)
+            && (controller.is_empty() || has(kind.nth(1).unwrap_or_default()));
         is_it.then(|| mount.split(' ').nth(4)).flatten()
     })?;
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;

@@ -10,6 +10,7 @@ mod device;
 pub mod disk_model;
 mod fake_root;
 mod fuse_file;
+mod kernel_trace;
 mod loop_device;
 mod mounted;
 mod random;
@@ -18,10 +19,12 @@ mod swap_area;
 mod temp_dir;
 mod tmpfs;
 mod trees;
+mod zram_device;
 
 pub use cgroup::Cgroup;
 pub use device::{Fault, Faulty, MemoryDevice};
 pub use fake_root::FakeRoot;
+pub use kernel_trace::KernelTrace;
 pub use loop_device::LoopDevice;
 pub use mounted::Mounted;
 pub use random::Random;
@@ -29,6 +32,7 @@ pub use slow_disk::{SlowDisk, SlowSwap, Statistics};
 pub use swap_area::SwapArea;
 pub use temp_dir::TempDir;
 pub use tmpfs::Tmpfs;
+pub use zram_device::ZramDevice;
 
 /// Says why a test did not run: "skipped: needs root". The test returns right after.
 #[allow(

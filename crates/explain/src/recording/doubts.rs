@@ -57,13 +57,16 @@ fn losses(view: &View) -> Vec<String> {
             count(lost)
         ));
     }
-    let taken = view.recording().ticks.len() as u64;
+    let (first, last) = view.samples();
+    let taken = u64::from(last.saturating_sub(first)) + 1;
     let missed = outcome.missed_samples;
-    if missed > 0 {
+    if missed > 0 && view.is_whole() {
+        let due = count(taken.saturating_add(missed));
+        told.push(format!("{} of {due} samples were missed", count(missed)));
+    } else if missed > 0 {
+        let missed = count(missed);
         told.push(format!(
-            "{} of {} samples were missed",
-            count(missed),
-            count(taken.saturating_add(missed))
+            "{missed} samples were missed, here or elsewhere in the recording"
         ));
     }
     let late = view.growth("own.ticks_late").unwrap_or(0);

@@ -21,10 +21,12 @@ mod dirty_throttle;
 mod file_lock_wait;
 mod file_system_wait;
 mod first_touch;
+mod io_limit;
 mod limits;
 mod lock_contention;
 mod memory_backed_lazily;
 mod memory_limit;
+mod misaligned_requests;
 mod numa_remote;
 mod out_of_memory;
 mod pipe_wait;
@@ -100,7 +102,7 @@ pub enum Rank {
 pub struct Rule {
     /// A stable name for scripts: `cache_too_small`.
     pub id: &'static str,
-    /// Its name under "not to blame": `page cache size`.
+    /// Its name under "not to blame": `small page cache`.
     pub suspect: &'static str,
     /// The rules inside of whose findings this one lies, the likeliest first; it stands
     /// alone where none of them found anything.
@@ -134,6 +136,7 @@ pub const RULES: &[Rule] = &[
     swapping::RULE,
     processor_stolen::RULE,
     cpu_limit::RULE,
+    io_limit::RULE,
     memory_limit::RULE,
     dirty_throttle::RULE,
     reads_from_device::RULE,
@@ -142,6 +145,7 @@ pub const RULES: &[Rule] = &[
     read_ahead_small::RULE,
     read_ahead_large::RULE,
     direct_io_odd::RULE,
+    misaligned_requests::RULE,
     writes_to_device::RULE,
     small_sync_writes::RULE,
     writeback_burst::RULE,

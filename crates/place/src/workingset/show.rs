@@ -1,9 +1,17 @@
 //! Who has how much in RAM, in swap and in the page cache, and what a restore would read.
 
-use super::restore::{Part, Request};
+use super::files::{self, UsedFile};
+use super::restore::{self, Part, Request};
+use super::shared::{self, SharedObject};
+use super::targets::{self, Selection, Target};
+use super::{anonymous, ranges};
 use crate::Result;
 use machine::Root;
+use machine::cgroup::{self, Controller};
+use machine::mounts::{self, Mount};
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use sys::process::{Capability, has_capability};
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,18 +51,85 @@ pub struct Process {
     pub file_absent_bytes: Option<u64>,
 }
 
-/// Looks.
+/// Looks. What several processes use is counted for each of them, and once in `found_bytes`.
 ///
 /// # Errors
 /// Those of [`super::restore::plan`].
 pub fn show(root: &Root, request: &Request) -> Result<Shown> {
-    let _ = (root, request);
+    let mut plan = restore::plan(root, request)?;
+    if request.selection == Selection::All && !has_capability(Capability::SysPtrace) {
+        let note = "processes of other users are not seen: that takes the capability SYS_PTRACE";
+        plan.notes.push(note.to_owned());
+    }
+    let targets = targets::find(root, &request.selection)?;
+    let used = Used {
+        mounts: mounts::read(root),
+        // Where it may not be seen, a note of the plan says so.
+        shared: shared::find(root, &targets).ok(),
+        files: files::find(root, &targets)?,
+    };
+    let mut processes: Vec<Process> = (0..)
+        .zip(&targets)
+        .filter_map(|(index, target)| used.process(root, target, index))
+        .collect();
+    processes.sort_by_key(|process| {
+        let swapped = process.swapped_bytes + process.shared_swapped_bytes.unwrap_or(0);
+        Reverse((swapped, process.resident_bytes))
+    });
+    let cached_bytes = machine::memory::page_cache(root).map(|bytes| bytes.0);
+    let found_bytes = used.files.iter().filter_map(|file| file.cached_bytes).sum();
     Ok(Shown {
-        processes: Vec::new(),
-        parts: Vec::new(),
-        cached_bytes: None,
-        found_bytes: 0,
-        unseen_bytes: None,
-        notes: Vec::new(),
+        processes,
+        parts: plan.parts,
+        cached_bytes,
+        found_bytes,
+        unseen_bytes: cached_bytes.map(|cached| cached.saturating_sub(found_bytes)),
+        notes: plan.notes,
     })
+}
+
+/// What the processes use together.
+struct Used {
+    mounts: Vec<Mount>,
+    shared: Option<Vec<SharedObject>>,
+    files: Vec<UsedFile>,
+}
+
+impl Used {
+    /// What the target with this index has; `None` where it has ended or is closed.
+    fn process(&self, root: &Root, target: &Target, index: u32) -> Option<Process> {
+        let scan = anonymous::scan(root, target, index).ok()?;
+        let page_bytes = sys::process::page_bytes() as u64;
+        let shared = self.shared.as_deref();
+        let objects = || {
+            let all = shared.into_iter().flatten();
+            all.filter(|object| object.targets.contains(&index))
+        };
+        let files = || {
+            let all = self.files.iter();
+            all.filter(|file| file.targets.contains(&index))
+        };
+        // Of a file that does not tell, all would count as absent: it is left out.
+        let told = || files().filter_map(|file| Some((file, file.cached_bytes?)));
+        let is_told = told().next().is_some() || files().next().is_none();
+        let shared_present: u64 = objects().map(|object| object.present_bytes).sum();
+        let shared_swapped = objects().map(|object| ranges::total(&object.swapped));
+        Some(Process {
+            pid: target.pid,
+            name: target.name.clone(),
+            group: self.group(root, target.pid),
+            resident_bytes: scan.present_pages * page_bytes + shared_present,
+            swapped_bytes: scan.swapped.len() as u64 * page_bytes,
+            shared_swapped_bytes: shared.map(|_| shared_swapped.sum()),
+            file_cached_bytes: is_told.then(|| told().map(|(_, cached)| cached).sum()),
+            file_absent_bytes: is_told
+                .then(|| told().map(|(file, _)| ranges::total(&file.absent)).sum()),
+        })
+    }
+
+    fn group(&self, root: &Root, pid: u32) -> Option<String> {
+        let membership = root.read(format!("/proc/{pid}/cgroup")).ok()?;
+        let place = cgroup::locate(&self.mounts, &membership, Controller::Memory)?;
+        Some(place.groups().first()?.path.clone())
+    }
 }

@@ -1,13 +1,14 @@
 //! A higher rate while the machine is under pressure, and what led up to it.
 //!
-//! 1. Pressure totals alone are looked at a hundred times a second; looks and ordinary
-//!    samples of the last second are held back.
-//! 2. When some total grew by [`JUMP_NS`] within [`JUMP_WINDOW_NS`], what is held is written,
-//!    each look as a sample in which only the pressure columns are new, and every sample is
+//! 1. Totals of pressure and of the scheduler (the machine's, the leader's) are looked at a
+//!    hundred times a second; looks and ordinary samples of the last second are held back.
+//! 2. When some pressure grew by [`JUMP_NS`] within [`JUMP_WINDOW_NS`], what is held is written,
+//!    each look as a sample in which only those columns are new, and every sample is
 //!    full and comes at the high rate for [`RAISED_NS`].
 //! 3. Without a jump a held sample is written when it is a second old, and looks are dropped.
 
-use crate::registry::{Registry, Row};
+use crate::collect::schedstat::{self, Schedstat};
+use crate::registry::{ABSENT, Registry, Row};
 use machine::pressure;
 use machine::{Rereader, Root};
 use model::recording::{Kind, Tick};
@@ -26,19 +27,22 @@ const HISTORY_NS: u64 = 1_000_000_000;
 /// The resources that have pressure.
 const RESOURCES: [&str; 3] = ["cpu", "memory", "io"];
 /// Totals of each: some, full.
-const TOTALS: usize = RESOURCES.len() * 2;
+const PRESSURES: usize = RESOURCES.len() * 2;
+/// Scheduler totals: the machine's and the leader's.
+const TOTALS: usize = PRESSURES + 2 * schedstat::TOTALS.len();
 
-/// The totals at one instant; `None` where the kernel has none.
+/// The totals at one instant, pressure first; `None` where the kernel has none.
 #[derive(Clone, Copy, Debug)]
 struct Look {
     at_ns: u64,
-    totals_ns: [Option<i64>; TOTALS],
+    totals: [Option<i64>; TOTALS],
 }
 
 /// What is held, and until when the rate is raised.
 #[derive(Debug)]
 pub(super) struct Burst {
     files: [Option<Rereader>; RESOURCES.len()],
+    schedstat: Vec<Schedstat>,
     columns: [Option<u32>; TOTALS],
     looks: VecDeque<Look>,
     held: VecDeque<(Tick, Row)>,
@@ -48,17 +52,24 @@ pub(super) struct Burst {
 }
 
 impl Burst {
-    /// Opens the pressure files below `root`; its columns are those of the ordinary samples.
-    pub fn new(root: &Root, registry: &mut Registry) -> Self {
+    /// Opens the pressure files below `root`, and the scheduler's of the machine and of the
+    /// first of `processes`; its columns are those of the ordinary samples.
+    pub fn new(root: &Root, processes: &[u32], registry: &mut Registry) -> Self {
         let path = |resource: &str| format!("/proc/pressure/{resource}");
         let mut columns = [None; TOTALS];
-        for (index, column) in columns.iter_mut().enumerate() {
+        for (index, column) in columns[..PRESSURES].iter_mut().enumerate() {
             let (resource, kind) = (RESOURCES[index / 2], ["some", "full"][index % 2]);
             let name = format!("pressure.{resource}.{kind}_ns");
             *column = registry.id(&name, "ns", Kind::Counter, &path(resource));
         }
+        let schedstat = schedstat::open(root, processes, registry);
+        let of_scheduler = schedstat.iter().flat_map(Schedstat::columns);
+        for (column, id) in columns[PRESSURES..].iter_mut().zip(of_scheduler) {
+            *column = id;
+        }
         Self {
             files: RESOURCES.map(|resource| Rereader::open(root, path(resource)).ok()),
+            schedstat,
             columns,
             looks: VecDeque::new(),
             held: VecDeque::new(),
@@ -68,17 +79,21 @@ impl Burst {
         }
     }
 
-    /// Reads the totals at `at_ns`; whether some of them jumped.
+    /// Reads the totals at `at_ns`; whether some pressure jumped.
     pub fn look(&mut self, at_ns: u64) -> bool {
-        let mut totals_ns = [None; TOTALS];
+        let mut totals = [None; TOTALS];
         for (index, file) in self.files.iter_mut().enumerate() {
             let text = file.as_mut().and_then(Rereader::text);
             if let Some(now) = text.and_then(pressure::parse) {
-                totals_ns[index * 2] = total_ns(now.some_us);
-                totals_ns[index * 2 + 1] = now.full_us.and_then(total_ns);
+                totals[index * 2] = total_ns(now.some_us);
+                totals[index * 2 + 1] = now.full_us.and_then(total_ns);
             }
         }
-        self.note(Look { at_ns, totals_ns })
+        let of_scheduler = self.schedstat.iter_mut().flat_map(Schedstat::totals);
+        for (total, now) in totals[PRESSURES..].iter_mut().zip(of_scheduler) {
+            *total = now;
+        }
+        self.note(Look { at_ns, totals })
     }
 
     fn note(&mut self, look: Look) -> bool {
@@ -92,7 +107,7 @@ impl Burst {
         };
         let elapsed_ns = (look.at_ns - base.at_ns).max(JUMP_WINDOW_NS);
         let enough_ns = u128::from(JUMP_NS) * u128::from(elapsed_ns);
-        let pairs = look.totals_ns.iter().zip(base.totals_ns);
+        let pairs = look.totals.iter().zip(base.totals).take(PRESSURES);
         pairs
             .filter_map(|(now, then)| u128::try_from((*now)?.saturating_sub(then?)).ok())
             .any(|growth_ns| growth_ns * u128::from(JUMP_WINDOW_NS) >= enough_ns)
@@ -209,9 +224,9 @@ impl Burst {
         if look.at_ns <= self.written_ns || self.written.values().is_empty() {
             return Ok(());
         }
-        for (column, total_ns) in self.columns.iter().zip(look.totals_ns) {
-            if let (Some(column), Some(total_ns)) = (column, total_ns) {
-                self.written.set(*column, total_ns);
+        for (column, total) in self.columns.iter().zip(look.totals) {
+            if let Some(column) = column {
+                self.written.set(*column, total.unwrap_or(ABSENT));
             }
         }
         let tick = Tick {
@@ -229,101 +244,4 @@ fn total_ns(total_us: u64) -> Option<i64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use testkit::FakeRoot;
-
-    const MS: u64 = 1_000_000;
-
-    fn burst() -> (Burst, Registry) {
-        let tree = FakeRoot::bare();
-        let mut registry = Registry::new();
-        registry.id("other", "count", Kind::Counter, "x");
-        let burst = Burst::new(&Root::at(tree.path()), &mut registry);
-        (burst, registry)
-    }
-
-    fn look(burst: &mut Burst, at_ns: u64, some_ns: i64) -> bool {
-        let mut totals_ns = [None; TOTALS];
-        totals_ns[0] = Some(some_ns);
-        burst.note(Look { at_ns, totals_ns })
-    }
-
-    fn sample(burst: &mut Burst, at_ns: u64, other: i64, some_ns: i64) {
-        let mut row = Row::default();
-        row.set(0, other);
-        row.set(1, some_ns);
-        burst.hold(
-            Tick {
-                due_ns: at_ns,
-                at_ns,
-            },
-            &row,
-        );
-    }
-
-    fn written(burst: &mut Burst, now_ns: u64) -> Vec<(u64, i64, i64)> {
-        let mut rows = Vec::new();
-        let answer: Result<(), ()> = burst.release(now_ns, |tick, row| {
-            rows.push((tick.at_ns / MS, row.values()[0], row.values()[1]));
-            Ok(())
-        });
-        answer.unwrap();
-        rows
-    }
-
-    #[test]
-    fn a_jump_is_a_fifth_of_a_tenth_of_a_second() {
-        let (mut burst, _) = burst();
-        assert!(!look(&mut burst, 1000 * MS, 5_000_000));
-        assert!(!look(&mut burst, 1050 * MS, 24_999_999));
-        assert!(look(&mut burst, 1090 * MS, 25_000_000));
-        // The same growth, but over a longer time.
-        assert!(!look(&mut burst, 1300 * MS, 30_000_000));
-        // A late look is judged by the share of the time that it covers.
-        assert!(look(&mut burst, 1500 * MS, 70_000_000));
-        assert!(!look(&mut burst, 1700 * MS, 109_000_000));
-    }
-
-    #[test]
-    fn the_history_is_written_in_order_when_the_rate_rises() {
-        let (mut burst, _) = burst();
-        for at in [100, 110, 120, 130] {
-            look(&mut burst, at * MS, at as i64);
-        }
-        sample(&mut burst, 105 * MS, 7, 105);
-        sample(&mut burst, 125 * MS, 9, 125);
-        assert!(written(&mut burst, 140 * MS).is_empty());
-        assert!(burst.raise(140 * MS));
-        // What comes before the first sample has no other columns to stand beside.
-        let expected = [
-            (105, 7, 105),
-            (110, 7, 110),
-            (120, 7, 120),
-            (125, 9, 125),
-            (130, 9, 130),
-        ];
-        assert_eq!(written(&mut burst, 140 * MS), expected);
-        assert!(!burst.raise(200 * MS), "it was up already");
-        assert_eq!(burst.lower(2199 * MS), None);
-        assert_eq!(burst.lower(2200 * MS), Some(140 * MS));
-        assert!(!burst.is_raised());
-    }
-
-    #[test]
-    fn without_a_jump_only_samples_are_written_a_second_later() {
-        let (mut burst, _) = burst();
-        look(&mut burst, 10 * MS, 1);
-        sample(&mut burst, 20 * MS, 7, 2);
-        look(&mut burst, 30 * MS, 3);
-        sample(&mut burst, 900 * MS, 8, 4);
-        assert_eq!(written(&mut burst, 1021 * MS), [(20, 7, 2)]);
-        let mut rest = 0;
-        let answer: Result<(), ()> = burst.finish(|_, _| {
-            rest += 1;
-            Ok(())
-        });
-        answer.unwrap();
-        assert_eq!(rest, 1);
-    }
-}
+mod tests;

@@ -3,7 +3,8 @@
 //! 1. The child is forked and waits at a gate: it inherits nothing of the recorder.
 //! 2. It gets its group; the sources are opened for it; the first sample is taken.
 //! 3. The gate opens. This thread waits, signals are passed on, orphans are kept in sight.
-//! 4. When it has ended: the last sample, how it ended, the group removed.
+//! 4. When it has ended: the last sample, while it is still there to be read; then it is
+//!    reaped, which tells how it ended, and the group removed.
 //!
 //! From the gate on nothing here is an error: what fails is missing from the recording.
 
@@ -65,10 +66,12 @@ pub fn command(plan: &CommandPlan) -> Result<Captured> {
         remove_useless(plan);
         return Err(error);
     }
-    let exit = wait(pid);
+    wait_for_end(pid);
     let ended_ns = sys::clock::now_ns();
-    drop(passing);
+    // What /proc and the groups tell of it goes with its number.
     sampler.take_last_sample();
+    let exit = sys::wait::wait(pid).ok();
+    drop(passing);
     let ended = Ended {
         ending: ending(exit.as_ref(), &watchman),
         at_ns: Some(ended_ns),
@@ -153,16 +156,18 @@ fn remove_useless(plan: &CommandPlan) {
     }
 }
 
-/// Waits for the command, and meanwhile forgets orphans that have ended. `None` where its
-/// end cannot be known: somebody made this process ignore its children.
-fn wait(pid: u32) -> Option<Exit> {
-    if let Ok(command) = sys::pidfd::open(pid) {
-        // A signal ends a wait early, which does no harm here.
-        while let [false] = sys::poll::readable([Some(command.as_fd())], Some(REAP_PERIOD_NS)) {
-            forget_orphans(Some(pid));
-        }
+/// Returns when the command has ended, which is not reaped yet; meanwhile orphans that have
+/// ended are forgotten. At once where its end cannot be known: somebody made this process
+/// ignore its children.
+fn wait_for_end(pid: u32) {
+    let Ok(command) = sys::pidfd::open(pid) else {
+        let _ = sys::wait::ended(pid);
+        return;
+    };
+    // A signal ends a wait early, which does no harm here.
+    while let [false] = sys::poll::readable([Some(command.as_fd())], Some(REAP_PERIOD_NS)) {
+        forget_orphans(Some(pid));
     }
-    sys::wait::wait(pid).ok()
 }
 
 /// Forgets the orphans that were given to this process and have ended; those that live go to

@@ -4,7 +4,7 @@
 //! sends its text to all of them. The directory is the user's alone, so nobody else's
 //! marks arrive. A socket whose recorder was killed is removed by whoever meets it.
 
-use super::run_directory;
+use crate::run_directory;
 use crate::{Error, Kind, Result};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};

@@ -1,31 +1,19 @@
-//! The thread that samples: it owns every source and the recording, keeps its beat, and
-//! does what it is told between two samples.
+//! The thread that samples, as its caller sees it: started (the first sample is taken by
+//! then), given marks, asked for the last sample, and closed.
 //!
-//! The caller's thread starts it (the first sample is taken by then), passes marks on, asks
-//! for the last sample, and closes the recording. A fault of the recording ends the sampling
-//! and nothing else: the thread then only waits to be asked for what there is.
+//! What the thread does stands in `work`. A fault of the recording ends the sampling and
+//! nothing else: the thread then only waits to be asked for what there is.
 
-use super::burst::Burst;
-use super::marks::Ear;
-use super::pace::Pace;
-use super::sink::Sink;
-use super::sources::{Sources, Watched};
+mod work;
+
+use super::sources::Watched;
 use super::{Watch, marks};
 use crate::{Error, Kind, Result};
-use model::recording::{Ending, Facts, Outcome, Recording, Span, Tick, Usage};
+use model::recording::{Ending, Facts, Recording, Usage};
 use std::io::{Read, Write};
-use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
-use std::time::{SystemTime, UNIX_EPOCH};
-
-/// A second.
-const SECOND_NS: u64 = 1_000_000_000;
-/// The clock of the day was set if it moved against the steady one by more than this.
-const CLOCK_JUMP_NS: i128 = 1_000_000_000;
-
-/// The words for a rate that was raised for a while.
-const RAISED: &str = "pressure rose: more samples";
+use work::Work;
 
 /// What a sampler is to do.
 #[derive(Debug)]
@@ -58,7 +46,8 @@ pub(super) struct Ended {
 #[derive(Debug)]
 enum Order {
     Mark(String),
-    LastSample,
+    /// To be answered when it has been taken.
+    LastSample(SyncSender<()>),
     Close(Box<Ended>),
 }
 
@@ -118,9 +107,12 @@ impl Sampler {
         self.tell(Order::Mark(marks::clipped(text).to_owned()));
     }
 
-    /// Asks for the last sample, and does not wait for it.
+    /// Takes the last sample; returns when it has been taken.
     pub fn take_last_sample(&self) {
-        self.tell(Order::LastSample);
+        let (tell, taken) = mpsc::sync_channel(1);
+        self.tell(Order::LastSample(tell));
+        // A thread that failed lets go of its end, too.
+        let _ = taken.recv();
     }
 
     /// Ends the recording and gives it.
@@ -177,343 +169,5 @@ impl Desk {
             .read(&mut bytes)
             .is_ok_and(|read| read == bytes.len())
         {}
-    }
-}
-
-/// The thread's own state.
-#[derive(Debug)]
-struct Work {
-    sources: Sources,
-    sink: Sink,
-    facts: Facts,
-    pace: Pace,
-    normal_period_ns: u64,
-    burst: Option<Burst>,
-    ear: Option<Ear>,
-    started_ns: u64,
-    /// The clock of the day less the steady one, when last looked at.
-    day_offset_ns: i128,
-    stopped_early: Option<String>,
-    last_taken: bool,
-    beside_probe: bool,
-    cpu_before_ns: u64,
-    setup_ns: u64,
-    last_sample_cpu_ns: u64,
-}
-
-impl Work {
-    /// Opens everything and takes the first sample.
-    fn prepare(assignment: Assignment) -> Result<Self> {
-        let Assignment {
-            watch,
-            mut facts,
-            watched,
-            beside_probe,
-            cpu_before_ns,
-        } = assignment;
-        let (ear, marks) = super::listen_for_marks();
-        facts.sights.insert("marks".to_owned(), marks);
-        let mut sources = Sources::open(&watched, &watch.families, &mut facts);
-        if facts.sight("own_group").is_open()
-            && let Some(own) = facts.groups.first_mut()
-        {
-            own.made = true;
-        }
-        super::steady_thread(beside_probe, &mut facts);
-        let period_ns = SECOND_NS / u64::from(watch.rate_hz.max(1));
-        let burst = sources.burst(watch.burst);
-        let now_ns = sys::clock::now_ns();
-        facts.started_unix_ns = day_ns();
-        let mut work = Self {
-            sink: Sink::create(&watch, &facts)?,
-            sources,
-            facts,
-            pace: Pace::new(period_ns, now_ns),
-            normal_period_ns: period_ns,
-            burst,
-            ear,
-            started_ns: now_ns,
-            day_offset_ns: day_offset_ns(),
-            stopped_early: None,
-            last_taken: false,
-            beside_probe,
-            cpu_before_ns,
-            setup_ns: 0,
-            last_sample_cpu_ns: 0,
-        };
-        work.first_sample(&watched);
-        Ok(work)
-    }
-
-    /// The recording begins when its first sample has been read, so that what the command
-    /// does comes after it and the time that reading took does not count.
-    fn first_sample(&mut self, watched: &Watched) {
-        self.started_ns = self.sources.begin(watched);
-        self.facts.started_unix_ns = day_ns();
-        self.day_offset_ns = day_offset_ns();
-        self.pace = Pace::new(self.normal_period_ns, self.started_ns);
-        self.write(Tick::default());
-        self.setup_ns = self.cpu_ns().saturating_sub(self.cpu_before_ns);
-    }
-
-    /// Samples until it is told to close.
-    fn run(mut self, desk: &Desk, give: &SyncSender<Recording>) {
-        loop {
-            self.wait(desk);
-            desk.clear();
-            while let Some(order) = desk.next() {
-                match order {
-                    Order::Mark(text) => self.mark(text),
-                    Order::LastSample => self.last_sample(),
-                    Order::Close(ended) => return self.close(*ended, give),
-                }
-            }
-            self.hear_marks();
-            self.work();
-        }
-    }
-
-    /// Waits for the next deadline, an order or a mark.
-    fn wait(&self, desk: &Desk) {
-        let now_ns = sys::clock::now_ns();
-        let idle = self.last_taken || self.stopped_early.is_some();
-        let limit_ns = (!idle).then(|| match &self.burst {
-            Some(_) => self.pace.wait_ns(now_ns).min(super::burst::LOOK_NS),
-            None => self.pace.wait_ns(now_ns),
-        });
-        let ear = self.ear.as_ref().map(Ear::as_fd);
-        // Which of them it was is found by asking both.
-        let _ = sys::poll::readable([Some(desk.woken.as_fd()), ear], limit_ns);
-    }
-
-    /// Takes the sample that is due, and looks at the pressure where that was asked for.
-    fn work(&mut self) {
-        if self.last_taken || self.stopped_early.is_some() {
-            return;
-        }
-        let now_ns = sys::clock::now_ns();
-        self.look(now_ns);
-        if now_ns < self.pace.due_ns() {
-            return;
-        }
-        self.check_clock(now_ns);
-        if self.pace.is_late(now_ns) {
-            self.sources.note_late();
-        }
-        self.sample(now_ns, self.pace.due_ns(), false);
-        self.pace.taken(sys::clock::now_ns());
-    }
-
-    fn sample(&mut self, at_ns: u64, due_ns: u64, all: bool) {
-        self.sources.read(self.since_start(at_ns), all);
-        for span in self.sources.spans() {
-            self.span(&span);
-        }
-        self.write(Tick {
-            due_ns: self.since_start(due_ns),
-            at_ns: self.since_start(at_ns),
-        });
-    }
-
-    fn last_sample(&mut self) {
-        if !self.last_taken && self.stopped_early.is_none() {
-            let now_ns = sys::clock::now_ns();
-            self.pace.end(now_ns);
-            self.sample(now_ns, now_ns, true);
-        }
-        self.last_taken = true;
-        self.last_sample_cpu_ns = self.cpu_ns();
-    }
-
-    /// Looks at the pressure totals and raises or lowers the rate.
-    fn look(&mut self, now_ns: u64) {
-        let since_ns = self.since_start(now_ns);
-        let Some(burst) = &mut self.burst else {
-            return;
-        };
-        if burst.look(since_ns) && burst.raise(since_ns) {
-            self.pace
-                .change(super::burst::LOOK_NS.min(self.normal_period_ns), now_ns);
-        }
-        let lowered = burst.lower(since_ns);
-        if lowered.is_some() {
-            self.pace.change(self.normal_period_ns, now_ns);
-        }
-        if let Some(start_ns) = lowered {
-            self.note("rate", RAISED.to_owned(), start_ns, since_ns);
-        }
-    }
-
-    /// Notes a rate that is still up at the end.
-    fn note_raised_rate(&mut self) {
-        let lowered = self.burst.as_mut().and_then(|burst| burst.lower(u64::MAX));
-        if let Some(start_ns) = lowered {
-            let now_ns = self.since_start(sys::clock::now_ns());
-            self.note("rate", RAISED.to_owned(), start_ns, now_ns);
-        }
-    }
-
-    /// Hands the row on; a recording that cannot be written ends here.
-    fn write(&mut self, tick: Tick) {
-        let (schemas, row) = self.sources.columns();
-        let sink = &mut self.sink;
-        let written = match &mut self.burst {
-            None => sink.sample(tick, schemas, row),
-            Some(burst) => {
-                burst.hold(tick, row);
-                burst.release(tick.at_ns, |tick, row| sink.sample(tick, schemas, row))
-            }
-        };
-        self.check(written);
-    }
-
-    fn span(&mut self, span: &Span) {
-        if self.stopped_early.is_none() {
-            let written = self.sink.span(span);
-            self.check(written);
-        }
-    }
-
-    fn check(&mut self, written: Result<()>) {
-        if let Err(error) = written
-            && self.stopped_early.is_none()
-        {
-            self.stopped_early = Some(error.to_string());
-            self.last_sample_cpu_ns = self.cpu_ns();
-        }
-    }
-
-    fn note(&mut self, kind: &str, text: String, start_ns: u64, end_ns: u64) {
-        self.span(&Span {
-            kind: kind.to_owned(),
-            text,
-            start_ns,
-            end_ns,
-        });
-    }
-
-    fn mark(&mut self, text: String) {
-        let now_ns = self.since_start(sys::clock::now_ns());
-        self.note("mark", text, now_ns, now_ns);
-    }
-
-    fn hear_marks(&mut self) {
-        let mut texts = Vec::new();
-        if let Some(ear) = &mut self.ear {
-            ear.take(|text| texts.push(text));
-        }
-        for text in texts {
-            self.mark(text);
-        }
-    }
-
-    /// Notes that somebody set the clock of the day.
-    fn check_clock(&mut self, now_ns: u64) {
-        let offset_ns = day_offset_ns();
-        let jump = jump(offset_ns - self.day_offset_ns);
-        self.day_offset_ns = offset_ns;
-        if let Some(text) = jump {
-            let at_ns = self.since_start(now_ns);
-            self.note("clock_jump", text, at_ns, at_ns);
-        }
-    }
-
-    /// Writes what is still to come and gives everything.
-    fn close(mut self, ended: Ended, give: &SyncSender<Recording>) {
-        self.last_sample();
-        // What follows is no hurry of the machine's.
-        let _ = sys::scheduling::ordinary();
-        self.hear_marks();
-        self.note_raised_rate();
-        // Whoever sets a mark from now on is not told that it arrived.
-        self.ear = None;
-        self.flush_burst();
-        let now_ns = sys::clock::now_ns();
-        let ended_ns = self.since_start(ended.at_ns.unwrap_or(now_ns));
-        let last = self.sources.finish(now_ns, &mut self.facts);
-        let written = self.sink.tasks(&last.heard.tasks);
-        self.check(written);
-        let cpu_ns = self.cpu_ns();
-        let outcome = Outcome {
-            ending: ended.ending,
-            ended_ns,
-            usage: ended.usage,
-            processes: last.processes,
-            lost_exits: last.heard.lost,
-            lost_events: last.lost_events,
-            missed_samples: self.pace.missed(),
-            own_cpu_ns: cpu_ns.saturating_sub(self.cpu_before_ns),
-            own_setup_ns: self.setup_ns + cpu_ns.saturating_sub(self.last_sample_cpu_ns),
-            stopped_early: self.stopped_early,
-        };
-        if self.facts.sight("locked").is_open() {
-            // Cannot fail on Linux; the process goes on without a recorder.
-            let _ = sys::scheduling::unlock_memory();
-        }
-        // A caller that is gone wants only that the file is whole.
-        let _ = give.send(self.sink.finish(self.facts, outcome));
-    }
-
-    fn flush_burst(&mut self) {
-        let (schemas, _) = self.sources.columns();
-        let sink = &mut self.sink;
-        if let Some(burst) = &mut self.burst
-            && self.stopped_early.is_none()
-        {
-            let written = burst.finish(|tick, row| sink.sample(tick, schemas, row));
-            self.check(written);
-        }
-    }
-
-    fn since_start(&self, at_ns: u64) -> u64 {
-        at_ns.saturating_sub(self.started_ns)
-    }
-
-    /// CPU time of the recorder: of the process, or beside a probe of this thread alone.
-    fn cpu_ns(&self) -> u64 {
-        if self.beside_probe {
-            return sys::scheduling::thread_cpu_ns();
-        }
-        super::process_cpu_ns()
-    }
-}
-
-/// The words for a clock of the day that moved so far against the steady one; `None` for the
-/// small steps that keep it right.
-fn jump(moved_ns: i128) -> Option<String> {
-    if moved_ns.abs() <= CLOCK_JUMP_NS {
-        return None;
-    }
-    let way = if moved_ns > 0 { "forward" } else { "back" };
-    let seconds = moved_ns.abs() as f64 / SECOND_NS as f64;
-    Some(format!("the clock was set {way} by {seconds:.1} s"))
-}
-
-/// Nanoseconds since 1970; 0 before that.
-fn day_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).ok();
-    since.map_or(0, |since| {
-        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-    })
-}
-
-fn day_offset_ns() -> i128 {
-    i128::from(day_ns()) - i128::from(sys::clock::now_ns())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::jump;
-
-    #[test]
-    fn only_a_clock_that_was_set_is_noted() {
-        assert_eq!(jump(0), None);
-        assert_eq!(jump(-1_000_000_000), None);
-        let words = |moved_ns| jump(moved_ns).unwrap();
-        assert_eq!(
-            words(3_600_000_000_000),
-            "the clock was set forward by 3600.0 s"
-        );
-        assert_eq!(words(-1_500_000_000), "the clock was set back by 1.5 s");
     }
 }

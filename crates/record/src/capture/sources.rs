@@ -81,8 +81,9 @@ impl Sources {
     }
 
     /// The columns for looks at the pressure, where they are wanted.
-    pub fn burst(&mut self, wanted: bool) -> Option<Burst> {
-        wanted.then(|| Burst::new(&self.root, &mut self.registry))
+    pub fn burst(&mut self, wanted: bool, watched: &Watched) -> Option<Burst> {
+        let processes = &watched.scope.processes;
+        wanted.then(|| Burst::new(&self.root, processes, &mut self.registry))
     }
 
     /// Reads everything for the first time and begins to keep tasks; the instant from which on
@@ -132,14 +133,14 @@ impl Sources {
 
     /// Asks for what is told at the end only; `now_ns` by the steady clock.
     pub fn finish(&mut self, now_ns: u64, facts: &mut Facts) -> Last {
-        // First, because the kernel takes its time to close events.
+        let listener = self.listener.take();
+        let heard = listener.map(|listener| listener.finish(now_ns));
+        let heard = heard.unwrap_or_default();
+        // Last, because a child of this process closes the events.
         let tracer = self.tracer.take();
         let lost_events = tracer.as_ref().map_or(0, Tracer::lost);
         facts.sights.extend(tracer.iter().flat_map(Tracer::sights));
         drop(tracer);
-        let listener = self.listener.take();
-        let heard = listener.map(|listener| listener.finish(now_ns));
-        let heard = heard.unwrap_or_default();
         Last {
             // Ends that were lost were seen alive, perhaps; short lives only by their ends.
             processes: heard.processes.max(self.collectors.processes()),

@@ -3,7 +3,7 @@
 //! Every byte of a chunk but its checksum is under the checksum, so a flipped bit anywhere
 //! is seen before anything in the chunk is believed. All numbers are little-endian.
 
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 
 /// The first eight bytes. The first one is not ASCII, and a line end of either kind follows
 /// the name, so that a transfer as text is seen at once (the idea is PNG's).
@@ -13,7 +13,7 @@ pub const MAGIC: [u8; 8] = *b"\x89TREC\r\n\x1a";
 pub const VERSION_MAJOR: u16 = 1;
 
 /// Grows when something was added that an older reader may skip.
-pub const VERSION_MINOR: u16 = 0;
+pub const VERSION_MINOR: u16 = 1;
 
 /// The most bytes of one payload before compression. A chunk of 100 rows of 1,300 values
 /// has about 50 KB, the largest one that the writer makes 12 MB; more is no recording but
@@ -47,6 +47,8 @@ pub(super) enum Kind {
     Tasks,
     /// The outcome, JSON; the last chunk of a recording that was not cut.
     Outcome,
+    /// The last row before it: reading may begin here.
+    Row,
     /// One that a later version knows; it is skipped.
     Unknown(u8),
 }
@@ -60,6 +62,7 @@ impl Kind {
             Kind::Spans => 4,
             Kind::Tasks => 5,
             Kind::Outcome => 6,
+            Kind::Row => 7,
             Kind::Unknown(code) => code,
         }
     }
@@ -72,6 +75,7 @@ impl Kind {
             4 => Kind::Spans,
             5 => Kind::Tasks,
             6 => Kind::Outcome,
+            7 => Kind::Row,
             other => Kind::Unknown(other),
         }
     }
@@ -216,13 +220,24 @@ impl<R: Read> Chunks<R> {
     /// # Errors
     /// What is wrong with it, in words. Nothing that follows can be trusted then.
     pub(super) fn next(&mut self) -> Result<Option<(Header, &[u8])>, String> {
+        let Some((bytes, header)) = self.header()? else {
+            return Ok(None);
+        };
+        let raw = self.payload(&bytes, &header)?;
+        Ok(Some((header, raw)))
+    }
+
+    fn header(&mut self) -> Result<Option<([u8; HEADER_BYTES], Header)>, String> {
         let mut bytes = [0; HEADER_BYTES];
         match fill(&mut self.source, &mut bytes)? {
-            0 => return Ok(None),
-            HEADER_BYTES => {}
-            _ => return Err("the file ends in it".to_owned()),
+            0 => Ok(None),
+            HEADER_BYTES => Ok(Some((bytes, Header::parse(&bytes)?))),
+            _ => Err("the file ends in it".to_owned()),
         }
-        let header = Header::parse(&bytes)?;
+    }
+
+    /// What follows this header, its checksum right.
+    fn payload(&mut self, bytes: &[u8; HEADER_BYTES], header: &Header) -> Result<&[u8], String> {
         self.payload.clear();
         // Grows with what is really there, so a length alone takes no memory.
         let mut limited = (&mut self.source).take(header.payload_bytes as u64);
@@ -235,8 +250,7 @@ impl<R: Read> Chunks<R> {
             return Err("its checksum is wrong".to_owned());
         }
         self.offset += (HEADER_BYTES + header.payload_bytes) as u64;
-        let raw = self.unpacked(&header)?;
-        Ok(Some((header, raw)))
+        self.unpacked(header)
     }
 
     /// The payload before compression; never more than the header declares.
@@ -257,6 +271,39 @@ impl<R: Read> Chunks<R> {
             return Err("its length is wrong".to_owned());
         }
         Ok(&self.raw)
+    }
+}
+
+impl<R: Read + Seek> Chunks<R> {
+    /// As [`Chunks::next`], without what the chunk holds where `is_wanted` says so: nothing
+    /// of its header is checked then.
+    ///
+    /// # Errors
+    /// As [`Chunks::next`], and when the source cannot be moved.
+    pub(super) fn next_wanted(
+        &mut self,
+        is_wanted: impl Fn(Kind) -> bool,
+    ) -> Result<Option<(Header, &[u8])>, String> {
+        let Some((bytes, header)) = self.header()? else {
+            return Ok(None);
+        };
+        if is_wanted(header.kind) {
+            let raw = self.payload(&bytes, &header)?;
+            return Ok(Some((header, raw)));
+        }
+        self.go_to(self.offset + (HEADER_BYTES + header.payload_bytes) as u64)?;
+        Ok(Some((header, &[])))
+    }
+
+    /// Goes on with the chunk at `offset`.
+    ///
+    /// # Errors
+    /// When the source cannot be moved.
+    pub(super) fn go_to(&mut self, offset: u64) -> Result<(), String> {
+        let moved = self.source.seek(SeekFrom::Start(offset));
+        moved.map_err(|error| format!("it cannot be read ({error})"))?;
+        self.offset = offset;
+        Ok(())
     }
 }
 

@@ -85,7 +85,7 @@ impl Held {
 }
 
 /// What the differences of the next chunk count from: the last row of the one before.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Base {
     due_ns: u64,
     at_ns: u64,
@@ -98,6 +98,52 @@ impl Base {
     /// When the last row was taken.
     pub(super) fn at_ns(&self) -> u64 {
         self.at_ns
+    }
+
+    /// The last row.
+    pub(super) fn row(&self) -> (Tick, &[i64]) {
+        let Self { due_ns, at_ns, .. } = *self;
+        (Tick { due_ns, at_ns }, &self.values)
+    }
+
+    /// Appends it to `out`, so that a reader can count from it.
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        for number in [self.due_ns, self.at_ns, self.period_ns] {
+            put(out, number);
+        }
+        put(out, self.values.len() as u64);
+        for value in &self.values {
+            put(out, u64::from(*value != ABSENT));
+            if *value != ABSENT {
+                put_signed(out, *value);
+            }
+        }
+    }
+
+    /// Reads what [`Base::encode`] made, of at most `known` columns.
+    ///
+    /// # Errors
+    /// What is impossible in it, in words.
+    pub(super) fn decode(raw: &[u8], known: usize) -> Result<Self, String> {
+        let mut input = Input::new(raw);
+        let mut time_ns = || input.number().ok_or_else(malformed);
+        let (due_ns, at_ns, period_ns) = (time_ns()?, time_ns()?, time_ns()?);
+        let columns = within(input.number(), MAX_SERIES.min(known))?;
+        let mut values = Vec::with_capacity(columns);
+        for _ in 0..columns {
+            let is_present = input.number().ok_or_else(malformed)? != 0;
+            let value = is_present.then(|| input.signed().ok_or_else(malformed));
+            values.push(value.transpose()?.unwrap_or(ABSENT));
+        }
+        if at_ns < due_ns || !input.is_empty() {
+            return Err(malformed());
+        }
+        Ok(Self {
+            due_ns,
+            at_ns,
+            period_ns,
+            values,
+        })
     }
 
     /// `tick`, moved so that it is not before the last row, of `held` or before it.

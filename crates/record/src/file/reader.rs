@@ -41,22 +41,9 @@ pub fn read(source: impl Read) -> Result<Recording> {
 }
 
 /// As [`read`], with at most `max_steps` changes of values.
-fn read_within(mut source: impl Read, max_steps: usize) -> Result<Recording> {
-    let mut header = [0; FILE_HEADER_BYTES];
-    let length = chunk::fill(&mut source, &mut header).map_err(failed)?;
-    if length < FILE_HEADER_BYTES {
-        let why = match length {
-            0 => "it is empty".to_owned(),
-            _ => format!("it has only {length} bytes"),
-        };
-        return Err(not_a_recording(why));
-    }
-    chunk::check_file_header(&header).map_err(not_a_recording)?;
-    let mut chunks = Chunks::new(source).map_err(|error| failed(error.to_string()))?;
-    let mut reading = Reading {
-        steps_left: max_steps,
-        ..Reading::default()
-    };
+fn read_within(source: impl Read, max_steps: usize) -> Result<Recording> {
+    let mut chunks = start(source)?;
+    let mut reading = Reading::new(max_steps);
     loop {
         let offset = chunks.offset;
         let taken = match chunks.next() {
@@ -70,6 +57,21 @@ fn read_within(mut source: impl Read, max_steps: usize) -> Result<Recording> {
         }
     }
     Ok(reading.finish())
+}
+
+/// The chunks of a recording, once its header is right.
+pub(super) fn start<R: Read>(mut source: R) -> Result<Chunks<R>> {
+    let mut header = [0; FILE_HEADER_BYTES];
+    let length = chunk::fill(&mut source, &mut header).map_err(failed)?;
+    if length < FILE_HEADER_BYTES {
+        let why = match length {
+            0 => "it is empty".to_owned(),
+            _ => format!("it has only {length} bytes"),
+        };
+        return Err(not_a_recording(why));
+    }
+    chunk::check_file_header(&header).map_err(not_a_recording)?;
+    Chunks::new(source).map_err(|error| failed(error.to_string()))
 }
 
 /// Reads the recording at `path`: a file, or a directory that is a ring of them.
@@ -100,8 +102,8 @@ fn failed(why: String) -> Error {
 
 /// What was read so far.
 #[derive(Debug, Default)]
-struct Reading {
-    recording: Recording,
+pub(super) struct Reading {
+    pub(super) recording: Recording,
     base: Base,
     steps_left: usize,
     text_bytes: usize,
@@ -109,9 +111,17 @@ struct Reading {
 }
 
 impl Reading {
+    /// Nothing yet; at most `max_steps` changes of values.
+    pub(super) fn new(max_steps: usize) -> Self {
+        Self {
+            steps_left: max_steps,
+            ..Self::default()
+        }
+    }
+
     /// Takes one whole chunk.
-    fn take(&mut self, header: &Header, raw: &[u8]) -> std::result::Result<(), String> {
-        if !matches!(header.kind, Kind::Samples | Kind::Unknown(_)) {
+    pub(super) fn take(&mut self, header: &Header, raw: &[u8]) -> std::result::Result<(), String> {
+        if !matches!(header.kind, Kind::Samples | Kind::Row | Kind::Unknown(_)) {
             self.text_bytes += raw.len();
             if self.text_bytes > MAX_TEXT_BYTES {
                 return Err(format!("more than {MAX_TEXT_BYTES} bytes of text"));
@@ -125,6 +135,7 @@ impl Reading {
             }
             Kind::Schema => lines(raw, |schema: Schema| self.schema(schema))?,
             Kind::Samples => self.samples(raw)?,
+            Kind::Row => self.row(raw)?,
             Kind::Spans => lines(raw, |mut span: Span| {
                 span.end_ns = span.end_ns.max(span.start_ns);
                 keep(&mut recording.spans, span, MAX_SPANS, "spans")
@@ -148,14 +159,40 @@ impl Reading {
     }
 
     fn samples(&mut self, raw: &[u8]) -> std::result::Result<(), String> {
-        let mut rows = Rows {
+        let known = self.recording.series.len();
+        let mut base = std::mem::take(&mut self.base);
+        let taken = columns::decode(raw, known, &mut base, &mut self.rows());
+        self.base = base;
+        taken
+    }
+
+    /// Where rows go that come now.
+    fn rows(&mut self) -> Rows<'_> {
+        Rows {
             first: self.recording.ticks.len(),
             ticks: &mut self.recording.ticks,
             series: &mut self.recording.series,
             steps_left: &mut self.steps_left,
-        };
-        let known = rows.series.len();
-        columns::decode(raw, known, &mut self.base, &mut rows)
+        }
+    }
+
+    /// A row says again what is known, unless reading begins with it.
+    fn row(&mut self, raw: &[u8]) -> std::result::Result<(), String> {
+        let row = Base::decode(raw, self.recording.series.len())?;
+        if self.recording.ticks.is_empty() {
+            let (tick, values) = row.row();
+            let mut rows = self.rows();
+            rows.tick(tick)?;
+            for (column, value) in values.iter().enumerate() {
+                if *value != ABSENT {
+                    rows.step(column, 0, *value)?;
+                }
+            }
+            self.base = row;
+        } else if row != self.base {
+            return Err("its row is not the one before it".to_owned());
+        }
+        Ok(())
     }
 
     /// Notes that the chunk at `offset` and all that follows it cannot be used.
@@ -165,7 +202,7 @@ impl Reading {
         self.recording.damage.push(text);
     }
 
-    fn finish(mut self) -> Recording {
+    pub(super) fn finish(mut self) -> Recording {
         if !self.has_facts {
             let text = "nothing says what was watched, where and when";
             self.recording.damage.push(text.to_owned());

@@ -20,6 +20,8 @@ const PLAIN_PATHS: &[&str] = &[
     "/run",
     "/srv",
     "/sys",
+    "/sys/fs/cgroup",
+    "/sys/fs/cgroup/unified",
     "/tmp",
     "/usr",
     "/var",
@@ -28,10 +30,12 @@ const PLAIN_PATHS: &[&str] = &[
     "/var/tmp",
 ];
 
-/// Below these the kernel gives the names; control groups are looked at apart.
-const KERNEL_PATHS: &[&str] = &["/proc/", "/sys/", "/dev/"];
+/// Below these the kernel gives the names; control groups and devices are looked at apart.
+const KERNEL_PATHS: &[&str] = &["/proc/", "/sys/"];
 const GROUP_PATH: &str = "/sys/fs/cgroup/";
-const MAPPER_PATH: &str = "/dev/mapper/";
+/// Here it names what lies at the top; what lies deeper is a volume that somebody named, a
+/// label, or a link that tells a serial number.
+const DEVICE_PATH: &str = "/dev/";
 
 /// Below a hierarchy's mount point there is its name and a file; more is a group.
 const PLAIN_GROUP_DEPTH: usize = 2;
@@ -177,7 +181,10 @@ fn is_foreign_path(word: &str) -> bool {
         let parts = group.split('/').filter(|part| !is_stand_in(part));
         return parts.count() > PLAIN_GROUP_DEPTH;
     }
-    word.starts_with(MAPPER_PATH) || !KERNEL_PATHS.iter().any(|start| word.starts_with(start))
+    if let Some(device) = word.strip_prefix(DEVICE_PATH) {
+        return device.contains('/');
+    }
+    !KERNEL_PATHS.iter().any(|start| word.starts_with(start))
 }
 
 /// Whether a part of a path is already one of ours.

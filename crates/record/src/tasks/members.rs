@@ -8,7 +8,8 @@
 //! 3. Numbers are used again: a process that ended keeps its children of before, not those
 //!    that began after; outsiders are forgotten after each reading.
 
-use super::{Pids, Tree, proc};
+use super::{Pids, Tree};
+use crate::living;
 use std::collections::HashMap;
 use sys::taskstats::Stats;
 
@@ -32,6 +33,8 @@ pub(super) struct Members {
     /// When the end of each was read.
     ended: HashMap<u32, u64>,
     outsiders: Pids,
+    /// Children that the reaper had before the watch: of an earlier tree, or its own.
+    strangers: Pids,
     count: u64,
 }
 
@@ -57,6 +60,11 @@ impl Members {
             true => live.keys().copied().collect(),
             false => tree.processes.clone(),
         };
+        let children = live
+            .iter()
+            .filter(|(_, parent)| Some(**parent) == self.reaper);
+        let children = children.map(|(pid, _)| *pid);
+        self.strangers = children.filter(|pid| !roots.contains(pid)).collect();
         self.adopt(&roots);
         let below = self.among(live);
         self.adopt(&below);
@@ -74,7 +82,7 @@ impl Members {
         let belongs = |pid: &u32| {
             let mut pid = *pid;
             for _ in 0..CHAIN_MAX {
-                if Some(pid) == self.reaper {
+                if self.is_foreign(pid) {
                     return false;
                 }
                 if self.everything || self.alive.contains(&pid) {
@@ -111,6 +119,10 @@ impl Members {
             }
             Verdict::Out => {
                 self.outsiders.insert(process);
+                // Its number may come again, for one that belongs.
+                if last {
+                    self.strangers.remove(&process);
+                }
             }
             Verdict::Unknown => {}
         }
@@ -138,7 +150,7 @@ impl Members {
             .alive
             .iter()
             .copied()
-            .filter(|pid| proc::parent(*pid).is_none())
+            .filter(|pid| living::parent(*pid).is_none())
             .collect();
         for pid in gone {
             self.alive.remove(&pid);
@@ -150,8 +162,7 @@ impl Members {
         if self.everything {
             return Verdict::In;
         }
-        // The recorder itself is never part of what it watches.
-        if Some(process) == self.reaper {
+        if self.is_foreign(process) {
             return Verdict::Out;
         }
         if self.belongs(process, began_ns) {
@@ -161,6 +172,11 @@ impl Members {
             return Verdict::Out;
         }
         self.climb(parent, began_ns)
+    }
+
+    /// The recorder itself is never part of what it watches, nor what it had below it before.
+    fn is_foreign(&self, process: u32) -> bool {
+        Some(process) == self.reaper || self.strangers.contains(&process)
     }
 
     /// Whether a process is known to belong, for a thread or child that began at `began_ns`.
@@ -178,12 +194,12 @@ impl Members {
             if Some(pid) == self.reaper || self.belongs(pid, began_ns) {
                 break Verdict::In;
             }
-            let foreign = FIRST_PROCESSES.contains(&pid) || self.outsiders.contains(&pid);
-            if foreign || path.len() >= CHAIN_MAX {
+            let foreign = FIRST_PROCESSES.contains(&pid) || self.strangers.contains(&pid);
+            if foreign || self.outsiders.contains(&pid) || path.len() >= CHAIN_MAX {
                 break Verdict::Out;
             }
             path.push(pid);
-            match proc::parent(pid) {
+            match living::parent(pid) {
                 Some(parent) => pid = parent,
                 None => break Verdict::Unknown,
             }
@@ -258,6 +274,27 @@ mod tests {
         assert_eq!(end(&mut members, child, ROOT, 10, 21), Verdict::In);
         assert_eq!(end(&mut members, grandchild, child, 12, 20), Verdict::In);
         assert_eq!(members.count(), 3);
+    }
+
+    /// Regression: what an earlier run left below the recorder was counted for the next one.
+    #[test]
+    fn what_the_reaper_had_before_is_no_member_nor_what_is_below_it() {
+        let mut members = Members::default();
+        let (left, below) = (BASE + 7, BASE + 8);
+        let live = HashMap::from([(ROOT, BASE), (left, BASE), (below, left)]);
+        let tree = Tree {
+            processes: vec![ROOT],
+            reaper: Some(BASE),
+        };
+        members.watch(&tree, &live);
+        assert_eq!(members.among(&live), [ROOT]);
+        assert_eq!(end(&mut members, below, left, 12, 20), Verdict::Out);
+        members.forget_outsiders(20);
+        assert_eq!(end(&mut members, left, BASE, 10, 20), Verdict::Out);
+        members.forget_outsiders(30);
+        // Its number is given to a child of the command that is orphaned.
+        assert_eq!(end(&mut members, left, BASE, 30, 40), Verdict::In);
+        assert_eq!(members.count(), 2);
     }
 
     #[test]

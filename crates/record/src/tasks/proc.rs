@@ -1,13 +1,13 @@
-//! Processes and threads that live, as /proc shows them: who is whose child, and the little
-//! that it tells of delays to everybody.
+//! Threads that live, as /proc shows them: the little that it tells of delays to everybody.
 //!
 //! A thread may end between two looks; whatever is missing is `None` and no error.
 
+use crate::living::numbers;
 use machine::process_io::ProcessIo;
 use machine::schedstat::RunDelay;
-use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
+use std::path::Path;
 
 /// /proc counts times in this unit on every Linux.
 const TICK_NS: u64 = 10_000_000;
@@ -44,23 +44,9 @@ impl Thread {
     }
 }
 
-/// Every process and its parent.
-pub(super) fn parents() -> HashMap<u32, u32> {
-    numbers("/proc")
-        .into_iter()
-        .filter_map(|pid| Some((pid, parent(pid)?)))
-        .collect()
-}
-
-/// The parent of a process.
-pub(super) fn parent(pid: u32) -> Option<u32> {
-    let text = small_file(&format!("/proc/{pid}/stat"))?;
-    parse_stat(&text).map(|thread| thread.ppid)
-}
-
 /// The threads of a process.
 pub(super) fn threads(pid: u32) -> Vec<u32> {
-    numbers(&format!("/proc/{pid}/task"))
+    numbers(Path::new(&format!("/proc/{pid}/task"))).collect()
 }
 
 /// One thread; the files that are not permitted are left out.
@@ -90,14 +76,6 @@ fn small_file(path: &str) -> Option<String> {
     let mut buffer = [0; FILE_BYTES];
     let bytes = fs::File::open(path).ok()?.read(&mut buffer).ok()?;
     Some(String::from_utf8_lossy(&buffer[..bytes]).into_owned())
-}
-
-/// The entries of a directory that are numbers.
-fn numbers(directory: &str) -> Vec<u32> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect()
 }
 
 /// The number on the line that begins with `name`; 0 where it is not told.
@@ -151,12 +129,10 @@ mod tests {
     #[test]
     fn this_process_is_there() {
         let pid = std::process::id();
-        let parents = parents();
-        assert_eq!(parents.get(&pid).copied(), parent(pid));
         assert!(threads(pid).contains(&pid));
         let thread = complete(&thread(pid, pid).unwrap());
         assert!(!thread.has_ended());
-        assert_eq!(parent(u32::MAX), None);
+        assert_eq!(super::thread(u32::MAX, u32::MAX), None);
     }
 
     proptest::proptest! {

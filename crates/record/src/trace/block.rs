@@ -3,6 +3,9 @@
 //! A request is known by device, sector and direction. What a device does in parts is one
 //! request that shrinks. The table is bounded: when it is full, requests that were never told
 //! to be complete make room.
+//!
+//! A request is misaligned where it begins or ends inside of a block that its medium writes
+//! as a whole: a write then makes the device read first.
 
 use super::event::{Direction, Request};
 use std::collections::HashMap;
@@ -22,6 +25,8 @@ pub const CLASSES: std::ops::Range<u32> = 4..24;
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     issued_ns: u64,
+    /// Its first sector, which moves as parts of it are done.
+    sector: u64,
     bytes: u32,
     /// Of them, what is not done yet.
     left: u32,
@@ -38,21 +43,45 @@ pub struct Done {
     pub latency_ns: u64,
     /// How many there were in each of [`CLASSES`].
     pub classes: [u64; 20],
+    /// Of them, those that do not begin and end with blocks of the medium.
+    pub misaligned: u64,
 }
 
 /// Sums by direction: reads, writes, flushes.
 pub type Sums = [Done; 3];
 
+/// A device that has figures of its own.
+#[derive(Debug)]
+pub struct Device {
+    /// The kernel's number.
+    pub number: u32,
+    /// What was completed.
+    pub sums: Sums,
+    block_bytes: Option<u64>,
+}
+
 /// Requests of all devices.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Requests {
     in_flight: HashMap<Request, InFlight>,
     searched_ns: u64,
     all: Sums,
-    devices: Vec<(u32, Sums)>,
+    devices: Vec<Device>,
+    block_bytes: fn(u32) -> Option<u64>,
 }
 
 impl Requests {
+    /// None yet; `block_bytes` tells the unit that the medium of a device writes.
+    pub fn new(block_bytes: fn(u32) -> Option<u64>) -> Self {
+        Self {
+            in_flight: HashMap::new(),
+            searched_ns: 0,
+            all: Sums::default(),
+            devices: Vec::new(),
+            block_bytes,
+        }
+    }
+
     /// A request goes to its device.
     pub fn issue(&mut self, request: Request, bytes: u32, time_ns: u64) {
         let is_full = self.in_flight.len() >= IN_FLIGHT_MAX;
@@ -65,6 +94,7 @@ impl Requests {
         if self.in_flight.len() < IN_FLIGHT_MAX {
             let entry = InFlight {
                 issued_ns: time_ns,
+                sector: request.sector,
                 bytes,
                 left: bytes,
             };
@@ -94,8 +124,12 @@ impl Requests {
         };
         let latency_ns = time_ns.saturating_sub(entry.issued_ns);
         self.all[index].add(entry.bytes, latency_ns);
-        if let Some(sums) = self.device(request.device) {
-            sums[index].add(entry.bytes, latency_ns);
+        if let Some(device) = self.device(request.device) {
+            let ends = [entry.sector * 512, u64::from(entry.bytes)];
+            let fits = |block: u64| ends.iter().all(|end| end.is_multiple_of(block));
+            let is_misaligned = device.block_bytes.is_some_and(|block| !fits(block));
+            device.sums[index].add(entry.bytes, latency_ns);
+            device.sums[index].misaligned += u64::from(is_misaligned);
         }
     }
 
@@ -110,24 +144,26 @@ impl Requests {
     }
 
     /// Each device by the kernel's number, in the order of their first completion.
-    pub fn devices(&self) -> &[(u32, Sums)] {
+    pub fn devices(&self) -> &[Device] {
         &self.devices
     }
 
-    fn device(&mut self, device: u32) -> Option<&mut Sums> {
-        let found = self
-            .devices
-            .iter()
-            .position(|(number, _)| *number == device);
+    fn device(&mut self, number: u32) -> Option<&mut Device> {
+        let mut devices = self.devices.iter();
+        let found = devices.position(|device| device.number == number);
         let index = match found {
             Some(index) => index,
             None if self.devices.len() < DEVICES_MAX => {
-                self.devices.push((device, Sums::default()));
+                self.devices.push(Device {
+                    number,
+                    sums: Sums::default(),
+                    block_bytes: (self.block_bytes)(number).filter(|bytes| *bytes > 0),
+                });
                 self.devices.len() - 1
             }
             None => return None,
         };
-        Some(&mut self.devices[index].1)
+        Some(&mut self.devices[index])
     }
 }
 
@@ -175,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_request_counts_when_all_of_it_is_done() {
-        let mut requests = Requests::default();
+        let mut requests = Requests::new(|_| None);
         requests.issue(request(8), 8192, 1000);
         requests.complete(request(8), 4096, 5000);
         assert_eq!(requests.all()[0], Done::default(), "half of it");
@@ -187,13 +223,31 @@ mod tests {
         );
         // 100 us lie in the class up to 128 us, the fourth.
         assert_eq!(read.classes.iter().position(|count| *count == 1), Some(3));
-        assert_eq!(requests.devices(), [(7, *requests.all())]);
+        assert_eq!(requests.devices()[0].sums, *requests.all());
         assert!(requests.in_flight.is_empty());
     }
 
     #[test]
+    fn requests_that_begin_or_end_inside_a_block_are_misaligned() {
+        let mut requests = Requests::new(|device| (device == 7).then_some(4096));
+        // By sectors of 512 bytes: one that fits, one too short, one that begins inside.
+        for (sector, bytes) in [(8, 8192), (24, 512), (33, 4096)] {
+            requests.issue(request(sector), bytes, 1);
+            requests.complete(request(sector), bytes, 2);
+        }
+        let elsewhere = Request {
+            device: 8,
+            ..request(1)
+        };
+        requests.issue(elsewhere, 512, 1);
+        requests.complete(elsewhere, 512, 2);
+        let misaligned = requests.devices().iter().map(|d| d.sums[0].misaligned);
+        assert_eq!(misaligned.collect::<Vec<_>>(), [2, 0]);
+    }
+
+    #[test]
     fn requests_that_never_end_do_not_fill_the_table() {
-        let mut requests = Requests::default();
+        let mut requests = Requests::new(|_| None);
         for sector in 0..2 * IN_FLIGHT_MAX as u64 {
             requests.issue(request(sector), 512, 1);
         }

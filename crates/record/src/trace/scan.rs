@@ -6,13 +6,10 @@
 
 use super::event::{Event, Sleep, State, What};
 use super::stack::Table;
+use crate::living::{self, numbers, state_and_parent};
 use std::collections::{HashMap, HashSet};
-use std::io::Read;
 use std::path::Path;
 use sys::clock::now_ns;
-
-/// More than the largest `stat` of a thread: a name of 64 bytes and 52 numbers of 20 digits.
-const STAT_BYTES_MAX: usize = 1536;
 
 /// Adds an event for each thread of `processes`, or of every process where there are none
 /// named.
@@ -34,10 +31,8 @@ pub fn threads(processes: Option<&HashSet<u32>>, table: &Table, events: &mut Vec
 /// The given processes with all their children, and the children's children.
 pub fn with_children(processes: &[u32]) -> HashSet<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
-    for process in numbers(Path::new("/proc")) {
-        if let Some((_, parent)) = state_and_parent(&format!("/proc/{process}/stat")) {
-            children.entry(parent).or_default().push(process);
-        }
+    for (process, parent) in living::parents_around(processes) {
+        children.entry(parent).or_default().push(process);
     }
     let mut found: HashSet<u32> = HashSet::new();
     let mut open = processes.to_vec();
@@ -74,25 +69,6 @@ fn threads_of(process: u32, table: &Table, events: &mut Vec<Event>) {
         };
         events.push(Event { time_ns, what });
     }
-}
-
-/// The letter of a thread's state and its parent.
-fn state_and_parent(path: &str) -> Option<(u8, u32)> {
-    // One read gives all; `fs::read` would need four for a file that hides its length.
-    let mut stat = [0; STAT_BYTES_MAX];
-    let bytes = std::fs::File::open(path).ok()?.read(&mut stat).ok()?;
-    let stat = &stat[..bytes];
-    // A name may hold anything but ends with the last parenthesis.
-    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
-    let rest = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
-    let mut words = rest.split_ascii_whitespace();
-    let letter = *words.next()?.as_bytes().first()?;
-    Some((letter, words.next()?.parse().ok()?))
-}
-
-fn numbers(directory: &Path) -> impl Iterator<Item = u32> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 #[cfg(test)]

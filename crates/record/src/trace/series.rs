@@ -64,6 +64,8 @@ struct Device {
     directions: [Direction; 3],
     /// Reads and writes by latency.
     classes: [Vec<Column>; 2],
+    /// Reads and writes that do not fit the medium's blocks.
+    misaligned: [Column; 2],
 }
 
 fn counter(registry: &mut Registry, name: &str, unit: &str) -> Column {
@@ -139,11 +141,11 @@ impl Columns {
         };
         fill_directions(&block.all, requests.all(), row);
         let known = block.devices.len();
-        for (number, _) in requests.devices().iter().skip(known) {
-            block.devices.push(Device::new(*number, registry));
+        for device in requests.devices().iter().skip(known) {
+            block.devices.push(Device::new(device.number, registry));
         }
-        for (device, (_, sums)) in block.devices.iter().zip(requests.devices()) {
-            device.fill(sums, row);
+        for (columns, device) in block.devices.iter().zip(requests.devices()) {
+            columns.fill(&device.sums, row);
         }
     }
 
@@ -231,12 +233,17 @@ impl Device {
         };
         Self {
             classes: [classes("read"), classes("write")],
+            misaligned: ["reads", "writes"]
+                .map(|name| counter(registry, &format!("{prefix}.misaligned_{name}"), "count")),
             directions: directions(registry, &prefix),
         }
     }
 
     fn fill(&self, sums: &Sums, row: &mut Row) {
         fill_directions(&self.directions, sums, row);
+        for (column, done) in self.misaligned.iter().zip(sums) {
+            set(row, *column, done.misaligned);
+        }
         for (columns, done) in self.classes.iter().zip(sums) {
             let mut at_most = 0;
             for (column, count) in columns.iter().zip(done.classes) {
@@ -275,10 +282,21 @@ fn fill_directions(directions: &[Direction; 3], sums: &Sums, row: &mut Row) {
     }
 }
 
+/// The unit that the medium of a device writes, by the kernel's number.
+pub fn block_bytes(number: u32) -> Option<u64> {
+    let (major, minor) = major_minor(number);
+    let file = format!("/sys/dev/block/{major}:{minor}/queue/physical_block_size");
+    std::fs::read_to_string(file).ok()?.trim().parse().ok()
+}
+
+/// The kernel's own form, not that of stat(2): 12 bits and 20 bits.
+fn major_minor(number: u32) -> (u32, u32) {
+    (number >> 20, number & 0xf_ffff)
+}
+
 /// The name of a device by the kernel's number; the number itself for one that is gone.
 fn device_name(number: u32) -> String {
-    // The kernel's own form, not that of stat(2): 12 bits and 20 bits.
-    let (major, minor) = (number >> 20, number & 0xf_ffff);
+    let (major, minor) = major_minor(number);
     let link = std::fs::read_link(format!("/sys/dev/block/{major}:{minor}"));
     let name = link.ok().and_then(|link| {
         let name = link.file_name()?.to_str()?;

@@ -9,7 +9,7 @@ use super::event::{Event, What};
 use super::stack::Table;
 use model::recording::Sight;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use sys::perf::{self, Attributes, Record, Ring, Source};
+use sys::perf::{self, Attributes, Holder, Record, Ring, Source};
 use sys::tracefs::Tracefs;
 
 /// The most memory for the ring of one processor: at ten drains a second and 500 bytes for a
@@ -75,6 +75,9 @@ pub struct Sources {
     events: Vec<perf::Event>,
     decoders: HashMap<u64, Decoder>,
     faults: Vec<perf::Event>,
+    /// Whether switches are told. The last one ends a thread then: the notice of its end
+    /// comes before it has given back its memory, for which it still runs.
+    switches: bool,
 }
 
 /// What a drain found beside events.
@@ -123,6 +126,7 @@ impl Sources {
 
     /// Opens all tracepoints on all processors, and starts them when all are open.
     fn start(&mut self, points: &[Described], switches: bool) -> sys::Result<()> {
+        self.switches = switches;
         let processors = online();
         let pages = ring_pages(processors.len());
         for processor in processors {
@@ -186,7 +190,7 @@ impl Sources {
     /// Appends what the kernel told until now, each processor's in its order.
     pub fn drain(&mut self, table: &Table, into: &mut Vec<Event>) -> Drained {
         let mut drained = Drained::default();
-        let decoders = &self.decoders;
+        let (decoders, switches) = (&self.decoders, self.switches);
         for ring in &mut self.rings {
             ring.drain(|record| {
                 drained.records += 1;
@@ -194,7 +198,9 @@ impl Sources {
                     drained.lost += count;
                     drained.records += count;
                 }
-                into.extend(event(&record, decoders, table));
+                if !(switches && matches!(record, Record::Exit(_))) {
+                    into.extend(event(&record, decoders, table));
+                }
             });
         }
         drained
@@ -202,10 +208,22 @@ impl Sources {
 
     /// Stops everything; what was told can still be drained.
     pub fn stop(&self) {
-        for event in self.events.iter().chain(&self.faults) {
+        for event in self.all() {
             // An event that cannot be stopped ends when it is closed.
             let _ = event.disable();
         }
+    }
+
+    /// Starts a process that closes everything after this one has; see [`Holder`].
+    ///
+    /// # Errors
+    /// As [`Holder::start`].
+    pub fn hold(&self) -> sys::Result<Holder> {
+        Holder::start(self.all())
+    }
+
+    fn all(&self) -> impl Iterator<Item = &perf::Event> {
+        self.events.iter().chain(&self.faults)
     }
 }
 

@@ -3,14 +3,18 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod files;
+mod process;
+
+#[allow(unused_imports, reason = "as above")]
+pub use files::{DiskFile, Flag};
+#[allow(unused_imports, reason = "as above")]
+pub use process::{Killed, SCRIPT, again, again_by, recorder, script, words};
+
 use model::recording::{Recording, Subject};
 use record::capture::{self, CommandPlan, Watch};
-use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-/// The environment variable that makes a test program run a command as a second process.
-pub const SCRIPT: &str = "TERRACE_TEST_SCRIPT";
 
 /// Signals are passed on to one command at a time, and orphans are given to the process, so
 /// the tests of one program take turns.
@@ -46,16 +50,16 @@ pub fn text(subject: &Subject) -> &str {
     }
 }
 
+/// The value of a series at the end.
+pub fn last(recording: &Recording, name: &str) -> u64 {
+    let steps = &recording.series(name).unwrap().steps;
+    let value = steps.last().and_then(|step| step.value);
+    value.unwrap().unsigned_abs()
+}
+
 /// Waits for something that must come; the test harness's own limit is the only one.
-pub fn until(come: impl Fn() -> bool) {
+pub fn until(mut come: impl FnMut() -> bool) {
     while !come() {
         std::thread::sleep(Duration::from_millis(5));
     }
-}
-
-/// This test program once more, running only the test `name`.
-pub fn again(name: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", name, "--nocapture", "--test-threads=1"]);
-    command
 }

@@ -4,7 +4,7 @@
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// Write a recording as CSV or JSON for other programs
+/// Write a recording as CSV, JSON or a recording that may be shared
 ///
 /// Command lines, user and host names and paths are replaced by stand-ins, the same one for the same name, because an export
 /// is meant to be shared; --no-redact keeps them.
@@ -38,4 +38,6 @@ pub enum Form {
     Csv,
     /// Everything: facts, counters, delays, marks, how it ended
     Json,
+    /// A recording again, which `terrace explain` takes
+    Trec,
 }

@@ -58,10 +58,10 @@ fn reason(error: &clap::Error, command: &str) -> String {
 
 /// What a word at this place would be.
 fn noun(command: &str) -> &'static str {
-    if command == "measure" {
-        "probe"
-    } else {
-        "command"
+    match command {
+        "measure" => "probe",
+        "warm" => "action",
+        _ => "command",
     }
 }
 

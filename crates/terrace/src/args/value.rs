@@ -2,7 +2,9 @@
 //!
 //! Each parser refuses with one clear line of its own; `clap` only carries it.
 
+use super::warm::Way;
 use model::Bytes;
+use place::workingset::restore::Method;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -114,6 +116,22 @@ pub fn share(text: &str) -> Result<u32, String> {
     within(number, 1..=100, "a share is a whole number from 1% to 100%")
 }
 
+/// A way to read from swap: `auto`, `remote`, `readers:4`, `willneed`.
+pub fn way(text: &str) -> Result<Way, String> {
+    let method = match text {
+        "auto" => return Ok(Way::Auto),
+        "remote" => Method::RemoteRead,
+        "willneed" => Method::WillNeed,
+        _ => Method::RemoteReaders(
+            text.strip_prefix("readers:")
+                .and_then(|count| count.parse().ok())
+                .filter(|count| (2..=64).contains(count))
+                .ok_or("a method is auto, remote, readers:N with N from 2 to 64, or willneed")?,
+        ),
+    };
+    Ok(Way::Chosen(method))
+}
+
 /// The number of a process.
 pub fn pid(text: &str) -> Result<u32, String> {
     within(
@@ -223,6 +241,24 @@ mod tests {
         assert!(offset("2m").is_err());
         assert!(offset("1,-1").is_err());
         assert!(offset("1,2,3").is_err());
+    }
+
+    #[test]
+    fn ways_to_read() {
+        assert_eq!(way("auto"), Ok(Way::Auto));
+        assert_eq!(way("remote"), Ok(Way::Chosen(Method::RemoteRead)));
+        assert_eq!(way("readers:4"), Ok(Way::Chosen(Method::RemoteReaders(4))));
+        assert_eq!(way("willneed"), Ok(Way::Chosen(Method::WillNeed)));
+        for wrong in [
+            "",
+            "fast",
+            "readers",
+            "readers:1",
+            "readers:65",
+            "readers:-4",
+        ] {
+            assert!(way(wrong).unwrap_err().contains("readers:N"), "{wrong}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::exit::Exit;
 use crate::output::json::{self, Envelope};
 use crate::output::report::Report;
 use crate::output::survey::Detail;
+use crate::output::warm::Answer;
 use crate::output::{self, Page, Target, Written};
 use machine::Root;
 use measure::pressure::{self, Plan};
@@ -107,6 +108,21 @@ impl Delivery {
             output::hog::page(plan, report, self.page)
         };
         self.text("hog", &text, output::hog::shortfall(report))
+    }
+
+    /// Delivers what `warm` saw or did.
+    ///
+    /// # Errors
+    /// When it did not arrive.
+    pub fn warm<A: Answer>(&self, answer: &A, meter: Meter, root: &Root) -> Result<Exit> {
+        let text = if self.json {
+            let cost = meter.cost(0, root);
+            let schema = format!("terrace.{}/1", A::COMMAND.replace(' ', "."));
+            self.enveloped(schema, answer, meter, &cost, root)?
+        } else {
+            answer.page(self.page)
+        };
+        self.text(A::COMMAND, &text, answer.shortfall())
     }
 
     /// A result as JSON, with what belongs around it.

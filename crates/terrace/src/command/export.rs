@@ -1,4 +1,4 @@
-//! `terrace export`: a recording as CSV or JSON, redacted unless that is switched off.
+//! `terrace export`: a recording as CSV, JSON or a recording again, redacted unless that is switched off.
 //! It goes out piece by piece, so that a recording of a day needs no memory for its text.
 
 use super::recording;
@@ -20,6 +20,7 @@ pub fn export(args: &ExportArgs) -> Result<Exit> {
     target.stream(|sink| match args.to {
         Form::Csv => Ok(record::export::csv(&recording, sink)?),
         Form::Json => Ok(record::export::json(&recording, sink)?),
+        Form::Trec => Ok(record::export::recording(&recording, sink)?),
     })?;
     Ok(Exit::Done)
 }

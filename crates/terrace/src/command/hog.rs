@@ -3,7 +3,7 @@
 
 use super::cost::Meter;
 use super::deliver::Delivery;
-use super::watching;
+use super::{helper, watching};
 use crate::args::When;
 use crate::args::hog::{Content, HogArgs, Touch};
 use crate::error::{Error, Result};
@@ -12,7 +12,6 @@ use crate::output::progress::Progress;
 use ::record::capture::Background;
 use machine::Root;
 use measure::pressure::{self, Plan};
-use std::ffi::OsString;
 
 /// What this program is called with to be a hog.
 const HELPER: &str = "hog-process";
@@ -54,13 +53,6 @@ pub fn process() -> Result<Exit> {
 }
 
 fn plan(args: &HogArgs) -> Result<Plan> {
-    let program = std::env::current_exe().map_err(|error| {
-        let why = sys::plain_reason(&error);
-        Error::new(
-            Exit::Partial,
-            format!("cannot find this program's own file: {why}"),
-        )
-    })?;
     Ok(Plan {
         size: args.size,
         count: args.count,
@@ -78,7 +70,7 @@ fn plan(args: &HogArgs) -> Result<Plan> {
         group_limit: args.in_cgroup,
         until_pressure_percent: args.until_psi,
         force: args.force,
-        helper: vec![program.into(), OsString::from(HELPER)],
+        helper: helper::argv(HELPER)?,
     })
 }
 

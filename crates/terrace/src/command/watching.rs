@@ -51,14 +51,10 @@ pub fn beside(name: &str, file: Option<&Path>) -> Result<Option<Background>> {
 fn plain(output: Option<PathBuf>) -> Watch {
     Watch {
         rate_hz: BESIDE_A_PROBE_HZ,
-        burst: false,
-        families: Vec::new(),
-        apply: false,
         output,
-        force: false,
-        keep_ns: None,
         keep_bytes: 0,
         machine: Some(machine_facts::read(&Root::system())),
+        ..Watch::default()
     }
 }
 

@@ -211,13 +211,40 @@ pub fn tied(text: &str) -> String {
     text.replace(' ', &TIE.to_string())
 }
 
+/// What [`wrap`] leaves beside its number.
+const UNITS: [&str; 16] = [
+    "%", "ns", "us", "ms", "s", "min", "h", "B", "KiB", "MiB", "GiB", "TiB", "KB/s", "MB/s",
+    "GB/s", "TB/s",
+];
+
+/// Whether these two words are a number and its unit: `(10.3` and `s,`.
+fn is_quantity(number: &str, unit: &str) -> bool {
+    let number = number.trim_start_matches('(');
+    let unit = unit.trim_end_matches([',', ';', ':', '.', ')']);
+    number.starts_with(|c: char| c.is_ascii_digit())
+        && number.ends_with(|c: char| c.is_ascii_digit())
+        && UNITS.contains(&unit)
+}
+
+/// The words of `text`; a number and its unit are one.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_ascii_whitespace() {
+        match words.last_mut().filter(|last| is_quantity(last, word)) {
+            Some(last) => *last += &format!("{TIE}{word}"),
+            None => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
 /// `text` in lines of at most `width` columns, each further line indented by `hang` spaces.
 /// A word that is longer than the width stands alone on its line.
 pub fn wrap(text: &str, width: usize, hang: usize) -> String {
     let mut out = String::new();
     let mut column = 0;
-    for word in text.split_ascii_whitespace() {
-        if column > 0 && column + 1 + length(word) > width {
+    for word in words(text) {
+        if column > 0 && column + 1 + length(&word) > width {
             out.push('\n');
             out.push_str(&" ".repeat(hang));
             column = hang;
@@ -225,8 +252,8 @@ pub fn wrap(text: &str, width: usize, hang: usize) -> String {
             out.push(' ');
             column += 1;
         }
-        out.push_str(word);
-        column += length(word);
+        out.push_str(&word);
+        column += length(&word);
     }
     out.replace(TIE, " ")
 }
@@ -272,6 +299,16 @@ mod tests {
             style: super::super::style::Style::new(true),
         };
         assert_eq!(table.render(page, 0), "\x1b[33mab\x1b[0m  c\n");
+    }
+
+    #[test]
+    fn a_number_keeps_its_unit() {
+        assert_eq!(
+            wrap("ran 10.3 s (2 of us)", 8, 0),
+            "ran\n10.3 s\n(2 of\nus)"
+        );
+        assert_eq!(wrap("ab (44 %), c", 7, 0), "ab\n(44 %),\nc");
+        assert_eq!(wrap("p50 s", 4, 0), "p50\ns");
     }
 
     #[test]

@@ -21,12 +21,25 @@ pub struct Case {
 /// nobody staged it. They neither come first nor are they false, where they are not staged.
 pub const SHARED: &[&str] = &["processor_stolen", "cpu_contention", "cache_hits_not_disk"];
 
+/// Cases whose bars are compared with the kernel's own trace as well: of each slice one in
+/// which it is large, and one of many short children.
+pub const WITNESSED: &[&str] = &[
+    "cold_read",
+    "hog_beside",
+    "cpu_quota",
+    "sleep",
+    "lock_contention",
+    "make_j2",
+    "short_children",
+];
+
 /// All of them, in the order of the issue that asked for them.
 pub const CASES: &[Case] = &[
     Case {
         name: "cold_read",
         first: &["reads_from_device"],
-        also: &[],
+        // Its device is slow because the group may read so much and no more.
+        also: &["io_limit"],
         besides: &["read_ahead_small"],
         make: make::cold_read,
     },
@@ -107,6 +120,20 @@ pub const CASES: &[Case] = &[
         make: make::dirty_throttle,
     },
     Case {
+        name: "write_limit",
+        first: &["writes_to_device", "small_sync_writes"],
+        also: &["io_limit"],
+        besides: &[],
+        make: make::write_limit,
+    },
+    Case {
+        name: "misaligned",
+        first: &["writes_to_device", "small_sync_writes"],
+        also: &["misaligned_requests"],
+        besides: &["cpu_bound"],
+        make: make::misaligned,
+    },
+    Case {
         name: "hog_beside",
         first: &["cpu_contention"],
         also: &[],
@@ -173,5 +200,13 @@ pub const CASES: &[Case] = &[
         also: &[],
         besides: &["first_touch", "children_wait"],
         make: make::make_j2,
+    },
+    Case {
+        // Told for its bars: neighbours get at each of 3,000 children.
+        name: "short_children",
+        first: &["cpu_bound", "cpu_contention"],
+        also: &[],
+        besides: &["first_touch", "children_wait"],
+        make: make::short_children,
     },
 ];

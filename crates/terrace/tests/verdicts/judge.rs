@@ -3,6 +3,7 @@
 
 use crate::cases::{Case, SHARED};
 use crate::stage::Told;
+use crate::witness::{STATES, Times};
 use model::recording::Recording;
 
 /// The share of the thread time that may stay without a name where root watches.
@@ -81,7 +82,45 @@ pub fn faults(case: &Case, told: &Told) -> Vec<String> {
     faults.extend(unexplained(told));
     faults.extend(bars_close(told));
     faults.extend(disagreement(&told.recording));
+    if let Some(seen) = &told.witnessed {
+        faults.extend(contradicted(told, "thread", &seen.threads));
+        faults.extend(contradicted(told, "wall", &seen.wall));
+    }
     faults
+}
+
+/// Each slice of a bar against the kernel's own trace, as a share of all its time.
+fn contradicted(told: &Told, bar: &str, seen: &Times) -> Option<String> {
+    let slices = told.json["bars"][bar].as_array()?;
+    let sum = |names: &[&str]| -> u64 {
+        let is_named = |name: &str| names.contains(&name);
+        let named = slices
+            .iter()
+            .filter(|slice| slice["name"].as_str().is_some_and(is_named));
+        named.filter_map(|slice| slice["ns"].as_u64()).sum()
+    };
+    let slices = STATES.map(|state| match state {
+        // A thread that waits for a child sleeps.
+        "sleep" => sum(&["sleep", "children"]),
+        state => sum(&[state]),
+    });
+    let whole = seen.iter().sum::<u64>().max(1) as f64;
+    let shares: Vec<String> = STATES
+        .iter()
+        .zip(slices.iter().zip(seen))
+        .map(|(state, (slice, seen))| {
+            let share = |ns: u64| ns as f64 / whole * 100.0;
+            format!("{state} {:.2} ({:.2})", share(*slice), share(*seen))
+        })
+        .collect();
+    let said = format!(
+        "{bar} bar in % (by the kernel's trace): {}",
+        shares.join(", ")
+    );
+    println!("    {said}");
+    let is_apart =
+        |(slice, seen): (&u64, &u64)| slice.abs_diff(*seen) as f64 / whole > AGREEMENT_SHARE;
+    slices.iter().zip(seen).any(is_apart).then_some(said)
 }
 
 fn unexplained(told: &Told) -> Option<String> {

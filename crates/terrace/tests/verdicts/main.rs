@@ -9,6 +9,7 @@
 mod cases;
 mod judge;
 mod stage;
+mod witness;
 mod workload;
 
 use std::process::ExitCode;

@@ -1,7 +1,8 @@
 //! The stage: makes a cause with real groups, devices, swap and neighbours, runs the
 //! command under `terrace run`, and gathers what was told.
 
-use crate::cases::Case;
+use crate::cases::{Case, WITNESSED};
+use crate::witness::{self, Lives};
 use record::file;
 use serde_json::Value;
 use std::fs::File;
@@ -41,6 +42,8 @@ pub struct Told {
     pub page: String,
     /// The recording itself.
     pub recording: model::recording::Recording,
+    /// What the kernel's own trace says of the same command, where it was asked.
+    pub witnessed: Option<Lives>,
 }
 
 impl Told {
@@ -70,8 +73,19 @@ pub fn run(case: &Case) -> Result<Told, String> {
     let mut command = made.command(&file);
     command.env("COLUMNS", "80");
     command.stdin(made.stdin.take().unwrap_or_else(Stdio::null));
-    let output = command.output().map_err(|error| error.to_string())?;
+    command.stderr(Stdio::piped()).stdout(Stdio::null());
+    let trace = match WITNESSED.contains(&case.name) {
+        true => Some(witness::start()?),
+        false => None,
+    };
+    let recorder = command.spawn().map_err(|error| error.to_string())?;
+    // The shells that join groups become the recorder: its number stays.
+    let number = recorder.id();
+    let output = recorder
+        .wait_with_output()
+        .map_err(|error| error.to_string())?;
     drop(made);
+    let trace = trace.map(testkit::KernelTrace::finish).transpose()?;
     let page = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{}: {page}", case.name);
     let explained = Command::new(TERRACE)
@@ -87,6 +101,7 @@ pub fn run(case: &Case) -> Result<Told, String> {
         json,
         page,
         recording,
+        witnessed: trace.map(|trace| witness::lives(&trace, number).unwrap()),
     })
 }
 
@@ -118,6 +133,7 @@ pub mod make {
         Cgroup, Child, Command, File, Made, Mounted, Neighbour, Path, Stdio, SwapArea, TempDir,
     };
     use std::io::Write;
+    use std::os::unix::fs::MetadataExt;
     use testkit::Random;
 
     const MIB: u64 = 1 << 20;
@@ -169,6 +185,47 @@ pub mod make {
             argv: workload(&["read", &file]),
             groups: vec![group],
             _mounts: vec![mounted],
+            ..Made::default()
+        })
+    }
+
+    /// Direct writes: version 1 charges no others to their writer.
+    pub fn write_limit() -> Result<Made, String> {
+        let (mounted, group) = slow_disk(200, Cgroup::v1_write_rate, 20 * MIB)?;
+        let file = format!("of={}", text(&mounted.path().join("written")));
+        let words = [
+            "dd",
+            "if=/dev/zero",
+            &file,
+            "bs=1M",
+            "count=40",
+            "oflag=direct",
+        ];
+        Ok(Made {
+            argv: words.map(str::to_owned).to_vec(),
+            groups: vec![group],
+            _mounts: vec![mounted],
+            ..Made::default()
+        })
+    }
+
+    /// Direct writes of one sector each, on a disk that keeps several in one block.
+    pub fn misaligned() -> Result<Made, String> {
+        let directory = TempDir::new();
+        let (major, minor) = sys::block::device_numbers(directory.path().metadata().unwrap().dev());
+        let disk = machine::block::of_device(&machine::Root::system(), major, minor);
+        let has_larger =
+            disk.is_some_and(|disk| disk.physical_block_bytes > disk.logical_block_bytes);
+        if !has_larger {
+            return Err("a disk whose blocks are larger than its sectors".to_owned());
+        }
+        let file = format!("of={}", cold_file(directory.path(), "file", 8));
+        let writes = ["bs=512", "seek=1", "count=6000", "conv=notrunc"];
+        let mut words = vec!["dd", "if=/dev/zero", &file, "oflag=direct"];
+        words.extend(writes);
+        Ok(Made {
+            argv: words.into_iter().map(str::to_owned).collect(),
+            _directories: vec![directory],
             ..Made::default()
         })
     }
@@ -322,6 +379,15 @@ pub mod make {
             argv: workload(&["evict", &hot, &source, &target]),
             groups: vec![group],
             _directories: vec![directory],
+            ..Made::default()
+        })
+    }
+
+    /// A shell that starts one very short program after another.
+    pub fn short_children() -> Result<Made, String> {
+        let script = "i=0; while [ $i -lt 3000 ]; do /bin/true; i=$((i+1)); done";
+        Ok(Made {
+            argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
             ..Made::default()
         })
     }

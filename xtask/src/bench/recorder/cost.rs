@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::Place;
+use super::pcp::{self, Pmcd};
 use super::running::Running;
 use crate::bench::Request;
 use crate::bench::peer::{Peer, Version};
@@ -28,6 +29,8 @@ struct Contender {
     args: Vec<String>,
     /// Processes that work for it.
     daemons: &'static [&'static str],
+    /// The one of them that was started for it, and ends with it.
+    _daemon: Option<Pmcd>,
     target: Option<Target>,
 }
 
@@ -41,16 +44,20 @@ pub(super) fn measure(
     let mut contenders = ours(terrace, place);
     for (name, label, daemons, version) in PEERS {
         match Peer::find_if_any(request, name, *version)? {
-            Some(peer) => {
-                record.programs.push(peer.clone());
-                contenders.push(Contender {
-                    label,
-                    args: peer_args(name, place),
-                    peer,
-                    daemons,
-                    target: None,
-                });
-            }
+            Some(peer) => match daemon(name, place) {
+                Ok(daemon) => {
+                    record.programs.push(peer.clone());
+                    contenders.push(Contender {
+                        label,
+                        args: peer_args(name, place),
+                        peer,
+                        daemons,
+                        _daemon: daemon,
+                        target: None,
+                    });
+                }
+                Err(error) => record.notes.push(format!("{name}: {error}: left out")),
+            },
             None => record.notes.push(format!("{name} is not here: left out")),
         }
     }
@@ -79,6 +86,7 @@ fn ours(terrace: &Peer, place: &Place) -> Vec<Contender> {
         peer: terrace.clone(),
         args: words.iter().map(|word| (*word).to_owned()).collect(),
         daemons: &[],
+        _daemon: None,
         target: most.map(Target::AtMost),
     };
     let file = place.file("cost.trec");
@@ -119,7 +127,7 @@ const PEERS: &[PeerRow] = &[
     (
         "pmlogger",
         "pmlogger with pmcd, 10 Hz",
-        &["pmcd", "pmdalinux", "pmdaproc"],
+        &["pmcd", "pmdalinux"],
         Version::Package("pcp"),
     ),
     (
@@ -130,21 +138,20 @@ const PEERS: &[PeerRow] = &[
     ),
 ];
 
+fn daemon(name: &str, place: &Place) -> Result<Option<Pmcd>, Error> {
+    match name {
+        "pmlogger" => Pmcd::start(place).map(Some),
+        _ => Ok(None),
+    }
+}
+
 fn peer_args(name: &str, place: &Place) -> Vec<String> {
     let file = place.file(name);
     let words: Vec<&str> = match name {
         "sadc" => vec!["-S", "ALL", "1", "60", &file],
         "atop" => vec!["-w", &file, "1", "60"],
         "dool" => vec!["--output", &file, "1", "60"],
-        "pmlogger" => vec![
-            "-t",
-            "100msec",
-            "-T",
-            "60sec",
-            "-c",
-            "config.default",
-            &file,
-        ],
+        "pmlogger" => return pcp::pmlogger_args(place),
         _ => vec!["record", "--interval-s", "1"],
     };
     words.into_iter().map(str::to_owned).collect()

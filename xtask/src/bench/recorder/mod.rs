@@ -17,6 +17,7 @@ use crate::workspace;
 
 mod cost;
 mod explained;
+mod pcp;
 mod pressure;
 mod running;
 mod size;

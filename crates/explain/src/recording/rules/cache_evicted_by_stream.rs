@@ -23,7 +23,8 @@ fn check(case: &Case) -> Verdict {
         return Verdict::Silent;
     };
     let Some(stream) = again.stream.filter(|_| case.hurts(again.ns)) else {
-        return super::case::clear(counted(case).filter(|_| !case.hurts(again.ns)));
+        let number = counted(case).filter(|_| !case.hurts(again.ns));
+        return super::case::clear_count(number, "refaults");
     };
     let whose = if stream.is_own {
         "its own stream"

@@ -4,7 +4,7 @@
 //! evicted by a stream that went through the cache once, that rule speaks instead.
 
 use super::accused::Accused;
-use super::case::{clear, needs_events};
+use super::case::{clear_count, needs_events};
 use super::refaults::{Refaults, counted, refaults};
 use super::{Case, Rank, Rule, Verdict};
 use crate::wording::{count, long_time};
@@ -13,7 +13,7 @@ use model::{Bytes, Grade};
 /// The rule.
 pub(super) const RULE: Rule = Rule {
     id: "cache_too_small",
-    suspect: "page cache size",
+    suspect: "small page cache",
     within: &["memory_limit", "reads_from_device"],
     rank: Rank::Timed,
     check,
@@ -27,11 +27,11 @@ fn check(case: &Case) -> Verdict {
         return if pages > 0.0 && case.hurts(nameless) {
             needs_events("the wait for what was read again is not known")
         } else {
-            clear(clearing)
+            clear_count(clearing, "refaults")
         };
     };
     if !case.hurts(again.ns) {
-        return clear(clearing);
+        return clear_count(clearing, "refaults");
     }
     if again.stream.is_some() {
         return Verdict::Silent;

@@ -5,7 +5,7 @@
 
 use super::{Case, LEAST_ASLEEP_SHARE, LEAST_ESTIMATED_SHARE, LEAST_NS, LEAST_SHARE, Verdict};
 use model::explanation::OfWhich;
-use model::recording::{Subject, Task};
+use model::recording::{Series, Subject, Task};
 use model::{Evidence, Grade};
 
 /// What opens the events to a rule that lacks them.
@@ -197,6 +197,22 @@ impl Case<'_> {
         self.view.facts().subject == Subject::Machine
     }
 
+    /// The most that all devices can have kept the subject waiting: what their requests took,
+    /// once for each thread, as all of them may wait for the same ones. `None` where that is not
+    /// known, or where a group's limit may hold requests back before they reach a device.
+    pub(super) fn most_device_wait_ns(&self) -> Option<u64> {
+        let is_limit = |series: &Series| series.schema.name.contains(".max.");
+        if self.view.starting_with("group").any(is_limit) {
+            return None;
+        }
+        let took = ["read_ns", "write_ns", "flush_ns"]
+            .map(|end| self.grew_between("disk.", &format!(".{end}")).unwrap_or(0));
+        let took = took.into_iter().fold(0, u64::saturating_add);
+        // Nothing at all: these counters were not recorded.
+        let threads = u64::try_from(self.view.max("tree.threads")?).ok()?.max(1);
+        (took > 0).then(|| took.saturating_mul(threads).saturating_add(LEAST_NS))
+    }
+
     /// Bytes in a base page.
     pub(super) fn page_bytes(&self) -> u64 {
         match self.view.facts().page_bytes {
@@ -291,6 +307,11 @@ pub(super) fn needs_events(why: &str) -> Verdict {
         why: why.to_owned(),
         remedy: Some(EVENTS_REMEDY.to_owned()),
     }
+}
+
+/// As [`clear`] by a count of these: `refaults`.
+pub(super) fn clear_count(evidence: Option<Evidence>, of: &str) -> Verdict {
+    clear(evidence.map(|evidence| evidence.counting(of)))
 }
 
 /// Clears by the number, or says nothing where there is none.

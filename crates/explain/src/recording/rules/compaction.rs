@@ -4,9 +4,9 @@
 //! stalls is the whole machine's and clears where it stood still.
 
 use super::accused::Accused;
-use super::case::{clear, needs_events};
+use super::case::{clear_count, needs_events};
 use super::{Case, Rank, Rule, Verdict};
-use crate::wording::{count, long_time};
+use crate::wording::{long_time, often};
 use model::Evidence;
 
 /// The rule.
@@ -27,18 +27,18 @@ fn check(case: &Case) -> Verdict {
         return if stalls.unwrap_or(0) > 0 && case.hurts(nameless) {
             needs_events("who waited for compaction is not known")
         } else {
-            clear(case.grown(STALLS))
+            clear_count(case.grown(STALLS), "stalls")
         };
     };
     if !case.hurts(ns) {
-        return clear(
-            case.grown(STALLS)
-                .or_else(|| case.part_evidence("compaction")),
-        );
+        let number = case
+            .grown(STALLS)
+            .or_else(|| case.part_evidence("compaction"));
+        return clear_count(number, "stalls");
     }
     let mut claim = format!("Compacted memory for {}", long_time(ns as f64));
     if let Some(times) = case.grew("trace.vmscan.compactions").filter(|n| *n > 0) {
-        claim.push_str(&format!(", {} times", count(times)));
+        claim.push_str(&format!(", {}", often(times)));
     }
     let mut evidence: Vec<Evidence> = case.part_evidence("compaction").into_iter().collect();
     evidence.extend(case.all_grown(&[STALLS, "vmstat.compact_fail", "vmstat.compact_success"]));

@@ -4,10 +4,10 @@
 //! stopped. Stopped threads are runnable, so the time lies inside the queue.
 
 use super::accused::Accused;
-use super::case::clear;
-use super::limits::group_path;
+use super::case::clear_count;
+use super::limits::{MOST_LEVELS, group_path};
 use super::{Case, Rank, Rule, Verdict};
-use crate::wording::{count, long_time, times};
+use crate::wording::{long_time, often, times};
 use model::{Evidence, Grade};
 
 /// The rule.
@@ -18,9 +18,6 @@ pub(super) const RULE: Rule = Rule {
     rank: Rank::Timed,
     check,
 };
-
-/// Levels of groups that are looked at. Picked: deeper trees were not seen.
-const MOST_LEVELS: u32 = 32;
 
 fn check(case: &Case) -> Verdict {
     let stopped = |level: u32| case.grew(&format!("group{level}.cpu.throttled_periods"));
@@ -36,7 +33,8 @@ fn check(case: &Case) -> Verdict {
     let periods = stopped(worst).unwrap_or(0);
     let ns = stopped_ns(case, &base);
     if periods == 0 || !case.hurts(ns) {
-        return clear(case.grown(&format!("{base}.throttled_periods")));
+        let number = case.grown(&format!("{base}.throttled_periods"));
+        return clear_count(number, "throttles");
     }
     let mut claim = format!("Stopped for {} by a CPU limit", long_time(ns as f64));
     let limit = cores(case, &base);
@@ -44,8 +42,8 @@ fn check(case: &Case) -> Verdict {
         claim.push_str(&format!(" of {} processors", times(cores)));
     }
     claim.push_str(&format!(
-        ": {} times in {}",
-        count(periods),
+        ": {} in {}",
+        often(periods),
         group_path(case, worst, &["cpu", "unified"]),
     ));
     let names = ["throttled_periods", "periods", "throttled_ns"];

@@ -1,8 +1,7 @@
 //! Direct I/O that did not reach a medium: answered by memory below this system.
 //!
 //! Direct I/O bypasses the own page cache, and is often used to measure a disk. A median far
-//! below what a medium takes shows a cache below. Whether requests were misaligned is not
-//! told by any counter: the kernel refuses or buffers them silently.
+//! below what a medium takes shows a cache below.
 
 use super::accused::Accused;
 use super::device::{Way, busiest};

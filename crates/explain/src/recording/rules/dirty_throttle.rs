@@ -7,7 +7,7 @@ use super::accused::Accused;
 use super::case::needs_events;
 use super::device::{Way, busiest};
 use super::{Case, Rank, Rule, Verdict};
-use crate::wording::{count, long_time};
+use crate::wording::{long_time, often};
 use model::{Evidence, Grade};
 
 /// The rule.
@@ -45,7 +45,7 @@ fn check(case: &Case) -> Verdict {
     );
     let mut evidence: Vec<Evidence> = case.part_evidence("dirty_throttle").into_iter().collect();
     if let Some(waits) = waits.filter(|waits| waits.value > 0.0) {
-        claim.push_str(&format!(", {} times", count(waits.value as u64)));
+        claim.push_str(&format!(", {}", often(waits.value as u64)));
         evidence.push(waits);
     }
     if let Some(traffic) = busiest(case, Way::Write) {

@@ -4,7 +4,7 @@
 //! time an estimate. Where the host's price dominates, `memory_backed_lazily` speaks.
 
 use super::accused::Accused;
-use super::case::clear;
+use super::case::clear_count;
 use super::touched::touched;
 use super::{Case, Rank, Rule, Verdict, memory_backed_lazily};
 use crate::wording::{count, long_time};
@@ -30,7 +30,7 @@ fn check(case: &Case) -> Verdict {
         "/proc/PID/stat",
     );
     if !case.hurts_by_estimate(touched.ns) {
-        return clear(Some(faults));
+        return clear_count(Some(faults), "faults");
     }
     if memory_backed_lazily::blames(case) {
         return Verdict::Silent;

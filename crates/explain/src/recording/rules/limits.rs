@@ -7,7 +7,7 @@ use super::Case;
 use model::{Bytes, Evidence};
 
 /// Levels that are looked at. Picked: deeper trees were not seen.
-const MOST_LEVELS: u32 = 32;
+pub(super) const MOST_LEVELS: u32 = 32;
 
 /// A path with more parts than this is told by its last one. Picked: `/system.slice/app`
 /// is told whole.

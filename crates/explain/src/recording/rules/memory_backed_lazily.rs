@@ -2,7 +2,8 @@
 //!
 //! The kernel time for each new page is several times the usual, and no counter of the guest
 //! explains it: nothing was freed, swapped or compacted. Only for a subject that mostly takes
-//! new memory, as its kernel time is then mostly the price of pages.
+//! new memory, as its kernel time is then mostly the price of pages; and not where the
+//! processor is emulated, as everything is dear there.
 
 use super::accused::Accused;
 use super::case::{clear, ratio};
@@ -36,15 +37,19 @@ const LEAST_PAGES: u64 = 16_384;
 const CALL_BYTE_NS: f64 = 0.2;
 
 /// What rises when something else made pages dear.
-const OTHER_CAUSES: [&str; 7] = [
+const OTHER_CAUSES: [&str; 8] = [
     "vmstat.pgscan_direct",
     "vmstat.pswpin",
     "vmstat.pswpout",
     "vmstat.swpout_zero",
     "vmstat.compact_stall",
     "vmstat.thp_fault_alloc",
+    "vmstat.thp_fault_fallback",
     "group0.memory.failcnt",
 ];
+
+/// What a guest without a processor of its own is called; with KVM it says so.
+const EMULATED: &str = "QEMU guest";
 
 /// Whether it blames.
 pub(super) fn blames(case: &Case) -> bool {
@@ -55,7 +60,7 @@ fn check(case: &Case) -> Verdict {
     let machine = case.view.facts().machine.as_ref();
     let is_guest = machine.is_some_and(|machine| {
         let kind = machine.virtualization.as_deref();
-        kind.is_some_and(|kind| !kind.contains("container"))
+        kind.is_some_and(|kind| !kind.contains("container") && !kind.contains(EMULATED))
     });
     let Some(touched) = touched(case).filter(|_| is_guest) else {
         return Verdict::Silent;

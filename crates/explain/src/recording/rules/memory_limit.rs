@@ -5,13 +5,13 @@
 //! those too. Reaching a limit costs nothing while clean cache can be dropped.
 
 use super::accused::Accused;
-use super::case::{clear, needs_events};
+use super::case::{clear_count, needs_events};
 use super::limits::{Hit, counted, reached};
 use super::refaults::refaults;
 use super::swapped::{reclaim_ns, swapped};
 use super::swapping::swap_in;
 use super::{Case, Rank, Rule, Verdict};
-use crate::wording::{count, long_time};
+use crate::wording::{long_time, often};
 use model::recording::Ending;
 use model::{Evidence, Grade};
 
@@ -71,7 +71,7 @@ fn price(case: &Case) -> Price {
 
 fn check(case: &Case) -> Verdict {
     if reached(case).is_none() {
-        return clear(counted(case));
+        return clear_count(counted(case), "refusals");
     }
     let ending = case
         .view
@@ -95,9 +95,9 @@ fn check(case: &Case) -> Verdict {
         return cheap(case, &price);
     };
     let claim = format!(
-        "Reached the {} {} times: {}",
+        "Reached the {} {}: {}",
         hit.told(),
-        count(hit.times),
+        often(hit.times),
         price.told(),
     );
     let mut evidence = hit.evidence.clone();

@@ -3,7 +3,7 @@
 //! It comes before everything that is counted in time.
 
 use super::accused::Accused;
-use super::case::clear;
+use super::case::clear_count;
 use super::limits::group_path;
 use super::{Case, Rank, Rule, Verdict};
 use crate::wording::count;
@@ -43,7 +43,7 @@ fn check(case: &Case) -> Verdict {
             Some(claim) => claim,
             None => {
                 let own = (!case.is_machine()).then(|| case.grown(OF_GROUP)).flatten();
-                return clear(own.or_else(|| case.grown(OF_MACHINE)));
+                return clear_count(own.or_else(|| case.grown(OF_MACHINE)), "kills");
             }
         },
     };

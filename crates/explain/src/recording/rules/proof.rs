@@ -36,7 +36,7 @@ pub(super) fn card(
 ) -> Verdict {
     if ins.1.max(outs.1) < LEAST_PAGES {
         let evidence = case.grown(ins.0).or_else(|| case.grown(outs.0));
-        return evidence.map_or(Verdict::Silent, Verdict::Clear);
+        return super::case::clear_count(evidence, "pages");
     }
     let mut evidence = before_and_after(case, ins.0);
     evidence.extend(before_and_after(case, outs.0));

@@ -41,8 +41,31 @@ pub(super) enum Waited {
     Unclear(&'static str),
 }
 
-/// How long the subject waited for reads from devices, swap left out.
+/// How long the subject waited for reads from devices, swap left out. A wait that was told by
+/// no event is the kernel's charge for all block I/O, which can be far too long (a wait counted
+/// from a wrong start); so it is no more than the devices can have kept the subject waiting.
 pub(super) fn waited(case: &Case) -> Waited {
+    let charged = charged(case);
+    let Waited::Ns {
+        ns,
+        grade: Grade::Inferred,
+    } = charged
+    else {
+        return charged;
+    };
+    match case.most_device_wait_ns() {
+        Some(most) if most < ns && !case.hurts(most) => {
+            Waited::Unclear("more waiting was charged than the devices took for all requests")
+        }
+        Some(most) => Waited::Ns {
+            ns: ns.min(most),
+            grade: Grade::Inferred,
+        },
+        None => charged,
+    }
+}
+
+fn charged(case: &Case) -> Waited {
     let read = case.read_bytes();
     let written = case.write_bytes().unwrap_or(0);
     if let Some(ns) = case.part_ns("block_read") {
@@ -78,6 +101,14 @@ pub(super) fn waited(case: &Case) -> Waited {
     Waited::Ns {
         ns,
         grade: Grade::Inferred,
+    }
+}
+
+/// The same as a time; 0 where it is not known.
+pub(super) fn waited_ns(case: &Case) -> u64 {
+    match waited(case) {
+        Waited::Ns { ns, .. } => ns,
+        Waited::Nothing | Waited::Unclear(_) => 0,
     }
 }
 

@@ -4,9 +4,9 @@
 //! this rule is silent.
 
 use super::accused::Accused;
-use super::case::{clear, needs_events};
+use super::case::{clear_count, needs_events};
 use super::{Case, Rank, Rule, Verdict, memory_limit};
-use crate::wording::{count, long_time};
+use crate::wording::{long_time, often};
 use model::Evidence;
 
 /// The rule.
@@ -35,18 +35,19 @@ fn check(case: &Case) -> Verdict {
         return if stalls.unwrap_or(0) > 0 && case.hurts(nameless) {
             needs_events("whose memory was freed by whom is not known")
         } else {
-            clear(told)
+            clear_count(told, "stalls")
         };
     };
     if memory_limit::at_fault(case).is_some() {
         return Verdict::Silent;
     }
     if !case.hurts(ns) {
-        return clear(told.or_else(|| case.part_evidence("direct_reclaim")));
+        let number = told.or_else(|| case.part_evidence("direct_reclaim"));
+        return clear_count(number, "stalls");
     }
     let mut claim = format!("Freed memory for itself for {}", long_time(ns as f64));
     if let Some(times) = case.accounts.part("direct_reclaim").and_then(|p| p.count) {
-        claim.push_str(&format!(", {} times", count(times)));
+        claim.push_str(&format!(", {}", often(times)));
     }
     let mut evidence: Vec<Evidence> = case.part_evidence("direct_reclaim").into_iter().collect();
     evidence.extend(told);

@@ -6,7 +6,7 @@
 use super::accused::Accused;
 use super::case::clear;
 use super::{Case, Rank, Rule, Verdict};
-use crate::wording::{count, long_time};
+use crate::wording::{long_time, often};
 use model::Evidence;
 
 /// The rule.
@@ -31,7 +31,7 @@ fn check(case: &Case) -> Verdict {
         long_time(ns as f64),
     );
     if let Some(times) = times.filter(|times| *times > 0) {
-        claim.push_str(&format!(", {} times", count(times)));
+        claim.push_str(&format!(", {}", often(times)));
     }
     let mut evidence: Vec<Evidence> = case.part_evidence("reclaim_throttle").into_iter().collect();
     evidence.extend(case.all_grown(&[

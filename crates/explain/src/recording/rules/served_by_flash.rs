@@ -36,7 +36,7 @@ fn check(case: &Case) -> Verdict {
     let before_it = case.grew("vmstat.zswpin").unwrap_or(0);
     let ins = swap.ins.saturating_sub(before_it);
     if ins < LEAST_PAGES {
-        return super::case::clear(case.grown("vmstat.pswpin"));
+        return super::case::clear_count(case.grown("vmstat.pswpin"), "pages in");
     }
     let mut evidence = before_and_after(case, "vmstat.pswpin");
     evidence.extend(swap.evidence);

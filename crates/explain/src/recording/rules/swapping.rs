@@ -4,7 +4,7 @@
 //! writing them out. That pages moved at all is shown by `pswpin` and `pswpout`.
 
 use super::accused::Accused;
-use super::case::{clear, part_of, ratio};
+use super::case::{clear_count, part_of, ratio};
 use super::swapped::{Swapped, anonymous_share, reclaim_ns, swapped};
 use super::{Case, Rank, Rule, Verdict};
 use crate::wording::{count, list, long_time};
@@ -26,7 +26,7 @@ fn check(case: &Case) -> Verdict {
     let moved = swap.ins.saturating_add(swap.outs);
     let (ns, grade) = wait(case, &swap);
     if moved == 0 || !case.hurts(ns) {
-        return clear(swap.clearing);
+        return clear_count(swap.clearing, "pages");
     }
     let areas = &case.view.facts().swaps;
     let to = if areas.is_empty() {
@@ -76,6 +76,9 @@ pub(super) fn swap_in(case: &Case, swap: &Swapped) -> (u64, Grade) {
     if case.part_grade("swap_in") == Grade::Measured && told > 0 {
         return (told, Grade::Measured);
     }
+    // From here on it is a share of what was charged for all block I/O, which can be too long.
+    let most = case.most_device_wait_ns().unwrap_or(u64::MAX);
+    let told = told.min(most);
     if case.part_ns("block_read").is_some() {
         // Events told all other waits, and this one was none.
         return (told, Grade::Inferred);
@@ -91,5 +94,5 @@ pub(super) fn swap_in(case: &Case, swap: &Swapped) -> (u64, Grade) {
         return (told, Grade::Inferred);
     }
     let estimate = part_of(case.accounts.thread("block_io"), share);
-    (estimate.max(told), Grade::Inferred)
+    (estimate.min(most).max(told), Grade::Inferred)
 }

@@ -4,7 +4,7 @@
 //! own faults are as many as the small pages that it got instead.
 
 use super::accused::Accused;
-use super::case::{part_of, ratio};
+use super::case::{clear_count, part_of, ratio};
 use super::touched::{USUAL_FAULT_NS, touched};
 use super::{Case, Rank, Rule, Verdict};
 use crate::wording::{count, long_time, percent};
@@ -31,6 +31,9 @@ const SMALL_PAGES: u64 = 512;
 /// The least part of the small pages that the subject touched.
 const LEAST_TOUCHED: f64 = 0.5;
 
+/// Those that a full control group refused, however much memory there was in one piece.
+const CHARGE: &str = "vmstat.thp_fault_fallback_charge";
+
 fn check(case: &Case) -> Verdict {
     let fell = case.grew("vmstat.thp_fault_fallback");
     let (Some(fell), Some(given)) = (fell, case.grew("vmstat.thp_fault_alloc")) else {
@@ -40,13 +43,13 @@ fn check(case: &Case) -> Verdict {
     let share = ratio(fell as f64, fell.saturating_add(given) as f64);
     let small = fell.saturating_mul(SMALL_PAGES);
     let Some(touched) = touched(case) else {
-        return super::case::clear(told);
+        return clear_count(told, "fallbacks");
     };
     let is_own = touched.faults as f64 >= small as f64 * LEAST_TOUCHED;
     let of_faults = ratio(small as f64, touched.faults as f64).min(1.0);
     let ns = part_of(touched.ns, of_faults).min(small.saturating_mul(USUAL_FAULT_NS));
     if fell < LEAST_FELL || share < LEAST_SHARE_FELL || !is_own || !case.hurts(ns) {
-        return super::case::clear(told);
+        return clear_count(told, "fallbacks");
     }
     let claim = format!(
         "Huge pages were not to be had in {} of {} cases ({}): about {} for small ones",
@@ -63,12 +66,20 @@ fn check(case: &Case) -> Verdict {
         "count",
         "/proc/PID/stat",
     ));
-    evidence.extend(case.all_grown(&["vmstat.compact_fail", "vmstat.compact_stall"]));
+    evidence.extend(case.all_grown(&[CHARGE, "vmstat.compact_fail", "vmstat.compact_stall"]));
     Accused::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
-        .remedy(
-            "Compact memory before the program starts (vm.compact_memory). Risk: it holds up \
-             others for seconds.",
-        )
+        .remedy(remedy(case, fell))
         .confirm("terrace measure memlat")
         .blame()
+}
+
+/// A group that is full needs room; otherwise memory is in pieces.
+fn remedy(case: &Case, fell: u64) -> &'static str {
+    if case.grew(CHARGE).is_some_and(|refused| refused > fell / 2) {
+        "Raise the memory limit of its control group, which has no room for a large page. Risk: \
+         less memory for others."
+    } else {
+        "Compact memory before the program starts (vm.compact_memory). Risk: it holds up others \
+         for seconds."
+    }
 }

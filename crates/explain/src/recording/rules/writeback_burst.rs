@@ -6,7 +6,7 @@
 use super::accused::Accused;
 use super::case::ratio;
 use super::device::{Way, busiest};
-use super::{Case, Rank, Rule, Verdict, writes_to_device};
+use super::{Case, Rank, Rule, Verdict, io_limit, writes_to_device};
 use crate::wording::{long_time, percent};
 use model::{Evidence, Grade};
 
@@ -30,11 +30,12 @@ const LEAST_IDLE: f64 = 0.2;
 
 fn check(case: &Case) -> Verdict {
     let throttled = case.part_ns("dirty_throttle");
-    let written = writes_to_device::waited(case);
+    let written = writes_to_device::waited_for_cached(case);
     let Some(waited) = throttled.max(written) else {
         return Verdict::Silent;
     };
-    if !case.hurts(waited) {
+    // Below a limit the device is idle for another reason.
+    if !case.hurts(waited) || io_limit::blames(case) {
         return Verdict::Silent;
     }
     let Some(device) = busiest(case, Way::Write) else {

@@ -21,10 +21,24 @@ pub(super) const RULE: Rule = Rule {
 
 /// Waits for writes and syncs, where events told; direct I/O that mostly wrote with them.
 pub(super) fn waited(case: &Case) -> Option<u64> {
-    let told = ["flush", "block_write"].map(|part| case.part_ns(part));
     let is_written = case.write_bytes().unwrap_or(0) > case.read_bytes().unwrap_or(0);
     let direct = case.part_ns("direct_io").filter(|_| is_written);
-    let known = told.into_iter().chain([direct]).flatten();
+    sum([waited_for_cached(case), direct])
+}
+
+/// The same for what went through the page cache.
+pub(super) fn waited_for_cached(case: &Case) -> Option<u64> {
+    let mut written = case.part_ns("block_write");
+    if case.part_grade("block_write") == Grade::Inferred {
+        // All that was charged for block I/O, which can be too long.
+        let most = case.most_device_wait_ns().unwrap_or(u64::MAX);
+        written = written.map(|ns| ns.min(most));
+    }
+    sum([case.part_ns("flush"), written])
+}
+
+fn sum<const N: usize>(known: [Option<u64>; N]) -> Option<u64> {
+    let known = known.into_iter().flatten();
     known.fold(None, |sum, ns| Some(sum.unwrap_or(0u64).saturating_add(ns)))
 }
 
@@ -55,11 +69,10 @@ fn check(case: &Case) -> Verdict {
         evidence.extend(traffic.evidence.iter().cloned());
     }
     evidence.extend(case.part_evidence("flush"));
-    let grade = case.part_grade(if case.part_ns("flush").is_some() {
-        "flush"
-    } else {
-        "block_write"
-    });
+    let longest = ["flush", "block_write", "direct_io"]
+        .into_iter()
+        .max_by_key(|part| case.part_ns(part));
+    let grade = case.part_grade(longest.unwrap_or_default());
     let accused = Accused::new(RULE.id, Some(ns), grade, claim, evidence);
     match traffic.and_then(|traffic| traffic.mount) {
         Some(mount) => accused.confirm(survey_path(mount)).blame(),

@@ -1,15 +1,16 @@
 //! The part of a recording that was asked for: moments as they were typed become
 //! nanoseconds since its start.
 //!
-//! A time of day is by the clock of the machine that was recorded. A recording of several
-//! days holds it several times; the last one counts, because a flight recorder is asked
-//! about what just happened.
+//! A time of day is by the clock of the machine that was recorded, as it stood at that
+//! moment: it may have been set meanwhile. A recording of several days, or one whose clock
+//! was set back, holds it several times; the last one counts, because a flight recorder is
+//! asked about what just happened.
 
 use crate::args::explain::ExplainArgs;
 use crate::args::moment::Moment;
 use crate::error::{Error, Result};
 use explain::recording::Window;
-use model::recording::{Facts, Recording};
+use model::recording::{ClockSet, Facts, Recording};
 use std::time::Duration;
 
 const SECOND_NS: i128 = 1_000_000_000;
@@ -43,17 +44,41 @@ pub fn of(args: &ExplainArgs, recording: &Recording) -> Result<Window> {
 
 /// A recording's place in time.
 struct Frame {
-    /// The time of day at which it starts.
-    starts_ns: i128,
+    /// The pieces between which the clock was set, in order; never none.
+    pieces: Vec<Piece>,
     wall_ns: i128,
+}
+
+/// A part of a recording in which nobody set the clock.
+struct Piece {
+    from_ns: i128,
+    to_ns: i128,
+    /// The time of day at the start of the recording, by the clock as it stands here.
+    starts_ns: i128,
 }
 
 impl Frame {
     fn of(recording: &Recording) -> Self {
-        Self {
-            starts_ns: starts(&recording.facts),
-            wall_ns: i128::from(recording.wall_ns()),
+        let wall_ns = i128::from(recording.wall_ns());
+        let piece = |from_ns, starts_ns| Piece {
+            from_ns,
+            to_ns: wall_ns,
+            starts_ns,
+        };
+        let mut last = piece(0, starts(&recording.facts));
+        let mut pieces = Vec::new();
+        for span in &recording.spans {
+            let is_set = span.kind == ClockSet::KIND;
+            let Some(set) = is_set.then(|| span.text.parse::<ClockSet>().ok()).flatten() else {
+                continue;
+            };
+            let at_ns = i128::from(span.start_ns).min(wall_ns);
+            let next = piece(at_ns, last.starts_ns + set.moved_ns());
+            last.to_ns = at_ns;
+            pieces.push(std::mem::replace(&mut last, next));
         }
+        pieces.push(last);
+        Self { pieces, wall_ns }
     }
 
     /// Where `--at` starts, and how long it lasts.
@@ -71,15 +96,13 @@ impl Frame {
             Moment::Since(since) => return nanoseconds(since),
             Moment::Minute(ns) | Moment::Second(ns) => i128::from(ns),
         };
-        let first = (of_day - self.starts_ns).rem_euclid(DAY_NS);
-        let earlier = first - DAY_NS;
-        if first <= self.wall_ns {
-            first + (self.wall_ns - first).div_euclid(DAY_NS) * DAY_NS
-        } else if earlier + length_ns > 0 {
-            earlier
-        } else {
-            first
-        }
+        let found = self.pieces.iter().rev();
+        let mut found = found.filter_map(|piece| piece.last(of_day, length_ns));
+        // Not there at all: after the end, by the clock of the start.
+        found.next().unwrap_or_else(|| {
+            let starts_ns = self.pieces[0].starts_ns;
+            (of_day - starts_ns).rem_euclid(DAY_NS).max(self.wall_ns)
+        })
     }
 
     fn window(&self, from: Option<i128>, to: Option<i128>) -> Result<Window> {
@@ -107,9 +130,26 @@ impl Frame {
 
     /// The time of day, `14:32:05`, so long after the start.
     fn clock(&self, since_ns: i128) -> String {
-        let seconds = (self.starts_ns + since_ns).rem_euclid(DAY_NS) / SECOND_NS;
+        let pieces = self.pieces.iter().rev();
+        let mut pieces = pieces.filter(|piece| piece.from_ns <= since_ns);
+        let starts_ns = pieces.next().map_or(0, |piece| piece.starts_ns);
+        let seconds = (starts_ns + since_ns).rem_euclid(DAY_NS) / SECOND_NS;
         let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
         format!("{hours:02}:{minutes:02}:{:02}", seconds % 60)
+    }
+}
+
+impl Piece {
+    /// The last moment in it at which the clock showed `of_day`, or that was before it and
+    /// lasts into it; since the start of the recording.
+    fn last(&self, of_day: i128, length_ns: i128) -> Option<i128> {
+        let after_ns = (of_day - self.starts_ns - self.from_ns).rem_euclid(DAY_NS);
+        let first = self.from_ns + after_ns;
+        if first <= self.to_ns {
+            return Some(first + (self.to_ns - first).div_euclid(DAY_NS) * DAY_NS);
+        }
+        let earlier = first - DAY_NS;
+        (earlier + length_ns > self.from_ns).then_some(earlier)
     }
 }
 
@@ -126,7 +166,9 @@ fn nanoseconds(duration: Duration) -> i128 {
 mod tests {
     use super::*;
     use crate::args::moment;
-    use model::recording::Outcome;
+    use model::recording::{Outcome, Span};
+    use record::capture::{self, CommandPlan, DayClock, Watch};
+    use std::result::Result;
 
     /// A recording that starts at 14:30:10 in a zone two hours east.
     fn recording(wall_s: u64) -> Recording {
@@ -141,23 +183,36 @@ mod tests {
         recording
     }
 
-    fn window(
-        wall_s: u64,
-        from: &str,
-        to: &str,
-        at: &str,
-    ) -> std::result::Result<(f64, f64), String> {
-        let moment = |text: &str| (!text.is_empty()).then(|| moment::parse(text).unwrap());
-        let args = ExplainArgs {
+    fn all() -> ExplainArgs {
+        ExplainArgs {
             file: "x".into(),
-            from: moment(from),
-            to: moment(to),
-            at: moment(at),
+            from: None,
+            to: None,
+            at: None,
             details: false,
             json: false,
             output: None,
+        }
+    }
+
+    fn window(wall_s: u64, from: &str, to: &str, at: &str) -> Result<(f64, f64), String> {
+        window_of(&recording(wall_s), from, to, at)
+    }
+
+    fn window_of(
+        recording: &Recording,
+        from: &str,
+        to: &str,
+        at: &str,
+    ) -> Result<(f64, f64), String> {
+        let moment = |text: &str| (!text.is_empty()).then(|| moment::parse(text).unwrap());
+        let args = ExplainArgs {
+            from: moment(from),
+            to: moment(to),
+            at: moment(at),
+            ..all()
         };
-        let window = of(&args, &recording(wall_s)).map_err(|error| error.to_string())?;
+        let window = of(&args, recording).map_err(|error| error.to_string())?;
         let seconds = |ns: Option<u64>| ns.map_or(-1.0, |ns| ns as f64 / 1e9);
         Ok((seconds(window.from_ns), seconds(window.to_ns)))
     }
@@ -223,5 +278,87 @@ mod tests {
         }
         let said = window(300, "60s", "50s", "").unwrap_err();
         assert!(said.contains("--to is not after --from"), "{said}");
+    }
+
+    /// The clock was set at the moment `at_s`.
+    fn set(recording: &mut Recording, at_s: u64, moved_s: i128) {
+        recording.spans.push(Span {
+            kind: ClockSet::KIND.to_owned(),
+            text: ClockSet::by(moved_s * SECOND_NS).to_string(),
+            start_ns: at_s * 1_000_000_000,
+            end_ns: at_s * 1_000_000_000,
+        });
+    }
+
+    /// From 14:30:10 on; forward an hour at 14:31:50, back two at 15:33:30.
+    #[test]
+    fn a_time_of_day_is_by_the_clock_as_it_stood() {
+        let mut recording = recording(300);
+        set(&mut recording, 100, 3600);
+        set(&mut recording, 200, -7200);
+        let at = |at| window_of(&recording, "", "", at);
+        assert_eq!(at("14:31"), Ok((50.0, 110.0)));
+        assert_eq!(at("14:31:30"), Ok((75.0, 85.0)));
+        assert_eq!(at("15:32:30"), Ok((135.0, 145.0)));
+        assert_eq!(at("13:34:00"), Ok((225.0, 235.0)));
+        // Both clocks showed it not.
+        let said = at("15:00").unwrap_err();
+        assert!(said.contains("from 14:30:10 to 13:35:10"), "{said}");
+        // What was shown twice counts where it was last.
+        let mut twice = super::tests::recording(300);
+        set(&mut twice, 100, -60);
+        let at = |at| window_of(&twice, "", "", at);
+        assert_eq!(at("14:31:20"), Ok((125.0, 135.0)));
+        assert_eq!(at("14:30:40"), Ok((25.0, 35.0)));
+    }
+
+    /// A command during which the clock is set; what the recorder made of it.
+    fn recorded(moved_ns: i64) -> Recording {
+        let clock = DayClock::default();
+        let plan = CommandPlan {
+            argv: ["sleep", "1.5"].map(Into::into).to_vec(),
+            own_group: false,
+            watch: Watch {
+                rate_hz: 50,
+                clock: clock.clone(),
+                ..Watch::default()
+            },
+        };
+        std::thread::scope(|scope| {
+            let running = scope.spawn(|| capture::command(&plan).unwrap().recording);
+            std::thread::sleep(Duration::from_millis(700));
+            clock.set_by(moved_ns);
+            running.join().unwrap()
+        })
+    }
+
+    #[test]
+    fn a_clock_that_is_set_while_recording_changes_no_duration_and_is_told_once() {
+        const HOUR_NS: i64 = 3_600_000_000_000;
+        for moved_ns in [HOUR_NS, -HOUR_NS] {
+            let recording = recorded(moved_ns);
+            let wall_ns = recording.wall_ns();
+            assert!((1_500_000_000..HOUR_NS.unsigned_abs()).contains(&wall_ns));
+            let ticks = &recording.ticks;
+            assert!(ticks.windows(2).all(|pair| pair[0].at_ns < pair[1].at_ns));
+            let whole = explain::recording::explain(&recording, Window::default());
+            assert_eq!(whole.wall_ns, wall_ns);
+            let told = whole.doubts.iter().filter(|doubt| doubt.contains("clock"));
+            assert_eq!(
+                told.collect::<Vec<_>>(),
+                [&ClockSet::by(moved_ns.into()).to_string()]
+            );
+            let spans = recording.spans.iter();
+            let mut sets = spans.filter(|span| span.kind == ClockSet::KIND);
+            let set_ns = i128::from(sets.next().unwrap().start_ns);
+            assert!(sets.next().is_none());
+            // What the clock showed at the start, and at the end, is found there.
+            let end_ns = i128::from(wall_ns);
+            for (at_ns, moved_ns) in [(set_ns / 2, 0), ((set_ns + end_ns) / 2, moved_ns.into())] {
+                let of_day = (starts(&recording.facts) + at_ns + moved_ns).rem_euclid(DAY_NS);
+                let moment = Moment::Second(u64::try_from(of_day).unwrap());
+                assert_eq!(Frame::of(&recording).last(moment, 0), at_ns);
+            }
+        }
     }
 }

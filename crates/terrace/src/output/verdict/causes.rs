@@ -87,31 +87,12 @@ pub fn shown(piece: &Evidence) -> String {
     }
 }
 
-/// What some counters count, for a reader who sees the suspect's name and not theirs.
-const COUNTED: [(&str, &str); 12] = [
-    ("workingset_refault_file", "refaults"),
-    ("workingset_refault_anon", "refaults"),
-    ("minor faults", "faults"),
-    ("major faults", "faults"),
-    ("throttled_periods", "throttles"),
-    ("failcnt", "refusals"),
-    ("oom_kill", "kills"),
-    ("allocstall", "stalls"),
-    ("compact_stall", "stalls"),
-    ("thp_fault_fallback", "fallbacks"),
-    ("pswpin", "pages in"),
-    ("pswpout", "pages out"),
-];
-
-/// `page cache size 5 refaults`: a number other than 0 says of what.
+/// `small page cache 5 refaults`; of nothing it need not be said of what.
 fn suspect(cleared: &Cleared) -> String {
     let evidence = &cleared.evidence;
-    let counted = COUNTED
-        .iter()
-        .find(|(name, _)| evidence.name.ends_with(name));
-    match counted.filter(|_| evidence.unit == "count" && evidence.value != 0.0) {
-        Some((_, noun)) => format!("{} {} {noun}", cleared.name, number(evidence)),
-        None => format!("{} {}", cleared.name, number(evidence)),
+    match evidence.value == 0.0 && evidence.unit != "ratio" {
+        true => format!("{} 0", cleared.name),
+        false => format!("{} {}", cleared.name, number(evidence)),
     }
 }
 

@@ -164,7 +164,7 @@ fn ten_lines_name_the_cause() {
      blkio delay 25.2 s; read_bytes 1.58 GiB
  2 of which: about 9.2 s re-read data evicted moments before           inferred
      workingset_refault_file 151,000 pages; limit of app.slice 2 GiB
- Not to blame: swap 0, steal 0.2 %, CPU limit 0 throttles, dirty throttle 0
+ Not to blame: swap 0, steal 0.2 %, CPU limit 0, dirty throttle 0
  Would help: raise the limit from 2 to 3 GiB (at most 9.2 s)
  Watching cost 0.3 % of a core.   Details: terrace explain pg_restore.trec
 "
@@ -210,13 +210,17 @@ fn a_number_says_of_what_and_says_it_once() {
         let mut explanation = restore();
         explanation.cleared = vec![Cleared {
             id: "cache_too_small".to_owned(),
-            name: "page cache size".to_owned(),
-            evidence: evidence("group0.memory.stat.workingset_refault_file", value, "count"),
+            name: "small page cache".to_owned(),
+            evidence: evidence(
+                "group0.memory.stat.workingset_refault_file",
+                value,
+                "refaults",
+            ),
         }];
         show(&explanation, Detail::Brief, 80)
     };
-    assert!(cleared(5.0).contains("page cache size 5 refaults\n"));
-    assert!(cleared(0.0).contains("page cache size 0\n"));
+    assert!(cleared(5.0).contains("small page cache 5 refaults\n"));
+    assert!(cleared(0.0).contains("small page cache 0\n"));
 }
 
 #[test]

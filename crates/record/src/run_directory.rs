@@ -1,4 +1,5 @@
-//! The directory for what lives only while a recorder runs: its socket for marks.
+//! The directory for what lives no longer than the machine runs: the sockets of recorders for
+//! marks, and where the functions of its kernel lie.
 //!
 //! Root has /run/terrace; others the one of their session, else one among the temporary
 //! files that must be theirs alone. A directory that somebody else could write to is refused: whoever puts a
@@ -13,14 +14,14 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// When it cannot be made, or is not this user's alone.
-pub(super) fn own() -> Result<PathBuf> {
+pub(crate) fn own() -> Result<PathBuf> {
     let path = place();
     make(&path, sys::process::effective_uid())?;
     Ok(path)
 }
 
 /// Where it is, whether it exists or not.
-pub(super) fn place() -> PathBuf {
+pub(crate) fn place() -> PathBuf {
     let uid = sys::process::effective_uid();
     if uid == 0 {
         return PathBuf::from("/run/terrace");
@@ -43,7 +44,7 @@ fn make(path: &Path, uid: u32) -> Result<()> {
 }
 
 /// Refuses a directory that is not `uid`'s alone.
-pub(super) fn check(path: &Path, uid: u32) -> Result<()> {
+pub(crate) fn check(path: &Path, uid: u32) -> Result<()> {
     // Not followed: a link of somebody else may point anywhere.
     let found = std::fs::symlink_metadata(path)
         .map_err(|error| Error::io("look at the directory", path, error))?;

@@ -1,7 +1,8 @@
-//! Each rule of a recording against recorded fixtures: at least one that fires it, at least
-//! one near miss, and in each exactly the findings that are named, in their order.
+//! Each rule of a recording against cases made by hand: at least one that fires it, at least
+//! one near miss, and in each exactly the findings that are named, in their order. Real
+//! recordings are judged beside the binary, in its tests `recordings` and `verdicts`.
 //!
-//! A fixture is text (`tests/fixtures/recorded/RULE.txt`), so that the numbers of a case stand
+//! A fixture is text (`tests/fixtures/by_hand/RULE.txt`), so that the numbers of a case stand
 //! side by side; [`Fixture::read`] says what the lines mean. The time of a fixture is given,
 //! not accounted for: these are tests of the rules alone. Below them: properties that hold
 //! for any numbers.
@@ -53,6 +54,7 @@ struct Fixture {
     unseen: Vec<String>,
     silent: Vec<String>,
     says: Vec<String>,
+    advises: Vec<String>,
 }
 
 impl Fixture {
@@ -71,7 +73,7 @@ impl Fixture {
     /// All cases of a rule: a case starts with `== fires: STORY` or `== near miss: STORY`.
     /// Times are in milliseconds, the values of a series in its own unit, one a sample.
     fn read(rule: &str) -> Vec<Fixture> {
-        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/recorded");
+        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/by_hand");
         let text = std::fs::read_to_string(folder.join(format!("{rule}.txt")))
             .unwrap_or_else(|e| panic!("{rule}: {e}"));
         let mut fixtures: Vec<Fixture> = Vec::new();
@@ -140,6 +142,7 @@ impl Fixture {
             "unseen" => self.unseen.push(rest.to_owned()),
             "silent" => self.silent.push(rest.to_owned()),
             "says" => self.says.push(rest.to_owned()),
+            "advises" => self.advises.push(rest.to_owned()),
             _ => panic!("what is `{line}`?"),
         }
     }
@@ -242,6 +245,7 @@ fn device(words: &[&str]) -> DeviceFacts {
             }
             "rotational" => device.rotational = Some(pair[1] == "1"),
             "read_ahead" => device.read_ahead_bytes = Some(pair[1].parse().unwrap()),
+            "physical_block" => device.physical_block_bytes = Some(pair[1].parse().unwrap()),
             "max_request" => device.max_request_bytes = Some(pair[1].parse().unwrap()),
             other => panic!("what is `{other}`?"),
         }
@@ -255,7 +259,7 @@ fn ids(judged: &Judged) -> Vec<&str> {
 }
 
 #[test]
-fn every_rule_fires_on_its_fixture_and_not_on_its_near_miss() {
+fn every_rule_fires_on_a_case_made_by_hand_and_not_on_its_near_miss() {
     let mut wrong = Vec::new();
     for rule in RULES {
         let fixtures = Fixture::read(rule.id);
@@ -277,7 +281,7 @@ fn every_rule_fires_on_its_fixture_and_not_on_its_near_miss() {
 }
 
 #[test]
-fn what_is_cleared_unseen_or_silent_is_so_with_its_number() {
+fn made_by_hand_what_is_cleared_unseen_or_silent_is_so_with_its_number() {
     for rule in RULES {
         for fixture in Fixture::read(rule.id) {
             let case = format!("{}: {}", rule.id, fixture.story);
@@ -302,6 +306,12 @@ fn what_is_cleared_unseen_or_silent_is_so_with_its_number() {
                     .collect();
                 let is_said = claims.iter().any(|claim| claim.contains(words));
                 assert!(is_said, "{case}: `{words}` in {claims:#?}");
+            }
+            for words in &fixture.advises {
+                let mut remedies = judged.causes.iter().map(|cause| &cause.finding.remedy);
+                let is_advised =
+                    remedies.any(|text| text.as_ref().is_some_and(|text| text.contains(words)));
+                assert!(is_advised, "{case}: `{words}` in {:#?}", judged.causes);
             }
         }
     }
@@ -369,7 +379,7 @@ fn ids_are_unique_and_every_fixture_belongs_to_a_rule() {
             rule.id
         );
     }
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/recorded");
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/by_hand");
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let stem = path.file_stem().unwrap().to_str().unwrap().to_owned();

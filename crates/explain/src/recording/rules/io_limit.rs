@@ -1,0 +1,191 @@
+//! An I/O limit of a control group held the subject back.
+//!
+//! The kernel counts no time for it. What shows it: the group's traffic on a device ran at
+//! the limit while the device itself was mostly idle, and threads waited. Limits of version 2
+//! (`io.max`) and of version 1 (`blkio.throttle.*`) look the same here.
+
+use super::accused::Accused;
+use super::case::{clear, part_of, ratio};
+use super::limits::{MOST_LEVELS, group_path};
+use super::{Case, Rank, Rule, Verdict, reads_from_device, writes_to_device};
+use crate::wording::{count, long_time};
+use model::bytes::show_rate;
+use model::recording::Series;
+use model::{Evidence, Grade};
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    id: "io_limit",
+    suspect: "I/O limit",
+    within: &[
+        "reads_from_device",
+        "small_sync_writes",
+        "writes_to_device",
+        "dirty_throttle",
+    ],
+    rank: Rank::Timed,
+    check,
+};
+
+/// From this share of a limit on it is reached. Picked: the kernel lets through what a slice
+/// of 0.1 s allows, so a short run stays a little below or goes a little beyond.
+const NEAR: f64 = 0.85;
+
+/// What is limited: the end of the limit's name, of the traffic's, whether in bytes.
+const KINDS: [(&str, &str, bool); 4] = [
+    (".max.rbps", ".read_bytes", true),
+    (".max.wbps", ".write_bytes", true),
+    (".max.riops", ".reads", false),
+    (".max.wiops", ".writes", false),
+];
+
+/// One limit and what went through below it.
+struct Limited<'a> {
+    level: u32,
+    device: &'a str,
+    is_write: bool,
+    in_bytes: bool,
+    limit: f64,
+    /// A second, while anything moved.
+    reached: f64,
+    /// The wait of the subject's threads that the device was not busy for.
+    ns: u64,
+    evidence: Vec<Evidence>,
+}
+
+impl Limited<'_> {
+    fn share(&self) -> f64 {
+        ratio(self.reached, self.limit)
+    }
+
+    fn told(&self, rate: f64) -> String {
+        match self.in_bytes {
+            true => show_rate(rate),
+            false => format!("{} requests/s", count(rate as u64)),
+        }
+    }
+}
+
+fn check(case: &Case) -> Verdict {
+    let has_traffic = case
+        .view
+        .starting_with("group")
+        .any(|series| series.schema.name.contains(".io."));
+    if !has_traffic {
+        return Verdict::Silent;
+    }
+    let all: Vec<Limited> = (0..MOST_LEVELS)
+        .flat_map(|level| limits(case, level))
+        .collect();
+    let nearest = all
+        .iter()
+        .max_by(|a, b| (a.share() >= NEAR, a.ns).cmp(&(b.share() >= NEAR, b.ns)));
+    let Some(worst) = nearest else {
+        return clear(Some(Evidence::new("limits", 0.0, "count", "io.max")));
+    };
+    if worst.share() < NEAR || !case.hurts(worst.ns) {
+        let share = Evidence::new("reached of the limit", worst.share(), "ratio", "io.stat");
+        return clear(Some(share));
+    }
+    blame(case, worst)
+}
+
+/// Whether it blames.
+pub(super) fn blames(case: &Case) -> bool {
+    matches!(check(case), Verdict::Blame(_))
+}
+
+fn blame(case: &Case, worst: &Limited) -> Verdict {
+    let verb = if worst.is_write { "wrote" } else { "read" };
+    let group = group_path(case, worst.level, &["io", "unified"]);
+    let claim = format!(
+        "Held back for {} by an I/O limit of {} on {} for {group}: it {verb} {}, the device was \
+         mostly idle",
+        long_time(worst.ns as f64),
+        worst.told(worst.limit),
+        worst.device,
+        worst.told(worst.reached),
+    );
+    let mut evidence = worst.evidence.clone();
+    let pressure = format!("group{}.pressure.io.some_ns", worst.level);
+    evidence.extend(case.grown(&pressure));
+    Accused::new(RULE.id, Some(worst.ns), Grade::Inferred, claim, evidence)
+        .remedy(
+            "Have the limit raised (io.max of the group, or blkio.throttle.* of version 1), or \
+             move less. Risk: what this group gets, others on the device lose.",
+        )
+        .blame()
+}
+
+/// The limits of the group of this level.
+fn limits<'a>(case: &Case<'a>, level: u32) -> Vec<Limited<'a>> {
+    let prefix = format!("group{level}.io.");
+    let series = case.view.starting_with(&prefix);
+    let limits = series.filter_map(|series| {
+        let name = series.schema.name.as_str();
+        let (end, of, in_bytes) = KINDS.iter().find(|(end, _, _)| name.ends_with(end))?;
+        let device = name.get(prefix.len()..name.len() - end.len())?;
+        let limit = case.view.at_end(name).or(case.view.at_start(name))?;
+        let traffic = case.view.series(&format!("{prefix}{device}{of}"))?;
+        let reached = rate(case, traffic)?;
+        let is_write = of.starts_with(".write");
+        let busy = busy_share(case, device);
+        let unit = if *in_bytes {
+            "bytes_per_s"
+        } else {
+            "requests/s"
+        };
+        let mut evidence = vec![
+            Evidence::new(name, limit as f64, unit, &series.schema.source),
+            Evidence::new(&traffic.schema.name, reached, unit, &traffic.schema.source),
+        ];
+        evidence.extend(busy.map(|busy| Evidence::new("device busy", busy, "ratio", "diskstats")));
+        let waited = part_of(waited(case, is_write), device_share(case, traffic, of));
+        Some(Limited {
+            level,
+            device,
+            is_write,
+            in_bytes: *in_bytes,
+            limit: limit as f64,
+            reached,
+            ns: part_of(waited, 1.0 - busy.unwrap_or(0.0)),
+            evidence,
+        })
+    });
+    limits.filter(|limited| limited.limit > 0.0).collect()
+}
+
+/// What went through in a second, from the first sample that saw something to the last.
+fn rate(case: &Case, traffic: &Series) -> Option<f64> {
+    let (first, last) = case.view.samples();
+    let steps = traffic.within(first, last);
+    let (from, to) = (steps.first()?.sample, steps.last()?.sample);
+    let ticks = &case.view.recording().ticks;
+    let at_ns = |sample: u32| ticks.get(sample as usize).map(|tick| tick.at_ns);
+    let ns = at_ns(to)?.checked_sub(at_ns(from)?).filter(|ns| *ns > 0)?;
+    Some(traffic.growth(from, to)? as f64 * 1e9 / ns as f64)
+}
+
+/// How much of the clock the device had something to do.
+fn busy_share(case: &Case, device: &str) -> Option<f64> {
+    let busy_ns = case.grew(&format!("disk.{device}.io_ns"))?;
+    Some(ratio(busy_ns as f64, case.view.wall_ns() as f64).min(1.0))
+}
+
+/// The part of the group's traffic that went over this device.
+fn device_share(case: &Case, traffic: &Series, of: &str) -> f64 {
+    let name = &traffic.schema.name;
+    let level = name.split('.').next().unwrap_or_default();
+    let all = case.grew_between(&format!("{level}.io."), of).unwrap_or(0);
+    ratio(case.grew(name).unwrap_or(0) as f64, all as f64)
+}
+
+/// What the subject waited for in this direction.
+fn waited(case: &Case, is_write: bool) -> u64 {
+    if is_write {
+        let throttled = case.part_ns("dirty_throttle").unwrap_or(0);
+        let written = writes_to_device::waited(case).unwrap_or(0);
+        return written.saturating_add(throttled);
+    }
+    reads_from_device::waited_ns(case)
+}

@@ -1,0 +1,110 @@
+//! Reading a part of a long recording: everything but its samples first, then those of the
+//! time that was asked for.
+//!
+//! The headers of the chunks tell where each is, so nothing else does: a walk over them takes
+//! a day's recording some milliseconds. What is used is checked as always; what is skipped is
+//! not. Only for a recording that was ended and is whole as far as it was looked at; any
+//! other is to be read in one pass, which says what is wrong with it.
+
+use super::chunk::{Chunks, Kind};
+use super::reader::{self, MAX_STEPS, Reading};
+use model::recording::Recording;
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::path::Path;
+
+/// More places to begin at are no recording's: three years at 10 Hz, and 16 MiB here.
+const MAX_PLACES: usize = 1 << 20;
+
+/// A recording whose samples are still to be read.
+#[derive(Debug)]
+pub struct Outline<R> {
+    chunks: Chunks<R>,
+    reading: Reading,
+    /// Where the chunks begin.
+    start: u64,
+    /// Rows that reading may begin with: since when, and where.
+    rows: Vec<(u64, u64)>,
+}
+
+impl Outline<File> {
+    /// Everything but the samples of the file at `path`; `None` where only [`super::open`]
+    /// can tell what it is.
+    #[must_use]
+    pub fn open(path: &Path) -> Option<Self> {
+        // Looked at before it is opened, which would wait for ever on a pipe.
+        let is_file = path.metadata().is_ok_and(|about| about.is_file());
+        Self::read(File::open(path).ok().filter(|_| is_file)?)
+    }
+}
+
+impl<R: Read + Seek> Outline<R> {
+    /// As [`Outline::open`], for what is open already.
+    #[must_use]
+    pub fn read(source: R) -> Option<Self> {
+        let chunks = reader::start(source).ok()?;
+        let mut outline = Self {
+            start: chunks.offset,
+            chunks,
+            reading: Reading::new(MAX_STEPS),
+            rows: Vec::new(),
+        };
+        outline.walk().ok()??;
+        Some(outline)
+    }
+
+    /// Facts, series without values, spans, tasks and the outcome.
+    #[must_use]
+    pub fn recording(&self) -> &Recording {
+        &self.reading.recording
+    }
+
+    /// The recording with its samples from the last one at or before `from_ns`, or an earlier
+    /// one, to the first one at or after `to_ns`, or a later one. `None` where what has to be
+    /// read for it is damaged.
+    #[must_use]
+    pub fn part(mut self, from_ns: u64, to_ns: u64) -> Option<Recording> {
+        let earlier = self.rows.partition_point(|(at_ns, _)| *at_ns <= from_ns);
+        let row = earlier.checked_sub(1).map(|last| self.rows[last]);
+        self.chunks
+            .go_to(row.map_or(self.start, |(_, offset)| offset))
+            .ok()?;
+        let is_wanted = |kind| matches!(kind, Kind::Samples | Kind::Row);
+        while self.last_ns().is_none_or(|last_ns| last_ns < to_ns) {
+            let Some((header, raw)) = self.chunks.next_wanted(is_wanted).ok()? else {
+                break;
+            };
+            if is_wanted(header.kind) {
+                self.reading.take(&header, raw).ok()?;
+            }
+        }
+        let first = self.reading.recording.ticks.first();
+        let begins = first.is_some_and(|tick| row.is_none_or(|(at_ns, _)| at_ns == tick.at_ns));
+        begins.then(|| self.reading.finish())
+    }
+
+    /// Goes over all chunks and takes all but samples; `None` for a recording that was cut.
+    fn walk(&mut self) -> Result<Option<()>, String> {
+        let is_wanted = |kind| !matches!(kind, Kind::Samples | Kind::Row);
+        loop {
+            let offset = self.chunks.offset;
+            let Some((header, raw)) = self.chunks.next_wanted(is_wanted)? else {
+                break;
+            };
+            match header.kind {
+                Kind::Row if self.rows.len() >= MAX_PLACES => return Ok(None),
+                Kind::Row => self.rows.push((header.first_ns, offset)),
+                kind if is_wanted(kind) => self.reading.take(&header, raw)?,
+                _ => {}
+            }
+        }
+        let in_order = self.rows.is_sorted();
+        let has_end = self.reading.recording.outcome.is_some();
+        Ok((in_order && has_end).then_some(()))
+    }
+
+    fn last_ns(&self) -> Option<u64> {
+        let ticks = &self.reading.recording.ticks;
+        ticks.last().map(|tick| tick.at_ns)
+    }
+}

@@ -1,0 +1,64 @@
+//! `terrace warm ...`: what was pushed out of memory is shown, noted, brought back, or pushed
+//! out on purpose.
+
+mod evict;
+mod restore;
+mod show;
+mod snapshot;
+
+use crate::args::When;
+use crate::args::warm::{Warm, WhoseArgs};
+use crate::error::Result;
+use crate::exit::Exit;
+use crate::output::warm::{Answer, Receipt};
+use place::workingset::charge;
+use place::workingset::show::Shown;
+use place::workingset::targets::Selection;
+
+/// What this program is called with to read from inside of a group.
+const READER: &str = "warm-reader";
+
+/// Does what was asked for.
+///
+/// # Errors
+/// What was refused, or went wrong before there was a result.
+pub fn act(action: &Warm, color: When) -> Result<Exit> {
+    match action {
+        Warm::Show(args) => show::show(args, color),
+        Warm::Restore(args) => restore::restore(args, color),
+        Warm::Snapshot(args) => snapshot::snapshot(args),
+        Warm::Evict(args) => evict::evict(args),
+    }
+}
+
+/// The name of the command, for complaints.
+pub fn name(action: &Warm) -> &'static str {
+    match action {
+        Warm::Show(_) => Shown::COMMAND,
+        Warm::Restore(_) => Receipt::COMMAND,
+        Warm::Snapshot(_) => "warm snapshot",
+        Warm::Evict(_) => "warm evict",
+    }
+}
+
+/// The whole life of the reader inside of a group.
+///
+/// # Errors
+/// What its starter tells of it.
+pub fn reader() -> Result<Exit> {
+    charge::serve(std::io::stdin().lock(), std::io::stdout().lock())?;
+    Ok(Exit::Done)
+}
+
+/// Whose memory is meant; `None` where nobody was named.
+fn selection(whose: &WhoseArgs) -> Option<Selection> {
+    if let Some(group) = &whose.cgroup {
+        Some(Selection::Group(group.clone()))
+    } else if let Some(name) = &whose.app {
+        Some(Selection::Application(name.clone()))
+    } else if whose.all {
+        Some(Selection::All)
+    } else {
+        (!whose.pid.is_empty()).then(|| Selection::Processes(whose.pid.clone()))
+    }
+}

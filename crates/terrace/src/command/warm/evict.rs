@@ -1,0 +1,40 @@
+//! `terrace warm evict`: a file, a tree or a process leaves memory, and it is said what stayed.
+
+use crate::args::warm::EvictArgs;
+use crate::error::Result;
+use crate::exit::Exit;
+use crate::output;
+use machine::Root;
+use place::workingset::evict::{self, Victim};
+use std::path::Path;
+
+/// Pushes out, and says what went.
+///
+/// # Errors
+/// When the victim is not there, or may not be pushed out.
+pub fn evict(args: &EvictArgs) -> Result<Exit> {
+    let evicted = evict::evict(&Root::system(), &victim(&args.victim))?;
+    let whose = args.victim.display().to_string();
+    Ok(output::show(&output::warm::evicted(&evicted, &whose)))
+}
+
+/// A number is a process; every other word is a path.
+fn victim(word: &Path) -> Victim {
+    match word.to_str().and_then(|text| text.parse().ok()) {
+        Some(pid) => Victim::Process(pid),
+        None => Victim::Path(word.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_a_process_and_with_a_directory_it_is_a_file() {
+        assert_eq!(victim(Path::new("12")), Victim::Process(12));
+        for path in ["./12", "12a", "-1", "99999999999"] {
+            assert_eq!(victim(Path::new(path)), Victim::Path(path.into()));
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! `terrace warm restore`: the request from what was typed, the rights that it takes, the plan,
+//! the reading under the guard, the receipt.
+
+use super::super::cost::Meter;
+use super::super::deliver::Delivery;
+use super::super::{helper, must_exist, watching};
+use crate::args::When;
+use crate::args::warm::{Memory, RestoreArgs, Way};
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::output;
+use crate::output::progress::Progress;
+use crate::output::warm::{Answer, Receipt};
+use ::record::capture::Background;
+use machine::Root;
+use model::Bytes;
+use place::guard::Limits;
+use place::workingset::restore::{self, Method, Request};
+use place::workingset::snapshot;
+use place::workingset::targets::Selection;
+use sys::process::{Capability, has_capability};
+
+/// Without a word about it a 16th of all memory is left to others: programs allocate meanwhile,
+/// and what the kernel calls available it can give only by reclaiming some of it.
+const FLOOR_PART: u64 = 16;
+/// The floor where the size of memory is not told.
+const SMALLEST_FLOOR: Bytes = Bytes(64 << 20);
+/// Somebody may wait for memory a tenth of the time before it is too much: less is met
+/// now and then on any machine that has swap.
+const PRESSURE_PERMILLE: u32 = 100;
+/// If fewer than half of the pages stay, as many are pushed out again as are brought.
+const YIELD_PERCENT: u32 = 50;
+/// The progress line is written again so often.
+const STEP_NS: u64 = 100_000_000;
+
+/// Brings back, or only plans to, and delivers the receipt.
+///
+/// # Errors
+/// What makes no sense, what this user may not do, what is not there.
+pub fn restore(args: &RestoreArgs, color: When) -> Result<Exit> {
+    let root = Root::system();
+    let request = request(args, &root)?;
+    let delivery = Delivery::of(&args.form, color)?;
+    let meter = Meter::start();
+    let progress = Progress::new();
+    progress.step("terrace warm restore: looking where everything lies");
+    let background = watching::beside(Receipt::COMMAND, args.form.record.as_deref())?;
+    let receipt = carry_out(args, &request, &root, &progress);
+    drop(progress);
+    let recorded = background.map_or(Ok(()), Background::finish);
+    let receipt = receipt?;
+    recorded?;
+    delivery.warm(&receipt, meter, &root)
+}
+
+/// A request for everything that `selection` had, within `limits`.
+pub fn request_of_all_kinds(selection: Selection, limits: Limits) -> Request {
+    Request {
+        selection,
+        first: Vec::new(),
+        anonymous: true,
+        shared: true,
+        files: true,
+        snapshot: None,
+        metadata: Vec::new(),
+        method: None,
+        limits,
+        helper: Vec::new(),
+    }
+}
+
+/// The limits of who said nothing about them.
+pub fn usual_limits(root: &Root) -> Limits {
+    let total = machine::memory::read(root).total;
+    Limits {
+        floor: total.map_or(SMALLEST_FLOOR, |total| Bytes(total.0 / FLOOR_PART)),
+        pressure_permille: PRESSURE_PERMILLE,
+        yield_percent: YIELD_PERCENT,
+        time: None,
+        bytes: None,
+    }
+}
+
+fn request(args: &RestoreArgs, root: &Root) -> Result<Request> {
+    let selection = super::selection(&args.whose);
+    if selection.is_none() && args.file.is_none() && args.metadata.is_empty() {
+        let text =
+            "whose memory? --pid PID, --cgroup GROUP, --app NAME, --all, or a snapshot's FILE";
+        return Err(Error::usage(text));
+    }
+    for path in args.metadata.iter().chain(&args.file) {
+        must_exist(path)?;
+    }
+    let wanted = wanted(args, selection.is_some())?;
+    let wants = |kind| wanted.contains(&kind);
+    let limits = usual_limits(root);
+    let limits = Limits {
+        floor: args.floor.unwrap_or(limits.floor),
+        time: args.max_time,
+        bytes: args.max_bytes,
+        ..limits
+    };
+    // A snapshot names its processes itself; without any, only metadata is wanted.
+    let nobody = Selection::Processes(Vec::new());
+    let everybody = args.file.as_ref().map(|_| Selection::All);
+    let selection = selection.or(everybody).unwrap_or(nobody);
+    Ok(Request {
+        first: args.first.clone(),
+        anonymous: wants(Memory::Anonymous),
+        shared: wants(Memory::Shared),
+        files: wants(Memory::Files),
+        snapshot: args.file.as_deref().map(snapshot::read).transpose()?,
+        metadata: args.metadata.clone(),
+        method: chosen(args.method),
+        helper: helper::argv(super::READER)?,
+        ..request_of_all_kinds(selection, limits)
+    })
+}
+
+fn chosen(way: Way) -> Option<Method> {
+    match way {
+        Way::Auto => None,
+        Way::Chosen(method) => Some(method),
+    }
+}
+
+/// Which kinds of memory are to be brought back.
+fn wanted(args: &RestoreArgs, named: bool) -> Result<Vec<Memory>> {
+    let usual: &[Memory] = match (&args.file, named) {
+        // What is shared stands in no snapshot.
+        (Some(_), _) => &[Memory::Anonymous, Memory::Files],
+        (None, true) => &[Memory::Anonymous, Memory::Shared, Memory::Files],
+        (None, false) => &[],
+    };
+    let mut wanted = if args.only.is_empty() {
+        usual
+    } else {
+        &args.only
+    }
+    .to_vec();
+    let in_swap = |kind: &Memory| *kind != Memory::Files;
+    if args.dry_run || !wanted.iter().any(in_swap) || may_move(chosen(args.method)) {
+        return Ok(wanted);
+    }
+    if args.file.is_some() && args.only.is_empty() {
+        // Files are read by any user who may open them.
+        wanted.retain(|kind| !in_swap(kind));
+        return Ok(wanted);
+    }
+    Err(Error::new(
+        Exit::Impossible,
+        "needs CAP_SYS_ADMIN, CAP_SYS_PTRACE and CAP_SYS_NICE: the kernel shows nobody else where swapped memory lies",
+    )
+    .hint("sudo terrace warm restore, or the service in docs/warm.md; `terrace warm show` needs no rights"))
+}
+
+/// Whether this process may see slots and reach into others. One reader needs no advice, and
+/// for that alone the third right is needed.
+fn may_move(method: Option<Method>) -> bool {
+    let advises = method == Some(Method::WillNeed);
+    has_capability(Capability::SysAdmin)
+        && has_capability(Capability::SysPtrace)
+        && (!advises || has_capability(Capability::SysNice))
+}
+
+fn carry_out(
+    args: &RestoreArgs,
+    request: &Request,
+    root: &Root,
+    progress: &Progress,
+) -> Result<Receipt> {
+    let plan = restore::plan(root, request)?;
+    let mut receipt = Receipt {
+        planned: plan.parts.clone(),
+        speeds: plan.speeds.clone(),
+        notes: plan.notes.clone(),
+        done: None,
+    };
+    if args.dry_run {
+        return Ok(receipt);
+    }
+    let mut shown_ns = 0;
+    let report = restore::carry_out(root, request, plan, &mut |now| {
+        if now.elapsed_ns - shown_ns >= STEP_NS {
+            shown_ns = now.elapsed_ns;
+            progress.step(&format!(
+                "terrace {}: {}",
+                Receipt::COMMAND,
+                output::warm::on_the_way(now)
+            ));
+        }
+    })?;
+    receipt.done = Some(report);
+    Ok(receipt)
+}

@@ -1,0 +1,115 @@
+//! What `warm` says: pages for a person, one line for what is done at once. Pure.
+//!
+//! Sizes are in powers of 1024, as memory is; a page names the largest, the JSON has all.
+
+mod parts;
+mod receipt;
+mod show;
+pub mod snapshot;
+
+pub use receipt::Receipt;
+
+use super::Page;
+use super::figure::{self, Digits};
+use super::style::Tone;
+use super::table::wrap;
+use model::Bytes;
+use place::workingset::evict::Evicted;
+use place::workingset::restore::{PartKind, Progress};
+use serde::Serialize;
+
+/// What one of the commands has to say, in the forms in which it can be printed.
+pub trait Answer: Serialize {
+    /// The command, and with dots the middle of its schema: `terrace.warm.show/1`.
+    const COMMAND: &'static str;
+
+    /// Text for a person.
+    fn page(&self, page: Page) -> String;
+
+    /// What is missing of what was asked for.
+    fn shortfall(&self) -> Option<String>;
+}
+
+/// How far a restore is: `12 MiB of 48 MiB, 203 MB/s, Ctrl-C ends it`.
+pub fn on_the_way(now: Progress) -> String {
+    let rate = now.done_bytes as f64 * 1e9 / now.elapsed_ns.max(1) as f64;
+    format!(
+        "{} of {}, {}, Ctrl-C ends it",
+        Bytes(now.done_bytes),
+        Bytes(now.planned_bytes),
+        figure::rate(rate, Digits::Three)
+    )
+}
+
+/// What was pushed out, and why something stayed.
+pub fn evicted(evicted: &Evicted, whose: &str) -> String {
+    let (before, after) = (Bytes(evicted.before_bytes), Bytes(evicted.after_bytes));
+    let mut text = format!("{whose}: {before} were in memory, {after} still are\n");
+    for why in &evicted.kept {
+        text.push_str(&format!(" stayed: {why}\n"));
+    }
+    text
+}
+
+/// The word for a kind of memory.
+fn kind_name(kind: PartKind) -> &'static str {
+    match kind {
+        PartKind::Anonymous => "anonymous",
+        PartKind::Shared => "shared",
+        PartKind::File => "files",
+    }
+}
+
+/// What stands for the place that memory comes from. Shared objects are many, and where in swap
+/// they lie cannot be seen.
+fn place_name(kind: PartKind, source: &str) -> &str {
+    match kind {
+        PartKind::Shared => "swap",
+        _ => source,
+    }
+}
+
+/// A line of a page, indented by one and broken where the page ends.
+fn line(page: Page, tone: Tone, words: &str) -> String {
+    let text = wrap(words, page.width.saturating_sub(1), 3);
+    format!(" {}\n", super::prose::painted_lines(page, tone, &text))
+}
+
+/// The first line of a page.
+fn heading(page: Page, words: &str) -> String {
+    let text = wrap(words, page.width, 3);
+    super::prose::painted_lines(page, Tone::Strong, &text) + "\n"
+}
+
+/// `1 process`, `2 processes`: the plural is the third word.
+fn counted(count: u64, one: &str, many: &str) -> String {
+    let noun = if count == 1 { one } else { many };
+    format!("{} {noun}", super::prose::count(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_what_was_done_at_once() {
+        let gone = Evicted {
+            before_bytes: 64 << 20,
+            after_bytes: 4096,
+            kept: vec!["1 file: mapped".to_owned()],
+        };
+        assert_eq!(
+            evicted(&gone, "/x"),
+            "/x: 64 MiB were in memory, 4 KiB still are\n stayed: 1 file: mapped\n"
+        );
+        let now = Progress {
+            done_bytes: 12 << 20,
+            planned_bytes: 48 << 20,
+            elapsed_ns: 500_000_000,
+        };
+        assert_eq!(
+            on_the_way(now),
+            "12 MiB of 48 MiB, 25.2 MB/s, Ctrl-C ends it"
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! What a restore would read: a table of the sources, and why one is left out.
+
+use super::{kind_name, place_name};
+use crate::output::Page;
+use crate::output::figure::or_absent;
+use crate::output::prose::{count, long_time};
+use crate::output::style::Tone;
+use crate::output::table::{Cell, Column, Table};
+use model::Bytes;
+use place::workingset::restore::Part;
+
+/// The sources with what would be read, as lines; nothing where there are none.
+pub fn planned(parts: &[Part], page: Page) -> String {
+    let mut text = String::new();
+    let table = table(&by_place(parts));
+    if !table.is_empty() {
+        text.push_str(&super::line(page, Tone::Plain, "A restore would read:"));
+        text.push_str(&table.render(page, 3));
+    }
+    for part in parts {
+        if let Some(why) = &part.skipped {
+            let what = format!(
+                "{} {} in {}",
+                Bytes(part.bytes),
+                kind_name(part.kind),
+                part.source
+            );
+            text.push_str(&super::line(
+                page,
+                Tone::Plain,
+                &format!("Left out: {what}: {why}"),
+            ));
+        }
+    }
+    text
+}
+
+/// One part for each place: the control groups whose files lie on a disk are read one by one.
+fn by_place(parts: &[Part]) -> Vec<Part> {
+    let mut sums: Vec<Part> = Vec::new();
+    for part in parts.iter().filter(|part| part.skipped.is_none()) {
+        let name = place_name(part.kind, &part.source);
+        let same = |sum: &&mut Part| (sum.kind, sum.source.as_str()) == (part.kind, name);
+        match sums.iter_mut().find(same) {
+            Some(sum) => {
+                sum.bytes += part.bytes;
+                sum.runs += part.runs;
+                sum.estimated_ns = both(sum.estimated_ns, part.estimated_ns);
+                sum.by_demand_ns = both(sum.by_demand_ns, part.by_demand_ns);
+            }
+            None => sums.push(Part {
+                source: name.to_owned(),
+                ..part.clone()
+            }),
+        }
+    }
+    sums
+}
+
+/// The sum, unless one of the two is not known.
+fn both(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    Some(one? + other?)
+}
+
+fn table(parts: &[Part]) -> Table {
+    let mut table = Table::new(vec![
+        Column::words("what"),
+        Column::numbers("size"),
+        Column::words("from"),
+        Column::numbers("runs").rank(1),
+        Column::numbers("in order"),
+        Column::numbers("by demand"),
+    ]);
+    for part in parts {
+        table.row(vec![
+            Cell::from(kind_name(part.kind)),
+            Cell::from(Bytes(part.bytes).to_string()),
+            Cell::from(part.source.as_str()),
+            Cell::from(count(part.runs)),
+            Cell::from(or_absent(part.estimated_ns, long_time)),
+            Cell::from(or_absent(part.by_demand_ns, long_time)),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use place::workingset::restore::PartKind;
+
+    #[test]
+    fn what_lies_in_one_place_is_one_line_and_an_unknown_time_stays_unknown() {
+        let part = |kind, source: &str, estimated_ns| Part {
+            kind,
+            source: source.to_owned(),
+            bytes: 4096,
+            runs: 1,
+            estimated_ns,
+            by_demand_ns: Some(5),
+            skipped: None,
+        };
+        let sums = by_place(&[
+            part(PartKind::File, "sda", Some(1)),
+            part(PartKind::Shared, "/memfd:a", Some(1)),
+            part(PartKind::File, "sda", None),
+            part(PartKind::File, "sdb", Some(1)),
+            part(PartKind::Shared, "/memfd:b", Some(1)),
+        ]);
+        let shown: Vec<_> = sums
+            .iter()
+            .map(|sum| {
+                (
+                    sum.source.as_str(),
+                    sum.runs,
+                    sum.estimated_ns,
+                    sum.by_demand_ns,
+                )
+            })
+            .collect();
+        let expected = [
+            ("sda", 2, None, Some(10)),
+            ("swap", 2, Some(2), Some(10)),
+            ("sdb", 1, Some(1), Some(5)),
+        ];
+        assert_eq!(shown, expected);
+    }
+}

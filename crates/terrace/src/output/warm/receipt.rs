@@ -1,0 +1,252 @@
+//! The receipt of `warm restore`: what was planned, what was read, what of it is there now,
+//! what that spares those who need it, and why it ended.
+
+use super::{Answer, counted, heading, kind_name, line, parts, place_name};
+use crate::output::Page;
+use crate::output::figure::{self, Digits, or_absent};
+use crate::output::prose::{count, long_time};
+use crate::output::style::Tone;
+use crate::output::table::{Cell, Column, Table};
+use model::Bytes;
+use place::guard::Stop;
+use place::workingset::restore::{Done, Method, Part, Report};
+use place::workingset::speed::Speed;
+use serde::Serialize;
+
+/// What was planned and, unless only that was asked for, what was done.
+#[derive(Clone, Debug, Serialize)]
+pub struct Receipt {
+    /// One for each source.
+    pub planned: Vec<Part>,
+    /// What the devices showed.
+    pub speeds: Vec<Speed>,
+    /// What cannot be seen or done, each in a line.
+    pub notes: Vec<String>,
+    /// `None` after `--dry-run`.
+    pub done: Option<Report>,
+}
+
+impl Answer for Receipt {
+    const COMMAND: &'static str = "warm restore";
+
+    fn page(&self, page: Page) -> String {
+        let mut text = match &self.done {
+            Some(report) => done(report, page),
+            None => heading(page, "terrace warm restore: nothing was read (--dry-run)"),
+        };
+        if self.done.is_none() {
+            text.push_str(&parts::planned(&self.planned, page));
+        }
+        let later = self.done.iter().flat_map(|report| &report.notes);
+        for note in self.notes.iter().chain(later) {
+            text.push_str(&line(page, Tone::Dim, note));
+        }
+        text
+    }
+
+    fn shortfall(&self) -> Option<String> {
+        let stop = self.done.as_ref()?.stop;
+        // Whoever sets a limit is not surprised by it.
+        let wanted = matches!(stop, Stop::Done | Stop::Budget);
+        (!wanted).then(|| format!("not all of it is back: {}", why(stop)))
+    }
+}
+
+/// What was done: a sentence, the sources, what is spared, why it ended.
+fn done(report: &Report, page: Page) -> String {
+    let sum = |of: fn(&Done) -> u64| report.parts.iter().map(of).sum::<u64>();
+    let pages = sum(|part| part.pages);
+    let elapsed = long_time(report.elapsed_ns);
+    let title = if pages == 0 {
+        "terrace warm restore: no page was read".to_owned()
+    } else {
+        format!(
+            "terrace warm restore: read {} ({}) in {elapsed}",
+            Bytes(sum(|part| part.bytes)),
+            counted(pages, "page", "pages")
+        )
+    };
+    let mut text = heading(page, &title);
+    if pages > 0 {
+        text.push_str(&table(&by_place(&report.parts)).render(page, 3));
+    }
+    let gone = sum(|part| part.gone_pages);
+    if gone > 0 {
+        let gone = counted(gone, "page was", "pages were");
+        let words = format!("{gone} gone: its process or mapping has ended meanwhile.");
+        text.push_str(&line(page, Tone::Plain, &words));
+    }
+    if let Some(words) = spared(&report.parts) {
+        text.push_str(&line(page, Tone::Plain, &words));
+    }
+    text + &line(page, Tone::Plain, &format!("Ended: {}.", why(report.stop)))
+}
+
+/// One part for each place and way to read.
+fn by_place(parts: &[Done]) -> Vec<Done> {
+    let mut sums: Vec<Done> = Vec::new();
+    for part in parts.iter().filter(|part| part.pages > 0) {
+        let name = place_name(part.kind, &part.source);
+        let key = (part.kind, name, part.method);
+        let same = |sum: &&mut Done| (sum.kind, sum.source.as_str(), sum.method) == key;
+        match sums.iter_mut().find(same) {
+            Some(sum) => {
+                sum.bytes += part.bytes;
+                sum.pages += part.pages;
+                sum.present_pages += part.present_pages;
+                sum.elapsed_ns += part.elapsed_ns;
+            }
+            None => sums.push(Done {
+                source: name.to_owned(),
+                ..part.clone()
+            }),
+        }
+    }
+    sums
+}
+
+fn table(parts: &[Done]) -> Table {
+    let mut table = Table::new(vec![
+        Column::words("what"),
+        Column::numbers("read"),
+        Column::words("from"),
+        Column::numbers("now there"),
+        Column::numbers("took"),
+        Column::numbers("rate").rank(2),
+        Column::words("how").rank(1),
+    ]);
+    for part in parts {
+        let rate = part.bytes as f64 * 1e9 / part.elapsed_ns.max(1) as f64;
+        table.row(vec![
+            Cell::from(kind_name(part.kind)),
+            Cell::from(Bytes(part.bytes).to_string()),
+            Cell::from(part.source.as_str()),
+            Cell::from(figure::percent(
+                part.present_pages as f64 / part.pages as f64,
+            )),
+            Cell::from(long_time(part.elapsed_ns)),
+            Cell::from(figure::rate(rate, Digits::Two)),
+            Cell::from(or_absent(part.method, method)),
+        ]);
+    }
+    table
+}
+
+fn method(method: Method) -> String {
+    match method {
+        Method::RemoteRead => "one reader".to_owned(),
+        Method::RemoteReaders(readers) => format!("{readers} readers"),
+        Method::WillNeed => "advice".to_owned(),
+    }
+}
+
+/// "Spares 12,288 faults of about 7.81 ms each: up to 96 s"
+fn spared(parts: &[Done]) -> Option<String> {
+    let known = || {
+        parts
+            .iter()
+            .filter_map(|part| Some((part, part.avoided_ns?)))
+    };
+    let faults: u64 = known().map(|(part, _)| part.present_pages).sum();
+    let ns: u64 = known().map(|(_, ns)| ns).sum();
+    (faults > 0).then(|| {
+        format!(
+            "Spares up to {} faults, each a read of about {} by what the disk showed: {}.",
+            count(faults),
+            figure::time(ns as f64 / faults as f64, Digits::Three),
+            long_time(ns)
+        )
+    })
+}
+
+/// Why it ended, in words that follow a colon.
+fn why(stop: Stop) -> &'static str {
+    match stop {
+        Stop::Done => "all was done",
+        Stop::Floor => "free memory came down to the floor",
+        Stop::Pressure => "others began to wait for memory",
+        Stop::GroupLimit => "a control group is at its limit",
+        Stop::Yield => "what was read did not stay in memory",
+        Stop::Budget => "the time or the bytes that it was given were used up",
+        Stop::Cancelled => "interrupted",
+        Stop::SourceGone => "its source is gone: the process, the swap area or the disk",
+        _ => "the guard said so",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use place::workingset::restore::PartKind;
+
+    fn receipt(stop: Stop) -> Receipt {
+        let part = Done {
+            kind: PartKind::Anonymous,
+            source: "/swap".to_owned(),
+            method: Some(Method::RemoteReaders(4)),
+            bytes: 48 << 20,
+            present_pages: 12_000,
+            pages: 12_288,
+            gone_pages: 1,
+            elapsed_ns: 480_000_000,
+            avoided_ns: Some(120_000_000_000),
+        };
+        Receipt {
+            planned: Vec::new(),
+            speeds: Vec::new(),
+            notes: vec!["before".to_owned()],
+            done: Some(Report {
+                stop,
+                parts: vec![part],
+                elapsed_ns: 500_000_000,
+                notes: vec!["after".to_owned()],
+            }),
+        }
+    }
+
+    #[test]
+    fn the_receipt_says_what_is_back_what_is_spared_and_why_it_ended() {
+        let text = receipt(Stop::Pressure).page(Page::plain(80));
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for expected in [
+            "read 48 MiB (12,288 pages) in 500 ms",
+            "anonymous 48 MiB /swap 98 % 480 ms 105 MB/s 4 readers",
+            "1 page was gone",
+            "Spares up to 12,000 faults, each a read of about 10 ms by what the disk showed: 120 s",
+            "Ended: others began to wait for memory. before after",
+        ] {
+            assert!(words.contains(expected), "{expected}: {text}");
+        }
+    }
+
+    #[test]
+    fn only_an_end_that_was_asked_for_is_a_success() {
+        for stop in [Stop::Done, Stop::Budget] {
+            assert_eq!(receipt(stop).shortfall(), None);
+        }
+        for stop in [Stop::Floor, Stop::GroupLimit, Stop::SourceGone] {
+            assert!(receipt(stop).shortfall().unwrap().contains(why(stop)));
+        }
+        let interrupted = receipt(Stop::Cancelled).shortfall().unwrap();
+        assert!(interrupted.ends_with("interrupted"));
+    }
+
+    #[test]
+    fn nothing_in_swap_has_a_receipt_as_well() {
+        let mut nothing = receipt(Stop::Done);
+        if let Some(report) = &mut nothing.done {
+            report.parts.clear();
+        }
+        let text = nothing.page(Page::plain(80));
+        assert!(
+            text.starts_with("terrace warm restore: no page was read\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("before") && !text.contains("Spares"),
+            "{text}"
+        );
+        assert_eq!(nothing.shortfall(), None);
+    }
+}

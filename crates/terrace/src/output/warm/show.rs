@@ -1,0 +1,160 @@
+//! The page of `warm show`: who has how much where, and what a restore would read.
+
+use super::{Answer, counted, heading, line, parts};
+use crate::output::Page;
+use crate::output::figure::or_absent;
+use crate::output::style::Tone;
+use crate::output::table::{Cell, Column, Table};
+use model::Bytes;
+use place::workingset::show::{Process, Shown};
+
+/// How many processes have a line.
+const MOST_LINES: usize = 20;
+
+impl Answer for Shown {
+    const COMMAND: &'static str = "warm show";
+
+    fn page(&self, page: Page) -> String {
+        let mut text = heading(page, &title(self));
+        if !self.processes.is_empty() {
+            text.push_str(&table(&self.processes).render(page, 3));
+        }
+        let beyond = self.processes.len().saturating_sub(MOST_LINES) as u64;
+        if beyond > 0 {
+            let more = counted(beyond, "process more has", "processes more have");
+            text.push_str(&line(
+                page,
+                Tone::Dim,
+                &format!("{more} less; --json names them"),
+            ));
+        }
+        text.push_str(&parts::planned(&self.parts, page));
+        text.push_str(&line(page, Tone::Plain, &cache(self)));
+        for note in &self.notes {
+            text.push_str(&line(page, Tone::Dim, note));
+        }
+        text
+    }
+
+    fn shortfall(&self) -> Option<String> {
+        sys::interrupt::requested()
+            .then(|| "interrupted: this is what was seen until then".to_owned())
+    }
+}
+
+/// "terrace warm show: 43 processes have 1.2 GiB in RAM and 300 MiB in swap"
+fn title(shown: &Shown) -> String {
+    let sum = |of: fn(&Process) -> u64| Bytes(shown.processes.iter().map(of).sum());
+    format!(
+        "terrace warm show: {}, {} in RAM, {} in swap",
+        counted(shown.processes.len() as u64, "process", "processes"),
+        sum(|process| process.resident_bytes),
+        sum(|process| process.swapped_bytes)
+    )
+}
+
+fn table(processes: &[Process]) -> Table {
+    let mut table = Table::new(vec![
+        Column::words("process"),
+        Column::numbers("number"),
+        Column::numbers("in RAM"),
+        Column::numbers("in swap"),
+        Column::numbers("shared in swap").rank(1),
+        Column::numbers("files cached").rank(2),
+        Column::numbers("files absent").rank(1),
+        Column::words("group").rank(3),
+    ]);
+    let size = |bytes: u64| Bytes(bytes).to_string();
+    for process in processes.iter().take(MOST_LINES) {
+        table.row(vec![
+            Cell::from(process.name.as_str()),
+            Cell::from(process.pid.to_string()),
+            Cell::from(size(process.resident_bytes)),
+            Cell::from(size(process.swapped_bytes)),
+            Cell::from(or_absent(process.shared_swapped_bytes, size)),
+            Cell::from(or_absent(process.file_cached_bytes, size)),
+            Cell::from(or_absent(process.file_absent_bytes, size)),
+            Cell::from(process.group.as_deref().unwrap_or_default()),
+        ]);
+    }
+    table
+}
+
+/// "Page cache 9.1 GiB: 8.2 GiB of it in files that these processes use, 0.9 GiB not found"
+fn cache(shown: &Shown) -> String {
+    let size = |bytes: u64| Bytes(bytes).to_string();
+    format!(
+        "Page cache {}: {} of it in files that these processes use, {} in others.",
+        or_absent(shown.cached_bytes, size),
+        Bytes(shown.found_bytes),
+        or_absent(shown.unseen_bytes, size)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use place::workingset::restore::{Part, PartKind};
+
+    fn shown() -> Shown {
+        let process = Process {
+            pid: 7,
+            name: "victim".to_owned(),
+            group: Some("/app".to_owned()),
+            resident_bytes: 16 << 20,
+            swapped_bytes: 48 << 20,
+            shared_swapped_bytes: None,
+            file_cached_bytes: Some(0),
+            file_absent_bytes: Some(4096),
+        };
+        let part = Part {
+            kind: PartKind::Anonymous,
+            source: "/dev/sdb2".to_owned(),
+            bytes: 1 << 30,
+            runs: 1234,
+            estimated_ns: Some(2_100_000_000),
+            by_demand_ns: Some(600_000_000_000),
+            skipped: None,
+        };
+        let skipped = Part {
+            source: "/dev/zram0".to_owned(),
+            skipped: Some("compressed in memory".to_owned()),
+            ..part.clone()
+        };
+        Shown {
+            processes: vec![process; 22],
+            parts: vec![part, skipped],
+            cached_bytes: Some(9 << 30),
+            found_bytes: 8 << 30,
+            unseen_bytes: Some(1 << 30),
+            notes: vec!["a note".to_owned()],
+        }
+    }
+
+    #[test]
+    fn the_page_names_the_largest_and_what_a_restore_would_read() {
+        for width in [40, 80, 140] {
+            let text = shown().page(Page::plain(width));
+            let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            for expected in [
+                "22 processes, 352 MiB in RAM, 1.03 GiB in swap",
+                "2 processes more have less",
+                "Left out: 1 GiB anonymous in /dev/zram0: compressed in memory",
+                "Page cache 9 GiB: 8 GiB of it in files that these processes use, 1 GiB in others.",
+                "a note",
+            ] {
+                assert!(words.contains(expected), "{expected}: {text}");
+            }
+            assert_eq!(text.matches("victim").count(), MOST_LINES);
+        }
+        let text = shown().page(Page::plain(80));
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            words.contains("anonymous 1 GiB /dev/sdb2 1,234 2.1 s 10 min"),
+            "{text}"
+        );
+        // What cannot be seen is a dash, and nothing is a number.
+        assert!(words.contains("victim 7 16 MiB 48 MiB - 4 KiB"), "{text}");
+    }
+}

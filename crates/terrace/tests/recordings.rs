@@ -1,0 +1,99 @@
+//! Real recordings, kept and explained anew: what their rules say of them, what they clear,
+//! and that the page of each fits its width. `fixtures/recordings/README.md` says how each
+//! was made; what can be staged on a test machine is made anew by `verdicts`.
+// A helper of tests may unwrap as the tests do.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::Value;
+use std::path::PathBuf;
+use support::{command, run, terrace, valid_explanation};
+
+/// A rule, a recording on which it fires, and one that nearly does: there it clears.
+const RULES: &[(&str, &str, &str)] = &[
+    ("compaction", "compaction", "huge_pages_refused"),
+    ("cpu_contention", "hog_beside", "cold_read"),
+    ("cpu_limit", "cpu_quota", "hog_beside"),
+    ("first_touch", "first_touch", "huge_pages_refused"),
+    ("lock_contention", "lock_contention", "hog_beside"),
+    ("memory_limit", "swap_random", "first_touch"),
+    ("numa_remote", "numa_remote", "numa_local"),
+    ("reads_from_device", "cold_read", "first_touch"),
+    ("small_sync_writes", "fsync_storm", "swap_random"),
+    ("swapping", "swap_random", "thp_fallback"),
+    ("thp_fallback", "thp_fallback", "huge_pages_refused"),
+];
+
+/// The columns of a split screen, of an old terminal, and of a wide one.
+const WIDTHS: [usize; 3] = [60, 80, 120];
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/recordings")
+}
+
+fn explained(name: &str) -> Value {
+    let file = folder().join(format!("{name}.trec"));
+    valid_explanation(&terrace(&format!("explain --json {}", file.display())).done())
+}
+
+/// The ids of a list of an explanation.
+fn ids<'v>(value: &'v Value, list: &str) -> Vec<&'v str> {
+    let all = value[list].as_array().unwrap().iter();
+    all.map(|one| one["id"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_rule_fires_on_its_recording_and_clears_a_near_miss() {
+    let mut wrong = Vec::new();
+    for (rule, fires, nearly) in RULES {
+        let (guilty, innocent) = (explained(fires), explained(nearly));
+        if !ids(&guilty, "findings").contains(rule) {
+            wrong.push(format!(
+                "{fires}: {rule} not in {:?}",
+                ids(&guilty, "findings")
+            ));
+        }
+        if !ids(&innocent, "cleared").contains(rule) {
+            wrong.push(format!(
+                "{nearly}: {rule} not in {:?}",
+                ids(&innocent, "cleared")
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// What an emulator makes slow is not blamed on memory that its host had yet to find.
+#[test]
+fn an_emulated_machine_is_not_said_to_wait_for_its_host() {
+    for name in ["numa_local", "numa_remote", "huge_pages_refused"] {
+        let value = explained(name);
+        assert!(
+            !ids(&value, "findings").contains(&"memory_backed_lazily"),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn no_verdict_is_wider_than_its_page() {
+    let entries = folder().read_dir().unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names: Vec<String> = names.filter(|name| name.ends_with(".trec")).collect();
+    assert!(names.len() >= RULES.len(), "{names:?}");
+    for name in &names {
+        for width in WIDTHS {
+            for detail in ["", "--details"] {
+                let mut explain = command(&format!("explain {detail} {name}"));
+                explain.env("COLUMNS", width.to_string());
+                explain.current_dir(folder());
+                let text = run(explain).done();
+                for line in text.lines() {
+                    let length = line.chars().count();
+                    assert!(length <= width, "{name}, {width}: {line}\n{text}");
+                }
+            }
+        }
+    }
+}
