@@ -19,7 +19,13 @@ const FILES: u64 = 64;
 pub(crate) fn mapped(mib: &str, ways: &[&str]) -> Outcome<()> {
     let _disk = Mounted::new()?;
     let path = format!("{FOLDER}/mapped");
-    run(&["dd", "if=/dev/urandom", &format!("of={path}"), "bs=1M", &format!("count={mib}")])?;
+    run(&[
+        "dd",
+        "if=/dev/urandom",
+        &format!("of={path}"),
+        "bs=1M",
+        &format!("count={mib}"),
+    ])?;
     // The first call is not the one that reads the programs from their disk.
     read_at_random(&path, mib)?;
     for way in ways {
@@ -28,7 +34,8 @@ pub(crate) fn mapped(mib: &str, ways: &[&str]) -> Outcome<()> {
         let user = User::of(&path)?;
         let started = Instant::now();
         let report = match *way {
-            "cat" => run(&["dd", &format!("if={path}"), "of=/dev/null", "bs=128k"]).map(|_| Value::Null)?,
+            "cat" => run(&["dd", &format!("if={path}"), "of=/dev/null", "bs=128k"])
+                .map(|_| Value::Null)?,
             way => system::bring_back(way, &[user.0.id()], &["--only", "files"])?.1,
         };
         let moving_s = started.elapsed().as_secs_f64();
@@ -51,7 +58,14 @@ pub(crate) fn snapshot(mib: &str) -> Outcome<()> {
     let _disk = Mounted::new()?;
     for file in 0..FILES {
         let target = format!("of={FOLDER}/{file}");
-        run(&["dd", "if=/dev/urandom", &target, "bs=1M", &count, "conv=fsync"])?;
+        run(&[
+            "dd",
+            "if=/dev/urandom",
+            &target,
+            "bs=1M",
+            &count,
+            "conv=fsync",
+        ])?;
     }
     let noted = "/tmp/noted";
     run(&["terrace", "warm", "snapshot", noted, "--tree", FOLDER])?;
@@ -86,8 +100,17 @@ fn read_at_random(path: &str, mib: &str) -> Outcome<f64> {
     let (name, size) = (format!("--filename={path}"), format!("--size={mib}m"));
     // Its cache is neither dropped nor advised about: the kernel's own reading ahead is on.
     let text = run(&[
-        "fio", "--name=touch", "--ioengine=mmap", "--rw=randread", "--bs=4k", &name, &size,
-        "--invalidate=0", "--fadvise_hint=0", "--output-format=json", "--thread",
+        "fio",
+        "--name=touch",
+        "--ioengine=mmap",
+        "--rw=randread",
+        "--bs=4k",
+        &name,
+        &size,
+        "--invalidate=0",
+        "--fadvise_hint=0",
+        "--output-format=json",
+        "--thread",
     ])?;
     let report: Value = serde_json::from_str(&text).map_err(failed("fio"))?;
     let runtime_ms = report["jobs"][0]["read"]["runtime"].as_f64();
@@ -101,7 +124,9 @@ fn drop_caches() -> Outcome<()> {
 
 fn cached_bytes() -> Outcome<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo").map_err(failed("meminfo"))?;
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("Cached:"));
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("Cached:"));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     Ok(kib.ok_or("no Cached")? * 1024)
 }
@@ -111,7 +136,15 @@ struct Mounted;
 
 impl Mounted {
     fn new() -> Outcome<Self> {
-        run(&["mke2fs", "-q", "-t", "ext4", "-E", "lazy_itable_init=0", DATA])?;
+        run(&[
+            "mke2fs",
+            "-q",
+            "-t",
+            "ext4",
+            "-E",
+            "lazy_itable_init=0",
+            DATA,
+        ])?;
         run(&["mount", "-o", "noatime", DATA, FOLDER])?;
         Ok(Self)
     }

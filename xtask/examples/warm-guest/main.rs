@@ -11,6 +11,8 @@ use std::process::ExitCode;
 use serde_json::Value;
 
 mod anonymous;
+mod database;
+mod files;
 mod system;
 mod toucher;
 
@@ -25,6 +27,9 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["toucher", mib, layout] => toucher::be(mib, layout),
         ["anonymous", mib, layout, hog, ways @ ..] => anonymous::scene(mib, layout, hog, ways),
+        ["mapped", mib, ways @ ..] => files::mapped(mib, ways),
+        ["snapshot", mib] => files::snapshot(mib),
+        ["sqlite", mib, hog, ways @ ..] => database::scene(mib, hog, ways),
         _ => Err(format!("no scene {words:?}")),
     };
     match done {

@@ -81,7 +81,9 @@ pub(crate) fn swapped_pages(pid: u32) -> Outcome<u64> {
 /// Starts hogs of `hog` each, two at a time, until `pages` of a process lie in swap; how many do.
 pub(crate) fn push_out(pid: u32, pages: u64, hog: &str) -> Outcome<u64> {
     for _ in 0..HOGS_MAX {
-        run(&["terrace", "hog", "--size", hog, "--count", "2", "--repeat", "1", "--json"])?;
+        run(&[
+            "terrace", "hog", "--size", hog, "--count", "2", "--repeat", "1", "--json",
+        ])?;
         let swapped = swapped_pages(pid)?;
         if swapped as f64 >= pages as f64 * PUSHED_OUT {
             return Ok(swapped);
@@ -97,7 +99,10 @@ pub(crate) fn bring_back(way: &str, pids: &[u32], extra: &[&str]) -> Outcome<(f6
     let report = match way {
         "demand" => Value::Null,
         "swapoff" => run(&["swapoff", SWAP]).map(|_| Value::Null)?,
-        "address" => pids.iter().try_for_each(|pid| by_address(*pid)).map(|()| Value::Null)?,
+        "address" => pids
+            .iter()
+            .try_for_each(|pid| by_address(*pid))
+            .map(|()| Value::Null)?,
         "restore" => {
             let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
             let pids = pids.join(",");
@@ -117,14 +122,21 @@ fn by_address(pid: u32) -> Outcome<()> {
     let open = |name| File::open(format!("/proc/{pid}/{name}")).map_err(failed(name));
     let (pagemap, memory) = (open("pagemap")?, open("mem")?);
     for line in maps.lines().filter(|line| line.contains(" rw-p ")) {
-        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+        let range = line
+            .split(' ')
+            .next()
+            .and_then(|range| range.split_once('-'));
         let (start, end) = range.ok_or("a line of maps without a range")?;
         let address = |text| u64::from_str_radix(text, 16).map_err(failed(line));
         for page in address(start)? / PAGE..address(end)? / PAGE {
             let mut entry = [0; 8];
-            pagemap.read_exact_at(&mut entry, page * 8).map_err(failed("pagemap"))?;
+            pagemap
+                .read_exact_at(&mut entry, page * 8)
+                .map_err(failed("pagemap"))?;
             if u64::from_le_bytes(entry) & SWAPPED != 0 {
-                memory.read_exact_at(&mut [0], page * PAGE).map_err(failed("mem"))?;
+                memory
+                    .read_exact_at(&mut [0], page * PAGE)
+                    .map_err(failed("mem"))?;
             }
         }
     }

@@ -112,7 +112,11 @@ impl Toucher {
             .stdout(Stdio::piped())
             .spawn()
             .map_err(failed("start a toucher"))?;
-        let (commands, answers) = child.stdin.take().zip(child.stdout.take()).ok_or("no pipes")?;
+        let (commands, answers) = child
+            .stdin
+            .take()
+            .zip(child.stdout.take())
+            .ok_or("no pipes")?;
         let answers = BufReader::new(answers);
         let mut toucher = Self {
             child,
