@@ -21,7 +21,7 @@ fn one(mib: &str, layout: &str, hog: &str, way: &str) -> Outcome<()> {
     let swap = Swap::on()?;
     let mut toucher = Toucher::start(mib, layout)?;
     let swapped = system::push_out(toucher.pid(), pages, hog)?;
-    let (moving_s, report) = system::bring_back(way, &[toucher.pid()], &[])?;
+    let (moving_s, report) = system::bring_back(way, &[toucher.pid()], &["--only", "anonymous"])?;
     let touched = toucher.ask("touch")?;
     let [touch_ns, wrong, faults] = touched[..] else {
         return Err(format!("touched {touched:?}"));

@@ -69,7 +69,7 @@ fn one(file: &Path, mib: u64, rows: usize, hog: &str, way: &str) -> Outcome<()> 
     }
     let allowed_s = p99(&before) * ALLOWED;
     let swapped = system::push_out(sqlite.pid(), mib << 8, hog)?;
-    let (moving_s, report) = system::bring_back(way, &[sqlite.pid()], &[])?;
+    let (moving_s, report) = system::bring_back(way, &[sqlite.pid()], &["--only", "anonymous"])?;
     let (started, mut answers) = (Instant::now(), Vec::new());
     let mut is_back = false;
     while !is_back && started.elapsed().as_secs_f64() < LIMIT_S {

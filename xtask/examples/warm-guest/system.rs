@@ -93,7 +93,8 @@ pub(crate) fn push_out(pid: u32, pages: u64, hog: &str) -> Outcome<u64> {
     Err(format!("of {pages} pages only {swapped} lie in swap"))
 }
 
-/// Brings memory of `pids` back in one of the ways; seconds, and what the tool reported.
+/// Brings memory of `pids` back in one of the ways; seconds, and what the tool reported. The tool's own
+/// way may be told options: `restore:--method:willneed`.
 pub(crate) fn bring_back(way: &str, pids: &[u32], extra: &[&str]) -> Outcome<(f64, Value)> {
     let started = Instant::now();
     let report = match way {
@@ -103,11 +104,12 @@ pub(crate) fn bring_back(way: &str, pids: &[u32], extra: &[&str]) -> Outcome<(f6
             .iter()
             .try_for_each(|pid| by_address(*pid))
             .map(|()| Value::Null)?,
-        "restore" => {
+        _ if way.starts_with("restore") => {
             let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
             let pids = pids.join(",");
             let mut words = vec!["terrace", "warm", "restore", "--pid", &pids, "--json"];
             words.extend(extra);
+            words.extend(way.split(':').skip(1));
             let text = run(&words)?;
             serde_json::from_str(&text).map_err(failed("the report"))?
         }
