@@ -96,6 +96,37 @@ const NONSENSE: &[(&str, &str)] = &[
     ),
     ("export /nonexistent --to csv", "no such file"),
     ("undo now", "unexpected `now`"),
+    ("warm", "no action given"),
+    ("warm up", "unknown action `up`"),
+    ("warm show --pid 0", "a process is"),
+    ("warm show --pid 1,x", "a process is"),
+    ("warm show --pid 1 --all", "cannot be used with"),
+    ("warm show --pid 4194305", "no process 4194305"),
+    ("warm show --app no-such-program", "no process is called"),
+    ("warm show --cgroup /no/such/group", "no control group"),
+    ("warm show --json -o /nonexistent/x", "no such file"),
+    ("warm restore", "whose memory?"),
+    ("warm restore --only files", "whose memory?"),
+    ("warm restore x --all", "cannot be used with"),
+    ("warm restore /nonexistent", "no such file"),
+    ("warm restore /dev/null", "snapshot"),
+    ("warm restore --metadata /nonexistent", "no such file"),
+    (
+        "warm restore --all --only disk",
+        "not one of anonymous, shared, files",
+    ),
+    ("warm restore --all --method fast", "readers:N"),
+    ("warm restore --all --method readers:1", "readers:N"),
+    ("warm restore --all --floor 0", "at least 1 byte"),
+    ("warm restore --all --max-time 0", "at least 1 ms"),
+    ("warm restore --all --max-bytes -1", "cannot be negative"),
+    ("warm restore --all --first x", "a process is"),
+    ("warm restore --all --dry-run --first 4194305", "not among"),
+    ("warm snapshot", "FILE is missing"),
+    ("warm snapshot /nonexistent/x --pid 4194305", "no process"),
+    ("warm evict", "PATH|PID is missing"),
+    ("warm evict /nonexistent", "no such file"),
+    ("warm evict 4194305", "no such process"),
 ];
 
 /// As above, of `run`: 125, because every status below belongs to the command.
@@ -403,6 +434,11 @@ fn every_option_is_in_the_documentation() {
         "explain",
         "export",
         "undo",
+        "hog",
+        "warm show",
+        "warm restore",
+        "warm snapshot",
+        "warm evict",
         "measure memcpy",
         "measure memlat",
         "measure faults",
@@ -410,8 +446,14 @@ fn every_option_is_in_the_documentation() {
         "measure iolat",
         "measure seqio",
     ] {
+        // The actions of `warm` share options, and so a section.
+        let title = if command.starts_with("warm ") {
+            "warm"
+        } else {
+            command
+        };
         let (_, section) = DOCUMENT
-            .split_once(&format!("## `terrace {command}"))
+            .split_once(&format!("## `terrace {title}"))
             .unwrap_or_else(|| panic!("no section for {command}"));
         let section = section.split("\n## ").next().unwrap();
         let help = terrace(&format!("{command} -h")).done();

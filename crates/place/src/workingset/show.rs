@@ -1,11 +1,12 @@
 //! Who has how much in RAM, in swap and in the page cache, and what a restore would read.
+//! Only looks: the plan of a restore is made and thrown away.
 
 use super::files::{self, UsedFile};
 use super::restore::{self, Part, Request};
 use super::shared::{self, SharedObject};
 use super::targets::{self, Selection, Target};
 use super::{anonymous, ranges};
-use crate::Result;
+use crate::{Kind, Result};
 use machine::Root;
 use machine::cgroup::{self, Controller};
 use machine::mounts::{self, Mount};
@@ -68,14 +69,7 @@ pub fn show(root: &Root, request: &Request) -> Result<Shown> {
         shared: shared::find(root, &targets).ok(),
         files: files::find(root, &targets)?,
     };
-    let mut processes: Vec<Process> = (0..)
-        .zip(&targets)
-        .filter_map(|(index, target)| used.process(root, target, index))
-        .collect();
-    processes.sort_by_key(|process| {
-        let swapped = process.swapped_bytes + process.shared_swapped_bytes.unwrap_or(0);
-        Reverse((swapped, process.resident_bytes))
-    });
+    let processes = used.processes(root, &targets, &mut plan.notes)?;
     let cached_bytes = machine::memory::page_cache(root).map(|bytes| bytes.0);
     let found_bytes = used.files.iter().filter_map(|file| file.cached_bytes).sum();
     Ok(Shown {
@@ -96,9 +90,42 @@ struct Used {
 }
 
 impl Used {
-    /// What the target with this index has; `None` where it has ended or is closed.
-    fn process(&self, root: &Root, target: &Target, index: u32) -> Option<Process> {
-        let scan = anonymous::scan(root, target, index).ok()?;
+    /// All of them, most in swap first. That some are closed is a note, that all are an error.
+    fn processes(
+        &self,
+        root: &Root,
+        targets: &[Target],
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<Process>> {
+        let (mut processes, mut refused) = (Vec::new(), Vec::new());
+        for (index, target) in (0..).zip(targets) {
+            match self.process(root, target, index) {
+                Ok(process) => processes.push(process),
+                Err(error) if error.kind == Kind::Impossible => refused.push(error),
+                // It has ended.
+                Err(_) => {}
+            }
+        }
+        let refusals = refused.len();
+        if let Some(error) = refused.into_iter().next() {
+            if processes.is_empty() {
+                return Err(error);
+            }
+            let note = format!("{refusals} processes are left out: {error}");
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+        processes.sort_by_key(|process: &Process| {
+            let swapped = process.swapped_bytes + process.shared_swapped_bytes.unwrap_or(0);
+            Reverse((swapped, process.resident_bytes))
+        });
+        Ok(processes)
+    }
+
+    /// What the target with this index has.
+    fn process(&self, root: &Root, target: &Target, index: u32) -> Result<Process> {
+        let scan = anonymous::scan(root, target, index)?;
         let page_bytes = sys::process::page_bytes() as u64;
         let shared = self.shared.as_deref();
         let objects = || {
@@ -114,7 +141,7 @@ impl Used {
         let is_told = told().next().is_some() || files().next().is_none();
         let shared_present: u64 = objects().map(|object| object.present_bytes).sum();
         let shared_swapped = objects().map(|object| ranges::total(&object.swapped));
-        Some(Process {
+        Ok(Process {
             pid: target.pid,
             name: target.name.clone(),
             group: self.group(root, target.pid),

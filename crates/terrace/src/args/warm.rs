@@ -58,8 +58,8 @@ pub struct ShowArgs {
 ///
 /// Reads the memory of processes back from swap in the order in which it lies there, and the files that they use in the order
 /// of their disk. With FILE it brings back what `warm snapshot` noted. It takes free memory only and stops when others begin to wait
-/// for memory. It looks at no byte of what it moves, and keeps none. Needs CAP_SYS_ADMIN, CAP_SYS_PTRACE and CAP_SYS_NICE, as root
-/// has them; files of a snapshot and --only files can be read without.
+/// for memory. It looks at no byte of what it moves, and keeps none. Needs CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_SYS_NICE and
+/// CAP_DAC_READ_SEARCH, as root has them; files of a snapshot and --only files can be read without.
 #[derive(Clone, Debug, Args)]
 pub struct RestoreArgs {
     /// A snapshot: bring back what it names

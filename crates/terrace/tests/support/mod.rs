@@ -111,6 +111,17 @@ pub fn schema_complaint(schema: &str, value: &Value) -> Option<String> {
         .map(|error| format!("{error:#}"))
 }
 
+/// The result of a `warm` command that did all it was asked, as JSON that the schema accepts.
+#[track_caller]
+pub fn warm_json(name: &str, ran: Ran) -> Value {
+    const SCHEMA: &str = include_str!("../../../../docs/warm.schema.json");
+    let text = ran.done();
+    let mut value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["schema"], format!("terrace.warm.{name}/1"));
+    assert_eq!(schema_complaint(SCHEMA, &value), None, "{text}");
+    value["result"].take()
+}
+
 /// Runs `terrace` into a pipe that its reader has closed, which is no fault.
 #[track_caller]
 pub fn nobody_reads(line: &str) {

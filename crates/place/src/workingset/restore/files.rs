@@ -13,7 +13,7 @@ use crate::workingset::files::{self, Identity, NamedFile};
 use crate::workingset::read::{self, Read};
 use crate::workingset::speed::Speed;
 use crate::workingset::targets::Target;
-use crate::workingset::{metadata, shared};
+use crate::workingset::{metadata, shared, snapshot};
 use crate::{Kind, Result};
 use machine::cgroup::{self, Controller};
 use machine::mounts::{self, Mount};
@@ -119,9 +119,14 @@ pub(super) fn plan_files(root: &Root, request: &Request, plan: &mut Plan) -> Res
     let mut by_group: BTreeMap<Option<(PathBuf, u32)>, Vec<Wanted>> = BTreeMap::new();
     match &request.snapshot {
         Some(snapshot) => {
-            let wanted = snapshot.files.iter();
-            let wanted = wanted.map(|file| (file.path.clone(), file.identity, file.cached.clone()));
-            by_group.insert(None, wanted.collect());
+            let missing = snapshot::missing(snapshot);
+            if missing.changed_files > 0 {
+                let files = missing.changed_files;
+                plan.notes.push(format!(
+                    "{files} of the snapshot's files are left out: changed or gone since"
+                ));
+            }
+            by_group.insert(None, missing.files);
         }
         None => {
             let mut groups: BTreeMap<PathBuf, u32> = BTreeMap::new();

@@ -135,7 +135,7 @@ pub fn plan(root: &Root, request: &Request) -> Result<Plan> {
     if request.shared {
         files::plan_shared(root, &mut plan);
     }
-    if request.files || request.snapshot.is_some() {
+    if request.files {
         files::plan_files(root, request, &mut plan)?;
     }
     Ok(plan)

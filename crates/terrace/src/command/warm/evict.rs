@@ -1,4 +1,5 @@
 //! `terrace warm evict`: a file, a tree or a process leaves memory, and it is said what stayed.
+//! Nothing asks back: what was pushed out is slow once and never lost.
 
 use crate::args::warm::EvictArgs;
 use crate::error::Result;

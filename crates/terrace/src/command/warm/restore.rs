@@ -149,13 +149,13 @@ fn wanted(args: &RestoreArgs, named: bool) -> Result<Vec<Memory>> {
     }
     Err(Error::new(
         Exit::Impossible,
-        "needs CAP_SYS_ADMIN, CAP_SYS_PTRACE and CAP_SYS_NICE: the kernel shows nobody else where swapped memory lies",
+        "needs CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_SYS_NICE and CAP_DAC_READ_SEARCH: the kernel shows nobody else where memory of others lies in swap",
     )
     .hint("sudo terrace warm restore, or the service in docs/warm.md; `terrace warm show` needs no rights"))
 }
 
-/// Whether this process may see slots and reach into others. One reader needs no advice, and
-/// for that alone the third right is needed.
+/// Whether this process may see slots and reach into others. Only advice needs the third right,
+/// and only processes of other users the fourth: without it they are left out, with a note.
 fn may_move(method: Option<Method>) -> bool {
     let advises = method == Some(Method::WillNeed);
     has_capability(Capability::SysAdmin)

@@ -1,4 +1,5 @@
 //! `terrace warm show`: who has how much where, and what a restore would read.
+//! It needs no rights; what this user may not see is a note.
 
 use super::super::cost::Meter;
 use super::super::deliver::Delivery;

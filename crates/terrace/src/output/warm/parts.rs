@@ -1,4 +1,5 @@
 //! What a restore would read: a table of the sources, and why one is left out.
+//! Shared by `warm show` and by a restore that was only planned.
 
 use super::{kind_name, place_name};
 use crate::output::Page;

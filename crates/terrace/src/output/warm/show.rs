@@ -1,4 +1,5 @@
 //! The page of `warm show`: who has how much where, and what a restore would read.
+//! It names the first processes; the JSON has all of them.
 
 use super::{Answer, counted, heading, line, parts};
 use crate::output::Page;

@@ -1,4 +1,5 @@
 //! The lines about a snapshot: what was noted, and what could not be listed.
+//! The kernel has no list of cached files, so the part that is unseen is always said.
 
 use super::counted;
 use crate::output::figure::or_absent;
