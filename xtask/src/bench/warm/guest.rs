@@ -57,7 +57,7 @@ impl Guest {
         Ok(Self {
             tool: terrace.program.clone(),
             program: target.join("release/examples").join(PROGRAM),
-            out: target.join("terrace-bench-warm"),
+            out: target.join(format!("terrace-bench-warm-{}", std::process::id())),
         })
     }
 
