@@ -14,6 +14,8 @@ use crate::system::{self, DATA, Swap, failed, run};
 use crate::toucher::{Toucher, scattered};
 use crate::{Outcome, tell};
 
+/// Steps of this many rows visit all of them, each once, far from the last one.
+const PRIME: usize = 7_368_787;
 /// Rows have this many bytes: with its header not quite a page.
 const ROW_BYTES: u64 = 900;
 /// Answers that the 99th percentile is taken of: five may be slower.
@@ -57,10 +59,12 @@ fn one(file: &Path, mib: u64, rows: usize, hog: &str, way: &str) -> Outcome<()> 
     sqlite.args(["-cmd", &format!("PRAGMA cache_size=-{}", 2 * mib << 10)]);
     sqlite.args(["-cmd", "SELECT 0"]).arg(file);
     let mut sqlite = Toucher::of(sqlite)?;
-    // The layout is that of a program's own doing: rows come to its heap as they are asked for.
-    for row in scattered(rows, 3) {
-        ask(&mut sqlite, row)?;
-    }
+    // The layout is the program's own: pages come to its heap as rows are asked for, here at random.
+    let all = format!(
+        "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {rows}) \
+         SELECT sum(length(t.v)) FROM n CROSS JOIN t ON t.id = (n.i * {PRIME}) % {rows};"
+    );
+    sqlite.ask(&all)?;
     let mut numbers = (0..).flat_map(|round| scattered(rows, 4 + round));
     let mut next = || numbers.next().unwrap_or(0);
     let mut before: Vec<f64> = Vec::new();

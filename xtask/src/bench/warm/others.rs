@@ -70,7 +70,6 @@ pub(super) fn sqlite(guest: &Guest, request: &Request, record: &mut Record) -> R
             "restore",
             "demand",
             "swapoff",
-            "address",
         ],
     };
     let lines = guest.play(&scene, request.alternations, record)?;
@@ -80,7 +79,6 @@ pub(super) fn sqlite(guest: &Guest, request: &Request, record: &mut Record) -> R
     let peers = [
         ("demand", "demand", Some(Target::AtLeast(5.0))),
         ("swapoff", "swapoff", None),
-        ("address", "address order, as de-swap", None),
     ];
     faster_than(record, &lines, &what, &peers)
 }
