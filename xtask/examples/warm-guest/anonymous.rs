@@ -1,4 +1,5 @@
 //! A set of anonymous memory in swap: pushed out by hogs, brought back, touched at random, compared.
+//! What way it came back by must not matter to its content: every byte is looked at afterwards.
 
 use serde_json::json;
 

@@ -56,7 +56,7 @@ pub(crate) fn scene(mib: &str, hog: &str, ways: &[&str]) -> Outcome<()> {
 fn one(file: &Path, mib: u64, rows: usize, hog: &str, way: &str) -> Outcome<()> {
     let swap = Swap::on()?;
     let mut sqlite = Command::new("sqlite3");
-    sqlite.args(["-cmd", &format!("PRAGMA cache_size=-{}", 2 * mib << 10)]);
+    sqlite.args(["-cmd", &format!("PRAGMA cache_size=-{}", mib * 2048)]);
     sqlite.args(["-cmd", "SELECT 0"]).arg(file);
     let mut sqlite = Toucher::of(sqlite)?;
     // The layout is the program's own: pages come to its heap as rows are asked for, here at random.

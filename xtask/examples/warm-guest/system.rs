@@ -1,4 +1,5 @@
 //! What a person at a shell does to a machine: programs, swap, hogs, and the ways to bring memory back.
+//! Nothing here is measured but the ways, each as the whole time of its command.
 
 use std::fmt::Display;
 use std::fs::{self, File};

@@ -1,4 +1,5 @@
 //! Anonymous memory: 64 MiB on the modelled hard disk, in both layouts; 512 MiB on a fast disk.
+//! All ways in one guest, one after another, each on a swap area of its own.
 
 use serde_json::Value;
 

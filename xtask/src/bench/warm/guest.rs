@@ -1,4 +1,5 @@
 //! Runs a scene in a guest and reads the lines that it leaves.
+//! A guest that fails gives no figures at all: half a comparison is none.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
 //! Files on the modelled hard disk, a page cache brought back from its snapshot, and databases.
+//! The peers differ from part to part; demand is always among them where there is something to wait for.
 
 use super::guest::{Guest, HDD, Scene};
 use super::{alone, faster_than, scaled, values};
