@@ -27,7 +27,7 @@ pub const COMMANDS: &[&str] = &["tidy", "test", "bench", "vm"];
 const USAGE: &str = "\
 usage: cargo xtask tidy                    the rules of the project, one line per violation
        cargo xtask test [--fast]           everything that must hold; --fast leaves out what is slow
-       cargo xtask bench SUITE [OPTIONS]   against peer programs: memory, storage, aa
+       cargo xtask bench SUITE [OPTIONS]   against peer programs: memory, storage, record, warm, aa
        cargo xtask vm [OPTIONS] -- COMMAND in a small machine of its own, with modelled disks; vm --help";
 
 /// Runs the command that `args` (without the program's name) asks for; gives the exit status, which is

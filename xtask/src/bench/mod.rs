@@ -21,6 +21,7 @@ pub mod recorder;
 pub mod report;
 pub mod storage;
 pub mod turns;
+pub mod warm;
 
 /// Pairs per comparison unless asked otherwise: the median of 7 stands when 3 of them were disturbed.
 pub const ALTERNATIONS: usize = 7;
@@ -86,6 +87,22 @@ pub const SUITES: &[Suite] = &[
         parts: &["cost", "size", "pressure", "explained"],
         options: &[("alternations", "N")],
         run: recorder::run,
+    },
+    Suite {
+        name: "warm",
+        what: "memory brought back in a guest, against demand, swapoff and the order of addresses",
+        peers: &[],
+        parts: &[
+            "scattered",
+            "contiguous",
+            "fast",
+            "mapped",
+            "snapshot",
+            "sqlite",
+            "noting",
+        ],
+        options: &[("alternations", "N"), ("pace", "full|quick")],
+        run: warm::run,
     },
     Suite {
         name: "aa",
@@ -265,7 +282,7 @@ mod tests {
     #[test]
     fn without_a_suite_the_suites_are_named() {
         for line in ["", "disk"] {
-            assert!(error(line).starts_with("bench: memory, storage, record, aa\n"));
+            assert!(error(line).starts_with("bench: memory, storage, record, warm, aa\n"));
             assert_eq!(run(&args(line)).unwrap_err().exit_status(), 2);
         }
     }

@@ -52,10 +52,20 @@ pub fn bytes_of(file: &File, within: &Range<u64>) -> Option<u64> {
 /// `Some(None)` where the kernel cannot count and can be asked page by page instead.
 fn counted(file: &File, window: &Range<u64>) -> Option<Option<u64>> {
     match cachestat::of(file, window.start, window.end - window.start) {
+        Ok(stat) if stat.cached == 0 && may_be_stacked(file) && is_told_the_truth(file) => {
+            Some(None)
+        }
         Ok(stat) => Some(Some(stat.cached)),
         Err(error) if error.kind == sys::Kind::Unsupported && is_told_the_truth(file) => Some(None),
         Err(_) => None,
     }
+}
+
+/// On overlayfs (Linux 6.12) `cachestat` counts nothing: the pages belong to the file below, which is what
+/// a mapping maps. Such file systems have no block device, and so no major number, of their own.
+fn may_be_stacked(file: &File) -> bool {
+    let device = file.metadata().map(|metadata| metadata.dev());
+    device.is_ok_and(|device| sys::block::device_numbers(device).0 == 0)
 }
 
 /// `mincore` answers "all there" to who neither owns the file nor is root.

@@ -1,0 +1,44 @@
+//! A set of anonymous memory in swap: pushed out by hogs, brought back, touched at random, compared.
+//! What way it came back by must not matter to its content: every byte is looked at afterwards.
+
+use serde_json::json;
+
+use crate::system::{self, Swap};
+use crate::toucher::Toucher;
+use crate::{Outcome, tell};
+
+/// Each way once, on a swap area made for it.
+pub(crate) fn scene(mib: &str, layout: &str, hog: &str, ways: &[&str]) -> Outcome<()> {
+    // A huge page would put 512 neighbours into neighbouring slots whatever the layout.
+    system::write("/sys/kernel/mm/transparent_hugepage/enabled", "never")?;
+    for way in ways {
+        one(mib, layout, hog, way)?;
+    }
+    Ok(())
+}
+
+fn one(mib: &str, layout: &str, hog: &str, way: &str) -> Outcome<()> {
+    let pages = mib.parse::<u64>().map_err(system::failed(mib))? << 20 >> 12;
+    let swap = Swap::on()?;
+    let mut toucher = Toucher::start(mib, layout)?;
+    let swapped = system::push_out(toucher.pid(), pages, hog)?;
+    let (moving_s, report) = system::bring_back(way, &[toucher.pid()], &["--only", "anonymous"])?;
+    let touched = toucher.ask("touch")?;
+    let [touch_ns, wrong, faults] = touched[..] else {
+        return Err(format!("touched {touched:?}"));
+    };
+    let compared = toucher.ask("compare")?;
+    drop(toucher);
+    drop(swap);
+    let touch_s = touch_ns as f64 / 1e9;
+    tell(&json!({
+        "way": way,
+        "total_s": moving_s + touch_s,
+        "moving_s": moving_s,
+        "touch_s": touch_s,
+        "swapped_pages": swapped,
+        "major_faults": faults,
+        "wrong_pages": wrong + compared[0],
+        "report": report,
+    }))
+}

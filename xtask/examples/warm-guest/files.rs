@@ -1,0 +1,188 @@
+//! Files: one that is read at random, and the page cache as a snapshot.
+//! The disk of files is the modelled one; programs lie on another and are read before the clock runs.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::system::{self, DATA, failed, run};
+use crate::{Outcome, tell};
+
+const FOLDER: &str = "/mnt";
+
+/// Files of the page cache that is noted: as many as a person's programs have large ones.
+const FILES: u64 = 64;
+
+/// A file that is read through a mapping, every page once, at random: each way once.
+pub(crate) fn mapped(mib: &str, ways: &[&str]) -> Outcome<()> {
+    let disk = Mounted::new()?;
+    let path = format!("{FOLDER}/mapped");
+    run(&[
+        "dd",
+        "if=/dev/urandom",
+        &format!("of={path}"),
+        "bs=1M",
+        &format!("count={mib}"),
+    ])?;
+    disk.settle()?;
+    for way in ways {
+        drop_caches()?;
+        // Programs are not what is measured.
+        run(&["fio", "--version"])?;
+        run(&["terrace", "--version"])?;
+        let user = User::of(&path)?;
+        let started = Instant::now();
+        let report = match *way {
+            "cat" => run(&["dd", &format!("if={path}"), "of=/dev/null", "bs=128k"])
+                .map(|_| Value::Null)?,
+            way => system::bring_back(way, &[user.0.id()], &["--only", "files"])?.1,
+        };
+        let moving_s = started.elapsed().as_secs_f64();
+        let touch_s = read_at_random(&path, mib)?;
+        tell(&json!({
+            "way": way,
+            "total_s": moving_s + touch_s,
+            "moving_s": moving_s,
+            "touch_s": touch_s,
+            "report": report,
+        }))?;
+    }
+    Ok(())
+}
+
+/// Notes a page cache of whole files, drops it and brings it back; beside it the disk's own pace.
+pub(crate) fn snapshot(mib: &str) -> Outcome<()> {
+    let total_mib = mib.parse::<u64>().map_err(failed(mib))?;
+    let count = format!("count={}", total_mib / FILES);
+    let _disk = Mounted::new()?;
+    for file in 0..FILES {
+        let target = format!("of={FOLDER}/{file}");
+        run(&[
+            "dd",
+            "if=/dev/urandom",
+            &target,
+            "bs=1M",
+            &count,
+            "conv=fsync",
+        ])?;
+    }
+    let noted = "/run/noted";
+    run(&["terrace", "warm", "snapshot", noted, "--tree", FOLDER])?;
+    let noted_bytes = fs::metadata(noted).map_err(failed(noted))?.len();
+    drop_caches()?;
+    run(&["terrace", "--version"])?;
+    let before = cached_bytes()?;
+    let started = Instant::now();
+    let text = run(&["terrace", "warm", "restore", noted, "--json"])?;
+    let moving_s = started.elapsed().as_secs_f64();
+    let brought_mib = (cached_bytes()?.saturating_sub(before)) as f64 / f64::from(1 << 20);
+    drop_caches()?;
+    let started = Instant::now();
+    let device = format!("if={DATA}");
+    let all = format!("count={total_mib}");
+    run(&["dd", &device, "of=/dev/null", "bs=1M", "iflag=direct", &all])?;
+    let sequential_s = started.elapsed().as_secs_f64();
+    let report: Value = serde_json::from_str(&text).map_err(failed("the report"))?;
+    tell(&json!({
+        "way": "restore",
+        "brought_mib_per_s": brought_mib / moving_s,
+        "brought_mib": brought_mib,
+        "moving_s": moving_s,
+        "sequential_mib_per_s": total_mib as f64 / sequential_s,
+        "noted_bytes": noted_bytes,
+        "report": report,
+    }))
+}
+
+/// Seconds that fio took to read every page of a mapped file once, at random.
+fn read_at_random(path: &str, mib: &str) -> Outcome<f64> {
+    let (name, size) = (format!("--filename={path}"), format!("--size={mib}m"));
+    // Its cache is neither dropped nor advised about: the kernel's own reading ahead is on.
+    let text = run(&[
+        "fio",
+        "--name=touch",
+        "--ioengine=mmap",
+        "--rw=randread",
+        "--bs=4k",
+        &name,
+        &size,
+        "--invalidate=0",
+        "--fadvise_hint=0",
+        "--output-format=json",
+        "--thread",
+    ])?;
+    let report: Value = serde_json::from_str(&text).map_err(failed("fio"))?;
+    let runtime_ms = report["jobs"][0]["read"]["runtime"].as_f64();
+    Ok(runtime_ms.ok_or("fio told no time")? / 1e3)
+}
+
+fn drop_caches() -> Outcome<()> {
+    run(&["sync"])?;
+    system::write("/proc/sys/vm/drop_caches", "3")
+}
+
+fn cached_bytes() -> Outcome<u64> {
+    let meminfo = fs::read_to_string("/proc/meminfo").map_err(failed("meminfo"))?;
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("Cached:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    Ok(kib.ok_or("no Cached")? * 1024)
+}
+
+/// The disk of files with an ext4 on it; no longer mounted on drop.
+struct Mounted;
+
+impl Mounted {
+    fn new() -> Outcome<Self> {
+        run(&[
+            "mke2fs",
+            "-q",
+            "-t",
+            "ext4",
+            "-E",
+            "lazy_itable_init=0",
+            DATA,
+        ])?;
+        Self::mount()?;
+        Ok(Self)
+    }
+
+    fn mount() -> Outcome<()> {
+        run(&["mount", "-o", "noatime", DATA, FOLDER]).map(drop)
+    }
+
+    /// Lets the journal write all that it has to, so that it is not in the way of the first who reads.
+    fn settle(&self) -> Outcome<()> {
+        run(&["umount", FOLDER])?;
+        Self::mount()
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = run(&["umount", FOLDER]);
+    }
+}
+
+/// A process that has a file open and does nothing.
+struct User(Child);
+
+impl User {
+    fn of(path: &str) -> Outcome<Self> {
+        let file = fs::File::open(Path::new(path)).map_err(failed(path))?;
+        let mut command = Command::new("sleep");
+        let child = command.arg("infinity").stdin(Stdio::from(file)).spawn();
+        child.map(Self).map_err(failed("sleep"))
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

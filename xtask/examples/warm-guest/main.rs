@@ -1,0 +1,58 @@
+//! What `cargo xtask bench warm` runs inside of the guest: memory is pushed out, comes back in one of
+//! several ways, is touched and compared; each way gives one line of JSON.
+//!
+//! `warm-guest SCENE WORDS...` writes its lines to /out/results. It is no part of the product: it knows
+//! only what a person at a shell could do, and the tool under test is called as a person would call it.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "it answers in lines"
+)]
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::process::ExitCode;
+
+use serde_json::Value;
+
+mod anonymous;
+mod database;
+mod files;
+mod system;
+mod toucher;
+
+/// What failed, in a line.
+type Outcome<T> = Result<T, String>;
+
+const RESULTS: &str = "/out/results";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["toucher", mib, layout] => toucher::be(mib, layout),
+        ["anonymous", mib, layout, hog, ways @ ..] => anonymous::scene(mib, layout, hog, ways),
+        ["mapped", mib, ways @ ..] => files::mapped(mib, ways),
+        ["snapshot", mib] => files::snapshot(mib),
+        ["sqlite", mib, hog, ways @ ..] => database::scene(mib, hog, ways),
+        _ => Err(format!("no scene {words:?}")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(what) => {
+            eprintln!("warm-guest: {what}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Adds a line to the results, and shows it.
+fn tell(result: &Value) -> Outcome<()> {
+    println!("{result}");
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(RESULTS)
+        .map_err(|error| format!("{RESULTS}: {error}"))?;
+    writeln!(file, "{result}").map_err(|error| format!("{RESULTS}: {error}"))
+}

@@ -1,0 +1,147 @@
+//! What a person at a shell does to a machine: programs, swap, hogs, and the ways to bring memory back.
+//! Nothing here is measured but the ways, each as the whole time of its command.
+
+use std::fmt::Display;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::Outcome;
+
+/// The disk that swap lies on, and the disk of files.
+pub(crate) const SWAP: &str = "/dev/vm/swap";
+pub(crate) const DATA: &str = "/dev/vm/data";
+
+const PAGE: u64 = 4096;
+/// `Documentation/admin-guide/mm/pagemap.rst`.
+const SWAPPED: u64 = 1 << 62;
+
+/// Hogs are started at most so often to push a process out.
+const HOGS_MAX: usize = 8;
+/// What counts as pushed out: a program keeps its own code and stack.
+const PUSHED_OUT: f64 = 0.95;
+
+/// Makes a line of an error, for `map_err`.
+pub(crate) fn failed<E: Display>(what: &str) -> impl Fn(E) -> String + '_ {
+    move |error| format!("{what}: {error}")
+}
+
+pub(crate) fn own_program() -> Outcome<PathBuf> {
+    std::env::current_exe().map_err(failed("own program"))
+}
+
+/// Runs a program to its end and gives its output; it must succeed.
+pub(crate) fn run(words: &[&str]) -> Outcome<String> {
+    let what = words.join(" ");
+    let output = Command::new(words[0])
+        .args(&words[1..])
+        .output()
+        .map_err(failed(&what))?;
+    if !output.status.success() {
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{what}: {}: {complaint}", output.status));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+pub(crate) fn write(path: &str, text: &str) -> Outcome<()> {
+    fs::write(path, text).map_err(failed(path))
+}
+
+/// A swap area, new and in use; out of use on drop.
+pub(crate) struct Swap;
+
+impl Swap {
+    pub(crate) fn on() -> Outcome<Self> {
+        run(&["mkswap", SWAP])?;
+        run(&["swapon", SWAP])?;
+        Ok(Self)
+    }
+}
+
+impl Drop for Swap {
+    fn drop(&mut self) {
+        // It may be off already: that is one of the ways.
+        let _ = run(&["swapoff", SWAP]);
+    }
+}
+
+/// Pages of a process that lie in swap.
+pub(crate) fn swapped_pages(pid: u32) -> Outcome<u64> {
+    let path = format!("/proc/{pid}/status");
+    let status = fs::read_to_string(&path).map_err(failed(&path))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmSwap:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    Ok(kib.ok_or("no VmSwap")? * 1024 / PAGE)
+}
+
+/// Starts hogs of `hog` each, two at a time, until `pages` of a process lie in swap; how many do.
+pub(crate) fn push_out(pid: u32, pages: u64, hog: &str) -> Outcome<u64> {
+    for _ in 0..HOGS_MAX {
+        run(&[
+            "terrace", "hog", "--size", hog, "--count", "2", "--repeat", "1", "--json",
+        ])?;
+        let swapped = swapped_pages(pid)?;
+        if swapped as f64 >= pages as f64 * PUSHED_OUT {
+            return Ok(swapped);
+        }
+    }
+    let swapped = swapped_pages(pid)?;
+    Err(format!("of {pages} pages only {swapped} lie in swap"))
+}
+
+/// Brings memory of `pids` back in one of the ways; seconds, and what the tool reported. The tool's own
+/// way may be told options: `restore:--method:willneed`.
+pub(crate) fn bring_back(way: &str, pids: &[u32], extra: &[&str]) -> Outcome<(f64, Value)> {
+    let started = Instant::now();
+    let report = match way {
+        "demand" => Value::Null,
+        "swapoff" => run(&["swapoff", SWAP]).map(|_| Value::Null)?,
+        "address" => pids
+            .iter()
+            .try_for_each(|pid| by_address(*pid))
+            .map(|()| Value::Null)?,
+        _ if way.starts_with("restore") => {
+            let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+            let pids = pids.join(",");
+            let mut words = vec!["terrace", "warm", "restore", "--pid", &pids, "--json"];
+            words.extend(extra);
+            words.extend(way.split(':').skip(1));
+            let text = run(&words)?;
+            serde_json::from_str(&text).map_err(failed("the report"))?
+        }
+        _ => return Err(format!("no way {way:?}")),
+    };
+    Ok((started.elapsed().as_secs_f64(), report))
+}
+
+/// As de-swap does: a byte of every page in swap, in the order of the addresses.
+fn by_address(pid: u32) -> Outcome<()> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).map_err(failed("maps"))?;
+    let open = |name| File::open(format!("/proc/{pid}/{name}")).map_err(failed(name));
+    let (pagemap, memory) = (open("pagemap")?, open("mem")?);
+    for line in maps.lines().filter(|line| line.contains(" rw-p ")) {
+        let range = line
+            .split(' ')
+            .next()
+            .and_then(|range| range.split_once('-'));
+        let (start, end) = range.ok_or("a line of maps without a range")?;
+        let address = |text| u64::from_str_radix(text, 16).map_err(failed(line));
+        for page in address(start)? / PAGE..address(end)? / PAGE {
+            let mut entry = [0; 8];
+            pagemap
+                .read_exact_at(&mut entry, page * 8)
+                .map_err(failed("pagemap"))?;
+            if u64::from_le_bytes(entry) & SWAPPED != 0 {
+                memory
+                    .read_exact_at(&mut [0], page * PAGE)
+                    .map_err(failed("mem"))?;
+            }
+        }
+    }
+    Ok(())
+}

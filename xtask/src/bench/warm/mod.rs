@@ -1,0 +1,126 @@
+//! The suite `warm`: how fast memory that was pushed out comes back, beside demand, `swapoff` and a read in
+//! the order of addresses.
+//!
+//! Everything but the noting of a large page cache happens in a guest of [`crate::vm`]: whole-machine
+//! pressure by `terrace hog`, disks modelled by service time. The program of the guest is the example
+//! `warm-guest`; it hands back a line of JSON for each way. The guest is emulated, so only figures that a
+//! disk decides count.
+
+use serde_json::Value;
+
+use super::Request;
+use super::peer::Peer;
+use super::record::{Comparison, Record, Series, Target};
+use crate::error::Error;
+use crate::workspace;
+
+mod anonymous;
+mod guest;
+mod noting;
+mod others;
+
+use guest::Guest;
+
+/// Parts that need a guest, in the order of work, with their function.
+const IN_A_GUEST: &[(&str, Measure)] = &[
+    ("scattered", anonymous::scattered),
+    ("contiguous", anonymous::contiguous),
+    ("fast", anonymous::fast),
+    ("mapped", others::mapped),
+    ("snapshot", others::snapshot),
+    ("sqlite", others::sqlite),
+];
+
+type Measure = fn(&Guest, &Request, &mut Record) -> Result<(), Error>;
+
+/// What a slow disk's part is multiplied by to be tried in a minute.
+const QUICK_PART: u64 = 4;
+
+/// Runs the parts that `request` asks for.
+///
+/// # Errors
+/// When a program is missing or fails, or the guest gives no figures.
+pub fn run(request: &Request) -> Result<Record, Error> {
+    let root = workspace::current_root()?;
+    let terrace = Peer::terrace(&root)?;
+    let part = request.part.as_deref();
+    let suite = part.map_or_else(
+        || "machine warm".to_owned(),
+        |part| format!("machine warm {part}"),
+    );
+    let mut record = Record::start(&suite);
+    record.programs.push(terrace.clone());
+    if request.is_quick {
+        record
+            .notes
+            .push("quick: a quarter of the size, to try".to_owned());
+    }
+    if request.includes("noting") {
+        noting::measure(request, &terrace, &mut record)?;
+    }
+    if part != Some("noting") {
+        let guest = Guest::build(&root, &terrace)?;
+        for (name, measure) in IN_A_GUEST {
+            if request.includes(name) {
+                measure(&guest, request, &mut record)?;
+            }
+        }
+    }
+    record.finish();
+    Ok(record)
+}
+
+/// `mib`, or the part of it that a quick run takes.
+fn scaled(request: &Request, mib: u64) -> u64 {
+    if request.is_quick {
+        mib / QUICK_PART
+    } else {
+        mib
+    }
+}
+
+/// The number at `key` of every line of `way`.
+fn values(lines: &[Value], way: &str, key: &str) -> Vec<f64> {
+    let of_way = lines.iter().filter(|line| line["way"] == way);
+    of_way
+        .map(|line| line[key].as_f64().unwrap_or(f64::NAN))
+        .collect()
+}
+
+/// One row of what the tool's own way gave.
+fn alone(
+    record: &mut Record,
+    lines: &[Value],
+    (what, unit, key): (&str, &'static str, &str),
+    target: Option<Target>,
+) -> Result<(), Error> {
+    let series = Series::new("terrace", &values(lines, "restore", key));
+    record
+        .comparisons
+        .push(Comparison::alone(what, unit, series, target)?);
+    Ok(())
+}
+
+/// One row for each of `peers`: how many times as fast as that way the tool's own is, in all.
+fn faster_than(
+    record: &mut Record,
+    lines: &[Value],
+    what: &str,
+    peers: &[(&str, &str, Option<Target>)],
+) -> Result<(), Error> {
+    let rates = |way: &str| -> Vec<f64> {
+        values(lines, way, "total_s")
+            .iter()
+            .map(|seconds| seconds.recip())
+            .collect()
+    };
+    for (way, name, target) in peers {
+        let pair = (
+            Series::new("terrace", &rates("restore")),
+            Series::new(name, &rates(way)),
+        );
+        let row = Comparison::against(&format!("{what}: over {name}"), "/s", pair, *target)?;
+        record.comparisons.push(row);
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! Files on the modelled hard disk, a page cache brought back from its snapshot, and databases.
+//! The peers differ from part to part; demand is always among them where there is something to wait for.
+
+use super::guest::{Guest, HDD, Scene};
+use super::{alone, faster_than, scaled, values};
+use crate::bench::Request;
+use crate::bench::record::{Comparison, Record, Series, Target};
+use crate::error::Error;
+
+pub(super) fn mapped(guest: &Guest, request: &Request, record: &mut Record) -> Result<(), Error> {
+    let mib = scaled(request, 64);
+    let scene = Scene {
+        disks: &[&format!("data:2G,{HDD}")],
+        memory: "512M",
+        packages: &[],
+        timeout_s: 600,
+        words: &["mapped", &mib.to_string(), "restore", "demand", "cat"],
+    };
+    let lines = guest.play(&scene, request.alternations, record)?;
+    let what = format!("file of {mib} MiB mapped, read at random, hard disk");
+    alone(
+        record,
+        &lines,
+        (&format!("{what}: restore and read"), "s", "total_s"),
+        None,
+    )?;
+    let peers = [
+        ("demand", "demand", Some(Target::AtLeast(8.0))),
+        ("cat", "dd of the file before", None),
+    ];
+    faster_than(record, &lines, &what, &peers)
+}
+
+pub(super) fn snapshot(guest: &Guest, request: &Request, record: &mut Record) -> Result<(), Error> {
+    let mib = scaled(request, 1024);
+    let scene = Scene {
+        disks: &[&format!("data:4G,{HDD}")],
+        memory: "2G",
+        packages: &[],
+        timeout_s: 900,
+        words: &["snapshot", &mib.to_string()],
+    };
+    let lines = guest.play(&scene, request.alternations, record)?;
+    let what = format!("page cache of {mib} MiB from its snapshot, hard disk");
+    let rates = |name: &str, key| Series::new(name, &values(&lines, "restore", key));
+    let pair = (
+        rates("terrace", "brought_mib_per_s"),
+        rates("dd, direct", "sequential_mib_per_s"),
+    );
+    let row = Comparison::against(&what, "MiB/s", pair, Some(Target::AtLeast(0.8)))?;
+    record.comparisons.push(row);
+    alone(
+        record,
+        &lines,
+        ("brought back", "MiB", "brought_mib"),
+        Some(Target::AtLeast(mib as f64 * 0.99)),
+    )
+}
+
+pub(super) fn sqlite(guest: &Guest, request: &Request, record: &mut Record) -> Result<(), Error> {
+    let mib = scaled(request, 64);
+    let scene = Scene {
+        disks: &[&format!("swap:2G,{HDD}"), &format!("data:2G,{HDD}")],
+        memory: "512M",
+        packages: &[],
+        timeout_s: 900,
+        words: &[
+            "sqlite",
+            &mib.to_string(),
+            "300m",
+            "restore",
+            "demand",
+            "swapoff",
+        ],
+    };
+    let lines = guest.play(&scene, request.alternations, record)?;
+    let what =
+        format!("SQLite with {mib} MiB of its own cache, hard disk, until its former p99 x 1.2");
+    alone(record, &lines, (&what, "s", "total_s"), None)?;
+    let peers = [
+        ("demand", "demand", Some(Target::AtLeast(5.0))),
+        ("swapoff", "swapoff", None),
+    ];
+    faster_than(record, &lines, &what, &peers)
+}
