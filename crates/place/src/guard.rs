@@ -81,7 +81,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Starts watching: what is read now is what later readings are compared with. Takes 20 ms,
+    /// Starts watching: what is read now is what later readings are compared with. Takes 40 ms,
     /// to see who waits for memory already.
     ///
     /// # Errors

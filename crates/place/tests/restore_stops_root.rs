@@ -11,7 +11,7 @@ use place::guard::{Limits, Stop};
 use place::workingset::restore::{self, Report, Request};
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use support::{SET_BYTES, Toucher, alone, request};
 use testkit::{Cgroup, FakeRoot};
 
@@ -105,40 +105,41 @@ fn what_does_not_stay_is_not_brought_for_ever() {
 }
 
 #[test]
-fn a_hog_that_makes_others_wait_ends_it() {
+fn hogs_that_make_others_wait_end_it() {
     let _alone = alone();
     let toucher = match Toucher::swapped_out(TOUCHER, SET_BYTES, &[]) {
         Ok(toucher) => toucher,
         Err(need) => return testkit::skip(need),
     };
-    // It has twice the memory of its group, and goes through it in a circle.
+    // Each has twice the memory of their group, and goes through it in a circle: one of them
+    // waits at any time, as the guard looks for some milliseconds only.
     let crowded = Cgroup::v1_memory(SET_BYTES / 4).unwrap();
     let mut request = request(toucher.pid());
     request.limits.pressure_permille = 100;
-    let mut hog = None;
+    let mut hogs = Vec::new();
     wait_until_waiting(|percent| percent < 5);
     let root = Root::system();
     let report = restored(&root, &request, &mut |batch| {
         if batch == 1 {
-            let program = std::env::current_exe().unwrap();
-            let child = crowded
-                .command(program)
-                .args(["--exact", "the_hog"])
-                .env(PID_VARIABLE, "0")
-                .stdout(Stdio::null())
-                .spawn()
-                .unwrap();
-            hog = Some(child);
-            wait_until_waiting(|percent| percent > 33);
+            hogs.extend((0..4).map(|_| hog_in(&crowded)));
+            wait_until_waiting(|percent| percent > 80);
         }
         // As from a disk so slow that the guard looks at others after each batch.
         std::thread::sleep(std::time::Duration::from_millis(100));
     });
-    let mut hog = hog.unwrap();
-    hog.kill().unwrap();
-    hog.wait().unwrap();
+    for mut hog in hogs {
+        hog.kill().unwrap();
+        hog.wait().unwrap();
+    }
     assert_eq!(report.stop, Stop::Pressure);
     assert!(bytes(&report) < SET_BYTES);
+}
+
+fn hog_in(group: &Cgroup) -> Child {
+    let program = std::env::current_exe().unwrap();
+    let mut command = group.command(program);
+    command.args(["--exact", "the_hog"]).env(PID_VARIABLE, "0");
+    command.stdout(Stdio::null()).spawn().unwrap()
 }
 
 /// Returns when the share of 100 ms in which somebody waited for memory is `as_wished`; fails
@@ -218,7 +219,7 @@ fn interrupted() {
         batches = batch;
         if batch == 1 {
             let own = std::process::id().to_string();
-            Command::new("kill").args(["-INT", &own]).status().unwrap();
+            Command::new("kill").args(["-TERM", &own]).status().unwrap();
             while !sys::interrupt::requested() {
                 std::thread::yield_now();
             }

@@ -7,7 +7,9 @@
 //! real hog 4 to 5 ms in a pause of 3 (it lasts longer than asked) and 12 to 23 in one of 40.
 //!
 //! A pause of 3 ms in 80 ms costs 4 %; one waiter in it may be chance, so it is looked at for
-//! 40 ms more before it counts. With a batch of 50 ms that stops a mover within 175 ms.
+//! 40 ms more before it counts. With a batch of 50 ms that stops a mover within 175 ms of one who
+//! waits all the time; who waits for 10 ms and runs for 20 is seen in every fourth pause only.
+//! That free memory has run out is told at once, by the count of direct reclaims.
 
 use machine::{Rereader, Root, pressure};
 use std::time::Duration;
@@ -20,7 +22,7 @@ const GLANCE: Duration = Duration::from_millis(3);
 /// The second look, if the first one was bad.
 const CLOSE_LOOK: Duration = Duration::from_millis(40);
 /// How long the start looks at what is there already.
-const FIRST_LOOK: Duration = Duration::from_millis(20);
+const FIRST_LOOK: Duration = Duration::from_millis(40);
 
 /// The witness of others' waiting.
 #[derive(Debug)]
@@ -50,26 +52,27 @@ impl Waiting {
         waiting
     }
 
-    /// Whether others wait for more than `limit_permille` of the time on top of what they did
-    /// at the start. The caller itself must wait for no memory while it asks.
+    /// Whether somebody ran out of free memory, or others wait for more than `limit_permille`
+    /// of the time on top of what they did at the start. The caller itself must wait for no
+    /// memory while it asks.
     pub(super) fn in_a_pause(&mut self, limit_permille: u32) -> bool {
-        if self.pressure.is_none() {
-            return self.reclaims();
-        }
         if !self.is_due() {
             return false;
         }
         let limit = self.before_permille + u64::from(limit_permille);
         let mut exceeds = |time| self.share_permille(time).is_some_and(|share| share > limit);
-        exceeds(GLANCE) && exceeds(CLOSE_LOOK)
+        let waits = exceeds(GLANCE) && exceeds(CLOSE_LOOK);
+        self.has_reclaimed() || waits
+    }
+
+    /// As [`Waiting::in_a_pause`], by the first sign alone.
+    pub(super) fn reclaims(&mut self) -> bool {
+        self.is_due() && self.has_reclaimed()
     }
 
     /// Whether anybody ran out of free memory since the last look and had to make room himself.
     /// Reclaim within a limited group is not counted: that is not the machine's memory.
-    pub(super) fn reclaims(&mut self) -> bool {
-        if !self.is_due() {
-            return false;
-        }
+    fn has_reclaimed(&mut self) -> bool {
         let before = self.reclaims;
         self.reclaims = self.direct_reclaims();
         matches!((before, self.reclaims), (Some(before), Some(now)) if now > before)
