@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use sys::file::{Advice, advise, open_unnoticed, read_at, sync_data};
-use testkit::{TempDir, Tmpfs};
+use testkit::{Mount, TempDir, Tmpfs};
 
 const MIB: u64 = 1 << 20;
 
@@ -322,4 +322,26 @@ fn ranges_of_a_sparse_giant_cost_little() {
     if let Some(there) = there {
         assert_eq!(there, [far - 8192..far - 4096]);
     }
+}
+
+/// The pages belong to the file below, where `cachestat` does not look.
+#[test]
+fn pages_of_a_file_in_an_overlay_are_seen() {
+    const BYTES: u64 = 1 << 20;
+    let (lower, directory) = (TempDir::new(), TempDir::new());
+    let Some(below) = cold_file(&lower.join("data"), BYTES) else {
+        return;
+    };
+    let mount = match Mount::overlay(lower.path(), directory.path()) {
+        Ok(mount) => mount,
+        Err(need) => return testkit::skip(need),
+    };
+    let file = File::open(mount.path().join("data")).unwrap();
+    assert_eq!(cached::bytes_of(&file, &(0..BYTES)), Some(0));
+    let mut half = vec![0; BYTES as usize / 2];
+    // Opened for reading at random: nothing is read ahead.
+    read_at(&below, &mut half, 0).unwrap();
+    assert_eq!(cached::bytes_of(&file, &(0..BYTES)), Some(BYTES / 2));
+    let found = cached::ranges_of(&file, &(0..BYTES)).unwrap();
+    assert_eq!(found, vec![0..BYTES / 2]);
 }

@@ -5,7 +5,7 @@ use crate::{LoopDevice, TempDir, run};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-/// A fresh ext4 file system on some device of a test's own; unmounted on drop.
+/// A file system of a test's own; unmounted on drop.
 #[derive(Debug)]
 pub struct Mount<'a> {
     point: PathBuf,
@@ -21,6 +21,33 @@ impl Mount<'_> {
         // The kernel would go on writing tables of inodes while a test measures.
         let here = point.to_string_lossy();
         run("mount", &["-o", "noinit_itable", &device, &here])?;
+        Ok(Self {
+            point,
+            _device: PhantomData,
+        })
+    }
+
+    /// Mounts an overlay of what lies in `lower` at a new directory in `directory`, as
+    /// containers have it; needs root.
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`].
+    pub fn overlay(lower: &Path, directory: &Path) -> Result<Self, String> {
+        let [upper, work, point] = ["upper", "work", "point"].map(|name| directory.join(name));
+        for path in [&upper, &work, &point] {
+            std::fs::create_dir(path).map_err(|error| error.to_string())?;
+        }
+        let options = format!(
+            "lowerdir={},upperdir={},workdir={}",
+            lower.display(),
+            upper.display(),
+            work.display()
+        );
+        let here = point.to_string_lossy().into_owned();
+        run(
+            "mount",
+            &["-t", "overlay", "-o", &options, "overlay", &here],
+        )?;
         Ok(Self {
             point,
             _device: PhantomData,
