@@ -12,8 +12,9 @@ use place::workingset::restore::{self, Report, Request};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use support::{SET_BYTES, Toucher, alone, request};
-use testkit::{Cgroup, FakeRoot};
+use support::{Holding, SET_BYTES, Toucher, alone, request};
+use sys::memory::Pages;
+use testkit::{Cgroup, FakeRoot, SlowDisk};
 
 /// The test that the toucher is started by.
 const TOUCHER: &str = "the_toucher";
@@ -21,6 +22,16 @@ const TOUCHER: &str = "the_toucher";
 const PID_VARIABLE: &str = "TERRACE_TEST_RESTORED_PID";
 /// Marks a line of such a process.
 const MARK: &str = "@";
+
+/// A value, or the test is skipped.
+macro_rules! or_skip {
+    ($made:expr) => {
+        match $made {
+            Ok(made) => made,
+            Err(need) => return testkit::skip(need),
+        }
+    };
+}
 
 #[test]
 fn the_toucher() {
@@ -107,12 +118,18 @@ fn what_does_not_stay_is_not_brought_for_ever() {
 #[test]
 fn hogs_that_make_others_wait_end_it() {
     let _alone = alone();
-    let toucher = match Toucher::swapped_out(TOUCHER, SET_BYTES, &[]) {
-        Ok(toucher) => toucher,
-        Err(need) => return testkit::skip(need),
-    };
-    // Each has twice the memory of their group, and goes through it in a circle: one of them
-    // waits at any time, as the guard looks for some milliseconds only.
+    // The guard looks between two batches, for some milliseconds only: a disk so slow that there
+    // are many of them, and hogs of which one waits at any time. Each has twice the memory of
+    // their group, and goes through it in a circle.
+    let disk = or_skip!(SlowDisk::hdd(8 * SET_BYTES));
+    let _swap = or_skip!(disk.as_swap());
+    let toucher = or_skip!(Toucher::start(
+        TOUCHER,
+        SET_BYTES,
+        &[],
+        Holding::Own(Pages::Base)
+    ));
+    toucher.push_out_as_touched();
     let crowded = Cgroup::v1_memory(SET_BYTES / 4).unwrap();
     let mut request = request(toucher.pid());
     request.limits.pressure_permille = 100;
@@ -124,8 +141,6 @@ fn hogs_that_make_others_wait_end_it() {
             hogs.extend((0..4).map(|_| hog_in(&crowded)));
             wait_until_waiting(|percent| percent > 80);
         }
-        // As from a disk so slow that the guard looks at others after each batch.
-        std::thread::sleep(std::time::Duration::from_millis(100));
     });
     for mut hog in hogs {
         hog.kill().unwrap();

@@ -17,9 +17,31 @@ pub fn now_ns() -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
+/// The kernel's tick (1 s / `CONFIG_HZ`): what its coarse clocks and some of its accounts count
+/// in. Told by the coarse clock's resolution.
+#[must_use]
+pub fn tick() -> std::time::Duration {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: as above; a clock that is not there leaves the zeros.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut time) };
+    std::time::Duration::new(
+        time.tv_sec.unsigned_abs(),
+        u32::try_from(time.tv_nsec).unwrap_or(0),
+    )
+}
+
 #[cfg(test)]
 mod tests {
-    use super::now_ns;
+    use super::{now_ns, tick};
+
+    #[test]
+    fn a_tick_is_one_of_those_that_kernels_are_built_with() {
+        let per_s = (1.0 / tick().as_secs_f64()).round();
+        assert!((100.0..=1200.0).contains(&per_s), "{per_s}");
+    }
 
     #[test]
     fn time_passes_and_never_goes_back() {

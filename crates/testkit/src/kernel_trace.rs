@@ -94,7 +94,14 @@ impl KernelTrace {
 impl Drop for KernelTrace {
     fn drop(&mut self) {
         let _ = self.set("events/enable", "0");
-        let _ = std::fs::remove_dir(&self.instance);
+        // The kernel may still be busy with it.
+        let gone = || std::fs::remove_dir(&self.instance).is_ok() || !self.instance.exists();
+        for _ in 0..100 {
+            if gone() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
     }
 }
 

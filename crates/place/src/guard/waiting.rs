@@ -3,13 +3,11 @@
 //! The kernel counts the reading of a page from swap as waiting for memory if the page had been
 //! in active use (`swap_read_folio`). Observed on Linux 6.18, others at work as well: `some memory`
 //! grew by 1.3 s while such pages were brought back for 2.0 s, and by nothing in 5.6 s for pages
-//! touched once. So its growth says nothing about others; in a pause of the mover it does: beside a
-//! real hog 4 to 5 ms in a pause of 3 (it lasts longer than asked) and 12 to 23 in one of 40.
-//!
-//! A pause of 3 ms in 80 ms costs 4 %; one waiter in it may be chance, so it is looked at for
-//! 40 ms more before it counts. With a batch of 50 ms that stops a mover within 175 ms of one who
-//! waits all the time; who waits for 10 ms and runs for 20 is seen in every fourth pause only.
-//! That free memory has run out is told at once, by the count of direct reclaims.
+//! touched once. So its growth may be the mover's own; in a pause of the mover it is that of
+//! others. A pause is made only if it grew at all, and one waiter in it may be chance, so it is
+//! looked at for 40 ms more before it counts. With a batch of 50 ms that stops a mover within
+//! 180 ms of one who waits all the time. That free memory has run out is told at once, by the
+//! count of direct reclaims.
 
 use machine::{Rereader, Root, pressure};
 use std::time::Duration;
@@ -17,8 +15,10 @@ use sys::clock::now_ns;
 
 /// From one pause to the next.
 const LOOK_EVERY_NS: u64 = 80_000_000;
-/// A first look: long enough for a share to mean something beside a wake-up of 0.1 ms.
-const GLANCE: Duration = Duration::from_millis(3);
+/// A first look is two ticks of the kernel and this. `collect_percpu_times` weighs each processor
+/// by its time at work in whole ticks: what is asked for sooner counts as nothing and is lost
+/// (seen: 0 in each of 200 pauses of 3 ms, beside one who waited all the time, at 250 Hz).
+const BEYOND_TICKS: Duration = Duration::from_millis(1);
 /// The second look, if the first one was bad.
 const CLOSE_LOOK: Duration = Duration::from_millis(40);
 /// How long the start looks at what is there already.
@@ -33,7 +33,10 @@ pub(super) struct Waiting {
     before_permille: u64,
     /// Direct reclaims that had begun at the last look.
     reclaims: Option<u64>,
+    /// When others were last looked at, and what had been waited for by then.
     looked_ns: u64,
+    waited_us: Option<u64>,
+    glance: Duration,
 }
 
 impl Waiting {
@@ -45,9 +48,12 @@ impl Waiting {
             before_permille: 0,
             reclaims: None,
             looked_ns: 0,
+            waited_us: None,
+            glance: sys::clock::tick() * 2 + BEYOND_TICKS,
         };
         waiting.before_permille = waiting.share_permille(FIRST_LOOK).unwrap_or(0);
         waiting.reclaims = waiting.direct_reclaims();
+        waiting.waited_us = waiting.waited_us();
         waiting.looked_ns = now_ns();
         waiting
     }
@@ -56,13 +62,19 @@ impl Waiting {
     /// of the time on top of what they did at the start. The caller itself must wait for no
     /// memory while it asks.
     pub(super) fn in_a_pause(&mut self, limit_permille: u32) -> bool {
+        let since_ns = now_ns() - self.looked_ns;
         if !self.is_due() {
             return false;
         }
         let limit = self.before_permille + u64::from(limit_permille);
+        let grown_us = self.waited_us().zip(self.waited_us);
+        let grown_us = grown_us.map_or(0, |(now, before)| now.saturating_sub(before));
+        let anybody = grown_us * 1_000_000 / since_ns.max(1) > limit;
+        let glance = self.glance;
         let mut exceeds = |time| self.share_permille(time).is_some_and(|share| share > limit);
-        let waits = exceeds(GLANCE) && exceeds(CLOSE_LOOK);
-        self.has_reclaimed() || waits
+        let others = anybody && exceeds(glance) && exceeds(CLOSE_LOOK);
+        self.waited_us = self.waited_us();
+        self.has_reclaimed() || others
     }
 
     /// As [`Waiting::in_a_pause`], by the first sign alone.
