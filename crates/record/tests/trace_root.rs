@@ -404,6 +404,39 @@ fn children_belong_to_the_subject_and_are_waited_for() {
     traced.assert_closed();
 }
 
+/// Keeps every processor at work until dropped: some kernels tell nothing of what happens in
+/// the idle task of a processor, and the ends of requests are told wherever an interrupt lands.
+struct Busy {
+    stop: std::sync::Arc<std::sync::atomic::AtomicBool>,
+    threads: Vec<std::thread::JoinHandle<()>>,
+}
+
+impl Busy {
+    fn start() -> Self {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let stop = std::sync::Arc::new(AtomicBool::new(false));
+        let spin = |stop: std::sync::Arc<AtomicBool>| {
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            })
+        };
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = (0..processors).map(|_| spin(stop.clone())).collect();
+        Self { stop, threads }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
 /// A directory on a file system with a device behind it, and the device's number.
 fn disk_directory() -> Option<(testkit::TempDir, String)> {
     use std::os::unix::fs::MetadataExt;
@@ -436,6 +469,7 @@ fn a_cold_file_is_read_from_the_device() {
     sys::file::advise(&file, 0, 0, sys::file::Advice::DontNeed).unwrap();
     let families = [Family::Sched, Family::Block];
     let command = group.command(std::env::current_exe().unwrap());
+    let _busy = Busy::start();
     let subject = Subject::spawn(command, "read", &path);
     let Some((_subject, traced)) = traced_subject(subject, "read", &families) else {
         return;
@@ -463,6 +497,7 @@ fn flushing_is_told_from_writing() {
     };
     let path = directory.join("flushed");
     let families = [Family::Sched, Family::Block];
+    let _busy = Busy::start();
     let Some((_subject, traced)) = traced("flush", &path, &families) else {
         return;
     };
