@@ -26,7 +26,6 @@ pub const SHARED: &[&str] = &["processor_stolen", "cpu_contention", "cache_hits_
 pub const WITNESSED: &[&str] = &[
     "cold_read",
     "hog_beside",
-    "cpu_quota",
     "sleep",
     "lock_contention",
     "make_j2",

@@ -223,8 +223,17 @@ pub mod make {
         let writes = ["bs=512", "seek=1", "count=6000", "conv=notrunc"];
         let mut words = vec!["dd", "if=/dev/zero", &file, "oflag=direct"];
         words.extend(writes);
+        // Some kernels lose what is told in the idle task of a processor, and with it the ends
+        // of requests: a neighbour who gives way keeps each of them at work.
+        let idler = || {
+            let hog = workload(&["hog"]);
+            let mut command = Command::new("chrt");
+            command.args(["--idle", "0"]).args(hog).spawn().unwrap()
+        };
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
         Ok(Made {
             argv: words.into_iter().map(str::to_owned).collect(),
+            _neighbours: (0..processors).map(|_| Neighbour(idler())).collect(),
             _directories: vec![directory],
             ..Made::default()
         })
