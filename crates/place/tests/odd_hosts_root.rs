@@ -3,6 +3,7 @@
 //! version 1, and for each test what it names.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
+#[macro_use]
 mod support;
 
 use machine::Root;
@@ -23,16 +24,6 @@ const TOUCHER: &str = "the_toucher";
 #[test]
 fn the_toucher() {
     support::serve();
-}
-
-/// A value, or the test is skipped.
-macro_rules! or_skip {
-    ($made:expr) => {
-        match $made {
-            Ok(made) => made,
-            Err(need) => return testkit::skip(need),
-        }
-    };
 }
 
 fn restored(request: &Request) -> (Vec<Part>, Report) {

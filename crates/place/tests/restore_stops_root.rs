@@ -2,6 +2,7 @@
 //! does not stay; and says which right is missing. Needs what `restore_root` needs.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
+#[macro_use]
 mod support;
 
 use machine::Root;
@@ -22,16 +23,6 @@ const TOUCHER: &str = "the_toucher";
 const PID_VARIABLE: &str = "TERRACE_TEST_RESTORED_PID";
 /// Marks a line of such a process.
 const MARK: &str = "@";
-
-/// A value, or the test is skipped.
-macro_rules! or_skip {
-    ($made:expr) => {
-        match $made {
-            Ok(made) => made,
-            Err(need) => return testkit::skip(need),
-        }
-    };
-}
 
 #[test]
 fn the_toucher() {
@@ -74,10 +65,7 @@ fn tree(pid: u32, available_kib: u64) -> FakeRoot {
 #[test]
 fn free_memory_is_used_down_to_the_floor_only() {
     let _alone = alone();
-    let toucher = match Toucher::swapped_out(TOUCHER, SET_BYTES, &[]) {
-        Ok(toucher) => toucher,
-        Err(need) => return testkit::skip(need),
-    };
+    let toucher = or_skip!(Toucher::swapped_out(TOUCHER, SET_BYTES, &[]));
     let available = SET_BYTES;
     let tree = tree(toucher.pid(), available >> 10);
     let root = Root::at(tree.path());
@@ -99,10 +87,7 @@ fn free_memory_is_used_down_to_the_floor_only() {
 #[test]
 fn what_does_not_stay_is_not_brought_for_ever() {
     let _alone = alone();
-    let toucher = match Toucher::swapped_out(TOUCHER, SET_BYTES, &[]) {
-        Ok(toucher) => toucher,
-        Err(need) => return testkit::skip(need),
-    };
+    let toucher = or_skip!(Toucher::swapped_out(TOUCHER, SET_BYTES, &[]));
     let request = Request {
         limits: Limits {
             yield_percent: 50,
@@ -216,10 +201,7 @@ fn given_pid() -> Option<u32> {
 #[test]
 fn ctrl_c_ends_it_after_the_batch() {
     let _alone = alone();
-    let toucher = match Toucher::swapped_out(TOUCHER, SET_BYTES, &[]) {
-        Ok(toucher) => toucher,
-        Err(need) => return testkit::skip(need),
-    };
+    let toucher = or_skip!(Toucher::swapped_out(TOUCHER, SET_BYTES, &[]));
     let program = std::env::current_exe().unwrap();
     let told = in_a_process_of_its_own(&program, &[], "interrupted", toucher.pid());
     assert_eq!(told, "Cancelled after 1 batches");
@@ -256,10 +238,7 @@ fn an_ordinary_user_is_told_which_right_is_missing() {
         "--regid=65534",
         "--clear-groups",
     ];
-    let toucher = match Toucher::swapped_out(TOUCHER, SET_BYTES, &nobody) {
-        Ok(toucher) => toucher,
-        Err(need) => return testkit::skip(need),
-    };
+    let toucher = or_skip!(Toucher::swapped_out(TOUCHER, SET_BYTES, &nobody));
     let own = in_a_process_of_its_own(&program, &nobody, "refused", toucher.pid());
     assert!(own.starts_with("Impossible"), "{own}");
     assert!(own.contains("SYS_ADMIN") && own.contains("root"), "{own}");

@@ -149,16 +149,8 @@ fn a_mark_reaches_its_own_recording_and_there_must_be_one() {
     let child = user.recording("record --for 60s -o x.trec", "x.trec");
     let said = user.terrace("mark import starts here").done();
     assert!(said.starts_with("marked "), "{said}");
-    let pid = child.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &pid])
-            .status()
-            .unwrap()
-            .success()
-    );
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let ran = support::ended_by_wish(child);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
     let json = user.terrace("export x.trec --to json --no-redact").done();
     assert!(json.contains("import starts here"));
 }

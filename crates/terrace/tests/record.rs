@@ -40,20 +40,9 @@ fn recording(options: &str, file: &Path) -> Child {
     child
 }
 
-/// Ctrl-C, and what it printed.
+/// What it printed when it was asked to end.
 fn interrupt(child: Child) -> String {
-    let pid = child.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &pid])
-            .status()
-            .unwrap()
-            .success()
-    );
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-    String::from_utf8(output.stdout).unwrap()
+    support::ended_by_wish(child).done()
 }
 
 #[test]

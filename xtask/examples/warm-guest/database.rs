@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::system::{self, DATA, Swap, failed, run};
+use crate::system::{self, DATA, Swap, failed, make_file_system, run};
 use crate::toucher::{Toucher, scattered};
 use crate::{Outcome, tell};
 
@@ -29,15 +29,7 @@ const LIMIT_S: f64 = 400.0;
 /// Each way once, with a database built for it.
 pub(crate) fn scene(mib: &str, hog: &str, ways: &[&str]) -> Outcome<()> {
     let mib = mib.parse::<u64>().map_err(failed(mib))?;
-    run(&[
-        "mke2fs",
-        "-q",
-        "-t",
-        "ext4",
-        "-E",
-        "lazy_itable_init=0",
-        DATA,
-    ])?;
+    make_file_system(DATA)?;
     run(&["mount", "-o", "noatime", DATA, "/mnt"])?;
     let rows = (mib << 20) / ROW_BYTES;
     let file = Path::new("/mnt/rows.db");

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::system::{self, DATA, failed, run};
+use crate::system::{self, DATA, failed, make_file_system, run};
 use crate::{Outcome, tell};
 
 const FOLDER: &str = "/mnt";
@@ -138,15 +138,7 @@ struct Mounted;
 
 impl Mounted {
     fn new() -> Outcome<Self> {
-        run(&[
-            "mke2fs",
-            "-q",
-            "-t",
-            "ext4",
-            "-E",
-            "lazy_itable_init=0",
-            DATA,
-        ])?;
+        make_file_system(DATA)?;
         Self::mount()?;
         Ok(Self)
     }

@@ -69,7 +69,9 @@ pub fn show(root: &Root, request: &Request) -> Result<Shown> {
         shared: shared::find(root, &targets).ok(),
         files: files::find(root, &targets)?,
     };
-    let processes = used.processes(root, &targets, &mut plan.notes)?;
+    // All that may be looked into can be none; of those that were named it is a refusal.
+    let named = request.selection != Selection::All;
+    let processes = used.processes(root, &targets, named, &mut plan.notes)?;
     let cached_bytes = machine::memory::page_cache(root).map(|bytes| bytes.0);
     let found_bytes = used.files.iter().filter_map(|file| file.cached_bytes).sum();
     Ok(Shown {
@@ -90,11 +92,13 @@ struct Used {
 }
 
 impl Used {
-    /// All of them, most in swap first. That some are closed is a note, that all are an error.
+    /// All of them, most in swap first. That some are closed is a note, that all are that were
+    /// `named` an error.
     fn processes(
         &self,
         root: &Root,
         targets: &[Target],
+        named: bool,
         notes: &mut Vec<String>,
     ) -> Result<Vec<Process>> {
         let (mut processes, mut refused) = (Vec::new(), Vec::new());
@@ -108,7 +112,7 @@ impl Used {
         }
         let refusals = refused.len();
         if let Some(error) = refused.into_iter().next() {
-            if processes.is_empty() {
+            if named && processes.is_empty() {
                 return Err(error);
             }
             let note = format!("{refusals} processes are left out: {error}");

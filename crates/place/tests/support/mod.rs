@@ -2,7 +2,11 @@
 //! program again, by one of its tests that does nothing unless it is asked to.
 //!
 //! It lives in a group whose memory is pushed to a swap area of the test's own.
-#![allow(dead_code, reason = "each test program uses a part of it")]
+#![allow(
+    dead_code,
+    unused_macros,
+    reason = "each test program uses a part of it"
+)]
 
 use model::Bytes;
 use place::guard::Limits;
@@ -18,6 +22,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use sys::file::Mapped;
 use sys::memory::{Mapping, Pages};
 use testkit::{Cgroup, Random, SwapArea};
+
+/// A value, or the test is skipped.
+macro_rules! or_skip {
+    ($made:expr) => {
+        match $made {
+            Ok(made) => made,
+            Err(need) => return testkit::skip(need),
+        }
+    };
+}
 
 /// The set of most tests: 48 MiB are enough for many batches.
 pub const SET_BYTES: u64 = 48 << 20;

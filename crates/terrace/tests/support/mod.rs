@@ -7,7 +7,7 @@ use boon::{Compiler, Schemas};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 /// The program under test.
 pub const TERRACE: &str = env!("CARGO_BIN_EXE_terrace");
@@ -39,7 +39,19 @@ pub fn command(line: &str) -> Command {
 
 /// Runs a command to its end.
 pub fn run(mut command: Command) -> Ran {
-    let output = command.stdin(Stdio::null()).output().unwrap();
+    ran(command.stdin(Stdio::null()).output().unwrap())
+}
+
+/// Asks a program to end, which does what Ctrl-C does, and waits for it. Ctrl-C's own signal is
+/// ignored by all that a shell starts in the background, these tests included.
+pub fn ended_by_wish(child: Child) -> Ran {
+    let pid = child.id().to_string();
+    let asked = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    assert!(asked.success());
+    ran(child.wait_with_output().unwrap())
+}
+
+fn ran(output: Output) -> Ran {
     Ran {
         code: output.status.code(),
         out: String::from_utf8(output.stdout).unwrap(),

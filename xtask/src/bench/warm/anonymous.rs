@@ -28,94 +28,99 @@ pub(super) fn contiguous(
     on_a_hard_disk(guest, request, "contiguous", record)
 }
 
+/// The ways back, as the guest knows them.
+const WAYS: [&str; 4] = ["restore", "demand", "swapoff", "address"];
+
 fn on_a_hard_disk(
     guest: &Guest,
     request: &Request,
     layout: &str,
     record: &mut Record,
 ) -> Result<(), Error> {
-    let mib = scaled(request, 64);
-    let scene = Scene {
-        disks: &[&format!("swap:2G,{HDD}")],
+    let set = Set {
+        mib: scaled(request, 64),
+        layout,
+        disk: ("hard disk", &format!("swap:2G,{HDD}")),
         memory: "512M",
-        packages: &[],
-        timeout_s: TIMEOUT_S,
-        words: &[
-            "anonymous",
-            &mib.to_string(),
-            layout,
-            "300m",
-            "restore",
-            "demand",
-            "swapoff",
-            "address",
+        hog: "300m",
+        total_s: Some(Target::AtMost(1.3)),
+        // In the order of addresses a contiguous set is read as well as it can be: no worse is
+        // asked there.
+        over: [
+            Some(Target::AtLeast(90.0)),
+            Some(Target::AtLeast(1.0)),
+            Some(Target::AtLeast(1.0)),
         ],
     };
-    let lines = guest.play(&scene, request.alternations, record)?;
-    let what = format!("{mib} MiB {layout}, hard disk");
-    let seconds = (format!("{what}: restore and touch"), Target::AtMost(1.3));
-    alone(
-        record,
-        &lines,
-        (&seconds.0, "s", "total_s"),
-        Some(seconds.1),
-    )?;
-    // In the order of addresses a contiguous set is read as well as it can be: no worse is asked there.
-    let peers = [
-        ("demand", "demand", Some(Target::AtLeast(90.0))),
-        ("swapoff", "swapoff", Some(Target::AtLeast(1.0))),
-        (
-            "address",
-            "address order, as de-swap",
-            Some(Target::AtLeast(1.0)),
-        ),
-    ];
-    faster_than(record, &lines, &what, &peers)?;
-    wrong_pages(record, &lines, &what)
+    set.bring_back(guest, request, record)
 }
 
 pub(super) fn fast(guest: &Guest, request: &Request, record: &mut Record) -> Result<(), Error> {
-    let mib = scaled(request, 512);
     for layout in ["scattered", "contiguous"] {
-        let scene = Scene {
-            disks: &[&format!("swap:4G,{FAST}")],
+        let set = Set {
+            mib: scaled(request, 512),
+            layout,
+            disk: ("fast disk", &format!("swap:4G,{FAST}")),
             memory: "1536M",
-            packages: &[],
-            timeout_s: TIMEOUT_S,
-            words: &[
-                "anonymous",
-                &mib.to_string(),
-                layout,
-                "900m",
-                "restore",
-                "demand",
-                "swapoff",
-                "address",
-            ],
+            hog: "900m",
+            total_s: None,
+            over: [Some(Target::AtLeast(4.0)), Some(Target::AtLeast(1.0)), None],
         };
-        let lines = guest.play(&scene, request.alternations, record)?;
-        let what = format!("{mib} MiB {layout}, fast disk");
-        alone(
-            record,
-            &lines,
-            (&format!("{what}: restore and touch"), "s", "total_s"),
-            None,
-        )?;
-        let peers = [
-            ("demand", "demand", Some(Target::AtLeast(4.0))),
-            ("swapoff", "swapoff", Some(Target::AtLeast(1.0))),
-            ("address", "address order, as de-swap", None),
-        ];
-        faster_than(record, &lines, &what, &peers)?;
-        wrong_pages(record, &lines, &what)?;
+        set.bring_back(guest, request, record)?;
     }
     Ok(())
 }
 
+/// A set of pages in swap, and what is asked of bringing it back.
+struct Set<'a> {
+    mib: u64,
+    layout: &'a str,
+    /// In words, and for the guest.
+    disk: (&'a str, &'a str),
+    memory: &'a str,
+    /// What each of the hogs takes.
+    hog: &'a str,
+    /// Restore and touch together.
+    total_s: Option<Target>,
+    /// The gain over demand, `swapoff` and the order of addresses.
+    over: [Option<Target>; 3],
+}
+
+impl Set<'_> {
+    fn bring_back(
+        self,
+        guest: &Guest,
+        request: &Request,
+        record: &mut Record,
+    ) -> Result<(), Error> {
+        let mib = self.mib.to_string();
+        let mut words = vec!["anonymous", &mib, self.layout, self.hog];
+        words.extend(WAYS);
+        let scene = Scene {
+            disks: &[self.disk.1],
+            memory: self.memory,
+            packages: &[],
+            timeout_s: TIMEOUT_S,
+            words: &words,
+        };
+        let lines = guest.play(&scene, request.alternations, record)?;
+        let what = format!("{mib} MiB {}, {}", self.layout, self.disk.0);
+        let total = format!("{what}: restore and touch");
+        alone(record, &lines, (&total, "s", "total_s"), self.total_s)?;
+        let [demand, swapoff, address] = self.over;
+        let peers = [
+            ("demand", "demand", demand),
+            ("swapoff", "swapoff", swapoff),
+            ("address", "address order, as de-swap", address),
+        ];
+        faster_than(record, &lines, &what, &peers)?;
+        wrong_pages(record, &lines, &what)
+    }
+}
+
 /// After every way, not only the tool's own.
 fn wrong_pages(record: &mut Record, lines: &[Value], what: &str) -> Result<(), Error> {
-    let ways = ["restore", "demand", "swapoff", "address"];
-    let wrong: Vec<f64> = ways
+    let wrong: Vec<f64> = WAYS
         .iter()
         .flat_map(|way| values(lines, way, "wrong_pages"))
         .collect();

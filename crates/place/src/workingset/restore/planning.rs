@@ -9,7 +9,7 @@ use crate::workingset::order;
 use crate::workingset::shared::SharedObject;
 use crate::workingset::snapshot::Snapshot;
 use crate::workingset::speed::{self, Speed};
-use crate::workingset::targets::{self, Target};
+use crate::workingset::targets::{self, Selection, Target};
 use crate::{Error, Kind, Result};
 use machine::{Root, swap};
 use std::cmp::Reverse;
@@ -158,7 +158,7 @@ fn plan_anonymous(root: &Root, request: &Request, first: &[u32], plan: &mut Plan
             .push("nothing lies in swap: no swap is in use".to_owned());
         return Ok(());
     }
-    let mut pages = scan_all(root, plan)?;
+    let mut pages = scan_all(root, &request.selection, plan)?;
     if let Some(snapshot) = &request.snapshot {
         pages.retain(was_present(root, snapshot, &plan.work.targets));
     }
@@ -218,7 +218,7 @@ fn plan_anonymous(root: &Root, request: &Request, first: &[u32], plan: &mut Plan
 }
 
 /// The pages in swap of all targets. A process that has ended has none.
-fn scan_all(root: &Root, plan: &mut Plan) -> Result<Vec<SwappedPage>> {
+fn scan_all(root: &Root, selection: &Selection, plan: &mut Plan) -> Result<Vec<SwappedPage>> {
     let mut pages = Vec::new();
     let mut refused = None;
     let mut refusals = 0;
@@ -233,7 +233,10 @@ fn scan_all(root: &Root, plan: &mut Plan) -> Result<Vec<SwappedPage>> {
         }
     }
     match refused {
-        Some(error) if refusals == plan.work.targets.len() => Err(error),
+        // All that may be looked into can be none; of those that were named it is a refusal.
+        Some(error) if refusals == plan.work.targets.len() && *selection != Selection::All => {
+            Err(error)
+        }
         Some(error) => {
             plan.notes
                 .push(format!("{refusals} processes are left out: {error}"));
