@@ -26,9 +26,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "terrace",
         &[
-            "explain", "machine", "measure", "memops", "model", "place", "record", "sys",
+            "explain", "machine", "measure", "memops", "model", "place", "record", "sys", "viewer",
         ],
     ),
+    ("viewer", &["model"]),
     (TESTKIT, &["model"]),
     ("xtask", &["model", TESTKIT]),
 ];

@@ -1,0 +1,197 @@
+//! A recording and its explanation for a browser: JSON that names the series, and one block of
+//! columns that holds their values (docs/view.md draws it).
+//!
+//! Values stand still most of the time, so a column is runs of changes with gaps between; the
+//! whole block is compressed by the page, which a browser can undo by itself.
+
+use model::explanation::Explanation;
+use model::recording::{DeviceFacts, Kind, Recording, Series, Span};
+use serde::Serialize;
+
+/// The name of the JSON form.
+pub const SCHEMA: &str = "terrace.view/1";
+
+/// What a browser draws of one recording.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// What everything is, and where in `columns` its values lie.
+    pub contents: Contents,
+    /// The values: one column after another.
+    pub columns: Vec<u8>,
+}
+
+/// What everything is.
+#[derive(Clone, Debug, Serialize)]
+pub struct Contents {
+    /// Always [`SCHEMA`].
+    pub schema: &'static str,
+    /// What it is called: the name of its file.
+    pub name: String,
+    /// When it started, nanoseconds since 1970 UTC; 0 where nothing told.
+    pub started_unix_ns: u64,
+    /// How many samples it has.
+    pub samples: usize,
+    /// When each sample was read, nanoseconds since the start.
+    pub ticks: Column,
+    /// One value over time each.
+    pub series: Vec<Line>,
+    /// Marks and named intervals.
+    pub spans: Vec<Span>,
+    /// The disks, so that a chart can say what a device is.
+    pub devices: Vec<DeviceFacts>,
+    /// Where the time went.
+    pub explain: Explanation,
+}
+
+/// Where a column lies in the block.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Column {
+    /// Its first byte.
+    pub offset: usize,
+    /// Its length in bytes.
+    pub length: usize,
+}
+
+/// One series.
+#[derive(Clone, Debug, Serialize)]
+pub struct Line {
+    /// Its name, as in docs/counters.md.
+    pub name: String,
+    /// The unit of its values.
+    pub unit: String,
+    /// Counter or gauge.
+    pub kind: Kind,
+    /// The kernel file or the event that it comes from.
+    pub source: String,
+    /// How often it is refreshed, where that is slower than it was read.
+    pub refresh_ns: Option<u64>,
+    /// What it means; empty where nobody said.
+    pub meaning: String,
+    /// Its values.
+    #[serde(flatten)]
+    pub column: Column,
+}
+
+impl View {
+    /// Packs `recording` with its explanation. `meaning` tells what a series of this name
+    /// means.
+    #[must_use]
+    pub fn new(
+        name: &str,
+        recording: &Recording,
+        explain: Explanation,
+        meaning: impl Fn(&str) -> String,
+    ) -> Self {
+        let mut columns = Vec::new();
+        let ticks = recording.ticks.iter().enumerate();
+        let ticks = ticks.map(|(sample, tick)| (sample as u32, i64::try_from(tick.at_ns).ok()));
+        let ticks = pack(ticks, &mut columns);
+        let mut line = |series: &Series| {
+            let steps = series.steps.iter().map(|step| (step.sample, step.value));
+            Line {
+                name: series.schema.name.clone(),
+                unit: series.schema.unit.clone(),
+                kind: series.schema.kind,
+                source: series.schema.source.clone(),
+                refresh_ns: series.schema.refresh_ns,
+                meaning: meaning(&series.schema.name),
+                column: pack(steps, &mut columns),
+            }
+        };
+        let series = recording.series.iter().map(&mut line).collect();
+        Self {
+            contents: Contents {
+                schema: SCHEMA,
+                name: name.to_owned(),
+                started_unix_ns: recording.facts.started_unix_ns,
+                samples: recording.ticks.len(),
+                ticks,
+                series,
+                spans: recording.spans.clone(),
+                devices: recording.facts.devices.clone(),
+                explain,
+            },
+            columns,
+        }
+    }
+}
+
+/// Appends the changes `(sample, value)` as runs: how many samples to skip, how many changes
+/// follow one after another, then each change: 0 for absent, else 1 + the zigzag of its
+/// difference to the last value that was there. Numbers are LEB128.
+pub fn pack(changes: impl Iterator<Item = (u32, Option<i64>)>, columns: &mut Vec<u8>) -> Column {
+    let offset = columns.len();
+    let mut next = 0;
+    let mut last = 0i64;
+    let mut run: Vec<u8> = Vec::new();
+    let (mut gap, mut count) = (0u64, 0u64);
+    for (sample, value) in changes {
+        if sample != next || count == 0 {
+            end_run(gap, count, &mut run, columns);
+            (gap, count) = (u64::from(sample - next), 0);
+        }
+        match value {
+            None => number(0, &mut run),
+            Some(value) => {
+                let step = i128::from(value) - i128::from(last);
+                number(1 + zigzag(step), &mut run);
+                last = value;
+            }
+        }
+        count += 1;
+        next = sample + 1;
+    }
+    end_run(gap, count, &mut run, columns);
+    Column {
+        offset,
+        length: columns.len() - offset,
+    }
+}
+
+fn end_run(gap: u64, count: u64, run: &mut Vec<u8>, columns: &mut Vec<u8>) {
+    if count > 0 {
+        number(u128::from(gap), columns);
+        number(u128::from(count), columns);
+        columns.append(run);
+    }
+}
+
+fn zigzag(value: i128) -> u128 {
+    ((value << 1) ^ (value >> 127)).unsigned_abs()
+}
+
+fn number(mut value: u128, bytes: &mut Vec<u8>) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packed(changes: &[(u32, Option<i64>)]) -> Vec<u8> {
+        let mut columns = Vec::new();
+        pack(changes.iter().copied(), &mut columns);
+        columns
+    }
+
+    #[test]
+    fn neighbours_share_a_run_and_gaps_begin_a_new_one() {
+        assert_eq!(packed(&[]), Vec::<u8>::new());
+        assert_eq!(
+            packed(&[(0, Some(1)), (1, Some(0)), (5, Some(64)), (6, None)]),
+            [0, 2, 3, 2, 3, 2, 0x81, 1, 0]
+        );
+        let first_late = [2, 1, 5];
+        assert_eq!(packed(&[(2, Some(2))]), first_late);
+    }
+
+    #[test]
+    fn the_widest_difference_fits() {
+        let bytes = packed(&[(0, Some(i64::MIN)), (1, Some(i64::MAX))]);
+        assert_eq!(bytes.len(), 2 + 10 + 10);
+    }
+}

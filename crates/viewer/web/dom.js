@@ -1,0 +1,67 @@
+// Elements and data of the page. Text always goes in as text: what a recording says is never markup.
+
+/**
+ * Makes an element.
+ * @param {string} name its tag, with a class after a dot: `div.finding`
+ * @param {Record<string, string | number | boolean | ((event: any) => void) | null | undefined>} attributes
+ *   functions listen to the event of that name; null, undefined and false are left out
+ * @param {...(Node | string | number | null | undefined)} children
+ * @returns {HTMLElement}
+ */
+export function element(name, attributes = {}, ...children) {
+  const [tag, ...classes] = name.split(".");
+  const made = document.createElement(tag);
+  if (classes.length) made.className = classes.join(" ");
+  fill(made, attributes, children);
+  return made;
+}
+
+/**
+ * Makes an element of a drawing.
+ * @param {string} tag
+ * @param {Record<string, any>} attributes
+ * @param {...(Node | string | number | null | undefined)} children
+ * @returns {SVGElement}
+ */
+export function drawn(tag, attributes = {}, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  fill(made, attributes, children);
+  return made;
+}
+
+/**
+ * @param {Element} made
+ * @param {Record<string, any>} attributes
+ * @param {(Node | string | number | null | undefined)[]} children
+ */
+function fill(made, attributes, children) {
+  for (const [key, value] of Object.entries(attributes)) {
+    if (typeof value === "function") made.addEventListener(key, value);
+    else if (value !== null && value !== undefined && value !== false) made.setAttribute(key, String(value));
+  }
+  for (const child of children) {
+    if (child !== null && child !== undefined) made.append(child instanceof Node ? child : String(child));
+  }
+}
+
+/**
+ * The JSON in the page's element of this id; null where there is none.
+ * @param {string} id
+ * @returns {any}
+ */
+export function jsonOf(id) {
+  const text = document.getElementById(id)?.textContent;
+  return text ? JSON.parse(text) : null;
+}
+
+/**
+ * The bytes in the page's element of this id, uncompressed.
+ * @param {string} id
+ * @returns {Promise<Uint8Array>}
+ */
+export async function bytesOf(id) {
+  const text = document.getElementById(id)?.textContent ?? "";
+  const packed = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
