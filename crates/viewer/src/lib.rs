@@ -4,6 +4,7 @@
 //! puts data and the files of `web/` into one page that needs no network. The page draws
 //! exactly the JSON that `--json` prints; nothing here judges or computes a figure.
 
+pub mod assets;
 pub mod page;
 pub mod view;
 

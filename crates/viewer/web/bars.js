@@ -1,0 +1,1 @@
+// The two bars that add up.

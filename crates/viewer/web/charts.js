@@ -1,0 +1,1 @@
+// The charts: what is drawn together, over time.

@@ -1,0 +1,1 @@
+// Columns of values out of the packed block, as docs/view.md draws it.

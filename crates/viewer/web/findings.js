@@ -1,0 +1,1 @@
+// The findings, and what is not to blame.

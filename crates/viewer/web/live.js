@@ -1,0 +1,1 @@
+// Follows a running recording.
