@@ -12,6 +12,7 @@ mod unseen;
 pub mod view;
 mod words;
 
+pub use doubts::RECORDING_WAS_CUT;
 use model::explanation::{Explanation, SCHEMA, Watching};
 use model::recording::Recording;
 pub use view::{View, Window};
