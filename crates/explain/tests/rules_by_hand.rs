@@ -206,6 +206,7 @@ fn part(words: &[&str]) -> OfWhich {
         count: words.get(3).map(|count| count.parse().unwrap()),
         grade: Grade::Measured,
         evidence: Vec::new(),
+        span: None,
     }
 }
 

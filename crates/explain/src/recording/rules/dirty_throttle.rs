@@ -36,7 +36,8 @@ fn check(case: &Case) -> Verdict {
         },
     };
     if !case.hurts(ns) {
-        let spent = Evidence::new("held back", ns as f64, "ns", "block I/O");
+        let spent = Evidence::new("held back", ns as f64, "ns", "block I/O")
+            .seen_in(case.part_series("dirty_throttle"));
         return Verdict::Clear(waits.unwrap_or(spent));
     }
     let mut claim = format!(
@@ -57,12 +58,8 @@ fn check(case: &Case) -> Verdict {
         evidence.extend(most.map(|most| case.evidence(name, most as f64)));
     }
     if evidence.is_empty() {
-        evidence.push(Evidence::new(
-            "block I/O",
-            ns as f64,
-            "ns",
-            "delay accounting",
-        ));
+        let waited = Evidence::new("block I/O", ns as f64, "ns", "delay accounting");
+        evidence.push(waited.seen_in(case.slice_series("block_io")));
     }
     Accused::new(RULE.id, Some(ns), grade, claim, evidence)
         .remedy(
