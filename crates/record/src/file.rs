@@ -2,12 +2,13 @@
 //! payload and CRC-32C. docs/recording.md draws it byte by byte.
 //!
 //! [`Writer`] appends, [`read`] goes through once and takes every whole chunk before the
-//! first bad one, [`Outline`] only what a part of the time needs. [`Ring`] keeps the last hours in a directory of such files, and
+//! first bad one, [`Outline`] only what a part of the time needs, [`Follower`] what is appended. [`Ring`] keeps the last hours in a directory of such files, and
 //! [`Output`] is whichever of these a user asked for. What the values mean is no business
 //! of this module.
 
 mod chunk;
 mod columns;
+mod follow;
 mod output;
 mod part;
 mod reader;
@@ -16,6 +17,7 @@ mod varint;
 mod writer;
 
 pub use chunk::{MAGIC, MAX_RAW_BYTES, VERSION_MAJOR, VERSION_MINOR, reseal};
+pub use follow::Follower;
 pub use output::{Output, check};
 pub use part::Outline;
 pub use reader::{MAX_SAMPLES, MAX_SPANS, MAX_STEPS, MAX_TASKS, MAX_TEXT_BYTES, open, read};

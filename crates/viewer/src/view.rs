@@ -67,9 +67,26 @@ pub struct Line {
     pub refresh_ns: Option<u64>,
     /// What it means; empty where nobody said.
     pub meaning: String,
-    /// Its values.
+    /// Its values; nowhere in what is told bit by bit.
     #[serde(flatten)]
-    pub column: Column,
+    pub column: Option<Column>,
+}
+
+impl Line {
+    /// The line of `series` without its values.
+    #[must_use]
+    pub fn unpacked(series: &Series, meaning: impl Fn(&str) -> String) -> Self {
+        let schema = &series.schema;
+        Self {
+            name: schema.name.clone(),
+            unit: schema.unit.clone(),
+            kind: schema.kind,
+            source: schema.source.clone(),
+            refresh_ns: schema.refresh_ns,
+            meaning: meaning(&schema.name),
+            column: None,
+        }
+    }
 }
 
 impl View {
@@ -89,13 +106,8 @@ impl View {
         let mut line = |series: &Series| {
             let steps = series.steps.iter().map(|step| (step.sample, step.value));
             Line {
-                name: series.schema.name.clone(),
-                unit: series.schema.unit.clone(),
-                kind: series.schema.kind,
-                source: series.schema.source.clone(),
-                refresh_ns: series.schema.refresh_ns,
-                meaning: meaning(&series.schema.name),
-                column: pack(steps, &mut columns),
+                column: Some(pack(steps, &mut columns)),
+                ..Line::unpacked(series, &meaning)
             }
         };
         let series = recording.series.iter().map(&mut line).collect();

@@ -275,6 +275,30 @@ impl<R: Read> Chunks<R> {
 }
 
 impl<R: Read + Seek> Chunks<R> {
+    /// As [`Chunks::next`], of a file that grows and has `length` bytes now; `None` while the chunk
+    /// is not whole.
+    ///
+    /// # Errors
+    /// As [`Chunks::next`], and when the file is shorter than what was read of it.
+    pub(super) fn next_whole(&mut self, length: u64) -> Result<Option<(Header, &[u8])>, String> {
+        let Some(left) = length.checked_sub(self.offset) else {
+            return Err("the file was cut before it".to_owned());
+        };
+        // What was read ahead may have been written anew since: it is asked for again.
+        self.go_to(self.offset)?;
+        if left < HEADER_BYTES as u64 {
+            return Ok(None);
+        }
+        let Some((bytes, header)) = self.header()? else {
+            return Ok(None);
+        };
+        if left < (HEADER_BYTES + header.payload_bytes) as u64 {
+            return Ok(None);
+        }
+        let raw = self.payload(&bytes, &header)?;
+        Ok(Some((header, raw)))
+    }
+
     /// As [`Chunks::next`], without what the chunk holds where `is_wanted` says so: nothing
     /// of its header is checked then.
     ///

@@ -196,7 +196,7 @@ impl Reading {
     }
 
     /// Notes that the chunk at `offset` and all that follows it cannot be used.
-    fn damaged(&mut self, offset: u64, why: &str) {
+    pub(super) fn damaged(&mut self, offset: u64, why: &str) {
         let text =
             format!("the chunk at byte {offset} is damaged: {why}; it and what follows is lost");
         self.recording.damage.push(text);

@@ -1,0 +1,177 @@
+//! A recording that is still being written, read as far as it is whole.
+//!
+//! Looked at again and again; only what was appended is read. A chunk that is not whole yet is
+//! waited for, one that is wrong ends the following, as it ends a reading.
+
+use super::chunk::Chunks;
+use super::reader::{self, MAX_STEPS, Reading};
+use crate::{Error, Kind, Result};
+use model::recording::Recording;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+/// A recording that may grow.
+#[derive(Debug)]
+pub struct Follower {
+    /// Asked for its length only; the chunks read it by a descriptor of the same place.
+    file: File,
+    chunks: Chunks<BufReader<File>>,
+    reading: Reading,
+}
+
+impl Follower {
+    /// Opens the recording at `path`, and reads nothing but its header.
+    ///
+    /// # Errors
+    /// [`Kind::NotARecording`] for anything but one file that is a recording, and when it
+    /// cannot be opened.
+    pub fn open(path: &Path) -> Result<Self> {
+        // Looked at before it is opened, which would wait for ever on a pipe.
+        let about = path.metadata();
+        let about = about.map_err(|error| Error::io("open", path, error))?;
+        if !about.is_file() {
+            let why = "only a file can be followed, not a directory";
+            return Err(Error::new(Kind::NotARecording, "follow the recording", why).at(path));
+        }
+        let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
+        let again = file.try_clone();
+        let again = again.map_err(|error| Error::io("open", path, error))?;
+        let chunks = reader::start(BufReader::new(again)).map_err(|error| error.at(path))?;
+        Ok(Self {
+            file,
+            chunks,
+            reading: Reading::new(MAX_STEPS),
+        })
+    }
+
+    /// Reads what was appended; whether there was anything.
+    pub fn advance(&mut self) -> bool {
+        let before = self.chunks.offset;
+        while !self.is_over() {
+            let offset = self.chunks.offset;
+            let length = self.file.metadata().map_or(0, |about| about.len());
+            let taken = match self.chunks.next_whole(length) {
+                Ok(None) => break,
+                Ok(Some((header, raw))) => self.reading.take(&header, raw),
+                Err(why) => Err(why),
+            };
+            if let Err(why) = taken {
+                self.reading.damaged(offset, &why);
+                return true;
+            }
+        }
+        self.chunks.offset > before
+    }
+
+    /// What was read so far; spans in the order in which they came.
+    #[must_use]
+    pub fn recording(&self) -> &Recording {
+        &self.reading.recording
+    }
+
+    /// Whether nothing more will be read: the recorder wrote its last words, or the file is
+    /// damaged.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        let recording = self.recording();
+        recording.outcome.is_some() || !recording.damage.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::{Writer, read};
+    use crate::{Registry, Row};
+    use model::recording::{Facts, Outcome, Span, Tick};
+    use std::io::Write;
+    use testkit::TempDir;
+
+    /// A recording of 1,000 samples in ten chunks and more.
+    fn bytes() -> Vec<u8> {
+        let mut registry = Registry::new();
+        let gauge = model::recording::Kind::Gauge;
+        let id = registry.id("a", "count", gauge, "x").unwrap();
+        let mut writer = Writer::new(Vec::new(), &Facts::default()).unwrap();
+        let mut row = Row::default();
+        for number in 0..1_000u64 {
+            row.count(id, number * number);
+            let tick = Tick {
+                due_ns: number * 1_000,
+                at_ns: number * 1_000,
+            };
+            writer.sample(tick, registry.schemas(), &row).unwrap();
+            if number == 500 {
+                let span = Span {
+                    kind: "mark".to_owned(),
+                    text: "half".to_owned(),
+                    start_ns: 1,
+                    end_ns: 2,
+                };
+                writer.span(&span).unwrap();
+            }
+        }
+        writer
+            .finish(&Facts::default(), &Outcome::default())
+            .unwrap()
+    }
+
+    #[test]
+    fn a_file_that_grows_by_any_step_is_read_as_it_is_whole() {
+        let whole = bytes();
+        for step in [1, 7, 4_096] {
+            let path = TempDir::new();
+            let path = path.join("x.trec");
+            let mut file = File::create(&path).unwrap();
+            file.write_all(&whole[..16]).unwrap();
+            let mut follower = Follower::open(&path).unwrap();
+            let mut samples = 0;
+            for piece in whole[16..].chunks(step) {
+                assert!(!follower.is_over());
+                file.write_all(piece).unwrap();
+                follower.advance();
+                let now = follower.recording().ticks.len();
+                assert!(now >= samples && follower.recording().damage.is_empty());
+                samples = now;
+            }
+            assert!(follower.is_over() && !follower.advance());
+            assert_eq!(*follower.recording(), read(&whole[..]).unwrap(), "{step}");
+        }
+    }
+
+    #[test]
+    fn damage_and_a_cut_end_the_following() {
+        let mut damaged = bytes();
+        let middle = damaged.len() / 2;
+        damaged[middle] ^= 1;
+        let directory = TempDir::new();
+        let path = directory.join("x.trec");
+        std::fs::write(&path, &damaged).unwrap();
+        let mut follower = Follower::open(&path).unwrap();
+        follower.advance();
+        assert!(follower.is_over());
+        assert_eq!(follower.recording().damage.len(), 1);
+
+        std::fs::write(&path, &bytes()[..middle]).unwrap();
+        let mut follower = Follower::open(&path).unwrap();
+        assert!(follower.advance() && !follower.is_over());
+        File::options()
+            .write(true)
+            .open(&path)
+            .and_then(|file| file.set_len(20))
+            .unwrap();
+        follower.advance();
+        assert!(follower.recording().damage[0].contains("cut"));
+    }
+
+    #[test]
+    fn only_a_recording_is_followed() {
+        let directory = TempDir::new();
+        let error = Follower::open(directory.path()).unwrap_err();
+        assert!(error.to_string().contains("only a file"), "{error}");
+        let path = directory.join("x");
+        std::fs::write(&path, "no recording at all").unwrap();
+        assert_eq!(Follower::open(&path).unwrap_err().kind, Kind::NotARecording);
+    }
+}

@@ -1,0 +1,228 @@
+//! What is new in a running recording since a page was told: the events of docs/view.md.
+//!
+//! Pure: a recording as far as it was read, and the [`Place`] up to which a page knows it,
+//! become one event of bounded length. Nobody but the page remembers its place, so that it may
+//! come back with it after a break.
+
+use crate::view::Line;
+use model::explanation::Explanation;
+use model::recording::{Recording, Span};
+use serde::Serialize;
+use std::fmt;
+use std::str::FromStr;
+
+/// The most samples that one event tells: a page that was away for long catches up in steps.
+const SAMPLES_MAX: usize = 1_000;
+
+/// How much of a recording a page knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Samples that it was told.
+    pub samples: usize,
+    /// Series that it was told of.
+    pub series: usize,
+    /// Spans that it was told, in the order in which they came.
+    pub spans: usize,
+    /// The number of the explanation that it has.
+    pub explanation: u64,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            samples,
+            series,
+            spans,
+            explanation,
+        } = self;
+        write!(out, "{samples}.{series}.{spans}.{explanation}")
+    }
+}
+
+impl FromStr for Place {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut numbers = text.split('.').map(|word| word.parse::<u32>());
+        let mut next = || numbers.next().ok_or(())?.map_err(drop);
+        let place = Self {
+            samples: next()? as usize,
+            series: next()? as usize,
+            spans: next()? as usize,
+            explanation: u64::from(next()?),
+        };
+        numbers.next().is_none().then_some(place).ok_or(())
+    }
+}
+
+/// A running recording as it is now.
+#[derive(Clone, Copy, Debug)]
+pub struct Now<'a> {
+    /// As far as it was read.
+    pub recording: &'a Recording,
+    /// The last explanation that was made of it.
+    pub explanation: &'a Explanation,
+    /// How many were made.
+    pub explanations: u64,
+    /// Whether nothing will follow.
+    pub has_ended: bool,
+}
+
+#[derive(Serialize)]
+struct Event<'a> {
+    from_sample: usize,
+    ticks_ns: Vec<u64>,
+    series: Vec<Line>,
+    changes: Vec<(usize, u32, Option<i64>)>,
+    spans: &'a [Span],
+    explain: Option<&'a Explanation>,
+    ended: bool,
+}
+
+/// The event for a page that knows all before `place`, as one line of JSON, and the place
+/// after it. `None` when there is nothing new.
+///
+/// # Errors
+/// When JSON cannot hold it.
+pub fn event(
+    now: &Now<'_>,
+    place: Place,
+    meaning: impl Fn(&str) -> String,
+) -> serde_json::Result<Option<(String, Place)>> {
+    let recording = now.recording;
+    let from = place.samples.min(recording.ticks.len());
+    let to = recording.ticks.len().min(from + SAMPLES_MAX);
+    let series = recording.series.get(place.series..).unwrap_or_default();
+    let spans = recording.spans.get(place.spans..).unwrap_or_default();
+    let is_explained = place.explanation < now.explanations;
+    let ended = now.has_ended && to == recording.ticks.len();
+    if from == to && series.is_empty() && spans.is_empty() && !is_explained && !ended {
+        return Ok(None);
+    }
+    let after = Place {
+        samples: to,
+        series: recording.series.len(),
+        spans: recording.spans.len(),
+        explanation: now.explanations,
+    };
+    let ticks = recording.ticks[from..to].iter();
+    let line = |series| Line::unpacked(series, &meaning);
+    let text = serde_json::to_string(&Event {
+        from_sample: from,
+        ticks_ns: ticks.map(|tick| tick.at_ns).collect(),
+        series: series.iter().map(line).collect(),
+        changes: changes(recording, from as u32, to as u32),
+        spans,
+        explain: is_explained.then_some(now.explanation),
+        ended,
+    })?;
+    Ok(Some((text, after)))
+}
+
+/// What changed in the samples from `from` to before `to`, in the order of the samples.
+fn changes(recording: &Recording, from: u32, to: u32) -> Vec<(usize, u32, Option<i64>)> {
+    let mut changes = Vec::new();
+    for (index, series) in recording.series.iter().enumerate() {
+        let first = series.steps.partition_point(|step| step.sample < from);
+        let news = series.steps[first..].iter();
+        let news = news.take_while(|step| step.sample < to);
+        changes.extend(news.map(|step| (index, step.sample, step.value)));
+    }
+    changes.sort_by_key(|(_, sample, _)| *sample);
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::recording::{Schema, Series, Tick};
+    use serde_json::{Value, json};
+
+    fn recording(samples: u32) -> Recording {
+        let mut series = Series {
+            schema: Schema {
+                name: "a".to_owned(),
+                ..Schema::default()
+            },
+            steps: Vec::new(),
+        };
+        let mut ticks = Vec::new();
+        for sample in 0..samples {
+            series.push(sample, (sample % 2 == 0).then_some(i64::from(sample)));
+            let at_ns = u64::from(sample) * 10;
+            ticks.push(Tick {
+                due_ns: at_ns,
+                at_ns,
+            });
+        }
+        Recording {
+            ticks,
+            series: vec![series],
+            ..Recording::default()
+        }
+    }
+
+    /// The event after `place`, with the explanation number `explanations`.
+    fn told(recording: &Recording, place: Place, has_ended: bool) -> Option<(Value, Place)> {
+        let now = Now {
+            recording,
+            explanation: &Explanation::default(),
+            explanations: 1,
+            has_ended,
+        };
+        let event = event(&now, place, |name| format!("meaning of {name}")).unwrap();
+        event.map(|(text, after)| (serde_json::from_str(&text).unwrap(), after))
+    }
+
+    #[test]
+    fn what_is_new_is_told_once() {
+        let (first, place) = told(&recording(3), Place::default(), false).unwrap();
+        assert_eq!(first["from_sample"], 0);
+        assert_eq!(first["ticks_ns"], json!([0, 10, 20]));
+        assert_eq!(
+            first["changes"],
+            json!([[0, 0, 0], [0, 1, null], [0, 2, 2]])
+        );
+        assert_eq!(first["series"][0]["meaning"], "meaning of a");
+        assert!(first["series"][0].get("offset").is_none());
+        assert!(first["explain"].is_object());
+        assert_eq!(told(&recording(3), place, false), None);
+        let (second, place) = told(&recording(4), place, false).unwrap();
+        assert_eq!(second["from_sample"], 3);
+        assert_eq!(second["changes"], json!([[0, 3, null]]));
+        assert_eq!(second["series"], json!([]));
+        assert!(second["explain"].is_null() && second["ended"] == false);
+        let (last, _) = told(&recording(4), place, true).unwrap();
+        assert_eq!(last["ended"], true);
+    }
+
+    #[test]
+    fn who_was_away_for_long_catches_up_in_steps() {
+        let recording = recording(2_500);
+        let mut place = Place::default();
+        for (from, ended) in [(0, false), (1_000, false), (2_000, true)] {
+            let (event, after) = told(&recording, place, true).unwrap();
+            assert_eq!(event["from_sample"], from);
+            assert_eq!(event["ended"], ended);
+            place = after;
+        }
+        assert_eq!(place.samples, 2_500);
+    }
+
+    #[test]
+    fn a_place_is_read_back_and_nonsense_is_not() {
+        let place = Place {
+            samples: 7,
+            series: 2,
+            spans: 0,
+            explanation: 9,
+        };
+        assert_eq!(place.to_string().parse(), Ok(place));
+        for text in ["", "1.2.3", "1.2.3.4.5", "-1.0.0.0", "99999999999.0.0.0"] {
+            assert_eq!(text.parse::<Place>(), Err(()), "{text}");
+        }
+        // One that is ahead of the recording is told nothing that it could not use.
+        let ahead = "9.9.9.9".parse().unwrap();
+        assert_eq!(told(&recording(3), ahead, false), None);
+    }
+}

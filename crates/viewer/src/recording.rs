@@ -1,0 +1,31 @@
+//! The page of one recording or two: which elements hold what, as docs/view.md names them.
+
+use crate::assets::{RECORDING_MODULES, RECORDING_STYLE};
+use crate::page::{Data, page};
+use crate::view::View;
+
+/// The elements of the first recording and of the second.
+const IDS: [[&str; 2]; 2] = [["view", "columns"], ["view-2", "columns-2"]];
+
+/// The page of the recordings in `views`, at most two. `events` is the path of the stream that tells
+/// what is recorded after them.
+///
+/// # Errors
+/// When JSON cannot hold what they tell.
+pub fn recording_page(views: Vec<View>, events: Option<&str>) -> serde_json::Result<String> {
+    let names: Vec<String> = views
+        .iter()
+        .map(|view| view.contents.name.clone())
+        .collect();
+    let mut data = Vec::new();
+    for (view, [contents, columns]) in views.into_iter().zip(IDS) {
+        data.push(Data::Json(contents, serde_json::to_string(&view.contents)?));
+        data.push(Data::Bytes(columns, view.columns));
+    }
+    if let Some(path) = events {
+        let live = serde_json::json!({ "events": path });
+        data.push(Data::Json("live", live.to_string()));
+    }
+    let title = format!("{} - Terrace", names.join(" and "));
+    Ok(page(&title, RECORDING_STYLE, RECORDING_MODULES, &data))
+}

@@ -1,0 +1,202 @@
+//! The loopback server: one page and its stream of events, for a browser of this machine.
+//!
+//! It listens on 127.0.0.1 only, at a port that the kernel picks, and answers `GET` and `HEAD` of paths
+//! that begin with a secret. A thread serves one connection and one request, and everything is
+//! bounded: connections, bytes of a request, time to ask and to be answered. It is written here
+//! because a general server bounds none of these.
+
+mod reply;
+mod request;
+mod visitors;
+
+use crate::live::Place;
+use reply::{Body, Reply};
+use request::{Refusal, Request};
+use std::io;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use visitors::{Visit, Visitors};
+
+/// The most time to ask; a browser takes a millisecond.
+const ASK_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long one reading waits, so that the limit above is noticed.
+const READ_PAUSE: Duration = Duration::from_millis(250);
+
+/// A stream without news says so this often, which tells whether its page is still there.
+const SILENCE: Duration = Duration::from_secs(5);
+
+/// How long a page waits before it asks for the stream again.
+const RETRY_MS: u32 = 1_000;
+
+/// What a server shows.
+pub trait Site: Send + Sync {
+    /// The page; `None` where it cannot be made now.
+    fn page(&self) -> Option<Arc<String>>;
+
+    /// What a page that knows all before `place` is told next, and its place afterwards. Waits a
+    /// while for news; `None` where there are none.
+    fn event(&self, place: Place) -> Option<(String, Place)>;
+
+    /// Whether nothing will be told after `place`.
+    fn has_ended(&self, place: Place) -> bool;
+}
+
+/// A server that listens.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    port: u16,
+    secret: String,
+    ticket: Mutex<Option<String>>,
+}
+
+impl Server {
+    /// Listens. Who knows `secret` sees the page; who knows `ticket` is led there, once.
+    ///
+    /// # Errors
+    /// When the kernel has no port.
+    pub fn listen(secret: String, ticket: String) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        Ok(Self {
+            port: listener.local_addr()?.port(),
+            listener,
+            secret,
+            ticket: Mutex::new(Some(ticket)),
+        })
+    }
+
+    /// The address of the page.
+    #[must_use]
+    pub fn address(&self) -> String {
+        format!("http://127.0.0.1:{}/{}/", self.port, self.secret)
+    }
+
+    /// An address that leads to the page once: what is told to a browser on its command line can
+    /// be seen by everybody on the machine.
+    #[must_use]
+    pub fn address_for_once(&self) -> Option<String> {
+        let ticket = self.ticket.lock().unwrap_or_else(PoisonError::into_inner);
+        let ticket = ticket.as_ref()?;
+        Some(format!("http://127.0.0.1:{}/{ticket}", self.port))
+    }
+
+    /// Serves `site` until the process ends.
+    pub fn serve(self, site: Arc<dyn Site>) {
+        let server = Arc::new(self);
+        let visitors = Arc::new(Visitors::default());
+        loop {
+            let Ok((stream, _)) = server.listener.accept() else {
+                // No descriptors left, most likely: others will be closed.
+                std::thread::sleep(READ_PAUSE);
+                continue;
+            };
+            let Some(visit) = visitors.admit(&stream) else {
+                continue;
+            };
+            let (server, site) = (Arc::clone(&server), Arc::clone(&site));
+            let name = "viewer".to_owned();
+            // Without a thread the connection is dropped, and with it closed.
+            let _ = std::thread::Builder::new()
+                .name(name)
+                .spawn(move || server.attend(&stream, &*site, &visit));
+        }
+    }
+
+    /// One connection: a request and its answer.
+    fn attend(&self, stream: &TcpStream, site: &dyn Site, visit: &Visit) {
+        // A stream that cannot be bounded is not served.
+        if stream.set_read_timeout(Some(READ_PAUSE)).is_err() {
+            return;
+        }
+        let deadline = Instant::now() + ASK_LIMIT;
+        let head = request::read_head(&mut &*stream, deadline);
+        visit.has_asked();
+        let answered = match head {
+            Ok(None) => return,
+            Ok(Some(head)) => request::parse(&head, self.port),
+            Err(refusal) => Err(refusal),
+        };
+        let answered = answered.and_then(|request| self.answer(&request, stream, site));
+        if let Err(Refusal(status, why)) = answered {
+            // Who does not listen to a refusal needs none.
+            let _ = Reply::new(status, Body::Line(why)).send(stream, false);
+        }
+    }
+
+    fn answer(
+        &self,
+        request: &Request,
+        stream: &TcpStream,
+        site: &dyn Site,
+    ) -> Result<(), Refusal> {
+        const NOT_HERE: Refusal = Refusal("404 Not Found", "nothing is here");
+        let path = request.path.trim_start_matches('/');
+        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        if self.takes_ticket(first, request) {
+            let own = format!("/{}/", self.secret);
+            let _ = Reply::new("303 See Other", Body::Location(&own)).send(stream, true);
+            return Ok(());
+        }
+        let known = is_same(first, &self.secret) && request.path.starts_with('/');
+        // A client that goes away in the middle of its answer is no fault of ours.
+        let _ = match rest {
+            "" if known && request.path.ends_with('/') => {
+                let page = site.page().ok_or(NO_PAGE)?;
+                Reply::new("200 OK", Body::Page(&page)).send(stream, request.head_only)
+            }
+            "events" if known => tell(request, stream, site),
+            _ => return Err(NOT_HERE),
+        };
+        Ok(())
+    }
+
+    /// Whether `word` is the ticket, which then is used up.
+    fn takes_ticket(&self, word: &str, request: &Request) -> bool {
+        let mut ticket = self.ticket.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = ticket.as_ref().is_some_and(|known| is_same(word, known));
+        if is_it && !request.head_only {
+            *ticket = None;
+        }
+        is_it
+    }
+}
+
+const NO_PAGE: Refusal = Refusal("500 Internal Server Error", "the page cannot be made");
+
+/// Tells news until there are no more, or the page has gone.
+fn tell(request: &Request, stream: &TcpStream, site: &dyn Site) -> io::Result<()> {
+    let asked = request.query.strip_prefix("from=");
+    let place = request.last_event.as_deref().or(asked);
+    let mut place: Place = place
+        .and_then(|place| place.parse().ok())
+        .unwrap_or_default();
+    let reply = Reply::new("200 OK", Body::Stream);
+    reply.send(stream, request.head_only)?;
+    if request.head_only {
+        return Ok(());
+    }
+    reply::write_all(stream, format!("retry: {RETRY_MS}\n\n").as_bytes())?;
+    let mut silent_since = Instant::now();
+    loop {
+        if let Some((event, after)) = site.event(place) {
+            let text = format!("id: {after}\ndata: {event}\n\n");
+            reply::write_all(stream, text.as_bytes())?;
+            (place, silent_since) = (after, Instant::now());
+            if site.has_ended(place) {
+                return Ok(());
+            }
+        } else if silent_since.elapsed() >= SILENCE {
+            reply::write_all(stream, b":\n\n")?;
+            silent_since = Instant::now();
+        }
+    }
+}
+
+/// Whether two words are the same, found out in the same time wherever they differ.
+fn is_same(word: &str, secret: &str) -> bool {
+    let pairs = word.bytes().zip(secret.bytes());
+    let differences = pairs.fold(0, |all, (one, other)| all | (one ^ other));
+    word.len() == secret.len() && differences == 0
+}
