@@ -10,6 +10,7 @@ mod doubts;
 pub mod rules;
 mod unseen;
 pub mod view;
+mod witness;
 mod words;
 
 pub use doubts::RECORDING_WAS_CUT;

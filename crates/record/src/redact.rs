@@ -17,6 +17,7 @@ const OWN_SPANS: &[&str] = &[
     "clock_jump",
     "device_added",
     "device_removed",
+    "group_changed",
     "events_stopped",
     "gap",
 ];

@@ -1,1 +1,69 @@
-// The two bars that add up.
+// The two bars: where the time went. A bar is a list; what a slice is made of is told below it, on hover, focus or click.
+import { element } from "./dom.js";
+import { figure } from "./format.js";
+
+/** @typedef {{name: string, value: number, unit: string, source: string, series?: string[]}} Evidence */
+/** @typedef {{name: string, ns: number, grade: string, evidence: Evidence[]}} Slice */
+
+const NAMES = /** @type {Record<string, string>} */ ({ run: "on a processor", queue: "waiting for a processor", block_io: "waiting for block I/O", children: "waiting for children",
+  sleep: "asleep", unexplained: "unexplained", steal: "taken by the host", idle: "idle" });
+
+const SHORT = /** @type {Record<string, string>} */ ({ run: "CPU", queue: "queue", block_io: "block I/O", children: "children", steal: "host" });
+
+/** @param {string} name */
+export function sliceName(name) {
+  return NAMES[name] ?? name.replaceAll("_", " ");
+}
+
+/** @param {Evidence} evidence */
+export function evidenceText({ name, value, unit }) {
+  return `${name} ${figure(value, unit)}`;
+}
+
+/** @param {number} ns @param {number} of */
+function share(ns, of) {
+  const percent = (100 * ns) / Math.max(of, 1);
+  return percent > 0 && percent < 1 ? "<1 %" : `${percent.toFixed(0)} %`;
+}
+
+/** Both bars of an explanation. @param {any} explain `terrace.explain/1` @param {string} of whose, where there are two */
+export function bars(explain, of) {
+  const machine = explain.bars.thread.some((/** @type {Slice} */ { name }) => name === "idle");
+  return element("div.bars", {},
+    bar(`wall${of}`, "On the clock", explain.bars.wall, explain.wall_ns, []),
+    bar(`thread${of}`, machine ? "All processors together" : "All threads together", explain.bars.thread, explain.thread_ns, explain.of_which));
+}
+
+/** @param {string} id @param {string} title @param {Slice[]} slices @param {number} whole @param {any[]} inside */
+function bar(id, title, slices, whole, inside) {
+  const detail = element("p.detail.quiet", { "aria-live": "polite" });
+  const shown = slices.filter(({ ns }) => ns > 0);
+  const items = shown.map((slice) => {
+    const tell = () => detail.replaceChildren(...details(slice, inside, whole));
+    const on = { mouseenter: tell, focus: tell, click: tell };
+    const part = element("div", { ...on, class: "part", style: `flex-grow: ${slice.ns / Math.max(whole, 1)}; --key: var(--${slice.name}, var(--sleep))` }, element("span", {}, `${SHORT[slice.name] ?? sliceName(slice.name)} ${share(slice.ns, whole)}`));
+    const entry = element("button", { ...on, "data-slice": `${id}.${slice.name}` }, element("i", { "aria-hidden": true, style: `--key: var(--${slice.name}, var(--sleep))` }),
+      sliceName(slice.name), " ", element("b", {}, share(slice.ns, whole)), " ", figure(slice.ns, "ns"), slice.grade === "measured" ? null : element("span.badge", {}, slice.grade));
+    return { part, entry: element("li", {}, entry) };
+  });
+  return element("section.bar", { "data-bar": id }, element("h2", {}, `${title}: ${figure(whole, "ns")}`),
+    element("div.parts", { "aria-hidden": true }, ...items.map(({ part }) => part)), element("ul.legend", {}, ...items.map(({ entry }) => entry)), detail);
+}
+
+/** @param {Slice} slice @param {any[]} inside @param {number} whole */
+function details(slice, inside, whole) {
+  const parts = inside.filter(({ within, ns }) => within === slice.name && ns > 0).map(({ name, ns, grade }) => `${name.replaceAll("_", " ")} ${figure(ns, "ns")} (${share(ns, whole)}, ${grade})`);
+  const known = slice.evidence.map((evidence) => `${evidenceText(evidence)} (${evidence.source})`).join("; ");
+  return [element("b", {}, `${sliceName(slice.name)}, ${slice.grade}`), `: ${known}.`, parts.length ? ` Of which, overlapping: ${parts.join("; ")}.` : ""];
+}
+
+/** How the slices of two recordings differ. @param {any} first `terrace.explain/1` @param {any} second */
+export function differences(first, second) {
+  const of = (/** @type {any} */ explain, /** @type {string} */ name) => explain.bars.wall.find((/** @type {Slice} */ slice) => slice.name === name)?.ns ?? null;
+  const names = [...new Set([...first.bars.wall, ...second.bars.wall].map(({ name }) => name))];
+  const rows = [["the whole", first.wall_ns, second.wall_ns], ...names.map((name) => [sliceName(name), of(first, name), of(second, name)])].filter(([, a, b]) => a || b);
+  const row = (/** @type {any[]} */ [name, a, b]) => element("tr", {}, element("th", { scope: "row" }, name), ...[a, b].map((ns) => element("td.number", {}, figure(ns, "ns"))),
+    element("td.number", {}, a === null || b === null ? figure(null, "ns") : `${b > a ? "+" : ""}${figure(b - a, "ns")}`));
+  const head = ["on the clock", "first", "second", "difference"].map((name) => element("th", { scope: "col" }, name));
+  return element("table", { id: "differences" }, element("tr", {}, ...head), ...rows.map(row));
+}

@@ -1,1 +1,353 @@
-// The charts: what is drawn together, over time.
+// Charts over one common time: what part of it is shown, where the cursor stands, one uPlot for each picture.
+// A chart is drawn when it is on screen (or printed), from as many values as it has pixels.
+import { element } from "./dom.js";
+import { figure } from "./format.js";
+import { reduced } from "./decode.js";
+
+/** @typedef {import("./decode.js").Timeline} Timeline */
+/**
+ * One line, or one layer of a stack.
+ * @typedef {object} Trace
+ * @property {string} label
+ * @property {string[]} names the series that it is made of
+ * @property {string} meaning
+ * @property {Timeline} timeline
+ * @property {() => Float64Array} values
+ * @property {string} colour a name of a style sheet's colour: `--run`
+ * @property {number | null} refresh_ns where it is read more rarely than it is sampled
+ * @property {boolean} second whether it is of the second recording
+ */
+/** @typedef {{id: string, title: string, unit: string, traces: Trace[], stacked?: boolean}} Picture */
+
+const DASHES = [[6, 4], [2, 3], [10, 3, 2, 3], [12, 5]];
+const TABLE_BUCKETS = 20;
+const BINARY = Array.from({ length: 50 }, (_, power) => 2 ** power);
+const SECONDS = [...[-6, -5, -4, -3, -2, -1].flatMap((power) => [1, 2, 5].map((step) => step * 10 ** power)), 1, 2, 5, 10, 15, 30]
+  .concat([60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400]);
+
+/** A value of a chart with its unit; sums of time a second are told as what they are. @param {number | null | undefined} value @param {string} unit */
+export function told(value, unit) {
+  if (value === null || value === undefined) return figure(value, unit);
+  if (unit === "share") return figure(value / 1e9, "ratio");
+  return unit.startsWith("mean ") ? `${figure(value / 1e9, "count")} ${unit.slice(5)}` : figure(value, unit);
+}
+
+/** An instant of the recording: `3.25 s`, `12:05`. @param {number} seconds @param {number} [step] how near the next one lies */
+export function instant(seconds, step = 0.01) {
+  if (seconds < 120 || step < 1) return `${Number(seconds.toFixed(step < 0.01 ? 6 : 2))} s`;
+  const [hours, minutes, rest] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, Math.floor(seconds % 60)];
+  const two = (/** @type {number} */ number) => String(number).padStart(2, "0");
+  return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
+}
+
+/** The part of time that all charts show, where the cursor stands in it, and which series are lifted out. */
+export class Viewport {
+  /** @param {Timeline[]} timelines */
+  constructor(timelines) {
+    this.timelines = timelines;
+    /** @type {Set<Chart>} */
+    this.charts = new Set();
+    /** @type {Set<string>} */
+    this.lifted = new Set();
+    /** @type {{from: number, to: number} | null} the span of what was chosen */
+    this.chosen = null;
+    this.moved = () => {};
+    this.pointed = (/** @type {number | null} */ _at) => {};
+    this.from = this.start;
+    this.to = this.end;
+    this.whole = true;
+  }
+
+  get end() {
+    return Math.max(...this.timelines.map((timeline) => timeline.end), 1e-9);
+  }
+
+  get start() {
+    return Math.min(...this.timelines.map((timeline) => timeline.seconds[0] ?? 0));
+  }
+
+  /** @param {number} from @param {number} to both in seconds */
+  show(from, to) {
+    const room = this.end - this.start, length = Math.min(Math.max(to - from, room / 1e6), room);
+    this.from = Math.min(Math.max(from, this.start), this.end - length);
+    this.to = this.from + length;
+    this.whole = length >= room;
+    this.refresh();
+  }
+
+  reset() {
+    this.show(this.start, this.end);
+  }
+
+  /** More was recorded: the end stays in sight where it was. @param {number} previous the end before */
+  grown(previous) {
+    if (this.whole) this.reset();
+    else if (this.to >= previous) this.show(this.from + this.end - previous, this.end);
+    else this.show(this.from, this.to);
+  }
+
+  refresh() {
+    this.moved();
+    for (const chart of this.charts) chart.redraw();
+  }
+
+  /** Puts the cursor of every chart there. @param {number | null} at in seconds @param {Chart} by which knows already */
+  point(at, by) {
+    this.pointed(at);
+    for (const chart of this.charts) chart.point(at, chart !== by);
+  }
+}
+
+/** @param {string} name */
+function colourOf(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+const seen = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) charted.get(target)?.appear(isIntersecting);
+}, { rootMargin: "200px" });
+const sized = new ResizeObserver((entries) => {
+  for (const { target } of entries) charted.get(target)?.resize();
+});
+/** @type {WeakMap<Element, Chart>} */
+const charted = new WeakMap();
+
+/** One picture on the page. */
+export class Chart {
+  /** @param {Picture} picture @param {Viewport} viewport @param {...Node} actions */
+  constructor(picture, viewport, ...actions) {
+    this.picture = picture;
+    this.viewport = viewport;
+    this.onScreen = false;
+    this.stale = true;
+    /** @type {uPlot | null} */
+    this.plot = null;
+    this.host = element("div.plot", { tabindex: 0, role: "application", "aria-roledescription": "chart", keydown: (/** @type {KeyboardEvent} */ event) => this.key(event) });
+    /** Lines from top to bottom; of a stack the one above hides what lies below it. */
+    this.lines = picture.traces.map((trace) => ({ trace, hidden: false, value: element("output", { "aria-live": "off" }) }));
+    if (picture.stacked) this.lines.reverse();
+    this.table = element("details", { toggle: () => this.fillTable() }, element("summary", {}, "Table"));
+    const csv = element("button", { "data-csv": picture.id, title: "The samples on screen, as CSV", click: () => this.download() }, "CSV");
+    const slow = Math.max(0, ...picture.traces.map((trace) => trace.refresh_ns ?? 0));
+    this.element = element("figure.chart", { "data-chart": picture.id },
+      element("figcaption", {}, element("h3", {}, picture.title), slow ? element("small.quiet", {}, `steps are read every ${figure(slow, "ns")}`) : null, ...actions, csv),
+      this.host, element("ul.legend", {}, ...this.lines.map((line) => this.entry(line))), this.table);
+    charted.set(this.host, this);
+    seen.observe(this.host);
+    sized.observe(this.host);
+    viewport.charts.add(this);
+  }
+
+  remove() {
+    this.viewport.charts.delete(this);
+    seen.unobserve(this.host);
+    sized.unobserve(this.host);
+    this.plot?.destroy();
+    this.element.remove();
+  }
+
+  /** @param {Chart["lines"][number]} line */
+  entry(line) {
+    const { trace, value } = line;
+    const click = () => {
+      line.hidden = button.getAttribute("aria-pressed") === "true";
+      button.setAttribute("aria-pressed", String(!line.hidden));
+      this.redraw();
+    };
+    const key = element("i", { "aria-hidden": true, style: `--key: var(${trace.colour})`, class: trace.second ? "dashed" : null });
+    const button = element("button", { "data-series": trace.names.join(" "), "aria-pressed": true, title: trace.meaning || null, click }, key, trace.label, " ", value);
+    return element("li", {}, button);
+  }
+
+  /** @param {boolean} isOnScreen */
+  appear(isOnScreen) {
+    this.onScreen = isOnScreen;
+    if (isOnScreen && this.stale) this.draw();
+  }
+
+  resize() {
+    if (this.plot && this.host.clientWidth) this.plot.setSize({ width: this.host.clientWidth, height: this.host.clientHeight });
+    if (this.plot && this.onScreen) this.draw();
+  }
+
+  redraw() {
+    this.stale = true;
+    if (this.onScreen) this.draw();
+    this.fillTable();
+  }
+
+  /** What is shown of the window: times, then the values of each line; of a stack the sums up to it. @param {number} buckets */
+  rows(buckets) {
+    const { from, to, timelines } = this.viewport;
+    const parts = timelines.map((timeline) => {
+      const lines = this.lines.filter(({ trace }) => trace.timeline === timeline);
+      let columns = lines.map(({ trace }) => trace.values());
+      if (this.picture.stacked) columns = columns.map((_, at) => sum(columns.filter((_, below) => below >= at && !lines[below].hidden), timeline.seconds.length));
+      return reduced(timeline.seconds, columns, from, to, buckets, this.picture.stacked ? columns[1] : undefined);
+    });
+    return /** @type {uPlot.AlignedData} */ (parts.length > 1 ? uPlot.join(parts) : parts[0]);
+  }
+
+  draw() {
+    const { from, to } = this.viewport;
+    this.stale = false;
+    const rows = this.rows(Math.max(50, this.host.clientWidth));
+    this.plot ??= new uPlot(this.options(), rows, this.host);
+    const lifted = this.lines.map(({ trace }) => trace.names.some((name) => this.viewport.lifted.has(name)));
+    this.lines.forEach((line, at) => {
+      const series = /** @type {uPlot.Series} */ (this.plot?.series[at + 1]);
+      series.show = !line.hidden;
+      series.alpha = lifted.includes(true) && !lifted[at] && !this.picture.stacked ? 0.35 : 1;
+      series.width = lifted[at] ? 3 : 1.4;
+    });
+    this.element.toggleAttribute("data-lifted", lifted.includes(true));
+    this.plot.batch((plot) => {
+      plot.setData(rows, false);
+      plot.setScale("x", { min: from, max: to });
+    });
+    this.host.setAttribute("aria-label", `${this.picture.title}, ${instant(from)} to ${instant(to)}. ${this.summary(rows)}`);
+    this.write(null);
+  }
+
+  /** @returns {uPlot.Options} */
+  options() {
+    const { picture, viewport } = this;
+    const quiet = () => colourOf("--quiet"), grid = { stroke: () => colourOf("--line"), width: 1 }, ticks = { show: false };
+    const axis = { stroke: quiet, grid, ticks, font: "11px system-ui, sans-serif" };
+    return {
+      width: this.host.clientWidth, height: this.host.clientHeight, legend: { show: false },
+      scales: { x: { time: false }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high || 1) * 1.05] } },
+      axes: [
+        { ...axis, size: 24, incrs: SECONDS, values: (_, splits) => splits.map((split) => instant(split, splits.length > 1 ? splits[1] - splits[0] : 1)) },
+        { ...axis, size: 68, space: 26, ...(picture.unit === "bytes" ? { incrs: BINARY } : {}), values: (_, splits) => splits.map((split) => told(split, picture.unit).replace(/(?<=\d) [a-z ]{3,}$/, "")) },
+      ],
+      series: [{}, ...this.lines.map(({ trace }, at) => this.series(trace, at))],
+      cursor: {
+        y: false, points: { size: 6 }, drag: { x: true, y: false, setScale: false, dist: 4 },
+        bind: { dblclick: () => () => (viewport.reset(), null), mouseleave: (_plot, _target, handler) => (event) => (handler(event), viewport.point(null, this), null) },
+      },
+      hooks: {
+        setCursor: [(/** @type {uPlot} */ plot) => { if (plot.cursor.idx !== null && plot.cursor.idx !== undefined && plot.cursor.event) this.pointHere(plot.cursor.idx); }],
+        setSelect: [(plot) => {
+          const { left, width } = plot.select;
+          plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+          if (width > 0) viewport.show(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
+        }],
+        drawClear: [(plot) => this.drawSpans(plot)],
+      },
+    };
+  }
+
+  /** @param {Trace} trace @param {number} at @returns {uPlot.Series} */
+  series(trace, at) {
+    const stroke = () => colourOf(trace.colour);
+    const fill = this.picture.stacked && !trace.second ? stroke : undefined;
+    const paths = trace.refresh_ns ? { paths: uPlot.paths.stepped?.({ align: this.picture.unit === "bytes" ? 1 : -1 }) } : {};
+    return { label: trace.label, stroke, fill, width: 1.4, points: { show: false }, dash: trace.second ? DASHES[at % DASHES.length] : undefined, ...paths };
+  }
+
+  /** Marks and intervals, and the span of what was chosen. @param {uPlot} plot */
+  drawSpans({ ctx, bbox, valToPos }) {
+    const x = (/** @type {number} */ seconds) => Math.min(Math.max(valToPos(seconds, "x", true), bbox.left), bbox.left + bbox.width);
+    const { chosen, timelines } = this.viewport;
+    ctx.save();
+    if (chosen) {
+      ctx.fillStyle = colourOf("--accent-ground");
+      ctx.fillRect(x(chosen.from), bbox.top, Math.max(1, x(chosen.to) - x(chosen.from)), bbox.height);
+    }
+    for (const { start_ns, end_ns } of timelines.flatMap((timeline) => timeline.view.spans)) {
+      const [left, right] = [x(start_ns / 1e9), x(end_ns / 1e9)];
+      ctx.fillStyle = colourOf("--mark");
+      ctx.fillRect(left, bbox.top, Math.max(devicePixelRatio, right - left), right > left ? 4 * devicePixelRatio : bbox.height);
+    }
+    ctx.restore();
+  }
+
+  /** The cursor of this chart stands on a sample: the others follow. @param {number} row */
+  pointHere(row) {
+    this.viewport.point(this.plot?.data[0][row] ?? null, this);
+    this.write(row);
+  }
+
+  /** @param {number | null} at @param {boolean} follow whether the cursor is to be moved, too */
+  point(at, follow) {
+    if (!this.plot || !this.onScreen || !follow) return;
+    const left = at === null ? -10 : this.plot.valToPos(at, "x");
+    this.plot.setCursor({ left, top: at === null ? -10 : 1 }, false);
+    this.write(at === null ? null : this.plot.posToIdx(left));
+  }
+
+  /** The values at a row into the legend. @param {number | null} row */
+  write(row) {
+    this.lines.forEach((line, at) => (line.value.textContent = row === null || !this.plot ? "" : told(this.valueAt(this.plot.data, at, row), this.picture.unit)));
+  }
+
+  /** @param {uPlot.AlignedData} rows @param {number} at @param {number} row */
+  valueAt(rows, at, row) {
+    const value = rows[at + 1][row], below = this.lines[at + 1];
+    if (!this.picture.stacked || value === null || value === undefined) return value;
+    return value - (below?.trace.timeline === this.lines[at].trace.timeline ? rows[at + 2][row] ?? 0 : 0);
+  }
+
+  /** @param {uPlot.AlignedData} rows */
+  summary(rows) {
+    return this.lines.map(({ trace }, at) => {
+      const values = Array.from(rows[0], (_, row) => this.valueAt(rows, at, row)).filter((value) => value !== null && value !== undefined);
+      const [lowest, highest, last] = [Math.min(...values), Math.max(...values), values.at(-1)].map((value) => told(value, this.picture.unit));
+      return values.length ? `${trace.label}: ${lowest} to ${highest}, last ${last}` : `${trace.label}: nothing here`;
+    }).join("; ");
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const { plot, viewport } = this;
+    const last = (plot?.data[0].length ?? 0) - 1, row = plot?.cursor.idx ?? -1, step = event.shiftKey ? 10 : 1;
+    const { from, to } = viewport, middle = plot?.data[0][row] ?? (from + to) / 2, half = (to - from) / 2;
+    /** @type {Record<string, () => void>} */
+    const keys = {
+      ArrowLeft: () => this.stand(Math.max(0, row - step)), ArrowRight: () => this.stand(Math.min(last, row + step)),
+      Home: () => this.stand(0), End: () => this.stand(last),
+      "+": () => viewport.show(middle - half / 2, middle + half / 2), "-": () => viewport.show(middle - half * 2, middle + half * 2),
+    };
+    if (!keys[event.key] || event.ctrlKey || event.metaKey) return;
+    keys[event.key]();
+    event.preventDefault();
+  }
+
+  /** Moves the cursor to a row by key, and says what is there. @param {number} row */
+  stand(row) {
+    const at = this.plot?.data[0][row];
+    if (!this.plot || at === undefined) return;
+    this.plot.setCursor({ left: this.plot.valToPos(at, "x"), top: 1 }, false);
+    this.pointHere(row);
+    const said = document.getElementById("said");
+    if (said) said.textContent = `${instant(at)}: ${this.lines.map(({ trace, value }) => `${trace.label} ${value.textContent}`).join(", ")}`;
+  }
+
+  fillTable() {
+    if (!(/** @type {HTMLDetailsElement} */ (this.table).open)) return;
+    const rows = this.rows(TABLE_BUCKETS), { unit } = this.picture;
+    const head = element("tr", {}, element("th", {}, "time"), ...this.lines.map(({ trace }) => element("th.number", { scope: "col" }, trace.label)));
+    const body = Array.from(rows[0], (at, row) => element("tr", {}, element("td", {}, instant(at, 0.001)),
+      ...this.lines.map((_, line) => element("td.number", {}, told(this.valueAt(rows, line, row), unit)))));
+    this.table.replaceChildren(this.table.children[0], element("div.scrolls", { tabindex: 0 }, element("table", {}, head, ...body)));
+  }
+
+  /** All samples on screen, in the units that they were recorded in, as a file. */
+  download() {
+    const rows = this.rows(Infinity);
+    const head = ["time_s", ...this.lines.map(({ trace }) => trace.names.join("+") + (trace.second ? " (second)" : ""))];
+    const cell = (/** @type {string} */ text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+    const lines = Array.from(rows[0], (at, row) => [at, ...this.lines.map((_, line) => this.valueAt(rows, line, row) ?? "")].join(","));
+    const href = URL.createObjectURL(new Blob([[head.map(cell).join(","), ...lines, ""].join("\n")], { type: "text/csv" }));
+    element("a", { href, download: `${this.picture.id}.csv` }).click();
+    setTimeout(() => URL.revokeObjectURL(href), 1000);
+  }
+}
+
+/** @param {Float64Array[]} columns @param {number} length */
+function sum(columns, length) {
+  const total = new Float64Array(length);
+  for (const column of columns) for (let at = 0; at < length; at++) total[at] += column[at];
+  return total;
+}

@@ -1,1 +1,211 @@
-// Columns of values out of the packed block, as docs/view.md draws it.
+// One recording in the browser: its columns, unpacked when they are drawn (docs/view.md has the bytes),
+// and what a live stream adds to them.
+import { bytesOf, jsonOf } from "./dom.js";
+
+/** @typedef {{offset: number, length: number}} Column */
+/** @typedef {{name: string, unit: string, kind: "counter" | "gauge", source: string, refresh_ns: number | null, meaning: string} & Partial<Column>} Line */
+/** @typedef {{kind: string, text: string, start_ns: number, end_ns: number}} Span */
+/** @typedef {{from_sample: number, ticks_ns: number[], series: Line[], changes: [number, number, number | null][], spans: Span[], explain: any, ended?: boolean}} Growth */
+
+// An hour at ten samples a second: of a live recording the page keeps at least so many, the newest.
+const KEPT_SAMPLES = 36_000;
+
+/**
+ * Tells every change of a column: the sample, and the value or NaN for absent.
+ * @param {Uint8Array} block @param {Column} column @param {(sample: number, value: number) => void} told
+ */
+export function eachChange(block, { offset, length }, told) {
+  const end = offset + length;
+  let at = offset, sample = 0, last = 0, lowest = 0;
+  const number = () => {
+    let value = (lowest = block[at++]) & 127;
+    for (let scale = 128, byte = lowest; byte > 127 && at < end; scale *= 128) value += ((byte = block[at++]) & 127) * scale;
+    return value;
+  };
+  while (at < end) {
+    sample += number();
+    for (let count = number(); count > 0 && at < end; count--, sample++) {
+      const code = number();
+      // A code is 1 + zigzag: even ones are negative. Its lowest bit is asked for, since a double forgets it beyond 2^53.
+      if (code !== 0) last += lowest & 1 ? (code - 1) / 2 : -code / 2;
+      told(sample, code === 0 ? NaN : last);
+    }
+  }
+}
+
+/**
+ * Growth per second since the sample before; NaN where either is absent or the counter fell. What is read more rarely
+ * than it is sampled grew over the whole time since it was read last, not in the sample that shows it.
+ * @param {Float64Array} values @param {Float64Array} seconds @param {number} refresh_s
+ */
+export function rates(values, seconds, refresh_s) {
+  const rate = new Float64Array(values.length).fill(NaN);
+  for (let now = 1, changed = 0; now < values.length; now++) {
+    const growth = values[now] - values[now - 1];
+    if (Number.isNaN(growth) || growth < 0) changed = now;
+    else if (growth === 0) rate[now] = 0;
+    else {
+      let since = now - 1;
+      while (since > changed && seconds[now] - seconds[since - 1] <= refresh_s * 1.05) since--;
+      rate.fill(growth / (seconds[now] - seconds[since]), since + 1, now + 1);
+      changed = now;
+    }
+  }
+  return rate;
+}
+
+/** A recording: what it holds, and its columns as they are wanted. */
+export class Timeline {
+  /** @param {any} view `terrace.view/1` @param {Uint8Array} block */
+  constructor(view, block) {
+    this.view = view;
+    this.block = block;
+    /** The number of the first sample that is kept. */
+    this.first = 0;
+    /** @type {{sample: number[], value: number[]}[]} what came after the block, by series */
+    this.added = [];
+    /** When each sample was read, in seconds since the start. */
+    this.seconds = this.unpacked(view.ticks, undefined, view.samples).map((ns) => ns / 1e9);
+    /** @type {Map<number, Float64Array>} */
+    this.drawn = new Map();
+    /** @type {Map<string, number>} */
+    this.index = new Map(view.series.map((/** @type {Line} */ line, /** @type {number} */ at) => [line.name, at]));
+  }
+
+  /** @param {number} index @returns {Line} */
+  line(index) {
+    return this.view.series[index];
+  }
+
+  /** When the last sample was read, in seconds. */
+  get end() {
+    return this.seconds.length ? this.seconds[this.seconds.length - 1] : 0;
+  }
+
+  /** Whether a series has something to say: it moves, or is a level other than 0. @param {number} index */
+  speaks(index) {
+    const { offset = 0, length = 0, kind } = this.line(index);
+    // One change takes 24 bytes at most.
+    if (length > 24 || this.added[index]?.value.length) return true;
+    /** @type {Set<number>} */
+    const seen = new Set();
+    eachChange(this.block, { offset, length }, (_, value) => void (Number.isNaN(value) || seen.add(value)));
+    return seen.size > 1 || (kind === "gauge" && seen.size === 1 && !seen.has(0));
+  }
+
+  /** The values of a series as they are drawn: a level, or growth per second. @param {number} index */
+  values(index) {
+    const known = this.drawn.get(index);
+    if (known) return known;
+    const { kind, refresh_ns, offset = 0, length = 0 } = this.line(index);
+    const level = this.unpacked({ offset, length }, this.added[index], this.seconds.length);
+    const values = kind === "counter" ? rates(level, this.seconds, (refresh_ns ?? 0) / 1e9) : level;
+    this.drawn.set(index, values);
+    return values;
+  }
+
+  /** @param {Column} column @param {{sample: number[], value: number[]} | undefined} added @param {number} samples */
+  unpacked(column, added, samples) {
+    const values = new Float64Array(samples);
+    let from = 0, last = NaN;
+    const change = (/** @type {number} */ sample, /** @type {number} */ value) => {
+      const to = Math.max(0, sample - this.first);
+      values.fill(last, from, to);
+      [from, last] = [to, value];
+    };
+    eachChange(this.block, column, change);
+    added?.sample.forEach((sample, at) => change(sample, added.value[at]));
+    return values.fill(last, from);
+  }
+
+  /** Takes in what a live recording grew by. @param {Growth} growth */
+  grow(growth) {
+    // After a short break the stream tells once more what was told.
+    const first = this.first + this.seconds.length;
+    for (const line of growth.series) if (!this.index.has(line.name)) this.index.set(line.name, this.view.series.push(line) - 1);
+    for (const [index, sample, value] of growth.changes) {
+      if (sample < first) continue;
+      const added = (this.added[index] ??= { sample: [], value: [] });
+      added.sample.push(sample);
+      added.value.push(value ?? NaN);
+    }
+    const known = Math.max(0, growth.from_sample - this.first);
+    const seconds = new Float64Array(known + growth.ticks_ns.length);
+    seconds.set(this.seconds.subarray(0, known));
+    seconds.set(growth.ticks_ns.map((ns) => ns / 1e9), known);
+    this.seconds = seconds;
+    this.view.spans.push(...growth.spans);
+    if (growth.explain) this.view.explain = growth.explain;
+    if (seconds.length > KEPT_SAMPLES * 1.25) this.forget(seconds.length - KEPT_SAMPLES);
+    this.drawn.clear();
+  }
+
+  /** Drops the oldest samples. @param {number} count */
+  forget(count) {
+    this.first += count;
+    this.seconds = this.seconds.slice(count);
+    for (const added of this.added) {
+      // The change that still holds at the first sample is kept.
+      const kept = added?.sample.findIndex((sample) => sample > this.first) ?? 0;
+      const gone = kept < 0 ? added.sample.length - 1 : kept - 1;
+      if (gone > 0) (added.sample.splice(0, gone), added.value.splice(0, gone));
+    }
+  }
+}
+
+/** The recording in the page's elements of this ending; null where there is none. @param {"" | "-2"} ending */
+export async function recordingOf(ending) {
+  const view = jsonOf(`view${ending}`);
+  return view && new Timeline(view, await bytesOf(`columns${ending}`));
+}
+
+/**
+ * What is drawn of the samples between two instants: all of them, or for each bucket its lowest and its highest value in
+ * their order, so that a spike of one sample survives. With a `key` all columns are taken where that one is extreme,
+ * so that what is stacked stays stacked.
+ * @param {Float64Array} seconds @param {Float64Array[]} columns @param {number} from @param {number} to
+ * @param {number} buckets @param {Float64Array} [key]
+ * @returns {[number[], ...(number | null)[][]]}
+ */
+export function reduced(seconds, columns, from, to, buckets, key) {
+  // One sample more on either side, so that lines go to the edges.
+  const start = Math.max(0, firstAfter(seconds, from) - 1), stop = Math.min(seconds.length, firstAfter(seconds, to) + 1);
+  const shown = (/** @type {number} */ value) => (Number.isNaN(value) ? null : value);
+  if (stop - start <= 2 * buckets)
+    return [Array.from(seconds.subarray(start, stop)), ...columns.map((column) => Array.from(column.subarray(start, stop), shown))];
+  const edge = (/** @type {number} */ bucket) => start + Math.floor(((stop - start) * bucket) / buckets);
+  /** @type {number[]} */
+  const times = [];
+  for (let bucket = 0; bucket < buckets; bucket++) times.push(seconds[edge(bucket)], seconds[(edge(bucket) + edge(bucket + 1)) >> 1]);
+  const lines = columns.map((column) => {
+    /** @type {(number | null)[]} */
+    const line = [];
+    for (let bucket = 0; bucket < buckets; bucket++) {
+      const [lowest, highest] = extremes(key ?? column, edge(bucket), edge(bucket + 1));
+      line.push(shown(column[Math.min(lowest, highest)]), shown(column[Math.max(lowest, highest)]));
+    }
+    return line;
+  });
+  return [times, ...lines];
+}
+
+/** Where the lowest and the highest value lie. @param {Float64Array} column @param {number} from @param {number} to */
+export function extremes(column, from, to) {
+  let lowest = from, highest = from;
+  for (let at = from; at < to; at++) {
+    if (column[at] < column[lowest] || Number.isNaN(column[lowest])) lowest = at;
+    if (column[at] > column[highest] || Number.isNaN(column[highest])) highest = at;
+  }
+  return [lowest, highest];
+}
+
+/** The first sample after an instant. @param {Float64Array} seconds @param {number} instant */
+export function firstAfter(seconds, instant) {
+  let low = 0, high = seconds.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (seconds[middle] > instant) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}

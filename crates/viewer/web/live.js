@@ -1,1 +1,27 @@
-// Follows a running recording.
+// A recording that still runs: what it grows by comes as server-sent events (docs/view.md).
+
+/** @typedef {import("./decode.js").Timeline} Timeline */
+
+/**
+ * Takes in what comes until the recording has ended; `grown` is called for what is to be drawn anew, at most once a frame.
+ * @param {Timeline} timeline @param {string} path @param {(previousEnd: number, isExplained: boolean, hasEnded: boolean) => void} grown
+ */
+export function follow(timeline, path, grown) {
+  let drawn = timeline.end, waiting = false, isExplained = false, hasEnded = false;
+  const draw = () => {
+    grown(drawn, isExplained, hasEnded);
+    [drawn, waiting, isExplained] = [timeline.end, false, false];
+  };
+  const source = new EventSource(path);
+  source.addEventListener("message", ({ data }) => {
+    const growth = JSON.parse(data);
+    // After a break that was longer than the server remembers only the page as a whole is true again.
+    if (growth.from_sample > timeline.first + timeline.seconds.length) return location.reload();
+    timeline.grow(growth);
+    isExplained ||= growth.explain !== null;
+    hasEnded ||= growth.ended === true;
+    if (hasEnded) source.close();
+    if (!waiting) requestAnimationFrame(draw);
+    waiting = true;
+  });
+}

@@ -1,5 +1,151 @@
-// The page of one or two recordings: reads the data, puts the parts together.
+// The page of one or two recordings: reads the data, puts the parts together, joins what is chosen with what is drawn.
+// What tests may lean on: data-bar, data-slice, data-finding, data-cleared, data-question, data-chart, data-series, data-csv,
+// data-add, data-mark; #window (data-from, data-to, data-whole), #whole, #evidence, #counter-search, #said, #help, #live;
+// body[data-ready] once the first picture stands.
 import { element, jsonOf } from "./dom.js";
+import { figure } from "./format.js";
+import { recordingOf } from "./decode.js";
+import { Chart, Viewport, instant } from "./charts.js";
+import { QUESTIONS, composition, pictureOf, picturesOf } from "./questions.js";
+import { bars, differences } from "./bars.js";
+import { findings, remarks } from "./findings.js";
+import { counters } from "./counters.js";
+import { follow } from "./live.js";
 
-const view = jsonOf("view");
-document.body.append(element("h1", {}, view.name));
+/** @typedef {import("./decode.js").Timeline} Timeline @typedef {import("./charts.js").Picture} Picture */
+
+const KEYS = [["Tab", "to the next thing"], ["Enter", "on a finding: show it in the charts"], ["Left, Right", "on a chart: move the cursor; with Shift by ten; Home, End"],
+  ["+ and -", "on a chart: zoom in and out at the cursor; a drag zooms, too"], ["Escape", "show the whole again"], ["?", "these keys"]];
+
+/** @param {Timeline[]} timelines */
+function start(timelines) {
+  const [first] = timelines, viewport = new Viewport(timelines);
+  const glance = element("div.glance"), rest = element("div"), evidence = element("div.charts", { id: "evidence" }), added = element("div.charts", { id: "added" });
+  /** @type {string | null} */
+  let chosen = null;
+
+  const choose = (/** @type {import("./findings.js").Chosen | null} */ what) => {
+    const names = what ? what.evidence.flatMap(({ name, series }) => series ?? [name]) : [];
+    chosen = what?.id ?? null;
+    viewport.lifted = new Set(names);
+    viewport.chosen = what?.span ? { from: what.span.from_ns / 1e9, to: what.span.to_ns / 1e9 } : null;
+    clear(evidence, viewport);
+    const pictures = joined(timelines, (timeline) => picturesOf(timeline, names, "evidence", what ? "What this rests on" : ""));
+    evidence.append(...pictures.map((picture) => new Chart(picture, viewport).element));
+    const { from, to } = viewport.chosen ?? { from: viewport.start, to: viewport.end }, room = (to - from) / 20;
+    viewport.show(from - room, to + room);
+  };
+  const explained = () => {
+    if (glance.contains(document.activeElement)) return;
+    const sides = timelines.map(({ view }, at) => element("div", {}, timelines.length > 1 ? element("h2", {}, ["first: ", "second: "][at], view.explain.subject || view.name) : null, bars(view.explain, at ? "-2" : "")));
+    const both = timelines.length > 1 ? differences(first.view.explain, timelines[1].view.explain) : null;
+    glance.replaceChildren(element("div", {}, ...sides, both), findings(first.view.explain, choose, chosen));
+    rest.replaceChildren(remarks(first.view.explain, choose), ...marks(timelines, viewport));
+  };
+  const draw = (/** @type {string} */ name, /** @type {boolean} */ isWanted) => {
+    if (!isWanted) return clear(added, viewport, `added-${name}`);
+    for (const picture of joined(timelines, (timeline) => picturesOf(timeline, [name], `added-${name}`))) added.append(new Chart({ ...picture, id: `added-${name}` }, viewport).element);
+  };
+  const questions = QUESTIONS.map((question) => ({ question, section: element("section", { "data-question": question.id }), drawn: "" }));
+  const ask = () => questions.forEach((asked) => answer(asked, timelines, viewport));
+
+  document.body.append(title(first), glance, rest, controls(viewport), evidence, ...questions.map(({ section }) => section), counters(first, draw), added, help(), element("p.hidden-but-read", { id: "said", "aria-live": "polite" }));
+  explained();
+  ask();
+  keys(viewport);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => viewport.refresh());
+  addEventListener("beforeprint", () => viewport.charts.forEach((chart) => chart.appear(true)));
+  const live = jsonOf("live");
+  if (live) follow(first, live.events, (previous, isExplained, hasEnded) => {
+    if (isExplained) (explained(), ask());
+    document.querySelector("header")?.replaceWith(title(first, hasEnded ? "ended" : "live"));
+    viewport.grown(previous);
+  });
+  requestAnimationFrame(() => requestAnimationFrame(() => document.body.setAttribute("data-ready", "")));
+}
+
+/** What was watched and how it ended. @param {Timeline} timeline @param {string} [live] */
+function title({ view, end }, live = jsonOf("live") ? "live" : undefined) {
+  const { explain } = view;
+  const started = view.started_unix_ns ? `${new Date(view.started_unix_ns / 1e6).toISOString().slice(0, 19).replace("T", " ")} UTC` : null;
+  const disks = view.devices.map((/** @type {any} */ device) => `${device.name} (${device.kind})`).join(", ");
+  const facts = [live === "live" ? `running for ${instant(end)}` : explain.ending, figure(explain.wall_ns, "ns"), started, `${view.samples} samples`, disks && `disks: ${disks}`, view.name];
+  return element("header", {}, element("h1", {}, explain.subject || view.name), element("p.quiet", {}, facts.filter(Boolean).join(" \u00b7 "), live ? element("span.badge", { id: "live" }, live) : null));
+}
+
+/** The pictures of all recordings, those of the second laid over those of the first. @param {Timeline[]} timelines @param {(timeline: Timeline) => Picture[]} make */
+function joined([first, second], make) {
+  const pictures = make(first);
+  for (const picture of second ? make(second) : []) {
+    const traces = picture.traces.map((trace) => ({ ...trace, label: `${trace.label}, second`, colour: "--second", second: true }));
+    const under = pictures.findIndex(({ id }) => id === picture.id);
+    if (under < 0) pictures.push({ ...picture, traces });
+    else pictures[under] = { ...pictures[under], traces: [...pictures[under].traces, ...traces] };
+  }
+  return pictures;
+}
+
+/** Draws what answers a question, unless it is drawn already. @param {{question: typeof QUESTIONS[number], section: HTMLElement, drawn: string}} asked @param {Timeline[]} timelines @param {Viewport} viewport */
+function answer(asked, timelines, viewport) {
+  const { question, section } = asked;
+  const pictures = joined(timelines, (timeline) => [question.id === "memory" ? composition(timeline) : null, ...question.charts.map((want) => pictureOf(timeline, want))].filter((picture) => picture !== null));
+  const drawn = pictures.flatMap(({ traces }) => traces.map(({ names }) => names)).join();
+  if (drawn && drawn === asked.drawn) return;
+  asked.drawn = drawn;
+  clear(section, viewport);
+  const charts = element("div.charts", {}, ...pictures.map((picture) => new Chart(picture, viewport).element));
+  section.replaceChildren(element("h2", {}, `${question.title}?`), pictures.length ? charts : element("p.quiet", {}, question.still));
+}
+
+/** Takes charts away, all or the one of this id. @param {HTMLElement} from @param {Viewport} viewport @param {string} [id] */
+function clear(from, viewport, id) {
+  for (const chart of viewport.charts) if (from.contains(chart.element) && (!id || chart.picture.id === id)) chart.remove();
+}
+
+/** What part of the time is shown, and the way back to the whole. @param {Viewport} viewport */
+function controls(viewport) {
+  const shown = element("span"), at = element("output", { id: "at", "aria-live": "off" });
+  const whole = element("button", { id: "whole", click: () => viewport.reset() }, "Show the whole");
+  const bar = element("div.window", { id: "window" }, shown, whole, element("button", { id: "keys", click: () => showHelp() }, "Keys ?"), at);
+  viewport.pointed = (seconds) => (at.textContent = seconds === null ? "" : `at ${instant(seconds)}`);
+  viewport.moved = () => {
+    const { from, to, whole: isWhole } = viewport;
+    shown.textContent = `${isWhole ? "All of it" : "Zoomed"}: ${instant(from)} to ${instant(to)}`;
+    whole.toggleAttribute("disabled", isWhole);
+    Object.assign(bar.dataset, { from, to, whole: isWhole });
+  };
+  viewport.moved();
+  return bar;
+}
+
+/** Marks and intervals by name; one that is pressed is zoomed to. @param {Timeline[]} timelines @param {Viewport} viewport */
+function marks(timelines, viewport) {
+  const spans = timelines.flatMap(({ view }) => /** @type {import("./decode.js").Span[]} */ (view.spans)).slice(0, 200);
+  const entry = (/** @type {import("./decode.js").Span} */ { kind, text, start_ns, end_ns }) => {
+    const room = Math.max((end_ns - start_ns) / 10, 5e8);
+    const click = () => viewport.show((start_ns - room) / 1e9, (end_ns + room) / 1e9);
+    return element("li", {}, element("button.claim", { "data-mark": text, click }, `${instant(start_ns / 1e9)} ${kind.replaceAll("_", " ")}: ${text}`));
+  };
+  return spans.length ? [element("details", { id: "marks" }, element("summary", {}, `Marks (${spans.length})`), element("ul", {}, ...spans.map(entry)))] : [];
+}
+
+function help() {
+  const rows = KEYS.map(([key, does]) => element("tr", {}, element("th", {}, key), element("td", {}, does)));
+  return element("dialog", { id: "help", "aria-label": "Keys" }, element("table", {}, ...rows), element("form", { method: "dialog" }, element("button", {}, "Close")));
+}
+
+function showHelp() {
+  /** @type {HTMLDialogElement | null} */ (document.querySelector("#help"))?.showModal();
+}
+
+/** @param {Viewport} viewport */
+function keys(viewport) {
+  addEventListener("keydown", (event) => {
+    if (event.target instanceof HTMLInputElement || document.querySelector("dialog[open]")) return;
+    if (event.key === "Escape") viewport.reset();
+    if (event.key === "?") showHelp();
+  });
+}
+
+const timelines = (await Promise.all([recordingOf(""), recordingOf("-2")])).filter((timeline) => timeline !== null);
+start(timelines);

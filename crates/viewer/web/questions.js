@@ -1,0 +1,118 @@
+// Which series are drawn together, by the question that they answer.
+/** @typedef {import("./decode.js").Timeline} Timeline @typedef {import("./decode.js").Line} Line @typedef {import("./charts.js").Trace} Trace */
+/** @typedef {import("./charts.js").Picture} Picture */
+
+/**
+ * `series`: the name (`*` is any word; after `|` what is taken where the first has nothing to say), the label (`*` is that word), a colour if it has a meaning of its own.
+ * @typedef {{id: string, title: string, unit?: string, stacked?: boolean, series: [string, string, string?][]}} Want
+ */
+/** @type {{id: string, title: string, still: string, charts: Want[]}[]} */
+export const QUESTIONS = [
+  { id: "waits", title: "Who waits", still: "Nothing of the command and no pressure was recorded.", charts: [
+    { id: "states", title: "Threads of the command", unit: "mean threads", stacked: true, series: [["trace.sched.run_ns|tree.run_ns", "on a processor", "--run"], ["trace.sched.queue_ns|tree.queue_ns", "waiting for a processor", "--queue"], ["trace.sched.block_io_ns|tree.block_io_ns", "waiting for block I/O", "--block_io"]] },
+    { id: "sleepers", title: "What sleeping threads wait for", unit: "mean threads", series: [["trace.sleep.*_ns", "*"]] },
+    { id: "pressure", title: "Pressure: time in which some task stood still", unit: "share", series: [["pressure.cpu.some_ns", "for a processor", "--queue"], ["pressure.memory.some_ns", "for memory", "--children"], ["pressure.io.some_ns", "for I/O", "--block_io"]] },
+    { id: "processors", title: "Processors", unit: "mean processors", series: [["tree.run_ns", "the command", "--run"], ["stat.cpu.user_ns", "machine, programs"], ["stat.cpu.system_ns", "machine, kernel"], ["stat.cpu.steal_ns", "taken by the host", "--block_io"], ["own.cpu_ns", "the recorder", "--sleep"]] },
+    { id: "cpu_limit", title: "Stopped by a CPU limit", unit: "mean threads", series: [["group*.cpu.throttled_ns", "threads, group *"]] },
+  ] },
+  { id: "memory", title: "Where is my memory", still: "No memory was recorded.", charts: [
+    { id: "own_memory", title: "Memory of the command", series: [["tree.rss_bytes", "resident"], ["group0.memory.usage_bytes", "its group"], ["group0.memory.limit_bytes", "limit of the group", "--block_io"], ["group0.memory.swap_bytes", "its group in swap", "--queue"]] },
+    { id: "swap_use", title: "What lies in swap", series: [["swap.*.used_bytes", "swap *"], ["zram.*.orig_bytes", "* holds"], ["zram.*.used_bytes", "* takes"], ["zswap.stored_bytes", "zswap holds"], ["zswap.pool_bytes", "zswap takes"]] },
+    { id: "dirty", title: "Not yet on disk", series: [["meminfo.Dirty", "dirty", "--block_io"], ["meminfo.Writeback", "write-back", "--queue"]] },
+  ] },
+  { id: "disk", title: "What is the disk doing", still: "No disk did anything.", charts: [
+    { id: "disk_bytes", title: "Read and written", series: [["disk.*.read_bytes", "read *"], ["disk.*.write_bytes", "written *"]] },
+    { id: "disk_requests", title: "Requests", series: [["disk.*.reads", "reads *"], ["disk.*.writes", "writes *"], ["disk.*.flushes", "flushes *"]] },
+    { id: "disk_busy", title: "Busy", unit: "share", series: [["disk.*.io_ns", "*"]] },
+    { id: "disk_queue", title: "Requests in flight", unit: "mean requests", series: [["disk.*.weighted_ns", "*"]] },
+  ] },
+  { id: "cache", title: "What did the cache do", still: "Nothing was missed, freed or fetched back.", charts: [
+    { id: "refaults", title: "Fetched back soon after they were dropped", series: [["vmstat.workingset_refault_file", "file pages"], ["vmstat.workingset_refault_anon", "memory pages"]] },
+    { id: "faults", title: "Page faults of the command", series: [["tree.minor_faults", "without I/O"], ["tree.major_faults", "with I/O", "--block_io"]] },
+    { id: "reclaim", title: "Pages freed", series: [["vmstat.pgsteal_file", "file pages"], ["vmstat.pgsteal_anon", "memory pages"], ["vmstat.pgsteal_kswapd", "in the background"], ["vmstat.pgsteal_direct", "by those who wait", "--block_io"], ["vmstat.pgscan_direct", "looked at by those who wait", "--queue"]] },
+    { id: "swap_traffic", title: "Swap, pages", series: [["vmstat.pswpin", "in", "--block_io"], ["vmstat.pswpout", "out"], ["vmstat.zswpin", "in from zswap"]] },
+    { id: "block_pages", title: "Block I/O of all memory, KiB", series: [["vmstat.pgpgin", "in"], ["vmstat.pgpgout", "out"]] },
+    { id: "read_ahead", title: "Read ahead from swap, pages", series: [["vmstat.swap_ra", "read"], ["vmstat.swap_ra_hit", "of these used"]] },
+  ] },
+];
+
+// More lines in one chart cannot be told apart; the liveliest stay.
+const MOST_LINES = 8;
+const PALETTE = 8;
+
+/** The unit in which a series is drawn: a counter grows by so much a second. @param {Line} line */
+export function drawnUnit({ kind, unit }) {
+  if (kind === "gauge") return unit || "count";
+  return unit === "ns" ? "share" : unit === "count" || !unit ? "per_s" : `${unit}_per_s`;
+}
+
+/** @param {Timeline} timeline @param {number} index @param {string} label @param {string} colour @returns {Trace} */
+export function traceOf(timeline, index, label, colour) {
+  const { name, meaning, refresh_ns } = timeline.line(index);
+  const slow = refresh_ns && refresh_ns > 1.5e9 * (timeline.end / timeline.seconds.length) ? refresh_ns : null;
+  return { label, names: [name], meaning, timeline, values: () => timeline.values(index), colour, refresh_ns: slow, second: false };
+}
+
+/** The pictures of these series of one recording, one for each unit. @param {Timeline} timeline @param {string[]} names @param {string} id @param {string} [title] @returns {Picture[]} */
+export function picturesOf(timeline, names, id, title) {
+  /** @type {Map<string, Trace[]>} */
+  const byUnit = new Map();
+  for (const name of new Set(names)) {
+    const index = timeline.index.get(name);
+    if (index === undefined) continue;
+    const unit = drawnUnit(timeline.line(index)), traces = byUnit.get(unit) ?? [];
+    byUnit.set(unit, [...traces, traceOf(timeline, index, name, `--c${traces.length % PALETTE}`)]);
+  }
+  return Array.from(byUnit, ([unit, traces]) => ({ id: `${id}-${unit}`, title: title ?? traces[0].label, unit, traces }));
+}
+
+/** The picture that is wanted, of one recording; null where it has nothing to say. @param {Timeline} timeline @param {Want} want @returns {Picture | null} */
+export function pictureOf(timeline, want) {
+  /** @type {(Trace & {weight: number})[]} */
+  let traces = [];
+  let unit = want.unit ?? "count";
+  for (const [pattern, label, colour] of want.series) {
+    const found = pattern.split("|").map((one) => speaking(timeline, one)).find((some) => some.length) ?? [];
+    for (const [index, word] of found) {
+      unit = want.unit ?? drawnUnit(timeline.line(index));
+      const trace = traceOf(timeline, index, label.replace("*", word), colour ?? `--c${traces.length % PALETTE}`);
+      traces.push({ ...trace, weight: timeline.line(index).length ?? 0 });
+    }
+  }
+  if (traces.length > MOST_LINES) traces = traces.sort((a, b) => b.weight - a.weight).slice(0, MOST_LINES);
+  return traces.length ? { id: want.id, title: want.title, unit, stacked: want.stacked, traces } : null;
+}
+
+/** The series of a pattern that have something to say, and the word that `*` is. @param {Timeline} timeline @param {string} pattern @returns {[number, string][]} */
+function speaking(timeline, pattern) {
+  const match = new RegExp(`^${pattern.replaceAll(".", "\\.").replace("*", "(.+)")}$`);
+  return [...timeline.index].flatMap(([name, index]) => {
+    const found = match.exec(name);
+    return found && timeline.speaks(index) ? [[index, found[1]]] : [];
+  });
+}
+
+/**
+ * All memory of the machine in layers, as the kernel tells of it once a second: dirty pages and pages on their way to disk
+ * are taken out of the inactive cache, where most of them lie; what has no other name is used.
+ * @param {Timeline} timeline @returns {Picture | null}
+ */
+export function composition(timeline) {
+  const zram = [...timeline.index.keys()].filter((name) => /^zram\..+\.used_bytes$/.test(name) && timeline.speaks(timeline.index.get(name) ?? 0));
+  const level = (/** @type {string} */ name) => timeline.values(timeline.index.get(name) ?? -1);
+  const names = ["MemTotal", "MemFree", "Active_file", "Inactive_file", "Dirty", "Writeback"].map((name) => `meminfo.${name}`);
+  if (!names.every((name) => timeline.index.has(name))) return null;
+  const [total, free, active, inactive, dirty, writeback] = names;
+  const less = (/** @type {string} */ whole, /** @type {string[]} */ parts) => () => {
+    const left = level(whole).slice();
+    for (const part of parts.map(level)) for (let at = 0; at < left.length; at++) left[at] = Math.max(0, left[at] - part[at]);
+    return left;
+  };
+  const layer = (/** @type {string} */ label, /** @type {string} */ colour, /** @type {string[]} */ own, values = () => level(own[0])) =>
+    ({ ...traceOf(timeline, timeline.index.get(own[0]) ?? 0, label, colour), names: own, values });
+  const compressed = zram.map((name) => layer(`${name.split(".")[1]} (compressed swap)`, "--children", [name]));
+  const traces = [layer("used", "--used", [total], less(total, [free, active, inactive, ...zram])), ...compressed,
+    layer("cached, active", "--cache", [active]), layer("cached, inactive", "--cache-idle", [inactive], less(inactive, [dirty, writeback])),
+    layer("dirty", "--block_io", [dirty]), layer("write-back", "--queue", [writeback]), layer("free", "--free", [free])];
+  return { id: "composition", title: "Memory of the machine", unit: "bytes", stacked: true, traces };
+}
