@@ -2,7 +2,7 @@
 // One argument, JSON: `packages` (where playwright-core lies), `browser` (a program), `url`, `width`, `height`, `dark`, and
 // `steps`, each a word with its objects:
 //   ["click", selector]   ["press", key]   ["wait", expression]   ["tell", expression]   ["drag", selector, from, to] in shares of its width
-//   ["type", text]   ["heap"] bytes in use after a collection   ["shot", file]
+//   ["until", key, expression, most] presses the key so often   ["type", text]   ["heap"] bytes in use after a collection   ["shot", file]
 // Printed: `told` (one value for each tell and heap), `complaints` (errors of the console), `requests` (addresses).
 import { createRequire } from "node:module";
 
@@ -23,6 +23,12 @@ try {
   const does = {
     click: (selector) => page.locator(selector).first().click(),
     press: (key) => page.keyboard.press(key),
+    until: async (key, expression, most) => {
+      for (let pressed = 0; !(await page.evaluate(expression)); pressed++) {
+        if (pressed === most) throw new Error(`${key} pressed ${most} times, and not yet ${expression}`);
+        await page.keyboard.press(key);
+      }
+    },
     type: (text) => page.keyboard.type(text),
     wait: (expression) => page.waitForFunction(expression),
     tell: async (expression) => told.push(await page.evaluate(expression)),
