@@ -13,6 +13,7 @@ pub mod view;
 mod witness;
 mod words;
 
+pub use doubts::RECORDING_WAS_CUT;
 use model::explanation::{Explanation, SCHEMA, Watching};
 use model::recording::Recording;
 pub use view::{View, Window};

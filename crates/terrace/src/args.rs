@@ -25,6 +25,7 @@ pub mod seqio;
 pub mod survey;
 pub mod undo;
 pub mod value;
+pub mod view;
 pub mod warm;
 pub mod watch;
 
@@ -94,6 +95,7 @@ pub enum Command {
     Run(Box<run::RunArgs>),
     Record(record::RecordArgs),
     Explain(explain::ExplainArgs),
+    View(view::ViewArgs),
     Mark(mark::MarkArgs),
     Export(export::ExportArgs),
     Undo(undo::UndoArgs),

@@ -24,6 +24,7 @@ mod recording;
 mod run;
 mod survey;
 mod undo;
+mod view;
 mod warm;
 mod watching;
 
@@ -53,6 +54,7 @@ pub fn run(cli: &Cli) -> Result<Exit> {
         Command::Run(args) => ("run", run::run(args, color).map_err(Error::of_run)),
         Command::Record(args) => ("record", record::record(args)),
         Command::Explain(args) => ("explain", explain::explain(args, color)),
+        Command::View(args) => ("view", view::view(args)),
         Command::Mark(args) => ("mark", mark::mark(args)),
         Command::Export(args) => ("export", export::export(args)),
         Command::Undo(args) => ("undo", undo::undo(args)),

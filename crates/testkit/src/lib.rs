@@ -19,6 +19,7 @@ mod swap_area;
 mod temp_dir;
 mod tmpfs;
 mod trees;
+pub mod web;
 mod zram_device;
 
 pub use cgroup::Cgroup;

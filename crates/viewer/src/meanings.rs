@@ -30,7 +30,7 @@ impl Meanings {
     /// The tables of `document` whose first column is `series` and whose last is `meaning`.
     fn read(document: &str) -> Self {
         let mut rows: Vec<(Vec<Piece>, String)> = Vec::new();
-        let mut told = String::new();
+        let mut above = String::new();
         let mut is_table = false;
         for line in document.lines() {
             let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
@@ -42,7 +42,15 @@ impl Meanings {
             } else if *first == "series" {
                 is_table = *last == "meaning";
             } else if is_table && first.starts_with('`') {
-                told = whole(&last.replace('`', ""), &told);
+                let told = last.replace('`', "");
+                // A meaning stands alone: one that refers to the rows above it takes theirs along.
+                let told = match told.starts_with("the same") {
+                    true => format!("{told}: {above}"),
+                    false => {
+                        above.clone_from(&told);
+                        told
+                    }
+                };
                 let patterns = first.split('`').skip(1).step_by(2);
                 rows.extend(patterns.map(|pattern| (pieces(pattern), told.clone())));
             }
@@ -59,14 +67,6 @@ impl Meanings {
         let mut rows = self.0.iter();
         let row = rows.find(|(pieces, _)| matches(pieces, name))?;
         Some(&row.1)
-    }
-}
-
-/// A meaning that stands alone: one that refers to the row above it takes it along.
-fn whole(meaning: &str, above: &str) -> String {
-    match meaning.starts_with("the same") {
-        true => format!("{meaning}: {above}"),
-        false => meaning.to_owned(),
     }
 }
 

@@ -8,6 +8,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use testkit::web;
+
 use super::Outcome;
 use crate::error::Error;
 use crate::process;
@@ -20,12 +22,19 @@ pub(crate) struct Need {
 }
 
 const NEEDS: &[Need] = &[
+    need("chromium", "chromium", "a browser for the pages"),
     need("fio", "fio", "storage figures to compare with"),
     need("ioping", "ioping", "latency figures to compare with"),
     need("losetup", "util-linux", "block devices over a file"),
     need("mbw", "mbw", "copy figures to compare with"),
     need("mkfs.btrfs", "btrfs-progs", "a copy-on-write file system"),
     need("mkfs.ext4", "e2fsprogs", "a file system on a loop device"),
+    need(
+        "node",
+        "nodejs",
+        "drives the browser, checks the pages' types",
+    ),
+    need("npm", "npm", "the driver and the type checker"),
     need(
         "qemu-system-x86_64",
         "qemu-system-x86",
@@ -54,10 +63,40 @@ pub(crate) const fn need(
 /// # Errors
 /// None; the shape is that of every step.
 pub(super) fn install(_root: &Path) -> Result<Outcome, Error> {
-    Ok(match obtain(NEEDS) {
-        Ok(()) => Outcome::Done,
-        Err(missing) => Outcome::Skipped(missing),
+    let missing: Vec<String> = [obtain(NEEDS), packages()]
+        .into_iter()
+        .filter_map(Result::err)
+        .collect();
+    Ok(match missing.is_empty() {
+        true => Outcome::Done,
+        false => Outcome::Skipped(missing.join("; ")),
     })
+}
+
+/// Gets Node's packages that the tests of pages use, for root as above; why not, in one line.
+fn packages() -> Result<(), String> {
+    let is_there = |(name, _): &(&str, &str)| web::package(name).is_ok();
+    if web::PACKAGES.iter().all(is_there) {
+        return Ok(());
+    }
+    let wanted = web::PACKAGES.map(|(name, version)| format!("{name}@{version}"));
+    let missing = format!("missing Node packages {}", wanted.join(", "));
+    let cache = web::cache().filter(|_| is_root() && process::find("npm").is_some());
+    let Some(cache) = cache else {
+        return Err(missing);
+    };
+    println!("npm install {}", wanted.join(" "));
+    let mut command = Command::new("npm");
+    command.args(["install", "--ignore-scripts", "--no-audit", "--no-fund"]);
+    command.args(["--no-save", "--silent", "--prefix"]);
+    command.arg(&cache).args(wanted);
+    let installed = fs::create_dir_all(&cache)
+        .map_err(|error| error.to_string())
+        .and_then(|()| process::run(command, APT_LIMIT).map_err(|error| error.to_string()))
+        .and_then(|finished| finished.success().map_err(|error| error.to_string()));
+    installed
+        .map(drop)
+        .map_err(|error| format!("{missing}: {error}"))
 }
 
 /// Installs what is missing of `needs`; what stays missing, and why, in one line.

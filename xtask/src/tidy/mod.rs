@@ -16,6 +16,7 @@ mod header;
 mod printing;
 mod tree;
 mod unsafe_fence;
+mod web;
 
 pub use tree::Tree;
 
@@ -67,6 +68,7 @@ const RULES: &[(&str, Rule)] = &[
     (header::NAME, header::check),
     (printing::NAME, printing::check),
     (unsafe_fence::NAME, unsafe_fence::check),
+    (web::NAME, web::check),
 ];
 
 /// Checks the workspace above the current directory and prints the outcome.

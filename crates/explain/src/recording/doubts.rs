@@ -10,6 +10,10 @@ use model::duration::show_ns;
 /// pauses of the host look alike.
 const LATE_SHARE: f64 = 0.1;
 
+/// What is said of a recording without an end, which one that is being made has not either.
+pub const RECORDING_WAS_CUT: &str =
+    "the recording was cut: what came after its last sample is lost";
+
 /// All doubts about what `view` shows, the worst first.
 pub(super) fn doubts(view: &View) -> Vec<String> {
     let mut doubts: Vec<String> = Vec::new();
@@ -26,7 +30,7 @@ fn file(view: &View) -> Vec<String> {
     let recording = view.recording();
     let mut told: Vec<String> = recording.damage.clone();
     match &recording.outcome {
-        None => told.push("the recording was cut: what came after its last sample is lost".into()),
+        None => told.push(RECORDING_WAS_CUT.to_owned()),
         Some(outcome) => {
             let why = outcome.stopped_early.as_ref();
             told.extend(why.map(|why| format!("the recorder stopped before the end: {why}")));

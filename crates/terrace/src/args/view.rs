@@ -1,0 +1,47 @@
+//! What `terrace view` can be told: which recordings, and whether they go to a browser or into a file.
+//! What goes into a file is meant for other eyes, so it is redacted unless that is switched off.
+
+use clap::Args;
+use std::path::PathBuf;
+
+/// Look at a recording in a browser: where its time went, and every counter over time
+///
+/// Serves one page on 127.0.0.1, at an address that nobody can guess, until Ctrl-C; opens the browser where there is one. With
+/// --html it writes the same page as one file that needs no network. Nothing is sent anywhere.
+#[derive(Clone, Debug, Args)]
+pub struct ViewArgs {
+    /// A recording, or the directory of a flight recorder
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// A second one, drawn over the first
+    #[arg(value_name = "FILE2")]
+    pub second: Option<PathBuf>,
+
+    /// Follow FILE, which is being recorded now
+    #[arg(long, conflicts_with_all = ["second", "html", "redact"])]
+    pub live: bool,
+
+    /// Only print the address. Root's browser is never opened
+    #[arg(long, conflicts_with = "html")]
+    pub no_browser: bool,
+
+    /// Replace command lines, names and paths by stand-ins; the default of --html
+    #[arg(long, conflicts_with = "no_redact")]
+    pub redact: bool,
+
+    /// Keep command lines, names and paths in the file of --html
+    #[arg(long, requires = "html")]
+    pub no_redact: bool,
+
+    /// Write the page to FILE, whole or not at all, instead of serving it; `-` is standard output
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub html: Option<PathBuf>,
+}
+
+impl ViewArgs {
+    /// Whether what is personal is replaced.
+    pub fn is_redacted(&self) -> bool {
+        self.redact || (self.html.is_some() && !self.no_redact)
+    }
+}

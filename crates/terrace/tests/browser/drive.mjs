@@ -1,0 +1,52 @@
+// Opens a page in a browser, does what it is told, and prints what came of it as one line of JSON.
+// One argument, JSON: `packages` (where playwright-core lies), `browser` (a program), `url`, `width`, `height`, `dark`, and
+// `steps`, each a word with its objects:
+//   ["click", selector]   ["press", key]   ["wait", expression]   ["tell", expression]   ["drag", selector, from, to] in shares of its width
+//   ["type", text]   ["heap"] bytes in use after a collection   ["shot", file]
+// Printed: `told` (one value for each tell and heap), `complaints` (errors of the console), `requests` (addresses).
+import { createRequire } from "node:module";
+
+const order = JSON.parse(process.argv[2]);
+const { chromium } = createRequire(`${order.packages}/`)("playwright-core");
+const arguments_ = ["--no-sandbox", "--disable-dev-shm-usage", "--enable-precise-memory-info"];
+const browser = await chromium.launch({ executablePath: order.browser, args: arguments_ });
+const told = [], complaints = [], requests = [];
+try {
+  const colorScheme = order.dark ? "dark" : "light";
+  const context = await browser.newContext({ colorScheme, viewport: { width: order.width, height: order.height } });
+  const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
+  page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  page.on("request", (request) => requests.push(request.url()));
+  await page.goto(order.url);
+  const does = {
+    click: (selector) => page.locator(selector).first().click(),
+    press: (key) => page.keyboard.press(key),
+    type: (text) => page.keyboard.type(text),
+    wait: (expression) => page.waitForFunction(expression),
+    tell: async (expression) => told.push(await page.evaluate(expression)),
+    shot: (path) => page.screenshot({ path }),
+    drag: async (selector, from, to) => {
+      const target = page.locator(selector).first();
+      await target.scrollIntoViewIfNeeded();
+      const { x, y, width, height } = await target.boundingBox();
+      await page.mouse.move(x + width * from, y + height / 2);
+      await page.mouse.down();
+      await page.mouse.move(x + width * to, y + height / 2, { steps: 5 });
+      await page.mouse.up();
+    },
+    heap: async () => {
+      const session = await context.newCDPSession(page);
+      await session.send("HeapProfiler.collectGarbage");
+      const { usedSize } = await session.send("Runtime.getHeapUsage");
+      told.push(usedSize);
+    },
+  };
+  for (const [word, ...objects] of order.steps) await does[word](...objects);
+} catch (error) {
+  complaints.push(String(error));
+} finally {
+  await browser.close();
+}
+process.stdout.write(JSON.stringify({ told, complaints, requests }) + "\n");

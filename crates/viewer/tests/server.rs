@@ -1,0 +1,236 @@
+//! The loopback server against who is not meant: wrong paths, names, methods, sizes and idlers are
+//! refused with one line, and the page is still there afterwards.
+// A helper of tests may unwrap as the tests do.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use viewer::live::Place;
+use viewer::{Server, Site};
+
+const SECRET: &str = "0123456789abcdef0123456789abcdef";
+const TICKET: &str = "fedcba9876543210fedcba9876543210";
+const PAGE: &str = "<!doctype html><title>the page</title>";
+
+/// A page, and as many events as were asked for.
+struct Made {
+    events: u64,
+}
+
+impl Site for Made {
+    fn page(&self) -> Option<Arc<String>> {
+        Some(Arc::new(PAGE.to_owned()))
+    }
+
+    fn event(&self, place: Place) -> Option<(String, Place)> {
+        let samples = place.samples + 1;
+        Some((
+            format!("{{\"from_sample\":{}}}", place.samples),
+            Place { samples, ..place },
+        ))
+    }
+
+    fn has_ended(&self, place: Place) -> bool {
+        place.samples as u64 >= self.events
+    }
+}
+
+/// The port of a server of its own, whose stream ends after `events` events.
+fn served(events: u64) -> u16 {
+    let server = Server::listen(SECRET.to_owned(), TICKET.to_owned()).unwrap();
+    let address = server.address();
+    let site = Made {
+        events,
+    };
+    std::thread::spawn(move || server.serve(Arc::new(site)));
+    let rest = address.strip_prefix("http://127.0.0.1:").unwrap();
+    let (port, path) = rest.split_once('/').unwrap();
+    assert_eq!(path, format!("{SECRET}/"));
+    port.parse().unwrap()
+}
+
+/// Sends `request` and reads to the end.
+fn answer(port: u16, request: &[u8]) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.write_all(request).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+fn get(port: u16, path: &str) -> String {
+    let head = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n");
+    answer(port, head.as_bytes())
+}
+
+fn page_is_there(port: u16) {
+    let text = get(port, &format!("/{SECRET}/"));
+    assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
+    assert!(text.ends_with(PAGE), "{text}");
+}
+
+/// A refusal: this status, and one line of words that begins with the program's name.
+#[track_caller]
+fn refused(text: &str, status: &str) {
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{text}");
+    assert!(
+        body.starts_with("terrace: ") && body.ends_with('\n'),
+        "{text}"
+    );
+    assert_eq!(body.lines().count(), 1, "{text}");
+    assert!(!text.contains("the page"), "{text}");
+}
+
+#[test]
+fn the_page_comes_with_what_protects_it() {
+    let port = served(0);
+    let text = get(port, &format!("/{SECRET}/"));
+    for header in [
+        "Content-Security-Policy: default-src 'none';",
+        "frame-ancestors 'none'",
+        "X-Content-Type-Options: nosniff",
+        "Referrer-Policy: no-referrer",
+        "Cache-Control: no-store",
+        "X-Frame-Options: DENY",
+    ] {
+        assert!(text.contains(header), "{header}: {text}");
+    }
+    assert!(!text.contains("Access-Control-Allow"), "{text}");
+    let head = format!("HEAD /{SECRET}/ HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n");
+    let text = answer(port, head.as_bytes());
+    assert!(
+        text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("\r\n\r\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains(&format!("Content-Length: {}\r\n", PAGE.len())),
+        "{text}"
+    );
+}
+
+#[test]
+fn nobody_comes_in_without_the_secret_or_past_it() {
+    let port = served(0);
+    let wrong = SECRET.replace('0', "1");
+    for path in [
+        "/".to_owned(),
+        "/favicon.ico".to_owned(),
+        format!("/{wrong}/"),
+        format!("/{}/", &SECRET[1..]),
+        format!("/{SECRET}"),
+        format!("/{SECRET}/other"),
+        format!("/{SECRET}/../../../etc/passwd"),
+        format!("/{SECRET}/..%2f..%2fetc/passwd"),
+        format!("//{SECRET}/../x"),
+        "/../../etc/passwd".to_owned(),
+        "/events".to_owned(),
+        format!("/{wrong}/events"),
+    ] {
+        refused(&get(port, &path), "404");
+    }
+    page_is_there(port);
+}
+
+#[test]
+fn foreign_names_other_methods_and_nonsense_are_refused() {
+    let port = served(0);
+    let own = format!("Host: 127.0.0.1:{port}");
+    let path = format!("/{SECRET}/");
+    for (request, status) in [
+        (
+            format!("GET {path} HTTP/1.1\r\nHost: evil.example\r\n\r\n"),
+            "421",
+        ),
+        (
+            format!("GET {path} HTTP/1.1\r\nHost: evil.example:{port}\r\n\r\n"),
+            "421",
+        ),
+        (format!("GET {path} HTTP/1.1\r\n\r\n"), "400"),
+        (
+            format!("POST {path} HTTP/1.1\r\n{own}\r\nContent-Length: 4\r\n\r\nbody"),
+            "405",
+        ),
+        (format!("DELETE {path} HTTP/1.1\r\n{own}\r\n\r\n"), "405"),
+        (format!("OPTIONS {path} HTTP/1.1\r\n{own}\r\n\r\n"), "405"),
+        ("\u{16}\u{3}\u{1}\r\n\r\n".to_owned(), "400"),
+        (
+            format!(
+                "GET {path} HTTP/1.1\r\n{own}\r\nX: {}\r\n\r\n",
+                "a".repeat(1 << 20)
+            ),
+            "431",
+        ),
+        ("a".repeat(1 << 20), "431"),
+    ] {
+        refused(&answer(port, request.as_bytes()), status);
+    }
+    page_is_there(port);
+}
+
+#[test]
+fn idlers_make_room_for_who_asks() {
+    let port = served(0);
+    let connect = |_| TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut idle: Vec<TcpStream> = (0..200).map(connect).collect();
+    for stream in &mut idle[100..] {
+        // Half a request is no better than none; the connection may be closed already.
+        let _ = stream.write_all(b"GET / HTTP/1.1\r\nHost: ");
+    }
+    page_is_there(port);
+    drop(idle);
+    page_is_there(port);
+}
+
+#[test]
+fn a_ticket_leads_to_the_page_once() {
+    let port = served(0);
+    let text = get(port, &format!("/{TICKET}"));
+    assert!(text.starts_with("HTTP/1.1 303 "), "{text}");
+    assert!(
+        text.contains(&format!("\r\nLocation: /{SECRET}/\r\n")),
+        "{text}"
+    );
+    refused(&get(port, &format!("/{TICKET}")), "404");
+    page_is_there(port);
+}
+
+#[test]
+fn a_stream_tells_each_event_with_its_place_and_goes_on_from_one() {
+    let port = served(3);
+    let text = get(port, &format!("/{SECRET}/events?from=1.0.0.0"));
+    assert!(
+        text.contains("\r\nContent-Type: text/event-stream\r\n"),
+        "{text}"
+    );
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("data: "))
+        .collect();
+    assert_eq!(
+        lines,
+        ["data: {\"from_sample\":1}", "data: {\"from_sample\":2}"]
+    );
+    assert!(text.contains("id: 3.0.0.0\n"), "{text}");
+    let back = format!(
+        "GET /{SECRET}/events?from=0.0.0.0 HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nLast-Event-ID: 2.0.0.0\r\n\r\n"
+    );
+    let text = answer(port, back.as_bytes());
+    assert_eq!(text.matches("data: ").count(), 1, "{text}");
+}
+
+/// A page that is closed costs nothing for long: its place is given to others.
+#[test]
+fn streams_that_nobody_reads_take_no_places_for_ever() {
+    let port = served(u64::MAX);
+    for _ in 0..100 {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let head = format!("GET /{SECRET}/events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut first = String::new();
+        BufReader::new(&stream).read_line(&mut first).unwrap();
+        assert_eq!(first, "HTTP/1.1 200 OK\r\n");
+    }
+    page_is_there(port);
+}
