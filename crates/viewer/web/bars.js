@@ -46,6 +46,8 @@ function bar(id, title, slices, whole, inside) {
       sliceName(slice.name), " ", element("b", {}, share(slice.ns, whole)), " ", figure(slice.ns, "ns"), slice.grade === "measured" ? null : element("span.badge", {}, slice.grade));
     return { part, entry: element("li", {}, entry) };
   });
+  const largest = shown.reduce((/** @type {Slice | null} */ most, slice) => (most && most.ns >= slice.ns ? most : slice), null);
+  if (largest) detail.append(...details(largest, inside, whole));
   return element("section.bar", { "data-bar": id }, element("h2", {}, `${title}: ${figure(whole, "ns")}`),
     element("div.parts", { "aria-hidden": true }, ...items.map(({ part }) => part)), element("ul.legend", {}, ...items.map(({ entry }) => entry)), detail);
 }

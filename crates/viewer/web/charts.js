@@ -6,16 +6,10 @@ import { reduced } from "./decode.js";
 
 /** @typedef {import("./decode.js").Timeline} Timeline */
 /**
- * One line, or one layer of a stack.
- * @typedef {object} Trace
- * @property {string} label
- * @property {string[]} names the series that it is made of
- * @property {string} meaning
- * @property {Timeline} timeline
- * @property {() => Float64Array} values
- * @property {string} colour a name of a style sheet's colour: `--run`
- * @property {number | null} refresh_ns where it is read more rarely than it is sampled
- * @property {boolean} second whether it is of the second recording
+ * One line, or one layer of a stack: `names` are the series that it is made of, `refresh_ns` tells where it is read more rarely than
+ * it is sampled, `grows` that its values are growth per second, `second` that it is of the second recording.
+ * @typedef {{label: string, names: string[], meaning: string, timeline: Timeline, values: () => Float64Array, colour: string,
+ *   refresh_ns: number | null, grows: boolean, second: boolean}} Trace
  */
 /** @typedef {{id: string, title: string, unit: string, traces: Trace[], stacked?: boolean}} Picture */
 
@@ -51,6 +45,7 @@ export class Viewport {
     this.lifted = new Set();
     /** @type {{from: number, to: number} | null} the span of what was chosen */
     this.chosen = null;
+    this.at = /** @type {number | null} */ (null);
     this.moved = () => {};
     this.pointed = (/** @type {number | null} */ _at) => {};
     this.from = this.start;
@@ -71,7 +66,7 @@ export class Viewport {
     const room = this.end - this.start, length = Math.min(Math.max(to - from, room / 1e6), room);
     this.from = Math.min(Math.max(from, this.start), this.end - length);
     this.to = this.from + length;
-    this.whole = length >= room;
+    this.whole = length >= room * (1 - 1e-9);
     this.refresh();
   }
 
@@ -91,10 +86,11 @@ export class Viewport {
     for (const chart of this.charts) chart.redraw();
   }
 
-  /** Puts the cursor of every chart there. @param {number | null} at in seconds @param {Chart} by which knows already */
-  point(at, by) {
+  /** Puts the cursor of every chart there. @param {number | null} at in seconds */
+  point(at) {
+    this.at = at;
     this.pointed(at);
-    for (const chart of this.charts) chart.point(at, chart !== by);
+    for (const chart of this.charts) chart.point(at);
   }
 }
 
@@ -114,12 +110,11 @@ const charted = new WeakMap();
 
 /** One picture on the page. */
 export class Chart {
-  /** @param {Picture} picture @param {Viewport} viewport @param {...Node} actions */
-  constructor(picture, viewport, ...actions) {
+  /** @param {Picture} picture @param {Viewport} viewport */
+  constructor(picture, viewport) {
     this.picture = picture;
     this.viewport = viewport;
-    this.onScreen = false;
-    this.stale = true;
+    [this.onScreen, this.stale, this.isDrawing] = [false, true, false];
     /** @type {uPlot | null} */
     this.plot = null;
     this.host = element("div.plot", { tabindex: 0, role: "application", "aria-roledescription": "chart", keydown: (/** @type {KeyboardEvent} */ event) => this.key(event) });
@@ -129,8 +124,9 @@ export class Chart {
     this.table = element("details", { toggle: () => this.fillTable() }, element("summary", {}, "Table"));
     const csv = element("button", { "data-csv": picture.id, title: "The samples on screen, as CSV", click: () => this.download() }, "CSV");
     const slow = Math.max(0, ...picture.traces.map((trace) => trace.refresh_ns ?? 0));
+    const unit = picture.unit === "share" ? "of the time" : picture.unit.replaceAll("_", " ").replace("mean ", "");
     this.element = element("figure.chart", { "data-chart": picture.id },
-      element("figcaption", {}, element("h3", {}, picture.title), slow ? element("small.quiet", {}, `steps are read every ${figure(slow, "ns")}`) : null, ...actions, csv),
+      element("figcaption", {}, element("h3", {}, picture.title), element("small.quiet", {}, slow ? `${unit}, read every ${figure(slow, "ns")}` : unit), csv),
       this.host, element("ul.legend", {}, ...this.lines.map((line) => this.entry(line))), this.table);
     charted.set(this.host, this);
     seen.observe(this.host);
@@ -154,7 +150,7 @@ export class Chart {
       button.setAttribute("aria-pressed", String(!line.hidden));
       this.redraw();
     };
-    const key = element("i", { "aria-hidden": true, style: `--key: var(${trace.colour})`, class: trace.second ? "dashed" : null });
+    const key = element(trace.second ? "i.dashed" : "i", { "aria-hidden": true, style: `--key: var(${trace.colour})` });
     const button = element("button", { "data-series": trace.names.join(" "), "aria-pressed": true, title: trace.meaning || null, click }, key, trace.label, " ", value);
     return element("li", {}, button);
   }
@@ -201,12 +197,15 @@ export class Chart {
       series.width = lifted[at] ? 3 : 1.4;
     });
     this.element.toggleAttribute("data-lifted", lifted.includes(true));
-    this.plot.batch((plot) => {
+    // In a batch it is drawn at once, so that the cursor finds its place; where it stood on the screen it is not to point.
+    this.isDrawing = true;
+    this.plot.batch((/** @type {uPlot} */ plot) => {
       plot.setData(rows, false);
       plot.setScale("x", { min: from, max: to });
     });
+    this.isDrawing = false;
     this.host.setAttribute("aria-label", `${this.picture.title}, ${instant(from)} to ${instant(to)}. ${this.summary(rows)}`);
-    this.write(null);
+    this.point(this.viewport.at);
   }
 
   /** @returns {uPlot.Options} */
@@ -219,15 +218,15 @@ export class Chart {
       scales: { x: { time: false }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high || 1) * 1.05] } },
       axes: [
         { ...axis, size: 24, incrs: SECONDS, values: (_, splits) => splits.map((split) => instant(split, splits.length > 1 ? splits[1] - splits[0] : 1)) },
-        { ...axis, size: 68, space: 26, ...(picture.unit === "bytes" ? { incrs: BINARY } : {}), values: (_, splits) => splits.map((split) => told(split, picture.unit).replace(/(?<=\d) [a-z ]{3,}$/, "")) },
+        { ...axis, size: 68, space: 26, ...(picture.unit === "bytes" ? { incrs: BINARY } : {}), values: (_, splits) => splits.map((split) => told(split, picture.unit).replace(/ (per|[a-z]{4,}).*$/, "")) },
       ],
       series: [{}, ...this.lines.map(({ trace }, at) => this.series(trace, at))],
       cursor: {
         y: false, points: { size: 6 }, drag: { x: true, y: false, setScale: false, dist: 4 },
-        bind: { dblclick: () => () => (viewport.reset(), null), mouseleave: (_plot, _target, handler) => (event) => (handler(event), viewport.point(null, this), null) },
+        bind: { dblclick: () => () => (viewport.reset(), null), mouseleave: (_plot, _target, handler) => (event) => (handler(event), viewport.point(null), null) },
       },
       hooks: {
-        setCursor: [(/** @type {uPlot} */ plot) => { if (plot.cursor.idx !== null && plot.cursor.idx !== undefined && plot.cursor.event) this.pointHere(plot.cursor.idx); }],
+        setCursor: [(plot) => { if (!this.isDrawing && typeof plot.cursor.idx === "number") viewport.point(plot.data[0][plot.cursor.idx]); }],
         setSelect: [(plot) => {
           const { left, width } = plot.select;
           plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
@@ -242,7 +241,7 @@ export class Chart {
   series(trace, at) {
     const stroke = () => colourOf(trace.colour);
     const fill = this.picture.stacked && !trace.second ? stroke : undefined;
-    const paths = trace.refresh_ns ? { paths: uPlot.paths.stepped?.({ align: this.picture.unit === "bytes" ? 1 : -1 }) } : {};
+    const paths = trace.refresh_ns ? { paths: uPlot.paths.stepped?.({ align: trace.grows ? -1 : 1 }) } : {};
     return { label: trace.label, stroke, fill, width: 1.4, points: { show: false }, dash: trace.second ? DASHES[at % DASHES.length] : undefined, ...paths };
   }
 
@@ -263,27 +262,19 @@ export class Chart {
     ctx.restore();
   }
 
-  /** The cursor of this chart stands on a sample: the others follow. @param {number} row */
-  pointHere(row) {
-    this.viewport.point(this.plot?.data[0][row] ?? null, this);
-    this.write(row);
-  }
-
-  /** @param {number | null} at @param {boolean} follow whether the cursor is to be moved, too */
-  point(at, follow) {
-    if (!this.plot || !this.onScreen || !follow) return;
-    const left = at === null ? -10 : this.plot.valToPos(at, "x");
-    this.plot.setCursor({ left, top: at === null ? -10 : 1 }, false);
-    this.write(at === null ? null : this.plot.posToIdx(left));
-  }
-
-  /** The values at a row into the legend. @param {number | null} row */
-  write(row) {
-    this.lines.forEach((line, at) => (line.value.textContent = row === null || !this.plot ? "" : told(this.valueAt(this.plot.data, at, row), this.picture.unit)));
+  /** The cursor and the values in the legend. @param {number | null} at */
+  point(at) {
+    const { plot } = this;
+    if (!plot || !this.onScreen) return;
+    plot.setCursor(at === null ? { left: -10, top: -10 } : { left: plot.valToPos(at, "x"), top: 1 }, false);
+    const row = plot.cursor.idx ?? null;
+    this.lines.forEach((line, number) => (line.value.textContent = row === null ? "" : told(this.valueAt(plot.data, number, row), this.picture.unit)));
   }
 
   /** @param {uPlot.AlignedData} rows @param {number} at @param {number} row */
   valueAt(rows, at, row) {
+    // Of two recordings each has rows in which only the other one was read.
+    while (row > 0 && rows[at + 1][row] === undefined) row--;
     const value = rows[at + 1][row], below = this.lines[at + 1];
     if (!this.picture.stacked || value === null || value === undefined) return value;
     return value - (below?.trace.timeline === this.lines[at].trace.timeline ? rows[at + 2][row] ?? 0 : 0);
@@ -317,9 +308,8 @@ export class Chart {
   /** Moves the cursor to a row by key, and says what is there. @param {number} row */
   stand(row) {
     const at = this.plot?.data[0][row];
-    if (!this.plot || at === undefined) return;
-    this.plot.setCursor({ left: this.plot.valToPos(at, "x"), top: 1 }, false);
-    this.pointHere(row);
+    if (at === undefined) return;
+    this.viewport.point(at);
     const said = document.getElementById("said");
     if (said) said.textContent = `${instant(at)}: ${this.lines.map(({ trace, value }) => `${trace.label} ${value.textContent}`).join(", ")}`;
   }
@@ -336,7 +326,7 @@ export class Chart {
   /** All samples on screen, in the units that they were recorded in, as a file. */
   download() {
     const rows = this.rows(Infinity);
-    const head = ["time_s", ...this.lines.map(({ trace }) => trace.names.join("+") + (trace.second ? " (second)" : ""))];
+    const head = ["time_s", ...this.lines.map(({ trace }) => `${trace.names.join("+")}${trace.grows ? " per s" : ""}${trace.second ? ", second" : ""}`)];
     const cell = (/** @type {string} */ text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
     const lines = Array.from(rows[0], (at, row) => [at, ...this.lines.map((_, line) => this.valueAt(rows, line, row) ?? "")].join(","));
     const href = URL.createObjectURL(new Blob([[head.map(cell).join(","), ...lines, ""].join("\n")], { type: "text/csv" }));

@@ -30,7 +30,7 @@ export function counters(timeline, draw) {
     const facts = [kind === "gauge" ? "level" : kind, unit, source, refresh_ns ? `every ${figure(refresh_ns, "ns")}` : ""].filter(Boolean).join(", ");
     return element("li", {}, button, element("div", {}, element("b", {}, name), " ", element("small.quiet", {}, facts), meaning ? element("p", {}, meaning) : null));
   };
-  const input = /** @type {HTMLInputElement} */ (element("input", { id: "counter-search", type: "search", placeholder: "swap in, disk, pressure ...", input: search }));
+  const input = /** @type {HTMLInputElement} */ (element("input", { id: "counter-search", type: "search", placeholder: "pressure, vda read, pswpin ...", input: search }));
   const toggle = () => list.childElementCount || search();
   return element("details", { id: "counters", toggle }, element("summary", {}, `All ${timeline.view.series.length} counters`),
     element("p", {}, element("label", {}, "Search by name, meaning or source: ", input)), count, list);

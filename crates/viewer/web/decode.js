@@ -120,11 +120,8 @@ export class Timeline {
 
   /** Takes in what a live recording grew by. @param {Growth} growth */
   grow(growth) {
-    // After a short break the stream tells once more what was told.
-    const first = this.first + this.seconds.length;
-    for (const line of growth.series) if (!this.index.has(line.name)) this.index.set(line.name, this.view.series.push(line) - 1);
+    for (const line of growth.series) this.index.set(line.name, this.view.series.push(line) - 1);
     for (const [index, sample, value] of growth.changes) {
-      if (sample < first) continue;
       const added = (this.added[index] ??= { sample: [], value: [] });
       added.sample.push(sample);
       added.value.push(value ?? NaN);

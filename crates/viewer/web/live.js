@@ -15,8 +15,6 @@ export function follow(timeline, path, grown) {
   const source = new EventSource(path);
   source.addEventListener("message", ({ data }) => {
     const growth = JSON.parse(data);
-    // After a break that was longer than the server remembers only the page as a whole is true again.
-    if (growth.from_sample > timeline.first + timeline.seconds.length) return location.reload();
     timeline.grow(growth);
     isExplained ||= growth.explain !== null;
     hasEnded ||= growth.ended === true;

@@ -48,9 +48,9 @@ export function drawnUnit({ kind, unit }) {
 
 /** @param {Timeline} timeline @param {number} index @param {string} label @param {string} colour @returns {Trace} */
 export function traceOf(timeline, index, label, colour) {
-  const { name, meaning, refresh_ns } = timeline.line(index);
+  const { name, meaning, refresh_ns, kind } = timeline.line(index);
   const slow = refresh_ns && refresh_ns > 1.5e9 * (timeline.end / timeline.seconds.length) ? refresh_ns : null;
-  return { label, names: [name], meaning, timeline, values: () => timeline.values(index), colour, refresh_ns: slow, second: false };
+  return { label, names: [name], meaning, timeline, values: () => timeline.values(index), colour, refresh_ns: slow, grows: kind === "counter", second: false };
 }
 
 /** The pictures of these series of one recording, one for each unit. @param {Timeline} timeline @param {string[]} names @param {string} id @param {string} [title] @returns {Picture[]} */

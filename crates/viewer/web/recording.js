@@ -1,6 +1,6 @@
 // The page of one or two recordings: reads the data, puts the parts together, joins what is chosen with what is drawn.
 // What tests may lean on: data-bar, data-slice, data-finding, data-cleared, data-question, data-chart, data-series, data-csv,
-// data-add, data-mark; #window (data-from, data-to, data-whole), #whole, #evidence, #counter-search, #said, #help, #live;
+// data-add, data-mark; #window (data-from, data-to, data-whole), #whole, #evidence, #counter-search, #said, #help, #state;
 // body[data-ready] once the first picture stands.
 import { element, jsonOf } from "./dom.js";
 import { figure } from "./format.js";
@@ -17,30 +17,38 @@ import { follow } from "./live.js";
 const KEYS = [["Tab", "to the next thing"], ["Enter", "on a finding: show it in the charts"], ["Left, Right", "on a chart: move the cursor; with Shift by ten; Home, End"],
   ["+ and -", "on a chart: zoom in and out at the cursor; a drag zooms, too"], ["Escape", "show the whole again"], ["?", "these keys"]];
 
+const MOST_EVIDENCE = 4;
+
 /** @param {Timeline[]} timelines */
 function start(timelines) {
   const [first] = timelines, viewport = new Viewport(timelines);
-  const glance = element("div.glance"), rest = element("div"), evidence = element("div.charts", { id: "evidence" }), added = element("div.charts", { id: "added" });
+  const spent = element("div.spent"), judged = element("div.judged"), rest = element("div"), evidence = element("div.charts", { id: "evidence" }), added = element("div.charts", { id: "added" });
   /** @type {string | null} */
   let chosen = null;
 
-  const choose = (/** @type {import("./findings.js").Chosen | null} */ what) => {
-    const names = what ? what.evidence.flatMap(({ name, series }) => series ?? [name]) : [];
-    chosen = what?.id ?? null;
-    viewport.lifted = new Set(names);
-    viewport.chosen = what?.span ? { from: what.span.from_ns / 1e9, to: what.span.to_ns / 1e9 } : null;
+  const restOn = (/** @type {import("./findings.js").Chosen | undefined} */ what) => {
     clear(evidence, viewport);
-    const pictures = joined(timelines, (timeline) => picturesOf(timeline, names, "evidence", what ? "What this rests on" : ""));
-    evidence.append(...pictures.map((picture) => new Chart(picture, viewport).element));
+    const names = what?.evidence.flatMap(({ name, series }) => series ?? [name]) ?? [];
+    const pictures = joined(timelines, (timeline) => picturesOf(timeline, names, "evidence", `Evidence: ${what?.id.replaceAll("_", " ")}`));
+    evidence.append(...pictures.slice(0, MOST_EVIDENCE).map((picture) => new Chart(picture, viewport).element));
+    return names;
+  };
+  const choose = (/** @type {import("./findings.js").Chosen | null} */ what) => {
+    chosen = what?.id ?? null;
+    const names = restOn(what ?? first.view.explain.findings[0]);
+    viewport.lifted = new Set(what ? names : []);
+    viewport.chosen = what?.span ? { from: what.span.from_ns / 1e9, to: what.span.to_ns / 1e9 } : null;
     const { from, to } = viewport.chosen ?? { from: viewport.start, to: viewport.end }, room = (to - from) / 20;
     viewport.show(from - room, to + room);
   };
   const explained = () => {
-    if (glance.contains(document.activeElement)) return;
+    if (judged.contains(document.activeElement)) return;
     const sides = timelines.map(({ view }, at) => element("div", {}, timelines.length > 1 ? element("h2", {}, ["first: ", "second: "][at], view.explain.subject || view.name) : null, bars(view.explain, at ? "-2" : "")));
     const both = timelines.length > 1 ? differences(first.view.explain, timelines[1].view.explain) : null;
-    glance.replaceChildren(element("div", {}, ...sides, both), findings(first.view.explain, choose, chosen));
+    spent.replaceChildren(...sides, both ?? "");
+    judged.replaceChildren(findings(first.view.explain, choose, chosen));
     rest.replaceChildren(remarks(first.view.explain, choose), ...marks(timelines, viewport));
+    if (!chosen) restOn(first.view.explain.findings[0]);
   };
   const draw = (/** @type {string} */ name, /** @type {boolean} */ isWanted) => {
     if (!isWanted) return clear(added, viewport, `added-${name}`);
@@ -49,7 +57,7 @@ function start(timelines) {
   const questions = QUESTIONS.map((question) => ({ question, section: element("section", { "data-question": question.id }), drawn: "" }));
   const ask = () => questions.forEach((asked) => answer(asked, timelines, viewport));
 
-  document.body.append(title(first), glance, rest, controls(viewport), evidence, ...questions.map(({ section }) => section), counters(first, draw), added, help(), element("p.hidden-but-read", { id: "said", "aria-live": "polite" }));
+  document.body.append(title(first), element("main.glance", {}, spent, judged, evidence), rest, controls(viewport), ...questions.map(({ section }) => section), counters(first, draw), added, help(), element("p.hidden-but-read", { id: "said", "aria-live": "polite" }));
   explained();
   ask();
   keys(viewport);
@@ -65,12 +73,12 @@ function start(timelines) {
 }
 
 /** What was watched and how it ended. @param {Timeline} timeline @param {string} [live] */
-function title({ view, end }, live = jsonOf("live") ? "live" : undefined) {
+function title({ view, end, first, seconds }, live = jsonOf("live") ? "live" : undefined) {
   const { explain } = view;
   const started = view.started_unix_ns ? `${new Date(view.started_unix_ns / 1e6).toISOString().slice(0, 19).replace("T", " ")} UTC` : null;
   const disks = view.devices.map((/** @type {any} */ device) => `${device.name} (${device.kind})`).join(", ");
-  const facts = [live === "live" ? `running for ${instant(end)}` : explain.ending, figure(explain.wall_ns, "ns"), started, `${view.samples} samples`, disks && `disks: ${disks}`, view.name];
-  return element("header", {}, element("h1", {}, explain.subject || view.name), element("p.quiet", {}, facts.filter(Boolean).join(" \u00b7 "), live ? element("span.badge", { id: "live" }, live) : null));
+  const facts = [live === "live" ? `running for ${instant(end)}` : explain.ending, figure(explain.wall_ns, "ns"), started, `${first + seconds.length} samples`, disks && `disks: ${disks}`, view.name];
+  return element("header", {}, element("h1", {}, explain.subject || view.name), element("p.quiet", {}, facts.filter(Boolean).join(" \u00b7 "), live ? element("span.badge", { id: "state" }, live) : null));
 }
 
 /** The pictures of all recordings, those of the second laid over those of the first. @param {Timeline[]} timelines @param {(timeline: Timeline) => Picture[]} make */

@@ -1,0 +1,116 @@
+//! What Rust packs, the page's own module unpacks: `web/decode.js` run by node on random columns,
+//! and on the cases that a picture must not lose.
+
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use testkit::TempDir;
+use viewer::view::pack;
+
+type Change = (u32, Option<i64>);
+
+#[test]
+fn the_page_unpacks_what_was_packed() {
+    let packed = columns();
+    let mut block = Vec::new();
+    let places: Vec<_> = packed
+        .iter()
+        .map(|changes| pack(changes.iter().copied(), &mut block))
+        .collect();
+    let samples = 500;
+    let asked = json!({ "block": block, "columns": places, "samples": samples });
+    let Some(told) = decoded(&asked) else {
+        return testkit::skip("node");
+    };
+    for (at, changes) in packed.iter().enumerate() {
+        let exact = json!(changes);
+        assert_eq!(numbers(&told["changes"][at]), numbers(&exact), "column {at}");
+        let dense = told["dense"][at].as_array().unwrap();
+        assert_eq!(dense.len(), samples);
+        for (sample, value) in dense.iter().enumerate() {
+            let last = changes.iter().rfind(|change| change.0 as usize <= sample);
+            let expected = last.and_then(|change| change.1).map(|value| value as f64);
+            assert_eq!(value.as_f64(), expected, "column {at}, sample {sample}");
+        }
+    }
+
+    assert_eq!(told["spike"], 1e9, "a spike of one sample of 100,000 is drawn");
+    assert_eq!(told["dip"], -1e9);
+    assert_eq!(told["drawn"], 1000, "two values for each of 500 buckets");
+    assert_eq!(told["zoomed"], json!([12, 1e9]), "zoomed in, all samples");
+
+    let slow = told["slow"].as_array().unwrap();
+    let near = |at: usize, rate: f64| (slow[at].as_f64().unwrap() - rate).abs() < 1e-6;
+    assert!(slow[0].is_null(), "nothing grows before the first sample");
+    assert!((1..=10).all(|at| near(at, 10.0)), "spread over the second: {slow:?}");
+    assert!((11..=20).all(|at| near(at, 0.0)), "{slow:?}");
+    assert!((21..=30).all(|at| near(at, 10.0)), "not over more than that: {slow:?}");
+
+    let kept = told["kept"].as_u64().unwrap();
+    assert!((36_000..=45_000).contains(&kept), "{kept}");
+    assert!(told["kept_changes"].as_u64().unwrap() <= kept / 2000 + 2);
+    assert_eq!(told["newest"], 9999.9);
+    let first = told["first"].as_u64().unwrap();
+    let last_change = (0..100_000).step_by(2000).rfind(|from| from + 500 <= first);
+    assert_eq!(told["first_value"].as_f64(), last_change.map(|from| from as f64));
+}
+
+/// Columns that stand still, move, jump by more than 2^53 down and up, and go away and come back.
+fn columns() -> Vec<Vec<Change>> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = move |below: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % below
+    };
+    let mut all: Vec<Vec<Change>> = vec![
+        Vec::new(),
+        vec![(3, Some(0))],
+        vec![(0, Some(1 << 62)), (1, Some(0)), (2, Some(1 << 60)), (9, None)],
+    ];
+    for _ in 0..50 {
+        let mut column = Vec::new();
+        let mut sample = random(20) as u32;
+        while sample < 500 {
+            let size = 1 << random(50);
+            let value = (random(8) > 0).then(|| random(size) as i64 - size as i64 / 3);
+            column.push((sample, value));
+            sample += 1 + if random(2) == 0 { 0 } else { random(40) as u32 };
+        }
+        all.push(column);
+    }
+    all
+}
+
+/// Both sides as numbers of one kind: JSON in Rust tells 1 from 1.0.
+fn numbers(changes: &Value) -> Vec<(u64, Option<f64>)> {
+    let changes = changes.as_array().unwrap().iter();
+    changes
+        .map(|change| (change[0].as_u64().unwrap(), change[1].as_f64()))
+        .collect()
+}
+
+/// Runs the module in node, which takes it for one only beside a package that says so.
+fn decoded(asked: &Value) -> Option<Value> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let dir = TempDir::new();
+    for file in ["web/dom.js", "web/decode.js", "tests/decode.mjs"] {
+        let from = here.join(file);
+        std::fs::copy(&from, dir.join(from.file_name()?)).unwrap();
+    }
+    std::fs::write(dir.join("package.json"), "{\"type\":\"module\"}").unwrap();
+    let mut node = Command::new("node")
+        .arg(dir.join("decode.mjs"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .ok()?;
+    let mut stdin = node.stdin.take()?;
+    stdin.write_all(asked.to_string().as_bytes()).unwrap();
+    drop(stdin);
+    let output = node.wait_with_output().unwrap();
+    assert!(output.status.success(), "node failed");
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
