@@ -25,7 +25,11 @@ fn the_page_unpacks_what_was_packed() {
     };
     for (at, changes) in packed.iter().enumerate() {
         let exact = json!(changes);
-        assert_eq!(numbers(&told["changes"][at]), numbers(&exact), "column {at}");
+        assert_eq!(
+            numbers(&told["changes"][at]),
+            numbers(&exact),
+            "column {at}"
+        );
         let dense = told["dense"][at].as_array().unwrap();
         assert_eq!(dense.len(), samples);
         for (sample, value) in dense.iter().enumerate() {
@@ -35,7 +39,10 @@ fn the_page_unpacks_what_was_packed() {
         }
     }
 
-    assert_eq!(told["spike"], 1e9, "a spike of one sample of 100,000 is drawn");
+    assert_eq!(
+        told["spike"], 1e9,
+        "a spike of one sample of 100,000 is drawn"
+    );
     assert_eq!(told["dip"], -1e9);
     assert_eq!(told["drawn"], 1000, "two values for each of 500 buckets");
     assert_eq!(told["zoomed"], json!([12, 1e9]), "zoomed in, all samples");
@@ -43,9 +50,15 @@ fn the_page_unpacks_what_was_packed() {
     let slow = told["slow"].as_array().unwrap();
     let near = |at: usize, rate: f64| (slow[at].as_f64().unwrap() - rate).abs() < 1e-6;
     assert!(slow[0].is_null(), "nothing grows before the first sample");
-    assert!((1..=10).all(|at| near(at, 10.0)), "spread over the second: {slow:?}");
+    assert!(
+        (1..=10).all(|at| near(at, 10.0)),
+        "spread over the second: {slow:?}"
+    );
     assert!((11..=20).all(|at| near(at, 0.0)), "{slow:?}");
-    assert!((21..=30).all(|at| near(at, 10.0)), "not over more than that: {slow:?}");
+    assert!(
+        (21..=30).all(|at| near(at, 10.0)),
+        "not over more than that: {slow:?}"
+    );
 
     let kept = told["kept"].as_u64().unwrap();
     assert!((36_000..=45_000).contains(&kept), "{kept}");
@@ -53,7 +66,10 @@ fn the_page_unpacks_what_was_packed() {
     assert_eq!(told["newest"], 9999.9);
     let first = told["first"].as_u64().unwrap();
     let last_change = (0..100_000).step_by(2000).rfind(|from| from + 500 <= first);
-    assert_eq!(told["first_value"].as_f64(), last_change.map(|from| from as f64));
+    assert_eq!(
+        told["first_value"].as_f64(),
+        last_change.map(|from| from as f64)
+    );
 }
 
 /// Columns that stand still, move, jump by more than 2^53 down and up, and go away and come back.
@@ -68,7 +84,12 @@ fn columns() -> Vec<Vec<Change>> {
     let mut all: Vec<Vec<Change>> = vec![
         Vec::new(),
         vec![(3, Some(0))],
-        vec![(0, Some(1 << 62)), (1, Some(0)), (2, Some(1 << 60)), (9, None)],
+        vec![
+            (0, Some(1 << 62)),
+            (1, Some(0)),
+            (2, Some(1 << 60)),
+            (9, None),
+        ],
     ];
     for _ in 0..50 {
         let mut column = Vec::new();

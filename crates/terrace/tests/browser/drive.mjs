@@ -30,7 +30,13 @@ try {
       }
     },
     type: (text) => page.keyboard.type(text),
-    wait: (expression) => page.waitForFunction(expression),
+    // Not waitForFunction: it evaluates in the page, whose policy forbids that.
+    wait: async (expression) => {
+      for (const since = Date.now(); !(await page.evaluate(expression)); ) {
+        if (Date.now() - since > 60_000) throw new Error(`a minute, and not yet ${expression}`);
+        await new Promise((done) => setTimeout(done, 50));
+      }
+    },
     tell: async (expression) => told.push(await page.evaluate(expression)),
     shot: (path) => page.screenshot({ path }),
     drag: async (selector, from, to) => {
@@ -45,8 +51,8 @@ try {
     heap: async () => {
       const session = await context.newCDPSession(page);
       await session.send("HeapProfiler.collectGarbage");
-      const { usedSize } = await session.send("Runtime.getHeapUsage");
-      told.push(usedSize);
+      const { usedSize, embedderHeapUsedSize, backingStorageSize } = await session.send("Runtime.getHeapUsage");
+      told.push(usedSize + embedderHeapUsedSize + backingStorageSize);
     },
   };
   for (const [word, ...objects] of order.steps) await does[word](...objects);

@@ -26,16 +26,16 @@ pub fn made(path: &Path, series: u32, samples: u64) {
         })
         .map(Option::unwrap)
         .collect();
-    let mut random = testkit::Random::new(7);
+    let mut random = testkit::Random(7);
     let mut counts = vec![0u64; ids.len()];
     let rows = (0..samples).map(|sample| {
         let mut row = Row::default();
         for (id, count) in ids.iter().zip(&mut counts) {
-            *count += 4096 * (random.next_u64() % 8);
+            *count += 4096 * random.below(8);
             row.count(*id, *count);
         }
         let due_ns = sample * 10_000_000;
-        let at_ns = due_ns + random.next_u64() % 100_000;
+        let at_ns = due_ns + random.below(100_000);
         (Tick { due_ns, at_ns }, row)
     });
     written(path, registry.schemas(), rows);
