@@ -1,4 +1,5 @@
-//! Recordings that are made for a page, and `terrace view` while it serves one.
+//! Recordings that are made for a page, and `terrace view` while it serves one: asked to end as by
+//! Ctrl-C, or killed with the test that failed.
 
 use super::{Ran, TERRACE, ended_by_wish};
 use model::recording::{Facts, Kind, Outcome, Schema, Tick};
