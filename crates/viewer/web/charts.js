@@ -120,7 +120,7 @@ export class Chart {
     this.host = element("div.plot", { tabindex: 0, role: "application", "aria-roledescription": "chart", keydown: (/** @type {KeyboardEvent} */ event) => this.key(event) });
     /** Lines from top to bottom; of a stack the one above hides what lies below it. */
     this.lines = picture.traces.map((trace) => ({ trace, hidden: false, value: element("output", { "aria-live": "off" }) }));
-    if (picture.stacked) this.lines.reverse();
+    if (picture.stacked) this.lines.reverse().sort((a, b) => Number(a.trace.second) - Number(b.trace.second));
     this.table = element("details", { toggle: () => this.fillTable() }, element("summary", {}, "Table"));
     const csv = element("button", { "data-csv": picture.id, title: "The samples on screen, as CSV", click: () => this.download() }, "CSV");
     const slow = Math.max(0, ...picture.traces.map((trace) => trace.refresh_ns ?? 0));

@@ -12,7 +12,7 @@ export const QUESTIONS = [
     { id: "states", title: "Threads of the command", unit: "mean threads", stacked: true, series: [["trace.sched.run_ns|tree.run_ns", "on a processor", "--run"], ["trace.sched.queue_ns|tree.queue_ns", "waiting for a processor", "--queue"], ["trace.sched.block_io_ns|tree.block_io_ns", "waiting for block I/O", "--block_io"]] },
     { id: "sleepers", title: "What sleeping threads wait for", unit: "mean threads", series: [["trace.sleep.*_ns", "*"]] },
     { id: "pressure", title: "Pressure: time in which some task stood still", unit: "share", series: [["pressure.cpu.some_ns", "for a processor", "--queue"], ["pressure.memory.some_ns", "for memory", "--children"], ["pressure.io.some_ns", "for I/O", "--block_io"]] },
-    { id: "processors", title: "Processors", unit: "mean processors", series: [["tree.run_ns", "the command", "--run"], ["stat.cpu.user_ns", "machine, programs"], ["stat.cpu.system_ns", "machine, kernel"], ["stat.cpu.steal_ns", "taken by the host", "--block_io"], ["own.cpu_ns", "the recorder", "--sleep"]] },
+    { id: "processors", title: "Processors", unit: "mean processors", series: [["tree.run_ns", "the command", "--run"], ["stat.cpu.user_ns", "machine, programs", "--c0"], ["stat.cpu.system_ns", "machine, kernel", "--c3"], ["stat.cpu.steal_ns", "taken by the host", "--block_io"], ["own.cpu_ns", "the recorder", "--sleep"]] },
     { id: "cpu_limit", title: "Stopped by a CPU limit", unit: "mean threads", series: [["group*.cpu.throttled_ns", "threads, group *"]] },
   ] },
   { id: "memory", title: "Where is my memory", still: "No memory was recorded.", charts: [
