@@ -49,7 +49,17 @@ fn the_page_unpacks_what_was_packed() {
     );
     assert_eq!(told["dip"], -1e9);
     assert_eq!(told["drawn"], 1000, "two values for each of 500 buckets");
-    assert_eq!(told["zoomed"], json!([12, 1e9]), "zoomed in, all samples");
+    assert_eq!(
+        told["zoomed"],
+        json!([12, 1_000_000_000]),
+        "zoomed in, all samples"
+    );
+
+    let parted = json!([[0, 1, 1.5, 2, 3], [5, 6, null, 7, 8]]);
+    assert_eq!(
+        told["pause"], parted,
+        "a line is parted where nothing was recorded"
+    );
 
     let slow = told["slow"].as_array().unwrap();
     let near = |at: usize, rate: f64| (slow[at].as_f64().unwrap() - rate).abs() < 1e-6;

@@ -2,7 +2,7 @@
 // A chart is drawn when it is on screen (or printed), from as many values as it has pixels.
 import { element } from "./dom.js";
 import { figure } from "./format.js";
-import { reduced } from "./decode.js";
+import { parted, reduced } from "./decode.js";
 
 /** @typedef {import("./decode.js").Timeline} Timeline */
 /**
@@ -179,7 +179,9 @@ export class Chart {
       const lines = this.lines.filter(({ trace }) => trace.timeline === timeline);
       let columns = lines.map(({ trace }) => trace.values());
       if (this.picture.stacked) columns = columns.map((_, at) => sum(columns.filter((_, below) => below >= at && !lines[below].hidden), timeline.seconds.length));
-      return reduced(timeline.seconds, columns, from, to, buckets, this.picture.stacked ? columns[1] : undefined);
+      const pauses = timeline.view.spans.filter((/** @type {import("./decode.js").Span} */ { kind }) => kind === "gap");
+      const shown = reduced(timeline.seconds, columns, from, to, buckets, this.picture.stacked ? columns[1] : undefined);
+      return parted(shown, pauses.map((/** @type {import("./decode.js").Span} */ { end_ns }) => end_ns / 1e9));
     });
     return /** @type {uPlot.AlignedData} */ (parts.length > 1 ? uPlot.join(parts) : parts[0]);
   }

@@ -186,6 +186,17 @@ export function reduced(seconds, columns, from, to, buckets, key) {
   return [times, ...lines];
 }
 
+/** Parts lines where nothing was recorded: a row without values goes before each of these instants. @param {[number[], ...(number | null)[][]]} rows @param {number[]} instants */
+export function parted(rows, instants) {
+  for (const instant of instants) {
+    const at = rows[0].findIndex((time) => time >= instant);
+    if (at <= 0) continue;
+    const between = (rows[0][at - 1] + rows[0][at]) / 2;
+    rows.forEach((row, number) => row.splice(at, 0, number ? null : between));
+  }
+  return rows;
+}
+
 /** Where the lowest and the highest value lie. @param {Float64Array} column @param {number} from @param {number} to */
 export function extremes(column, from, to) {
   let lowest = from, highest = from;

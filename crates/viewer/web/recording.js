@@ -43,6 +43,7 @@ function start(timelines) {
     viewport.chosen = what?.span ? { from: what.span.from_ns / 1e9, to: what.span.to_ns / 1e9 } : null;
     const { from, to } = viewport.chosen ?? { from: viewport.start, to: viewport.end }, room = (to - from) / 20;
     viewport.show(from - room, to + room);
+    if (what && evidence.getBoundingClientRect().top > innerHeight - 100) evidence.scrollIntoView({ block: "nearest" });
   };
   const explained = () => {
     // Who is reading here by keyboard is not to lose the place.
