@@ -68,9 +68,9 @@ fn the_page_unpacks_what_was_packed() {
         (1..=10).all(|at| near(at, 10.0)),
         "spread over the second: {slow:?}"
     );
-    assert!((11..=20).all(|at| near(at, 0.0)), "{slow:?}");
+    assert!((11..=19).all(|at| near(at, 0.0)), "{slow:?}");
     assert!(
-        (21..=30).all(|at| near(at, 10.0)),
+        (20..=30).all(|at| near(at, 10.0 / 1.1)),
         "not over more than that: {slow:?}"
     );
 
