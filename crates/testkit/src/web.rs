@@ -3,6 +3,8 @@
 //! The packages lie in a cache directory of the user, in versions that are pinned here, so that
 //! no test downloads anything.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -57,4 +59,19 @@ pub fn browser() -> Result<PathBuf, String> {
         std::env::split_paths(&folders).flat_map(|folder| BROWSERS.map(|name| folder.join(name)));
     let mut programs = programs.filter(|program| program.is_file());
     programs.next().ok_or_else(|| "chromium".to_owned())
+}
+
+/// Asks for `http://HOST:PORT/PATH` as a browser would, and reads the answer to its end: head and
+/// body.
+///
+/// # Errors
+/// When nobody listens there or the connection breaks.
+pub fn get(address: &str) -> std::io::Result<String> {
+    let rest = address.strip_prefix("http://").unwrap_or(address);
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let mut stream = TcpStream::connect(host)?;
+    stream.write_all(format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes())?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    Ok(text)
 }

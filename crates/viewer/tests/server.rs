@@ -40,9 +40,7 @@ impl Site for Made {
 fn served(events: u64) -> u16 {
     let server = Server::listen(SECRET.to_owned(), TICKET.to_owned()).unwrap();
     let address = server.address();
-    let site = Made {
-        events,
-    };
+    let site = Made { events };
     std::thread::spawn(move || server.serve(Arc::new(site)));
     let rest = address.strip_prefix("http://127.0.0.1:").unwrap();
     let (port, path) = rest.split_once('/').unwrap();

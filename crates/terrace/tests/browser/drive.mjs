@@ -2,7 +2,7 @@
 // One argument, JSON: `packages` (where playwright-core lies), `browser` (a program), `url`, `width`, `height`, `dark`, and
 // `steps`, each a word with its objects:
 //   ["click", selector]   ["press", key]   ["wait", expression]   ["tell", expression]   ["drag", selector, from, to] in shares of its width
-//   ["type", text]   ["heap"] bytes in use after a collection   ["shot", file]
+//   ["until", key, expression, most] presses the key so often   ["type", text]   ["heap"] bytes in use after a collection   ["shot", file]
 // Printed: `told` (one value for each tell and heap), `complaints` (errors of the console), `requests` (addresses).
 import { createRequire } from "node:module";
 
@@ -23,8 +23,20 @@ try {
   const does = {
     click: (selector) => page.locator(selector).first().click(),
     press: (key) => page.keyboard.press(key),
+    until: async (key, expression, most) => {
+      for (let pressed = 0; !(await page.evaluate(expression)); pressed++) {
+        if (pressed === most) throw new Error(`${key} pressed ${most} times, and not yet ${expression}`);
+        await page.keyboard.press(key);
+      }
+    },
     type: (text) => page.keyboard.type(text),
-    wait: (expression) => page.waitForFunction(expression),
+    // Not waitForFunction: it evaluates in the page, whose policy forbids that.
+    wait: async (expression) => {
+      for (const since = Date.now(); !(await page.evaluate(expression)); ) {
+        if (Date.now() - since > 60_000) throw new Error(`a minute, and not yet ${expression}`);
+        await new Promise((done) => setTimeout(done, 50));
+      }
+    },
     tell: async (expression) => told.push(await page.evaluate(expression)),
     shot: (path) => page.screenshot({ path }),
     drag: async (selector, from, to) => {
@@ -39,8 +51,8 @@ try {
     heap: async () => {
       const session = await context.newCDPSession(page);
       await session.send("HeapProfiler.collectGarbage");
-      const { usedSize } = await session.send("Runtime.getHeapUsage");
-      told.push(usedSize);
+      const { usedSize, embedderHeapUsedSize, backingStorageSize } = await session.send("Runtime.getHeapUsage");
+      told.push(usedSize + embedderHeapUsedSize + backingStorageSize);
     },
   };
   for (const [word, ...objects] of order.steps) await does[word](...objects);

@@ -3,6 +3,8 @@
 // Each test file uses a part of it; and a helper of tests may unwrap as the tests do.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod pages;
+
 use boon::{Compiler, Schemas};
 use serde_json::Value;
 use std::ffi::OsStr;

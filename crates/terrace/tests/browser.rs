@@ -1,0 +1,435 @@
+//! The page of a recording in a real browser: Chromium, driven by `browser/drive.mjs`, which opens a
+//! page, does what it is told and prints what came of it. It complains of nothing and asks
+//! nobody; every test says so of its page. `cargo xtask test` gets browser and driver.
+// A helper of tests may unwrap as the tests do.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
+use support::pages::{Served, fixture, made};
+use support::{run_command, terrace};
+use testkit::{TempDir, skip, web};
+
+/// One browser at a time: two would wait for each other's processors.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// The first picture stands.
+const READY: &str = "document.body.dataset.ready !== undefined";
+
+/// What part of the time is shown, as numbers.
+const SHOWN: &str = "(({from, to, whole}) => ({from: +from, to: +to, whole}))(document.querySelector('#window').dataset)";
+
+/// The whole is shown.
+const WHOLE: &str = "document.querySelector('#window').dataset.whole === 'true'";
+
+/// A part of it is shown.
+const ZOOMED: &str = "document.querySelector('#window').dataset.whole === 'false'";
+
+/// How a page is looked at.
+struct Screen {
+    width: u32,
+    height: u32,
+    dark: bool,
+}
+
+const WIDE: Screen = Screen {
+    width: 1600,
+    height: 1000,
+    dark: false,
+};
+
+/// What the steps told in the page at `url`, one after another; `None` (with the reason printed) where no
+/// browser can be had. A complaint of the page, or a request for anything but the page, fails.
+#[track_caller]
+fn told(url: &str, screen: &Screen, steps: &Value) -> Option<Vec<Value>> {
+    let driver = web::package("playwright-core").and_then(|package| {
+        let order = json!({
+            "packages": package.parent().unwrap(),
+            "browser": web::browser()?,
+            "url": url,
+            "width": screen.width,
+            "height": screen.height,
+            "dark": screen.dark,
+            "steps": steps,
+        });
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/drive.mjs");
+        let mut command = web::node()?;
+        command.arg(script).arg(order.to_string());
+        Ok(command)
+    });
+    let mut driver = match driver {
+        Ok(driver) => driver,
+        Err(need) => {
+            skip(need);
+            return None;
+        }
+    };
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let output = driver.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let seen: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{output:?}"));
+    assert_eq!(seen["complaints"], json!([]), "{seen}");
+    for request in seen["requests"].as_array().unwrap() {
+        let address = request.as_str().unwrap();
+        assert!(
+            address.starts_with(url) || address.starts_with("blob:"),
+            "{address}"
+        );
+    }
+    Some(seen["told"].as_array().unwrap().clone())
+}
+
+/// The page of these recordings as a file, and its address.
+fn page_file(directory: &TempDir, recordings: &[&PathBuf]) -> String {
+    let out = directory.join("page.html");
+    let words: Vec<String> = recordings
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let line = format!("view {} --html {}", words.join(" "), out.display());
+    assert_eq!(terrace(&line).done(), "");
+    format!("file://{}", out.display())
+}
+
+fn explained(recording: &Path) -> Value {
+    let text = terrace(&format!("explain --json {}", recording.display())).done();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// A fixture and the number of a finding in it that belongs to less than two thirds of its time.
+fn with_a_short_finding() -> (PathBuf, usize, [f64; 2]) {
+    for name in [
+        "hog_beside",
+        "swap_random",
+        "fsync_storm",
+        "lock_contention",
+        "compaction",
+        "cold_read",
+    ] {
+        let path = fixture(name);
+        let explanation = explained(&path);
+        let whole_ns = explanation["wall_ns"].as_f64().unwrap();
+        for (number, finding) in explanation["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .enumerate()
+        {
+            let span = [&finding["span"]["from_ns"], &finding["span"]["to_ns"]].map(Value::as_f64);
+            if let [Some(from_ns), Some(to_ns)] = span {
+                if to_ns - from_ns < whole_ns * 0.67 {
+                    return (path, number, [from_ns / 1e9, to_ns / 1e9]);
+                }
+            }
+        }
+    }
+    panic!("no fixture has a finding with a short span");
+}
+
+#[test]
+fn a_file_opens_without_a_network_and_says_what_json_says() {
+    let directory = TempDir::new();
+    let recording = fixture("cold_read");
+    let url = page_file(&directory, &[&recording]);
+    let steps = json!([
+        ["wait", READY],
+        [
+            "tell",
+            "[...document.querySelectorAll('[data-finding]')].map((button) => button.dataset.finding)"
+        ],
+        [
+            "tell",
+            "[...document.querySelectorAll('[data-bar]')].map((bar) => bar.dataset.bar)"
+        ],
+        [
+            "tell",
+            "document.querySelectorAll('[data-chart] canvas').length"
+        ],
+        ["tell", "[document.documentElement.lang, document.title]"],
+        ["tell", SHOWN],
+        ["heap"],
+    ]);
+    let Some(told) = told(&url, &WIDE, &steps) else {
+        return;
+    };
+    let explanation = explained(&recording);
+    let findings = explanation["findings"].as_array().unwrap();
+    let ids: Vec<&Value> = findings.iter().map(|finding| &finding["id"]).collect();
+    assert_eq!(told[0], json!(ids));
+    assert_eq!(told[1].as_array().unwrap().len(), 2, "{told:?}");
+    assert!(told[2].as_u64().unwrap() > 0, "{told:?}");
+    assert_eq!(told[3], json!(["en", "recording 1 - Terrace"]));
+    assert_eq!(told[4]["whole"], "true");
+    println!("heap of a page of {} samples: {} bytes", 21, told[5]);
+}
+
+#[test]
+fn a_click_on_a_finding_zooms_to_its_time_and_lifts_its_series() {
+    let directory = TempDir::new();
+    let (recording, number, [from, to]) = with_a_short_finding();
+    let url = page_file(&directory, &[&recording]);
+    let button = format!(":nth-match([data-finding], {})", number + 1);
+    let steps = json!([
+        ["wait", READY],
+        ["tell", SHOWN],
+        ["click", button],
+        ["wait", ZOOMED],
+        ["tell", SHOWN],
+        [
+            "wait",
+            "document.querySelector('#evidence [data-chart][data-lifted] canvas') !== null"
+        ],
+        [
+            "tell",
+            "document.querySelectorAll('[data-finding][aria-pressed=true]').length"
+        ],
+        ["click", "#whole"],
+        ["wait", WHOLE],
+        ["drag", "[data-question] .u-over", 0.25, 0.5],
+        ["wait", ZOOMED],
+        ["tell", SHOWN],
+        ["press", "Escape"],
+        ["wait", WHOLE],
+    ]);
+    let Some(told) = told(&url, &WIDE, &steps) else {
+        return;
+    };
+    let number = |value: &Value| value.as_f64().unwrap();
+    let all = [number(&told[0]["from"]), number(&told[0]["to"])];
+    let zoomed = [number(&told[1]["from"]), number(&told[1]["to"])];
+    // All of its time is shown, with a twentieth of it as room on both sides.
+    let slack = 1e-6;
+    assert!(zoomed[0] <= from.max(all[0]) + slack, "{told:?}");
+    assert!(zoomed[1] >= to.min(all[1]) - slack, "{told:?}");
+    let longest = (to - from) * 1.1 + slack;
+    assert!(zoomed[1] - zoomed[0] <= longest, "{told:?}");
+    assert_eq!(told[2], 1);
+    let whole = all[1] - all[0];
+    let dragged = number(&told[3]["to"]) - number(&told[3]["from"]);
+    assert!((dragged / whole - 0.25).abs() < 0.05, "{told:?}");
+}
+
+#[test]
+fn two_recordings_lie_over_each_other() {
+    let files = ["cold_read", "fsync_storm"].map(fixture);
+    let words = files.each_ref().map(|path| path.to_str().unwrap());
+    let served = Served::start(&words);
+    let steps = json!([
+        ["wait", READY],
+        [
+            "tell",
+            "[...document.querySelectorAll('[data-bar]')].map((bar) => bar.dataset.bar)"
+        ],
+        [
+            "tell",
+            "[...document.querySelectorAll('[data-chart]')].filter((chart) => \
+            chart.querySelector('.dashed') && chart.querySelector('[data-series] i:not(.dashed)')).length"
+        ],
+    ]);
+    let Some(told) = told(&served.address, &WIDE, &steps) else {
+        return;
+    };
+    assert_eq!(told[0].as_array().unwrap().len(), 4, "{told:?}");
+    assert!(told[1].as_u64().unwrap() > 0, "{told:?}");
+    assert_eq!(served.end().code, Some(0));
+}
+
+/// `terrace run` of a command that takes `seconds`, which has begun to write `file`.
+fn recorder(file: &Path, seconds: u32) -> Child {
+    let options = ["--quiet", "--rate", "100", "-o", file.to_str().unwrap()];
+    let mut command: Command = run_command(&options, &["sleep", &seconds.to_string()]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let recorder = command.spawn().unwrap();
+    while !file.metadata().is_ok_and(|about| about.len() > 0) {
+        sleep(Duration::from_millis(20));
+    }
+    recorder
+}
+
+#[test]
+fn a_page_grows_with_the_recording_that_it_follows_and_knows_its_end() {
+    let directory = TempDir::new();
+    let file = directory.join("x.trec");
+    let mut recorder = recorder(&file, 20);
+    let served = Served::start(&["--live", file.to_str().unwrap()]);
+    let end = "+document.querySelector('#window').dataset.to";
+    let steps = json!([
+        ["wait", READY],
+        ["tell", "document.querySelector('#state').textContent"],
+        ["tell", end],
+        [
+            "wait",
+            "document.querySelector('#state').textContent === 'ended'"
+        ],
+        ["tell", end],
+        [
+            "tell",
+            "document.querySelectorAll('[data-chart] canvas').length"
+        ],
+    ]);
+    let told = told(&served.address, &WIDE, &steps);
+    assert!(recorder.wait().unwrap().success());
+    assert_eq!(served.end().code, Some(0));
+    let Some(told) = told else {
+        return;
+    };
+    let whole_s = explained(&file)["wall_ns"].as_f64().unwrap() / 1e9;
+    println!(
+        "at first {} s of {whole_s} s, at last {} s",
+        told[1], told[2]
+    );
+    assert_eq!(told[0], "live");
+    assert!(
+        told[1].as_f64().unwrap() < told[2].as_f64().unwrap(),
+        "{told:?}"
+    );
+    assert!(
+        (told[2].as_f64().unwrap() - whole_s).abs() < 1.0,
+        "{told:?}"
+    );
+    assert!(told[3].as_u64().unwrap() > 0, "{told:?}");
+}
+
+#[test]
+fn everything_can_be_reached_and_done_by_keys() {
+    let directory = TempDir::new();
+    let (recording, number, _) = with_a_short_finding();
+    let url = page_file(&directory, &[&recording]);
+    let focused = |selector: &str| format!("document.activeElement.matches({selector:?})");
+    let is_there =
+        format!("document.activeElement === document.querySelectorAll('[data-finding]')[{number}]");
+    let steps = json!([
+        ["wait", READY],
+        ["until", "Tab", is_there, 60],
+        ["press", "Enter"],
+        ["wait", ZOOMED],
+        ["until", "Tab", focused("[data-chart] .plot"), 60],
+        [
+            "tell",
+            "getComputedStyle(document.activeElement).outlineStyle"
+        ],
+        ["press", "ArrowRight"],
+        ["press", "ArrowRight"],
+        ["tell", "document.querySelector('#said').textContent"],
+        ["press", "?"],
+        ["wait", "document.querySelector('#help').open"],
+        ["press", "Escape"],
+        ["wait", "!document.querySelector('#help').open"],
+        ["press", "Escape"],
+        ["wait", WHOLE],
+        ["press", "+"],
+        ["wait", ZOOMED],
+        ["until", "Tab", focused("#counters summary"), 200],
+        ["press", "Enter"],
+        ["until", "Tab", focused("#counter-search"), 2],
+        ["type", "pgfault"],
+        ["wait", "document.querySelectorAll('[data-add]').length > 0"],
+        ["until", "Tab", focused("[data-add]"), 3],
+        ["press", "Enter"],
+        [
+            "wait",
+            "document.querySelector('#added [data-chart] canvas') !== null"
+        ],
+        [
+            "tell",
+            "[...document.querySelectorAll('.plot')].every((plot) => plot.getAttribute('tabindex') === '0')"
+        ],
+    ]);
+    let Some(told) = told(&url, &WIDE, &steps) else {
+        return;
+    };
+    assert_ne!(told[0], "none");
+    assert_ne!(told[1], "");
+    assert_eq!(told[2], true);
+}
+
+#[test]
+fn both_themes_and_all_widths_are_readable() {
+    let directory = TempDir::new();
+    let url = page_file(&directory, &[&fixture("swap_random")]);
+    let mut grounds = Vec::new();
+    for (width, dark) in [(400, false), (400, true), (1600, false), (1600, true)] {
+        let screen = Screen {
+            width,
+            height: 1000,
+            dark,
+        };
+        let steps = json!([
+            ["wait", READY],
+            ["tell", "document.documentElement.scrollWidth"],
+            [
+                "tell",
+                "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
+            ],
+            [
+                "tell",
+                "document.querySelector('[data-finding]').getBoundingClientRect().top"
+            ],
+            ["shot", directory.join("page.png")],
+        ]);
+        let Some(told) = told(&url, &screen, &steps) else {
+            return;
+        };
+        let overflow = told[0].as_f64().unwrap();
+        assert!(overflow <= f64::from(width), "{width}: {overflow}");
+        assert!(
+            told[2].as_f64().unwrap() < 1000.0,
+            "the cause is on the first screen"
+        );
+        assert_ne!(told[1][0], told[1][1]);
+        grounds.push(told[1].clone());
+    }
+    assert_ne!(grounds[0], grounds[1], "the themes differ");
+    assert_eq!(grounds[0], grounds[2]);
+}
+
+/// The figures of the design are printed; only what no load changes is asserted.
+#[test]
+fn eight_charts_of_100000_samples_stay_below_60_mb() {
+    let directory = TempDir::new();
+    let recording = directory.join("x.trec");
+    made(&recording, 8, 100_000);
+    let url = page_file(&directory, &[&recording]);
+    let draw_all =
+        "[...document.querySelectorAll('[data-add]')].forEach((button) => button.click())";
+    let look_at_all = "(async () => { for (const chart of document.querySelectorAll('#added [data-chart]')) { \
+        chart.scrollIntoView(); await new Promise((done) => setTimeout(done, 100)); } })()";
+    // All charts that are on screen are drawn anew before the key's handler returns.
+    let zoom = "(() => { const chart = document.querySelector('#added .plot'); chart.focus(); const times = []; \
+        for (const key of ['+', '+', '+', '-', '-', '-']) { const from = performance.now(); \
+        chart.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true })); times.push(performance.now() - from); } \
+        return times; })()";
+    let steps = json!([
+        ["wait", READY],
+        ["tell", "performance.now()"],
+        ["click", "#counters summary"],
+        ["click", "#counter-search"],
+        ["type", "made"],
+        [
+            "wait",
+            "document.querySelectorAll('[data-add]').length === 8"
+        ],
+        ["tell", draw_all],
+        ["tell", look_at_all],
+        [
+            "wait",
+            "document.querySelectorAll('#added [data-chart] canvas').length === 8"
+        ],
+        ["tell", zoom],
+        ["heap"],
+    ]);
+    let Some(told) = told(&url, &WIDE, &steps) else {
+        return;
+    };
+    println!(
+        "ready after {} ms, zooms {} ms, heap {} bytes",
+        told[0], told[3], told[4]
+    );
+    assert!(told[4].as_u64().unwrap() <= 60 << 20, "{told:?}");
+}

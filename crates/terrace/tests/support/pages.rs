@@ -1,0 +1,106 @@
+//! Recordings that are made for a page, and `terrace view` while it serves one.
+
+use super::{Ran, TERRACE, ended_by_wish};
+use model::recording::{Facts, Kind, Outcome, Schema, Tick};
+use record::file::Writer;
+use record::{Registry, Row};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// A recording of real causes that the verdict suite made.
+pub fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures/recordings")
+        .join(format!("{name}.trec"))
+}
+
+/// Writes a recording at 100 Hz with `series` counters and levels that change in every sample.
+pub fn made(path: &Path, series: u32, samples: u64) {
+    let mut registry = Registry::new();
+    let ids: Vec<u32> = (0..series)
+        .map(|number| {
+            let name = format!("disk.made{number}.read_bytes");
+            registry.id(&name, "bytes", Kind::Counter, "/proc/diskstats")
+        })
+        .map(Option::unwrap)
+        .collect();
+    let mut random = testkit::Random(7);
+    let mut counts = vec![0u64; ids.len()];
+    let rows = (0..samples).map(|sample| {
+        let mut row = Row::default();
+        for (id, count) in ids.iter().zip(&mut counts) {
+            *count += 4096 * random.below(8);
+            row.count(*id, *count);
+        }
+        let due_ns = sample * 10_000_000;
+        let at_ns = due_ns + random.below(100_000);
+        (Tick { due_ns, at_ns }, row)
+    });
+    written(path, registry.schemas(), rows);
+}
+
+/// Writes a recording of these series and rows.
+pub fn written(path: &Path, schemas: &[Schema], rows: impl Iterator<Item = (Tick, Row)>) {
+    let facts = Facts::default();
+    let mut writer = Writer::new(File::create(path).unwrap(), &facts).unwrap();
+    let mut ended_ns = 0;
+    for (tick, row) in rows {
+        ended_ns = tick.at_ns;
+        writer.sample(tick, schemas, &row).unwrap();
+    }
+    let outcome = Outcome {
+        ended_ns,
+        ..Outcome::default()
+    };
+    writer.finish(&facts, &outcome).unwrap();
+}
+
+/// `terrace view`, serving.
+pub struct Served {
+    child: Option<Child>,
+    pub address: String,
+}
+
+impl Served {
+    /// Starts it without a browser and waits for its address.
+    pub fn start(words: &[&str]) -> Self {
+        let mut command = Command::new(TERRACE);
+        command.args(["view", "--no-browser"]).args(words);
+        Self::of(command)
+    }
+
+    /// Starts `command`, which is one.
+    pub fn of(mut command: Command) -> Self {
+        command.stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut address = String::new();
+        let out = child.stdout.as_mut().unwrap();
+        BufReader::new(out).read_line(&mut address).unwrap();
+        let address = address.trim().to_owned();
+        if !address.starts_with("http://127.0.0.1:") {
+            panic!("{address}: {:?}", child.wait_with_output());
+        }
+        Self {
+            child: Some(child),
+            address,
+        }
+    }
+
+    /// Ends it as Ctrl-C does.
+    pub fn end(mut self) -> Ran {
+        ended_by_wish(self.child.take().unwrap())
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // Only where a test failed before its end.
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
