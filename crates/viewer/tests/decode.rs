@@ -1,11 +1,14 @@
 //! What Rust packs, the page's own module unpacks: `web/decode.js` run by node on random columns,
 //! and on the cases that a picture must not lose.
 
+// A helper of tests may unwrap as the tests do.
+#![allow(clippy::unwrap_used)]
+
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use testkit::TempDir;
+use std::process::Stdio;
+use testkit::{TempDir, skip, web};
 use viewer::view::pack;
 
 type Change = (u32, Option<i64>);
@@ -20,8 +23,9 @@ fn the_page_unpacks_what_was_packed() {
         .collect();
     let samples = 500;
     let asked = json!({ "block": block, "columns": places, "samples": samples });
-    let Some(told) = decoded(&asked) else {
-        return testkit::skip("node");
+    let told = match decoded(&asked) {
+        Ok(told) => told,
+        Err(need) => return skip(need),
     };
     for (at, changes) in packed.iter().enumerate() {
         let exact = json!(changes);
@@ -45,7 +49,17 @@ fn the_page_unpacks_what_was_packed() {
     );
     assert_eq!(told["dip"], -1e9);
     assert_eq!(told["drawn"], 1000, "two values for each of 500 buckets");
-    assert_eq!(told["zoomed"], json!([12, 1e9]), "zoomed in, all samples");
+    assert_eq!(
+        told["zoomed"],
+        json!([12, 1_000_000_000]),
+        "zoomed in, all samples"
+    );
+
+    let parted = json!([[0, 1, 1.5, 2, 3], [5, 6, null, 7, 8]]);
+    assert_eq!(
+        told["pause"], parted,
+        "a line is parted where nothing was recorded"
+    );
 
     let slow = told["slow"].as_array().unwrap();
     let near = |at: usize, rate: f64| (slow[at].as_f64().unwrap() - rate).abs() < 1e-6;
@@ -54,9 +68,9 @@ fn the_page_unpacks_what_was_packed() {
         (1..=10).all(|at| near(at, 10.0)),
         "spread over the second: {slow:?}"
     );
-    assert!((11..=20).all(|at| near(at, 0.0)), "{slow:?}");
+    assert!((11..=19).all(|at| near(at, 0.0)), "{slow:?}");
     assert!(
-        (21..=30).all(|at| near(at, 10.0)),
+        (20..=30).all(|at| near(at, 10.0 / 1.1)),
         "not over more than that: {slow:?}"
     );
 
@@ -65,11 +79,8 @@ fn the_page_unpacks_what_was_packed() {
     assert!(told["kept_changes"].as_u64().unwrap() <= kept / 2000 + 2);
     assert_eq!(told["newest"], 9999.9);
     let first = told["first"].as_u64().unwrap();
-    let last_change = (0..100_000).step_by(2000).rfind(|from| from + 500 <= first);
-    assert_eq!(
-        told["first_value"].as_f64(),
-        last_change.map(|from| from as f64)
-    );
+    let last_change = (first - 500) / 2000 * 2000;
+    assert_eq!(told["first_value"].as_f64(), Some(last_change as f64));
 }
 
 /// Columns that stand still, move, jump by more than 2^53 down and up, and go away and come back.
@@ -114,24 +125,25 @@ fn numbers(changes: &Value) -> Vec<(u64, Option<f64>)> {
 }
 
 /// Runs the module in node, which takes it for one only beside a package that says so.
-fn decoded(asked: &Value) -> Option<Value> {
+fn decoded(asked: &Value) -> Result<Value, String> {
+    let mut node = web::node()?;
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let dir = TempDir::new();
     for file in ["web/dom.js", "web/decode.js", "tests/decode.mjs"] {
         let from = here.join(file);
-        std::fs::copy(&from, dir.join(from.file_name()?)).unwrap();
+        std::fs::copy(&from, dir.join(from.file_name().unwrap())).unwrap();
     }
     std::fs::write(dir.join("package.json"), "{\"type\":\"module\"}").unwrap();
-    let mut node = Command::new("node")
-        .arg(dir.join("decode.mjs"))
+    node.arg(dir.join("decode.mjs"));
+    let mut node = node
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .ok()?;
-    let mut stdin = node.stdin.take()?;
+        .unwrap();
+    let mut stdin = node.stdin.take().unwrap();
     stdin.write_all(asked.to_string().as_bytes()).unwrap();
     drop(stdin);
     let output = node.wait_with_output().unwrap();
     assert!(output.status.success(), "node failed");
-    Some(serde_json::from_slice(&output.stdout).unwrap())
+    Ok(serde_json::from_slice(&output.stdout).unwrap())
 }

@@ -26,12 +26,12 @@ function share(ns, of) {
   return percent > 0 && percent < 1 ? "<1 %" : `${percent.toFixed(0)} %`;
 }
 
-/** Both bars of an explanation. @param {any} explain `terrace.explain/1` @param {string} of whose, where there are two */
-export function bars(explain, of) {
+/** Both bars of an explanation. @param {any} explain `terrace.explain/1` @param {string} ending of their names @param {string} of whose, where there are two */
+export function bars(explain, ending, of) {
   const machine = explain.bars.thread.some((/** @type {Slice} */ { name }) => name === "idle");
   return element("div.bars", {},
-    bar(`wall${of}`, "On the clock", explain.bars.wall, explain.wall_ns, []),
-    bar(`thread${of}`, machine ? "All processors together" : "All threads together", explain.bars.thread, explain.thread_ns, explain.of_which));
+    bar(`wall${ending}`, `On the clock${of}`, explain.bars.wall, explain.wall_ns, []),
+    bar(`thread${ending}`, `All ${machine ? "processors" : "threads"} together${of}`, explain.bars.thread, explain.thread_ns, explain.of_which));
 }
 
 /** @param {string} id @param {string} title @param {Slice[]} slices @param {number} whole @param {any[]} inside */

@@ -2,7 +2,7 @@
 // A chart is drawn when it is on screen (or printed), from as many values as it has pixels.
 import { element } from "./dom.js";
 import { figure } from "./format.js";
-import { reduced } from "./decode.js";
+import { parted, reduced } from "./decode.js";
 
 /** @typedef {import("./decode.js").Timeline} Timeline */
 /**
@@ -120,7 +120,7 @@ export class Chart {
     this.host = element("div.plot", { tabindex: 0, role: "application", "aria-roledescription": "chart", keydown: (/** @type {KeyboardEvent} */ event) => this.key(event) });
     /** Lines from top to bottom; of a stack the one above hides what lies below it. */
     this.lines = picture.traces.map((trace) => ({ trace, hidden: false, value: element("output", { "aria-live": "off" }) }));
-    if (picture.stacked) this.lines.reverse();
+    if (picture.stacked) this.lines.reverse().sort((a, b) => Number(a.trace.second) - Number(b.trace.second));
     this.table = element("details", { toggle: () => this.fillTable() }, element("summary", {}, "Table"));
     const csv = element("button", { "data-csv": picture.id, title: "The samples on screen, as CSV", click: () => this.download() }, "CSV");
     const slow = Math.max(0, ...picture.traces.map((trace) => trace.refresh_ns ?? 0));
@@ -179,7 +179,9 @@ export class Chart {
       const lines = this.lines.filter(({ trace }) => trace.timeline === timeline);
       let columns = lines.map(({ trace }) => trace.values());
       if (this.picture.stacked) columns = columns.map((_, at) => sum(columns.filter((_, below) => below >= at && !lines[below].hidden), timeline.seconds.length));
-      return reduced(timeline.seconds, columns, from, to, buckets, this.picture.stacked ? columns[1] : undefined);
+      const pauses = timeline.view.spans.filter((/** @type {import("./decode.js").Span} */ { kind }) => kind === "gap");
+      const shown = reduced(timeline.seconds, columns, from, to, buckets, this.picture.stacked ? columns[1] : undefined);
+      return parted(shown, pauses.map((/** @type {import("./decode.js").Span} */ { end_ns }) => end_ns / 1e9));
     });
     return /** @type {uPlot.AlignedData} */ (parts.length > 1 ? uPlot.join(parts) : parts[0]);
   }

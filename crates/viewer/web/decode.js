@@ -35,18 +35,22 @@ export function eachChange(block, { offset, length }, told) {
 
 /**
  * Growth per second since the sample before; NaN where either is absent or the counter fell. What is read more rarely
- * than it is sampled grew over the whole time since it was read last, not in the sample that shows it.
+ * than it is sampled grew over the whole time since it was read last, not in the sample that shows it. Samples that nearly
+ * coincide, as the last two often do, tell no rate: it goes on as it was.
  * @param {Float64Array} values @param {Float64Array} seconds @param {number} refresh_s
  */
 export function rates(values, seconds, refresh_s) {
   const rate = new Float64Array(values.length).fill(NaN);
+  const near = (seconds[seconds.length - 1] - seconds[0]) / seconds.length / 5;
   for (let now = 1, changed = 0; now < values.length; now++) {
     const growth = values[now] - values[now - 1];
-    if (Number.isNaN(growth) || growth < 0) changed = now;
+    if (now > 1 && seconds[now] - seconds[now - 1] < near && growth >= 0) rate[now] = rate[now - 1];
+    else if (Number.isNaN(growth) || growth < 0) changed = now;
     else if (growth === 0) rate[now] = 0;
     else {
       let since = now - 1;
-      while (since > changed && seconds[now] - seconds[since - 1] <= refresh_s * 1.05) since--;
+      // It is read with the first sample after that time: a sample later at ten a second.
+      while (since > changed && seconds[now] - seconds[since - 1] <= refresh_s * 1.15) since--;
       rate.fill(growth / (seconds[now] - seconds[since]), since + 1, now + 1);
       changed = now;
     }
@@ -82,6 +86,13 @@ export class Timeline {
     return this.seconds.length ? this.seconds[this.seconds.length - 1] : 0;
   }
 
+  /** How often a series is read, in nanoseconds, where that is not each time. Many processes are read once a second, as a span says. @param {number} index */
+  refresh(index) {
+    const { name, refresh_ns } = this.line(index);
+    const isSlow = (/** @type {Span} */ { kind, text }) => kind === "rate" && text.includes("process tree");
+    return refresh_ns ?? (/^(tree|leader)\./.test(name) && this.view.spans.some(isSlow) ? 1e9 : null);
+  }
+
   /** Whether a series has something to say: it moves, or is a level other than 0. @param {number} index */
   speaks(index) {
     const { offset = 0, length = 0, kind } = this.line(index);
@@ -97,9 +108,9 @@ export class Timeline {
   values(index) {
     const known = this.drawn.get(index);
     if (known) return known;
-    const { kind, refresh_ns, offset = 0, length = 0 } = this.line(index);
+    const { kind, offset = 0, length = 0 } = this.line(index);
     const level = this.unpacked({ offset, length }, this.added[index], this.seconds.length);
-    const values = kind === "counter" ? rates(level, this.seconds, (refresh_ns ?? 0) / 1e9) : level;
+    const values = kind === "counter" ? rates(level, this.seconds, (this.refresh(index) ?? 0) / 1e9) : level;
     this.drawn.set(index, values);
     return values;
   }
@@ -184,6 +195,17 @@ export function reduced(seconds, columns, from, to, buckets, key) {
     return line;
   });
   return [times, ...lines];
+}
+
+/** Parts lines where nothing was recorded: a row without values goes before each of these instants. @param {[number[], ...(number | null)[][]]} rows @param {number[]} instants */
+export function parted(rows, instants) {
+  for (const instant of instants) {
+    const at = rows[0].findIndex((time) => time >= instant);
+    if (at <= 0) continue;
+    const between = (rows[0][at - 1] + rows[0][at]) / 2;
+    rows.forEach((row, number) => row.splice(at, 0, number ? null : between));
+  }
+  return rows;
 }
 
 /** Where the lowest and the highest value lie. @param {Float64Array} column @param {number} from @param {number} to */

@@ -5,8 +5,8 @@ import { evidenceText } from "./bars.js";
 /** @typedef {import("./bars.js").Evidence} Evidence */
 /** @typedef {{id: string, evidence: Evidence[], span?: {from_ns: number, to_ns: number} | null}} Chosen */
 
-/** Findings as a list of buttons: the one that is pressed is shown in the charts. @param {any} explain @param {(chosen: Chosen | null) => void} choose @param {string | null} now which is */
-export function findings(explain, choose, now) {
+/** Findings as a list of buttons: the one that is pressed is shown in the charts. @param {any} explain @param {(chosen: Chosen | null) => void} choose @param {string | null} now which is @param {string} of whose, where there are two */
+export function findings(explain, choose, now, of) {
   let number = 0;
   const items = explain.findings.map((/** @type {any} */ finding) => {
     if (!finding.within_previous) number++;
@@ -15,7 +15,7 @@ export function findings(explain, choose, now) {
       element("p.quiet", {}, finding.evidence.slice(0, 4).map(evidenceText).join("; ")), advice("Would help: ", finding.remedy), advice("To confirm: ", finding.confirm, "code"));
   });
   const none = element("p", {}, "Nothing hurt that is known here.");
-  return element("section.findings", { id: "findings" }, element("h2", {}, "What hurt"), items.length ? element("ol", {}, ...items) : none);
+  return element("section.findings", {}, element("h2", {}, `What hurt${of}`), items.length ? element("ol", {}, ...items) : none);
 }
 
 /** What else there is to say, closed at first. @param {any} explain @param {(chosen: Chosen | null) => void} choose */

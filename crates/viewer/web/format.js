@@ -8,7 +8,8 @@ const COUNTS = /** @type {const} */ ([[1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""
 /** @param {number} value @returns {string} three digits that matter */
 export function short(value) {
   const size = Math.abs(value);
-  return size >= 99.95 ? value.toFixed(0) : size >= 9.995 ? value.toFixed(1) : size === 0 ? "0" : value.toFixed(2);
+  // As on the terminal, without the zeros that say nothing: 22, 1.7, 7.05.
+  return String(Number(size >= 99.95 ? value.toFixed(0) : size >= 9.995 ? value.toFixed(1) : value.toFixed(2)));
 }
 
 /** @param {number} value @param {readonly (readonly [number, string])[]} units @returns {string} */

@@ -8,15 +8,15 @@
  */
 /** @type {{id: string, title: string, still: string, charts: Want[]}[]} */
 export const QUESTIONS = [
-  { id: "waits", title: "Who waits", still: "Nothing of the command and no pressure was recorded.", charts: [
-    { id: "states", title: "Threads of the command", unit: "mean threads", stacked: true, series: [["trace.sched.run_ns|tree.run_ns", "on a processor", "--run"], ["trace.sched.queue_ns|tree.queue_ns", "waiting for a processor", "--queue"], ["trace.sched.block_io_ns|tree.block_io_ns", "waiting for block I/O", "--block_io"]] },
+  { id: "waits", title: "Who waits", still: "Nothing ran and nothing waited.", charts: [
+    { id: "states", title: "Its threads", unit: "mean threads", stacked: true, series: [["trace.sched.run_ns|tree.run_ns", "on a processor", "--run"], ["trace.sched.queue_ns|tree.queue_ns", "waiting for a processor", "--queue"], ["trace.sched.block_io_ns|tree.block_io_ns", "waiting for block I/O", "--block_io"]] },
     { id: "sleepers", title: "What sleeping threads wait for", unit: "mean threads", series: [["trace.sleep.*_ns", "*"]] },
     { id: "pressure", title: "Pressure: time in which some task stood still", unit: "share", series: [["pressure.cpu.some_ns", "for a processor", "--queue"], ["pressure.memory.some_ns", "for memory", "--children"], ["pressure.io.some_ns", "for I/O", "--block_io"]] },
-    { id: "processors", title: "Processors", unit: "mean processors", series: [["tree.run_ns", "the command", "--run"], ["stat.cpu.user_ns", "machine, programs"], ["stat.cpu.system_ns", "machine, kernel"], ["stat.cpu.steal_ns", "taken by the host", "--block_io"], ["own.cpu_ns", "the recorder", "--sleep"]] },
+    { id: "processors", title: "Processors", unit: "mean processors", series: [["tree.run_ns", "itself", "--run"], ["stat.cpu.user_ns", "machine, programs", "--c0"], ["stat.cpu.system_ns", "machine, kernel", "--c3"], ["stat.cpu.steal_ns", "taken by the host", "--block_io"], ["own.cpu_ns", "the recorder", "--sleep"]] },
     { id: "cpu_limit", title: "Stopped by a CPU limit", unit: "mean threads", series: [["group*.cpu.throttled_ns", "threads, group *"]] },
   ] },
   { id: "memory", title: "Where is my memory", still: "No memory was recorded.", charts: [
-    { id: "own_memory", title: "Memory of the command", series: [["tree.rss_bytes", "resident"], ["group0.memory.usage_bytes", "its group"], ["group0.memory.limit_bytes", "limit of the group", "--block_io"], ["group0.memory.swap_bytes", "its group in swap", "--queue"]] },
+    { id: "own_memory", title: "Its memory", series: [["tree.rss_bytes", "resident"], ["group0.memory.usage_bytes", "its group"], ["group0.memory.limit_bytes", "limit of the group", "--block_io"], ["group0.memory.swap_bytes", "its group in swap", "--queue"]] },
     { id: "swap_use", title: "What lies in swap", series: [["swap.*.used_bytes", "swap *"], ["zram.*.orig_bytes", "* holds"], ["zram.*.used_bytes", "* takes"], ["zswap.stored_bytes", "zswap holds"], ["zswap.pool_bytes", "zswap takes"]] },
     { id: "dirty", title: "Not yet on disk", series: [["meminfo.Dirty", "dirty", "--block_io"], ["meminfo.Writeback", "write-back", "--queue"]] },
   ] },
@@ -28,7 +28,7 @@ export const QUESTIONS = [
   ] },
   { id: "cache", title: "What did the cache do", still: "Nothing was missed, freed or fetched back.", charts: [
     { id: "refaults", title: "Fetched back soon after they were dropped", series: [["vmstat.workingset_refault_file", "file pages"], ["vmstat.workingset_refault_anon", "memory pages"]] },
-    { id: "faults", title: "Page faults of the command", series: [["tree.minor_faults", "without I/O"], ["tree.major_faults", "with I/O", "--block_io"]] },
+    { id: "faults", title: "Its page faults", series: [["tree.minor_faults", "without I/O"], ["tree.major_faults", "with I/O", "--block_io"]] },
     { id: "reclaim", title: "Pages freed", series: [["vmstat.pgsteal_file", "file pages"], ["vmstat.pgsteal_anon", "memory pages"], ["vmstat.pgsteal_kswapd", "in the background"], ["vmstat.pgsteal_direct", "by those who wait", "--block_io"], ["vmstat.pgscan_direct", "looked at by those who wait", "--queue"]] },
     { id: "swap_traffic", title: "Swap, pages", series: [["vmstat.pswpin", "in", "--block_io"], ["vmstat.pswpout", "out"], ["vmstat.zswpin", "in from zswap"]] },
     { id: "block_pages", title: "Block I/O of all memory, KiB", series: [["vmstat.pgpgin", "in"], ["vmstat.pgpgout", "out"]] },
@@ -48,7 +48,7 @@ export function drawnUnit({ kind, unit }) {
 
 /** @param {Timeline} timeline @param {number} index @param {string} label @param {string} colour @returns {Trace} */
 export function traceOf(timeline, index, label, colour) {
-  const { name, meaning, refresh_ns, kind } = timeline.line(index);
+  const { name, meaning, kind } = timeline.line(index), refresh_ns = timeline.refresh(index);
   const slow = refresh_ns && refresh_ns > 1.5e9 * (timeline.end / timeline.seconds.length) ? refresh_ns : null;
   return { label, names: [name], meaning, timeline, values: () => timeline.values(index), colour, refresh_ns: slow, grows: kind === "counter", second: false };
 }
@@ -57,34 +57,30 @@ export function traceOf(timeline, index, label, colour) {
 export function picturesOf(timeline, names, id, title) {
   /** @type {Map<string, Trace[]>} */
   const byUnit = new Map();
-  for (const name of new Set(names)) {
-    const index = timeline.index.get(name);
-    if (index === undefined) continue;
+  const known = [...new Set(names)].map((name) => timeline.index.get(name)).filter((index) => index !== undefined);
+  const speaking = known.filter((index) => timeline.speaks(index));
+  for (const index of speaking.length ? speaking : known) {
     const unit = drawnUnit(timeline.line(index)), traces = byUnit.get(unit) ?? [];
-    byUnit.set(unit, [...traces, traceOf(timeline, index, name, `--c${traces.length % PALETTE}`)]);
+    byUnit.set(unit, [...traces, traceOf(timeline, index, timeline.line(index).name, `--c${traces.length % PALETTE}`)]);
   }
   return Array.from(byUnit, ([unit, traces]) => ({ id: `${id}-${unit}`, title: title ?? traces[0].label, unit, traces }));
 }
 
 /** The picture that is wanted, of one recording; null where it has nothing to say. @param {Timeline} timeline @param {Want} want @returns {Picture | null} */
 export function pictureOf(timeline, want) {
-  /** @type {(Trace & {weight: number})[]} */
-  let traces = [];
-  let unit = want.unit ?? "count";
-  for (const [pattern, label, colour] of want.series) {
-    const found = pattern.split("|").map((one) => speaking(timeline, one)).find((some) => some.length) ?? [];
-    for (const [index, word] of found) {
-      unit = want.unit ?? drawnUnit(timeline.line(index));
-      const trace = traceOf(timeline, index, label.replace("*", word), colour ?? `--c${traces.length % PALETTE}`);
-      traces.push({ ...trace, weight: timeline.line(index).length ?? 0 });
-    }
-  }
-  if (traces.length > MOST_LINES) traces = traces.sort((a, b) => b.weight - a.weight).slice(0, MOST_LINES);
+  const found = want.series.flatMap(([pattern, label, colour]) => {
+    const some = pattern.split("|").map((one) => matching(timeline, one)).find((indices) => indices.length) ?? [];
+    return some.map(([index, word]) => ({ index, label: label.replace("*", word), colour }));
+  });
+  const weight = (/** @type {number} */ index) => timeline.line(index).length ?? 0;
+  const liveliest = found.length > MOST_LINES ? found.sort((a, b) => weight(b.index) - weight(a.index)).slice(0, MOST_LINES) : found;
+  const traces = liveliest.map(({ index, label, colour }, at) => traceOf(timeline, index, label, colour ?? `--c${at % PALETTE}`));
+  const unit = want.unit ?? (found.length ? drawnUnit(timeline.line(found[0].index)) : "");
   return traces.length ? { id: want.id, title: want.title, unit, stacked: want.stacked, traces } : null;
 }
 
 /** The series of a pattern that have something to say, and the word that `*` is. @param {Timeline} timeline @param {string} pattern @returns {[number, string][]} */
-function speaking(timeline, pattern) {
+function matching(timeline, pattern) {
   const match = new RegExp(`^${pattern.replaceAll(".", "\\.").replace("*", "(.+)")}$`);
   return [...timeline.index].flatMap(([name, index]) => {
     const found = match.exec(name);

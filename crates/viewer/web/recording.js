@@ -21,14 +21,17 @@ const MOST_EVIDENCE = 4;
 
 /** @param {Timeline[]} timelines */
 function start(timelines) {
-  const [first] = timelines, viewport = new Viewport(timelines);
-  const spent = element("div.spent"), judged = element("div.judged"), rest = element("div"), evidence = element("div.charts", { id: "evidence" }), added = element("div.charts", { id: "added" });
+  const [first] = timelines, viewport = new Viewport(timelines), whose = timelines.length > 1 ? [", first", ", second"] : [""];
+  const spent = element("div.spent"), judged = element("div.judged"), evidence = element("div.charts", { id: "evidence" }), added = element("div.charts", { id: "added" });
   /** @type {string | null} */
   let chosen = null;
+  let rested = "";
 
   const restOn = (/** @type {import("./findings.js").Chosen | undefined} */ what) => {
-    clear(evidence, viewport);
     const names = what?.evidence.flatMap(({ name, series }) => series ?? [name]) ?? [];
+    if (names.join() === rested) return names;
+    rested = names.join();
+    clear(evidence, viewport);
     const pictures = joined(timelines, (timeline) => picturesOf(timeline, names, "evidence", `Evidence: ${what?.id.replaceAll("_", " ")}`));
     evidence.append(...pictures.slice(0, MOST_EVIDENCE).map((picture) => new Chart(picture, viewport).element));
     return names;
@@ -40,14 +43,16 @@ function start(timelines) {
     viewport.chosen = what?.span ? { from: what.span.from_ns / 1e9, to: what.span.to_ns / 1e9 } : null;
     const { from, to } = viewport.chosen ?? { from: viewport.start, to: viewport.end }, room = (to - from) / 20;
     viewport.show(from - room, to + room);
+    if (what && evidence.getBoundingClientRect().top > innerHeight - 100) evidence.scrollIntoView({ block: "nearest" });
   };
   const explained = () => {
-    if (judged.contains(document.activeElement)) return;
-    const sides = timelines.map(({ view }, at) => element("div", {}, timelines.length > 1 ? element("h2", {}, ["first: ", "second: "][at], view.explain.subject || view.name) : null, bars(view.explain, at ? "-2" : "")));
-    const both = timelines.length > 1 ? differences(first.view.explain, timelines[1].view.explain) : null;
-    spent.replaceChildren(...sides, both ?? "");
-    judged.replaceChildren(findings(first.view.explain, choose, chosen));
-    rest.replaceChildren(remarks(first.view.explain, choose), ...marks(timelines, viewport));
+    // Who is reading here by keyboard is not to lose the place.
+    if (spent.contains(document.activeElement) || judged.contains(document.activeElement)) return;
+    const open = [...judged.querySelectorAll("details[open]")].map(({ id }) => id);
+    spent.replaceChildren(...timelines.map(({ view }, at) => bars(view.explain, at ? "-2" : "", whose[at])));
+    if (timelines.length > 1) spent.append(differences(first.view.explain, timelines[1].view.explain));
+    judged.replaceChildren(...timelines.map(({ view }, at) => findings(view.explain, choose, chosen, whose[at])), remarks(first.view.explain, choose), ...marks(timelines, viewport));
+    for (const id of open) document.getElementById(id)?.setAttribute("open", "");
     if (!chosen) restOn(first.view.explain.findings[0]);
   };
   const draw = (/** @type {string} */ name, /** @type {boolean} */ isWanted) => {
@@ -57,7 +62,7 @@ function start(timelines) {
   const questions = QUESTIONS.map((question) => ({ question, section: element("section", { "data-question": question.id }), drawn: "" }));
   const ask = () => questions.forEach((asked) => answer(asked, timelines, viewport));
 
-  document.body.append(title(first), element("main.glance", {}, spent, judged, evidence), rest, controls(viewport), ...questions.map(({ section }) => section), counters(first, draw), added, help(), element("p.hidden-but-read", { id: "said", "aria-live": "polite" }));
+  document.body.append(...timelines.map((timeline) => title(timeline)), element("main.glance", {}, spent, judged, evidence), controls(viewport), ...questions.map(({ section }) => section), counters(first, draw), added, help(), element("p.hidden-but-read", { id: "said", "aria-live": "polite" }));
   explained();
   ask();
   keys(viewport);
