@@ -8,8 +8,9 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The packages and their versions: the browser's driver, the type checker.
-pub const PACKAGES: [(&str, &str); 2] = [("playwright-core", "1.65.1"), ("typescript", "7.0.2")];
+/// The packages and their versions: the browser's driver, the type checker. Both run with Node 18, which
+/// Debian 12 has.
+pub const PACKAGES: [(&str, &str); 2] = [("playwright-core", "1.56.1"), ("typescript", "7.0.2")];
 
 /// The programs that a browser may be called.
 const BROWSERS: [&str; 2] = ["chromium", "chromium-browser"];

@@ -2,6 +2,7 @@
 //!
 //! As root on a system with apt the missing ones are installed; anywhere else, and when apt fails, one
 //! line names the packages and the run goes on: the tests that need them say `skipped: needs ...`.
+//! Node's packages go into a cache directory of root's, in the versions that `testkit` pins.
 
 use std::fs;
 use std::path::Path;
@@ -42,8 +43,8 @@ const NEEDS: &[Need] = &[
     ),
 ];
 
-/// Ten small packages over a slow line take about a minute; apt that asks or hangs is given up.
-const APT_LIMIT: Duration = Duration::from_secs(300);
+/// A browser and ten small packages over a slow line take some minutes; apt that asks or hangs is given up.
+const APT_LIMIT: Duration = Duration::from_secs(900);
 
 /// One row of a list.
 pub(crate) const fn need(
