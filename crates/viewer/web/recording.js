@@ -57,12 +57,16 @@ function start(timelines) {
   };
   const draw = (/** @type {string} */ name, /** @type {boolean} */ isWanted) => {
     if (!isWanted) return clear(added, viewport, `added-${name}`);
-    for (const picture of joined(timelines, (timeline) => picturesOf(timeline, [name], `added-${name}`))) added.append(new Chart({ ...picture, id: `added-${name}` }, viewport).element);
+    for (const picture of joined(timelines, (timeline) => picturesOf(timeline, [name], `added-${name}`))) {
+      const { element: chart } = new Chart({ ...picture, id: `added-${name}` }, viewport);
+      added.append(chart);
+      chart.scrollIntoView({ block: "nearest" });
+    }
   };
   const questions = QUESTIONS.map((question) => ({ question, section: element("section", { "data-question": question.id }), drawn: "" }));
   const ask = () => questions.forEach((asked) => answer(asked, timelines, viewport));
 
-  document.body.append(...timelines.map((timeline) => title(timeline)), element("main.glance", {}, spent, judged, evidence), controls(viewport), ...questions.map(({ section }) => section), counters(first, draw), added, help(), element("p.hidden-but-read", { id: "said", "aria-live": "polite" }));
+  document.body.append(...timelines.map((timeline) => title(timeline)), element("main.glance", {}, spent, judged, evidence), controls(viewport), ...questions.map(({ section }) => section), counters(first, draw, added), help(), element("p.hidden-but-read", { id: "said", "aria-live": "polite" }));
   explained();
   ask();
   keys(viewport);
