@@ -9,15 +9,18 @@ mod support;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
-use support::pages::{Served, fixture, made};
+use support::pages::{Served, fixture, hostile, made};
 use support::{run_command, terrace};
 use testkit::{TempDir, skip, web};
 
 /// One browser at a time: two would wait for each other's processors.
-static TURN: Mutex<()> = Mutex::new(());
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The first picture stands.
 const READY: &str = "document.body.dataset.ready !== undefined";
@@ -48,6 +51,13 @@ const WIDE: Screen = Screen {
 /// browser can be had. A complaint of the page, or a request for anything but the page, fails.
 #[track_caller]
 fn told(url: &str, screen: &Screen, steps: &Value) -> Option<Vec<Value>> {
+    let _turn = turn();
+    told_in_turn(url, screen, steps)
+}
+
+/// As [`told`], for who has waited for the turn already.
+#[track_caller]
+fn told_in_turn(url: &str, screen: &Screen, steps: &Value) -> Option<Vec<Value>> {
     let driver = web::package("playwright-core").and_then(|package| {
         let order = json!({
             "packages": package.parent().unwrap(),
@@ -70,7 +80,6 @@ fn told(url: &str, screen: &Screen, steps: &Value) -> Option<Vec<Value>> {
             return None;
         }
     };
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let output = driver.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let seen: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{output:?}"));
@@ -240,10 +249,11 @@ fn two_recordings_lie_over_each_other() {
     assert_eq!(served.end().code, Some(0));
 }
 
-/// `terrace run` of a command that takes `seconds`, which has begun to write `file`.
-fn recorder(file: &Path, seconds: u32) -> Child {
-    let options = ["--quiet", "--rate", "100", "-o", file.to_str().unwrap()];
-    let mut command: Command = run_command(&options, &["sleep", &seconds.to_string()]);
+/// `terrace run` of a command that ends when `end` is there; it has begun to write `file`.
+fn recorder(file: &Path, end: &Path) -> Child {
+    let options = ["--quiet", "-o", file.to_str().unwrap()];
+    let script = format!("until [ -e {} ]; do sleep 0.1; done", end.display());
+    let mut command: Command = run_command(&options, &["sh", "-c", &script]);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let recorder = command.spawn().unwrap();
     while !file.metadata().is_ok_and(|about| about.len() > 0) {
@@ -254,46 +264,84 @@ fn recorder(file: &Path, seconds: u32) -> Child {
 
 #[test]
 fn a_page_grows_with_the_recording_that_it_follows_and_knows_its_end() {
+    let _turn = turn();
     let directory = TempDir::new();
-    let file = directory.join("x.trec");
-    let mut recorder = recorder(&file, 20);
+    let (file, end) = (directory.join("x.trec"), directory.join("end"));
+    let mut recorder = recorder(&file, &end);
     let served = Served::start(&["--live", file.to_str().unwrap()]);
-    let end = "+document.querySelector('#window').dataset.to";
+    let shown = "+document.querySelector('#window').dataset.to";
     let steps = json!([
         ["wait", READY],
         ["tell", "document.querySelector('#state').textContent"],
-        ["tell", end],
+        ["tell", format!("globalThis.first = {shown}")],
+        ["wait", format!("{shown} > globalThis.first + 3")],
+        ["tell", "document.querySelector('#state').textContent"],
+        ["touch", end],
         [
             "wait",
             "document.querySelector('#state').textContent === 'ended'"
         ],
-        ["tell", end],
+        ["tell", shown],
         [
             "tell",
             "document.querySelectorAll('[data-chart] canvas').length"
         ],
     ]);
-    let told = told(&served.address, &WIDE, &steps);
+    let told = told_in_turn(&served.address, &WIDE, &steps);
+    std::fs::write(&end, "").unwrap();
     assert!(recorder.wait().unwrap().success());
     assert_eq!(served.end().code, Some(0));
     let Some(told) = told else {
         return;
     };
+    assert_eq!([&told[0], &told[2]], ["live", "live"]);
     let whole_s = explained(&file)["wall_ns"].as_f64().unwrap() / 1e9;
     println!(
         "at first {} s of {whole_s} s, at last {} s",
-        told[1], told[2]
-    );
-    assert_eq!(told[0], "live");
-    assert!(
-        told[1].as_f64().unwrap() < told[2].as_f64().unwrap(),
-        "{told:?}"
+        told[1], told[3]
     );
     assert!(
-        (told[2].as_f64().unwrap() - whole_s).abs() < 1.0,
+        (told[3].as_f64().unwrap() - whole_s).abs() < 1.0,
         "{told:?}"
     );
-    assert!(told[3].as_u64().unwrap() > 0, "{told:?}");
+    assert!(told[4].as_u64().unwrap() > 0, "{told:?}");
+}
+
+#[test]
+fn what_a_hostile_recording_says_is_text() {
+    let directory = TempDir::new();
+    let recording = directory.join("x.trec");
+    hostile(&recording, 100, "");
+    let out = directory.join("page.html");
+    let line = format!(
+        "view {} --no-redact --html {}",
+        recording.display(),
+        out.display()
+    );
+    assert_eq!(terrace(&line).done(), "");
+    let steps = json!([
+        ["wait", READY],
+        ["click", "#counters summary"],
+        ["wait", "document.querySelectorAll('[data-add]').length > 0"],
+        [
+            "tell",
+            "[...document.querySelectorAll('[data-add]')].forEach((button) => button.click())"
+        ],
+        [
+            "tell",
+            "document.querySelectorAll('#added [data-chart]').length"
+        ],
+        ["tell", "document.querySelectorAll('img').length"],
+        [
+            "tell",
+            "document.querySelector('#counter-list b').textContent.startsWith('</script><img')"
+        ],
+    ]);
+    let Some(told) = told(&format!("file://{}", out.display()), &WIDE, &steps) else {
+        return;
+    };
+    assert!(told[1].as_u64().unwrap() > 0, "{told:?}");
+    assert_eq!((&told[2], &told[3]), (&json!(0), &json!(true)));
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The page of one recording or two: which elements hold what, as docs/view.md names them.
+//! The page of one recording or two: which elements hold what, as docs/view.md names them. What is
+//! in them is made by [`crate::view`].
 
 use crate::assets::{RECORDING_MODULES, RECORDING_STYLE};
 use crate::page::{Data, page};

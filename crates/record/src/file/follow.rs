@@ -1,7 +1,8 @@
 //! A recording that is still being written, read as far as it is whole.
 //!
 //! Looked at again and again; only what was appended is read. A chunk that is not whole yet is
-//! waited for, one that is wrong ends the following, as it ends a reading.
+//! waited for, one that is wrong ends the following, as it ends a reading. A follower shares
+//! a lock on the file, by which the recorder knows that somebody waits for its rows.
 
 use super::chunk::Chunks;
 use super::reader::{self, MAX_STEPS, Reading};
@@ -10,12 +11,28 @@ use model::recording::Recording;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
+use sys::lock::{Mode, release, try_take};
+
+/// Whether a [`Follower`] has this file open, too.
+pub(super) fn is_followed(file: &File) -> bool {
+    match try_take(file, Mode::Exclusive) {
+        Ok(is_alone) => {
+            // The lock was only the question. A file that could be locked can be released.
+            let _ = release(file);
+            !is_alone
+        }
+        // Without locks nobody can tell; rows then come when they come.
+        Err(_) => false,
+    }
+}
 
 /// A recording that may grow.
 #[derive(Debug)]
 pub struct Follower {
-    /// Asked for its length only; the chunks read it by a descriptor of the same place.
+    /// Asked for its length and locked; the chunks read it by a descriptor of the same place.
     file: File,
+    /// Whether the recorder can see that it is followed, or never will.
+    is_locked: bool,
     chunks: Chunks<BufReader<File>>,
     reading: Reading,
 }
@@ -40,6 +57,7 @@ impl Follower {
         let chunks = reader::start(BufReader::new(again)).map_err(|error| error.at(path))?;
         Ok(Self {
             file,
+            is_locked: false,
             chunks,
             reading: Reading::new(MAX_STEPS),
         })
@@ -47,6 +65,8 @@ impl Follower {
 
     /// Reads what was appended; whether there was anything.
     pub fn advance(&mut self) -> bool {
+        // The recorder may have been asking at this very moment: then the next time.
+        self.is_locked = self.is_locked || try_take(&self.file, Mode::Shared).unwrap_or(true);
         let before = self.chunks.offset;
         while !self.is_over() {
             let offset = self.chunks.offset;
@@ -82,7 +102,7 @@ impl Follower {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::{Writer, read};
+    use crate::file::{Output, Writer, read};
     use crate::{Registry, Row};
     use model::recording::{Facts, Outcome, Span, Tick};
     use std::io::Write;
@@ -138,6 +158,35 @@ mod tests {
             assert!(follower.is_over() && !follower.advance());
             assert_eq!(*follower.recording(), read(&whole[..]).unwrap(), "{step}");
         }
+    }
+
+    /// Samples that a reader sees after three seconds at 10 Hz and nothing more.
+    fn seen_after_three_seconds(is_followed: bool) -> usize {
+        let mut registry = Registry::new();
+        let gauge = model::recording::Kind::Gauge;
+        let id = registry.id("a", "count", gauge, "x").unwrap();
+        let directory = TempDir::new();
+        let path = directory.join("x.trec");
+        let mut output = Output::create(&path, false, &Facts::default()).unwrap();
+        let mut follower = Follower::open(&path).unwrap();
+        if is_followed {
+            follower.advance();
+        }
+        for number in 0..=30u64 {
+            let mut row = Row::default();
+            row.count(id, number);
+            let (due_ns, at_ns) = (number * 100_000_000, number * 100_000_000);
+            let tick = Tick { due_ns, at_ns };
+            output.sample(tick, registry.schemas(), &row).unwrap();
+        }
+        follower.advance();
+        follower.recording().ticks.len()
+    }
+
+    #[test]
+    fn rows_are_held_for_a_second_only_while_somebody_follows() {
+        assert_eq!(seen_after_three_seconds(false), 0);
+        assert!(seen_after_three_seconds(true) >= 20);
     }
 
     #[test]

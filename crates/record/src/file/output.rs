@@ -6,7 +6,7 @@
 //! it tells the command lines of everybody.
 
 use super::chunk::MAGIC;
-use super::{Ring, Writer, open, read};
+use super::{Ring, Writer, follow, open, read};
 use crate::registry::Row;
 use crate::{Error, Kind, Result};
 use model::recording::{Facts, Outcome, Recording, Schema, Span, Task, Tick};
@@ -17,6 +17,9 @@ use std::path::{Path, PathBuf};
 
 /// Owner only.
 pub(super) const FILE_MODE: u32 = 0o600;
+
+/// The most time that rows are held while somebody looks at them: a person waits no longer.
+const FOLLOWED_HOLD_NS: u64 = 1_000_000_000;
 
 /// Where a recording goes. All its calls do what those of [`Writer`] do.
 #[derive(Debug)]
@@ -100,7 +103,13 @@ impl Output {
         match self {
             Output::Memory(writer) => writer.sample(tick, schemas, row),
             Output::File { writer, path } => {
-                let written = writer.sample(tick, schemas, row);
+                let written = writer.sample(tick, schemas, row).and_then(|()| {
+                    let is_due = writer.held_ns() >= FOLLOWED_HOLD_NS;
+                    match is_due && follow::is_followed(writer.sink()) {
+                        true => writer.flush(),
+                        false => Ok(()),
+                    }
+                });
                 written.map_err(|error| error.at(&*path))
             }
             Output::Ring(ring) => ring.sample(tick, schemas, row),

@@ -198,6 +198,17 @@ impl<W: Write> Writer<W> {
         self.bytes
     }
 
+    /// How long the first of the rows that are held has been.
+    pub(super) fn held_ns(&self) -> u64 {
+        let first = self.held.ticks.first();
+        first.map_or(0, |first| self.last_ns().saturating_sub(first.at_ns))
+    }
+
+    /// The sink, to ask about it.
+    pub(super) fn sink(&self) -> &W {
+        &self.sink
+    }
+
     /// The sink, to read back what it holds.
     pub(super) fn into_sink(self) -> W {
         self.sink

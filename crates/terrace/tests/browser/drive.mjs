@@ -2,8 +2,9 @@
 // One argument, JSON: `packages` (where playwright-core lies), `browser` (a program), `url`, `width`, `height`, `dark`, and
 // `steps`, each a word with its objects:
 //   ["click", selector]   ["press", key]   ["wait", expression]   ["tell", expression]   ["drag", selector, from, to] in shares of its width
-//   ["until", key, expression, most] presses the key so often   ["type", text]   ["heap"] bytes in use after a collection   ["shot", file]
+//   ["until", key, expression, most] presses the key so often   ["type", text]   ["heap"] bytes in use after a collection   ["shot", file]   ["touch", file]
 // Printed: `told` (one value for each tell and heap), `complaints` (errors of the console), `requests` (addresses).
+import { writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 
 const order = JSON.parse(process.argv[2]);
@@ -38,6 +39,7 @@ try {
       }
     },
     tell: async (expression) => told.push(await page.evaluate(expression)),
+    touch: (path) => writeFile(path, ""),
     shot: (path) => page.screenshot({ path }),
     drag: async (selector, from, to) => {
       const target = page.locator(selector).first();

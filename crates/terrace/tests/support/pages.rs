@@ -1,4 +1,5 @@
-//! Recordings that are made for a page, and `terrace view` while it serves one.
+//! Recordings that are made for a page, and `terrace view` while it serves one: asked to end as by
+//! Ctrl-C, or killed with the test that failed.
 
 use super::{Ran, TERRACE, ended_by_wish};
 use model::recording::{Facts, Kind, Outcome, Schema, Tick};
@@ -41,8 +42,38 @@ pub fn made(path: &Path, series: u32, samples: u64) {
     written(path, registry.schemas(), rows);
 }
 
+/// Writes a recording of `count` series whose names would be markup and end with `name`, with values that
+/// no number of JavaScript holds, at times that no clock shows.
+pub fn hostile(path: &Path, count: u32, name: &str) {
+    let schemas: Vec<Schema> = (0..count)
+        .map(|id| Schema {
+            id,
+            name: format!("</script><img src=x onerror=alert({id})>{name}"),
+            unit: "<b>".to_owned(),
+            kind: if id % 2 == 0 {
+                Kind::Gauge
+            } else {
+                Kind::Counter
+            },
+            source: "<!--".to_owned(),
+            refresh_ns: Some(u64::MAX),
+        })
+        .collect();
+    let values = [i64::MAX, i64::MIN + 1, 0, -1];
+    let rows = values.into_iter().map(|value| {
+        let mut row = Row::default();
+        (0..count.min(100)).for_each(|id| row.set(id, value));
+        let tick = Tick {
+            due_ns: u64::MAX / 2,
+            at_ns: u64::MAX - 9,
+        };
+        (tick, row)
+    });
+    written(path, &schemas, rows);
+}
+
 /// Writes a recording of these series and rows.
-pub fn written(path: &Path, schemas: &[Schema], rows: impl Iterator<Item = (Tick, Row)>) {
+fn written(path: &Path, schemas: &[Schema], rows: impl Iterator<Item = (Tick, Row)>) {
     let facts = Facts::default();
     let mut writer = Writer::new(File::create(path).unwrap(), &facts).unwrap();
     let mut ended_ns = 0;
