@@ -162,8 +162,10 @@ export class Chart {
   }
 
   resize() {
-    if (this.plot && this.host.clientWidth) this.plot.setSize({ width: this.host.clientWidth, height: this.host.clientHeight });
-    if (this.plot && this.onScreen) this.draw();
+    const { clientWidth: width, clientHeight: height } = this.host;
+    if (!this.plot || !width || width === this.plot.width) return;
+    this.plot.setSize({ width, height });
+    this.redraw();
   }
 
   redraw() {

@@ -6,8 +6,8 @@ import { figure } from "./format.js";
 
 const MOST_SHOWN = 40;
 
-/** @param {Timeline} timeline @param {(name: string, isWanted: boolean) => void} draw */
-export function counters(timeline, draw) {
+/** @param {Timeline} timeline @param {(name: string, isWanted: boolean) => void} draw @param {HTMLElement} added where it is drawn */
+export function counters(timeline, draw, added) {
   const list = element("ul.counters", { id: "counter-list" }), count = element("p.quiet", { id: "counter-count", role: "status" });
   /** @type {Set<string>} */
   const wanted = new Set();
@@ -33,5 +33,5 @@ export function counters(timeline, draw) {
   const input = /** @type {HTMLInputElement} */ (element("input", { id: "counter-search", type: "search", placeholder: "pressure, vda read, pswpin ...", input: search }));
   const toggle = () => list.childElementCount || search();
   return element("details", { id: "counters", toggle }, element("summary", {}, `All ${timeline.view.series.length} counters`),
-    element("p", {}, element("label", {}, "Search by name, meaning or source: ", input)), count, list);
+    element("p", {}, element("label", {}, "Search by name, meaning or source: ", input)), added, count, list);
 }

@@ -18,10 +18,10 @@ export function findings(explain, choose, now, of) {
   return element("section.findings", {}, element("h2", {}, `What hurt${of}`), items.length ? element("ol", {}, ...items) : none);
 }
 
-/** What else there is to say, closed at first. @param {any} explain @param {(chosen: Chosen | null) => void} choose */
-export function remarks(explain, choose) {
+/** What else there is to say, closed at first. @param {any} explain @param {(chosen: Chosen | null) => void} choose @param {string | null} now which is shown */
+export function remarks(explain, choose, now) {
   const cleared = explain.cleared.map((/** @type {any} */ { id, name, evidence }) =>
-    element("li", {}, pressed("cleared", { id, evidence: [evidence] }, [element("b", {}, name), ` ${evidenceText(evidence)}`], choose)));
+    element("li", {}, pressed("cleared", { id, evidence: [evidence] }, [element("b", {}, name), ` ${evidenceText(evidence)}`], choose, id === now)));
   const unseen = explain.unseen.map((/** @type {any} */ { what, why, remedy }) => element("li", {}, element("b", {}, what.replaceAll("_", " ")), `: ${why}`, remedy ? `. Would show it: ${remedy}` : null));
   const doubts = explain.doubts.map((/** @type {string} */ doubt) => element("li", {}, doubt));
   const repairs = explain.repairs.map((/** @type {any} */ { text }) => element("li", {}, text));

@@ -46,23 +46,27 @@ function start(timelines) {
     if (what && evidence.getBoundingClientRect().top > innerHeight - 100) evidence.scrollIntoView({ block: "nearest" });
   };
   const explained = () => {
-    // Who is reading here by keyboard is not to lose the place.
-    if (spent.contains(document.activeElement) || judged.contains(document.activeElement)) return;
+    const place = focused();
     const open = [...judged.querySelectorAll("details[open]")].map(({ id }) => id);
     spent.replaceChildren(...timelines.map(({ view }, at) => bars(view.explain, at ? "-2" : "", whose[at])));
     if (timelines.length > 1) spent.append(differences(first.view.explain, timelines[1].view.explain));
-    judged.replaceChildren(...timelines.map(({ view }, at) => findings(view.explain, choose, chosen, whose[at])), remarks(first.view.explain, choose), ...marks(timelines, viewport));
+    judged.replaceChildren(...timelines.map(({ view }, at) => findings(view.explain, choose, chosen, whose[at])), remarks(first.view.explain, choose, chosen), ...marks(timelines, viewport));
     for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+    if (place && !document.activeElement?.matches(place)) /** @type {HTMLElement | null} */ (document.querySelector(place))?.focus({ preventScroll: true });
     if (!chosen) restOn(first.view.explain.findings[0]);
   };
   const draw = (/** @type {string} */ name, /** @type {boolean} */ isWanted) => {
     if (!isWanted) return clear(added, viewport, `added-${name}`);
-    for (const picture of joined(timelines, (timeline) => picturesOf(timeline, [name], `added-${name}`))) added.append(new Chart({ ...picture, id: `added-${name}` }, viewport).element);
+    for (const picture of joined(timelines, (timeline) => picturesOf(timeline, [name], `added-${name}`))) {
+      const { element: chart } = new Chart({ ...picture, id: `added-${name}` }, viewport);
+      added.append(chart);
+      chart.scrollIntoView({ block: "nearest" });
+    }
   };
   const questions = QUESTIONS.map((question) => ({ question, section: element("section", { "data-question": question.id }), drawn: "" }));
   const ask = () => questions.forEach((asked) => answer(asked, timelines, viewport));
 
-  document.body.append(...timelines.map((timeline) => title(timeline)), element("main.glance", {}, spent, judged, evidence), controls(viewport), ...questions.map(({ section }) => section), counters(first, draw), added, help(), element("p.hidden-but-read", { id: "said", "aria-live": "polite" }));
+  document.body.append(...timelines.map((timeline) => title(timeline)), element("main.glance", {}, spent, judged, evidence), controls(viewport), ...questions.map(({ section }) => section), counters(first, draw, added), help(), element("p.hidden-but-read", { id: "said", "aria-live": "polite" }));
   explained();
   ask();
   keys(viewport);
@@ -75,6 +79,15 @@ function start(timelines) {
     viewport.grown(previous);
   });
   requestAnimationFrame(() => requestAnimationFrame(() => document.body.setAttribute("data-ready", "")));
+}
+
+/** Where the focus is, so that it finds its place again in what is made anew: a selector; empty for nowhere. */
+function focused() {
+  const { activeElement } = document;
+  if (!(activeElement instanceof HTMLElement)) return "";
+  const [name] = activeElement.getAttributeNames().filter((attribute) => attribute.startsWith("data-"));
+  if (name) return `[${name}="${CSS.escape(activeElement.getAttribute(name) ?? "")}"]`;
+  return activeElement.matches("details > summary") && activeElement.parentElement?.id ? `#${activeElement.parentElement.id} > summary` : "";
 }
 
 /** What was watched and how it ended. @param {Timeline} timeline @param {string} [live] */
@@ -120,7 +133,12 @@ function controls(viewport) {
   const shown = element("span"), at = element("output", { id: "at", "aria-live": "off" });
   const whole = element("button", { id: "whole", click: () => viewport.reset() }, "Show the whole");
   const bar = element("div.window", { id: "window" }, shown, whole, element("button", { id: "keys", click: () => showHelp() }, "Keys ?"), at);
-  viewport.pointed = (seconds) => (at.textContent = seconds === null ? "" : `at ${instant(seconds)}`);
+  viewport.pointed = (seconds) => {
+    const near = (viewport.to - viewport.from) / 100;
+    const here = viewport.timelines.flatMap(({ view }) => /** @type {import("./decode.js").Span[]} */ (view.spans))
+      .filter(({ start_ns, end_ns }) => seconds !== null && seconds > start_ns / 1e9 - near && seconds < end_ns / 1e9 + near);
+    at.textContent = seconds === null ? "" : [`at ${instant(seconds)}`, ...here.slice(0, 3).map(({ text }) => text)].join(" \u00b7 ");
+  };
   viewport.moved = () => {
     const { from, to, whole: isWhole } = viewport;
     shown.textContent = `${isWhole ? "All of it" : "Zoomed"}: ${instant(from)} to ${instant(to)}`;
