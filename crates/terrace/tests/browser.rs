@@ -131,10 +131,10 @@ fn with_a_short_finding() -> (PathBuf, usize, [f64; 2]) {
             .enumerate()
         {
             let span = [&finding["span"]["from_ns"], &finding["span"]["to_ns"]].map(Value::as_f64);
-            if let [Some(from_ns), Some(to_ns)] = span {
-                if to_ns - from_ns < whole_ns * 0.67 {
-                    return (path, number, [from_ns / 1e9, to_ns / 1e9]);
-                }
+            if let [Some(from_ns), Some(to_ns)] = span
+                && to_ns - from_ns < whole_ns * 0.67
+            {
+                return (path, number, [from_ns / 1e9, to_ns / 1e9]);
             }
         }
     }
