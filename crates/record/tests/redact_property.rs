@@ -83,6 +83,15 @@ fn series(name: &str, source: &str) -> Series {
     }
 }
 
+fn span(kind: &str, text: String) -> Span {
+    Span {
+        kind: kind.to_owned(),
+        text,
+        start_ns: 0,
+        end_ns: 0,
+    }
+}
+
 /// A recording in which these names stand wherever one can.
 fn recording(names: &[String]) -> Recording {
     let [user, word, group, host] = names else {
@@ -99,12 +108,6 @@ fn recording(names: &[String]) -> Recording {
     let machine = model::machine::MachineFacts {
         host: Some(host.clone()),
         ..Default::default()
-    };
-    let span = |kind: &str, text: String| Span {
-        kind: kind.to_owned(),
-        text,
-        start_ns: 0,
-        end_ns: 0,
     };
     let mut spans = vec![span("mark", format!("{word} begins"))];
     spans.push(span(
