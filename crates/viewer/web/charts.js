@@ -261,7 +261,7 @@ export class Chart {
     for (const { start_ns, end_ns } of timelines.flatMap((timeline) => timeline.view.spans)) {
       const [left, right] = [x(start_ns / 1e9), x(end_ns / 1e9)];
       ctx.fillStyle = colourOf("--mark");
-      ctx.fillRect(left, bbox.top, Math.max(devicePixelRatio, right - left), right > left ? 4 * devicePixelRatio : bbox.height);
+      ctx.fillRect(left, bbox.top, Math.max(2 * devicePixelRatio, right - left), right > left ? 4 * devicePixelRatio : bbox.height);
     }
     ctx.restore();
   }

@@ -60,8 +60,10 @@ export function jsonOf(id) {
  * @returns {Promise<Uint8Array>}
  */
 export async function bytesOf(id) {
-  const text = document.getElementById(id)?.textContent ?? "";
-  const packed = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+  const text = atob(document.getElementById(id)?.textContent ?? "");
+  // A plain loop: Uint8Array.from() with a function takes several times as long for some megabytes.
+  const packed = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at++) packed[at] = text.charCodeAt(at);
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }

@@ -75,8 +75,9 @@ impl Followed {
                 moment.row.set(id, ABSENT);
             }
             self.read = Row::default();
+            let before = std::mem::take(&mut self.facts);
             self.reopen();
-            moment.note("group_changed", self.told());
+            moment.note("group_changed", told(&before, &self.facts));
         }
         for (tier, source) in &mut self.sources {
             if *tier == Tier::Steady || moment.slow || moved {
@@ -110,17 +111,6 @@ impl Followed {
         true
     }
 
-    fn told(&self) -> String {
-        let own = self.facts.first();
-        let paths = own.into_iter().flat_map(|group| &group.paths);
-        let paths: Vec<String> = paths.map(|(name, path)| format!("{name} {path}")).collect();
-        format!(
-            "the process moved to another group while it ran ({}): limits and counts of groups \
-             are those of the new one",
-            paths.join(", ")
-        )
-    }
-
     /// Puts what was read into the recording's row.
     fn tell(&mut self, registry: &Registry, row: &mut Row) {
         for (id, value) in (0u32..).zip(self.read.values().iter().copied()) {
@@ -142,6 +132,21 @@ impl Followed {
             row.set(id, value.saturating_sub(base));
         }
     }
+}
+
+/// The move in words, with the path of each hierarchy in which the group is another.
+fn told(before: &[GroupFacts], now: &[GroupFacts]) -> String {
+    let own = |groups: &[GroupFacts], name: &str| groups.first()?.paths.get(name).cloned();
+    let paths = now.first().into_iter().flat_map(|group| &group.paths);
+    let others = paths.filter(|(name, path)| own(before, name).as_ref() != Some(path));
+    let others: Vec<String> = others
+        .map(|(name, path)| format!("{name} {path}"))
+        .collect();
+    format!(
+        "the process moved to another group while it ran ({}): limits and counts of groups are \
+         those of the new one",
+        others.join(", ")
+    )
 }
 
 /// Whether a process is there and not about to end.

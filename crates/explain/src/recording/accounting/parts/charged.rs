@@ -5,7 +5,7 @@ use super::{Part, Parts};
 use crate::recording::accounting::bar::{count, time};
 use crate::recording::accounting::rows::{Charged, Rows};
 use crate::recording::accounting::threads::TASKSTATS;
-use model::Grade;
+use model::{Evidence, Grade};
 
 /// Copies below this number give no mean that other faults may be judged by.
 const ENOUGH_COPIES: u64 = 100;
@@ -72,24 +72,24 @@ pub(super) fn memory(parts: &mut Parts) {
             Grade::Inferred,
         ),
     ] {
-        if let Some(Charged {
-            count: times, ns, ..
-        }) = charged
-        {
-            parts.add(Part {
-                name,
-                within,
-                ns,
-                count: Some(times),
-                grade,
-                evidence: vec![
-                    time(what, ns, TASKSTATS).seen_in(series),
-                    count("waits", times, TASKSTATS).seen_in(series),
-                ],
-            });
-        }
+        let Some(charged) = charged else { continue };
+        parts.add(Part {
+            name,
+            within,
+            ns: charged.ns,
+            count: Some(charged.count),
+            grade,
+            evidence: told(what, charged, series),
+        });
     }
     first_touch(parts, rows);
+}
+
+fn told(what: &str, charged: Charged, series: &[&str]) -> Vec<Evidence> {
+    vec![
+        time(what, charged.ns, TASKSTATS).seen_in(series),
+        count("waits", charged.count, TASKSTATS).seen_in(series),
+    ]
 }
 
 /// Faults without I/O: how many is counted. Their time is not; where enough pages were
