@@ -11,6 +11,7 @@ mod explain;
 mod export;
 mod helper;
 mod hog;
+mod import;
 pub mod lab;
 mod list;
 mod machine_facts;
@@ -55,6 +56,7 @@ pub fn run(cli: &Cli) -> Result<Exit> {
         Command::Explain(args) => ("explain", explain::explain(args, color)),
         Command::Mark(args) => ("mark", mark::mark(args)),
         Command::Export(args) => ("export", export::export(args)),
+        Command::Import(args) => ("import", import::import(args)),
         Command::Undo(args) => ("undo", undo::undo(args)),
         Command::Hog(args) => ("hog", hog::hog(args, color)),
         Command::HogProcess => ("hog-process", hog::process()),
