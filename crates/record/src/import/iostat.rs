@@ -1,4 +1,5 @@
 //! `iostat N [-x] [-t]`: blocks of a processor line and a table of devices.
+//! Both old and new names of columns are understood, and numbers with a comma.
 
 use super::time;
 use super::timeline::Timeline;

@@ -1,4 +1,5 @@
 //! `sadf -j`: the reports of `sar` as JSON, of one host.
+//! What a version of `sadf` does not tell is no series.
 
 use super::time;
 use super::timeline::Timeline;

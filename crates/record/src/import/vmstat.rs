@@ -1,4 +1,5 @@
 //! `vmstat N [-t] [-S K]`: a line a report, columns by name.
+//! Sizes are taken as KiB, which is what it prints unless told otherwise.
 
 use super::time;
 use super::timeline::Timeline;

@@ -1,4 +1,5 @@
 //! What `terrace import` can be told: the text of another tool, and what it does not say itself.
+//! Who wrote a text shows in its first lines, as a rule.
 
 use super::value;
 use clap::{Args, ValueEnum};
@@ -11,7 +12,7 @@ use std::time::Duration;
 /// take the recording like one of their own. What the other tool did not tell stays unseen.
 #[derive(Clone, Debug, Args)]
 pub struct ImportArgs {
-    /// The text: `sadf -j`, `fio --output-format=json`, a log of fio, `vmstat N` or `iostat N`; `-` is standard input
+    /// The text: `sadf -j`, the JSON of fio, a log of fio, `vmstat N` or `iostat N`; `-` is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 
@@ -33,9 +34,9 @@ pub struct ImportArgs {
 pub enum Tool {
     /// `sadf -j`
     Sadf,
-    /// `fio --output-format=json`
+    /// Its JSON
     Fio,
-    /// `fio --write_bw_log` and its kin
+    /// A log that it wrote while it ran
     FioLog,
     /// `vmstat N`
     Vmstat,

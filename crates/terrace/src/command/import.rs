@@ -1,4 +1,5 @@
 //! `terrace import`: the text of another tool becomes a recording.
+//! The reading of it is all in `record`; here is the file before and the recording after.
 
 use super::must_exist;
 use crate::args::import::{ImportArgs, Tool};
