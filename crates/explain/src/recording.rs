@@ -10,6 +10,7 @@ mod doubts;
 pub mod rules;
 mod unseen;
 pub mod view;
+mod witness;
 mod words;
 
 use model::explanation::{Explanation, SCHEMA, Watching};

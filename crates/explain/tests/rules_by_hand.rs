@@ -15,13 +15,13 @@
 use explain::recording::accounting::Accounts;
 use explain::recording::rules::{Case, Judged, RULES, judge};
 use explain::recording::{View, Window};
-use model::Grade;
 use model::explanation::{OfWhich, Slice};
 use model::machine::MachineFacts;
 use model::recording::{
     DeviceFacts, DeviceKind, Ending, GroupFacts, Kind, MountFacts, Outcome, Recording, Series,
     Sight, Subject, Tick,
 };
+use model::{Evidence, Grade};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -41,6 +41,9 @@ const GAUGES: [&str; 6] = [
     "_us",
     "in_flight",
 ];
+
+/// Of these, what counts all the same.
+const COUNTERS: [&str; 2] = ["read_bytes", "write_bytes"];
 
 /// One case of a rule.
 #[derive(Debug, Default)]
@@ -147,6 +150,20 @@ impl Fixture {
         }
     }
 
+    /// Gives each slice and each part a series of its own, as accounting does.
+    fn record_bars(&mut self) {
+        let accounts = &mut self.accounts;
+        let slices = accounts.bars.thread.iter_mut();
+        let slices = slices.map(|slice| (&slice.name, slice.ns, &mut slice.evidence));
+        let parts = accounts.of_which.iter_mut();
+        let parts = parts.map(|part| (&part.name, part.ns, &mut part.evidence));
+        for (name, ns, evidence) in slices.chain(parts) {
+            let name = format!("bars.{name}");
+            evidence.push(Evidence::new("of it", ns as f64, "ns", "x").seen_in([&name]));
+            self.recording.series.push(series(&[&name, "0", "1"]));
+        }
+    }
+
     fn judged(&self) -> Judged {
         judged(&self.recording, &self.accounts)
     }
@@ -206,13 +223,15 @@ fn part(words: &[&str]) -> OfWhich {
         count: words.get(3).map(|count| count.parse().unwrap()),
         grade: Grade::Measured,
         evidence: Vec::new(),
+        span: None,
     }
 }
 
 fn series(words: &[&str]) -> Series {
     let mut series = Series::default();
     series.schema.name = words[0].to_owned();
-    if GAUGES.iter().any(|end| words[0].ends_with(end)) {
+    let is_one_of = |ends: &[&str]| ends.iter().any(|end| words[0].ends_with(end));
+    if is_one_of(&GAUGES) && !is_one_of(&COUNTERS) {
         series.schema.kind = Kind::Gauge;
     }
     let values: Vec<i64> = words[1..].iter().map(|v| v.parse().unwrap()).collect();
@@ -256,6 +275,25 @@ fn device(words: &[&str]) -> DeviceFacts {
 fn ids(judged: &Judged) -> Vec<&str> {
     let causes = judged.causes.iter();
     causes.map(|cause| cause.finding.id.as_str()).collect()
+}
+
+/// What a viewer shows of a finding: of each rule, wherever it fires.
+#[test]
+fn each_finding_names_a_series_and_its_time() {
+    let mut without = BTreeSet::new();
+    for rule in RULES {
+        for mut fixture in Fixture::read(rule.id) {
+            fixture.record_bars();
+            for cause in fixture.judged().causes {
+                let evidence = &cause.finding.evidence;
+                let has_series = evidence.iter().any(|number| !number.series.is_empty());
+                if !has_series || cause.span.is_none() {
+                    without.insert(cause.finding.id);
+                }
+            }
+        }
+    }
+    assert!(without.is_empty(), "{without:?}");
 }
 
 #[test]

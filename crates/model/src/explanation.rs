@@ -33,6 +33,16 @@ pub struct Bars {
     pub wall: Vec<Slice>,
 }
 
+/// A part of the recording: the shortest that holds 90 % of the growth of the first counter
+/// of the evidence that grew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Its first instant.
+    pub from_ns: u64,
+    /// Its last instant.
+    pub to_ns: u64,
+}
+
 /// A part that lies somewhere inside the bars and overlaps with others; never stacked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OfWhich {
@@ -50,6 +60,8 @@ pub struct OfWhich {
     pub grade: Grade,
     /// The counters.
     pub evidence: Vec<Evidence>,
+    /// When most of it happened; `None` where no counter of the evidence grew.
+    pub span: Option<Interval>,
 }
 
 /// An impossible value and what was done about it.
@@ -73,6 +85,8 @@ pub struct Cause {
     pub ns: Option<u64>,
     /// Whether it is inside of the finding before it ("of which").
     pub within_previous: bool,
+    /// When most of it happened; `None` where no counter of the evidence grew.
+    pub span: Option<Interval>,
 }
 
 /// A suspect that was checked and is not to blame.

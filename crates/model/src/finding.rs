@@ -38,6 +38,10 @@ pub struct Evidence {
     pub unit: String,
     /// Where it came from: a probe (`measure memcpy`) or a kernel file.
     pub source: String,
+    /// The series of the recording that it was computed from, or that moved with it, the
+    /// most telling first; empty where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<String>,
 }
 
 impl Evidence {
@@ -53,7 +57,20 @@ impl Evidence {
             value,
             unit: unit.into(),
             source: source.into(),
+            series: Vec::new(),
         }
+    }
+
+    /// The same number with the series that it was computed from.
+    #[must_use]
+    pub fn seen_in<S: AsRef<str>>(mut self, series: impl IntoIterator<Item = S>) -> Self {
+        for name in series {
+            let name = name.as_ref();
+            if !self.series.iter().any(|known| known == name) {
+                self.series.push(name.to_owned());
+            }
+        }
+        self
     }
 
     /// The same count with what it counts as its unit: `5 refaults`. What is no plain count

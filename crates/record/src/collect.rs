@@ -29,7 +29,7 @@ mod zswap;
 
 use crate::registry::{Registry, Row};
 use machine::Root;
-use model::recording::{Facts, Span};
+use model::recording::{Facts, GroupFacts, Span};
 use std::fmt::Debug;
 use table::{Shape, Table};
 
@@ -60,6 +60,7 @@ pub struct Scope {
 pub struct Collectors {
     sources: Vec<(Tier, Box<dyn Source>)>,
     tree: tree::Tree,
+    groups: groups::Followed,
     own: own::Own,
     notes: Vec<Span>,
     slow_at_ns: Option<u64>,
@@ -72,13 +73,15 @@ impl Collectors {
     pub fn open(root: &Root, scope: &Scope, registry: &mut Registry, facts: &mut Facts) -> Self {
         facts::fill(root, facts);
         let mut sources = machine_wide::open(root);
-        sources.extend(groups::open(root, scope, facts));
+        let groups = groups::Followed::open(root, scope);
+        facts.groups.extend_from_slice(groups.facts());
         for source in schedstat::open(root, &scope.processes, registry) {
             sources.push((Tier::Fast, Box::new(source)));
         }
         Self {
             tree: tree::Tree::open(root, scope, registry),
             own: own::open(root, registry),
+            groups,
             sources,
             notes: Vec::new(),
             slow_at_ns: None,
@@ -113,6 +116,9 @@ impl Collectors {
         };
         // What belongs to the subject first: it moves most while the rest is read.
         self.tree.read(&mut moment);
+        if steady {
+            self.groups.read(&mut moment);
+        }
         for (tier, source) in &mut self.sources {
             let is_read = match tier {
                 Tier::Fast => true,
@@ -128,7 +134,13 @@ impl Collectors {
         self.own.sample(took_ns, &mut moment);
     }
 
-    /// What was noticed since the last call: `device_added`, `device_removed`, and `rate`
+    /// The groups that the subject is in now; `None` where they are those of the start.
+    #[must_use]
+    pub fn other_groups(&self) -> Option<&[GroupFacts]> {
+        self.groups.has_moved().then(|| self.groups.facts())
+    }
+
+    /// What was noticed since the last call: `device_added`, `device_removed`, `group_changed`, and `rate`
     /// where the process tree changed between each sample and once a second.
     pub fn notes(&mut self) -> Vec<Span> {
         std::mem::take(&mut self.notes)

@@ -4,10 +4,13 @@
 //! Equal texts get equal stand-ins (`/path-3`), so that what belonged together still does.
 //! What is kept is listed, not what is replaced: a thread's name stays only if everybody's
 //! machine has it. Numbers, times, kernel names of devices and the processor's model stay.
-//! Texts of the recorder are searched for everything that was replaced elsewhere.
+//! Texts of the recorder are searched for everything that was replaced elsewhere, less the
+//! recorder's own words: a user called `memory` changes no `memory.stat`.
 
+mod kernel;
 mod names;
 
+use kernel::Vocabulary;
 use model::recording::{Facts, Recording, Span, Subject, Task};
 use names::Names;
 
@@ -17,6 +20,7 @@ const OWN_SPANS: &[&str] = &[
     "clock_jump",
     "device_added",
     "device_removed",
+    "group_changed",
     "events_stopped",
     "gap",
 ];
@@ -119,7 +123,7 @@ pub fn redact(recording: &mut Recording) {
     if recording.facts.redacted {
         return;
     }
-    let mut names = Names::default();
+    let mut names = Names::new(Vocabulary::of(recording));
     let program = facts(&mut recording.facts, &mut names);
     for series in &mut recording.series {
         series_name(&mut series.schema.name, &recording.facts, &mut names);
@@ -147,10 +151,12 @@ pub fn redact(recording: &mut Recording) {
         names.scrub(text);
     }
     let facts = &mut recording.facts;
-    facts
-        .settings
-        .values_mut()
-        .for_each(|text| names.scrub(text));
+    for text in facts.settings.values_mut() {
+        // Of the kernel's words (`always [madvise] never`) none is anybody's; a path may be.
+        if text.contains('/') {
+            names.scrub(text);
+        }
+    }
     for sight in facts.sights.values_mut() {
         if let model::recording::Sight::Closed { why, remedy } = sight {
             names.scrub(why);

@@ -6,7 +6,7 @@
 
 mod captured;
 
-use captured::{Flag, alone, command, shell};
+use captured::{DiskFile, Flag, alone, command, shell};
 use model::recording::{Ending, Recording, Sight};
 use record::capture::{self, Target, Watch};
 use std::path::{Path, PathBuf};
@@ -15,6 +15,9 @@ use testkit::{Cgroup, TempDir, Tmpfs};
 
 /// How much of what led to a jump is looked at.
 const HISTORY_NS: u64 = 400_000_000;
+
+/// A limit that a file of a few times its size reaches at once.
+const LIMIT_BYTES: u64 = 16 << 20;
 
 /// The groups that recorders of this process made.
 fn own_groups() -> Vec<PathBuf> {
@@ -39,6 +42,55 @@ fn own_groups() -> Vec<PathBuf> {
         }
     }
     found
+}
+
+/// A launcher joins a group and becomes the program: what limits the program is that group.
+#[test]
+fn a_command_that_joins_another_group_is_followed_there() {
+    let group = match Cgroup::v1_memory(LIMIT_BYTES) {
+        Ok(group) => group,
+        Err(need) => return testkit::skip(need),
+    };
+    let _alone = alone();
+    let file = DiskFile::new("followed");
+    let write = format!(
+        "dd if=/dev/zero of={} bs=1M count=64 status=none",
+        file.path().display()
+    );
+    // What the group held before the command came is not the command's.
+    let earlier = group.command("sh").args(["-c", &write]).status().unwrap();
+    assert!(earlier.success());
+    let before = number(&group.path().join("memory.failcnt"));
+    let joins = format!("echo $$ > {}/cgroup.procs", group.path().display());
+    let plan = shell(&format!("{joins} && sleep 1 && {write}"));
+    let recording = command(&plan);
+    let refused = number(&group.path().join("memory.failcnt")) - before;
+    let own = recording.facts.groups[0].paths["memory"].clone();
+    let name = group.path().file_name().unwrap().to_string_lossy();
+    assert!(own.ends_with(&*name), "{own} is not {name}");
+    let last_sample = recording.ticks.len() as u32 - 1;
+    let series = |name: &str| recording.series(&format!("group0.memory.{name}")).unwrap();
+    let counted = series("failcnt").growth(0, last_sample).unwrap();
+    assert!(
+        before > 0 && refused > 0,
+        "{before}, {refused}: the limit was not reached"
+    );
+    assert_eq!(counted, refused);
+    assert_eq!(
+        series("limit_bytes").at(last_sample),
+        Some(LIMIT_BYTES as i64)
+    );
+    let moves = recording
+        .spans
+        .iter()
+        .filter(|span| span.kind == "group_changed");
+    let moves: Vec<&str> = moves.map(|span| span.text.as_str()).collect();
+    assert!(moves.len() == 1 && moves[0].contains(&*name), "{moves:?}");
+}
+
+fn number(path: &Path) -> u64 {
+    let text = std::fs::read_to_string(path).unwrap();
+    text.trim().parse().unwrap()
 }
 
 #[test]

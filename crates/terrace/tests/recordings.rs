@@ -7,6 +7,7 @@
 mod support;
 
 use serde_json::Value;
+use std::collections::HashSet;
 use std::path::PathBuf;
 use support::{command, run, terrace, valid_explanation};
 
@@ -37,6 +38,24 @@ fn explained(name: &str) -> Value {
     valid_explanation(&terrace(&format!("explain --json {}", file.display())).done())
 }
 
+/// The names of all recordings.
+fn names() -> Vec<String> {
+    let entries = folder().read_dir().unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names: Vec<String> = names
+        .filter_map(|name| name.strip_suffix(".trec").map(str::to_owned))
+        .collect();
+    assert!(names.len() >= RULES.len(), "{names:?}");
+    names
+}
+
+/// The names of the series of a recording.
+fn recorded_series(name: &str) -> HashSet<String> {
+    let recording = record::file::open(&folder().join(format!("{name}.trec"))).unwrap();
+    let series = recording.series.into_iter();
+    series.map(|series| series.schema.name).collect()
+}
+
 /// The ids of a list of an explanation.
 fn ids<'v>(value: &'v Value, list: &str) -> Vec<&'v str> {
     let all = value[list].as_array().unwrap().iter();
@@ -62,6 +81,31 @@ fn a_rule_fires_on_its_recording_and_clears_a_near_miss() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// A click on a finding shows when it happened and what proves it.
+#[test]
+fn every_finding_names_a_recorded_series_and_its_time() {
+    let mut seen = 0;
+    for name in names() {
+        let value = explained(&name);
+        let recorded = recorded_series(&name);
+        let window = value["from_ns"].as_u64().unwrap()..=value["to_ns"].as_u64().unwrap();
+        for finding in value["findings"].as_array().unwrap() {
+            let told = format!("{name}: {finding:#}");
+            let evidence = finding["evidence"].as_array().unwrap();
+            let series = evidence.iter().filter_map(|one| one["series"].as_array());
+            let series: Vec<&str> = series.flatten().map(|one| one.as_str().unwrap()).collect();
+            assert!(!series.is_empty(), "{told}");
+            assert!(series.iter().all(|one| recorded.contains(*one)), "{told}");
+            let at = |end: &str| finding["span"][end].as_u64().expect(&told);
+            let (from, to) = (at("from_ns"), at("to_ns"));
+            let is_inside = window.contains(&from) && window.contains(&to);
+            assert!(from < to && is_inside, "{told}");
+            seen += 1;
+        }
+    }
+    assert!(seen >= RULES.len(), "{seen}");
 }
 
 /// What an emulator makes slow is not blamed on memory that its host had yet to find.
@@ -98,14 +142,10 @@ fn is_a_path(line: &str) -> bool {
 
 #[test]
 fn no_verdict_is_wider_than_its_page() {
-    let entries = folder().read_dir().unwrap();
-    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let names: Vec<String> = names.filter(|name| name.ends_with(".trec")).collect();
-    assert!(names.len() >= RULES.len(), "{names:?}");
-    for name in &names {
+    for name in names() {
         for width in WIDTHS {
             for detail in ["", "--details"] {
-                let mut explain = command(&format!("explain {detail} {name}"));
+                let mut explain = command(&format!("explain {detail} {name}.trec"));
                 explain.env("COLUMNS", width.to_string());
                 explain.current_dir(folder());
                 let text = run(explain).done();

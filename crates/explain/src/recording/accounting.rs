@@ -14,7 +14,7 @@ mod source;
 mod threads;
 mod wall;
 
-use super::View;
+use super::{View, witness};
 use model::explanation::{Bars, OfWhich, Repair};
 pub use parts::ELAPSED;
 
@@ -70,7 +70,7 @@ pub fn account(view: &View) -> Accounts {
     };
     let mut repairs = threads.repairs;
     repairs.extend(wall.repairs);
-    Accounts {
+    let mut accounts = Accounts {
         thread_ns: threads.whole_ns,
         bars: Bars {
             thread: threads.slices,
@@ -78,7 +78,9 @@ pub fn account(view: &View) -> Accounts {
         },
         of_which,
         repairs,
-    }
+    };
+    witness::of_accounts(view, &mut accounts);
+    accounts
 }
 
 /// Where two sources that know the same thing differ by more than noise, in sentences with

@@ -83,7 +83,7 @@ fn spans(view: &View) -> Vec<String> {
     let mut told = Vec::new();
     for span in &view.recording().spans {
         let doubted = match span.kind.as_str() {
-            "events_stopped" => span.start_ns <= to,
+            "events_stopped" | "group_changed" => span.start_ns <= to,
             "clock_jump" => span.start_ns <= to && span.end_ns >= from,
             _ => false,
         };

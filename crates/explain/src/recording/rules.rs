@@ -53,8 +53,8 @@ mod writeback_burst;
 mod writes_to_device;
 mod zero_pages_swapped;
 
-use super::View;
 use super::accounting::Accounts;
+use super::{View, witness};
 use model::Evidence;
 use model::explanation::{Cause, Cleared, Unseen};
 use std::cmp::Reverse;
@@ -207,6 +207,7 @@ pub fn judge(case: &Case) -> Judged {
     }
     drop_fallbacks(&mut found);
     judged.causes = in_order(found);
+    witness::of_verdicts(case.view, &mut judged);
     judged
 }
 

@@ -3,7 +3,7 @@
 //! cannot demand what nobody checks.
 
 use super::builder::{command, delay, row};
-use model::explanation::{Cause, Cleared, Explanation};
+use model::explanation::{Cause, Cleared, Explanation, Interval};
 use model::{Evidence, Finding, Grade};
 use serde_json::{Map, Value, json};
 
@@ -46,11 +46,12 @@ fn check(root: &Value, rules: &Map<String, Value>, value: &Value, at: &str) -> R
                 check(root, rules.expect("a definition"), value, at)?;
                 true
             }
-            "required" => rule
-                .as_array()
-                .unwrap()
-                .iter()
-                .all(|name| value.get(name.as_str().unwrap()).is_some()),
+            "required" => {
+                let names = rule.as_array().unwrap().iter();
+                let mut names = names.map(|name| name.as_str().unwrap());
+                let fields = value.as_object();
+                fields.is_none_or(|fields| names.all(|name| fields.contains_key(name)))
+            }
             "additionalProperties" => {
                 assert_eq!(rule, &json!(false));
                 let known = rules["properties"].as_object().unwrap();
@@ -115,7 +116,7 @@ fn full() -> Explanation {
         .row(task)
         .closed("events.sched", "only root may see them");
     let mut explained = built.explained();
-    let evidence = Evidence::new("pswpin", 0.0, "count", "/proc/vmstat");
+    let evidence = Evidence::new("pswpin", 0.0, "count", "/proc/vmstat").seen_in(["vmstat.pswpin"]);
     explained.findings = vec![Cause {
         finding: Finding {
             id: "lock_contention".to_owned(),
@@ -128,6 +129,10 @@ fn full() -> Explanation {
         },
         ns: Some(1),
         within_previous: false,
+        span: Some(Interval {
+            from_ns: 0,
+            to_ns: 1,
+        }),
     }];
     explained.cleared = vec![Cleared {
         id: "swapping".to_owned(),
@@ -153,11 +158,24 @@ fn an_explanation_is_valid_and_comes_back() {
     assert_eq!(back, explained);
 }
 
+/// What was written before numbers named their series is read as before.
+#[test]
+fn an_explanation_without_series_and_spans_is_read() {
+    let mut json = serde_json::to_value(full()).unwrap();
+    let finding = json["findings"][0].as_object_mut().unwrap();
+    finding.remove("span");
+    let number = finding["evidence"][0].as_object_mut().unwrap();
+    number.remove("series");
+    let back: Explanation = serde_json::from_value(json).unwrap();
+    assert_eq!(back.findings[0].span, None);
+    assert!(back.findings[0].finding.evidence[0].series.is_empty());
+}
+
 /// A field more, a field less, another type, another word: each is refused.
 #[test]
 fn the_schema_refuses_what_is_no_explanation() {
     type Break = fn(&mut Value);
-    let breaks: [(&str, Break); 9] = [
+    let breaks: [(&str, Break); 11] = [
         ("another schema", |v| {
             v["schema"] = json!("terrace.explain/2")
         }),
@@ -177,6 +195,12 @@ fn the_schema_refuses_what_is_no_explanation() {
         }),
         ("a finding without a grade", |v| {
             drop(v["findings"][0].as_object_mut().unwrap().remove("grade"))
+        }),
+        ("half a span", |v| {
+            v["findings"][0]["span"] = json!({ "from_ns": 0 })
+        }),
+        ("a series that is a number", |v| {
+            v["findings"][0]["evidence"][0]["series"] = json!([7])
         }),
         ("a doubt that is a number", |v| v["doubts"][0] = json!(7)),
     ];

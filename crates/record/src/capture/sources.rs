@@ -133,6 +133,9 @@ impl Sources {
 
     /// Asks for what is told at the end only; `now_ns` by the steady clock.
     pub fn finish(&mut self, now_ns: u64, facts: &mut Facts) -> Last {
+        if let Some(groups) = self.collectors.other_groups() {
+            facts.groups = groups.to_vec();
+        }
         let listener = self.listener.take();
         let heard = listener.map(|listener| listener.finish(now_ns));
         let heard = heard.unwrap_or_default();

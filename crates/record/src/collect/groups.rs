@@ -3,7 +3,10 @@
 //! Each controller is looked for on its own, so a host that has memory in version 1 and an
 //! otherwise empty tree of version 2 gives both. Level 0 is the subject's own group in each
 //! hierarchy. The top of a version 2 tree is the machine itself and left out. The own group
-//! is read for each sample, parents and limits once a second.
+//! is read for each sample, parents and limits once a second. [`Followed`] goes with a subject
+//! that changes its group.
+
+mod followed;
 
 use super::group_io;
 use super::keyed::Single;
@@ -13,8 +16,10 @@ use super::{Scope, Source, Tier, pressure};
 use machine::Root;
 use machine::cgroup::{Controller, Group, Place, Version, locate};
 use machine::mounts::{self, Mount};
-use model::recording::{Facts, GroupFacts};
+use model::recording::GroupFacts;
 use std::path::Path;
+
+pub(super) use followed::Followed;
 
 /// Levels that are read; deeper nesting than this is nobody's.
 const MAX_LEVELS: usize = 16;
@@ -45,24 +50,25 @@ struct Level {
 
 type Sources = Vec<(Tier, Box<dyn Source>)>;
 
-/// Opens the files of all levels and notes the groups in the facts.
-pub(super) fn open(root: &Root, scope: &Scope, facts: &mut Facts) -> Sources {
-    let mounts = mounts::read(root);
-    let membership = membership(root, scope, &mounts);
-    let mut sources = Vec::new();
-    for (number, level) in levels(root, &mounts, &membership).into_iter().enumerate() {
+/// Opens the files of all levels of the groups that a /proc/PID/cgroup names; and which
+/// groups those are.
+fn open_levels(root: &Root, membership: &str) -> (Sources, Vec<GroupFacts>) {
+    let mut sources = Sources::new();
+    let mut facts = Vec::new();
+    let levels = levels(root, &mounts::read(root), membership);
+    for (number, level) in levels.into_iter().enumerate() {
         let prefix = format!("group{number}");
         let before = sources.len();
         open_level(root, &prefix, number > 0, &level, &mut sources);
         if sources.len() > before {
-            facts.groups.push(level_facts(number, &level));
+            facts.push(level_facts(number, &level));
         }
     }
-    sources
+    (sources, facts)
 }
 
 /// The text of /proc/PID/cgroup for the subject. The machine's own group is the top.
-fn membership(root: &Root, scope: &Scope, mounts: &[Mount]) -> String {
+fn membership(root: &Root, scope: &Scope) -> String {
     let of_process = |pid: u32| root.read(format!("/proc/{pid}/cgroup")).ok();
     let Some(directory) = &scope.group else {
         let first = scope.processes.first();
@@ -76,7 +82,7 @@ fn membership(root: &Root, scope: &Scope, mounts: &[Mount]) -> String {
     let pid = scope.processes.first().copied().or_else(member);
     let rest = pid.and_then(of_process).unwrap_or_default();
     // The directory itself is first: it holds whatever its members' file says.
-    let own = line_of(directory, mounts).unwrap_or_default();
+    let own = line_of(directory, &mounts::read(root)).unwrap_or_default();
     format!("{own}\n{rest}")
 }
 

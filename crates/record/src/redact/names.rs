@@ -3,6 +3,7 @@
 //! A text of one class always gets the same stand-in. A path that nobody gave away by name
 //! is found by its slash.
 
+use super::kernel::{self, Vocabulary};
 use std::collections::HashMap;
 
 /// Mount points that tell nothing about anybody.
@@ -30,15 +31,9 @@ const PLAIN_PATHS: &[&str] = &[
     "/var/tmp",
 ];
 
-/// Below these the kernel gives the names; control groups and devices are looked at apart.
-const KERNEL_PATHS: &[&str] = &["/proc/", "/sys/"];
-const GROUP_PATH: &str = "/sys/fs/cgroup/";
-/// Here it names what lies at the top; what lies deeper is a volume that somebody named, a
+/// Here the kernel names what lies at the top; what lies deeper is a volume that somebody named, a
 /// label, or a link that tells a serial number.
 const DEVICE_PATH: &str = "/dev/";
-
-/// Below a hierarchy's mount point there is its name and a file; more is a group.
-const PLAIN_GROUP_DEPTH: usize = 2;
 
 /// Shorter texts are not searched for elsewhere: they are in every word.
 const SHORTEST_SECRET: usize = 3;
@@ -54,6 +49,9 @@ const MAX_NAMES: usize = 1024;
 /// Classes of which a recording may hold any number.
 const COMMON_CLASSES: &[&str] = &["task-", "mark-"];
 
+/// Classes that no text of the recorder names: it tells of paths, groups, users, devices.
+const NEVER_QUOTED: &[&str] = &["arg-", "task-", "mark-"];
+
 /// What stands for a text that could not be searched.
 const REMOVED: &str = "(removed)";
 
@@ -62,11 +60,21 @@ const REMOVED: &str = "(removed)";
 pub(super) struct Names {
     stand_ins: HashMap<(&'static str, String), String>,
     counts: HashMap<&'static str, usize>,
+    /// What is not looked for: our own words.
+    vocabulary: Vocabulary,
     /// All that was replaced and is long enough to be looked for, longest first.
     secrets: Vec<(String, String)>,
 }
 
 impl Names {
+    /// No stand-in yet; what is made of these words alone is not looked for in texts.
+    pub(super) fn new(vocabulary: Vocabulary) -> Self {
+        Self {
+            vocabulary,
+            ..Self::default()
+        }
+    }
+
     /// The stand-in for `text`: the same for the same text of one class.
     pub(super) fn stand_in(&mut self, class: &'static str, text: &str) -> String {
         let key = (class, text.to_owned());
@@ -78,7 +86,8 @@ impl Names {
         let stand_in = format!("{class}{count}");
         self.stand_ins.insert(key, stand_in.clone());
         let is_common = COMMON_CLASSES.contains(&class) && self.secrets.len() >= MAX_NAMES;
-        if text.len() >= SHORTEST_SECRET && !is_common && self.secrets.len() <= MAX_SECRETS {
+        let is_looked_for = text.len() >= SHORTEST_SECRET && !self.is_ours(class, text);
+        if is_looked_for && !is_common && self.secrets.len() <= MAX_SECRETS {
             let length = |secret: &(String, String)| secret.0.len();
             let at = self
                 .secrets
@@ -86,6 +95,13 @@ impl Names {
             self.secrets.insert(at, (text.to_owned(), stand_in.clone()));
         }
         stand_in
+    }
+
+    /// Whether finding this in a text of the recorder tells nothing: it is a word of ours, or a
+    /// plain word of a class that the recorder's texts never quote.
+    fn is_ours(&self, class: &'static str, text: &str) -> bool {
+        let is_plain = || text.bytes().all(|byte| byte.is_ascii_lowercase());
+        (NEVER_QUOTED.contains(&class) && is_plain()) || self.vocabulary.has(text)
     }
 
     pub(super) fn replace(&mut self, class: &'static str, text: &mut String) {
@@ -130,6 +146,16 @@ impl Names {
         let mut rest = text.as_str();
         let mut before = ' ';
         while let Some(letter) = rest.chars().next() {
+            if letter == '/' && !before.is_alphanumeric() {
+                let word = rest.split(is_end).next().unwrap_or_default();
+                let word = word.trim_end_matches(':');
+                if let Some(path) = kernel::path(word, self) {
+                    cleaned.push_str(&path);
+                    before = '/';
+                    rest = &rest[word.len()..];
+                    continue;
+                }
+            }
             let found = self
                 .secrets
                 .iter()
@@ -144,7 +170,6 @@ impl Names {
                 rest = &rest[letter.len_utf8()..];
             }
         }
-        let is_end = |letter: char| letter.is_whitespace() || "\"'`,;()".contains(letter);
         *text = cleaned
             .split_inclusive(is_end)
             .map(|token| {
@@ -157,6 +182,11 @@ impl Names {
             })
             .collect();
     }
+}
+
+/// Whether a letter ends a path in a sentence.
+fn is_end(letter: char) -> bool {
+    letter.is_whitespace() || "\"'`,;()".contains(letter)
 }
 
 /// Whether `secret` stands at the start of `text` as a word of its own; `before` is the
@@ -177,14 +207,11 @@ fn is_foreign_path(word: &str) -> bool {
     if !word.starts_with('/') || PLAIN_PATHS.contains(&word) || is_stand_in(&word[1..]) {
         return false;
     }
-    if let Some(group) = word.strip_prefix(GROUP_PATH) {
-        let parts = group.split('/').filter(|part| !is_stand_in(part));
-        return parts.count() > PLAIN_GROUP_DEPTH;
-    }
     if let Some(device) = word.strip_prefix(DEVICE_PATH) {
         return device.contains('/');
     }
-    !KERNEL_PATHS.iter().any(|start| word.starts_with(start))
+    // What is the kernel's was looked at apart.
+    !kernel::is_kernel(word)
 }
 
 /// Whether a part of a path is already one of ours.

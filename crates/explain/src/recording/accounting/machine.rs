@@ -13,7 +13,7 @@ use crate::recording::View;
 use model::{Evidence, Grade};
 
 /// What counts as running; guest time is part of user and nice.
-const RUN: [&str; 5] = [
+pub(super) const RUN: [&str; 5] = [
     "stat.cpu.user_ns",
     "stat.cpu.nice_ns",
     "stat.cpu.system_ns",

@@ -135,6 +135,7 @@ impl Parts<'_> {
                 count: part.count,
                 grade: part.grade,
                 evidence: part.evidence,
+                span: None,
             });
         }
     }

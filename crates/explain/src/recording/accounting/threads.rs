@@ -51,13 +51,12 @@ fn by_events(view: &View, sources: &Sources) -> Filled {
         false => Grade::Measured,
     };
     let mut bar = Bar::new(OF, whole_ns);
-    for ((state, name), ns) in STATES.into_iter().zip(names).zip(lengths) {
-        let source = view.source(&name);
-        bar.add(state, ns, grade, vec![time(name.clone(), ns, source)]);
+    for ((state, name), ns) in STATES.into_iter().zip(&names).zip(lengths) {
+        bar.add(state, ns, grade, vec![time(name, ns, view.source(name))]);
     }
     let whole = match rows {
-        Some(rows) => time("lives of all threads", rows.alive_ns, TASKSTATS),
-        None => time("time of all threads by events", known, "sched_switch"),
+        Some(rows) => lives(rows),
+        None => time("time of all threads by events", known, "sched_switch").seen_in(&names),
     };
     filled(whole_ns, bar.close(whole), Vec::new())
 }
@@ -74,24 +73,30 @@ fn by_rows(view: &View, rows: &Rows, lost_exits: u64) -> Filled {
     };
     let whole_ns = rows.alive_ns.saturating_add(untold);
     let mut bar = Bar::new(OF, whole_ns);
-    let mut evidence = vec![time("run of all threads", rows.run_ns, TASKSTATS)];
+    let run = time("run of all threads", rows.run_ns, TASKSTATS);
+    let mut evidence = vec![run.seen_in(["tree.run_ns"])];
     if untold > 0 {
-        evidence.push(time("processor time of the command", used, "wait4"));
+        evidence.push(waited_for(used));
     }
     let run_ns = rows.run_ns.saturating_add(untold);
     bar.add("run", run_ns, grade, evidence);
     let queue = Some(rows.queue);
-    for (state, name, charged) in [
-        ("queue", "cpu_delay_total", queue),
-        ("block_io", "blkio_delay_total", rows.block_io),
+    for (state, name, series, charged) in [
+        ("queue", "cpu_delay_total", "tree.queue_ns", queue),
+        (
+            "block_io",
+            "blkio_delay_total",
+            "tree.block_io_ns",
+            rows.block_io,
+        ),
     ] {
         if let Some(charged) = charged {
             let grade = if charged.cut { Grade::Inferred } else { grade };
-            let evidence = time(name, charged.ns, TASKSTATS);
+            let evidence = time(name, charged.ns, TASKSTATS).seen_in([series]);
             bar.add(state, charged.ns, grade, vec![evidence]);
         }
     }
-    let whole = time("lives of all threads", rows.alive_ns, TASKSTATS);
+    let whole = lives(rows);
     filled(whole_ns, bar.close(whole), rows.repairs.clone())
 }
 
@@ -117,7 +122,7 @@ fn by_samples(view: &View) -> Filled {
     if let Some(run_ns) = run.max(used) {
         let mut evidence: Vec<Evidence> = Vec::new();
         evidence.extend(run.map(|ns| told("tree.run_ns", ns)));
-        evidence.extend(used.map(|ns| time("processor time of the command", ns, "wait4")));
+        evidence.extend(used.map(waited_for));
         let exact = used.is_some_and(|used| used >= run_ns);
         let grade = if exact {
             Grade::Measured
@@ -135,9 +140,18 @@ fn by_samples(view: &View) -> Filled {
         }
     }
     let whole = time("threads as sampled, times time", lives_ns, "/proc/PID/stat");
+    let whole = whole.seen_in(["tree.threads"]);
     let left_out = waited.map_or(0, |(_, out)| out);
     let repair = (left_out > 0).then(|| too_long(left_out));
     filled(whole_ns, bar.close(whole), repair.into_iter().collect())
+}
+
+fn lives(rows: &Rows) -> Evidence {
+    time("lives of all threads", rows.alive_ns, TASKSTATS).seen_in(["tree.threads"])
+}
+
+fn waited_for(used_ns: u64) -> Evidence {
+    time("processor time of the command", used_ns, "wait4").seen_in(["tree.run_ns"])
 }
 
 fn too_long(left_out_ns: u64) -> Repair {

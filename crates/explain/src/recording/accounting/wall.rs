@@ -61,15 +61,19 @@ fn by_samples(view: &View, threads: &Filled) -> Filled {
         }
     }
     let mut bar = Bar::new(OF, view.wall_ns());
+    let is_alone = view.max("tree.threads") == Some(1);
     let states = STATES.map(|(state, _)| state);
     for (index, state) in states.into_iter().take(names.len()).enumerate() {
         let Some(slice) = threads.slices.iter().find(|slice| slice.name == state) else {
             continue;
         };
         let unseen = slice.ns.saturating_sub(grown[index]);
+        // What a wait was long is told at its end, when more than the interval has passed: one
+        // thread alone spends its time and the clock's alike.
+        let seen_ns = if is_alone { grown[index] } else { seen[index] };
         // Threads may do together what no sample split, so more than is left is no error; and
         // the clock cannot hold more of a state than the threads do.
-        let ns = seen[index].saturating_add(unseen).min(slice.ns);
+        let ns = seen_ns.saturating_add(unseen).min(slice.ns);
         let ns = ns.min(bar.left_ns());
         let evidence = slice.evidence.clone();
         bar.add(state, ns, Grade::Inferred, evidence);

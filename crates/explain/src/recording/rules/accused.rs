@@ -35,6 +35,7 @@ impl Accused {
                 finding,
                 ns,
                 within_previous: false,
+                span: None,
             },
         }
     }

@@ -59,17 +59,15 @@ pub(super) fn judge(case: &Case, sleeper: &Sleeper) -> Verdict {
             ns as f64,
             "ns",
             "events",
-        );
+        )
+        .seen_in(case.part_series(sleeper.part));
         return clear(Some(evidence));
     }
     let wall = case.view.wall_ns();
     let mut evidence: Vec<Evidence> = case.part_evidence(sleeper.part).into_iter().collect();
-    evidence.push(Evidence::new(
-        "all threads asleep",
-        case.accounts.wall("sleep") as f64,
-        "ns",
-        "events",
-    ));
+    let asleep = case.accounts.wall("sleep") as f64;
+    let asleep = Evidence::new("all threads asleep", asleep, "ns", "events");
+    evidence.push(asleep.seen_in(["trace.wall.asleep_ns"]));
     let claim = format!(
         "All threads slept {} {} ({} of the time)",
         long_time(ns as f64),

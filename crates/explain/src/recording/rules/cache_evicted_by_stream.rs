@@ -38,16 +38,14 @@ fn check(case: &Case) -> Verdict {
         count(again.pages),
     );
     let mut evidence = again.evidence.clone();
-    evidence.push(Evidence::new(
-        "read or written once",
-        stream.bytes as f64,
-        "bytes",
-        if stream.is_own {
-            "/proc/PID/io"
-        } else {
-            "/proc/diskstats"
-        },
-    ));
+    let (source, series) = if stream.is_own {
+        ("/proc/PID/io", vec!["tree.read_bytes", "tree.write_bytes"])
+    } else {
+        let read = case.names_between("disk.", ".read_bytes");
+        ("/proc/diskstats", read)
+    };
+    let once = Evidence::new("read or written once", stream.bytes as f64, "bytes", source);
+    evidence.push(once.seen_in(series));
     evidence.extend(case.all_grown(&["vmstat.pgsteal_file"]));
     Accused::new(RULE.id, Some(again.ns), Grade::Inferred, claim, evidence)
         .remedy(

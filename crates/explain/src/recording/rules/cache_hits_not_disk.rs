@@ -44,8 +44,9 @@ fn check(case: &Case) -> Verdict {
         percent(from_device),
     );
     let evidence = vec![
-        Evidence::new("rchar", asked as f64, "bytes", "/proc/PID/io"),
-        Evidence::new("read_bytes", read as f64, "bytes", "/proc/PID/io"),
+        Evidence::new("rchar", asked as f64, "bytes", "/proc/PID/io").seen_in(["tree.read_chars"]),
+        Evidence::new("read_bytes", read as f64, "bytes", "/proc/PID/io")
+            .seen_in(["tree.read_bytes"]),
     ];
     Accused::new(RULE.id, None, Grade::Inferred, claim, evidence).blame()
 }

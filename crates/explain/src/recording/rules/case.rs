@@ -97,12 +97,32 @@ impl Case<'_> {
         let ns = self.part_ns(name)?;
         let named = self.parts(name).find_map(|part| part.evidence.first());
         let source = named.map_or("accounting", |evidence| evidence.source.as_str());
-        Some(Evidence::new(
-            name.replace('_', " "),
-            ns as f64,
-            "ns",
-            source,
-        ))
+        let evidence = Evidence::new(name.replace('_', " "), ns as f64, "ns", source);
+        Some(evidence.seen_in(self.part_series(name)))
+    }
+
+    /// The series that a part was computed from; those of the events where there is no part.
+    pub(super) fn part_series(&self, name: &str) -> Vec<String> {
+        let named = series_of(self.parts(name).flat_map(|part| &part.evidence));
+        let events = EVENTS.iter().find(|(part, _)| *part == name);
+        match (named.is_empty(), events) {
+            (true, Some((_, series))) => series.iter().map(ToString::to_string).collect(),
+            _ => named,
+        }
+    }
+
+    /// The series that a slice of the thread bar was computed from.
+    pub(super) fn slice_series(&self, name: &str) -> Vec<String> {
+        let slices = self.accounts.bars.thread.iter();
+        let slices = slices.filter(|slice| slice.name == name);
+        series_of(slices.flat_map(|slice| &slice.evidence))
+    }
+
+    /// The names of all series between a prefix and a suffix.
+    pub(super) fn names_between(&self, prefix: &str, suffix: &str) -> Vec<&str> {
+        let all = self.view.starting_with(prefix);
+        let names = all.map(|series| series.schema.name.as_str());
+        names.filter(|name| name.ends_with(suffix)).collect()
     }
 
     fn parts<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s OfWhich> + 's {
@@ -184,12 +204,8 @@ impl Case<'_> {
             .map(|s| s.unit.as_str())
             .filter(|unit| !unit.is_empty());
         let source = schema.map(|s| s.source.as_str()).filter(|s| !s.is_empty());
-        Evidence::new(
-            series,
-            value,
-            unit.unwrap_or("count"),
-            source.unwrap_or("the recording"),
-        )
+        let source = source.unwrap_or("the recording");
+        Evidence::new(series, value, unit.unwrap_or("count"), source).seen_in([series])
     }
 
     /// Whether the recording is of one subject rather than of everything.
@@ -284,6 +300,14 @@ impl Case<'_> {
             .flatten()
             .max()
     }
+}
+
+/// The series of these pieces of evidence.
+pub(super) fn series_of<'e>(evidence: impl IntoIterator<Item = &'e Evidence>) -> Vec<String> {
+    evidence
+        .into_iter()
+        .flat_map(|evidence| evidence.series.clone())
+        .collect()
 }
 
 fn of_run(part: &OfWhich) -> bool {

@@ -28,7 +28,8 @@ fn check(case: &Case) -> Verdict {
     if children == 0 || case.is_machine() {
         return Verdict::Silent;
     }
-    let told = Evidence::new("waited for own children", children as f64, "ns", "events");
+    let told = Evidence::new("waited for own children", children as f64, "ns", "events")
+        .seen_in(case.slice_series("children"));
     let asleep = case.accounts.wall("sleep").min(children);
     let is_explained =
         asleep_ns(case, u64::MAX) > 0 && case.accounts.thread("sleep") >= asleep / SLEEP_SHARE;

@@ -46,7 +46,8 @@ fn check(case: &Case) -> Verdict {
     let told = bar.iter().find(|slice| slice.name == "run");
     let source = told.and_then(|slice| slice.evidence.first());
     let source = source.map_or("/proc/PID/schedstat", |evidence| evidence.source.as_str());
-    let mut evidence = vec![Evidence::new("run", run as f64, "ns", source)];
+    let told = Evidence::new("run", run as f64, "ns", source);
+    let mut evidence = vec![told.seen_in(case.slice_series("run"))];
     if !case.hurts(ns) || case.share(ns) < LEAST_RUN {
         return clear(evidence.pop());
     }
@@ -72,8 +73,10 @@ fn check(case: &Case) -> Verdict {
             percent(ratio(user as f64, both)),
             percent(ratio(kernel as f64, both)),
         ));
-        evidence.push(Evidence::new("user", user as f64, "ns", "utime"));
-        evidence.push(Evidence::new("kernel", kernel as f64, "ns", "stime"));
+        for (name, ns, source) in [("user", user, "utime"), ("kernel", kernel, "stime")] {
+            let half = Evidence::new(name, ns as f64, "ns", source);
+            evidence.push(half.seen_in(case.part_series(name)));
+        }
     }
     Accused::new(RULE.id, Some(ns), case.slice_grade("run"), claim, evidence).blame()
 }

@@ -31,6 +31,9 @@ const BUSY: [&str; 5] = [
     "stat.cpu.softirq_ns",
 ];
 
+/// The counter of time that they were not.
+const IDLE: &str = "stat.cpu.idle_ns";
+
 /// Who kept the processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
@@ -44,7 +47,8 @@ fn check(case: &Case) -> Verdict {
     let queue = case.accounts.thread("queue");
     let limited = super::cpu_limit::stopped_ns(case, "group0.cpu");
     let ns = queue.saturating_sub(limited);
-    let told = Evidence::new("ready and not run", ns as f64, "ns", "run queue");
+    let told = Evidence::new("ready and not run", ns as f64, "ns", "run queue")
+        .seen_in(case.slice_series("queue"));
     if !case.hurts(ns) {
         let slices = &case.accounts.bars.thread;
         let is_known = slices.iter().any(|slice| slice.name == "queue");
@@ -55,7 +59,8 @@ fn check(case: &Case) -> Verdict {
     let mut evidence = vec![told];
     let (claim, remedy) = match who(case, ns) {
         Who::Others(used) => {
-            evidence.push(Evidence::new("others ran", used as f64, "ns", "/proc/stat"));
+            let ran = Evidence::new("others ran", used as f64, "ns", "/proc/stat");
+            evidence.push(ran.seen_in(BUSY));
             (
                 format!(
                     "Waited {time} for a processor, others ran {} ({})",
@@ -75,7 +80,7 @@ fn check(case: &Case) -> Verdict {
              some of them wait for I/O.",
         ),
         Who::Idle(idle) => {
-            evidence.push(Evidence::new("idle", idle as f64, "ns", "stat.cpu.idle_ns"));
+            evidence.push(Evidence::new("idle", idle as f64, "ns", IDLE).seen_in([IDLE]));
             (
                 format!("Waited {time} for a processor while others were idle"),
                 "Look for a processor mask (taskset, cpusets) narrower than the work. Risk: \
@@ -110,7 +115,7 @@ fn who(case: &Case, queued: u64) -> Who {
         .run_ns()
         .saturating_add(case.grew("own.cpu_ns").unwrap_or(0));
     let others = busy.saturating_sub(own);
-    let idle = case.grew("stat.cpu.idle_ns").unwrap_or(0);
+    let idle = case.grew(IDLE).unwrap_or(0);
     if others as f64 >= queued as f64 * OTHERS_SHARE {
         Who::Others(others)
     } else if idle >= queued {

@@ -49,7 +49,10 @@ fn check(case: &Case) -> Verdict {
     let names = ["throttled_periods", "periods", "throttled_ns"];
     let names = names.map(|name| format!("{base}.{name}"));
     let mut evidence: Vec<Evidence> = names.iter().filter_map(|name| case.grown(name)).collect();
-    evidence.extend(limit.map(|cores| Evidence::new("limit", cores, "processors", "cpu.max")));
+    evidence.extend(limit.map(|cores| {
+        Evidence::new("limit", cores, "processors", "cpu.max")
+            .seen_in(["quota_us", "period_us"].map(|name| format!("{base}.{name}")))
+    }));
     // A group above holds others, who may have been stopped instead.
     let grade = if worst == 0 {
         Grade::Measured

@@ -136,7 +136,10 @@ fn traffic<'a>(case: &Case<'a>, device: &str, way: Way) -> Option<Traffic<'a>> {
     let p50_ns = (way == Way::Read && from_trace)
         .then(|| median(case, &traced, requests))
         .flatten();
-    evidence.extend(p50_ns.map(|p50| Evidence::new(format!("{traced} p50"), p50, "ns", "events")));
+    evidence.extend(p50_ns.map(|p50| {
+        let steps = case.names_between(&format!("{traced}.read_le_"), "us");
+        Evidence::new(format!("{traced} p50"), p50, "ns", "events").seen_in(steps)
+    }));
     let on = |of: Option<&String>| of.is_some_and(|of| is_part(of, device));
     Some(Traffic {
         name: device.to_owned(),

@@ -36,7 +36,8 @@ fn check(case: &Case) -> Verdict {
         },
     };
     if !case.hurts(ns) {
-        let spent = Evidence::new("held back", ns as f64, "ns", "block I/O");
+        let spent = Evidence::new("held back", ns as f64, "ns", "block I/O")
+            .seen_in(case.part_series("dirty_throttle"));
         return Verdict::Clear(waits.unwrap_or(spent));
     }
     let mut claim = format!(
@@ -44,6 +45,11 @@ fn check(case: &Case) -> Verdict {
         long_time(ns as f64)
     );
     let mut evidence: Vec<Evidence> = case.part_evidence("dirty_throttle").into_iter().collect();
+    if evidence.is_empty() {
+        // Concluded from all waits for block I/O.
+        let waited = Evidence::new("block I/O", ns as f64, "ns", "delay accounting");
+        evidence.push(waited.seen_in(case.slice_series("block_io")));
+    }
     if let Some(waits) = waits.filter(|waits| waits.value > 0.0) {
         claim.push_str(&format!(", {}", often(waits.value as u64)));
         evidence.push(waits);
@@ -55,14 +61,6 @@ fn check(case: &Case) -> Verdict {
     for name in ["vmstat.nr_dirty", "vmstat.nr_dirty_threshold"] {
         let most = case.view.max(name);
         evidence.extend(most.map(|most| case.evidence(name, most as f64)));
-    }
-    if evidence.is_empty() {
-        evidence.push(Evidence::new(
-            "block I/O",
-            ns as f64,
-            "ns",
-            "delay accounting",
-        ));
     }
     Accused::new(RULE.id, Some(ns), grade, claim, evidence)
         .remedy(

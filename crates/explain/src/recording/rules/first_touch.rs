@@ -23,12 +23,7 @@ fn check(case: &Case) -> Verdict {
     let Some(touched) = touched(case) else {
         return Verdict::Silent;
     };
-    let faults = Evidence::new(
-        "minor faults",
-        touched.faults as f64,
-        "count",
-        "/proc/PID/stat",
-    );
+    let faults = touched.evidence();
     if !case.hurts_by_estimate(touched.ns) {
         return clear_count(Some(faults), "faults");
     }
@@ -40,10 +35,8 @@ fn check(case: &Case) -> Verdict {
         long_time(touched.ns as f64),
         count(touched.faults),
     );
-    let mut evidence = vec![
-        faults,
-        Evidence::new("kernel", touched.kernel_ns as f64, "ns", "stime"),
-    ];
+    let kernel = Evidence::new("kernel", touched.kernel_ns as f64, "ns", "stime");
+    let mut evidence = vec![faults, kernel.seen_in(case.part_series("kernel"))];
     evidence.extend(case.part_evidence("copy_on_write"));
     evidence.extend(case.all_grown(&["trace.faults.user", "vmstat.thp_fault_alloc"]));
     Accused::new(RULE.id, Some(touched.ns), Grade::Inferred, claim, evidence)

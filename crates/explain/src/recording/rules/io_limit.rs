@@ -5,7 +5,7 @@
 //! (`io.max`) and of version 1 (`blkio.throttle.*`) look the same here.
 
 use super::accused::Accused;
-use super::case::{clear, part_of, ratio};
+use super::case::{clear, part_of, ratio, series_of};
 use super::limits::{MOST_LEVELS, group_path};
 use super::{Case, Rank, Rule, Verdict, reads_from_device, writes_to_device};
 use crate::wording::{count, long_time};
@@ -85,7 +85,7 @@ fn check(case: &Case) -> Verdict {
     };
     if worst.share() < NEAR || !case.hurts(worst.ns) {
         let share = Evidence::new("reached of the limit", worst.share(), "ratio", "io.stat");
-        return clear(Some(share));
+        return clear(Some(share.seen_in(series_of(&worst.evidence))));
     }
     blame(case, worst)
 }
@@ -136,10 +136,13 @@ fn limits<'a>(case: &Case<'a>, level: u32) -> Vec<Limited<'a>> {
             "requests/s"
         };
         let mut evidence = vec![
-            Evidence::new(name, limit as f64, unit, &series.schema.source),
-            Evidence::new(&traffic.schema.name, reached, unit, &traffic.schema.source),
+            Evidence::new(name, limit as f64, unit, &series.schema.source).seen_in([name]),
+            Evidence::new(&traffic.schema.name, reached, unit, &traffic.schema.source)
+                .seen_in([&traffic.schema.name]),
         ];
-        evidence.extend(busy.map(|busy| Evidence::new("device busy", busy, "ratio", "diskstats")));
+        evidence.extend(busy.map(|busy| {
+            Evidence::new("device busy", busy, "ratio", "diskstats").seen_in([busy_ns(device)])
+        }));
         let waited = part_of(waited(case, is_write), device_share(case, traffic, of));
         Some(Limited {
             level,
@@ -166,9 +169,14 @@ fn rate(case: &Case, traffic: &Series) -> Option<f64> {
     Some(traffic.growth(from, to)? as f64 * 1e9 / ns as f64)
 }
 
+/// The counter of the time in which a device had something to do.
+fn busy_ns(device: &str) -> String {
+    format!("disk.{device}.io_ns")
+}
+
 /// How much of the clock the device had something to do.
 fn busy_share(case: &Case, device: &str) -> Option<f64> {
-    let busy_ns = case.grew(&format!("disk.{device}.io_ns"))?;
+    let busy_ns = case.grew(&busy_ns(device))?;
     Some(ratio(busy_ns as f64, case.view.wall_ns() as f64).min(1.0))
 }
 

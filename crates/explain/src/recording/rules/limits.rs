@@ -94,17 +94,20 @@ fn reached_at(case: &Case, level: u32) -> Option<Hit> {
     let times = case.grew_all(&names).filter(|times| *times > 0)?;
     let base = format!("group{level}.memory");
     let usage_name = format!("{base}.usage_bytes");
-    let usage = case.view.max(&usage_name);
     let limit_of = |name: &str| {
         let name = format!("{base}.{name}");
         let value = case
             .view
             .at_end(&name)
             .or_else(|| case.view.at_start(&name));
-        value.filter(|bytes| (1..NO_LIMIT_BYTES).contains(bytes))
+        let limit = value.filter(|bytes| (1..NO_LIMIT_BYTES).contains(bytes))?;
+        Some((limit, name))
     };
-    let limits = [limit_of("high_bytes"), limit_of("limit_bytes")];
-    let limit = limits.into_iter().flatten().min();
+    let limit = ["high_bytes", "limit_bytes"]
+        .into_iter()
+        .filter_map(limit_of);
+    let (limit, limit_name) = limit.min().unzip();
+    let usage = most_below(case, &usage_name, limit_name.as_deref());
     // Who was killed for it gave all its memory back before the next sample.
     let killed = case.grew(&format!("{base}.events.oom_kill")).unwrap_or(0) > 0;
     if let (Some(usage), Some(limit), false) = (usage, limit, killed)
@@ -114,13 +117,24 @@ fn reached_at(case: &Case, level: u32) -> Option<Hit> {
     }
     let mut evidence = case.all_grown(&names);
     evidence.extend(usage.map(|usage| case.evidence(&usage_name, usage as f64)));
-    evidence.extend(limit.map(|limit| case.evidence(&format!("{base}.limit_bytes"), limit as f64)));
+    let limit_told = limit_name.as_ref().zip(limit);
+    evidence.extend(limit_told.map(|(name, limit)| case.evidence(name, limit as f64)));
     Some(Hit {
         group: group_path(case, level, &["memory", "unified"]),
         limit_bytes: limit.and_then(|limit| u64::try_from(limit).ok()),
         times,
         evidence,
     })
+}
+
+/// The most that was used since a limit has its last value: before, it was another, or the
+/// subject in another group.
+fn most_below(case: &Case, usage: &str, limit: Option<&str>) -> Option<i64> {
+    let (first, last) = case.view.samples();
+    let changes = |name| Some(case.view.series(name)?.within(first, last));
+    let change = limit.and_then(changes).and_then(<[_]>::last);
+    let since = change.map_or(first, |change| change.sample);
+    case.view.series(usage)?.max(since, last)
 }
 
 #[cfg(test)]

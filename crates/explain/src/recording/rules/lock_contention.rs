@@ -46,7 +46,8 @@ fn check(case: &Case) -> Verdict {
     let is_contended = contended(case, lock_ns);
     if !case.hurts_asleep(asleep) && !is_contended {
         let name = "all asleep on locks";
-        return clear(Some(Evidence::new(name, asleep as f64, "ns", "events")));
+        let told = Evidence::new(name, asleep as f64, "ns", "events");
+        return clear(Some(told.seen_in(case.part_series("lock"))));
     }
     let ns = if is_contended { lock_ns } else { asleep };
     let mut evidence: Vec<Evidence> = case.part_evidence("lock").into_iter().collect();

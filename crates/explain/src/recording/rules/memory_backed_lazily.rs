@@ -86,7 +86,8 @@ fn check(case: &Case) -> Verdict {
     let each = ratio(price_ns as f64, pages as f64);
     let ns = price_ns.saturating_sub(pages.saturating_mul(USUAL_FAULT_NS));
     let others = case.grew_all(&OTHER_CAUSES).unwrap_or(0);
-    let told = Evidence::new("kernel time for each page", each, "ns", "stime");
+    let told = Evidence::new("kernel time for each page", each, "ns", "stime")
+        .seen_in(["tree.minor_faults", "tree.system_ns"]);
     if pages < LEAST_PAGES || each < LEAST_PAGE_NS || !case.hurts_by_estimate(ns) {
         return clear(Some(told).filter(|_| pages >= LEAST_PAGES));
     }
@@ -99,15 +100,7 @@ fn check(case: &Case) -> Verdict {
         show_ns(each),
         count(pages),
     );
-    let mut evidence = vec![
-        told,
-        Evidence::new(
-            "minor faults",
-            touched.faults as f64,
-            "count",
-            "/proc/PID/stat",
-        ),
-    ];
+    let mut evidence = vec![told, touched.evidence()];
     let scanned = case.grown("vmstat.pgscan_direct");
     evidence.extend(scanned.into_iter().chain(case.grown("vmstat.pswpout")));
     Accused::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)

@@ -127,10 +127,12 @@ fn cheap(case: &Case, price: &Price) -> Verdict {
     if price.freeing_ns.is_none() && case.hurts(nameless) {
         return needs_events("the time of freeing memory is not known");
     }
-    Verdict::Clear(Evidence::new(
+    let lost = Evidence::new(
         "lost at the memory limit",
         price.ns() as f64,
         "ns",
         "events",
-    ))
+    );
+    let freeing = ["direct_reclaim", "reclaim_throttle"];
+    Verdict::Clear(lost.seen_in(freeing.iter().flat_map(|part| case.part_series(part))))
 }

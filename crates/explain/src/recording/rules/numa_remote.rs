@@ -29,20 +29,26 @@ const LEAST_PAGES: u64 = 16_384;
 /// remote reads take 1.5 to 2 times as long, and not all time is waiting.
 const COST_SHARE: f64 = 0.3;
 
+/// The counters of all nodes begin with this, and end with one of the next.
+const NODES: &str = "numa.node";
+const LOCAL_NODE: &str = ".local_node";
+const OTHER_NODE: &str = ".other_node";
+const MISS: &str = ".numa_miss";
+
 fn check(case: &Case) -> Verdict {
     let (first, last) = case.view.samples();
-    let nodes = case.view.starting_with("numa.node");
-    let nodes = nodes.filter(|series| series.schema.name.ends_with(".local_node"));
+    let nodes = case.view.starting_with(NODES);
+    let nodes = nodes.filter(|series| series.schema.name.ends_with(LOCAL_NODE));
     let nodes = nodes.filter(|series| series.growth(first, last).is_some());
     if nodes.count() < 2 {
         return Verdict::Silent;
     }
-    let local = case.grew_between("numa.node", ".local_node").unwrap_or(0);
-    let Some(remote) = case.grew_between("numa.node", ".other_node") else {
+    let local = case.grew_between(NODES, LOCAL_NODE).unwrap_or(0);
+    let Some(remote) = case.grew_between(NODES, OTHER_NODE) else {
         return Verdict::Silent;
     };
     let share = ratio(remote as f64, local.saturating_add(remote) as f64);
-    let told = Evidence::new("numa other_node", remote as f64, "pages", "numastat");
+    let told = pages(case, "numa other_node", remote, OTHER_NODE);
     let ns = part_of(case.run_ns(), share * COST_SHARE);
     if share < LEAST_REMOTE || remote < LEAST_PAGES || !case.hurts(ns) {
         return Verdict::Clear(told);
@@ -52,9 +58,9 @@ fn check(case: &Case) -> Verdict {
         percent(share),
         count(remote),
     );
-    let local = Evidence::new("numa local_node", local as f64, "pages", "numastat");
-    let missed = case.grew_between("numa.node", ".numa_miss");
-    let missed = missed.map(|pages| Evidence::new("numa_miss", pages as f64, "pages", "numastat"));
+    let local = pages(case, "numa local_node", local, LOCAL_NODE);
+    let missed = case.grew_between(NODES, MISS);
+    let missed = missed.map(|missed| pages(case, "numa_miss", missed, MISS));
     let evidence = [told, local].into_iter().chain(missed).collect();
     Accused::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
         .remedy(
@@ -63,4 +69,10 @@ fn check(case: &Case) -> Verdict {
         )
         .confirm("terrace measure memlat")
         .blame()
+}
+
+/// A count of all nodes as evidence.
+fn pages(case: &Case, name: &str, pages: u64, suffix: &str) -> Evidence {
+    Evidence::new(name, pages as f64, "pages", "numastat")
+        .seen_in(case.names_between(NODES, suffix))
 }

@@ -31,12 +31,9 @@ fn check(case: &Case) -> Verdict {
             signal,
             out_of_memory: Some(limit),
         }) => {
-            evidence.push(Evidence::new(
-                "killed by signal",
-                f64::from(*signal),
-                "count",
-                "wait4",
-            ));
+            let signal = f64::from(*signal);
+            let killed = Evidence::new("killed by signal", signal, "count", "wait4");
+            evidence.push(killed.seen_in([OF_GROUP, OF_MACHINE]));
             format!("Killed for want of memory: {limit}")
         }
         _ => match others_killed(case) {

@@ -22,6 +22,9 @@ pub(super) const RULE: Rule = Rule {
 /// would call crowded.
 const LEAST_STOLEN: f64 = 0.05;
 
+/// The counter of the time that the host took.
+const STEAL: &str = "stat.cpu.steal_ns";
+
 /// The counters of time that processors were wanted for.
 const WANTED: [&str; 6] = [
     "stat.cpu.user_ns",
@@ -29,11 +32,11 @@ const WANTED: [&str; 6] = [
     "stat.cpu.system_ns",
     "stat.cpu.irq_ns",
     "stat.cpu.softirq_ns",
-    "stat.cpu.steal_ns",
+    STEAL,
 ];
 
 fn check(case: &Case) -> Verdict {
-    let Some(stolen) = case.grew("stat.cpu.steal_ns") else {
+    let Some(stolen) = case.grew(STEAL) else {
         return Verdict::Silent;
     };
     let whole = case.view.wall_ns().saturating_mul(case.processors());
@@ -41,7 +44,7 @@ fn check(case: &Case) -> Verdict {
         return Verdict::Silent;
     }
     let share = ratio(stolen as f64, whole as f64).min(1.0);
-    let told = Evidence::new("steal", share, "ratio", "/proc/stat");
+    let told = Evidence::new("steal", share, "ratio", "/proc/stat").seen_in([STEAL]);
     let wanted = case.grew_all(&WANTED).unwrap_or(stolen);
     let of_wanted = ratio(stolen as f64, wanted as f64);
     let ns = part_of(case.run_ns(), of_wanted);
@@ -55,7 +58,7 @@ fn check(case: &Case) -> Verdict {
         long_time(ns as f64),
     );
     let mut evidence = vec![told];
-    evidence.extend(case.grown("stat.cpu.steal_ns"));
+    evidence.extend(case.grown(STEAL));
     Accused::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
         .remedy(
             "Processors of one's own, or another host. Risk: it may cost money, and the next \

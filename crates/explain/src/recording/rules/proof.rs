@@ -11,6 +11,10 @@ use model::{Evidence, Grade};
 /// Fewer pages are not worth a card. Picked: 4 MiB.
 pub(super) const LEAST_PAGES: u64 = 1024;
 
+/// The least faults that waited, for a subject that swapped so many. Picked: what swap reads
+/// ahead at a time, eight pages.
+const LEAST_WAITS: u64 = LEAST_PAGES / 8;
+
 /// The values of a counter before and after.
 pub(super) fn before_and_after(case: &Case, series: &str) -> Vec<Evidence> {
     let both = [
@@ -26,6 +30,16 @@ pub(super) fn before_and_after(case: &Case, series: &str) -> Vec<Evidence> {
         .collect()
 }
 
+/// Whether the subject can have had a part in what the whole machine swapped: nobody gets a
+/// page back without waiting for it.
+pub(super) fn has_swapped(case: &Case) -> bool {
+    let waits = || {
+        case.major_faults()
+            .is_none_or(|faults| faults >= LEAST_WAITS)
+    };
+    case.is_machine() || waits()
+}
+
 /// A card for so many pages in and out, or the number that says that there were few.
 pub(super) fn card(
     case: &Case,
@@ -34,7 +48,7 @@ pub(super) fn card(
     ins: (&str, u64),
     outs: (&str, u64),
 ) -> Verdict {
-    if ins.1.max(outs.1) < LEAST_PAGES {
+    if ins.1.max(outs.1) < LEAST_PAGES || !has_swapped(case) {
         let evidence = case.grown(ins.0).or_else(|| case.grown(outs.0));
         return super::case::clear_count(evidence, "pages");
     }

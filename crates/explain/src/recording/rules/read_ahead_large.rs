@@ -47,7 +47,8 @@ fn check(case: &Case) -> Verdict {
         ratio(read as f64, used as f64),
         "ratio",
         "/proc/PID/io",
-    );
+    )
+    .seen_in(["tree.read_bytes", "tree.read_chars"]);
     let waste = ratio(read as f64, used as f64);
     let lost = part_of(ns, 1.0 - ratio(used as f64, read as f64));
     if waste < LEAST_TIMES || read < LEAST_BYTES || !case.hurts(lost) {
@@ -66,8 +67,10 @@ fn check(case: &Case) -> Verdict {
     );
     let mut evidence = vec![
         told,
-        Evidence::new("read_bytes", read as f64, "bytes", "/proc/PID/io"),
-        Evidence::new("major faults", major as f64, "count", "/proc/PID/stat"),
+        Evidence::new("read_bytes", read as f64, "bytes", "/proc/PID/io")
+            .seen_in(["tree.read_bytes"]),
+        Evidence::new("major faults", major as f64, "count", "/proc/PID/stat")
+            .seen_in(["tree.major_faults"]),
     ];
     evidence.extend(
         ahead.map(|ahead| Evidence::new("read-ahead", ahead as f64, "bytes", "read_ahead_kb")),

@@ -4,7 +4,7 @@
 //! device that is full instead has many in flight, and gains nothing.
 
 use super::accused::Accused;
-use super::case::ratio;
+use super::case::{ratio, series_of};
 use super::device::{Traffic, Way, busiest};
 use super::reads_from_device::{Waited, waited};
 use super::{Case, Rank, Rule, Verdict};
@@ -49,7 +49,8 @@ fn check(case: &Case) -> Verdict {
         return Verdict::Silent;
     };
     let request = traffic.request_bytes();
-    let told = Evidence::new("mean read", request, "bytes", "/proc/diskstats");
+    let told = Evidence::new("mean read", request, "bytes", "/proc/diskstats")
+        .seen_in(series_of(&traffic.evidence));
     if !is_small(case, &traffic, ahead) {
         return Verdict::Clear(told);
     }
@@ -70,7 +71,8 @@ fn check(case: &Case) -> Verdict {
             in_flight(case, &traffic.name).unwrap_or(0.0),
             "count",
             "/proc/diskstats",
-        ),
+        )
+        .seen_in(["weighted_ns", "io_ns"].map(|what| format!("disk.{}.{what}", traffic.name))),
     ];
     Accused::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
         .remedy(format!(

@@ -114,8 +114,10 @@ pub(super) fn waited_ns(case: &Case) -> u64 {
 
 fn check(case: &Case) -> Verdict {
     let read = case.read_bytes();
-    let counted =
-        read.map(|bytes| Evidence::new("read_bytes", bytes as f64, "bytes", "/proc/PID/io"));
+    let counted = read.map(|bytes| {
+        Evidence::new("read_bytes", bytes as f64, "bytes", "/proc/PID/io")
+            .seen_in(["tree.read_bytes"])
+    });
     let (mut ns, grade) = match waited(case) {
         Waited::Ns { ns, grade } => (ns, grade),
         Waited::Nothing => return clear(counted),
@@ -131,20 +133,14 @@ fn check(case: &Case) -> Verdict {
         if again.is_some() {
             return Verdict::Silent;
         }
-        let waited = Evidence::new("waited for reads", ns as f64, "ns", "block I/O");
-        return Verdict::Clear(waited);
+        return Verdict::Clear(told(case, ns));
     }
     let traffic = busiest(case, Way::Read);
     let mut claim = format!("Waited {} for reads", long_time(ns as f64));
     if again.is_some() {
         claim.push_str(" of data not read before");
     }
-    let mut evidence = vec![Evidence::new(
-        "waited for reads",
-        ns as f64,
-        "ns",
-        "block I/O",
-    )];
+    let mut evidence = vec![told(case, ns)];
     evidence.extend(counted);
     if let Some(traffic) = &traffic {
         claim.push_str(&format!(
@@ -159,6 +155,14 @@ fn check(case: &Case) -> Verdict {
         Some(mount) => accused.confirm(survey_path(mount)).blame(),
         None => accused.blame(),
     }
+}
+
+/// The wait as evidence: of the events, or of all block I/O where it was concluded from that.
+fn told(case: &Case, ns: u64) -> Evidence {
+    let parts = ["block_read", "direct_io"];
+    let series = parts.iter().flat_map(|part| case.part_series(part));
+    Evidence::new("waited for reads", ns as f64, "ns", "block I/O")
+        .seen_in(series.chain(case.slice_series("block_io")))
 }
 
 /// Unseen only where there was a wait that could be one for reads.

@@ -29,7 +29,8 @@ const STALLS: [&str; 5] = [
 
 fn check(case: &Case) -> Verdict {
     let stalls = case.grew_all(&STALLS);
-    let told = stalls.map(|n| Evidence::new("allocstall", n as f64, "count", "/proc/vmstat"));
+    let told = stalls
+        .map(|n| Evidence::new("allocstall", n as f64, "count", "/proc/vmstat").seen_in(STALLS));
     let Some(ns) = case.part_ns("direct_reclaim") else {
         let nameless = case.accounts.thread("unexplained");
         return if stalls.unwrap_or(0) > 0 && case.hurts(nameless) {

@@ -4,7 +4,7 @@
 //! devices without a head, as far as the kernel knows.
 
 use super::accused::Accused;
-use super::proof::{LEAST_PAGES, before_and_after};
+use super::proof::{LEAST_PAGES, before_and_after, has_swapped};
 use super::swapped::swapped;
 use super::{Case, Rank, Rule, Verdict};
 use crate::wording::{count, list};
@@ -35,7 +35,7 @@ fn check(case: &Case) -> Verdict {
     // Zswap answers before the device does, and is counted among these.
     let before_it = case.grew("vmstat.zswpin").unwrap_or(0);
     let ins = swap.ins.saturating_sub(before_it);
-    if ins < LEAST_PAGES {
+    if ins < LEAST_PAGES || !has_swapped(case) {
         return super::case::clear_count(case.grown("vmstat.pswpin"), "pages in");
     }
     let mut evidence = before_and_after(case, "vmstat.pswpin");

@@ -69,7 +69,8 @@ fn check(case: &Case) -> Verdict {
     let Some(ns) = case.part_ns("flush") else {
         return Verdict::Silent;
     };
-    let told = Evidence::new("waited for syncs", ns as f64, "ns", "events");
+    let told = Evidence::new("waited for syncs", ns as f64, "ns", "events")
+        .seen_in(case.part_series("flush"));
     let whole = writes_to_device::waited(case).unwrap_or(ns);
     let small = syncs(case).filter(Syncs::are_small);
     let Some(syncs) = small.filter(|_| case.hurts(ns) && case.hurts(whole)) else {

@@ -60,12 +60,7 @@ fn check(case: &Case) -> Verdict {
     );
     let mut evidence: Vec<Evidence> = told.into_iter().collect();
     evidence.extend(case.grown("vmstat.thp_fault_alloc"));
-    evidence.push(Evidence::new(
-        "minor faults",
-        touched.faults as f64,
-        "count",
-        "/proc/PID/stat",
-    ));
+    evidence.push(touched.evidence());
     evidence.extend(case.all_grown(&[CHARGE, "vmstat.compact_fail", "vmstat.compact_stall"]));
     Accused::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
         .remedy(remedy(case, fell))

@@ -5,6 +5,7 @@
 //! from what a fault usually costs, never more than the kernel time that was measured.
 
 use super::Case;
+use model::Evidence;
 
 /// What a fault usually costs. Picked: 0.3 us on bare metal, 1 to 3 us in a guest.
 pub(super) const USUAL_FAULT_NS: u64 = 1_000;
@@ -24,6 +25,15 @@ pub(super) struct Touched {
     pub(super) kernel_ns: u64,
     /// The estimate.
     pub(super) ns: u64,
+}
+
+impl Touched {
+    /// The faults as evidence.
+    pub(super) fn evidence(&self) -> Evidence {
+        let faults = self.faults as f64;
+        Evidence::new("minor faults", faults, "count", "/proc/PID/stat")
+            .seen_in(["tree.minor_faults"])
+    }
 }
 
 /// The faults of the subject; `None` where they or the kernel time are not known.

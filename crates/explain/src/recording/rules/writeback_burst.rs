@@ -45,7 +45,9 @@ fn check(case: &Case) -> Verdict {
     let Some(idle) = idle_with_dirty_ns(case, &device.name) else {
         return Verdict::Silent;
     };
-    let told = Evidence::new("idle with dirty data", idle as f64, "ns", "/proc/diskstats");
+    let busy = format!("disk.{}.io_ns", device.name);
+    let told = Evidence::new("idle with dirty data", idle as f64, "ns", "/proc/diskstats")
+        .seen_in(["tree.write_bytes", "vmstat.nr_dirty", &busy]);
     let ns = idle.min(waited);
     let share = ratio(idle as f64, case.view.wall_ns() as f64);
     if share < LEAST_IDLE || !case.hurts(ns) {

@@ -46,7 +46,9 @@ fn check(case: &Case) -> Verdict {
     let Some(ns) = waited(case) else {
         return Verdict::Silent;
     };
-    let told = Evidence::new("waited for writes", ns as f64, "ns", "events");
+    let parts = ["flush", "block_write", "direct_io"];
+    let told = Evidence::new("waited for writes", ns as f64, "ns", "events")
+        .seen_in(parts.iter().flat_map(|part| case.part_series(part)));
     if !case.hurts(ns) {
         return clear(Some(told));
     }
@@ -69,9 +71,7 @@ fn check(case: &Case) -> Verdict {
         evidence.extend(traffic.evidence.iter().cloned());
     }
     evidence.extend(case.part_evidence("flush"));
-    let longest = ["flush", "block_write", "direct_io"]
-        .into_iter()
-        .max_by_key(|part| case.part_ns(part));
+    let longest = parts.into_iter().max_by_key(|part| case.part_ns(part));
     let grade = case.part_grade(longest.unwrap_or_default());
     let accused = Accused::new(RULE.id, Some(ns), grade, claim, evidence);
     match traffic.and_then(|traffic| traffic.mount) {

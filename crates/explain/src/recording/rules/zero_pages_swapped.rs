@@ -34,7 +34,8 @@ fn check(case: &Case) -> Verdict {
     );
     let freeing = reclaim_ns(case).unwrap_or(0);
     let ns = part_of(freeing, share * anonymous_share(case));
-    let told = Evidence::new("swpout_zero", swap.zero_outs as f64, "pages", "vmstat");
+    let told = Evidence::new("swpout_zero", swap.zero_outs as f64, "pages", "vmstat")
+        .seen_in(["group0.memory.stat.swpout_zero", "vmstat.swpout_zero"]);
     if zeros < LEAST_PAGES || !case.hurts(ns) {
         return Verdict::Clear(told);
     }

@@ -31,6 +31,7 @@ fn cause(claim: &str, grade: Grade, ns: u64, evidence: Vec<Evidence>) -> Cause {
         },
         ns: Some(ns),
         within_previous: false,
+        span: None,
     }
 }
 
@@ -119,6 +120,7 @@ fn crowded() -> Explanation {
         count: Some(4_812),
         grade: Grade::Measured,
         evidence: vec![seen("trace.vmscan.direct_reclaim_ns", 1.2e9, "ns")],
+        span: None,
     }];
     crowded.unseen = vec![Unseen {
         what: "exits".to_owned(),

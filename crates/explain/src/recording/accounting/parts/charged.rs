@@ -5,10 +5,13 @@ use super::{Part, Parts};
 use crate::recording::accounting::bar::{count, time};
 use crate::recording::accounting::rows::{Charged, Rows};
 use crate::recording::accounting::threads::TASKSTATS;
-use model::Grade;
+use model::{Evidence, Grade};
 
 /// Copies below this number give no mean that other faults may be judged by.
 const ENOUGH_COPIES: u64 = 100;
+
+/// The series that moves with whatever a fault without I/O is charged for.
+const FAULTS: [&str; 1] = ["tree.minor_faults"];
 
 /// What the rows say of memory. Swap-in here is the time to submit the reads, their wait
 /// lies in block I/O; thrashing knows only some refaults, so it is a lower bound.
@@ -16,11 +19,12 @@ pub(super) fn memory(parts: &mut Parts) {
     let Some(rows) = &parts.sources.rows else {
         return;
     };
-    for (name, within, what, charged, grade) in [
+    for (name, within, what, series, charged, grade) in [
         (
             "direct_reclaim",
             "run",
             "freepages_delay_total",
+            &["vmstat.pgscan_direct"][..],
             rows.reclaim,
             Grade::Measured,
         ),
@@ -28,6 +32,7 @@ pub(super) fn memory(parts: &mut Parts) {
             "compaction",
             "run",
             "compact_delay_total",
+            &["vmstat.compact_stall"],
             rows.compact,
             Grade::Measured,
         ),
@@ -35,6 +40,7 @@ pub(super) fn memory(parts: &mut Parts) {
             "copy_on_write",
             "run",
             "wpcopy_delay_total",
+            &FAULTS,
             rows.copy_on_write,
             Grade::Measured,
         ),
@@ -42,6 +48,7 @@ pub(super) fn memory(parts: &mut Parts) {
             "interrupts",
             "run",
             "irq_delay_total",
+            &["stat.cpu.irq_ns", "stat.cpu.softirq_ns"],
             rows.interrupts,
             Grade::Measured,
         ),
@@ -49,6 +56,7 @@ pub(super) fn memory(parts: &mut Parts) {
             "swap_in",
             "run",
             "swapin_delay_total (submission; the wait is in block I/O)",
+            &["vmstat.pswpin"],
             rows.swap_in,
             Grade::Inferred,
         ),
@@ -56,25 +64,32 @@ pub(super) fn memory(parts: &mut Parts) {
             "refault",
             "block_io",
             "thrashing_delay_total (a lower bound)",
+            &[
+                "vmstat.workingset_refault_file",
+                "vmstat.workingset_refault_anon",
+            ],
             rows.thrash,
             Grade::Inferred,
         ),
     ] {
-        if let Some(Charged {
-            count: times, ns, ..
-        }) = charged
-        {
-            parts.add(Part {
-                name,
-                within,
-                ns,
-                count: Some(times),
-                grade,
-                evidence: vec![time(what, ns, TASKSTATS), count("waits", times, TASKSTATS)],
-            });
-        }
+        let Some(charged) = charged else { continue };
+        parts.add(Part {
+            name,
+            within,
+            ns: charged.ns,
+            count: Some(charged.count),
+            grade,
+            evidence: told(what, charged, series),
+        });
     }
     first_touch(parts, rows);
+}
+
+fn told(what: &str, charged: Charged, series: &[&str]) -> Vec<Evidence> {
+    vec![
+        time(what, charged.ns, TASKSTATS).seen_in(series),
+        count("waits", charged.count, TASKSTATS).seen_in(series),
+    ]
 }
 
 /// Faults without I/O: how many is counted. Their time is not; where enough pages were
@@ -82,15 +97,17 @@ pub(super) fn memory(parts: &mut Parts) {
 fn first_touch(parts: &mut Parts, rows: &Rows) {
     let copies = rows.copy_on_write.unwrap_or_default();
     let others = rows.minor_faults.saturating_sub(copies.count);
-    let mut evidence = vec![count("minor faults", rows.minor_faults, TASKSTATS)];
+    let faults = count("minor faults", rows.minor_faults, TASKSTATS);
+    let mut evidence = vec![faults.seen_in(FAULTS)];
     let mut ns = 0;
     if copies.count >= ENOUGH_COPIES {
         let each = u128::from(copies.ns) * u128::from(others) / u128::from(copies.count);
         let kernel = parts.parts.iter().find(|part| part.name == "kernel");
         let kernel_ns = kernel.map_or(u64::MAX, |part| part.ns);
         ns = u64::try_from(each).unwrap_or(u64::MAX).min(kernel_ns);
-        evidence.push(time("wpcopy_delay_total", copies.ns, TASKSTATS));
-        evidence.push(count("write-protect copies", copies.count, TASKSTATS));
+        evidence.push(time("wpcopy_delay_total", copies.ns, TASKSTATS).seen_in(FAULTS));
+        let copied = count("write-protect copies", copies.count, TASKSTATS);
+        evidence.push(copied.seen_in(FAULTS));
     }
     parts.add(Part {
         name: "first_touch",

@@ -23,8 +23,8 @@ pub(super) fn block_io(parts: &mut Parts) {
     };
     let view = parts.view;
     let mut evidence = vec![
-        bytes("read_bytes", read, source),
-        bytes("write_bytes", written, source),
+        bytes("read_bytes", read, source).seen_in(["tree.read_bytes"]),
+        bytes("write_bytes", written, source).seen_in(["tree.write_bytes"]),
     ];
     if read > 0 && written <= read / FEW {
         let (swapped, swap_counter) = swapped_in_bytes(view);

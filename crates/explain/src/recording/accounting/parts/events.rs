@@ -56,15 +56,11 @@ pub(super) fn block_io(parts: &mut Parts) {
             _ => None,
         };
         evidence.extend(waits.map(|waits| {
-            count(
-                "waits",
-                waits,
-                if class == "dirty" {
-                    parts.view.source(DIRTY_WAITS)
-                } else {
-                    TASKSTATS
-                },
-            )
+            let (series, source) = match class {
+                "dirty" => (DIRTY_WAITS, parts.view.source(DIRTY_WAITS)),
+                _ => ("vmstat.pswpin", TASKSTATS),
+            };
+            count("waits", waits, source).seen_in([series])
         }));
         parts.add(Part {
             name,

@@ -24,17 +24,19 @@ pub(super) fn split(parts: &mut Parts) {
     }
     let user_ns = u128::from(run) * u128::from(user) / both;
     let user_ns = u64::try_from(user_ns).unwrap_or(run).min(run);
-    for (name, ns) in [("user", user_ns), ("kernel", run - user_ns)] {
+    let by_user = time("user time by ticks", user, source).seen_in(["tree.user_ns"]);
+    let by_kernel = time("kernel time by ticks", system, source).seen_in(["tree.system_ns"]);
+    for (name, ns, evidence) in [
+        ("user", user_ns, [by_user.clone(), by_kernel.clone()]),
+        ("kernel", run - user_ns, [by_kernel, by_user]),
+    ] {
         parts.add(Part {
             name,
             within: "run",
             ns,
             count: None,
             grade: Grade::Inferred,
-            evidence: vec![
-                time("user time by ticks", user, source),
-                time("kernel time by ticks", system, source),
-            ],
+            evidence: evidence.into(),
         });
     }
 }
@@ -108,7 +110,8 @@ pub(super) fn steal(parts: &mut Parts) {
                 "run of all processes",
                 busy,
                 view.source("stat.cpu.user_ns"),
-            ),
+            )
+            .seen_in(machine::RUN),
         ],
     });
 }
