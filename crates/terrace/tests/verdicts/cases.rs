@@ -25,6 +25,8 @@ pub const SHARED: &[&str] = &["processor_stolen", "cpu_contention", "cache_hits_
 /// which it is large, and one of many short children.
 pub const WITNESSED: &[&str] = &[
     "cold_read",
+    "cold_mmap",
+    "swap_random",
     "hog_beside",
     "sleep",
     "lock_contention",
