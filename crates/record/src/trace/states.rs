@@ -24,6 +24,12 @@ struct Thread {
     is_told: bool,
 }
 
+impl Thread {
+    fn is_asleep(&self) -> bool {
+        !matches!(self.state, State::Run | State::Queue)
+    }
+}
+
 /// How many threads hold a state, and for how long threads have.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
@@ -56,6 +62,10 @@ pub struct Threads {
     pub switches: u64,
     /// Times that one began to wait for a block device.
     pub block_io_waits: u64,
+    /// Waits of any kind that were over.
+    pub waits: u64,
+    /// Of them, those of which nobody told who ended them: the thread just came.
+    pub untold_wakeups: u64,
     /// Threads that belonged to the subject.
     pub seen: u64,
 }
@@ -73,6 +83,8 @@ impl Threads {
             wall_ns: [0; WALL.len()],
             switches: 0,
             block_io_waits: 0,
+            waits: 0,
+            untold_wakeups: 0,
             seen: 0,
         }
     }
@@ -142,10 +154,9 @@ impl Threads {
             } => self.left(thread, is_preempted),
             What::In { thread } => self.come(thread),
             What::Wakeup { thread } => {
-                let is_asleep =
-                    |thread: &&Thread| !matches!(thread.state, State::Run | State::Queue);
-                let woken = self.threads.get(&thread).filter(is_asleep);
-                if woken.is_some_and(|thread| thread.is_told) {
+                let woken = self.threads.get(&thread);
+                if woken.is_some_and(|thread| thread.is_told && thread.is_asleep()) {
+                    self.waits += 1;
                     self.change(thread, State::Queue);
                 }
             }
@@ -190,6 +201,7 @@ impl Threads {
         }
         self.wall_ns = [0; WALL.len()];
         (self.switches, self.block_io_waits) = (0, 0);
+        (self.waits, self.untold_wakeups) = (0, 0);
         self.seen = self.threads.len() as u64;
     }
 
@@ -255,10 +267,14 @@ impl Threads {
     }
 
     fn come(&mut self, thread: u32) {
-        if let Some(known) = self.threads.get_mut(&thread) {
-            (known.is_told, known.is_leaving) = (true, false);
-            self.change(thread, State::Run);
-        }
+        let Some(known) = self.threads.get_mut(&thread) else {
+            return;
+        };
+        let is_untold = known.is_told && known.is_asleep();
+        (known.is_told, known.is_leaving) = (true, false);
+        self.waits += u64::from(is_untold);
+        self.untold_wakeups += u64::from(is_untold);
+        self.change(thread, State::Run);
     }
 
     /// The notice that a thread has left. Where the tracepoint told of it, this is no news, and

@@ -116,6 +116,27 @@ fn a_wait_shorter_than_the_look_at_its_stack_is_told() {
 }
 
 #[test]
+fn wake_ups_that_nobody_told_are_counted() {
+    let mut threads = Threads::new(true);
+    run(
+        &mut threads,
+        &[
+            at(10, What::Start),
+            at(10, seen(1, 1, TIMER)),
+            // It slept before anything was told.
+            at(20, What::In { thread: 1 }),
+            at(30, out(1, TIMER)),
+            at(40, What::Wakeup { thread: 1 }),
+            at(41, What::Wakeup { thread: 1 }),
+            at(50, What::In { thread: 1 }),
+            at(60, out(1, TIMER)),
+            at(70, What::In { thread: 1 }),
+        ],
+    );
+    assert_eq!((threads.waits, threads.untold_wakeups), (2, 1));
+}
+
+#[test]
 fn one_switch_tells_who_leaves_and_who_comes() {
     let mut threads = Threads::new(true);
     let switch = |thread, leave, next| What::Switch {
