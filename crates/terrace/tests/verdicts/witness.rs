@@ -2,15 +2,12 @@
 //!
 //! It shares nothing with the program but the kernel: other buffers, the text that the kernel
 //! prints, queues from the notice of the waker (`sched_waking`), and block I/O by the name
-//! `io_schedule` in the stack of a thread that leaves. Lives begin when the command is
-//! executed, which is at most some 100 us after its gate was opened.
+//! `io_schedule` in the stack of a thread that leaves; it has left when its stack is told, as
+//! looking at that (3 us) is the witness's doing. Lives begin when the command is executed.
 //!
 //! Kernels were seen that trace nothing in some threads and in one processor's idle task: who
 //! comes after one of those is not told to have come (the program hears of it in another
 //! way). [`untold`] puts that right from how long the kernel says that it ran.
-//!
-//! A stack is looked at after its switch was stamped, and takes as long as a very short wait
-//! (3 us). That is the witness's own doing: the thread has left when its stack is told.
 
 use std::collections::{HashMap, HashSet};
 use testkit::KernelTrace;
