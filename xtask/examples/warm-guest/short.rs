@@ -147,7 +147,7 @@ fn short_again(bystander: &mut Toucher, mib: &str, pages: u64, hog: &str) -> Out
     tell(&json!({
         "way": "short",
         "stopped_s": stopped_s,
-        "stop": report["stop"],
+        "stop": report["result"]["done"]["stop"],
         "left_mib": swapped * PAGE >> 20,
         "hogs_ended_well": hogs_ended.success(),
         "wrong_pages": wrong[0],
