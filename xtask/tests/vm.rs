@@ -2,6 +2,7 @@
 //!
 //! Skipped where QEMU or the guest image is missing: the image is made once by `cargo xtask vm --build`
 //! (150 MB of downloads), which no test does on its own.
+#![allow(clippy::unwrap_used, reason = "a test program")]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

@@ -148,7 +148,7 @@ fn short_again(bystander: &mut Toucher, mib: &str, pages: u64, hog: &str) -> Out
         "way": "short",
         "stopped_s": stopped_s,
         "stop": report["result"]["done"]["stop"],
-        "left_mib": swapped * PAGE >> 20,
+        "left_mib": (swapped * PAGE) >> 20,
         "hogs_ended_well": hogs_ended.success(),
         "wrong_pages": wrong[0],
         "report": report,
