@@ -19,9 +19,10 @@ use machine::cgroup::{self, Controller};
 use machine::mounts::{self, Mount};
 use machine::{Root, swap};
 use model::Bytes;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use sys::clock::now_ns;
 
 /// A file with the ranges that are wanted of it.
@@ -235,9 +236,16 @@ pub(super) fn bring_files_back(
     parts: &mut Vec<Done>,
 ) -> Result<Option<Stop>> {
     let page_bytes = sys::process::page_bytes() as u64;
+    // What was brought into each group: the kernel counts it as room, for it could go again.
+    let mut brought: BTreeMap<&Path, u64> = BTreeMap::new();
     for reading in &work.files {
         let started_ns = now_ns();
-        let (done, stop) = course.read(reading)?;
+        let group = reading.inside.as_ref().map(|(group, _)| group.as_path());
+        let before = group.and_then(|group| brought.get(group)).copied();
+        let (done, stop) = course.read(reading, before.unwrap_or(0))?;
+        if let Some(group) = group {
+            *brought.entry(group).or_default() += done.bytes;
+        }
         if done.changed_files > 0 {
             let note = format!("{} files are left out: changed since", done.changed_files);
             course.notes.push(note);
@@ -279,12 +287,40 @@ pub(super) fn warm_metadata(course: &mut Course<'_>) -> Result<Option<Stop>> {
     Ok(course.check())
 }
 
+/// The pieces, from the first on, that have `room` bytes together; whether these are not all.
+fn fitting(work: &Pieces, room: Option<u64>) -> (Cow<'_, Pieces>, bool) {
+    let length = |piece: &files::Piece| piece.range.end - piece.range.start;
+    let bytes: u64 = work.pieces.iter().map(length).sum();
+    let Some(mut left) = room.filter(|room| *room < bytes) else {
+        return (Cow::Borrowed(work), false);
+    };
+    let mut some = Pieces {
+        files: work.files.clone(),
+        pieces: Vec::new(),
+    };
+    for piece in &work.pieces {
+        if left == 0 {
+            break;
+        }
+        let mut piece = piece.clone();
+        piece.range.end = piece.range.end.min(piece.range.start + left);
+        left -= length(&piece);
+        some.pieces.push(piece);
+    }
+    (Cow::Owned(some), true)
+}
+
 impl Course<'_> {
-    fn read(&mut self, reading: &Reading) -> Result<(Read, Option<Stop>)> {
+    /// Reads what has room in its group, into which `brought` bytes of files came before. More
+    /// would push out what was just brought.
+    fn read(&mut self, reading: &Reading, brought: u64) -> Result<(Read, Option<Stop>)> {
         let mut told = 0;
         let mut stop = None;
         if let (Some((group, target)), false) = (&reading.inside, self.request.helper.is_empty()) {
             let helper = &self.request.helper;
+            let room = self.guard.group_room(*target);
+            let room = room.map(|room| room.0.saturating_sub(GROUP_MARGIN_BYTES + brought));
+            let (pieces, is_cut) = fitting(&reading.pieces, room);
             let mut ends = |read: &Read| {
                 self.advance(read.bytes - told);
                 told = read.bytes;
@@ -295,11 +331,11 @@ impl Course<'_> {
                 };
                 stop.is_some()
             };
-            match charge::read_inside(group, helper, &reading.pieces, &mut ends) {
+            match charge::read_inside(group, helper, &pieces, &mut ends) {
                 Err(error) if error.kind == Kind::Impossible => self.notes.push(format!(
                     "files are charged to this process's group: {error}"
                 )),
-                done => return Ok((done?, stop)),
+                done => return Ok((done?, stop.or(is_cut.then_some(Stop::GroupLimit)))),
             }
         }
         let done = read::pieces(&reading.pieces, &mut |read| {
@@ -309,5 +345,36 @@ impl Course<'_> {
             stop.is_some()
         });
         Ok((done, stop))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(ranges: &[Range<u64>]) -> Pieces {
+        let piece = |range: &Range<u64>| files::Piece {
+            file: 0,
+            range: range.clone(),
+            physical: None,
+        };
+        Pieces {
+            files: Vec::new(),
+            pieces: ranges.iter().map(piece).collect(),
+        }
+    }
+
+    #[test]
+    fn a_group_gets_what_it_has_room_for_from_the_first_piece_on() {
+        let all = work(&[0..8, 20..24, 40..50]);
+        for room in [None, Some(22), Some(100)] {
+            assert_eq!(fitting(&all, room), (Cow::Borrowed(&all), false));
+        }
+        let some = |room| fitting(&all, Some(room)).0.into_owned();
+        assert_eq!(some(21), work(&[0..8, 20..24, 40..49]));
+        assert_eq!(some(12), work(&[0..8, 20..24]));
+        assert_eq!(some(9), work(&[0..8, 20..21]));
+        assert_eq!(some(0), work(&[]));
+        assert!(fitting(&all, Some(21)).1);
     }
 }
