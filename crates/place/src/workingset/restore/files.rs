@@ -2,7 +2,8 @@
 //! same guard.
 //!
 //! Files are read from inside of the group of a process that uses them, so that they are
-//! charged where they are used; files of a snapshot by this process.
+//! charged where they are used; by this process where that is its own group, and for files of a
+//! snapshot.
 
 use super::anonymous::GROUP_MARGIN_BYTES;
 use super::planning::{Work, in_order_ns, try_area, try_device};
@@ -12,7 +13,6 @@ use crate::workingset::charge::{self, Work as Pieces};
 use crate::workingset::files::{self, Identity, NamedFile};
 use crate::workingset::read::{self, Read};
 use crate::workingset::speed::Speed;
-use crate::workingset::targets::Target;
 use crate::workingset::{metadata, shared, snapshot};
 use crate::{Kind, Result};
 use machine::cgroup::{self, Controller};
@@ -20,6 +20,7 @@ use machine::mounts::{self, Mount};
 use machine::{Root, swap};
 use model::Bytes;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::ops::Range;
 use std::path::PathBuf;
 use sys::clock::now_ns;
@@ -27,12 +28,22 @@ use sys::clock::now_ns;
 /// A file with the ranges that are wanted of it.
 type Wanted = (PathBuf, Identity, Vec<Range<u64>>);
 
+/// A control group that uses files.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Group {
+    directory: PathBuf,
+    /// A target in it, which stands for all of them.
+    target: u32,
+    /// Whether this process is in it as well, so that what it reads is charged there.
+    is_own: bool,
+}
+
 /// Files of one disk that one group uses.
 #[derive(Debug)]
 pub(super) struct Reading {
     source: String,
-    /// The group's directory, and a target in it; `None` where this process reads.
-    inside: Option<(PathBuf, u32)>,
+    /// `None` for files of a snapshot, which nobody may use.
+    group: Option<Group>,
     pieces: Pieces,
     speed: Option<usize>,
 }
@@ -116,7 +127,7 @@ pub(super) fn bring_shared_back(
 /// Finds what of files is not in the page cache, by group and disk.
 pub(super) fn plan_files(root: &Root, request: &Request, plan: &mut Plan) -> Result<()> {
     let mounts = mounts::read(root);
-    let mut by_group: BTreeMap<Option<(PathBuf, u32)>, Vec<Wanted>> = BTreeMap::new();
+    let mut by_group: BTreeMap<Option<Group>, Vec<Wanted>> = BTreeMap::new();
     match &request.snapshot {
         Some(snapshot) => {
             let missing = snapshot::missing(snapshot);
@@ -124,14 +135,18 @@ pub(super) fn plan_files(root: &Root, request: &Request, plan: &mut Plan) -> Res
             by_group.insert(None, missing.files);
         }
         None => {
+            let own = group_of(root, &mounts, "self");
             let mut groups: BTreeMap<PathBuf, u32> = BTreeMap::new();
             for file in files::find(root, plan.work.targets())? {
                 let user = file.targets.first().copied();
                 let group = user.and_then(|user| {
-                    let group = group_of(root, &mounts, &plan.work.targets()[user as usize])?;
-                    // One target stands for all of its group.
-                    let user = *groups.entry(group.clone()).or_insert(user);
-                    Some((group, user))
+                    let pid = plan.work.targets()[user as usize].pid;
+                    let directory = group_of(root, &mounts, pid)?;
+                    Some(Group {
+                        target: *groups.entry(directory.clone()).or_insert(user),
+                        is_own: own.as_ref() == Some(&directory),
+                        directory,
+                    })
                 });
                 let wanted = by_group.entry(group).or_default();
                 wanted.push((file.path, file.identity, file.absent));
@@ -169,15 +184,15 @@ fn by_device(wanted: Vec<Wanted>) -> BTreeMap<u64, Vec<Wanted>> {
 }
 
 /// The directory of the memory group of a process.
-fn group_of(root: &Root, mounts: &[Mount], target: &Target) -> Option<PathBuf> {
-    let membership = root.read(format!("/proc/{}/cgroup", target.pid)).ok()?;
+fn group_of(root: &Root, mounts: &[Mount], process: impl Display) -> Option<PathBuf> {
+    let membership = root.read(format!("/proc/{process}/cgroup")).ok()?;
     let place = cgroup::locate(mounts, &membership, Controller::Memory)?;
     Some(place.groups().first()?.directory.clone())
 }
 
 fn plan_reading(
     root: &Root,
-    inside: Option<(PathBuf, u32)>,
+    group: Option<Group>,
     device: u64,
     wanted: &[Wanted],
     plan: &mut Plan,
@@ -218,7 +233,7 @@ fn plan_reading(
     };
     plan.work.files.push(Reading {
         source,
-        inside,
+        group,
         pieces: Pieces {
             files: wanted.iter().map(named).collect(),
             pieces,
@@ -283,31 +298,38 @@ impl Course<'_> {
     fn read(&mut self, reading: &Reading) -> Result<(Read, Option<Stop>)> {
         let mut told = 0;
         let mut stop = None;
-        if let (Some((group, target)), false) = (&reading.inside, self.request.helper.is_empty()) {
-            let helper = &self.request.helper;
+        let helper = &self.request.helper;
+        let group = reading.group.as_ref();
+        // To be charged to its own group this process needs nobody.
+        let other = group.filter(|group| !group.is_own && !helper.is_empty());
+        if let Some(other) = other {
             let mut ends = |read: &Read| {
                 self.advance(read.bytes - told);
                 told = read.bytes;
-                let room = self.guard.group_room(*target);
-                stop = match room {
-                    Some(room) if room.0 < GROUP_MARGIN_BYTES => Some(Stop::GroupLimit),
-                    _ => self.guard.check_beside(Bytes(self.moved_bytes)),
-                };
+                stop = self.group_limit(group);
+                stop = stop.or_else(|| self.guard.check_beside(Bytes(self.moved_bytes)));
                 stop.is_some()
             };
-            match charge::read_inside(group, helper, &reading.pieces, &mut ends) {
+            match charge::read_inside(&other.directory, helper, &reading.pieces, &mut ends) {
                 Err(error) if error.kind == Kind::Impossible => self.notes.push(format!(
                     "files are charged to this process's group: {error}"
                 )),
                 done => return Ok((done?, stop)),
             }
         }
+        let charged = group.filter(|group| group.is_own);
         let done = read::pieces(&reading.pieces, &mut |read| {
             self.advance(read.bytes - told);
             told = read.bytes;
-            stop = self.check();
+            stop = self.group_limit(charged).or_else(|| self.check());
             stop.is_some()
         });
         Ok((done, stop))
+    }
+
+    /// Whether the group that is charged has no room any more.
+    fn group_limit(&self, group: Option<&Group>) -> Option<Stop> {
+        let room = self.guard.group_room(group?.target)?;
+        (room.0 < GROUP_MARGIN_BYTES).then_some(Stop::GroupLimit)
     }
 }
