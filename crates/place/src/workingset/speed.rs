@@ -1,5 +1,5 @@
 //! This device's own figures: a short trial of reads, so that a plan can say how long it will
-//! take and the reader can be chosen. Reads only, about 60 ms and at most 64 MiB for a device.
+//! take and the reader can be chosen. Reads only, about 80 ms and at most 64 MiB for a device.
 //!
 //! Reads are direct, so the page cache neither answers nor changes. A single request that
 //! hangs (a disk that spins up) is waited for.
@@ -13,11 +13,9 @@ use std::path::Path;
 use sys::memory::AlignedBuffer;
 
 const OPERATION: &str = "try the disk";
-/// How long single reads are tried. Three seeks of a hard disk tell enough: a whole restore of 64 MiB
-/// takes it a second.
-const RANDOM_NS: u64 = 40_000_000;
-/// How long reads in order are tried, once the head is there: three requests of a hard disk.
-const SEQUENTIAL_NS: u64 = 20_000_000;
+/// Half of the time goes to single reads, half to reads in order. Three seeks of a hard disk tell enough:
+/// a whole restore of 64 MiB takes it a second.
+const HALF_NS: u64 = 40_000_000;
 /// No median is better for more of them.
 const MAX_RANDOM_READS: usize = 64;
 /// The most that is read in order; the single reads are 256 KiB more.
@@ -103,7 +101,7 @@ fn random_read_ns(file: &File, device_bytes: u64) -> Result<Option<u64>> {
         sys::file::read_at(file, &mut buffer, offset)?;
         let now_ns = sys::clock::now_ns();
         reads_ns.push(now_ns - before_ns);
-        if now_ns - started_ns > RANDOM_NS {
+        if now_ns - started_ns > HALF_NS {
             break;
         }
     }
@@ -120,8 +118,7 @@ fn sequential_bytes_per_s(file: &File, device_bytes: u64) -> Result<Option<u64>>
     let started_ns = sys::clock::now_ns();
     let mut bytes = 0;
     let mut elapsed_ns = 0;
-    while bytes < MAX_SEQUENTIAL_BYTES && elapsed_ns < SEQUENTIAL_NS && !sys::interrupt::requested()
-    {
+    while bytes < MAX_SEQUENTIAL_BYTES && elapsed_ns < HALF_NS && !sys::interrupt::requested() {
         offset += step;
         let read = sys::file::read_at(file, &mut buffer, offset)?;
         if read == 0 {
