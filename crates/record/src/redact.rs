@@ -7,9 +7,12 @@
 //! Texts of the recorder are searched for everything that was replaced elsewhere.
 
 mod names;
+mod survey;
 
 use model::recording::{Facts, Recording, Span, Subject, Task};
 use names::Names;
+
+pub use survey::redact_survey;
 
 /// Kinds of spans whose words are the recorder's; the others' are a person's.
 const OWN_SPANS: &[&str] = &[
