@@ -35,7 +35,15 @@ mod tests {
     use super::*;
 
     /// What would fetch something; the names of standards are no addresses to go to.
-    const FETCHES: &[&str] = &["http:", "https:", "src=", "url(", "fetch(", "@import", "WebSocket"];
+    const FETCHES: &[&str] = &[
+        "http:",
+        "https:",
+        "src=",
+        "url(",
+        "fetch(",
+        "@import",
+        "WebSocket",
+    ];
 
     #[test]
     fn the_page_asks_for_nothing_and_ends_in_its_module() {
@@ -46,6 +54,10 @@ mod tests {
             assert!(!text.contains(fetch), "{fetch}");
         }
         // Only lines of imports and exports are taken out: nothing of them may be left.
-        assert!(!text.lines().any(|line| line.starts_with("import ") || line.starts_with("export ")));
+        assert!(
+            !text
+                .lines()
+                .any(|line| line.starts_with("import ") || line.starts_with("export "))
+        );
     }
 }

@@ -40,15 +40,17 @@ export function curveAxis(low, high, from, to, unit, log, room) {
 }
 
 /**
- * Calls `draw` with the width of `box` now and whenever it changes, and shows what it returns.
+ * Calls `draw` with the width of `box`, once it is on the page and whenever that changes, and shows what it returns.
  * @param {HTMLElement} box @param {(width: number) => Element} draw
  */
 export function curveFit(box, draw) {
   let known = 0;
-  new ResizeObserver(() => {
+  const fit = () => {
     const width = Math.round(box.clientWidth);
     if (width !== known && width > 0) box.replaceChildren(draw((known = width)));
-  }).observe(box);
+  };
+  queueMicrotask(fit);
+  new ResizeObserver(fit).observe(box);
 }
 
 /** A chart with its caption, its table, and room for the findings that it shows. @param {CurveChart} chart */

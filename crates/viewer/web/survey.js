@@ -56,7 +56,7 @@ const surveyBack = (numbers) => element("p", {}, ...numbers.flatMap((number) => 
 
 /** The terrace, the numbers of one level, and what is odd. */
 function surveyTerrace() {
-  const [box, told] = [element("div"), element("div", {}, element("p.quiet", {}, "Point at a step, or tab to it, for its numbers."))];
+  const [box, told] = [element("div"), element("div.survey-told", {}, element("p.quiet", {}, "Point at a step, or tab to it, for its numbers."))];
   const show = (/** @type {Tier} */ tier) => told.replaceChildren(element("h3", {}, terraceName(tier)), surveyList(surveyFacts(tier)), surveyBack(surveyAbout(tier)));
   const spoken = (/** @type {Tier} */ tier) => [terraceName(tier), ...surveyFacts(tier).map((fact) => fact.join(": "))].join("; ");
   curveFit(box, (width) => terraceDrawing(surveyTiers, width, surveyAbout, spoken, show));
@@ -68,7 +68,7 @@ function surveyTerrace() {
   const kinds = [...new Set(surveyTiers.filter((tier) => !terraceMissing(tier)).map((tier) => tier.kind))];
   const odd = surveyFindings.map((finding, index) => element("li", {}, element("a", { href: `#finding-${index + 1}` }, finding.claim.split(/(?<=[^.]\.) /)[0])));
   const how = element("figcaption", {}, "Each step is a place where data can be. ", element("b", {}, "Further right"), " holds more, ", element("b", {}, "further down"),
-    " answers later, ", element("b", {}, "thicker"), " reads more bytes a second. A thin line reaches down to where 99 % of accesses were answered. Hatched is not to be leant on.");
+    " answers later, ", element("b", {}, "thicker"), " reads more bytes a second. A thin line reaches down to where 99 % of accesses were answered. Hatched is not to be leant on; dashed has no size of its own.");
   return element("div.survey-first", {}, element("figure", { id: "terrace" }, how, box,
     element("p.survey-kinds", {}, ...kinds.map((kind) => element(`span.survey-kind.kind-${kind}`, {}, TERRACE_KINDS[kind] ?? kind)), element("button", { click: save }, "Save the picture")),
     missing.length ? element("p.quiet", {}, `Not drawn: ${missing.join("; ")}.`) : null),

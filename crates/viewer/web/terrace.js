@@ -30,12 +30,12 @@ const terraceThickness = (tier) => Math.min(30, Math.max(4, 4 + 5 * Math.log10((
 /**
  * The drawing, `width` pixels wide.
  * @param {Tier[]} tiers @param {number} width @param {(tier: Tier) => number[]} findings numbers of the findings about a level
- * @param {(tier: Tier) => string} spoken what a screen reader says @param {(tier: Tier, index: number) => void} show
+ * @param {(tier: Tier) => string} spoken what a screen reader says @param {(tier: Tier) => void} show
  */
 export function terraceDrawing(tiers, width, findings, spoken, show) {
   const lane = tiers.some((tier) => !tier.latency_ns && tier.capacity_bytes) ? 34 : 0;
   const height = Math.round(Math.min(540, Math.max(400, width * 0.5))) + lane;
-  const frame = { left: 58, right: width - 12, top: 26, bottom: height - 44 - lane };
+  const frame = { left: 58, right: width - (width < 640 ? 12 : 175), top: 26, bottom: height - 44 - lane };
   const sizes = tiers.flatMap((tier) => tier.capacity_bytes || []);
   const times = tiers.flatMap((tier) => (tier.latency_ns ? [tier.latency_ns.median, tier.latency_ns.p99 ?? tier.latency_ns.median] : []));
   const x = curveAxis(Math.min(...sizes, 2 ** 40) / 8, Math.max(...sizes, 2 ** 16) * 1.5, frame.left, frame.right, "bytes", true, 56);
@@ -58,7 +58,12 @@ export function terraceDrawing(tiers, width, findings, spoken, show) {
   text({ x: 2, y: 13, class: "terrace-axis terrace-title" }, "one access takes \u2193"),
   text({ x: frame.right, y: frame.bottom + 34, "text-anchor": "end", class: "terrace-axis terrace-title" }, "holds \u2192"),
   lane ? text({ x: frame.left, y: height - 10 }, "not timed:") : null,
-  ...[...treads].sort((a, b) => b.box.w - a.box.w).map((tread) => terraceTread(tread, y.at, spoken, show)), ...labels);
+  ...[...treads].sort((a, b) => b.box.w - a.box.w).map((tread) => terraceTread(tread, y.at)), ...labels,
+  ...treads.map(({ tier, box, index }) => {
+    const look = () => show(tier);
+    return drawn("rect", { id: `level-${index}`, class: "terrace-tread", x: box.x, y: box.y - 3, width: box.w, height: box.h + 6, rx: 4, tabindex: 0, role: "img",
+      "aria-label": spoken(tier), mouseenter: look, focus: look, click: look });
+  }));
 }
 
 /** @param {Tier[]} tiers @param {(x: number) => number} x @param {(y: number) => number} y @param {{left: number, right: number, bottom: number}} frame @param {number} lane */
@@ -76,18 +81,22 @@ function terraceTreads(tiers, x, y, frame, lane) {
   });
 }
 
-/** @param {Tread} tread @param {(y: number) => number} y @param {(tier: Tier) => string} spoken @param {(tier: Tier, index: number) => void} show */
-function terraceTread({ tier, index, box, whole, timed }, y, spoken, show) {
-  const look = () => show(tier, index);
-  const tail = tier.latency_ns?.p99;
-  const end = box.x + box.w;
-  const shape = { x: box.x, y: box.y, width: box.w, height: Math.max(box.h, 4), rx: 2 };
-  return drawn("g", { id: `level-${index}`, class: `terrace-tread kind-${tier.kind}`, tabindex: 0, role: "img", "aria-label": spoken(tier), mouseenter: look, focus: look, click: look },
-    whole ? drawn("rect", { ...shape, class: timed ? "terrace-step" : "terrace-unseen" })
-      : drawn("path", { class: "terrace-line", d: `M${box.x} ${box.y}H${end}` }),
-    whole && (tier.noisy || !timed || tier.grade === "unseen") ? drawn("rect", { ...shape, fill: "url(#terrace-hatch)" }) : null,
-    whole && timed && tail ? drawn("path", { class: "terrace-tail", d: `M${end - 4} ${box.y + box.h}V${y(tail)}m-4 0h8` }) : null,
-    drawn("rect", { ...shape, y: shape.y - 6, height: shape.height + 12, fill: "transparent" }));
+/** @param {Tread} tread @param {(y: number) => number} y */
+function terraceTread({ tier, box, whole, timed }, y) {
+  const [tail, end] = [tier.latency_ns?.p99, box.x + box.w];
+  const step = { x: box.x, y: box.y, width: box.w, height: box.h, rx: 2 };
+  return drawn("g", { class: `kind-${tier.kind}` },
+    whole ? drawn("rect", { ...step, class: "terrace-step" }) : drawn("path", { class: "terrace-line", d: `M${box.x} ${box.y}H${end}` }),
+    whole && (tier.noisy || !timed || tier.grade === "unseen") ? drawn("rect", { ...step, fill: "url(#terrace-hatch)" }) : null,
+    whole && tail ? drawn("path", { class: "terrace-tail", d: `M${end - 4} ${box.y + box.h}V${y(tail)}m-4 0h8` }) : null);
+}
+
+const terracePen = document.createElement("canvas").getContext("2d");
+/** @param {string} text @param {string} font weight and size @returns {number} pixels that it is wide */
+function terraceWidth(text, font) {
+  if (!terracePen) return text.length * 9;
+  terracePen.font = `${font} system-ui, "Segoe UI", "DejaVu Sans", sans-serif`;
+  return terracePen.measureText(text).width;
 }
 
 /**
@@ -98,7 +107,7 @@ function terraceTread({ tier, index, box, whole, timed }, y, spoken, show) {
 function terraceLabels(treads, width, frame, findings) {
   /** @type {Box[]} */
   const taken = treads.map((tread) => ({ ...tread.box, y: tread.box.y - 2, h: tread.box.h + 4 }));
-  const free = (/** @type {Box} */ a) => a.x >= frame.left && a.x + a.w <= frame.right + 6 && a.y >= frame.top - 10
+  const free = (/** @type {Box} */ a) => a.x >= frame.left && a.x + a.w <= width && a.y >= frame.top - 10
     && taken.every((b) => a.x + a.w <= b.x || b.x + b.w <= a.x || a.y + a.h <= b.y || b.y + b.h <= a.y);
   return [...treads].sort((a, b) => a.box.y - b.box.y).map(({ tier, box, whole, timed }) => {
     const rate = terraceRate(tier);
@@ -107,13 +116,13 @@ function terraceLabels(treads, width, frame, findings) {
     const narrow = width < 640;
     const words = narrow ? `${figures[0]}` : figures.join(" \u00b7 ");
     const about = findings(tier).map((number) => ` [${number}]`).join("") + (narrow ? " " : "");
-    const widths = [(terraceName(tier) + about).length * (narrow ? 7.3 : 8.3), words.length * (narrow ? 6.4 : 7)];
-    const [w, h] = narrow ? [widths[0] + widths[1], 15] : [Math.max(...widths), 31];
+    const widths = [terraceWidth(terraceName(tier) + about, narrow ? "700 12.7px" : "700 13.8px"), terraceWidth(words, narrow ? "11px" : "12px")];
+    const [w, h] = narrow ? [widths[0] + widths[1] + 2, 15] : [Math.max(...widths) + 2, 31];
     const end = whole ? box.x + box.w : frame.left;
     // How far a place is from the tread; a label beside its end is easiest to follow, then one above it.
-    const far = (/** @type {Box} */ a) => Math.max(0, a.x - end - 8, box.x - a.x - a.w) + Math.max(0, a.y - box.y - box.h, box.y - a.y - h) + (a.x >= end ? 0 : 5);
-    const places = [...Array(60).keys()].flatMap((step) => [end + 8, end - w, box.x + 2, end - w - 40].flatMap((x) =>
-      [box.y - (narrow ? 0 : 7) + 6 * step, box.y - h - 3 - 6 * step].map((y) => ({ x, y, w, h })))).sort((a, b) => far(a) - far(b));
+    const far = (/** @type {Box} */ a) => Math.max(0, a.x - end - 8, box.x - a.x - a.w) + Math.max(0, a.y - box.y - box.h, box.y - a.y - h) + (a.x >= end ? 0 : a.y < box.y ? 5 : 15);
+    const places = [...Array(120).keys()].flatMap((step) => [end + 8, end - w, box.x + 2, end - w - 40].flatMap((x) =>
+      [box.y - (narrow ? 0 : 7) + 3 * step, box.y - h - 3 - 3 * step].map((y) => ({ x, y, w, h })))).sort((a, b) => far(a) - far(b));
     const place = places.find(free) ?? places[0];
     taken.push(place);
     const [x, y] = [place.x > end ? end : Math.max(box.x + 3, Math.min(end - 3, place.x + 20)), box.y + box.h / 2];
@@ -127,7 +136,7 @@ function terraceLabels(treads, width, frame, findings) {
 /** The drawing as a file of its own, for both themes. @param {Element} drawing @returns {string} */
 export function terraceFile(drawing) {
   const copy = /** @type {Element} */ (drawing.cloneNode(true));
-  copy.querySelectorAll("[tabindex]").forEach((tread) => tread.removeAttribute("tabindex"));
+  copy.querySelectorAll(".terrace-tread").forEach((tread) => tread.remove());
   copy.prepend(drawn("style", {}, document.querySelector("style")?.textContent ?? ""));
   return new XMLSerializer().serializeToString(copy);
 }

@@ -47,11 +47,7 @@ fn each_text(survey: &mut Survey, mut change: impl FnMut(&mut String)) {
     }
     for finding in &mut survey.findings {
         change(&mut finding.claim);
-        let optional = [
-            &mut finding.tier,
-            &mut finding.remedy,
-            &mut finding.confirm,
-        ];
+        let optional = [&mut finding.tier, &mut finding.remedy, &mut finding.confirm];
         optional.into_iter().flatten().for_each(&mut change);
         for evidence in &mut finding.evidence {
             change(&mut evidence.name);

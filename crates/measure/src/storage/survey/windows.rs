@@ -117,7 +117,10 @@ mod tests {
         let over_time = windows.over_time(5);
         assert!(over_time[..6].iter().all(|rate| !rate.disturbed));
         let last = over_time[6];
-        assert_eq!((last.at_s, last.bytes_per_s, last.disturbed), (2.0, 1.0, true));
+        assert_eq!(
+            (last.at_s, last.bytes_per_s, last.disturbed),
+            (2.0, 1.0, true)
+        );
     }
 
     #[test]
