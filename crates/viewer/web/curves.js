@@ -29,7 +29,7 @@ export function curveAxis(low, high, from, to, unit, log, room) {
     const parts = base === 10 && high / low < 300 ? [1, 2, 5] : [1];
     for (let decade = start; decade <= high; decade *= base) ticks.push(...parts.map((part) => part * decade));
   } else {
-    const rough = (high - low) / Math.max(2, Math.abs(to - from) / (2 * room));
+    const rough = (high - low) / Math.max(2, Math.abs(to - from) / (1.5 * room));
     const power = 10 ** Math.floor(Math.log10(rough));
     const step = power * ([1, 2, 5].find((part) => part * power >= rough) ?? 10);
     for (let tick = Math.ceil(low / step) * step; tick <= high; tick += step) ticks.push(tick);
@@ -59,15 +59,19 @@ export function curveFigureOf(chart) {
   curveFit(box, (width) => curveDrawing(chart, width));
   const rows = chart.lines.flatMap((line) => line.points.map((point) => {
     const interval = point.low && point.high ? `${figure(point.low, chart.y.unit)} to ${figure(point.high, chart.y.unit)}` : "\u2013";
-    const cells = [curveFigure(point.x, chart.x.unit), figure(point.y, chart.y.unit), interval];
-    return element("tr", {}, element("td", {}, line.name), ...cells.map((text) => element("td.number", {}, text)),
-      element("td", {}, point.doubt ?? ""));
+    const figures = [curveFigure(point.x, chart.x.unit), figure(point.y, chart.y.unit), interval].map((text) => element("td.number", {}, text));
+    return element("tr", {}, element("td", {}, line.name), ...figures, element("td", {}, point.doubt ?? ""));
   }));
-  const head = ["", chart.x.name, chart.y.name, "95 % interval", ""].map((text) => element("th", { scope: "col" }, text));
   return element("figure.survey-chart", { id: chart.id, tabindex: -1 },
     element("figcaption", {}, element("h3", {}, chart.title), element("p.quiet", {}, chart.note)), box, ...(chart.after ?? []),
-    element("details", {}, element("summary", {}, `The ${rows.length} figures of ${chart.title.toLowerCase()}`),
-      element("div.survey-scroll", {}, element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)))));
+    element("details", {}, element("summary", {}, `The ${rows.length} figures: ${chart.title}`),
+      curveTable(["", chart.x.name, chart.y.name, "95 % interval", ""], rows)));
+}
+
+/** A table that scrolls by itself where it is too wide. @param {string[]} heads none for a table without @param {Node[]} rows */
+export function curveTable(heads, rows) {
+  const head = heads.length ? element("thead", {}, element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text)))) : null;
+  return element("div.survey-scroll", { tabindex: heads.length ? 0 : null, role: "group" }, element("table", {}, head, element("tbody", {}, ...rows)));
 }
 
 /** @param {CurveChart} chart @param {number} width */
@@ -110,7 +114,7 @@ function curveLine(chart, line, index, x, y) {
     drawn("title", {}, `${line.name}, ${curveFigure(point.x, chart.x.unit)}: ${figure(point.y, chart.y.unit)}${point.doubt ? `, ${point.doubt}` : ""}`),
     point.low && point.high && drawn("path", { d: `M${x(point.x)} ${y(point.low)}V${y(point.high)}` }) || null,
     drawn("circle", { class: point.doubt ? "curve-doubt" : null, cx: x(point.x), cy: y(point.y), r: line.strong ? 4 : 3 })));
-  return drawn("g", { class: `curve-line ${line.strong ? "curve-strong" : ""}`, style: `--own: var(--curve-${index % 8})` },
+  return drawn("g", { class: `curve-line ${line.strong ? "curve-strong" : ""}`, style: `--own: var(--own-${index % 8})` },
     drawn("path", { d: path, "stroke-dasharray": index > 7 ? "5 3" : null }), ...(chart.stairs ? [] : dots));
 }
 
@@ -123,5 +127,5 @@ function curveNames(chart, y, frame, height) {
   ends.sort((a, b) => a.at - b.at);
   ends.forEach((end, index) => { end.at = Math.max(end.at, index ? ends[index - 1].at + 13 : frame.top + 4); });
   ends.reverse().forEach((end, index) => { end.at = Math.min(end.at, index ? ends[index - 1].at - 13 : height - 46); });
-  return ends.map((end) => drawn("text", { class: "curve-name", x: frame.right + 9, y: end.at + 4, style: `--own: var(--curve-${end.index % 8})` }, end.line.name));
+  return ends.map((end) => drawn("text", { class: "curve-name", x: frame.right + 9, y: end.at + 4, style: `--own: var(--own-${end.index % 8})` }, end.line.name));
 }

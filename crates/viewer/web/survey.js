@@ -1,7 +1,7 @@
 // The page of a survey: the terrace and what is odd first, then the curves, the findings, the checks, the machine.
 import { element, jsonOf } from "./dom.js";
 import { figure } from "./format.js";
-import { curveFigureOf, curveFit } from "./curves.js";
+import { curveFigureOf, curveFit, curveTable } from "./curves.js";
 import { TERRACE_KINDS, terraceDrawing, terraceFile, terraceMissing, terraceName } from "./terrace.js";
 
 /** @typedef {import("./terrace.js").Tier} Tier */
@@ -22,7 +22,7 @@ import { TERRACE_KINDS, terraceDrawing, terraceFile, terraceMissing, terraceName
 const SURVEY_CHARTS = /** @type {const} */ ([[/^libc_copy/, "copies"], [/^(cache_size|thp_|translation)/, "latencies"],
   [/^memory_(backed|goes)/, "faults"], [/^(volume_limit_bandwidth|device_served|device_read_ahead)/, "rates"]]);
 const SURVEY_RATES = /** @type {const} */ ([["read", "read_bytes_per_s"], ["write", "write_bytes_per_s"], ["copy", "copy_bytes_per_s"]]);
-const SURVEY_WORDS = /** @type {Record<string, string>} */ ({ "4k": "4 KiB pages", thp: "huge pages", first: "first touch", again: "touched again", after_wait: "after a wait" });
+const SURVEY_WORDS = /** @type {Record<string, string>} */ ({ "4k": "4 KiB pages", thp: "huge pages", first: "first touch", again: "again", after_wait: "after a wait" });
 
 const surveyTold = jsonOf("survey");
 const surveyTiers = /** @type {Tier[]} */ (surveyTold.tiers);
@@ -71,21 +71,19 @@ function surveyTerrace() {
     " answers later, ", element("b", {}, "thicker"), " reads more bytes a second. A thin line reaches down to where 99 % of accesses were answered. Hatched is not to be leant on; dashed has no size of its own.");
   return element("div.survey-first", {}, element("figure", { id: "terrace" }, how, box,
     element("p.survey-kinds", {}, ...kinds.map((kind) => element(`span.survey-kind.kind-${kind}`, {}, TERRACE_KINDS[kind] ?? kind)), element("button", { click: save }, "Save the picture")),
-    missing.length ? element("p.quiet", {}, `Not drawn: ${missing.join("; ")}.`) : null),
-  element("div", {}, element("section.survey-odd", {}, element("h2", {}, `${odd.length || "No"} odd thing${odd.length === 1 ? "" : "s"}`), element("ol", {}, ...odd)), told));
+    missing.length ? element("p.quiet", {}, `Not drawn: ${missing.join("; ")}.`) : null, told),
+  element("section.survey-odd", {}, element("h2", {}, `${odd.length || "No"} odd thing${odd.length === 1 ? "" : "s"}`), element("ol", {}, ...odd)));
 }
 
 /** Every level with its figures, for those who read rather than look. */
 function surveyTable() {
-  const heads = ["level", "one access", "99 % within", "read", "write", "copy", "holds", "seen", "how"].map((head) => element("th", { scope: "col" }, head));
   const rows = surveyTiers.map((tier, index) => {
     const figures = [figure(tier.latency_ns?.median, "ns"), figure(tier.latency_ns?.p99, "ns"), ...SURVEY_RATES.map(([, key]) => figure(tier[key]?.median, "bytes_per_s")),
       figure(tier.capacity_bytes, "bytes")].map((text) => element("td.number", {}, text));
     return element("tr", { id: `row-${index}`, tabindex: -1 }, element("th", { scope: "row" }, terraceName(tier)), ...figures,
       element("td", {}, tier.grade + (tier.noisy ? ", noisy" : "")), element("td.quiet", {}, [tier.method, tier.reason].filter(Boolean).join("; ")));
   });
-  return element("div.survey-scroll.survey-levels", { tabindex: 0, role: "region", "aria-label": "All levels" },
-    element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows)));
+  return element("div.survey-levels", {}, curveTable(["level", "one access", "99 % within", "read", "write", "copy", "holds", "seen", "how"], rows));
 }
 
 /** @param {Cache} cache @returns {[string, number][]} who says how large it is */
@@ -119,23 +117,23 @@ function surveyCharts() {
   return charts.map((chart) => ({ ...chart, lines: chart.lines.filter((line) => line.points.length) })).filter((chart) => chart.lines.length);
 }
 
-/** @param {CurveChart[]} charts @param {Finding} finding @returns {CurveChart | undefined} the chart that shows it */
-function surveyChartOf(charts, finding) {
+/** @param {CurveChart[]} charts @param {Finding} finding @returns {CurveChart[]} those that show it */
+function surveyChartsOf(charts, finding) {
   const kind = SURVEY_CHARTS.find(([ids]) => ids.test(finding.id))?.[1];
   const id = kind === "rates" ? `rates-${surveyTiers.findIndex((tier) => tier.name === finding.tier)}` : kind;
-  return charts.find((chart) => id && chart.id.startsWith(id));
+  return charts.filter((chart) => id && chart.id.startsWith(id));
 }
 
 /** @param {Finding} finding @param {number} index @param {CurveChart[]} charts */
 function surveyFinding(finding, index, charts) {
   const at = surveyTiers.findIndex((tier) => tier.name === finding.tier);
-  const chart = surveyChartOf(charts, finding);
-  const level = at >= 0 ? element("a", { href: `#${terraceMissing(surveyTiers[at]) ? "row" : "level"}-${at}` }, `${terraceName(surveyTiers[at])} on the terrace`) : null;
+  const level = at >= 0 ? [{ id: `${terraceMissing(surveyTiers[at]) ? "row" : "level"}-${at}`, title: `${terraceName(surveyTiers[at])} on the terrace` }] : [];
+  const pictures = [...level, ...surveyChartsOf(charts, finding)].flatMap(({ id, title }) => [", ", element("a", { href: `#${id}` }, title)]);
   const evidence = finding.evidence.map((piece) => element("tr", {}, element("td", {}, piece.name), element("td.number", {}, figure(piece.value, piece.unit)), element("td.quiet", {}, piece.source)));
   return element("article.survey-finding", { id: `finding-${index + 1}`, tabindex: -1 }, element("h3", {}, `${index + 1}. ${finding.claim} `, element("span.badge", {}, finding.grade)),
     finding.remedy ? element("p", {}, element("b", {}, "Do: "), finding.remedy) : null, finding.confirm ? element("p", {}, element("b", {}, "Confirm: "), element("code", {}, finding.confirm)) : null,
-    level || chart ? element("p", {}, element("b", {}, "See: "), level, level && chart ? ", " : null, chart ? element("a", { href: `#${chart.id}` }, chart.title) : null) : null,
-    element("div.survey-scroll", {}, element("table", {}, element("tbody", {}, ...evidence))));
+    pictures.length ? element("p", {}, element("b", {}, "See: "), ...pictures.slice(1)) : null,
+    curveTable([], evidence));
 }
 
 /** The machine, and what the survey itself cost. */
@@ -157,7 +155,7 @@ function surveyPage() {
   const { machine, fine, unchecked, skipped, started_unix_s: started, interrupted } = surveyTold;
   const charts = surveyCharts();
   const drawn = charts.map((chart) => curveFigureOf({ ...chart, after: [...(chart.after ?? []),
-    surveyBack(surveyFindings.flatMap((finding, index) => (surveyChartOf(charts, finding) === chart ? [index + 1] : [])))] }));
+    surveyBack(surveyFindings.flatMap((finding, index) => (surveyChartsOf(charts, finding).includes(chart) ? [index + 1] : [])))] }));
   const reasons = (/** @type {{id?: string, name?: string, reason: string}[]} */ items) => element("ul", {}, ...items.map((item) =>
     element("li", {}, `${item.id?.replaceAll("_", " ") ?? item.name}: `, element("span.quiet", {}, item.reason))));
   const facts = [machine.host, machine.cpu, `${machine.usable_cpus} processor${machine.usable_cpus === 1 ? "" : "s"}`, figure(machine.memory_bytes, "bytes"), machine.virtualization,
