@@ -46,7 +46,7 @@ export function curveAxis(low, high, from, to, unit, log, room) {
 export function curveFit(box, draw) {
   let known = 0;
   const fit = () => {
-    const width = Math.round(box.clientWidth);
+    const width = box.clientWidth && Math.max(320, Math.round(box.clientWidth));
     if (width !== known && width > 0) box.replaceChildren(draw((known = width)));
   };
   queueMicrotask(fit);

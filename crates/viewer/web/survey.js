@@ -33,7 +33,7 @@ function surveyInterval(measured, unit) {
   if (!measured) return "\u2013";
   const { median, low, high, trials, discarded } = measured;
   const interval = low !== null && high !== null ? `95 %: ${figure(low, unit)} to ${figure(high, unit)}` : "no interval";
-  return `${figure(median, unit)} (${interval}; ${trials} trials${discarded ? `, ${discarded} thrown away` : ""})`;
+  return `${figure(median, unit)} (${interval}; ${trials} trial${trials === 1 ? "" : "s"}${discarded ? `, ${discarded} thrown away` : ""})`;
 }
 
 /** @param {Tier} tier @returns {[string, string][]} everything that is known of a level */
@@ -56,9 +56,10 @@ const surveyBack = (numbers) => element("p", {}, ...numbers.flatMap((number) => 
 
 /** The terrace, the numbers of one level, and what is odd. */
 function surveyTerrace() {
-  const [box, told] = [element("div"), element("div.survey-told", {}, element("p.quiet", {}, "Point at a step, or tab to it, for its numbers."))];
+  const [box, told] = [element("div"), element("div.survey-told")];
   const show = (/** @type {Tier} */ tier) => told.replaceChildren(element("h3", {}, terraceName(tier)), surveyList(surveyFacts(tier)), surveyBack(surveyAbout(tier)));
   const spoken = (/** @type {Tier} */ tier) => [terraceName(tier), ...surveyFacts(tier).map((fact) => fact.join(": "))].join("; ");
+  surveyTiers.filter((tier) => surveyAbout(tier).length).concat(surveyTiers).slice(0, 1).forEach(show);
   curveFit(box, (width) => terraceDrawing(surveyTiers, width, surveyAbout, spoken, show));
   const save = () => {
     const file = new Blob([terraceFile(/** @type {Element} */ (box.firstElementChild))], { type: "image/svg+xml" });
@@ -68,9 +69,9 @@ function surveyTerrace() {
   const kinds = [...new Set(surveyTiers.filter((tier) => !terraceMissing(tier)).map((tier) => tier.kind))];
   const odd = surveyFindings.map((finding, index) => element("li", {}, element("a", { href: `#finding-${index + 1}` }, finding.claim.split(/(?<=[^.]\.) /)[0])));
   const how = element("figcaption", {}, "Each step is a place where data can be. ", element("b", {}, "Further right"), " holds more, ", element("b", {}, "further down"),
-    " answers later, ", element("b", {}, "thicker"), " reads more bytes a second. A thin line reaches down to where 99 % of accesses were answered. Hatched is not to be leant on; dashed has no size of its own.");
+    " answers later, ", element("b", {}, "thicker"), " reads more bytes a second. A thin line reaches down to where 99 % of accesses were answered. Hatched is not to be leant on; dashed has no size of its own. Point at a step, or tab to it, for its numbers.");
   return element("div.survey-first", {}, element("figure", { id: "terrace" }, how, box,
-    element("p.survey-kinds", {}, ...kinds.map((kind) => element(`span.survey-kind.kind-${kind}`, {}, TERRACE_KINDS[kind] ?? kind)), element("button", { click: save }, "Save the picture")),
+    element("p.survey-kinds", {}, ...kinds.map((kind) => element(`span.kind-${kind}`, {}, TERRACE_KINDS[kind] ?? kind)), element("button", { click: save }, "Save the picture")),
     missing.length ? element("p.quiet", {}, `Not drawn: ${missing.join("; ")}.`) : null, told),
   element("section.survey-odd", {}, element("h2", {}, `${odd.length || "No"} odd thing${odd.length === 1 ? "" : "s"}`), element("ol", {}, ...odd)));
 }

@@ -44,7 +44,7 @@ export function terraceDrawing(tiers, width, findings, spoken, show) {
   const labels = terraceLabels(treads, width, frame, findings);
   const columns = treads.filter((tread) => tread.timed && tread.whole && treads.every((other) => other === tread || !other.timed || !other.whole
     || other.box.y >= tread.box.y || other.box.x + other.box.w < tread.box.x + tread.box.w));
-  const text = (/** @type {Record<string, any>} */ where, /** @type {string} */ words) => drawn("text", { class: "terrace-axis", ...where }, words);
+  const text = (/** @type {Record<string, any>} */ where, /** @type {string} */ words) => drawn("text", where, words);
   return drawn("svg", { class: "terrace", viewBox: `0 0 ${width} ${height}`, role: "group",
     "aria-label": "The levels of this machine as steps: those further right hold more, those further down answer later, thicker ones move more bytes a second" },
   drawn("rect", { class: "terrace-ground", width, height }),
@@ -55,8 +55,8 @@ export function terraceDrawing(tiers, width, findings, spoken, show) {
     text({ x: frame.left - 6, y: y.at(tick) + 4, "text-anchor": "end" }, curveFigure(tick, "ns"))]),
   ...x.ticks.flatMap((tick) => [drawn("path", { class: "terrace-grid", d: `M${x.at(tick)} ${frame.top}V${frame.bottom}` }),
     text({ x: x.at(tick), y: frame.bottom + 16, "text-anchor": "middle" }, curveFigure(tick, "bytes"))]),
-  text({ x: 2, y: 13, class: "terrace-axis terrace-title" }, "one access takes \u2193"),
-  text({ x: frame.right, y: frame.bottom + 34, "text-anchor": "end", class: "terrace-axis terrace-title" }, "holds \u2192"),
+  text({ x: 2, y: 13, class: "terrace-title" }, "one access takes \u2193"),
+  text({ x: frame.right, y: frame.bottom + 34, "text-anchor": "end", class: "terrace-title" }, "holds \u2192"),
   lane ? text({ x: frame.left, y: height - 10 }, "not timed:") : null,
   ...[...treads].sort((a, b) => b.box.w - a.box.w).map((tread) => terraceTread(tread, y.at)), ...labels,
   ...treads.map(({ tier, box, index }) => {
@@ -133,10 +133,10 @@ function terraceLabels(treads, width, frame, findings) {
   });
 }
 
-/** The drawing as a file of its own, for both themes. @param {Element} drawing @returns {string} */
+/** The drawing as a file of its own, for both themes, without what refers to the page. @param {Element} drawing @returns {string} */
 export function terraceFile(drawing) {
   const copy = /** @type {Element} */ (drawing.cloneNode(true));
-  copy.querySelectorAll(".terrace-tread").forEach((tread) => tread.remove());
+  copy.querySelectorAll(".terrace-tread, .terrace-finding").forEach((tread) => tread.remove());
   copy.prepend(drawn("style", {}, document.querySelector("style")?.textContent ?? ""));
   return new XMLSerializer().serializeToString(copy);
 }
