@@ -38,8 +38,9 @@ mod tests {
     const FETCHES: &[&str] = &[
         "http:",
         "https:",
-        "src=",
-        "url(",
+        " src=",
+        "url(\"",
+        "url(h",
         "fetch(",
         "@import",
         "WebSocket",
