@@ -1,4 +1,5 @@
-//! The points of the survey's pictures, from what the probes returned. Pure.
+//! The points of the survey's pictures, from what the probes returned. Pure: points are
+//! sorted into curves, none is computed and none is measured for a picture.
 
 use super::run::Seen;
 use measure::memory::PageKind;
