@@ -73,6 +73,7 @@ pub fn run(cli: &Cli) -> Result<Exit> {
 
 fn survey(args: &SurveyArgs, color: When) -> Result<Exit> {
     let delivery = Delivery::of(&args.form, color)?;
+    let page = survey::PageFile::of(args)?;
     let progress = Progress::new();
     let background = watching::beside("survey", args.form.record.as_deref())?;
     let mut step = |what: &str| {
@@ -86,6 +87,9 @@ fn survey(args: &SurveyArgs, color: When) -> Result<Exit> {
     let recorded = background.map_or(Ok(()), Background::finish);
     let survey = survey?;
     recorded?;
+    if let Some(page) = page {
+        page.write(&survey)?;
+    }
     delivery.survey(survey, Detail::of(args.details))
 }
 
