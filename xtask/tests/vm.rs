@@ -2,9 +2,11 @@
 //!
 //! Skipped where QEMU or the guest image is missing: the image is made once by `cargo xtask vm --build`
 //! (150 MB of downloads), which no test does on its own.
+#![allow(clippy::unwrap_used, reason = "a test program")]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -64,32 +66,12 @@ fn a_guest_gives_its_output_its_files_its_status_and_a_disk_as_slow_as_its_model
 
 #[test]
 fn a_killed_run_takes_its_guest_with_it() {
-    if !xtask::vm::is_ready() {
-        return testkit::skip("qemu-system-x86 and a guest image (cargo xtask vm --build)");
-    }
-    let folder = TempDir::new();
-    let mut run = vm(&folder, &["--", "echo started; sleep 1000"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    let mut stdout = BufReader::new(run.stdout.take().unwrap());
-    stdout.read_line(&mut line).unwrap();
-    let guest = child_of(run.id());
-    run.kill().unwrap();
-    run.wait().unwrap();
-    let mut complained = String::new();
-    let mut stderr = run.stderr.take().unwrap();
-    stderr.read_to_string(&mut complained).unwrap();
-    assert_eq!(line, "started\n", "{complained}");
-    let guest = guest.expect("QEMU is its child");
-    let patience = Instant::now() + Duration::from_secs(60);
-    while guest.exists() {
-        assert!(Instant::now() < patience, "QEMU lives on");
-        thread::sleep(Duration::from_millis(20));
-    }
-    assert_eq!(folder.names(), [""; 0]);
+    the_end_leaves_nothing("KILL", 9);
+}
+
+#[test]
+fn ctrl_c_takes_the_guest_and_all_that_serves_it() {
+    the_end_leaves_nothing("INT", 2);
 }
 
 #[test]
@@ -112,10 +94,68 @@ fn json(path: &Path) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// The folder in /proc of the first child of the process.
-fn child_of(process: u32) -> Option<PathBuf> {
-    let children = format!("/proc/{process}/task/{process}/children");
-    let children = fs::read_to_string(children).ok()?;
-    let child = children.split_whitespace().next()?;
-    Some(Path::new("/proc").join(child))
+/// Starts a guest and ends it by the signal: Ctrl-C as a terminal sends it, to the whole process group,
+/// SIGKILL to the program alone. Nothing that it started may be left, process or file.
+fn the_end_leaves_nothing(signal: &str, number: i32) {
+    if !xtask::vm::is_ready() {
+        return testkit::skip("qemu-system-x86 and a guest image (cargo xtask vm --build)");
+    }
+    let folder = TempDir::new();
+    let mut run = Command::new("env")
+        // A shell's background ignores Ctrl-C's signal, and so would all that is started there.
+        .arg("--default-signal=INT")
+        .arg(env!("CARGO_BIN_EXE_xtask"))
+        .args(["vm", "--disk", "d:64M,model=hdd", "--out"])
+        .arg(folder.join("out"))
+        .args(["--", "echo started; sleep 1000"])
+        .env("TMPDIR", folder.path())
+        .process_group(0)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut stdout = BufReader::new(run.stdout.take().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    let group = run.id();
+    let started = descendants(group);
+    let to_all = if signal == "INT" { "-" } else { "" };
+    let kill = ["-s", signal, "--", &format!("{to_all}{group}")];
+    let sent = Command::new("kill").args(kill).status().unwrap();
+    let ended = run.wait().unwrap();
+    let mut complained = String::new();
+    let mut stderr = run.stderr.take().unwrap();
+    stderr.read_to_string(&mut complained).unwrap();
+    assert!(sent.success());
+    assert_eq!(line, "started\n", "{complained}");
+    assert_eq!(ended.signal(), Some(number), "{complained}");
+    let has_guest = started
+        .iter()
+        .any(|(_, name)| name.starts_with("qemu-system"));
+    assert!(has_guest, "{started:?}");
+    let patience = Instant::now() + Duration::from_secs(60);
+    for (process, name) in started {
+        let folder = PathBuf::from(format!("/proc/{process}"));
+        while folder.exists() {
+            assert!(Instant::now() < patience, "{name} lives on");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+    assert_eq!(folder.names(), ["out"]);
+}
+
+/// The processes that descend from one, with the number and the name of each.
+fn descendants(process: u32) -> Vec<(u32, String)> {
+    let threads = fs::read_dir(format!("/proc/{process}/task"));
+    let threads = threads.into_iter().flatten().flatten();
+    let mut all = Vec::new();
+    for thread in threads {
+        let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        for child in children.split_whitespace().flat_map(str::parse) {
+            let name = fs::read_to_string(format!("/proc/{child}/comm")).unwrap_or_default();
+            all.push((child, name.trim_end().to_owned()));
+            all.extend(descendants(child));
+        }
+    }
+    all
 }

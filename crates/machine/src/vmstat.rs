@@ -22,12 +22,26 @@ pub fn counter(root: &Root, name: &str) -> Option<u64> {
 /// The counters of a text of lines "name number"; other lines are skipped.
 #[must_use]
 pub fn parse(text: &str) -> BTreeMap<String, u64> {
-    text.lines()
-        .filter_map(|line| {
-            let (name, value) = line.split_once(' ')?;
-            Some((name.to_owned(), value.trim().parse().ok()?))
-        })
+    let counters = text.lines().filter_map(counter_of);
+    counters
+        .map(|(name, count)| (name.to_owned(), count))
         .collect()
+}
+
+/// The sum of the counters of a text whose names begin with `prefix`, as one that is kept for
+/// each zone; `None` if there is none of them.
+#[must_use]
+pub fn sum_of(text: &str, prefix: &str) -> Option<u64> {
+    text.lines()
+        .filter(|line| line.starts_with(prefix))
+        .filter_map(|line| Some(counter_of(line)?.1))
+        .reduce(u64::saturating_add)
+}
+
+/// "name number"
+fn counter_of(line: &str) -> Option<(&str, u64)> {
+    let (name, value) = line.split_once(' ')?;
+    Some((name, value.trim().parse().ok()?))
 }
 
 #[cfg(test)]
@@ -40,6 +54,13 @@ mod tests {
         let counters = parse("pgfault 12\npgmajfault 3\nodd\nnr_x y\n");
         assert_eq!(counters.get("pgfault"), Some(&12));
         assert_eq!(counters.len(), 2);
+    }
+
+    #[test]
+    fn counters_of_zones_are_one_sum() {
+        let text = "allocstall_dma 1\nallocstall_normal 40\nallocated 9\nallocstall_odd x\n";
+        assert_eq!(sum_of(text, "allocstall"), Some(41));
+        assert_eq!(sum_of(text, "stall"), None);
     }
 
     #[test]

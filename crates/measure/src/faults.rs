@@ -79,6 +79,17 @@ pub enum Phase {
     AfterWait,
 }
 
+impl Phase {
+    /// The word used in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::First => "first",
+            Phase::Again => "again",
+            Phase::AfterWait => "after_wait",
+        }
+    }
+}
+
 /// What is to be measured.
 #[derive(Clone, Debug)]
 pub struct FaultPlan {

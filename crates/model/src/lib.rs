@@ -6,6 +6,7 @@
 
 pub mod bytes;
 pub mod comparison;
+pub mod curves;
 pub mod device;
 pub mod duration;
 pub mod estimate;

@@ -1,6 +1,7 @@
 //! The survey's result: what `terrace survey --json` prints, schema
 //! `terrace.survey/1` (`docs/survey.schema.json`).
 
+use crate::curves::Curves;
 use crate::estimate::Estimate;
 use crate::finding::Finding;
 use crate::machine::MachineFacts;
@@ -34,6 +35,9 @@ pub struct Survey {
     /// The processor alone: one step of the fractal control, nanoseconds; `None` when
     /// it was not measured.
     pub control_step_ns: Option<Estimate>,
+    /// The points behind the pictures; empty in a survey of a version that kept none.
+    #[serde(default)]
+    pub curves: Curves,
     /// The machine.
     pub machine: MachineFacts,
     /// What the survey itself cost.

@@ -8,8 +8,11 @@
 )]
 
 use machine::Root;
+use model::Bytes;
+use place::guard::{Limits, Stop};
 use place::workingset::charge::Work;
 use place::workingset::files::{self, Identity, NamedFile, Piece, UsedFile};
+use place::workingset::restore::{self, Request};
 use place::workingset::targets::{self, Selection, Target};
 use place::workingset::{cached, ranges, read};
 use std::fs::File;
@@ -133,6 +136,41 @@ fn an_open_file_is_found_with_what_of_it_is_absent() {
             .any(|file| file.path.to_string_lossy().contains("libc"))
     );
     assert!(mapped.iter().all(|file| !file.used.is_empty()));
+}
+
+#[test]
+fn files_that_the_own_group_uses_are_read_without_another_process() {
+    let directory = TempDir::new();
+    let path = directory.join("data");
+    let Some(file) = cold_file(&path, 2 * MIB) else {
+        return;
+    };
+    let holder = Holder::of(&[&path]);
+    let request = Request {
+        selection: Selection::Processes(vec![holder.child.id()]),
+        first: Vec::new(),
+        anonymous: false,
+        shared: false,
+        files: true,
+        snapshot: None,
+        metadata: Vec::new(),
+        method: None,
+        limits: Limits {
+            floor: Bytes(0),
+            // Other tests may wait for memory meanwhile.
+            pressure_permille: 1000,
+            yield_percent: 0,
+            time: None,
+            bytes: None,
+        },
+        // Would fail if it were called.
+        helper: vec!["/bin/false".into()],
+    };
+    let root = Root::system();
+    let plan = restore::plan(&root, &request).unwrap();
+    let report = restore::carry_out(&root, &request, plan, &mut |_| {}).unwrap();
+    assert_eq!((report.stop, report.notes), (Stop::Done, Vec::new()));
+    assert_eq!(cached_bytes(&file), Some(2 * MIB));
 }
 
 #[test]

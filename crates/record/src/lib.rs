@@ -12,6 +12,7 @@ pub mod collect;
 mod error;
 pub mod export;
 pub mod file;
+pub mod import;
 mod living;
 pub mod redact;
 mod registry;

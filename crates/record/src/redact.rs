@@ -9,10 +9,13 @@
 
 mod kernel;
 mod names;
+mod survey;
 
 use kernel::Vocabulary;
 use model::recording::{Facts, Recording, Span, Subject, Task};
 use names::Names;
+
+pub use survey::redact_survey;
 
 /// Kinds of spans whose words are the recorder's; the others' are a person's.
 const OWN_SPANS: &[&str] = &[

@@ -5,8 +5,9 @@
 //!    from then on ([`Tracer::opened_ns`]) does anything count, so nothing is half told.
 //! 2. Each read drains the rings of all processors, brings the records into one order, and
 //!    lets them happen up to the instant at which the drain began; the rest waits.
-//! 3. Who runs is taken from the notices of switches, which come also from idle processors;
-//!    why a thread left, from the tracepoint with its stack.
+//! 3. Who runs, and why a thread left, is taken from the tracepoint of switches, whose stamp is
+//!    from before its stack was looked at; where it is silent, as kernels were seen to be in an
+//!    idle processor, from the notices of switches, which come a few us later.
 //!
 //! Nothing is allocated for an event but buffers that are used again.
 

@@ -114,6 +114,8 @@ fn use_it(file: &[u8]) -> Option<Recording> {
     redact::redact(&mut recording);
     export::csv(&recording, std::io::sink()).unwrap();
     export::json(&recording, std::io::sink()).unwrap();
+    export::perfetto(&recording, std::io::sink()).unwrap();
+    export::openmetrics(&recording, std::io::sink()).unwrap();
     let middle_ns = recording.wall_ns() / 2;
     let outline = file::Outline::read(std::io::Cursor::new(file));
     let part = outline.and_then(|outline| outline.part(middle_ns, middle_ns));

@@ -292,8 +292,19 @@ impl Traced {
     /// What must hold whatever happened: parts sum to their whole, the wall to the time.
     fn assert_closed(&self) {
         let sleeps = [
-            "timer", "lock", "pipe", "socket", "poll", "signal", "file", "flush", "reclaim",
-            "fault", "kernel", "unknown",
+            "timer",
+            "lock",
+            "pipe",
+            "socket",
+            "poll",
+            "signal",
+            "file_lock",
+            "file",
+            "flush",
+            "reclaim",
+            "fault",
+            "kernel",
+            "unknown",
         ];
         assert_eq!(self.sum("sleep", &sleeps), self.get("trace.sched.sleep_ns"));
         let ios = [

@@ -18,6 +18,7 @@ pub use ring::Ring;
 
 use crate::error::{Error, Result, check};
 use crate::tracefs::owned;
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -31,6 +32,7 @@ const SOFTWARE_DUMMY: u64 = 9;
 const IOCTL_ENABLE: libc::c_ulong = 0x2400;
 const IOCTL_DISABLE: libc::c_ulong = 0x2401;
 const IOCTL_SET_OUTPUT: libc::c_ulong = 0x2405;
+const IOCTL_SET_FILTER: libc::c_ulong = 0x4008_2406;
 const IOCTL_ID: libc::c_ulong = 0x8008_2407;
 
 /// What an event tells of.
@@ -221,6 +223,24 @@ impl Event {
             IOCTL_SET_OUTPUT,
             descriptor as libc::c_ulong,
         )
+    }
+
+    /// Lets only those passings of its tracepoint make a sample whose fields fulfil `condition`,
+    /// in the language of the kernel's event filters.
+    ///
+    /// # Errors
+    /// `Invalid` for a condition that the kernel does not understand.
+    pub fn filter(&self, condition: &CStr) -> Result<()> {
+        // SAFETY: this ioctl reads a C string, which lives through the call.
+        let answer = unsafe {
+            libc::ioctl(
+                self.descriptor.as_raw_fd(),
+                IOCTL_SET_FILTER as _,
+                condition.as_ptr(),
+            )
+        };
+        check("filter a kernel event", answer)?;
+        Ok(())
     }
 
     /// The number that its samples carry.

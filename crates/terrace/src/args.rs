@@ -11,6 +11,7 @@ pub mod export;
 pub mod faults;
 pub mod form;
 pub mod hog;
+pub mod import;
 pub mod iolat;
 pub mod lab;
 pub mod mark;
@@ -98,6 +99,7 @@ pub enum Command {
     View(view::ViewArgs),
     Mark(mark::MarkArgs),
     Export(export::ExportArgs),
+    Import(import::ImportArgs),
     Undo(undo::UndoArgs),
     Hog(hog::HogArgs),
     /// Be one of the processes of `hog`, which tells it what to do

@@ -11,6 +11,7 @@ mod explain;
 mod export;
 mod helper;
 mod hog;
+mod import;
 pub mod lab;
 mod list;
 mod machine_facts;
@@ -57,6 +58,7 @@ pub fn run(cli: &Cli) -> Result<Exit> {
         Command::View(args) => ("view", view::view(args)),
         Command::Mark(args) => ("mark", mark::mark(args)),
         Command::Export(args) => ("export", export::export(args)),
+        Command::Import(args) => ("import", import::import(args)),
         Command::Undo(args) => ("undo", undo::undo(args)),
         Command::Hog(args) => ("hog", hog::hog(args, color)),
         Command::HogProcess => ("hog-process", hog::process()),
@@ -73,6 +75,7 @@ pub fn run(cli: &Cli) -> Result<Exit> {
 
 fn survey(args: &SurveyArgs, color: When) -> Result<Exit> {
     let delivery = Delivery::of(&args.form, color)?;
+    let page = survey::PageFile::of(args)?;
     let progress = Progress::new();
     let background = watching::beside("survey", args.form.record.as_deref())?;
     let mut step = |what: &str| {
@@ -86,6 +89,9 @@ fn survey(args: &SurveyArgs, color: When) -> Result<Exit> {
     let recorded = background.map_or(Ok(()), Background::finish);
     let survey = survey?;
     recorded?;
+    if let Some(page) = page {
+        page.write(&survey)?;
+    }
     delivery.survey(survey, Detail::of(args.details))
 }
 

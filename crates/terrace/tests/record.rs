@@ -96,12 +96,9 @@ fn a_process_is_watched_to_its_end() {
     sleeper.wait().unwrap();
     // On a machine that stalls for a second it has ended before it was looked at.
     if said.code == Some(0) {
-        assert!(
-            explained(&file)["subject"]
-                .as_str()
-                .unwrap()
-                .contains("sleep")
-        );
+        let value = explained(&file);
+        let subject = value["subject"].as_str().unwrap();
+        assert!(subject.contains("sleep"), "{value}");
     }
 }
 

@@ -341,3 +341,43 @@ fn files_of_a_snapshot_come_back_and_a_changed_one_does_not() {
         .map(|part| part["bytes"].as_u64().unwrap());
     assert!(read.sum::<u64>() < FILE_BYTES as u64, "{again}");
 }
+
+/// Files that are read count as room in the account of a group, since they could go again: whoever
+/// believes that reads on and on, and pushes out what he has just read.
+#[test]
+fn files_fill_a_group_up_to_its_limit_and_push_nothing_out() {
+    const LIMIT: u64 = 24 << 20;
+    let group = match Cgroup::v1_memory(LIMIT) {
+        Ok(group) => group,
+        Err(need) => return testkit::skip(need),
+    };
+    let directory = TempDir::new();
+    let files = [directory.join("file")];
+    let mut content = vec![0; 2 * LIMIT as usize];
+    Random(2012).fill(&mut content);
+    let mut file = File::create(&files[0]).unwrap();
+    file.write_all(&content).unwrap();
+    file.sync_all().unwrap();
+    terrace(&format!("warm evict {}", files[0].display())).done();
+    if cached_bytes(&files) != 0 {
+        return testkit::skip("a file system whose files can be evicted");
+    }
+    let mut user = group.command("sleep");
+    user.arg("1000").stdin(File::open(&files[0]).unwrap());
+    let mut user = user.spawn().unwrap();
+    let met = || std::fs::read_to_string(group.path().join("memory.failcnt")).unwrap();
+    let met_before = met();
+    let line = "warm restore --only files --floor 1m --json --pid";
+    let ran = terrace(&format!("{line} {}", user.id()));
+    let met_after = met();
+    user.kill().unwrap();
+    user.wait().unwrap();
+    let receipt: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(receipt["result"]["done"]["stop"], "group_limit", "{ran:?}");
+    assert_eq!(met_before, met_after, "the group had to make room");
+    let brought = cached_bytes(&files);
+    assert!(
+        (LIMIT / 2..LIMIT).contains(&brought),
+        "{brought} of {LIMIT}"
+    );
+}

@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Tells instances of one process apart.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Memory for all processors together: a few hundred thousand events.
-const BUFFERS_KIB: usize = 64 << 10;
+/// Memory for all processors together: two million events, of which compilers on a busy machine
+/// were seen to make 1.1 million.
+const BUFFERS_KIB: usize = 128 << 10;
 
 /// The instance; on drop it is removed, and what it was mounted for is unmounted.
 #[derive(Debug)]

@@ -125,19 +125,14 @@ fn drop_caches() -> Outcome<()> {
 }
 
 fn cached_bytes() -> Outcome<u64> {
-    let meminfo = fs::read_to_string("/proc/meminfo").map_err(failed("meminfo"))?;
-    let line = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("Cached:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    Ok(kib.ok_or("no Cached")? * 1024)
+    system::meminfo_bytes("Cached:")
 }
 
 /// The disk of files with an ext4 on it; no longer mounted on drop.
-struct Mounted;
+pub(crate) struct Mounted;
 
 impl Mounted {
-    fn new() -> Outcome<Self> {
+    pub(crate) fn new() -> Outcome<Self> {
         make_file_system(DATA)?;
         Self::mount()?;
         Ok(Self)

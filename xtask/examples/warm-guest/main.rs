@@ -18,8 +18,15 @@ use serde_json::Value;
 mod anonymous;
 mod database;
 mod files;
+mod postgres;
+mod recovery;
+mod short;
+mod sqlite;
 mod system;
 mod toucher;
+
+use postgres::Postgres;
+use sqlite::Sqlite;
 
 /// What failed, in a line.
 type Outcome<T> = Result<T, String>;
@@ -34,7 +41,10 @@ fn main() -> ExitCode {
         ["anonymous", mib, layout, hog, ways @ ..] => anonymous::scene(mib, layout, hog, ways),
         ["mapped", mib, ways @ ..] => files::mapped(mib, ways),
         ["snapshot", mib] => files::snapshot(mib),
-        ["sqlite", mib, hog, ways @ ..] => database::scene(mib, hog, ways),
+        ["sqlite", mib, hog, ways @ ..] => database::scene::<Sqlite>(mib, hog, ways),
+        ["postgres", mib, hog, ways @ ..] => database::scene::<Postgres>(mib, hog, ways),
+        ["recovery", applications, repeat, limit] => recovery::scene(applications, repeat, limit),
+        ["short", mib, hog] => short::scene(mib, hog),
         _ => Err(format!("no scene {words:?}")),
     };
     match done {

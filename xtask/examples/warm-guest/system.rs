@@ -16,7 +16,7 @@ use crate::Outcome;
 pub(crate) const SWAP: &str = "/dev/vm/swap";
 pub(crate) const DATA: &str = "/dev/vm/data";
 
-const PAGE: u64 = 4096;
+pub(crate) const PAGE: u64 = 4096;
 /// `Documentation/admin-guide/mm/pagemap.rst`.
 const SWAPPED: u64 = 1 << 62;
 
@@ -78,25 +78,49 @@ impl Drop for Swap {
 
 /// Pages of a process that lie in swap.
 pub(crate) fn swapped_pages(pid: u32) -> Outcome<u64> {
-    let path = format!("/proc/{pid}/status");
-    let status = fs::read_to_string(&path).map_err(failed(&path))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmSwap:"));
+    Ok(bytes_in(&format!("/proc/{pid}/status"), "VmSwap:")? / PAGE)
+}
+
+/// What `/proc/meminfo` says of `name`, which ends in a colon.
+pub(crate) fn meminfo_bytes(name: &str) -> Outcome<u64> {
+    bytes_in("/proc/meminfo", name)
+}
+
+/// The value of the line that begins with `name`, told in KiB.
+fn bytes_in(path: &str, name: &str) -> Outcome<u64> {
+    let text = fs::read_to_string(path).map_err(failed(path))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    Ok(kib.ok_or("no VmSwap")? * 1024 / PAGE)
+    Ok(kib.ok_or_else(|| format!("no {name} in {path}"))? * 1024)
+}
+
+/// Reads a file, or all below a folder, in order: nobody then asks its disk page by page.
+pub(crate) fn read_once(path: &str) -> Outcome<()> {
+    let script = format!("find {path} -type f -exec cat {{}} + >/dev/null");
+    run(&["sh", "-c", &script]).map(drop)
 }
 
 /// Starts hogs of `hog` each, two at a time, until `pages` of a process lie in swap; how many do.
 pub(crate) fn push_out(pid: u32, pages: u64, hog: &str) -> Outcome<u64> {
+    push_out_until(pages, hog, || swapped_pages(pid))
+}
+
+/// As [`push_out`], where `in_swap` tells how many of the pages are there.
+pub(crate) fn push_out_until(
+    pages: u64,
+    hog: &str,
+    in_swap: impl Fn() -> Outcome<u64>,
+) -> Outcome<u64> {
+    let mut swapped = 0;
     for _ in 0..HOGS_MAX {
         run(&[
             "terrace", "hog", "--size", hog, "--count", "2", "--repeat", "1", "--json",
         ])?;
-        let swapped = swapped_pages(pid)?;
+        swapped = in_swap()?;
         if swapped as f64 >= pages as f64 * PUSHED_OUT {
             return Ok(swapped);
         }
     }
-    let swapped = swapped_pages(pid)?;
     Err(format!("of {pages} pages only {swapped} lie in swap"))
 }
 

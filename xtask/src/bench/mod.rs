@@ -26,6 +26,9 @@ pub mod warm;
 /// Pairs per comparison unless asked otherwise: the median of 7 stands when 3 of them were disturbed.
 pub const ALTERNATIONS: usize = 7;
 
+/// The same where one alternation takes minutes.
+const LONG_ALTERNATIONS: usize = 3;
+
 /// Surveys compared with each other unless asked otherwise: 190 pairs, so 5 % are 9 of them.
 pub const SURVEYS: usize = 20;
 
@@ -49,6 +52,8 @@ pub struct Suite {
     pub peers: &'static [&'static str],
     /// What it is made of; `--part NAME` runs one of them alone.
     pub parts: &'static [&'static str],
+    /// Pairs per comparison unless asked otherwise.
+    pub alternations: usize,
     /// Its other options, with the word that stands for the value.
     pub options: &'static [(&'static str, &'static str)],
     /// Measures.
@@ -69,6 +74,7 @@ pub const SUITES: &[Suite] = &[
             "multichase",
         ],
         parts: &["copy", "latency"],
+        alternations: ALTERNATIONS,
         options: &[("alternations", "N")],
         run: memory::run,
     },
@@ -77,6 +83,7 @@ pub const SUITES: &[Suite] = &[
         what: "reads, writes and latency, against fio and ioping",
         peers: &["fio", "ioping"],
         parts: &["random", "sequential", "latency"],
+        alternations: ALTERNATIONS,
         options: &[("alternations", "N"), ("path", "DIR")],
         run: storage::run,
     },
@@ -85,6 +92,7 @@ pub const SUITES: &[Suite] = &[
         what: "what watching costs, against sadc, atop, dool, pmlogger and below",
         peers: &["sadc", "atop", "dool", "pmlogger", "below"],
         parts: &["cost", "size", "pressure", "explained"],
+        alternations: ALTERNATIONS,
         options: &[("alternations", "N")],
         run: recorder::run,
     },
@@ -99,8 +107,12 @@ pub const SUITES: &[Suite] = &[
             "mapped",
             "snapshot",
             "sqlite",
+            "postgres",
+            "recovery",
+            "short",
             "noting",
         ],
+        alternations: LONG_ALTERNATIONS,
         options: &[("alternations", "N"), ("pace", "full|quick")],
         run: warm::run,
     },
@@ -109,6 +121,7 @@ pub const SUITES: &[Suite] = &[
         what: "surveys of this machine against each other: what is called different and is not",
         peers: &[],
         parts: &[],
+        alternations: ALTERNATIONS,
         options: &[
             ("runs", "N"),
             ("slowed", "N"),
@@ -192,7 +205,7 @@ pub fn parse(args: &[String]) -> Result<Request, Error> {
         suite,
         peers: BTreeMap::new(),
         part: None,
-        alternations: ALTERNATIONS,
+        alternations: suite.alternations,
         runs: SURVEYS,
         slowed: SLOWED_SURVEYS,
         is_quick: false,
@@ -299,6 +312,8 @@ mod tests {
         assert!(request.is_quick && request.includes("anything"));
         let plain = parse(&args("storage")).unwrap();
         assert_eq!(plain.alternations, ALTERNATIONS);
+        let long = parse(&args("warm")).unwrap();
+        assert_eq!(long.alternations, LONG_ALTERNATIONS);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod bar;
 mod check;
 mod machine;
 mod parts;
+mod queued;
 mod rows;
 mod sampled;
 mod source;

@@ -14,11 +14,19 @@ const LATE_SHARE: f64 = 0.1;
 pub const RECORDING_WAS_CUT: &str =
     "the recording was cut: what came after its last sample is lost";
 
+/// The share of wake-ups, and of ends of requests, that may be untold without a word: a few are
+/// under way at either end.
+const UNTOLD_SHARE: f64 = 0.1;
+
+/// And so many of a short recording.
+const UNTOLD_LEAST: u64 = 100;
+
 /// All doubts about what `view` shows, the worst first.
 pub(super) fn doubts(view: &View) -> Vec<String> {
     let mut doubts: Vec<String> = Vec::new();
     doubts.extend(file(view));
     doubts.extend(losses(view));
+    doubts.extend(untold(view));
     doubts.extend(spans(view));
     doubts.extend(gaps(view));
     doubts.extend(window(view));
@@ -76,6 +84,36 @@ fn losses(view: &View) -> Vec<String> {
         told.push(format!(
             "{} of the samples came late",
             percent(share.min(1.0))
+        ));
+    }
+    told
+}
+
+/// What the kernel should have told and never did. Some lose what happens in the idle task of a
+/// processor, without counting it among the lost.
+fn untold(view: &View) -> Vec<String> {
+    let sum = |name: &str| view.sum(name).unwrap_or(0);
+    let matters =
+        |untold: u64, all: u64| untold >= UNTOLD_LEAST && untold as f64 > all as f64 * UNTOLD_SHARE;
+    let mut told = Vec::new();
+    let issued = sum("trace.block.issued");
+    let ends = ["reads", "writes", "flushes"].map(|name| sum(&format!("trace.block.{name}")));
+    let done = ends.into_iter().fold(0, u64::saturating_add);
+    if matters(issued.saturating_sub(done), issued) {
+        told.push(format!(
+            "{} requests were issued and {} were told done: the kernel lost the other ends, so the \
+             figures of a disk are its own counters'",
+            count(issued),
+            count(done)
+        ));
+    }
+    let (waits, woken) = (sum("trace.sched.waits"), sum("trace.sched.untold_wakeups"));
+    if matters(woken, waits) {
+        told.push(format!(
+            "the wake-ups after {} of {} waits were lost: what these waited for a processor \
+             counts as wait",
+            count(woken),
+            count(waits)
         ));
     }
     told

@@ -88,6 +88,37 @@ fn losses_and_damage_are_told() {
 }
 
 #[test]
+fn ends_of_requests_that_nobody_told_are_doubted() {
+    let done = |reads, writes| {
+        command(1000)
+            .grows("trace.block.issued", 10_000)
+            .grows("trace.block.reads", reads)
+            .grows("trace.block.writes", writes)
+    };
+    assert_eq!(
+        doubts(&done(60, 12)),
+        "10,000 requests were issued and 72 were told done: the kernel lost the other ends, so \
+         the figures of a disk are its own counters'"
+    );
+    assert_eq!(doubts(&done(9000, 950)), "", "the rest are under way");
+}
+
+#[test]
+fn wake_ups_that_nobody_told_are_doubted() {
+    let untold = |untold| {
+        command(1000)
+            .grows("trace.sched.waits", 13_000)
+            .grows("trace.sched.untold_wakeups", untold)
+    };
+    assert_eq!(
+        doubts(&untold(5000)),
+        "the wake-ups after 5,000 of 13,000 waits were lost: what these waited for a processor \
+         counts as wait"
+    );
+    assert_eq!(doubts(&untold(1000)), "");
+}
+
+#[test]
 fn a_cut_recording_says_so_and_is_explained_as_far_as_it_goes() {
     let mut built = command(1000).stands("tree.threads", 1);
     built.0.outcome = None;

@@ -12,6 +12,7 @@ mod doubts;
 mod machine;
 mod parts;
 mod properties;
+mod queued;
 mod schema;
 mod sources;
 mod windows;

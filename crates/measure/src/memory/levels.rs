@@ -78,6 +78,8 @@ pub struct LevelReport {
     pub copy: Option<Reached>,
     /// The C library's memcpy.
     pub libc_copy: Option<Reached>,
+    /// Every way of copying that was tried.
+    pub copies: Vec<Reached>,
     /// Trials kept and thrown away.
     pub tally: Tally,
     /// Whether some quantity had only disturbed trials.
@@ -205,6 +207,11 @@ impl<'a> Levels<'a> {
                     *operation == Operation::Copy && *group == Group::Libc
                 })
                 .map(|(_, _, reached)| reached.clone()),
+            copies: reached
+                .iter()
+                .filter(|(operation, _, _)| *operation == Operation::Copy)
+                .map(|(_, _, reached)| reached.clone())
+                .collect(),
             tally,
             all_disturbed: outcomes.iter().any(Outcome::all_disturbed),
         }

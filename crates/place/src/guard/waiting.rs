@@ -19,10 +19,8 @@ const LOOK_EVERY_NS: u64 = 80_000_000;
 /// by its time at work in whole ticks: what is asked for sooner counts as nothing and is lost
 /// (seen: 0 in each of 200 pauses of 3 ms, beside one who waited all the time, at 250 Hz).
 const BEYOND_TICKS: Duration = Duration::from_millis(1);
-/// The second look, if the first one was bad.
+/// The second look, if the first one was bad, and the look at the start if anybody waits then.
 const CLOSE_LOOK: Duration = Duration::from_millis(40);
-/// How long the start looks at what is there already.
-const FIRST_LOOK: Duration = Duration::from_millis(40);
 
 /// The witness of others' waiting.
 #[derive(Debug)]
@@ -51,7 +49,13 @@ impl Waiting {
             waited_us: None,
             glance: sys::clock::tick() * 2 + BEYOND_TICKS,
         };
-        waiting.before_permille = waiting.share_permille(FIRST_LOOK).unwrap_or(0);
+        let glance = waiting.glance;
+        if waiting
+            .share_permille(glance)
+            .is_some_and(|share| share > 0)
+        {
+            waiting.before_permille = waiting.share_permille(CLOSE_LOOK).unwrap_or(0);
+        }
         waiting.reclaims = waiting.direct_reclaims();
         waiting.waited_us = waiting.waited_us();
         waiting.looked_ns = now_ns();
@@ -115,12 +119,6 @@ impl Waiting {
 
     /// `allocstall_*`, one counter for each zone.
     fn direct_reclaims(&mut self) -> Option<u64> {
-        let counters = machine::vmstat::parse(self.vmstat.as_mut()?.text()?);
-        let of_zone =
-            |(name, count): (&String, &u64)| name.starts_with("allocstall").then_some(*count);
-        counters
-            .iter()
-            .filter_map(of_zone)
-            .reduce(u64::saturating_add)
+        machine::vmstat::sum_of(self.vmstat.as_mut()?.text()?, "allocstall")
     }
 }

@@ -57,18 +57,18 @@ pub fn read_inside(
     let mut done = Read::default();
     for part in work.pieces.chunks(PIECES_A_LINE) {
         helper.give(&part_of(work, part))?;
+        // What was told of once is told again while the helper waits for its disk, never less.
+        let mut so_far = done;
         loop {
-            let told = helper.next(&mut || cancelled(&done))?;
-            let Some(told) = told else { return Ok(done) };
-            let mut so_far = done;
+            let told = helper.next(&mut || cancelled(&so_far))?;
+            let Some(told) = told else { return Ok(so_far) };
+            so_far = done;
             so_far.add(&told.read);
-            if told.ended {
-                done = so_far;
-            }
             if cancelled(&so_far) {
                 return Ok(so_far);
             }
             if told.ended {
+                done = so_far;
                 break;
             }
         }

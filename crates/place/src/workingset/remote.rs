@@ -43,7 +43,6 @@ pub(super) struct Batch {
 pub(super) struct Reader<'a> {
     targets: &'a [Target],
     method: Method,
-    page_bytes: u64,
     /// Pages of one call: learnt from the last one.
     call_pages: AtomicUsize,
     /// Pages from the front that advice was given for.
@@ -55,7 +54,6 @@ impl<'a> Reader<'a> {
         Self {
             targets,
             method,
-            page_bytes: sys::process::page_bytes() as u64,
             call_pages: AtomicUsize::new(FIRST_CALL_PAGES),
             advised: 0,
         }
@@ -107,7 +105,7 @@ impl<'a> Reader<'a> {
     fn advise(&self, pages: &[SwappedPage]) -> sys::Result<()> {
         for same in pages.chunk_by(|before, after| before.target == after.target) {
             let target = &self.targets[same[0].target as usize];
-            let ranges = joined(same, self.page_bytes);
+            let ranges: Vec<Range<u64>> = ranges(same).collect();
             let mut left: &[Range<u64>] = &ranges;
             while !left.is_empty() {
                 let part = &left[..left.len().min(MAX_AT_ONCE)];
@@ -238,15 +236,16 @@ fn whole(ranges: &[Range<u64>], bytes: u64) -> usize {
         .count()
 }
 
-/// Pages that follow each other in this order and in the address space become one range.
-fn joined(pages: &[SwappedPage], page_bytes: u64) -> Vec<Range<u64>> {
-    let follows = |before: &SwappedPage, after: &SwappedPage| {
-        before.address.checked_add(page_bytes) == Some(after.address)
+/// Pages of one process that follow each other in this order and in the address space, as ranges.
+pub(super) fn ranges(pages: &[SwappedPage]) -> impl Iterator<Item = Range<u64>> {
+    let page_bytes = sys::process::page_bytes() as u64;
+    let follows = move |before: &SwappedPage, after: &SwappedPage| {
+        before.target == after.target
+            && before.address.checked_add(page_bytes) == Some(after.address)
     };
     pages
         .chunk_by(follows)
-        .map(|run| run[0].address..run[0].address + run.len() as u64 * page_bytes)
-        .collect()
+        .map(move |run| run[0].address..run[0].address + run.len() as u64 * page_bytes)
 }
 
 #[cfg(test)]
@@ -262,8 +261,9 @@ mod tests {
             address,
         };
         let pages = [4096, 8192, 16384, 12288, 16384].map(page);
-        let ranges = [4096..12288, 16384..20480, 12288..20480];
-        assert_eq!(joined(&pages, 4096), ranges);
+        let expected = [4096..12288, 16384..20480, 12288..20480];
+        let ranges: Vec<_> = ranges(&pages).collect();
+        assert_eq!(ranges, expected);
         assert_eq!(whole(&ranges, 12288), 2);
         assert_eq!(whole(&ranges, 12287), 1);
         assert_eq!(whole(&ranges, u64::MAX), 3);

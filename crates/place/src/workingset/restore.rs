@@ -2,7 +2,7 @@
 //!
 //! Anonymous pages come in the order of their slots: from a rotating or network disk by one
 //! thread that reads one byte of each page in the other process (synchronous, so progress and
-//! back-pressure are exact); from flash by whichever of slot-ordered advice and several
+//! back-pressure are exact), with advice ahead of it where the runs are long; from flash by whichever of slot-ordered advice and several
 //! readers a short trial on the first pages shows faster. Compressed RAM is skipped: nothing
 //! is to be gained there. A batch is as many pages as took 50 ms last time.
 

@@ -15,6 +15,7 @@ use model::recording::Subject;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// The controllers of version 1 in whose hierarchies groups are looked for, in this order.
 const CONTROLLERS: [&str; 4] = ["memory", "cpu", "blkio", "name=systemd"];
@@ -25,6 +26,11 @@ const SYSTEM_SLICE: &str = "system.slice";
 const MANAGER_RUNS: &str = "/run/systemd/system";
 /// The most groups below one group that are searched for members.
 const MAX_GROUPS: usize = 10_000;
+
+/// How often a program that is being loaded is looked at again, and after how long: loading
+/// takes a millisecond, on a crowded machine many. Some programs have no words for ever.
+const LOADING_LOOKS: u32 = 20;
+const LOADING_PAUSE: Duration = Duration::from_millis(5);
 
 /// A target that was found.
 #[derive(Debug)]
@@ -86,18 +92,7 @@ fn process(root: &Root, pid: u32) -> Result<Found> {
         let why = sys::plain_reason(&error.source);
         Error::new(Kind::Usage, format!("watch the process {pid}"), why)
     })?;
-    let bytes = root.read_bytes(format!("/proc/{pid}/cmdline"));
-    let bytes = bytes.unwrap_or_default();
-    let words = bytes
-        .split(|byte| *byte == 0)
-        .filter(|word| !word.is_empty());
-    let words = words.map(|word| String::from_utf8_lossy(word).into_owned());
-    let mut argv: Vec<String> = words.collect();
-    if argv.is_empty() {
-        // A thread of the kernel, or one that is about to become another program.
-        let name = root.read(format!("/proc/{pid}/comm")).unwrap_or_default();
-        argv.push(name.trim().to_owned());
-    }
+    let argv = command_line(root, pid);
     Ok(Found {
         subject: Subject::Process { pid, argv },
         watched: Watched {
@@ -113,6 +108,34 @@ fn process(root: &Root, pid: u32) -> Result<Found> {
         },
         end: End::Process(end),
     })
+}
+
+/// The words that a process was started with; its name where it has none, as threads of the
+/// kernel and ended processes.
+fn command_line(root: &Root, pid: u32) -> Vec<String> {
+    let words = || -> Vec<String> {
+        let bytes = root.read_bytes(format!("/proc/{pid}/cmdline"));
+        let bytes = bytes.unwrap_or_default();
+        let words = bytes.split(|byte| *byte == 0);
+        let words = words.filter(|word| !word.is_empty());
+        words
+            .map(|word| String::from_utf8_lossy(word).into_owned())
+            .collect()
+    };
+    // A program that is being loaded has neither its words yet nor its name.
+    let is_program = || root.path(format!("/proc/{pid}/exe")).read_link().is_ok();
+    for _ in 0..LOADING_LOOKS {
+        let argv = words();
+        if !argv.is_empty() {
+            return argv;
+        }
+        if !is_program() {
+            break;
+        }
+        std::thread::sleep(LOADING_PAUSE);
+    }
+    let name = root.read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    vec![name.trim().to_owned()]
 }
 
 fn group_found(path: String, unit: Option<String>, directory: PathBuf) -> Found {

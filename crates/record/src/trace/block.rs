@@ -65,6 +65,8 @@ pub struct Device {
 pub struct Requests {
     in_flight: HashMap<Request, InFlight>,
     searched_ns: u64,
+    /// Reads, writes and flushes that went to their device, whether or not their end was told.
+    issued: u64,
     all: Sums,
     devices: Vec<Device>,
     block_bytes: fn(u32) -> Option<u64>,
@@ -76,6 +78,7 @@ impl Requests {
         Self {
             in_flight: HashMap::new(),
             searched_ns: 0,
+            issued: 0,
             all: Sums::default(),
             devices: Vec::new(),
             block_bytes,
@@ -84,6 +87,7 @@ impl Requests {
 
     /// A request goes to its device.
     pub fn issue(&mut self, request: Request, bytes: u32, time_ns: u64) {
+        self.issued += u64::from(request.direction != Direction::Other);
         let is_full = self.in_flight.len() >= IN_FLIGHT_MAX;
         if is_full && time_ns.saturating_sub(self.searched_ns) >= SEARCH_NS {
             self.searched_ns = time_ns;
@@ -135,7 +139,14 @@ impl Requests {
 
     /// The device sent it back; it will be issued again.
     pub fn requeue(&mut self, request: Request) {
-        self.in_flight.remove(&request);
+        if self.in_flight.remove(&request).is_some() {
+            self.issued -= u64::from(request.direction != Direction::Other);
+        }
+    }
+
+    /// How many went to their devices.
+    pub fn issued(&self) -> u64 {
+        self.issued
     }
 
     /// All devices together.
@@ -252,10 +263,12 @@ mod tests {
             requests.issue(request(sector), 512, 1);
         }
         assert_eq!(requests.in_flight.len(), IN_FLIGHT_MAX);
+        assert_eq!(requests.issued(), 2 * IN_FLIGHT_MAX as u64);
         requests.issue(request(u64::MAX), 512, 2 * AGE_NS_MAX);
         assert_eq!(requests.in_flight.len(), 1);
         requests.requeue(request(u64::MAX));
         assert!(requests.in_flight.is_empty());
+        assert_eq!(requests.issued(), 2 * IN_FLIGHT_MAX as u64, "it went back");
         requests.complete(request(3), 512, 9);
         assert_eq!(requests.all()[0].requests, 0, "its issue was not seen");
     }

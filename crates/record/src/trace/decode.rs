@@ -4,7 +4,7 @@
 //! sample's own are those of this process.
 
 use super::block::direction;
-use super::event::{Event, Request, What};
+use super::event::{Event, Leave, Request, What};
 use super::stack::Table;
 use sys::perf::Sample;
 use sys::tracefs::{Field, Tracepoint};
@@ -33,6 +33,7 @@ pub enum Decoder {
     Switch {
         thread: Field,
         state: Field,
+        next: Field,
     },
     Wakeup {
         thread: Field,
@@ -97,6 +98,7 @@ impl Decoder {
             Point::Switch => Decoder::Switch {
                 thread: field("prev_pid")?,
                 state: field("prev_state")?,
+                next: field("next_pid")?,
             },
             Point::Wakeup => Decoder::Wakeup {
                 thread: field("pid")?,
@@ -127,18 +129,22 @@ impl Decoder {
     pub fn decode(&self, sample: &Sample<'_>, table: &Table) -> Option<Event> {
         let (process, thread, raw) = (sample.process, sample.thread, sample.raw);
         let what = match self {
-            Decoder::Switch { thread, state } => {
-                // From the data: the sample has no number any more for one that is dead.
-                let thread = u32::try_from(thread.number(raw)?).ok()?;
+            Decoder::Switch {
+                thread,
+                state,
+                next,
+            } => {
                 let state = state.number(raw)?;
-                match thread {
-                    // The idle task waits for nothing.
-                    0 => return None,
-                    _ if state & DEAD != 0 => What::Exit { thread },
-                    _ => What::Reason {
-                        thread,
-                        state: table.classify(state, sample.stack())?,
-                    },
+                let leave = match table.classify(state, sample.stack()) {
+                    _ if state & DEAD != 0 => Leave::Ended,
+                    Some(state) => Leave::Waits(state),
+                    None => Leave::Ready,
+                };
+                What::Switch {
+                    // From the data: the sample has no number any more for one that is dead.
+                    thread: u32::try_from(thread.number(raw)?).ok()?,
+                    leave,
+                    next: u32::try_from(next.number(raw)?).ok()?,
                 }
             }
             Decoder::Wakeup { thread } => What::Wakeup {

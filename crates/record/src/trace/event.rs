@@ -18,6 +18,17 @@ pub enum State {
     Sleep(Sleep),
 }
 
+/// How a thread leaves its processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leave {
+    /// It could go on.
+    Ready,
+    /// It waits for this.
+    Waits(State),
+    /// It has ended.
+    Ended,
+}
+
 /// Why a thread waits for a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Io {
@@ -171,11 +182,16 @@ pub enum What {
     Exit { thread: u32 },
     /// A process began a new program, with this its only thread.
     Exec { process: u32, thread: u32 },
-    /// A thread is about to leave its processor, for this.
-    Reason { thread: u32, state: State },
-    /// It left.
+    /// A processor begins to change its thread. Told before anybody looked at the stack, so
+    /// what that takes is part of the wait.
+    Switch {
+        thread: u32,
+        leave: Leave,
+        next: u32,
+    },
+    /// A thread has left; also told where [`What::Switch`] is not.
     Out { thread: u32, is_preempted: bool },
-    /// It came.
+    /// A thread has come; also told where [`What::Switch`] is not.
     In { thread: u32 },
     /// It may run again.
     Wakeup { thread: u32 },

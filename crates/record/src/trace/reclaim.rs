@@ -3,7 +3,7 @@
 //!
 //! An interval counts when it ends, so one that still goes on is not in the sums.
 
-use super::event::{Event, What};
+use super::event::{Event, Leave, What};
 use std::collections::HashMap;
 
 /// The most threads inside of an interval that are remembered: more than can run at once.
@@ -75,7 +75,12 @@ impl Reclaim {
             What::DirtyWait { process, pause_ns } if includes(process) => {
                 self.dirty_waits.add(pause_ns);
             }
-            What::Exit { thread } => {
+            What::Exit { thread }
+            | What::Switch {
+                thread,
+                leave: Leave::Ended,
+                ..
+            } => {
                 self.reclaims.begun.remove(&thread);
                 self.compactions.begun.remove(&thread);
             }

@@ -43,6 +43,8 @@ struct Sched {
     states: [Column; 5],
     switches: Column,
     block_io_waits: Column,
+    waits: Column,
+    untold_wakeups: Column,
     threads: Column,
     wall: [Column; WALL.len()],
     sleeps: Vec<(Sleep, Column)>,
@@ -51,6 +53,7 @@ struct Sched {
 
 #[derive(Debug)]
 struct Block {
+    issued: Column,
     all: [Direction; 3],
     devices: Vec<Device>,
 }
@@ -96,6 +99,7 @@ impl Columns {
             stopped: registry.id("trace.stopped", "count", Kind::Gauge, SOURCE),
             sched: has(Family::Sched).then(|| Sched::new(registry)),
             block: has(Family::Block).then(|| Block {
+                issued: counter(registry, "trace.block.issued", "count"),
                 all: directions(registry, "trace.block"),
                 devices: Vec::new(),
             }),
@@ -139,6 +143,7 @@ impl Columns {
         let Some(block) = &mut self.block else {
             return;
         };
+        set(row, block.issued, requests.issued());
         fill_directions(&block.all, requests.all(), row);
         let known = block.devices.len();
         for device in requests.devices().iter().skip(known) {
@@ -181,6 +186,8 @@ impl Sched {
         let states = states.map(|name| sched(name, "ns"));
         let switches = sched("switches", "count");
         let block_io_waits = sched("block_io_waits", "count");
+        let waits = sched("waits", "count");
+        let untold_wakeups = sched("untold_wakeups", "count");
         let threads = sched("threads", "count");
         let mut time =
             |group: &str, name: &str| counter(registry, &format!("trace.{group}.{name}_ns"), "ns");
@@ -188,6 +195,8 @@ impl Sched {
             states,
             switches,
             block_io_waits,
+            waits,
+            untold_wakeups,
             threads,
             wall: WALL.map(|name| time("wall", name)),
             sleeps: Vec::from(Sleep::ALL.map(|(sleep, name)| (sleep, time("sleep", name)))),
@@ -219,6 +228,8 @@ impl Sched {
         }
         set(row, self.switches, threads.switches);
         set(row, self.block_io_waits, threads.block_io_waits);
+        set(row, self.waits, threads.waits);
+        set(row, self.untold_wakeups, threads.untold_wakeups);
         set(row, self.threads, threads.seen);
     }
 }

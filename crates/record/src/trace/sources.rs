@@ -9,6 +9,7 @@ use super::event::{Event, What};
 use super::stack::Table;
 use model::recording::Sight;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ffi::CStr;
 use sys::perf::{self, Attributes, Holder, Record, Ring, Source};
 use sys::tracefs::Tracefs;
 
@@ -28,6 +29,8 @@ type Wanted = (&'static str, &'static str, Point, bool);
 const SCHED: &[Wanted] = &[
     ("sched", "sched_switch", Point::Switch, true),
     ("sched", "sched_wakeup", Point::Wakeup, true),
+    // Told by the waker, at once; the wake-up itself by the processor that it was sent to.
+    ("sched", "sched_waking", Point::Wakeup, false),
 ];
 const BLOCK: &[Wanted] = &[
     ("block", "block_rq_issue", Point::Issue, true),
@@ -138,14 +141,17 @@ impl Sources {
             let leader_index = self.events.len();
             self.events.push(leader);
             for point in points {
-                let mut attributes = Attributes::new(Source::Tracepoint(point.id));
-                if matches!(point.decoder, Decoder::Switch { .. }) {
-                    attributes.stack_frames = STACK_FRAMES;
+                for (condition, stack_frames) in variants(&point.decoder) {
+                    let mut attributes = Attributes::new(Source::Tracepoint(point.id));
+                    attributes.stack_frames = *stack_frames;
+                    let event = perf::Event::on_processor(&attributes, processor)?;
+                    if let Some(condition) = condition {
+                        event.filter(condition)?;
+                    }
+                    event.share_ring_of(&self.events[leader_index])?;
+                    self.decoders.insert(event.id()?, point.decoder.clone());
+                    self.events.push(event);
                 }
-                let event = perf::Event::on_processor(&attributes, processor)?;
-                event.share_ring_of(&self.events[leader_index])?;
-                self.decoders.insert(event.id()?, point.decoder.clone());
-                self.events.push(event);
             }
         }
         self.events.iter().try_for_each(perf::Event::enable)
@@ -224,6 +230,20 @@ impl Sources {
 
     fn all(&self) -> impl Iterator<Item = &perf::Event> {
         self.events.iter().chain(&self.faults)
+    }
+}
+
+/// The events that tell of one tracepoint: for each which passings, and frames of the stack.
+fn variants(decoder: &Decoder) -> &'static [(Option<&'static CStr>, u16)] {
+    // Only a thread that will sleep has a stack that says something, and looking at it is most
+    // of what a switch costs.
+    const SWITCH: &[(Option<&CStr>, u16)] = &[
+        (Some(c"prev_state & 255"), STACK_FRAMES),
+        (Some(c"!(prev_state & 255)"), 0),
+    ];
+    match decoder {
+        Decoder::Switch { .. } => SWITCH,
+        _ => &[(None, 0)],
     }
 }
 

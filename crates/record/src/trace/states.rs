@@ -5,7 +5,7 @@
 //! and the wall's four sums exactly the time since the start. Events come in order; one that
 //! comes late counts from the latest instant seen.
 
-use super::event::{Event, Sleep, State, What};
+use super::event::{Event, Leave, Sleep, State, What};
 use std::collections::HashMap;
 
 /// The wall's states, in order of precedence.
@@ -16,12 +16,18 @@ pub const WALL: [&str; 4] = ["run", "queue", "block_io", "asleep"];
 struct Thread {
     process: u32,
     state: State,
-    /// What it will wait for when it leaves its processor.
-    reason: Option<State>,
+    /// Whether the tracepoint told that it leaves, and the notice that it has left is to come.
+    is_leaving: bool,
     /// Whether the kernel has told of a switch of it, or of its birth. Kernels were seen that
     /// tell of the wake-ups of some threads and never of their switches: those would be
     /// runnable for ever.
     is_told: bool,
+}
+
+impl Thread {
+    fn is_asleep(&self) -> bool {
+        !matches!(self.state, State::Run | State::Queue)
+    }
 }
 
 /// How many threads hold a state, and for how long threads have.
@@ -56,6 +62,10 @@ pub struct Threads {
     pub switches: u64,
     /// Times that one began to wait for a block device.
     pub block_io_waits: u64,
+    /// Waits of any kind that were over.
+    pub waits: u64,
+    /// Of them, those of which nobody told who ended them: the thread just came.
+    pub untold_wakeups: u64,
     /// Threads that belonged to the subject.
     pub seen: u64,
 }
@@ -73,6 +83,8 @@ impl Threads {
             wall_ns: [0; WALL.len()],
             switches: 0,
             block_io_waits: 0,
+            waits: 0,
+            untold_wakeups: 0,
             seen: 0,
         }
     }
@@ -124,24 +136,27 @@ impl Threads {
             }
             What::Exit { thread } => self.remove(thread),
             What::Exec { process, thread } => self.exec(process, thread),
-            What::Reason { thread, state } => {
-                if let Some(thread) = self.threads.get_mut(&thread) {
-                    thread.reason = Some(state);
+            What::Switch {
+                thread,
+                leave,
+                next,
+            } => {
+                match leave {
+                    Leave::Ready => self.leave(thread, State::Queue, true),
+                    Leave::Waits(state) => self.leave(thread, state, true),
+                    Leave::Ended => self.remove(thread),
                 }
+                self.come(next);
             }
             What::Out {
                 thread,
                 is_preempted,
-            } => self.leave(thread, is_preempted),
-            What::In { thread } => {
-                self.tell(thread);
-                self.change(thread, State::Run);
-            }
+            } => self.left(thread, is_preempted),
+            What::In { thread } => self.come(thread),
             What::Wakeup { thread } => {
-                let is_asleep =
-                    |thread: &&Thread| !matches!(thread.state, State::Run | State::Queue);
-                let woken = self.threads.get(&thread).filter(is_asleep);
-                if woken.is_some_and(|thread| thread.is_told) {
+                let woken = self.threads.get(&thread);
+                if woken.is_some_and(|thread| thread.is_told && thread.is_asleep()) {
+                    self.waits += 1;
                     self.change(thread, State::Queue);
                 }
             }
@@ -186,6 +201,7 @@ impl Threads {
         }
         self.wall_ns = [0; WALL.len()];
         (self.switches, self.block_io_waits) = (0, 0);
+        (self.waits, self.untold_wakeups) = (0, 0);
         self.seen = self.threads.len() as u64;
     }
 
@@ -210,7 +226,7 @@ impl Threads {
         let new = Thread {
             process,
             state,
-            reason: None,
+            is_leaving: false,
             is_told: false,
         };
         self.threads.insert(thread, new);
@@ -250,17 +266,38 @@ impl Threads {
         }
     }
 
-    fn leave(&mut self, thread: u32, is_preempted: bool) {
+    fn come(&mut self, thread: u32) {
         let Some(known) = self.threads.get_mut(&thread) else {
             return;
         };
-        known.is_told = true;
-        let reason = known.reason.take();
-        let state = if is_preempted {
-            State::Queue
-        } else {
-            reason.unwrap_or(State::Sleep(Sleep::Unknown))
+        let is_untold = known.is_told && known.is_asleep();
+        (known.is_told, known.is_leaving) = (true, false);
+        self.waits += u64::from(is_untold);
+        self.untold_wakeups += u64::from(is_untold);
+        self.change(thread, State::Run);
+    }
+
+    /// The notice that a thread has left. Where the tracepoint told of it, this is no news, and
+    /// somebody may have woken the thread since.
+    fn left(&mut self, thread: u32, is_preempted: bool) {
+        let Some(known) = self.threads.get_mut(&thread) else {
+            return;
         };
+        if std::mem::take(&mut known.is_leaving) {
+            return;
+        }
+        let state = match is_preempted {
+            true => State::Queue,
+            false => State::Sleep(Sleep::Unknown),
+        };
+        self.leave(thread, state, false);
+    }
+
+    fn leave(&mut self, thread: u32, state: State, is_leaving: bool) {
+        let Some(known) = self.threads.get_mut(&thread) else {
+            return;
+        };
+        (known.is_told, known.is_leaving) = (true, is_leaving);
         self.switches += 1;
         self.block_io_waits += u64::from(matches!(state, State::BlockIo(_)));
         self.change(thread, state);
@@ -306,6 +343,10 @@ pub fn settle_seen(events: &mut [Event]) {
             }
             What::Out { thread, .. } => {
                 next_is_in.insert(*thread, false);
+            }
+            What::Switch { thread, next, .. } => {
+                next_is_in.insert(*thread, false);
+                next_is_in.insert(*next, true);
             }
             What::Seen { thread, state, .. } if state.is_none() => {
                 let waited = next_is_in.get(thread).copied().unwrap_or(false);

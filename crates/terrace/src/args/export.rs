@@ -4,7 +4,7 @@
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// Write a recording as CSV, JSON or a recording that may be shared
+/// Write a recording as CSV, JSON, a trace or a recording that may be shared
 ///
 /// Command lines, user and host names and paths are replaced by stand-ins, the same one for the same name, because an export
 /// is meant to be shared; --no-redact keeps them.
@@ -40,4 +40,8 @@ pub enum Form {
     Json,
     /// A recording again, which `terrace explain` takes
     Trec,
+    /// A trace that ui.perfetto.dev and its trace processor open; counters as they were read
+    Perfetto,
+    /// Text with time stamps that Prometheus and its kin take in as history
+    Openmetrics,
 }

@@ -24,6 +24,14 @@ pub struct SurveyArgs {
     #[arg(long, conflicts_with = "json", help_heading = "Output")]
     pub details: bool,
 
+    /// Write the survey also to FILE as one page for a browser, with pictures; it needs no network
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub html: Option<PathBuf>,
+
+    /// Leave host name, user names, mount points and paths in the page, which otherwise has stand-ins for them
+    #[arg(long, requires = "html", help_heading = "Output")]
+    pub no_redact: bool,
+
     /// The form of the result.
     #[command(flatten)]
     pub form: FormArgs,

@@ -1,4 +1,4 @@
-//! `terrace export`: a recording as CSV, JSON or a recording again, redacted unless that is switched off.
+//! `terrace export`: a recording in a form that other programs read, redacted unless that is switched off.
 //! It goes out piece by piece, so that a recording of a day needs no memory for its text.
 
 use super::recording;
@@ -21,6 +21,8 @@ pub fn export(args: &ExportArgs) -> Result<Exit> {
         Form::Csv => Ok(record::export::csv(&recording, sink)?),
         Form::Json => Ok(record::export::json(&recording, sink)?),
         Form::Trec => Ok(record::export::recording(&recording, sink)?),
+        Form::Perfetto => Ok(record::export::perfetto(&recording, sink)?),
+        Form::Openmetrics => Ok(record::export::openmetrics(&recording, sink)?),
     })?;
     Ok(Exit::Done)
 }

@@ -2,10 +2,13 @@
 //!
 //! 1. `places` finds where to look; `plan` shares out the time.
 //! 2. `run` measures, and keeps what the probes returned.
-//! 3. `tiers` and `observe` turn that into the page's tiers and the rules' input.
+//! 3. `tiers`, `curves` and `observe` turn that into the page's tiers, its pictures' points
+//!    and the rules' input.
 //! 4. `explain` judges; `output` renders.
 
+mod curves;
 mod observe;
+mod page;
 mod places;
 mod plan;
 mod run;
@@ -22,6 +25,7 @@ use machine::Root;
 use measure::{Budget, calibrate, disturbance::Bracket};
 use model::Tier;
 use model::survey::{Cost, SCHEMA, Survey};
+pub use page::PageFile;
 use plan::Plan;
 use run::{Progress, Seen};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -61,6 +65,7 @@ pub fn survey(args: &SurveyArgs, root: &Root, progress: Progress<'_>) -> Result<
         findings,
         fine,
         unchecked,
+        curves: curves::curves(&seen),
         skipped: seen.skipped,
         control_step_ns: seen.compute.as_ref().map(|report| report.step_ns.clone()),
         machine: facts,
@@ -119,6 +124,8 @@ mod tests {
             quick: true,
             paths: Vec::new(),
             details: false,
+            html: None,
+            no_redact: false,
             form: FormArgs {
                 json: true,
                 output: None,

@@ -177,7 +177,7 @@ fn unknown(explanation: &Explanation, setting: &Setting, page: Page) -> String {
         .iter()
         .find_map(|unseen| unseen.remedy.as_ref());
     let line = match remedy {
-        _ if !setting.root => format!("{what}; sudo shows it."),
+        Some(_) if !setting.root => format!("{what}; sudo shows it."),
         Some(remedy) => format!("{what}. To see it: {}", tied(remedy)),
         None => format!("{what} here."),
     };

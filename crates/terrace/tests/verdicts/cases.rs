@@ -22,9 +22,11 @@ pub struct Case {
 pub const SHARED: &[&str] = &["processor_stolen", "cpu_contention", "cache_hits_not_disk"];
 
 /// Cases whose bars are compared with the kernel's own trace as well: of each slice one in
-/// which it is large, and one of many short children.
+/// which it is large, two of very many very short waits, and one of many short children.
 pub const WITNESSED: &[&str] = &[
     "cold_read",
+    "cold_mmap",
+    "swap_random",
     "hog_beside",
     "sleep",
     "lock_contention",

@@ -6,6 +6,7 @@
 //! after `--` choose cases. This same program is also every workload (`workload NAME ...`).
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod busy;
 mod cases;
 mod judge;
 mod stage;
@@ -13,11 +14,15 @@ mod witness;
 mod workload;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// How often a case is judged before it counts as wrong: the host of a shared machine may hold
 /// one run up so long that another cause is the true one, or give memory back slowly, twice in
 /// a row. All verdicts are printed.
 const ATTEMPTS: usize = 5;
+
+/// How long an attempt waits for the neighbours of the one before it to rest.
+const QUIET_LIMIT: Duration = Duration::from_secs(20);
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -61,7 +66,11 @@ fn tell(case: &'static cases::Case) -> judge::Row {
             }
         };
         let faults = judge::faults(case, &told);
-        println!("{} (attempt {attempt}): {}", case.name, told.summary());
+        let others = told.others.map_or(String::new(), |share| {
+            format!("; others had {:.0} % of the processors", share * 100.0)
+        });
+        let summary = told.summary();
+        println!("{} (attempt {attempt}): {summary}{others}", case.name);
         for fault in &faults {
             println!("    {fault}");
         }
@@ -69,10 +78,11 @@ fn tell(case: &'static cases::Case) -> judge::Row {
             println!("{}", told.page);
         }
         let right = faults.is_empty();
-        row.add(&told, faults);
+        row.add(&told, &faults);
         if right {
             break;
         }
+        busy::wait_for_quiet(QUIET_LIMIT);
     }
     row
 }

@@ -1,6 +1,7 @@
 //! The stage: makes a cause with real groups, devices, swap and neighbours, runs the
 //! command under `terrace run`, and gathers what was told.
 
+use crate::busy::Processors;
 use crate::cases::{Case, WITNESSED};
 use crate::witness::{self, Lives};
 use record::file;
@@ -16,7 +17,7 @@ pub struct Made {
     /// The command's words.
     pub argv: Vec<String>,
     groups: Vec<Cgroup>,
-    _neighbours: Vec<Neighbour>,
+    neighbours: Vec<Neighbour>,
     // The last to go: files lie on them.
     _mounts: Vec<Mounted>,
     _swaps: Vec<SwapArea>,
@@ -44,6 +45,9 @@ pub struct Told {
     pub recording: model::recording::Recording,
     /// What the kernel's own trace says of the same command, where it was asked.
     pub witnessed: Option<Lives>,
+    /// The share of all processors that others had meanwhile, the host included, 0 to 1;
+    /// `None` where neighbours belong to the stage.
+    pub others: Option<f64>,
 }
 
 impl Told {
@@ -78,12 +82,15 @@ pub fn run(case: &Case) -> Result<Told, String> {
         true => Some(witness::start()?),
         false => None,
     };
+    let before = Processors::now();
     let recorder = command.spawn().map_err(|error| error.to_string())?;
     // The shells that join groups become the recorder: its number stays.
     let number = recorder.id();
     let output = recorder
         .wait_with_output()
         .map_err(|error| error.to_string())?;
+    let others = Processors::now().others_since(&before);
+    let others = made.neighbours.is_empty().then_some(others);
     drop(made);
     let trace = trace.map(testkit::KernelTrace::finish).transpose()?;
     let page = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -102,6 +109,7 @@ pub fn run(case: &Case) -> Result<Told, String> {
         page,
         recording,
         witnessed: trace.map(|trace| witness::lives(&trace, number).unwrap()),
+        others,
     })
 }
 
@@ -233,7 +241,7 @@ pub mod make {
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
         Ok(Made {
             argv: words.into_iter().map(str::to_owned).collect(),
-            _neighbours: (0..processors).map(|_| Neighbour(idler())).collect(),
+            neighbours: (0..processors).map(|_| Neighbour(idler())).collect(),
             _directories: vec![directory],
             ..Made::default()
         })
@@ -324,7 +332,7 @@ pub mod make {
         };
         Ok(Made {
             argv: workload(&["spin", "150"]),
-            _neighbours: (0..processors * 2).map(|_| Neighbour(hog())).collect(),
+            neighbours: (0..processors * 2).map(|_| Neighbour(hog())).collect(),
             ..Made::default()
         })
     }
@@ -362,7 +370,7 @@ pub mod make {
         let pipe = writer.stdout.take().map(Stdio::from);
         Ok(Made {
             argv: vec!["cat".to_owned()],
-            _neighbours: vec![Neighbour(writer)],
+            neighbours: vec![Neighbour(writer)],
             stdin: pipe,
             ..Made::default()
         })

@@ -2,12 +2,12 @@
 //!
 //! It shares nothing with the program but the kernel: other buffers, the text that the kernel
 //! prints, queues from the notice of the waker (`sched_waking`), and block I/O by the name
-//! `io_schedule` in the stack of a thread that leaves. Lives begin when the command is
-//! executed, which is at most some 100 us after its gate was opened.
+//! `io_schedule` in the stack of a thread that leaves; it has left when its stack is told, as
+//! looking at that (3 us) is the witness's doing. Lives begin when the command is executed.
 //!
 //! Kernels were seen that trace nothing in some threads and in one processor's idle task: who
 //! comes after one of those is not told to have come (the program hears of it in another
-//! way). [`untold`] puts that right from what is told before and after.
+//! way). [`untold`] puts that right from how long the kernel says that it ran.
 
 use std::collections::{HashMap, HashSet};
 use testkit::KernelTrace;
@@ -18,6 +18,7 @@ const EVENTS: &[&str] = &[
     "sched/sched_wakeup",
     "sched/sched_process_fork",
     "sched/sched_process_exec",
+    "sched/sched_stat_runtime",
 ];
 
 /// Adds its stack to each switch that leaves a thread in uninterruptible sleep.
@@ -87,7 +88,7 @@ pub fn lives(trace: &str, recorder: u32) -> Option<Lives> {
             What::Fork { parent, child } if threads.known.contains_key(parent) => {
                 threads.begin(*child, QUEUE);
             }
-            What::Wake(_) | What::Fork { .. } | What::Exec(_) => {}
+            What::Wake(_) | What::Fork { .. } | What::Exec(_) | What::Ran { .. } => {}
         }
     }
     Some(threads.lives)
@@ -153,6 +154,11 @@ enum What {
         child: u32,
     },
     Exec(u32),
+    /// It ran for so long since this was told last.
+    Ran {
+        thread: u32,
+        ns: u64,
+    },
 }
 
 /// Where the first program begins that a child of the recorder becomes, and in whom.
@@ -170,39 +176,36 @@ fn command(told: &[Told], recorder: u32) -> Option<(usize, u32)> {
     None
 }
 
-/// The comings of threads that leave a processor which, as told, another one had: as early as
-/// can be, which is after that one came and when the thread was ready.
+/// The comings of threads that leave a processor which, as told, another one had: as long ago
+/// as the kernel says that they ran.
 fn untold(told: &[Told]) -> Vec<Told> {
-    let mut processors: HashMap<u32, (u32, u64)> = HashMap::new();
-    let mut ready: HashMap<u32, u64> = HashMap::new();
+    let mut processors: HashMap<u32, u32> = HashMap::new();
+    // How long a thread has run since it left last, and when that was said.
+    let mut ran: HashMap<u32, (u64, u64)> = HashMap::new();
     let mut found = Vec::new();
     for Told { time_ns, what } in told {
         match what {
             What::Switch {
                 processor,
                 from,
-                state,
                 to,
                 ..
             } => {
-                let since_ns = ready.remove(from);
-                if let Some((other, came_ns)) = processors.insert(*processor, (*to, *time_ns))
-                    && other != *from
-                {
-                    found.extend(since_ns.map(|since_ns| Told {
-                        time_ns: since_ns.max(came_ns),
+                let ran = ran.remove(from);
+                let other = processors.insert(*processor, *to);
+                if other.is_some_and(|other| other != *from) {
+                    found.extend(ran.map(|(ns, said_ns)| Told {
+                        time_ns: said_ns - ns,
                         what: What::Come(*from),
                     }));
                 }
-                if state.starts_with('R') {
-                    ready.insert(*from, *time_ns);
-                }
-                ready.remove(to);
             }
-            What::Wake(thread) | What::Fork { child: thread, .. } => {
-                ready.entry(*thread).or_insert(*time_ns);
+            What::Ran { thread, ns } => {
+                let (sum_ns, said_ns) = ran.entry(*thread).or_default();
+                *sum_ns += ns;
+                *said_ns = *time_ns;
             }
-            What::Come(_) | What::Exec(_) => {}
+            _ => {}
         }
     }
     found
@@ -224,6 +227,9 @@ fn parse(trace: &str) -> Vec<Told> {
         }
         if line.ends_with(": <stack trace>") {
             stack_of = current(line).and_then(|thread| last_switch.get(&thread).copied());
+            if let (Some(index), Some((time_ns, _))) = (stack_of, stamp(line)) {
+                told[index].time_ns = time_ns;
+            }
             continue;
         }
         let Some(event) = event(line) else {
@@ -248,10 +254,8 @@ fn processor(line: &str) -> Option<u32> {
 }
 
 fn event(line: &str) -> Option<Told> {
-    let (head, fields) = line.split_once(": sched_")?;
-    let (seconds, micros) = head.rsplit_once(' ')?.1.split_once('.')?;
-    let seconds: u64 = seconds.parse().ok()?;
-    let micros: u64 = micros.parse().ok()?;
+    let (time_ns, told) = stamp(line)?;
+    let fields = told.strip_prefix("sched_")?;
     let text = |name: &str| -> Option<&str> {
         let (_, rest) = fields.split_once(&format!(" {name}="))?;
         rest.split_whitespace().next()
@@ -271,10 +275,19 @@ fn event(line: &str) -> Option<Told> {
             child: number("child_pid")?,
         },
         "process_exec" => What::Exec(number("pid")?),
+        "stat_runtime" => What::Ran {
+            thread: number("pid")?,
+            ns: number("runtime")?.into(),
+        },
         _ => return None,
     };
-    Some(Told {
-        time_ns: seconds * 1_000_000_000 + micros * 1_000,
-        what,
-    })
+    Some(Told { time_ns, what })
+}
+
+/// When, and what was told: `... d..2.   622.694498: sched_switch: ...`.
+fn stamp(line: &str) -> Option<(u64, &str)> {
+    let (head, told) = line.split_once(": ")?;
+    let (seconds, micros) = head.rsplit_once(' ')?.1.split_once('.')?;
+    let (seconds, micros): (u64, u64) = (seconds.parse().ok()?, micros.parse().ok()?);
+    Some((seconds * 1_000_000_000 + micros * 1_000, told))
 }

@@ -69,6 +69,17 @@ impl Guest {
         times: usize,
         record: &mut Record,
     ) -> Result<Vec<Value>, Error> {
+        self.play_and_keep(scene, times, record, &mut |_| Ok(()))
+    }
+
+    /// As [`Guest::play`]; `keep` is shown the folder that came out of each guest before it goes.
+    pub(super) fn play_and_keep(
+        &self,
+        scene: &Scene<'_>,
+        times: usize,
+        record: &mut Record,
+        keep: &mut dyn FnMut(&Path) -> Result<(), Error>,
+    ) -> Result<Vec<Value>, Error> {
         let words = self.words(scene);
         let shown = words.iter().filter(|word| !word.contains('/')).cloned();
         record.command(format!(
@@ -82,10 +93,12 @@ impl Guest {
             let status = vm::run(&words);
             let results = self.out.join("results");
             let text = fs::read_to_string(&results).unwrap_or_default();
+            let kept = keep(&self.out);
             let _ = fs::remove_dir_all(&self.out);
             if status != 0 {
                 return Err(Error::Failed(format!("the guest ended with {status}")));
             }
+            kept?;
             for line in text.lines() {
                 lines.push(
                     serde_json::from_str(line).map_err(|error| Error::Malformed {

@@ -15,9 +15,12 @@ use crate::error::Error;
 use crate::workspace;
 
 mod anonymous;
+mod databases;
 mod guest;
 mod noting;
 mod others;
+mod recovery;
+mod short;
 
 use guest::Guest;
 
@@ -28,7 +31,10 @@ const IN_A_GUEST: &[(&str, Measure)] = &[
     ("fast", anonymous::fast),
     ("mapped", others::mapped),
     ("snapshot", others::snapshot),
-    ("sqlite", others::sqlite),
+    ("sqlite", databases::sqlite),
+    ("postgres", databases::postgres),
+    ("recovery", recovery::measure),
+    ("short", short::measure),
 ];
 
 type Measure = fn(&Guest, &Request, &mut Record) -> Result<(), Error>;

@@ -1,4 +1,4 @@
-//! Files on the modelled hard disk, a page cache brought back from its snapshot, and databases.
+//! Files on the modelled hard disk, and a page cache brought back from its snapshot.
 //! The peers differ from part to part; demand is always among them where there is something to wait for.
 
 use super::guest::{Guest, HDD, Scene};
@@ -55,31 +55,4 @@ pub(super) fn snapshot(guest: &Guest, request: &Request, record: &mut Record) ->
         ("brought back", "MiB", "brought_mib"),
         Some(Target::AtLeast(mib as f64 * 0.99)),
     )
-}
-
-pub(super) fn sqlite(guest: &Guest, request: &Request, record: &mut Record) -> Result<(), Error> {
-    let mib = scaled(request, 64);
-    let scene = Scene {
-        disks: &[&format!("swap:2G,{HDD}"), &format!("data:2G,{HDD}")],
-        memory: "512M",
-        packages: &[],
-        timeout_s: 900,
-        words: &[
-            "sqlite",
-            &mib.to_string(),
-            "300m",
-            "restore",
-            "demand",
-            "swapoff",
-        ],
-    };
-    let lines = guest.play(&scene, request.alternations, record)?;
-    let what =
-        format!("SQLite with {mib} MiB of its own cache, hard disk, until its former p99 x 1.2");
-    alone(record, &lines, (&what, "s", "total_s"), None)?;
-    let peers = [
-        ("demand", "demand", Some(Target::AtLeast(5.0))),
-        ("swapoff", "swapoff", None),
-    ];
-    faster_than(record, &lines, &what, &peers)
 }

@@ -51,25 +51,25 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Adds the rows up.
-    pub(super) fn of(tasks: &[Task]) -> Self {
+    /// Adds the rows up; no thread can have been in the queue for longer than `contended_ns`.
+    pub(super) fn of(tasks: &[Task], contended_ns: u64) -> Self {
         let mut rows = Rows::default();
         let mut repairs = Repairs::default();
         for task in tasks {
-            rows.add(task, &mut repairs);
+            rows.add(task, contended_ns, &mut repairs);
         }
         rows.repairs = repairs.told();
         rows
     }
 
-    fn add(&mut self, task: &Task, repairs: &mut Repairs) {
+    fn add(&mut self, task: &Task, contended_ns: u64, repairs: &mut Repairs) {
         let alive = task.alive_ns;
         let plain = Delay {
             total_ns: task.run_ns,
             ..Delay::default()
         };
         let run = repairs.fit(task, "time on a processor", &plain, alive).ns;
-        let queue = repairs.fit(task, "run queue delay", &task.queue, alive - run);
+        let queue = repairs.queue(task, contended_ns, alive - run);
         let room = alive - run - queue.ns;
         grow(&mut self.threads, task.threads);
         grow(&mut self.alive_ns, alive);
@@ -128,6 +128,34 @@ struct Repairs {
 }
 
 impl Repairs {
+    /// The run queue delay, as [`Repairs::fit`] has it; left out where it is longer than
+    /// processors were at work, because nobody tells how much of it was real.
+    fn queue(&mut self, task: &Task, contended_ns: u64, room_ns: u64) -> Charged {
+        const WHAT: &str = "run queue delay";
+        let charged = task.queue.total_ns;
+        let most = contended_ns.saturating_mul(task.threads.max(1));
+        // More than a life is another error.
+        if charged > task.alive_ns || charged <= most.saturating_add(tolerance_ns(task.alive_ns)) {
+            return self.fit(task, WHAT, &task.queue, room_ns);
+        }
+        let text = format!(
+            "{WHAT} of {} (pid {}): {} in which processors were idle; left out",
+            task.comm,
+            task.pid,
+            show_ns(charged as f64)
+        );
+        let repair = Repair {
+            text,
+            before_ns: charged,
+            after_ns: 0,
+        };
+        self.made.push((WHAT, repair));
+        Charged {
+            cut: true,
+            ..Charged::default()
+        }
+    }
+
     /// `delay` as it can be true for `task`: without the waits that are longer than its life,
     /// and no more than `room_ns`.
     fn fit(&mut self, task: &Task, what: &'static str, delay: &Delay, room_ns: u64) -> Charged {
@@ -243,7 +271,10 @@ mod tests {
 
     #[test]
     fn a_wait_from_a_start_stamp_of_0_is_left_out() {
-        let rows = Rows::of(&[task(919, 228, delay(40, 707_184, Some(706_898)))]);
+        let rows = Rows::of(
+            &[task(919, 228, delay(40, 707_184, Some(706_898)))],
+            u64::MAX,
+        );
         let waited = rows.block_io.expect("told");
         assert_eq!(waited.ns, 286 * MS);
         assert_eq!(waited.count, 39);
@@ -258,7 +289,7 @@ mod tests {
         let wrong = delay(12, 35_045_225, Some(3_506_709));
         let mut cat = task(4129, 250, wrong);
         cat.queue = delay(300, 2260, Some(40));
-        let rows = Rows::of(&[cat]);
+        let rows = Rows::of(&[cat], u64::MAX);
         let waited = rows.block_io.expect("told");
         assert_eq!((waited.ns, waited.count), (0, 2));
         assert!(waited.cut, "it is no more than a bound");
@@ -267,7 +298,7 @@ mod tests {
 
     #[test]
     fn without_a_longest_wait_it_is_cut_to_what_is_left() {
-        let rows = Rows::of(&[task(919, 228, delay(40, 707_184, None))]);
+        let rows = Rows::of(&[task(919, 228, delay(40, 707_184, None))], u64::MAX);
         assert_eq!(rows.block_io.expect("told").ns, (919 - 228) * MS);
         assert_eq!(rows.repairs[0].after_ns, (919 - 228) * MS);
         assert!(rows.block_io.expect("told").cut);
@@ -275,7 +306,7 @@ mod tests {
 
     #[test]
     fn plausible_rows_are_left_alone() {
-        let rows = Rows::of(&[task(919, 228, delay(40, 600, Some(50)))]);
+        let rows = Rows::of(&[task(919, 228, delay(40, 600, Some(50)))], u64::MAX);
         assert_eq!(rows.block_io.expect("told").ns, 600 * MS);
         assert!(rows.repairs.is_empty());
     }
@@ -283,7 +314,7 @@ mod tests {
     #[test]
     fn many_repairs_are_told_as_few() {
         let wrong = task(919, 228, delay(40, 707_184, Some(706_898)));
-        let rows = Rows::of(&vec![wrong; 100]);
+        let rows = Rows::of(&vec![wrong; 100], u64::MAX);
         assert_eq!(rows.repairs.len(), MOST_TOLD + 1);
         let before: u64 = rows.repairs.iter().map(|repair| repair.before_ns).sum();
         assert_eq!(before, 100 * 707_184 * MS);
@@ -299,7 +330,7 @@ mod tests {
             max_ns: Some(u64::MAX),
         };
         hostile.minor_faults = u64::MAX;
-        let rows = Rows::of(&[hostile.clone(), hostile]);
+        let rows = Rows::of(&[hostile.clone(), hostile], u64::MAX);
         assert_eq!((rows.run_ns, rows.queue.ns), (0, 0));
         assert_eq!(rows.minor_faults, u64::MAX);
     }

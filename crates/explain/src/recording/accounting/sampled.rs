@@ -67,16 +67,41 @@ fn push<const N: usize>(intervals: &mut Vec<Interval<N>>, length_ns: u64, grown_
     }
 }
 
-/// How much the sum `name` grew, and how much of that cannot be: threads cannot have waited
-/// longer than they lived since the sum last grew. All of such a step is left out, because
-/// nobody tells how much of it was real.
-pub(super) fn plausible_ns(view: &View, name: &str) -> Option<(u64, u64)> {
+/// Samples at whose end a sum grew, after the last one at whose end it did.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub first: u32,
+    pub last: u32,
+    pub length_ns: u64,
+    /// Threads that lived at its begin or its end.
+    pub threads: u64,
+}
+
+impl Step {
+    /// How long its threads lived.
+    pub(super) fn lived_ns(&self) -> u64 {
+        self.length_ns.saturating_mul(self.threads)
+    }
+
+    /// Whether a time of its threads can be, of which there can be `most_ns`.
+    pub(super) fn can_hold(&self, ns: u64, most_ns: u64) -> bool {
+        ns <= most_ns.saturating_add(tolerance_ns(self.lived_ns()))
+    }
+}
+
+/// How much the sum `name` grew, and how much of that cannot be: more than `most_ns` of the
+/// step. All of such a step is left out, because nobody tells how much of it was real.
+pub(super) fn plausible_ns(
+    view: &View,
+    name: &str,
+    most_ns: impl Fn(&Step) -> u64,
+) -> Option<(u64, u64)> {
     let series = view.series(name)?;
     view.growth(name)?;
     let threads = view.series("tree.threads");
     let threads = threads.or_else(|| view.series("tree.processes"));
     let (first, last) = view.samples();
-    let (mut kept, mut left_out, mut since) = (0u64, 0u64, 0u64);
+    let (mut kept, mut left_out, mut since, mut begin) = (0u64, 0u64, 0u64, first);
     for sample in first..last {
         since = since.saturating_add(length_ns(view, sample));
         let grown = series.growth(sample, sample + 1).unwrap_or(0);
@@ -84,14 +109,18 @@ pub(super) fn plausible_ns(view: &View, name: &str) -> Option<(u64, u64)> {
             continue;
         }
         let at = |sample| threads.and_then(|series| series.at(sample)).unwrap_or(1);
-        let most = u64::try_from(at(sample).max(at(sample + 1)).max(1)).unwrap_or(1);
-        let lived = since.saturating_mul(most);
-        let side = match grown > lived.saturating_add(tolerance_ns(lived)) {
-            true => &mut left_out,
-            false => &mut kept,
+        let step = Step {
+            first: begin,
+            last: sample + 1,
+            length_ns: since,
+            threads: u64::try_from(at(sample).max(at(sample + 1)).max(1)).unwrap_or(1),
+        };
+        let side = match step.can_hold(grown, most_ns(&step)) {
+            true => &mut kept,
+            false => &mut left_out,
         };
         *side = side.saturating_add(grown);
-        since = 0;
+        (since, begin) = (0, sample + 1);
     }
     Some((kept, left_out))
 }

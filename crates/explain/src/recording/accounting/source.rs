@@ -1,6 +1,7 @@
 //! Which of the three tellers of thread time may be believed here: events, the rows of
 //! delay accounting, or samples of the process tree. docs/accounting.md has the order.
 
+use super::queued;
 use super::rows::Rows;
 use crate::recording::View;
 use model::recording::{Subject, TaskSource};
@@ -31,7 +32,7 @@ impl Sources {
         Self {
             events: events_cover(view),
             events_lost: lost > 0 || (view.is_whole() && whole_lost > 0),
-            rows: any.then(|| Rows::of(view.tasks())),
+            rows: any.then(|| Rows::of(view.tasks(), queued::longest_ns(view))),
             lost_exits: outcome.map_or(0, |outcome| outcome.lost_exits),
         }
     }

@@ -2,8 +2,9 @@
 //! what they did. Each of the three sources fills it in its own way.
 
 use super::bar::{Bar, time};
+use super::queued;
 use super::rows::Rows;
-use super::sampled;
+use super::sampled::{self, Step};
 use super::source::Sources;
 use crate::recording::View;
 use crate::wording::long_time;
@@ -105,9 +106,10 @@ fn by_rows(view: &View, rows: &Rows, lost_exits: u64) -> Filled {
 fn by_samples(view: &View) -> Filled {
     let run = view.growth("tree.run_ns");
     let used = usage_ns(view);
-    let queue = view.growth("tree.queue_ns");
+    let queued = sampled::plausible_ns(view, "tree.queue_ns", |step| queued::most_ns(view, step));
+    let queue = queued.map(|(kept, _)| kept);
     let counted = view.facts().sight("delay_accounting").is_open();
-    let waited = sampled::plausible_ns(view, "tree.block_io_ns");
+    let waited = sampled::plausible_ns(view, "tree.block_io_ns", Step::lived_ns);
     let block_io = waited.map(|(kept, _)| kept);
     // Where the kernel does not count these waits, the field is there and stays at 0.
     let block_io =
@@ -141,9 +143,13 @@ fn by_samples(view: &View) -> Filled {
     }
     let whole = time("threads as sampled, times time", lives_ns, "/proc/PID/stat");
     let whole = whole.seen_in(["tree.threads"]);
-    let left_out = waited.map_or(0, |(_, out)| out);
-    let repair = (left_out > 0).then(|| too_long(left_out));
-    filled(whole_ns, bar.close(whole), repair.into_iter().collect())
+    let repairs = [
+        (queued, "tree.queue_ns", "processors were at work"),
+        (waited, "tree.block_io_ns", "the threads lived"),
+    ]
+    .into_iter()
+    .filter_map(|(sum, name, what)| left_out(sum?.1, name, what));
+    filled(whole_ns, bar.close(whole), repairs.collect())
 }
 
 fn lives(rows: &Rows) -> Evidence {
@@ -154,17 +160,18 @@ fn waited_for(used_ns: u64) -> Evidence {
     time("processor time of the command", used_ns, "wait4").seen_in(["tree.run_ns"])
 }
 
-fn too_long(left_out_ns: u64) -> Repair {
+/// What is said of the steps of a sum that cannot be.
+fn left_out(ns: u64, name: &str, what: &str) -> Option<Repair> {
     let text = format!(
-        "tree.block_io_ns: waits of {} are longer than the threads lived since the sample \
-         before, counted from a start stamp of 0; they are left out",
-        long_time(left_out_ns as f64)
+        "{name}: waits of {} are longer than {what} since the sample before, counted from a \
+         wrong stamp; they are left out",
+        long_time(ns as f64)
     );
-    Repair {
+    (ns > 0).then_some(Repair {
         text,
-        before_ns: left_out_ns,
+        before_ns: ns,
         after_ns: 0,
-    }
+    })
 }
 
 fn filled(whole_ns: u64, bar: (Vec<Slice>, Vec<Repair>), mut repairs: Vec<Repair>) -> Filled {

@@ -26,6 +26,7 @@ use machine::Root;
 use machine::block::Disk;
 use machine::mounts::Mount;
 use model::bytes::{GIB, MIB};
+use model::curves::RateAt;
 use model::{Bytes, Estimate, Histogram, Latency};
 use rounds::Rounds;
 use serde::Serialize;
@@ -107,6 +108,10 @@ pub struct DeviceReport {
     pub read_bytes_per_s: Option<Estimate>,
     /// Sequential writes with the sync that makes them durable, bytes a second.
     pub write_bytes_per_s: Option<Estimate>,
+    /// The same reads, window by window.
+    pub reads: Vec<RateAt>,
+    /// The same writes, window by window.
+    pub writes: Vec<RateAt>,
     /// Bytes of each sequential request.
     pub block_bytes: u64,
     /// Sequential requests in flight.

@@ -2,6 +2,7 @@
 //! or thrown away by what disturbed them.
 
 use crate::disturbance::{Bracket, Disturbance};
+use model::curves::RateAt;
 use model::estimate::{Better, Estimate};
 
 /// A window is disturbed when more than this share of it went to other work or the
@@ -14,17 +15,28 @@ const SHARE: f64 = 0.1;
 /// fill up, and the count of the others says that the machine was busy.
 const LEAST: usize = 6;
 
-/// The values of one activity's windows, each with the share of it that was lost.
+/// The values of one activity's windows, in the order of time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Windows {
-    values: Vec<(f64, f64)>,
+    windows: Vec<Window>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    start_ns: u64,
+    value: f64,
+    /// The share of it that other work or the host took.
+    lost: f64,
 }
 
 impl Windows {
-    fn add(&mut self, value: f64, disturbance: &Disturbance, wall_ns: u64) {
+    fn add(&mut self, value: f64, disturbance: &Disturbance, start_ns: u64, wall_ns: u64) {
         let lost = disturbance.waited_ns.unwrap_or(0) + disturbance.stolen_ns.unwrap_or(0);
-        let share = lost as f64 / wall_ns.max(1) as f64;
-        self.values.push((share, value));
+        self.windows.push(Window {
+            start_ns,
+            value,
+            lost: lost as f64 / wall_ns.max(1) as f64,
+        });
     }
 
     /// Runs one window, which answers with its value, bracketed by the counters.
@@ -39,28 +51,45 @@ impl Windows {
         let wall_ns = sys::clock::now_ns() - start_ns;
         let disturbance = Disturbance::between(&before, &bracket.read());
         if let Some(value) = value {
-            self.add(value, &disturbance, wall_ns);
+            self.add(value, &disturbance, start_ns, wall_ns);
         }
         Ok(())
     }
 
     /// Adds another value of the window that `judged` has just had, if it has one.
     pub(super) fn same_as(&mut self, judged: &Windows, value: Option<f64>) {
-        if let (Some(value), Some((share, _))) = (value, judged.values.last()) {
-            self.values.push((*share, value));
+        if let (Some(value), Some(window)) = (value, judged.windows.last()) {
+            self.windows.push(Window { value, ..*window });
         }
     }
 
     /// The estimate from the quiet windows, filled up to [`LEAST`] with the least
     /// disturbed; the others are counted as discarded. `None` without windows.
     pub(super) fn estimate(&self, better: Better) -> Option<Estimate> {
-        let mut values = self.values.clone();
-        values.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let quiet = values.iter().filter(|(share, _)| *share <= SHARE).count();
-        let kept = quiet.max(LEAST.min(values.len()));
-        let discarded = (values.len() - kept) as u32;
-        let kept: Vec<f64> = values[..kept].iter().map(|(_, value)| *value).collect();
-        Estimate::from_values(&kept, better, discarded)
+        let kept = self.kept();
+        let discarded = (self.windows.len() - kept.len()) as u32;
+        let values: Vec<f64> = kept.iter().map(|&at| self.windows[at].value).collect();
+        Estimate::from_values(&values, better, discarded)
+    }
+
+    /// The windows' values as rates over time, in seconds since `start_ns`.
+    pub(super) fn over_time(&self, start_ns: u64) -> Vec<RateAt> {
+        let kept = self.kept();
+        let rates = self.windows.iter().enumerate().map(|(at, window)| RateAt {
+            at_s: window.start_ns.saturating_sub(start_ns) as f64 / 1e9,
+            bytes_per_s: window.value,
+            disturbed: !kept.contains(&at),
+        });
+        rates.collect()
+    }
+
+    /// Which windows count.
+    fn kept(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.windows.len()).collect();
+        order.sort_by(|&a, &b| self.windows[a].lost.total_cmp(&self.windows[b].lost));
+        let quiet = self.windows.iter().filter(|w| w.lost <= SHARE).count();
+        order.truncate(quiet.max(LEAST));
+        order
     }
 }
 
@@ -79,21 +108,28 @@ mod tests {
     fn disturbed_windows_are_counted_and_not_averaged() {
         let mut windows = Windows::default();
         for value in 0..6 {
-            windows.add(100.0 + f64::from(value), &waited(90), 1000);
+            windows.add(100.0 + f64::from(value), &waited(90), 5, 1000);
         }
-        windows.add(1.0, &waited(200), 1000);
+        windows.add(1.0, &waited(200), 2_000_000_005, 1000);
         let estimate = windows.estimate(Better::Higher).unwrap();
         assert_eq!((estimate.trials, estimate.discarded), (6, 1));
         assert_eq!(estimate.median, 102.5);
+        let over_time = windows.over_time(5);
+        assert!(over_time[..6].iter().all(|rate| !rate.disturbed));
+        let last = over_time[6];
+        assert_eq!(
+            (last.at_s, last.bytes_per_s, last.disturbed),
+            (2.0, 1.0, true)
+        );
     }
 
     #[test]
     fn the_least_disturbed_fill_up_what_an_interval_needs() {
         let mut windows = Windows::default();
         assert_eq!(windows.estimate(Better::Higher), None);
-        windows.add(7.0, &waited(0), 1000);
+        windows.add(7.0, &waited(0), 5, 1000);
         for share in 2..9 {
-            windows.add(share as f64, &waited(share * 100), 1000);
+            windows.add(share as f64, &waited(share * 100), 5, 1000);
         }
         let estimate = windows.estimate(Better::Higher).unwrap();
         assert_eq!((estimate.trials, estimate.discarded), (6, 2));

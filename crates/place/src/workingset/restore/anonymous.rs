@@ -52,7 +52,7 @@ pub(super) fn bring_back(
         };
         let method = course.request.method;
         let medium = segment.medium(speeds);
-        let mut readers = Readers::new(mover.targets, method, medium, mover.pages.len());
+        let mut readers = Readers::new(mover.targets, method, medium, &mover.pages);
         stop = mover.run(course, &mut readers)?;
         let elapsed_ns = now_ns() - started_ns;
         let asked = &mover.pages[..mover.front];

@@ -2,7 +2,8 @@
 //! same guard.
 //!
 //! Files are read from inside of the group of a process that uses them, so that they are
-//! charged where they are used; files of a snapshot by this process.
+//! charged where they are used; by this process where that is its own group, and for files of a
+//! snapshot.
 
 use super::anonymous::GROUP_MARGIN_BYTES;
 use super::planning::{Work, in_order_ns, try_area, try_device};
@@ -12,27 +13,38 @@ use crate::workingset::charge::{self, Work as Pieces};
 use crate::workingset::files::{self, Identity, NamedFile};
 use crate::workingset::read::{self, Read};
 use crate::workingset::speed::Speed;
-use crate::workingset::targets::Target;
 use crate::workingset::{metadata, shared, snapshot};
 use crate::{Kind, Result};
 use machine::cgroup::{self, Controller};
 use machine::mounts::{self, Mount};
 use machine::{Root, swap};
 use model::Bytes;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use sys::clock::now_ns;
 
 /// A file with the ranges that are wanted of it.
 type Wanted = (PathBuf, Identity, Vec<Range<u64>>);
 
+/// A control group that uses files.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Group {
+    directory: PathBuf,
+    /// A target in it, which stands for all of them.
+    target: u32,
+    /// Whether this process is in it as well, so that what it reads is charged there.
+    is_own: bool,
+}
+
 /// Files of one disk that one group uses.
 #[derive(Debug)]
 pub(super) struct Reading {
     source: String,
-    /// The group's directory, and a target in it; `None` where this process reads.
-    inside: Option<(PathBuf, u32)>,
+    /// `None` for files of a snapshot, which nobody may use.
+    group: Option<Group>,
     pieces: Pieces,
     speed: Option<usize>,
 }
@@ -116,7 +128,7 @@ pub(super) fn bring_shared_back(
 /// Finds what of files is not in the page cache, by group and disk.
 pub(super) fn plan_files(root: &Root, request: &Request, plan: &mut Plan) -> Result<()> {
     let mounts = mounts::read(root);
-    let mut by_group: BTreeMap<Option<(PathBuf, u32)>, Vec<Wanted>> = BTreeMap::new();
+    let mut by_group: BTreeMap<Option<Group>, Vec<Wanted>> = BTreeMap::new();
     match &request.snapshot {
         Some(snapshot) => {
             let missing = snapshot::missing(snapshot);
@@ -124,14 +136,18 @@ pub(super) fn plan_files(root: &Root, request: &Request, plan: &mut Plan) -> Res
             by_group.insert(None, missing.files);
         }
         None => {
+            let own = group_of(root, &mounts, "self");
             let mut groups: BTreeMap<PathBuf, u32> = BTreeMap::new();
             for file in files::find(root, plan.work.targets())? {
                 let user = file.targets.first().copied();
                 let group = user.and_then(|user| {
-                    let group = group_of(root, &mounts, &plan.work.targets()[user as usize])?;
-                    // One target stands for all of its group.
-                    let user = *groups.entry(group.clone()).or_insert(user);
-                    Some((group, user))
+                    let pid = plan.work.targets()[user as usize].pid;
+                    let directory = group_of(root, &mounts, pid)?;
+                    Some(Group {
+                        target: *groups.entry(directory.clone()).or_insert(user),
+                        is_own: own.as_ref() == Some(&directory),
+                        directory,
+                    })
                 });
                 let wanted = by_group.entry(group).or_default();
                 wanted.push((file.path, file.identity, file.absent));
@@ -169,15 +185,15 @@ fn by_device(wanted: Vec<Wanted>) -> BTreeMap<u64, Vec<Wanted>> {
 }
 
 /// The directory of the memory group of a process.
-fn group_of(root: &Root, mounts: &[Mount], target: &Target) -> Option<PathBuf> {
-    let membership = root.read(format!("/proc/{}/cgroup", target.pid)).ok()?;
+fn group_of(root: &Root, mounts: &[Mount], process: impl Display) -> Option<PathBuf> {
+    let membership = root.read(format!("/proc/{process}/cgroup")).ok()?;
     let place = cgroup::locate(mounts, &membership, Controller::Memory)?;
     Some(place.groups().first()?.directory.clone())
 }
 
 fn plan_reading(
     root: &Root,
-    inside: Option<(PathBuf, u32)>,
+    group: Option<Group>,
     device: u64,
     wanted: &[Wanted],
     plan: &mut Plan,
@@ -218,7 +234,7 @@ fn plan_reading(
     };
     plan.work.files.push(Reading {
         source,
-        inside,
+        group,
         pieces: Pieces {
             files: wanted.iter().map(named).collect(),
             pieces,
@@ -235,9 +251,19 @@ pub(super) fn bring_files_back(
     parts: &mut Vec<Done>,
 ) -> Result<Option<Stop>> {
     let page_bytes = sys::process::page_bytes() as u64;
+    // What was brought into each group: the kernel counts it as room, for it could go again.
+    let mut brought: BTreeMap<&Path, u64> = BTreeMap::new();
     for reading in &work.files {
         let started_ns = now_ns();
-        let (done, stop) = course.read(reading)?;
+        let group = reading
+            .group
+            .as_ref()
+            .map(|group| group.directory.as_path());
+        let before = group.and_then(|group| brought.get(group)).copied();
+        let (done, stop) = course.read(reading, before.unwrap_or(0))?;
+        if let Some(group) = group {
+            *brought.entry(group).or_default() += done.bytes;
+        }
         if done.changed_files > 0 {
             let note = format!("{} files are left out: changed since", done.changed_files);
             course.notes.push(note);
@@ -279,35 +305,107 @@ pub(super) fn warm_metadata(course: &mut Course<'_>) -> Result<Option<Stop>> {
     Ok(course.check())
 }
 
+/// The pieces, from the first on, that have `room` bytes together; whether these are not all.
+fn fitting(work: &Pieces, room: Option<u64>) -> (Cow<'_, Pieces>, bool) {
+    let length = |piece: &files::Piece| piece.range.end - piece.range.start;
+    let bytes: u64 = work.pieces.iter().map(length).sum();
+    let Some(mut left) = room.filter(|room| *room < bytes) else {
+        return (Cow::Borrowed(work), false);
+    };
+    let mut some = Pieces {
+        files: work.files.clone(),
+        pieces: Vec::new(),
+    };
+    for piece in &work.pieces {
+        if left == 0 {
+            break;
+        }
+        let mut piece = piece.clone();
+        piece.range.end = piece.range.end.min(piece.range.start + left);
+        left -= length(&piece);
+        some.pieces.push(piece);
+    }
+    (Cow::Owned(some), true)
+}
+
 impl Course<'_> {
-    fn read(&mut self, reading: &Reading) -> Result<(Read, Option<Stop>)> {
+    /// Reads what has room in its group, into which `brought` bytes of files came before. More
+    /// would push out what was just brought.
+    fn read(&mut self, reading: &Reading, brought: u64) -> Result<(Read, Option<Stop>)> {
         let mut told = 0;
         let mut stop = None;
-        if let (Some((group, target)), false) = (&reading.inside, self.request.helper.is_empty()) {
-            let helper = &self.request.helper;
+        let helper = &self.request.helper;
+        let group = reading.group.as_ref();
+        let room = group.and_then(|group| self.guard.group_room(group.target));
+        let room = room.map(|room| room.0.saturating_sub(GROUP_MARGIN_BYTES + brought));
+        let (fitting, is_cut) = fitting(&reading.pieces, room);
+        let cut = is_cut.then_some(Stop::GroupLimit);
+        // To be charged to its own group this process needs nobody.
+        let other = group.filter(|group| !group.is_own && !helper.is_empty());
+        if let Some(other) = other {
             let mut ends = |read: &Read| {
                 self.advance(read.bytes - told);
                 told = read.bytes;
-                let room = self.guard.group_room(*target);
-                stop = match room {
-                    Some(room) if room.0 < GROUP_MARGIN_BYTES => Some(Stop::GroupLimit),
-                    _ => self.guard.check_beside(Bytes(self.moved_bytes)),
-                };
+                stop = self.group_limit(group);
+                stop = stop.or_else(|| self.guard.check_beside(Bytes(self.moved_bytes)));
                 stop.is_some()
             };
-            match charge::read_inside(group, helper, &reading.pieces, &mut ends) {
+            match charge::read_inside(&other.directory, helper, &fitting, &mut ends) {
                 Err(error) if error.kind == Kind::Impossible => self.notes.push(format!(
                     "files are charged to this process's group: {error}"
                 )),
-                done => return Ok((done?, stop)),
+                done => return Ok((done?, stop.or(cut))),
             }
         }
-        let done = read::pieces(&reading.pieces, &mut |read| {
+        let charged = group.filter(|group| group.is_own);
+        // What the group of somebody else is not charged with is not bound by its room.
+        let (pieces, cut) = match charged {
+            Some(_) => (&*fitting, cut),
+            None => (&reading.pieces, None),
+        };
+        let done = read::pieces(pieces, &mut |read| {
             self.advance(read.bytes - told);
             told = read.bytes;
-            stop = self.check();
+            stop = self.group_limit(charged).or_else(|| self.check());
             stop.is_some()
         });
-        Ok((done, stop))
+        Ok((done, stop.or(cut)))
+    }
+
+    /// Whether the group that is charged has no room any more.
+    fn group_limit(&self, group: Option<&Group>) -> Option<Stop> {
+        let room = self.guard.group_room(group?.target)?;
+        (room.0 < GROUP_MARGIN_BYTES).then_some(Stop::GroupLimit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(ranges: &[Range<u64>]) -> Pieces {
+        let piece = |range: &Range<u64>| files::Piece {
+            file: 0,
+            range: range.clone(),
+            physical: None,
+        };
+        Pieces {
+            files: Vec::new(),
+            pieces: ranges.iter().map(piece).collect(),
+        }
+    }
+
+    #[test]
+    fn a_group_gets_what_it_has_room_for_from_the_first_piece_on() {
+        let all = work(&[0..8, 20..24, 40..50]);
+        for room in [None, Some(22), Some(100)] {
+            assert_eq!(fitting(&all, room), (Cow::Borrowed(&all), false));
+        }
+        let some = |room| fitting(&all, Some(room)).0.into_owned();
+        assert_eq!(some(21), work(&[0..8, 20..24, 40..49]));
+        assert_eq!(some(12), work(&[0..8, 20..24]));
+        assert_eq!(some(9), work(&[0..8, 20..21]));
+        assert_eq!(some(0), work(&[]));
+        assert!(fitting(&all, Some(21)).1);
     }
 }

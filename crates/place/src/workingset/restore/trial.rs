@@ -1,15 +1,22 @@
 //! The way to read: what the person chose, what the medium demands, or what is faster here.
 //!
+//! Where seeks cost, one reader gets what the kernel reads around a fault: 8 neighbouring slots, then
+//! both the disk and the reader wait for each other. Where neighbouring slots are neighbouring
+//! addresses as well, advice gets them in requests of 128 KiB while the reader maps those before.
+//! Slots of scattered addresses must not be advised: each would be a request of its own.
+//!
 //! On flash neither advice nor several readers is always the faster. The first pages are read
 //! by each in turns, forth and back so that drift meets all alike, and the rest by the winner.
 
 use super::Method;
 use crate::workingset::anonymous::SwappedPage;
 use crate::workingset::areas::Medium;
-use crate::workingset::remote::{Batch, Reader};
+use crate::workingset::remote::{self, Batch, Reader};
 use crate::workingset::targets::Target;
+use std::os::fd::AsFd;
 use sys::clock::now_ns;
 use sys::process::{Capability, has_capability};
+use sys::process_memory::{self, Advice};
 
 /// What is tried.
 const CANDIDATES: [Method; 3] = [
@@ -21,6 +28,8 @@ const CANDIDATES: [Method; 3] = [
 const TURNS: [usize; 6] = [0, 1, 2, 2, 1, 0];
 /// Pages of one turn: 1 MiB takes milliseconds on the slowest flash.
 const TURN_PAGES: usize = 256;
+/// So many neighbours on average are worth advice on a disk that seeks: twice what one fault reads.
+const LONG_RUN_PAGES: usize = 16;
 /// A trial must not be most of the work.
 const WORTH_A_TRIAL: usize = 2 * TURNS.len() * TURN_PAGES;
 
@@ -40,14 +49,16 @@ impl<'a> Readers<'a> {
         targets: &'a [Target],
         wanted: Option<Method>,
         medium: Medium,
-        pages: usize,
+        pages: &[SwappedPage],
     ) -> Self {
-        let may_advise = has_capability(Capability::SysNice);
+        let may_advise = may_advise();
+        let has_long_runs = || pages.len() >= LONG_RUN_PAGES * remote::ranges(pages).count();
         let methods = match (wanted, medium) {
             (Some(method), _) => vec![method],
+            (None, Medium::SeeksCost) if may_advise && has_long_runs() => vec![Method::WillNeed],
             (None, Medium::SeeksCost | Medium::CompressedRam) => vec![Method::RemoteRead],
             (None, Medium::Flash) if !may_advise => vec![Method::RemoteReaders(4)],
-            (None, Medium::Flash) if pages < WORTH_A_TRIAL => vec![Method::WillNeed],
+            (None, Medium::Flash) if pages.len() < WORTH_A_TRIAL => vec![Method::WillNeed],
             (None, Medium::Flash) => CANDIDATES.to_vec(),
         };
         Self {
@@ -95,6 +106,13 @@ impl<'a> Readers<'a> {
     }
 }
 
+/// Whether this kernel takes advice for other processes, and from this one.
+fn may_advise() -> bool {
+    let own = sys::pidfd::open(std::process::id());
+    let taken = own.and_then(|own| process_memory::advise(own.as_fd(), &[], Advice::WillNeed));
+    taken.is_ok() && has_capability(Capability::SysNice)
+}
+
 /// The index of the least time for a page; one that took no page never wins.
 fn cheapest(costs: &[(u64, u64)]) -> usize {
     let for_a_page = |(ns, pages): (u64, u64)| ns.checked_div(pages).unwrap_or(u64::MAX);
@@ -113,13 +131,43 @@ mod tests {
         assert_eq!(cheapest(&[(0, 0), (50, 10)]), 1);
     }
 
+    /// So many pages, each `step` pages behind the one in the slot before.
+    fn pages(count: u64, step: u64) -> Vec<SwappedPage> {
+        let page_bytes = sys::process::page_bytes() as u64;
+        let page = |slot| SwappedPage {
+            target: 0,
+            area: 0,
+            slot,
+            address: slot * step * page_bytes,
+        };
+        (1..=count).map(page).collect()
+    }
+
     #[test]
     fn seeks_are_never_tried_and_a_wish_is_obeyed() {
-        let method = |wanted, medium| Readers::new(&[], wanted, medium, 1 << 20).method();
+        let method = |wanted, medium| {
+            let scattered = pages(1 << 14, 3);
+            Readers::new(&[], wanted, medium, &scattered).method()
+        };
         assert_eq!(method(None, Medium::SeeksCost), Some(Method::RemoteRead));
         let wish = Some(Method::RemoteReaders(3));
         assert_eq!(method(wish, Medium::SeeksCost), wish);
-        let few = Readers::new(&[], None, Medium::Flash, 10).method();
+        let few = Readers::new(&[], None, Medium::Flash, &pages(10, 1)).method();
         assert!(few.is_some_and(|method| method != Method::RemoteRead));
+    }
+
+    #[test]
+    fn a_disk_that_seeks_is_advised_only_of_long_runs() {
+        if !may_advise() {
+            return testkit::skip("CAP_SYS_NICE");
+        }
+        let method = |pages: &[SwappedPage]| {
+            let readers = Readers::new(&[], None, Medium::SeeksCost, pages);
+            readers.method()
+        };
+        let long = pages(64, 1);
+        assert_eq!(method(&long), Some(Method::WillNeed));
+        let singles = [long, pages(4, 2)].concat();
+        assert_eq!(method(&singles), Some(Method::RemoteRead));
     }
 }

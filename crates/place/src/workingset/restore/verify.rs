@@ -7,8 +7,9 @@ use machine::Root;
 use machine::pagemap::{Page, Pagemap};
 use std::collections::VecDeque;
 
-/// Pages closer than this are read with what lies between them: 2 KiB of pagemap.
-const JOINED_PAGES: u64 = 256;
+/// Pages closer than this are read with what lies between them: the kernel takes as long to fill in
+/// so many entries as for a call.
+const JOINED_PAGES: u64 = 32;
 /// Pages that are looked at after each batch.
 const SAMPLE_PAGES: usize = 32;
 /// Batches that are judged together.

@@ -19,8 +19,13 @@ fn seen(process: u32, thread: u32, state: State) -> What {
     }
 }
 
+/// It leaves, and its processor has nothing else to do.
 fn out(thread: u32, state: State) -> What {
-    What::Reason { thread, state }
+    What::Switch {
+        thread,
+        leave: Leave::Waits(state),
+        next: 0,
+    }
 }
 
 fn run(threads: &mut Threads, events: &[Event]) {
@@ -41,13 +46,7 @@ fn a_sleep_goes_through_all_states() {
         &[
             at(100, What::Start),
             at(100, seen(10, 10, State::Run)),
-            at(
-                110,
-                What::Reason {
-                    thread,
-                    state: TIMER,
-                },
-            ),
+            at(110, out(thread, TIMER)),
             at(
                 111,
                 What::Out {
@@ -77,12 +76,88 @@ fn a_sleep_goes_through_all_states() {
         ],
     );
     threads.settle(200);
-    assert_eq!(threads.sum_ns(State::Run), 11 + 7 + 5);
+    assert_eq!(threads.sum_ns(State::Run), 10 + 7 + 5);
     assert_eq!(threads.sum_ns(State::Queue), 3 + 5);
-    assert_eq!(threads.sum_ns(TIMER), 39);
+    assert_eq!(threads.sum_ns(TIMER), 40);
     assert_eq!(total(&threads), 70, "the life of the thread");
-    assert_eq!(threads.wall_ns(), [23, 8, 0, 39 + 30]);
+    assert_eq!(threads.wall_ns(), [22, 8, 0, 40 + 30]);
     assert_eq!(threads.switches, 2);
+}
+
+/// The notice that a thread has left comes after its stack was looked at, and somebody else may
+/// have woken it until then.
+#[test]
+fn a_wait_shorter_than_the_look_at_its_stack_is_told() {
+    let mut threads = Threads::new(true);
+    let notice = What::Out {
+        thread: 1,
+        is_preempted: false,
+    };
+    run(
+        &mut threads,
+        &[
+            at(10, What::Start),
+            at(10, seen(1, 1, State::Run)),
+            at(10, What::In { thread: 1 }),
+            at(20, out(1, State::BlockIo(Io::Read))),
+            at(23, What::Wakeup { thread: 1 }),
+            at(25, notice),
+            at(31, What::In { thread: 1 }),
+            // Only the notice is told of this one.
+            at(40, notice),
+        ],
+    );
+    threads.settle(50);
+    assert_eq!(threads.sum_ns(State::Run), 10 + 9);
+    assert_eq!(threads.sum_ns(State::BlockIo(Io::Read)), 3);
+    assert_eq!(threads.sum_ns(State::Queue), 8);
+    assert_eq!(threads.sum_ns(State::Sleep(Sleep::Unknown)), 10);
+    assert_eq!(threads.switches, 2);
+}
+
+#[test]
+fn wake_ups_that_nobody_told_are_counted() {
+    let mut threads = Threads::new(true);
+    run(
+        &mut threads,
+        &[
+            at(10, What::Start),
+            at(10, seen(1, 1, TIMER)),
+            // It slept before anything was told.
+            at(20, What::In { thread: 1 }),
+            at(30, out(1, TIMER)),
+            at(40, What::Wakeup { thread: 1 }),
+            at(41, What::Wakeup { thread: 1 }),
+            at(50, What::In { thread: 1 }),
+            at(60, out(1, TIMER)),
+            at(70, What::In { thread: 1 }),
+        ],
+    );
+    assert_eq!((threads.waits, threads.untold_wakeups), (2, 1));
+}
+
+#[test]
+fn one_switch_tells_who_leaves_and_who_comes() {
+    let mut threads = Threads::new(true);
+    let switch = |thread, leave, next| What::Switch {
+        thread,
+        leave,
+        next,
+    };
+    run(
+        &mut threads,
+        &[
+            at(10, What::Start),
+            at(10, seen(1, 1, State::Run)),
+            at(10, seen(2, 2, State::Queue)),
+            at(20, switch(1, Leave::Ready, 2)),
+            at(35, switch(2, Leave::Ended, 1)),
+        ],
+    );
+    threads.settle(40);
+    assert_eq!(threads.sum_ns(State::Run), 10 + 15 + 5);
+    assert_eq!(threads.sum_ns(State::Queue), 10 + 15);
+    assert_eq!(threads.known().collect::<Vec<_>>(), [1]);
 }
 
 #[test]
@@ -253,7 +328,11 @@ fn any_event() -> impl Strategy<Value = What> {
             },
             2 => What::Exit { thread },
             3 => What::Exec { process, thread },
-            4 => What::Reason { thread, state },
+            4 => What::Switch {
+                thread,
+                leave: Leave::Waits(state),
+                next: process,
+            },
             5 => What::Out {
                 thread,
                 is_preempted,

@@ -87,7 +87,7 @@ fn skip(skipped: &mut Vec<Skipped>, path: &Path, error: Error) {
     }
 }
 
-fn own_directories() -> Vec<PathBuf> {
+pub(super) fn own_directories() -> Vec<PathBuf> {
     let mut directories: Vec<PathBuf> = std::env::current_dir().into_iter().collect();
     directories.extend(std::env::var_os("HOME").map(PathBuf::from));
     directories.push(std::env::temp_dir());

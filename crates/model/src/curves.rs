@@ -1,0 +1,112 @@
+//! The points behind a survey's pictures: what its probes measured on the way to one
+//! figure for each level. Nothing is measured for a picture's sake.
+//!
+//! A curve that no probe gave (it failed, or its time was over) is empty or left out.
+
+use crate::estimate::Estimate;
+use crate::histogram::Bar;
+use crate::knee::Edge;
+use serde::{Deserialize, Serialize};
+
+/// All curves of one survey.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Curves {
+    /// Copy rate against size, a curve for each method, at the size of each level of memory.
+    pub copies: Vec<CopyCurve>,
+    /// Latency against size, a curve for each kind of pages.
+    pub latencies: Vec<LatencyCurve>,
+    /// The edges in that curve, and what others claim.
+    pub caches: Vec<CacheEdge>,
+    /// How long touches of memory took, a histogram for each kind of pages and phase.
+    pub faults: Vec<FaultHistogram>,
+    /// Sequential rates over time, of each device.
+    pub devices: Vec<DeviceRates>,
+}
+
+/// One method of copying.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CopyCurve {
+    /// Its name in `terrace measure memcpy --list`.
+    pub method: String,
+    /// By size, ascending.
+    pub points: Vec<CopyPoint>,
+}
+
+/// The rate of copies of one size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CopyPoint {
+    /// The bytes that one copy copies.
+    pub size_bytes: u64,
+    /// Copied bytes a second, each counted once.
+    pub bytes_per_s: Estimate,
+}
+
+/// One kind of pages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LatencyCurve {
+    /// `4k`, or `thp` for huge pages where granted.
+    pub pages: String,
+    /// By size, ascending.
+    pub points: Vec<LatencyPoint>,
+}
+
+/// The time of one dependent load from a buffer of one size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LatencyPoint {
+    /// The buffer's size.
+    pub size_bytes: u64,
+    /// One load, nanoseconds.
+    pub load_ns: Estimate,
+    /// Why the point is not to be leant on, if so.
+    pub noisy: Option<String>,
+}
+
+/// The edge of one cache as it was found and as others claim it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CacheEdge {
+    /// 1, 2, 3.
+    pub level: u8,
+    /// The edge in the curve; `None` if it shows none for this level.
+    pub measured: Option<Edge>,
+    /// What sysfs says.
+    pub sysfs_bytes: Option<u64>,
+    /// What CPUID says.
+    pub cpuid_bytes: Option<u64>,
+    /// What the C library believes.
+    pub libc_bytes: Option<u64>,
+}
+
+/// The times of touches of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FaultHistogram {
+    /// `4k`, or `thp` for huge pages.
+    pub pages: String,
+    /// `first`, `again` (given back and touched at once) or `after_wait`.
+    pub phase: String,
+    /// Bytes that one timed touch made resident.
+    pub touch_bytes: u64,
+    /// Two bars for each doubling.
+    pub bars: Vec<Bar>,
+}
+
+/// One device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceRates {
+    /// The tier's name.
+    pub tier: String,
+    /// Sequential reads.
+    pub reads: Vec<RateAt>,
+    /// Sequential writes, made durable.
+    pub writes: Vec<RateAt>,
+}
+
+/// The rate of one window.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RateAt {
+    /// When it began, seconds since the first window of this device.
+    pub at_s: f64,
+    /// Bytes a second.
+    pub bytes_per_s: f64,
+    /// Whether it was thrown away because something disturbed it.
+    pub disturbed: bool,
+}

@@ -1,0 +1,87 @@
+//! Text that other tools wrote becomes a recording, so that it can be looked at, exported and
+//! compared like one: `sadf -j`, fio's JSON and logs, `vmstat` and `iostat`.
+//!
+//! These tools tell rates and averages of an interval. A rate becomes the growth of a counter
+//! over its interval, under the name that the counter has here where it means the same; what
+//! was rounded away there stays away. The first report of `vmstat` and `iostat` is an average
+//! since the machine's start and is left out.
+
+mod fio;
+mod iostat;
+mod sadf;
+mod time;
+mod timeline;
+mod vmstat;
+
+use crate::{Error, Kind, Result};
+use model::recording::Recording;
+use std::time::Duration;
+
+/// The longest text that is taken in: a day of `sadf -j -- -A` each second is less.
+pub const MAX_BYTES: u64 = 512 << 20;
+
+/// Who wrote the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `sadf -j`.
+    Sadf,
+    /// `fio --output-format=json`.
+    Fio,
+    /// `fio --write_bw_log`, `--write_iops_log`, `--write_lat_log`.
+    FioLog,
+    /// `vmstat N`, with `-t` or without.
+    Vmstat,
+    /// `iostat N`, with `-x` and `-t` or without.
+    Iostat,
+}
+
+/// What the text itself does not say.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// The time between two reports, where the text has no time stamps.
+    pub interval: Option<Duration>,
+    /// The name of the file: fio's logs say in it alone what they hold.
+    pub name: String,
+}
+
+/// Who wrote this text, by its first lines; `None` if none of these did.
+#[must_use]
+pub fn form_of(text: &str) -> Option<Form> {
+    let start = text.trim_start();
+    if start.starts_with('{') {
+        // The name of the whole stands before everything else.
+        let head: String = start.chars().take(4096).collect();
+        return match head {
+            head if head.contains("\"sysstat\"") => Some(Form::Sadf),
+            head if head.contains("\"fio version\"") => Some(Form::Fio),
+            _ => None,
+        };
+    }
+    let mut lines = start.lines().take(20);
+    if start.starts_with("procs ") {
+        return Some(Form::Vmstat);
+    }
+    if lines
+        .clone()
+        .any(|line| line.starts_with("avg-cpu:") || line.starts_with("Device"))
+    {
+        return Some(Form::Iostat);
+    }
+    let is_log = |line: &str| line.split(',').count() >= 4 && fio::numbers(line).is_some();
+    lines.next().is_some_and(is_log).then_some(Form::FioLog)
+}
+
+/// Makes a recording of `text`.
+///
+/// # Errors
+/// `NotARecording` when the text has no report that can be read.
+pub fn import(text: &str, form: Form, told: &Told) -> Result<Recording> {
+    let recording = match form {
+        Form::Sadf => sadf::read(text),
+        Form::Fio => fio::read(text),
+        Form::FioLog => fio::read_log(text, &told.name),
+        Form::Vmstat => vmstat::read(text, told.interval),
+        Form::Iostat => iostat::read(text, told.interval),
+    };
+    recording.map_err(|why| Error::new(Kind::NotARecording, "import", why))
+}

@@ -1,0 +1,146 @@
+//! fio: the JSON of a whole run, and the logs that it writes while it runs.
+//!
+//! The JSON has sums and percentiles of each job and no course in time, so it becomes two
+//! samples, begin and end. A log has one line for each interval and direction.
+
+use super::timeline::Timeline;
+use model::recording::Recording;
+use serde_json::Value;
+
+const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
+
+/// Percentiles that are kept, as fio writes them and as they are named here.
+const PERCENTILES: [(&str, &str); 3] = [
+    ("50.000000", "p50_ns"),
+    ("99.000000", "p99_ns"),
+    ("99.900000", "p999_ns"),
+];
+
+/// Reads the JSON of `fio --output-format=json`.
+pub fn read(text: &str) -> Result<Recording, String> {
+    let value: Value =
+        serde_json::from_str(text).map_err(|error| format!("it is no whole JSON: {error}"))?;
+    let jobs = value["jobs"].as_array().map_or(&[][..], Vec::as_slice);
+    let runtime_ms = |job: &Value| {
+        let each = DIRECTIONS
+            .iter()
+            .filter_map(|way| job[*way]["runtime"].as_u64());
+        each.max().unwrap_or(0)
+    };
+    let longest_ms = jobs.iter().map(runtime_ms).max().unwrap_or(0);
+    let mut timeline = Timeline::new("fio");
+    let ended_ms = value["timestamp_ms"].as_u64().unwrap_or(0);
+    timeline.facts().started_unix_ns = ended_ms
+        .saturating_sub(longest_ms)
+        .saturating_mul(1_000_000);
+    if timeline.report(longest_ms.saturating_mul(1_000_000)) {
+        for job in jobs {
+            take(&mut timeline, job);
+        }
+        for disk in value["disk_util"].as_array().map_or(&[][..], Vec::as_slice) {
+            take_disk(&mut timeline, disk);
+        }
+    }
+    timeline.finish()
+}
+
+fn take(timeline: &mut Timeline, job: &Value) {
+    let name = word(job["jobname"].as_str().unwrap_or("job"));
+    for way in DIRECTIONS {
+        let part = &job[way];
+        let requests = part["total_ios"].as_f64().unwrap_or(0.0);
+        if requests == 0.0 {
+            continue;
+        }
+        let series = |what: &str| format!("fio.{name}.{way}_{what}");
+        timeline.grew(&series("requests"), "count", requests);
+        timeline.grew(
+            &series("bytes"),
+            "bytes",
+            part["io_bytes"].as_f64().unwrap_or(0.0),
+        );
+        if let Some(mean) = part["lat_ns"]["mean"].as_f64() {
+            timeline.stood_at(&series("mean_ns"), "ns", mean);
+        }
+        for (theirs, ours) in PERCENTILES {
+            if let Some(value) = part["clat_ns"]["percentile"][theirs].as_f64() {
+                timeline.stood_at(&series(ours), "ns", value);
+            }
+        }
+    }
+}
+
+fn take_disk(timeline: &mut Timeline, disk: &Value) {
+    let Some(device) = disk["name"].as_str() else {
+        return;
+    };
+    let counts = [
+        ("read_ios", "reads", "count", 1.0),
+        ("write_ios", "writes", "count", 1.0),
+        ("read_merges", "reads_merged", "count", 1.0),
+        ("write_merges", "writes_merged", "count", 1.0),
+        ("read_ticks", "read_ns", "ns", 1e6),
+        ("write_ticks", "write_ns", "ns", 1e6),
+        ("in_queue", "weighted_ns", "ns", 1e6),
+    ];
+    for (theirs, ours, unit, scale) in counts {
+        if let Some(value) = disk[theirs].as_f64() {
+            timeline.grew(&format!("disk.{device}.{ours}"), unit, value * scale);
+        }
+    }
+    if let Some(busy) = disk["util"].as_f64() {
+        timeline.ran_for(&format!("disk.{device}.io_ns"), busy / 100.0);
+    }
+}
+
+/// Reads a log: `time_ms, value, direction, block size, ...`. What the values are stands in
+/// the file's name: `x_bw.1.log` KiB/s, `x_iops.1.log` requests a second, `x_lat.1.log`,
+/// `x_clat.1.log` and `x_slat.1.log` nanoseconds.
+pub fn read_log(text: &str, file: &str) -> Result<Recording, String> {
+    let kind = ["bw", "iops", "clat", "slat", "lat"]
+        .into_iter()
+        .find(|kind| file.contains(&format!("_{kind}.")));
+    let kind = kind
+        .ok_or("the name of a fio log says what it holds (NAME_bw.1.log), and this one does not")?;
+    let name = file
+        .split_once(&format!("_{kind}."))
+        .map_or("job", |(name, _)| name);
+    let name = word(name.rsplit('/').next().unwrap_or(name));
+    let mut lines: Vec<[u64; 3]> = text.lines().filter_map(numbers).collect();
+    // Directions are told one after another for each interval.
+    lines.sort_by_key(|line| line[0]);
+    let mut timeline = Timeline::new("fio");
+    for at_once in lines.chunk_by(|one, other| one[0] == other[0]) {
+        if !timeline.report(at_once[0][0].saturating_mul(1_000_000)) {
+            continue;
+        }
+        for [_, value, direction] in at_once {
+            let Some(way) = DIRECTIONS.get(*direction as usize) else {
+                continue;
+            };
+            let series = |what: &str| format!("fio.{name}.{way}_{what}");
+            let value = *value as f64;
+            match kind {
+                "bw" => timeline.ran_at(&series("bytes"), "bytes", value * 1024.0),
+                "iops" => timeline.ran_at(&series("requests"), "count", value),
+                _ => timeline.stood_at(&series(&format!("{kind}_ns")), "ns", value),
+            }
+        }
+    }
+    timeline.finish()
+}
+
+/// The first three numbers of a line of a log.
+pub fn numbers(line: &str) -> Option<[u64; 3]> {
+    let mut words = line.split(',').map(|word| word.trim().parse().ok());
+    Some([words.next()??, words.next()??, words.next()??])
+}
+
+/// A job's name as a part of a series' name.
+fn word(name: &str) -> String {
+    let plain = |sign: char| match sign {
+        sign if sign.is_alphanumeric() || sign == '-' => sign,
+        _ => '_',
+    };
+    name.chars().take(64).map(plain).collect()
+}

@@ -1,0 +1,175 @@
+//! A recording that grows report by report: growths and levels of an interval in, counters
+//! and gauges out.
+
+use model::recording::{Facts, Kind, Outcome, Recording, Schema, Series, Sight, Span, Tick};
+use std::collections::HashMap;
+
+use crate::file::MAX_SAMPLES;
+use crate::registry::MAX_SERIES;
+
+/// Sights that no report of another tool opens.
+const CLOSED: [&str; 6] = [
+    "delay_accounting",
+    "exits",
+    "events.sched",
+    "events.block",
+    "events.vmscan",
+    "events.writeback",
+];
+
+/// A recording while it is made.
+pub struct Timeline {
+    recording: Recording,
+    ids: HashMap<String, usize>,
+    /// The exact sum of each counter: a small growth is not lost to rounding.
+    sums: Vec<f64>,
+    source: String,
+}
+
+impl Timeline {
+    /// An empty one, of text that `source` wrote: `vmstat`.
+    pub fn new(source: &str) -> Self {
+        let closed = |name: &str| {
+            let why = format!("it was imported from {source}, which does not tell it");
+            (name.to_owned(), Sight::closed(why, None))
+        };
+        let facts = Facts {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            page_bytes: 4096,
+            sights: CLOSED.map(closed).into_iter().collect(),
+            ..Facts::default()
+        };
+        let recording = Recording {
+            facts,
+            ticks: vec![Tick::default()],
+            ..Recording::default()
+        };
+        Self {
+            recording,
+            ids: HashMap::new(),
+            sums: Vec::new(),
+            source: source.to_owned(),
+        }
+    }
+
+    /// The facts, to add what the text says of the machine.
+    pub fn facts(&mut self) -> &mut Facts {
+        &mut self.recording.facts
+    }
+
+    /// Begins the report that ended at `at_ns` after the start. False where it is not later
+    /// than the last one, or there are too many: it is left out then.
+    pub fn report(&mut self, at_ns: u64) -> bool {
+        let last = self.recording.ticks.last().map_or(0, |tick| tick.at_ns);
+        if at_ns <= last || self.recording.ticks.len() >= MAX_SAMPLES {
+            return false;
+        }
+        let due_ns = at_ns;
+        self.recording.ticks.push(Tick { due_ns, at_ns });
+        true
+    }
+
+    /// How long the report that was begun last covers.
+    pub fn interval_ns(&self) -> u64 {
+        match self.recording.ticks.as_slice() {
+            [.., before, last] => last.at_ns - before.at_ns,
+            _ => 0,
+        }
+    }
+
+    /// A counter grew by so much in this report.
+    pub fn grew(&mut self, name: &str, unit: &str, by: f64) {
+        let Some(index) = self.index(name, unit, Kind::Counter) else {
+            return;
+        };
+        let by = if by.is_finite() { by.max(0.0) } else { 0.0 };
+        let now = self.now();
+        self.sums[index] += by;
+        let sum = self.sums[index].round() as i64;
+        let series = &mut self.recording.series[index];
+        if series.steps.is_empty() {
+            series.push(now.saturating_sub(1), Some(0));
+        }
+        series.push(now, Some(sum));
+    }
+
+    /// A counter grew at this rate, in units a second, during this report.
+    pub fn ran_at(&mut self, name: &str, unit: &str, per_second: f64) {
+        let seconds = self.interval_ns() as f64 / 1e9;
+        self.grew(name, unit, per_second * seconds);
+    }
+
+    /// A clock ran for this share, 0 to 1, of this report.
+    pub fn ran_for(&mut self, name: &str, share: f64) {
+        let ns = self.interval_ns() as f64;
+        self.grew(name, "ns", share * ns);
+    }
+
+    /// A level stood here at the end of this report.
+    pub fn stood_at(&mut self, name: &str, unit: &str, value: f64) {
+        let now = self.now();
+        if let Some(index) = self.index(name, unit, Kind::Gauge) {
+            let value = value.is_finite().then_some(value.round() as i64);
+            self.recording.series[index].push(now, value);
+        }
+    }
+
+    /// The recording.
+    ///
+    /// # Errors
+    /// When there was no report.
+    pub fn finish(mut self) -> Result<Recording, String> {
+        let ticks = &self.recording.ticks;
+        let Some(ended_ns) = ticks.last().map(|tick| tick.at_ns).filter(|at| *at > 0) else {
+            return Err(format!(
+                "{} wrote no report with an interval here",
+                self.source
+            ));
+        };
+        let mean_ns = ended_ns / (ticks.len() as u64 - 1);
+        self.recording.facts.rate_hz = (1_000_000_000 / mean_ns.max(1)).max(1) as u32;
+        self.recording.spans.push(Span {
+            kind: "imported".to_owned(),
+            text: format!(
+                "from {}: averages over {:.1} s",
+                self.source,
+                mean_ns as f64 / 1e9
+            ),
+            start_ns: 0,
+            end_ns: ended_ns,
+        });
+        self.recording.outcome = Some(Outcome {
+            ended_ns,
+            ..Outcome::default()
+        });
+        Ok(self.recording)
+    }
+
+    fn now(&self) -> u32 {
+        (self.recording.ticks.len() - 1) as u32
+    }
+
+    fn index(&mut self, name: &str, unit: &str, kind: Kind) -> Option<usize> {
+        if let Some(index) = self.ids.get(name) {
+            return Some(*index);
+        }
+        let index = self.recording.series.len();
+        if index >= MAX_SERIES {
+            return None;
+        }
+        self.recording.series.push(Series {
+            schema: Schema {
+                id: index as u32,
+                name: name.to_owned(),
+                unit: unit.to_owned(),
+                kind,
+                source: self.source.clone(),
+                refresh_ns: None,
+            },
+            steps: Vec::new(),
+        });
+        self.sums.push(0.0);
+        self.ids.insert(name.to_owned(), index);
+        Some(index)
+    }
+}

@@ -1,0 +1,78 @@
+//! `terrace import`: the text of another tool becomes a recording.
+//! The reading of it is all in `record`; here is the file before and the recording after.
+
+use super::must_exist;
+use crate::args::import::{ImportArgs, Tool};
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::output::{self, Target};
+use record::import::{Form, MAX_BYTES, Told, form_of, import as import_text};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Imports.
+///
+/// # Errors
+/// When the text cannot be read, nobody known wrote it, it has no report, or the recording
+/// cannot be written.
+pub fn import(args: &ImportArgs) -> Result<Exit> {
+    let target = Target::of(Some(&args.output))?;
+    let text = text(&args.file)?;
+    let form = match args.from {
+        Some(tool) => form(tool),
+        None => form_of(&text).ok_or_else(|| {
+            let unknown = format!("{} is no text of a tool that is known", args.file.display());
+            Error::new(Exit::Impossible, unknown)
+                .hint("say who wrote it: --from sadf, fio, fio-log, vmstat or iostat")
+        })?,
+    };
+    let told = Told {
+        interval: args.interval,
+        name: args.file.display().to_string(),
+    };
+    let recording = import_text(&text, form, &told).map_err(|error| error.at(&args.file))?;
+    target.stream(|sink| Ok(record::export::recording(&recording, sink)?))?;
+    let said = format!(
+        "{} series, {} reports over {:.0} s: terrace explain {}",
+        recording.series.len(),
+        recording.ticks.len() - 1,
+        recording.wall_ns() as f64 / 1e9,
+        args.output.display()
+    );
+    // The recording itself may be on standard output.
+    output::announce("import", &said);
+    Ok(Exit::Done)
+}
+
+fn form(tool: Tool) -> Form {
+    match tool {
+        Tool::Sadf => Form::Sadf,
+        Tool::Fio => Form::Fio,
+        Tool::FioLog => Form::FioLog,
+        Tool::Vmstat => Form::Vmstat,
+        Tool::Iostat => Form::Iostat,
+    }
+}
+
+/// All of the text, at most [`MAX_BYTES`].
+fn text(path: &Path) -> Result<String> {
+    let failed = |error: io::Error| {
+        let why = format!("cannot read {}: {error}", path.display());
+        Error::new(Exit::Impossible, why)
+    };
+    let mut text = String::new();
+    let limit = MAX_BYTES + 1;
+    let read = if path == Path::new("-") {
+        io::stdin().lock().take(limit).read_to_string(&mut text)
+    } else {
+        must_exist(path)?;
+        let file = File::open(path).map_err(failed)?;
+        file.take(limit).read_to_string(&mut text)
+    };
+    if read.map_err(failed)? as u64 > MAX_BYTES {
+        let why = format!("{} is longer than {} MiB", path.display(), MAX_BYTES >> 20);
+        return Err(Error::new(Exit::Impossible, why));
+    }
+    Ok(text)
+}

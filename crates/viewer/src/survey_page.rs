@@ -1,0 +1,64 @@
+//! The page of a survey: the terrace, the curves, the findings, the machine, in one file.
+//!
+//! It holds exactly the JSON that `terrace survey --json` prints (`terrace.survey/1`); all
+//! drawing is done by `web/survey.js` and what it imports.
+
+use crate::page::{Data, page};
+
+/// The modules, each after what it imports.
+const MODULES: &[&str] = &[
+    include_str!("../web/dom.js"),
+    include_str!("../web/format.js"),
+    include_str!("../web/curves.js"),
+    include_str!("../web/terrace.js"),
+    include_str!("../web/survey.js"),
+];
+
+const STYLE: &str = concat!(
+    include_str!("../web/page.css"),
+    include_str!("../web/survey.css")
+);
+
+/// The page of a survey from its JSON.
+#[must_use]
+pub fn survey_page(json: String) -> String {
+    page(
+        "terrace survey",
+        STYLE,
+        MODULES,
+        &[Data::Json("survey", json)],
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What would fetch something; the names of standards are no addresses to go to.
+    const FETCHES: &[&str] = &[
+        "http:",
+        "https:",
+        " src=",
+        "url(\"",
+        "url(h",
+        "fetch(",
+        "@import",
+        "WebSocket",
+    ];
+
+    #[test]
+    fn the_page_asks_for_nothing_and_ends_in_its_module() {
+        let text = survey_page("{}".to_owned());
+        assert!(text.contains("default-src 'none'"));
+        let text = text.replace("http://www.w3.org/2000/svg", "");
+        for fetch in FETCHES {
+            assert!(!text.contains(fetch), "{fetch}");
+        }
+        // Only lines of imports and exports are taken out: nothing of them may be left.
+        assert!(
+            !text
+                .lines()
+                .any(|line| line.starts_with("import ") || line.starts_with("export "))
+        );
+    }
+}

@@ -1,0 +1,32 @@
+//! Fuzzes the readers of other tools' texts.
+//!
+//! The input is a text, read as what it looks like and, by its first byte, as each of the
+//! forms. Nothing may panic or take memory without bound, and what was read can be written.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use record::export;
+use record::import::{Form, Told, form_of, import};
+
+const FORMS: [Form; 5] = [
+    Form::Sadf,
+    Form::Fio,
+    Form::FioLog,
+    Form::Vmstat,
+    Form::Iostat,
+];
+
+fuzz_target!(|data: &[u8]| {
+    let text = String::from_utf8_lossy(data);
+    let told = Told {
+        interval: None,
+        name: "x_bw.1.log".to_owned(),
+    };
+    let chosen = data.first().map_or(0, |byte| usize::from(*byte)) % FORMS.len();
+    for form in form_of(&text).into_iter().chain([FORMS[chosen]]) {
+        if let Ok(recording) = import(&text, form, &told) {
+            let _ = export::recording(&recording, std::io::sink());
+        }
+    }
+});

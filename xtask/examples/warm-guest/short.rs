@@ -1,0 +1,194 @@
+//! Memory gets short again while it is brought back: a bystander works in a set of its own all the time,
+//! and a hog comes in the middle.
+//!
+//! Two rounds. In the first nobody disturbs the restore: the bystander's work beside it is compared with its
+//! work alone, before and after. In the second a hog takes memory while the restore is under way; a
+//! witness looks every few milliseconds for the first sign that the guard promises to heed.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::system::{self, PAGE, Swap, failed};
+use crate::toucher::Toucher;
+use crate::{Outcome, tell};
+
+/// What the bystander works in.
+const BYSTANDER_MIB: &str = "16";
+/// Between two rounds of its work, each over all pages.
+const REST: Duration = Duration::from_millis(10);
+/// Between two looks of the witness.
+const LOOK: Duration = Duration::from_millis(5);
+/// The hog comes when so much of the set is back.
+const SHARE_BACK: f64 = 0.2;
+/// The guard's floor: a 16th of the memory.
+const FLOOR_PART: u64 = 16;
+
+/// A set of `mib` brought back beside a bystander, then with a hog of `hog` besides.
+pub(crate) fn scene(mib: &str, hog: &str) -> Outcome<()> {
+    system::write("/sys/kernel/mm/transparent_hugepage/enabled", "never")?;
+    let killed_before = oom_kills()?;
+    let mut bystander = Toucher::start(BYSTANDER_MIB, "contiguous")?;
+    let pages = mib.parse::<u64>().map_err(failed(mib))? << 20 >> 12;
+    undisturbed(&mut bystander, mib, pages, hog)?;
+    short_again(&mut bystander, mib, pages, hog)?;
+    tell(&json!({ "way": "all", "oom_kills": oom_kills()? - killed_before }))
+}
+
+/// A set that lies in swap.
+struct Out {
+    toucher: Toucher,
+    _swap: Swap,
+}
+
+impl Out {
+    fn pushed(mib: &str, pages: u64, hog: &str) -> Outcome<Self> {
+        let swap = Swap::on()?;
+        let toucher = Toucher::start(mib, "scattered")?;
+        system::push_out(toucher.pid(), pages, hog)?;
+        Ok(Self {
+            toucher,
+            _swap: swap,
+        })
+    }
+
+    fn restore(&self) -> Outcome<Child> {
+        let pid = self.toucher.pid().to_string();
+        let mut command = Command::new("terrace");
+        command.args([
+            "warm",
+            "restore",
+            "--pid",
+            &pid,
+            "--only",
+            "anonymous",
+            "--json",
+        ]);
+        command
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(failed("terrace"))
+    }
+}
+
+/// The bystander's pace while nothing else happens, and beside the restore.
+fn undisturbed(bystander: &mut Toucher, mib: &str, pages: u64, hog: &str) -> Outcome<()> {
+    let mut out = Out::pushed(mib, pages, hog)?;
+    // What the hogs took of its own comes back first.
+    bystander.ask("touch")?;
+    let before = rounds(bystander, |elapsed| elapsed < Duration::from_secs(3))?;
+    let mut restore = out.restore()?;
+    let beside = rounds(bystander, |_| matches!(restore.try_wait(), Ok(None)))?;
+    let report = report(restore)?;
+    let after = rounds(bystander, |elapsed| elapsed < Duration::from_secs(3))?;
+    let wrong = out.toucher.ask("compare")?;
+    tell(&json!({
+        "way": "undisturbed",
+        "slowed": mean(&beside) / ((mean(&before) + mean(&after)) / 2.0),
+        "alone_round_s": [mean(&before), mean(&after)],
+        "beside_round_s": mean(&beside),
+        "rounds_beside": beside.len(),
+        "wrong_pages": wrong[0],
+        "report": report,
+    }))
+}
+
+/// Seconds of each round of the bystander's work while `goes_on`; at least one. It rests between them, as
+/// a program does that waits for a person.
+fn rounds(bystander: &mut Toucher, mut goes_on: impl FnMut(Duration) -> bool) -> Outcome<Vec<f64>> {
+    let (started, mut rounds) = (Instant::now(), Vec::new());
+    while rounds.is_empty() || goes_on(started.elapsed()) {
+        let touched = bystander.ask("touch")?;
+        if touched[1] != 0 {
+            return Err(format!("the bystander touched {touched:?}"));
+        }
+        rounds.push(touched[0] as f64 / 1e9);
+        thread::sleep(REST);
+    }
+    Ok(rounds)
+}
+
+/// From the first sign of shortness to the end of the restore.
+fn short_again(bystander: &mut Toucher, mib: &str, pages: u64, hog: &str) -> Outcome<()> {
+    let mut out = Out::pushed(mib, pages, hog)?;
+    bystander.ask("touch")?;
+    let floor = system::meminfo_bytes("MemTotal:")? / FLOOR_PART;
+    let mut restore = out.restore()?;
+    let wanted = pages as f64 * (1.0 - SHARE_BACK);
+    while system::swapped_pages(out.toucher.pid())? as f64 > wanted {
+        thread::sleep(LOOK);
+    }
+    let mut hogs = Command::new("terrace");
+    hogs.args([
+        "hog", "--size", hog, "--count", "2", "--repeat", "1", "--json",
+    ]);
+    let hogs = hogs
+        .stdout(Stdio::null())
+        .spawn()
+        .map_err(failed("terrace"))?;
+    let mut hogs = Ended(hogs);
+    let reclaims = direct_reclaims()?;
+    let (mut sign, mut swapped) = (None, 0);
+    while matches!(restore.try_wait(), Ok(None)) {
+        let available = system::meminfo_bytes("MemAvailable:")?;
+        if sign.is_none() && (available <= floor || direct_reclaims()? > reclaims) {
+            sign = Some(Instant::now());
+            swapped = system::swapped_pages(out.toucher.pid())?;
+        }
+        thread::sleep(LOOK);
+    }
+    let stopped_s = sign.map(|sign| sign.elapsed().as_secs_f64());
+    let report = report(restore)?;
+    let hogs_ended = hogs.0.wait().map_err(failed("terrace hog"))?;
+    let wrong = out.toucher.ask("compare")?;
+    tell(&json!({
+        "way": "short",
+        "stopped_s": stopped_s,
+        "stop": report["result"]["done"]["stop"],
+        "left_mib": (swapped * PAGE) >> 20,
+        "hogs_ended_well": hogs_ended.success(),
+        "wrong_pages": wrong[0],
+        "report": report,
+    }))
+}
+
+/// A process that is ended on drop.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a restore reported; that it stopped early is no failure.
+fn report(restore: Child) -> Outcome<Value> {
+    let output = restore.wait_with_output().map_err(failed("the restore"))?;
+    serde_json::from_slice(&output.stdout).map_err(failed("the report"))
+}
+
+fn oom_kills() -> Outcome<u64> {
+    counted(|name| name == "oom_kill")
+}
+
+fn direct_reclaims() -> Outcome<u64> {
+    counted(|name| name.starts_with("allocstall"))
+}
+
+/// The sum of those counters of `/proc/vmstat`.
+fn counted(is_wanted: impl Fn(&str) -> bool) -> Outcome<u64> {
+    let text = fs::read_to_string("/proc/vmstat").map_err(failed("vmstat"))?;
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    let wanted = lines.filter(|(name, _)| is_wanted(name));
+    Ok(wanted
+        .filter_map(|(_, count)| count.parse::<u64>().ok())
+        .sum())
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
