@@ -4,6 +4,7 @@
 //! anything is measured.
 
 mod classic;
+mod compare;
 mod completions;
 mod cost;
 mod deliver;
@@ -11,6 +12,7 @@ mod explain;
 mod export;
 mod helper;
 mod hog;
+mod kept;
 pub mod lab;
 mod list;
 mod machine_facts;
@@ -18,6 +20,7 @@ mod manual;
 mod mark;
 mod measure;
 mod plan;
+mod proof;
 mod random;
 mod record;
 mod recording;
@@ -31,8 +34,8 @@ use crate::args::survey::SurveyArgs;
 use crate::args::{Cli, Command, Probe, When};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output::progress::Progress;
 use crate::output::survey::Detail;
+use crate::output::{self, progress::Progress};
 use ::record::capture::Background;
 use deliver::Delivery;
 use machine::Root;
@@ -53,6 +56,8 @@ pub fn run(cli: &Cli) -> Result<Exit> {
         Command::Run(args) => ("run", run::run(args, color).map_err(Error::of_run)),
         Command::Record(args) => ("record", record::record(args)),
         Command::Explain(args) => ("explain", explain::explain(args, color)),
+        Command::Compare(args) => ("compare", compare::compare(args, color)),
+        Command::Proof(args) => ("proof", proof::proof(args)),
         Command::Mark(args) => ("mark", mark::mark(args)),
         Command::Export(args) => ("export", export::export(args)),
         Command::Undo(args) => ("undo", undo::undo(args)),
@@ -84,7 +89,12 @@ fn survey(args: &SurveyArgs, color: When) -> Result<Exit> {
     let recorded = background.map_or(Ok(()), Background::finish);
     let survey = survey?;
     recorded?;
-    delivery.survey(survey, Detail::of(args.details))
+    let kept = (!args.no_keep && !survey.interrupted).then(|| survey.clone());
+    let delivered = delivery.survey(survey, Detail::of(args.details))?;
+    if let Some(said) = kept.and_then(|survey| kept::keep(&survey)) {
+        output::announce("survey", &said);
+    }
+    Ok(delivered)
 }
 
 /// A probe that Ctrl-C ended before its first result has not failed, it was stopped.

@@ -118,6 +118,7 @@ mod tests {
         let args = SurveyArgs {
             quick: true,
             paths: Vec::new(),
+            no_keep: true,
             details: false,
             form: FormArgs {
                 json: true,
