@@ -135,6 +135,10 @@ pub struct Split {
     pub second_ns: f64,
     /// The second less the first; the parts that are within nothing add up to it.
     pub difference_ns: f64,
+    /// Lower end of the 95 % interval of the difference; `None` for few runs.
+    pub low_ns: Option<f64>,
+    /// Its upper end.
+    pub high_ns: Option<f64>,
     /// The parts, those that moved most first; what lies inside of one follows it.
     pub parts: Vec<Part>,
 }

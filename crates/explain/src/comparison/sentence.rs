@@ -26,17 +26,19 @@ pub(super) fn of_recordings(items: &[Item], split: Option<&Split>) -> String {
     let (Some(wall), Some(split)) = (wall, split) else {
         return "There is nothing to compare.".to_owned();
     };
-    let difference = wall.difference.unwrap_or(0.0);
+    // Of the middle half of the runs, as its parts, which add up to it; medians do not.
+    let difference = split.difference_ns;
     let amount = show_ns(difference.abs());
     let longer = if difference < 0.0 { "less" } else { "longer" };
-    let change = wall
-        .change()
-        .map_or_else(String::new, |change| percent(change.abs()));
+    let change = match split.first_ns > 0.0 {
+        true => percent(difference.abs() / split.first_ns),
+        false => "from nothing".to_owned(),
+    };
     match (wall.verdict, wall.basis) {
         (Verdict::Unproven, Basis::Ranks) => format!(
             "Unproven: runs of one side differ as much as the sides do. The second took {amount} {longer} \
              ({change}{}).",
-            interval(wall)
+            interval(split)
         ),
         (Verdict::Unproven, _) => format!(
             "Unproven: {}. This time the second took {amount} {longer} ({change}){}.",
@@ -45,7 +47,7 @@ pub(super) fn of_recordings(items: &[Item], split: Option<&Split>) -> String {
         ),
         _ => format!(
             "The second takes {amount} {longer} ({change}{}){}.",
-            interval(wall),
+            interval(split),
             because(split, is_proven)
         ),
     }
@@ -60,8 +62,8 @@ fn runs(wall: &Item) -> String {
 }
 
 /// `; 95 % interval 3.6 s to 4.6 s`, as times that are longer or shorter.
-fn interval(wall: &Item) -> String {
-    let Some((low, high)) = wall.low.zip(wall.high) else {
+fn interval(split: &Split) -> String {
+    let Some((low, high)) = split.low_ns.zip(split.high_ns) else {
         return String::new();
     };
     let sign = |ns: f64| if ns < 0.0 { "-" } else { "+" };

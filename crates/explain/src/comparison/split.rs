@@ -28,9 +28,14 @@ pub(super) fn split(first: &[Explanation], second: &[Explanation]) -> Option<Spl
         return None;
     }
     let walls = (walls(first), walls(second));
-    let whole = |walls: &[f64]| mean_of_middle(walls, walls, &everybody(walls));
-    let (first_ns, second_ns) = (whole(&walls.0), whole(&walls.1));
-    let least = LEAST_SHARE * first_ns.max(second_ns);
+    let clock = Lengths {
+        name: String::new(),
+        within: None,
+        first: walls.0.clone(),
+        second: walls.1.clone(),
+    };
+    let whole = part(&clock, &walls, 0.0);
+    let least = LEAST_SHARE * whole.first_ns.max(whole.second_ns);
     let slices = slices(first, second);
     let mut parts: Vec<Part> = slices
         .iter()
@@ -48,9 +53,11 @@ pub(super) fn split(first: &[Explanation], second: &[Explanation]) -> Option<Spl
         all.append(&mut of_it);
     }
     Some(Split {
-        first_ns,
-        second_ns,
-        difference_ns: second_ns - first_ns,
+        first_ns: whole.first_ns,
+        second_ns: whole.second_ns,
+        difference_ns: whole.difference_ns,
+        low_ns: whole.low_ns,
+        high_ns: whole.high_ns,
         parts: all,
     })
 }

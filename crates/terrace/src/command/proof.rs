@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::{Target, proof};
 use explain::comparison::{self, Asked};
+use std::path::Path;
 
 /// Makes the card, and delivers it.
 ///
@@ -26,12 +27,18 @@ pub fn proof(args: &ProofArgs) -> Result<Exit> {
         counters: args.counters.clone(),
     };
     let mut card = comparison::card(&first, &second, &asked);
-    card.first.file = args.first.display().to_string();
-    card.second.file = args.second.display().to_string();
+    card.first.file = name(&args.first);
+    card.second.file = name(&args.second);
     let text = match args.html {
         Some(_) => proof::html(&card),
         None => proof::markdown(&card),
     };
     target.write(&text)?;
     Ok(Exit::Done)
+}
+
+/// A file's name without where it lies: a card is made to be shown.
+fn name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
 }

@@ -92,7 +92,7 @@ fn header(comparison: &Comparison, page: Page) -> String {
             [first, rest @ ..] => format!(" {first} and {} more", rest.len()),
         };
         let line = format!("{title}  {}, {}{files}", clean(&side.name), runs(side));
-        text.push_str(&paragraph(&line, Tone::Dim, page));
+        text.push_str(&hanging(&line, Tone::Dim, 8, page));
     }
     text
 }
@@ -174,6 +174,7 @@ fn of_split(split: &Split, all: bool) -> Grid {
         time(split.first_ns),
         time(split.second_ns),
         signed(split.difference_ns, "ns"),
+        interval(split.low_ns.zip(split.high_ns), "ns"),
     ]);
     grid
 }
@@ -295,10 +296,15 @@ fn probability(p: f64) -> String {
 }
 
 fn paragraph(text: &str, tone: Tone, page: Page) -> String {
+    hanging(text, tone, 0, page)
+}
+
+/// `text` in lines, all but the first behind `hang` spaces; nothing for nothing.
+fn hanging(text: &str, tone: Tone, hang: usize, page: Page) -> String {
     if text.is_empty() {
         return String::new();
     }
-    let lines = wrap(text, page.width.saturating_sub(2), 0).replace('\n', "\n ");
+    let lines = wrap(text, page.width.saturating_sub(2), hang).replace('\n', "\n ");
     format!(" {}\n", painted_lines(page, tone, &lines))
 }
 

@@ -58,6 +58,8 @@ fn made() -> Comparison {
             first_ns: 1e9,
             second_ns: 1.5e9,
             difference_ns: 0.5e9,
+            low_ns: Some(0.4e9),
+            high_ns: Some(0.6e9),
             parts: vec![
                 part("block_io", None, 0.5e9),
                 part("refault", Some("block_io"), 0.45e9),
