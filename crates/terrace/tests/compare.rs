@@ -110,7 +110,7 @@ fn real_reads_are_named_as_the_cause() {
 /// does not; Markdown.
 fn again_from_files(directory: &TempDir, told: &Value) {
     let files = |side: &str| {
-        let names = (1..=6).map(|run| directory.join(&format!("x.{side}.{run}.trec")));
+        let names = (1..=6).map(|run| directory.join(format!("x.{side}.{run}.trec")));
         let names: Vec<String> = names.map(|path| path.display().to_string()).collect();
         names.join(" ")
     };
@@ -133,7 +133,7 @@ fn again_from_files(directory: &TempDir, told: &Value) {
     // One of each: nothing is proven, and it says what differs all the same.
     let one = |side: &str| {
         directory
-            .join(&format!("x.{side}.2.trec"))
+            .join(format!("x.{side}.2.trec"))
             .display()
             .to_string()
     };
@@ -254,7 +254,7 @@ fn survey(directory: &TempDir, start: u64, factor: f64) -> String {
             }
         }
     }
-    let file = directory.join(&format!("{start}.json"));
+    let file = directory.join(format!("{start}.json"));
     fs::write(&file, value.to_string()).unwrap();
     file.display().to_string()
 }

@@ -111,7 +111,7 @@ pub(super) fn of_surveys(items: &[Item]) -> String {
     if judged.is_empty() {
         return "Unproven: no figure can be judged.".to_owned();
     }
-    let mut differ: Vec<&Item> = judged.iter().copied().collect();
+    let mut differ: Vec<&Item> = judged.clone();
     differ.retain(|item| item.verdict != Verdict::Unproven);
     differ.sort_by(|a, b| change(b).abs().total_cmp(&change(a).abs()));
     let all = judged.len();

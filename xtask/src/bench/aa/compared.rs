@@ -74,12 +74,14 @@ pub(super) struct Item {
     pub(super) is_larger: bool,
 }
 
-/// The items that a comparison could judge.
+/// The items that a comparison could judge; what is nothing on both sides is none.
 pub(super) fn items(comparison: &Value) -> Result<Vec<Item>, Error> {
     let mut items = Vec::new();
     for item in report::list(comparison, "/items")? {
         let verdict = report::text(item, "/verdict")?;
-        if report::text(item, "/basis")? == "nothing" {
+        let is_nothing = |side: &str| item[side].as_f64().is_none_or(|value| value == 0.0);
+        if report::text(item, "/basis")? == "nothing" || is_nothing("first") && is_nothing("second")
+        {
             continue;
         }
         items.push(Item {
@@ -155,10 +157,11 @@ mod tests {
     #[test]
     fn only_judged_items_count() {
         let text = r#"{"items": [
-            {"of": "RAM", "name": "latency", "verdict": "larger", "basis": "ranks"},
-            {"of": "RAM", "name": "read", "verdict": "smaller", "basis": "ranks"},
-            {"of": "page cache", "name": "latency", "verdict": "unproven", "basis": "ranks"},
-            {"of": "L2 cache", "name": "latency", "verdict": "unproven", "basis": "nothing"}]}"#;
+            {"of": "RAM", "name": "latency", "verdict": "larger", "basis": "ranks", "first": 1, "second": 2},
+            {"of": "RAM", "name": "read", "verdict": "smaller", "basis": "ranks", "first": 2, "second": 1},
+            {"of": "page cache", "name": "latency", "verdict": "unproven", "basis": "ranks", "first": 0, "second": 1},
+            {"of": "slice", "name": "block_io", "verdict": "unproven", "basis": "ranks", "first": 0, "second": 0},
+            {"of": "L2 cache", "name": "latency", "verdict": "unproven", "basis": "nothing", "first": 1, "second": 1}]}"#;
         let items = items(&report::parse(text).unwrap()).unwrap();
         assert_eq!(items.len(), 3);
         assert_eq!(items.iter().filter(|item| item.is_called).count(), 2);
