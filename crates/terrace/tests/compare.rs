@@ -355,35 +355,36 @@ fn real_surveys_are_kept_and_judge_later_ones() {
         (unkept.code, unkept.err.as_str(), kept().len()),
         (Some(0), "", 1)
     );
-    for number in 0..4u64 {
+    judged_by_kept(&directory, &place, &survey, &state);
+}
+
+/// A survey and a slower one, judged by four that are kept as if made before.
+fn judged_by_kept(
+    directory: &TempDir,
+    place: &Path,
+    survey: &Value,
+    state: &dyn Fn(&[&str]) -> support::Ran,
+) {
+    for number in 1..=4u64 {
         let mut other = survey.clone();
-        other["started_unix_s"] = (number + 1).into();
-        fs::write(
-            place.join(format!("{number:012}-1.json")),
-            other.to_string(),
-        )
-        .unwrap();
+        other["started_unix_s"] = number.into();
+        let file = place.join(format!("{number:012}-1.json"));
+        fs::write(file, other.to_string()).unwrap();
     }
     // The nearest level that has a latency; a busy machine may leave some out.
     let mut slower = survey.clone();
     slower["started_unix_s"] = 9.into();
     let mut tiers = slower["tiers"].as_array_mut().unwrap().iter_mut();
-    let tier = tiers
-        .find(|tier| tier["latency_ns"]["median"].is_number())
-        .unwrap();
+    let has_latency = |tier: &&mut Value| tier["latency_ns"]["median"].is_number();
+    let tier = tiers.find(has_latency).unwrap();
     let median = tier["latency_ns"]["median"].as_f64().unwrap();
     tier["latency_ns"]["median"] = (median * 1.15).into();
     let tier = tier["name"].as_str().unwrap().to_owned();
     let (a, b) = (directory.join("b.json"), directory.join("c.json"));
-    fs::write(&a, &text).unwrap();
+    fs::write(&a, survey.to_string()).unwrap();
     fs::write(&b, slower.to_string()).unwrap();
-    let told = state(&[
-        "compare",
-        "--json",
-        a.to_str().unwrap(),
-        b.to_str().unwrap(),
-    ]);
-    let told = valid(&told.done());
+    let (a, b) = (a.to_str().unwrap(), b.to_str().unwrap());
+    let told = valid(&state(&["compare", "--json", a, b]).done());
     let item = latency_of(&told, &tier);
     assert_eq!(
         (&item["basis"], &item["verdict"]),

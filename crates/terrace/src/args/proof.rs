@@ -1,4 +1,5 @@
 //! What `terrace proof` can be told: two recordings, the claim, and the counters to show.
+//! Which counters a claim speaks of is for `explain` to say.
 
 use clap::Args;
 use std::path::PathBuf;

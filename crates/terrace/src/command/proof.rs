@@ -1,4 +1,5 @@
 //! `terrace proof`: two recordings are read, and the card of a claim about them is delivered.
+//! What belongs on it is decided in `explain`.
 
 use super::recording;
 use crate::args::proof::ProofArgs;

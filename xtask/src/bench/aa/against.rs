@@ -1,4 +1,5 @@
 //! A command against itself, and against itself with 15 % more work, by `terrace run --against`.
+//! The command is a loop of the shell: nothing but a processor can make it slow.
 
 use std::fs;
 

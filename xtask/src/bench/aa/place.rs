@@ -1,4 +1,5 @@
-//! The directory that a part of the suite makes for its files, and removes.
+//! The directory that a part of the suite makes for its files, and removes. It holds nothing that
+//! is measured.
 
 use std::fs;
 use std::path::PathBuf;

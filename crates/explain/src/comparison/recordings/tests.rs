@@ -1,4 +1,5 @@
-//! Comparisons of made explanations: what is called, what is blamed, what adds up.
+//! Comparisons of made explanations: what is called, what is blamed, what adds up. Whether
+//! real runs are told apart is tested with the program.
 
 use super::*;
 use model::Grade;

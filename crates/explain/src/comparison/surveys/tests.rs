@@ -1,4 +1,5 @@
 //! Surveys that differ in one figure: judged by ranks, by kept runs, or by their trials.
+//! All are made of one tier.
 
 use super::*;
 use model::estimate::Latency;

@@ -1,4 +1,5 @@
-//! Rows and columns that become a table of text or of Markdown.
+//! Rows and columns that become a table of text or of Markdown. What stands in them is for
+//! the page to say.
 
 use crate::output::Page;
 use crate::output::table::{Column, Table};

@@ -1,4 +1,5 @@
-//! The pages of made comparisons: what must stand on them, and how wide they may be.
+//! The pages of made comparisons: what must stand on them, and how wide they may be. Real
+//! ones are shown in `tests/compare.rs`.
 
 use super::*;
 use model::compared::SCHEMA;
