@@ -29,7 +29,7 @@ pub struct Moved {
     pub second: Option<f64>,
     /// Whether it moved: by a tenth of the larger, and more than a few.
     pub moved: bool,
-    /// Why it is on the card: `asked for`, `the claim says swap`, `refaults differ`.
+    /// Why it is on the card: `asked for`, `the claim says "swap"`, `the time of refaults differs`.
     pub why: String,
 }
 

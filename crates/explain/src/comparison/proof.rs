@@ -142,11 +142,11 @@ fn reasons(asked: &Asked, explained: &[Explanation; 2]) -> Vec<(String, Matches)
     let words = words(&asked.claim);
     let named = words.iter().map(|word| {
         let parts = topic(word);
-        (format!("the claim says `{word}`"), Matches::Parts(parts))
+        (format!("the claim says \"{word}\""), Matches::Parts(parts))
     });
     let causes = causes(explained).into_iter().map(|id| {
         let parts = id.split('_').flat_map(topic).collect();
-        (format!("the time of `{id}` differs"), Matches::Parts(parts))
+        (format!("the time of {id} differs"), Matches::Parts(parts))
     });
     named.chain(causes).collect()
 }
@@ -239,17 +239,12 @@ fn moved(series: &Series, views: &[View; 2], why: String) -> Moved {
 
 /// Whether two growths differ by more than a few and by more than a tenth.
 fn is_moved(first: f64, second: f64, unit: &str) -> bool {
-    let few = match unit {
-        "ns" => 1e6,
-        "bytes" => 65_536.0,
-        _ => 16.0,
-    };
     let (difference, larger) = ((second - first).abs(), first.max(second));
-    difference > few && difference >= MOVED_SHARE * larger
+    difference > few(unit) && difference >= MOVED_SHARE * larger
 }
 
 /// Puts the counters in order and leaves out what says nothing: those that moved, the
-/// subject's own before the machine's, the largest change first; then those that the claim
+/// subject's own before the machine's, the most telling change first; then those that the claim
 /// names and that did not move.
 fn chosen(counters: &mut Vec<Moved>, asked: &Asked) {
     if !asked.counters.is_empty() {
@@ -261,7 +256,7 @@ fn chosen(counters: &mut Vec<Moved>, asked: &Asked) {
     counters.retain(|it| it.moved || (is_there(it) && it.why.starts_with("the claim")));
     counters.sort_by(|a, b| {
         let key = |it: &Moved| (!it.moved, !is_own(&it.series));
-        key(a).cmp(&key(b)).then(change(b).total_cmp(&change(a)))
+        key(a).cmp(&key(b)).then(weight(b).total_cmp(&weight(a)))
     });
     counters.truncate(SHOWN);
 }
@@ -278,12 +273,22 @@ fn is_own(series: &str) -> bool {
     own.iter().any(|prefix| series.starts_with(prefix))
 }
 
-/// The difference as a share of the larger, 0 to 1.
-fn change(it: &Moved) -> f64 {
+/// A growth that is as good as none.
+fn few(unit: &str) -> f64 {
+    match unit {
+        "ns" => 1e6,
+        "bytes" => 65_536.0,
+        _ => 16.0,
+    }
+}
+
+/// How telling a change is: its share of the larger, times how many digits more than a few
+/// that has. All of a little tells less than half of a lot.
+fn weight(it: &Moved) -> f64 {
     let (first, second) = (it.first.unwrap_or(0.0), it.second.unwrap_or(0.0));
     let larger = first.max(second);
     match larger > 0.0 {
-        true => (second - first).abs() / larger,
+        true => (second - first).abs() / larger * (larger / few(&it.unit)).ln_1p(),
         false => 0.0,
     }
 }

@@ -1,7 +1,7 @@
 //! The verdict of a comparison in a sentence or two: what differs, by how much, because of
 //! what; or that nothing was proven, and why.
 
-use super::split::{causes, is_proven, most_inside};
+use super::split::{causes, gains, is_proven, most_inside};
 use crate::wording::{list, percent};
 use model::compared::{Basis, Comparison, Item, Part, Split};
 use model::comparison::Verdict;
@@ -87,9 +87,19 @@ fn because(split: &Split, counts: impl Fn(&Part) -> bool) -> String {
             format!("{} are {}{inside}", with_error(part), word(&part.name))
         })
         .collect();
+    let against = gains(split).into_iter().find(|part| counts(part));
+    let against = against.map_or_else(String::new, |part| {
+        let less = if part.difference_ns < 0.0 {
+            "less"
+        } else {
+            "more"
+        };
+        let length = show_ns(part.difference_ns.abs());
+        format!(", while {} took {length} {less}", word(&part.name))
+    });
     match named.is_empty() {
         true => String::new(),
-        false => format!("; of that, {}", list(&named)),
+        false => format!("; of that, {}{against}", list(&named)),
     }
 }
 

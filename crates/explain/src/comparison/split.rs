@@ -168,13 +168,23 @@ fn gathered(
     all
 }
 
-/// The slices that made the difference: those that moved the same way, largest first, as far
-/// as each is at least a tenth of it.
+/// A slice that moved by less than this share of the difference is not named.
+const NAMED_SHARE: f64 = 0.1;
+
+/// The slices that made the difference: those that moved the same way, largest first.
 pub(super) fn causes(split: &Split) -> Vec<&Part> {
-    let is_slice = |part: &&Part| part.within.is_none();
-    let share = |part: &&Part| part.difference_ns / split.difference_ns >= 0.1;
-    let parts = split.parts.iter().filter(is_slice).filter(share);
-    parts.collect()
+    by_share(split, |share| share >= NAMED_SHARE)
+}
+
+/// The slices that moved the other way, largest first.
+pub(super) fn gains(split: &Split) -> Vec<&Part> {
+    by_share(split, |share| share <= -NAMED_SHARE)
+}
+
+fn by_share(split: &Split, is_meant: impl Fn(f64) -> bool) -> Vec<&Part> {
+    let slices = split.parts.iter().filter(|part| part.within.is_none());
+    let meant = slices.filter(|part| is_meant(part.difference_ns / split.difference_ns));
+    meant.collect()
 }
 
 /// What lies inside of `slice` and is most of its difference.

@@ -147,7 +147,7 @@ mod tests {
             first,
             second,
             moved,
-            why: "the claim says `swap`".to_owned(),
+            why: "the claim says \"swap\"".to_owned(),
         };
         Card {
             claim: "<script>alert(1)</script> | `swap` is *fast*".to_owned(),

@@ -115,3 +115,20 @@ fn single_processors_and_outer_groups_are_not_told() {
     let card = card(&grown(&growths), &grown(&[]), &claims("memory stolen"));
     assert!(card.counters.is_empty(), "{card:?}");
 }
+
+#[test]
+fn half_of_a_lot_tells_more_than_all_of_a_little() {
+    let first = grown(&[
+        ("tree.write_bytes", "bytes", 400 << 10),
+        ("tree.read_bytes", "bytes", 4 << 30),
+    ]);
+    let second = grown(&[
+        ("tree.write_bytes", "bytes", 0),
+        ("tree.read_bytes", "bytes", 2 << 30),
+    ]);
+    let card = card(&first, &second, &claims("spares the disk"));
+    assert_eq!(
+        shown(&card),
+        [("tree.read_bytes", true), ("tree.write_bytes", true)]
+    );
+}

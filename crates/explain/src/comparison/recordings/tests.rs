@@ -134,6 +134,17 @@ fn one_run_each_proves_nothing_and_is_split_all_the_same() {
 }
 
 #[test]
+fn what_went_the_other_way_is_named_too() {
+    let told = recordings(&[run(1000, 500)], &[run(3000, 100)]);
+    assert!(
+        told.sentence
+            .ends_with("; of that, 2 s are CPU, while block I/O took 400 ms less."),
+        "{}",
+        told.sentence
+    );
+}
+
+#[test]
 fn an_odd_run_is_kept_out_of_the_split() {
     let mut second = runs(&CPU_MS, 400);
     second[3] = run(90_000, 400);
