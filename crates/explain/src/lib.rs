@@ -5,6 +5,7 @@
 //! clock, nothing that can fail. A rule that lacks its numbers says what is
 //! missing; it never takes an absent number for a good one.
 
+pub mod comparison;
 pub mod finding;
 mod numbers;
 pub mod observed;

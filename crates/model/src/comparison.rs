@@ -44,6 +44,19 @@ pub enum Verdict {
 }
 
 impl Noise {
+    /// The noise that is taken where none was learnt, for surveys of one machine. Picked: the
+    /// bounds of 23 figures over 20 surveys of a shared two-core guest were 5 to 22 % in
+    /// memory and 14 to 40 % on the disk (benchmarks/record, 2026-11-20, `aa`).
+    #[must_use]
+    pub fn usual(is_device: bool) -> Self {
+        let bound: f64 = if is_device { 0.5 } else { 0.25 };
+        Self {
+            log_deviation: bound.ln_1p() / 2.0,
+            log_bound: bound.ln_1p(),
+            runs: 0,
+        }
+    }
+
     /// Learns the noise from the medians of repeated runs; `None` below 4 runs
     /// or when a value is not positive.
     ///
@@ -143,6 +156,13 @@ mod tests {
         let noise = Noise::learn(&values).unwrap();
         assert_eq!(noise.judge(100.0, 130.0), Verdict::Unproven);
         assert_eq!(noise.judge(100.0, 150.0), Verdict::Larger);
+    }
+
+    #[test]
+    fn what_was_not_learnt_is_taken_as_usual() {
+        assert_eq!(Noise::usual(false).judge(100.0, 124.0), Verdict::Unproven);
+        assert_eq!(Noise::usual(false).judge(100.0, 126.0), Verdict::Larger);
+        assert_eq!(Noise::usual(true).judge(100.0, 126.0), Verdict::Unproven);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! binary prints them; the three never share anything else.
 
 pub mod bytes;
+pub mod compared;
 pub mod comparison;
 pub mod curves;
 pub mod device;
@@ -15,6 +16,7 @@ pub mod finding;
 pub mod histogram;
 pub mod knee;
 pub mod machine;
+pub mod proof;
 pub mod recording;
 pub mod statistics;
 pub mod survey;

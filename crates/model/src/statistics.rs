@@ -1,9 +1,13 @@
-//! Statistics of repeated trials: quantiles and the interval of the median.
+//! Statistics of repeated trials: quantiles and the interval of the median. Two sets of
+//! runs are compared by [`ranks`] and [`bootstrap`].
 //!
 //! Everything is by rank, nothing assumes a normal distribution: times on a
 //! shared machine have one hard floor and a long tail. The interval of the
 //! median is the classic one by order statistics (Conover, *Practical
 //! Nonparametric Statistics*, 3.2): exact for any continuous distribution.
+
+pub mod bootstrap;
+pub mod ranks;
 
 /// The `q` quantile (0 to 1) of `sorted` with linear interpolation; `None` when empty.
 ///

@@ -5,6 +5,7 @@
 //! `command` makes of them. [`parse`] turns each refusal into one line of this program.
 
 pub mod classic;
+pub mod compare;
 pub mod compute;
 pub mod explain;
 pub mod export;
@@ -19,6 +20,7 @@ pub mod memcpy;
 pub mod memlat;
 pub mod moment;
 pub mod probe;
+pub mod proof;
 pub mod record;
 mod refusal;
 pub mod run;
@@ -29,6 +31,7 @@ pub mod value;
 pub mod view;
 pub mod warm;
 pub mod watch;
+pub mod words;
 
 use crate::error::Error;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
@@ -42,6 +45,7 @@ pub const CLOSING_SECTIONS: [(&str, &str); 3] = [
          1  partial failure: something failed or Ctrl-C came; what was measured is printed\n\
          2  usage: the command line makes no sense; nothing was touched\n\
          3  impossible here: this machine, kernel, file system or user cannot do it\n\
+         4  compare --fail-if: the second is proven worse by so much\n\
          run gives the status of its command, 128 + n if signal n ended it; as env(1) does: 127\n\
          if the command was not found, 126 if it cannot be executed, 125 if terrace failed",
     ),
@@ -97,6 +101,8 @@ pub enum Command {
     Record(record::RecordArgs),
     Explain(explain::ExplainArgs),
     View(view::ViewArgs),
+    Compare(compare::CompareArgs),
+    Proof(proof::ProofArgs),
     Mark(mark::MarkArgs),
     Export(export::ExportArgs),
     Import(import::ImportArgs),

@@ -4,6 +4,7 @@
 //! anything is measured.
 
 mod classic;
+mod compare;
 mod completions;
 mod cost;
 mod deliver;
@@ -12,6 +13,7 @@ mod export;
 mod helper;
 mod hog;
 mod import;
+mod kept;
 pub mod lab;
 mod list;
 mod machine_facts;
@@ -19,6 +21,7 @@ mod manual;
 mod mark;
 mod measure;
 mod plan;
+mod proof;
 mod random;
 mod record;
 mod recording;
@@ -33,8 +36,8 @@ use crate::args::survey::SurveyArgs;
 use crate::args::{Cli, Command, Probe, When};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output::progress::Progress;
 use crate::output::survey::Detail;
+use crate::output::{self, progress::Progress};
 use ::record::capture::Background;
 use deliver::Delivery;
 use machine::Root;
@@ -56,6 +59,8 @@ pub fn run(cli: &Cli) -> Result<Exit> {
         Command::Record(args) => ("record", record::record(args)),
         Command::Explain(args) => ("explain", explain::explain(args, color)),
         Command::View(args) => ("view", view::view(args)),
+        Command::Compare(args) => ("compare", compare::compare(args, color)),
+        Command::Proof(args) => ("proof", proof::proof(args)),
         Command::Mark(args) => ("mark", mark::mark(args)),
         Command::Export(args) => ("export", export::export(args)),
         Command::Import(args) => ("import", import::import(args)),
@@ -92,7 +97,12 @@ fn survey(args: &SurveyArgs, color: When) -> Result<Exit> {
     if let Some(page) = page {
         page.write(&survey)?;
     }
-    delivery.survey(survey, Detail::of(args.details))
+    let kept = (!args.no_keep && !survey.interrupted).then(|| survey.clone());
+    let delivered = delivery.survey(survey, Detail::of(args.details))?;
+    if let Some(said) = kept.and_then(|survey| kept::keep(&survey)) {
+        output::announce("survey", &said);
+    }
+    Ok(delivered)
 }
 
 /// A probe that Ctrl-C ended before its first result has not failed, it was stopped.

@@ -14,6 +14,8 @@ pub enum Exit {
     Usage,
     /// This machine, kernel, file system or user cannot do it.
     Impossible,
+    /// What was compared is worse than was asked for.
+    Worse,
     /// The status of a command that was run, or what env(1) would say about it.
     Command(u8),
 }
@@ -32,6 +34,7 @@ impl From<Exit> for ExitCode {
             Exit::Partial => 1,
             Exit::Usage => 2,
             Exit::Impossible => 3,
+            Exit::Worse => 4,
             Exit::Command(status) => status,
         })
     }

@@ -3,12 +3,14 @@
 //! Results become text (`human`, `survey`), JSON or CSV first, by pure functions; a
 //! [`Target`] then takes the whole text at once.
 
+pub mod compare;
 pub mod csv;
 pub mod figure;
 pub mod hog;
 pub mod json;
 pub mod lab;
 pub mod progress;
+pub mod proof;
 pub mod prose;
 pub mod report;
 pub mod style;
@@ -34,7 +36,7 @@ pub fn show(text: &str) -> Exit {
     }
 }
 
-/// Says on standard error what `command` will do to the machine, before it does.
+/// Says on standard error what `command` will do to the machine, or has kept there.
 pub fn announce(command: &str, text: &str) {
     // Nobody who cannot read it is hindered by that.
     let _ = std::io::stderr().write_all(format!("terrace: {command}: {text}\n").as_bytes());

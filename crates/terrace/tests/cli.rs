@@ -183,6 +183,8 @@ fn help_names_commands_exit_status_units_and_environment() {
         "run",
         "record",
         "explain",
+        "compare",
+        "proof",
         "mark",
         "export",
         "import",
@@ -201,6 +203,8 @@ fn help_names_commands_exit_status_units_and_environment() {
         "run",
         "record",
         "explain",
+        "compare",
+        "proof",
         "measure memcpy",
         "measure iolat",
         "completions",
@@ -222,6 +226,8 @@ fn the_manual_has_every_command_and_renders_without_warnings() {
         "RUN",
         "RECORD",
         "EXPLAIN",
+        "COMPARE",
+        "PROOF",
         "MARK",
         "EXPORT",
         "UNDO",
@@ -433,6 +439,8 @@ fn every_option_is_in_the_documentation() {
         "record",
         "mark",
         "explain",
+        "compare",
+        "proof",
         "export",
         "import",
         "undo",
@@ -461,7 +469,7 @@ fn every_option_is_in_the_documentation() {
         let help = terrace(&format!("{command} -h")).done();
         let words = help
             .split_whitespace()
-            .map(|word| word.trim_end_matches(','));
+            .map(|word| word.trim_end_matches([',', ']']));
         for option in words.filter(|word| word.starts_with("--")) {
             let shared = DOCUMENT.split("## `terrace").next().unwrap();
             let known = |text: &str| text.contains(&format!("`{option}"));

@@ -22,13 +22,13 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// The JSON of a quick survey by `command`, which may run it inside a group.
 fn survey(mut command: Command, path: Option<&Path>) -> Value {
-    command.arg("survey").arg("--quick");
+    command.args(["survey", "--no-keep", "--quick"]);
     finish(command, path)
 }
 
 /// The JSON of a whole survey: a slow device needs its time for error bars.
 fn whole_survey(mut command: Command, path: &Path) -> Value {
-    command.arg("survey");
+    command.args(["survey", "--no-keep"]);
     finish(command, Some(path))
 }
 

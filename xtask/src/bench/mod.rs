@@ -118,9 +118,9 @@ pub const SUITES: &[Suite] = &[
     },
     Suite {
         name: "aa",
-        what: "surveys of this machine against each other: what is called different and is not",
+        what: "this machine and a command against themselves: what is called different and is not",
         peers: &[],
-        parts: &[],
+        parts: &["surveys", "compare", "against"],
         alternations: ALTERNATIONS,
         options: &[
             ("runs", "N"),

@@ -1,8 +1,8 @@
 //! What `terrace run` can be told. Everything from the first word that is no option of it
 //! belongs to the command.
 
-use super::value;
 use super::watch::WatchArgs;
+use super::{value, words};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,9 +23,13 @@ pub struct RunArgs {
     #[arg(long, help_heading = "Watching")]
     pub no_group: bool,
 
-    /// Run it N times; the verdict is that of the run in the middle
-    #[arg(long, value_name = "N", value_parser = value::repeats, default_value = "1", allow_hyphen_values = true, help_heading = "Repeating")]
-    pub repeat: u32,
+    /// Run it N times; the verdict is that of the run in the middle (with --against 10 times each)
+    #[arg(long, visible_alias = "runs", value_name = "N", value_parser = value::repeats, allow_hyphen_values = true, help_heading = "Repeating")]
+    pub repeat: Option<u32>,
+
+    /// Run this command too, in turn, and say whether it takes longer or less, and why; it is taken apart without a shell
+    #[arg(long, value_name = "CMD2", value_parser = words::command_line, help_heading = "Repeating")]
+    pub against: Option<Words>,
 
     /// Before each run let `sh -c` do this; it is not measured
     #[arg(long, value_name = "SHELL COMMAND", help_heading = "Repeating")]
@@ -69,6 +73,17 @@ pub struct RunArgs {
     /// The command and its arguments
     #[arg(value_name = "CMD", required = true, num_args = 1.., trailing_var_arg = true)]
     pub command: Vec<OsString>,
+}
+
+/// The words of a command line; a name of its own, because several words are one value here.
+type Words = Vec<OsString>;
+
+impl RunArgs {
+    /// How often the command is run: once, or often enough for a difference to show.
+    pub fn repeats(&self) -> u32 {
+        let usual = if self.against.is_some() { 10 } else { 1 };
+        self.repeat.unwrap_or(usual)
+    }
 }
 
 /// In which state the page cache is before a run.

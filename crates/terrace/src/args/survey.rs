@@ -9,7 +9,8 @@ use std::path::PathBuf;
 ///
 /// Finds the CPU caches, RAM (used before, and new), RAM disks, the page cache, compressed RAM, swap, and the devices
 /// behind the current directory, the home directory, the temporary directory and each --path. Takes at most 60 seconds,
-/// 15 with --quick, and removes all that it writes. As root it sees more, and it says what more.
+/// 15 with --quick, and removes all that it writes. As root it sees more, and it says what more. The figures of the last
+/// 20 surveys are kept in the user's state directory, so that `compare` knows the noise of this machine.
 #[derive(Clone, Debug, Args)]
 pub struct SurveyArgs {
     /// Take at most 15 seconds instead of 60; the error bars are wider
@@ -19,6 +20,10 @@ pub struct SurveyArgs {
     /// Look also at the device behind this directory (repeatable)
     #[arg(long = "path", value_name = "DIR")]
     pub paths: Vec<PathBuf>,
+
+    /// Do not keep the figures of this survey for later comparisons
+    #[arg(long)]
+    pub no_keep: bool,
 
     /// Show for each finding also the evidence, the risk and how to confirm it, and which checks could not be made
     #[arg(long, conflicts_with = "json", help_heading = "Output")]

@@ -3,6 +3,7 @@
 //! Standard input and output, the terminal and the signals are the command's. All words of
 //! this program go to standard error, after the command has ended.
 
+mod against;
 mod cache;
 
 use super::watching;
@@ -18,6 +19,7 @@ use explain::recording::{Window, explain};
 use model::explanation::Explanation;
 use model::recording::{Ending, Recording};
 use record::capture::{self, CommandPlan};
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -34,19 +36,27 @@ struct Ran {
     status: u8,
 }
 
+/// What is run once, and where its recording is kept.
+struct Source<'a> {
+    argv: &'a [OsString],
+    output: Option<PathBuf>,
+}
+
 /// Runs the command as often as asked, and tells about it.
 ///
 /// # Errors
 /// When the command was not started; its own failure is an exit status.
 pub fn run(args: &RunArgs, color: When) -> Result<Exit> {
+    if let Some(against) = &args.against {
+        return against::run(args, against, color);
+    }
     let report = json_target(args)?;
     // Asked before the command may have changed the terminal.
     let page = Page::on_standard_error(color);
     let mut runs = Vec::new();
-    for number in 1..=args.repeat {
-        cache::bring_about(args)?;
-        prepare(args)?;
-        let ran = once(args, number)?;
+    for number in 1..=args.repeats() {
+        prepared(args)?;
+        let ran = once(args, source(args, number))?;
         let failed = ran.status != 0;
         runs.push(ran);
         if failed {
@@ -85,15 +95,28 @@ fn json_target(args: &RunArgs) -> Result<Option<Target>> {
     }
 }
 
-fn once(args: &RunArgs, number: u32) -> Result<Ran> {
-    let output = args.output.as_deref().map(|path| match args.repeat {
+/// Brings about what must be so before each run.
+fn prepared(args: &RunArgs) -> Result<()> {
+    cache::bring_about(args)?;
+    prepare(args)
+}
+
+fn source(args: &RunArgs, number: u32) -> Source<'_> {
+    let output = args.output.as_deref().map(|path| match args.repeats() {
         1 => path.to_owned(),
-        _ => numbered(path, number),
+        _ => numbered(path, &number.to_string()),
     });
+    Source {
+        argv: &args.command,
+        output,
+    }
+}
+
+fn once(args: &RunArgs, source: Source<'_>) -> Result<Ran> {
     let plan = CommandPlan {
-        argv: args.command.clone(),
+        argv: source.argv.to_vec(),
         own_group: !args.no_group,
-        watch: watching::watch(&args.watch, output)?,
+        watch: watching::watch(&args.watch, source.output)?,
     };
     let captured = capture::command(&plan)?;
     let recording = captured.recording;
@@ -166,19 +189,22 @@ fn repeats(runs: &[Ran]) -> Vec<Repeat> {
 
 fn page_of(args: &RunArgs, runs: &[Ran], page: Page) -> String {
     let index = shown(runs);
-    let ran = &runs[index];
+    let table = match args.repeats() {
+        1 => String::new(),
+        _ => verdict::repeats(&repeats(runs), index, page),
+    };
+    format!("{table}{}", page_of_one(args, &runs[index], page))
+}
+
+/// The verdict of one run.
+fn page_of_one(args: &RunArgs, ran: &Ran, page: Page) -> String {
     let setting = Setting {
         title: "terrace".to_owned(),
         root: ran.root,
         redacted: false,
         details: details(args, ran.file.as_deref()),
     };
-    let table = match args.repeat {
-        1 => String::new(),
-        _ => verdict::repeats(&repeats(runs), index, page),
-    };
-    let verdict = verdict::page(&ran.explanation, &setting, Detail::of(args.details), page);
-    format!("{table}{verdict}")
+    verdict::page(&ran.explanation, &setting, Detail::of(args.details), page)
 }
 
 /// Where the rest of a brief verdict is.
@@ -193,10 +219,10 @@ fn details(args: &RunArgs, file: Option<&Path>) -> String {
     }
 }
 
-/// `name.trec` of run 3: `name.3.trec`.
-fn numbered(path: &Path, number: u32) -> PathBuf {
+/// `name.trec` of the run called `3`: `name.3.trec`.
+fn numbered(path: &Path, run: &str) -> PathBuf {
     let mut name = path.file_stem().unwrap_or_default().to_owned();
-    name.push(format!(".{number}"));
+    name.push(format!(".{run}"));
     if let Some(extension) = path.extension() {
         name.push(".");
         name.push(extension);
@@ -241,7 +267,7 @@ mod tests {
 
     #[test]
     fn each_of_several_runs_has_a_file() {
-        let name = |path: &str| numbered(Path::new(path), 3).display().to_string();
+        let name = |path: &str| numbered(Path::new(path), "3").display().to_string();
         assert_eq!(name("/data/a.b.trec"), "/data/a.b.3.trec");
         assert_eq!(name("plain"), "plain.3");
     }

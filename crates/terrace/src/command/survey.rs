@@ -123,6 +123,7 @@ mod tests {
         let args = SurveyArgs {
             quick: true,
             paths: Vec::new(),
+            no_keep: true,
             details: false,
             html: None,
             no_redact: false,

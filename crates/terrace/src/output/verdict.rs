@@ -12,6 +12,7 @@ mod repeats;
 #[cfg(test)]
 mod tests;
 
+pub use bar::word;
 pub use repeats::{Repeat, median_of, repeats};
 
 use super::Page;

@@ -34,9 +34,17 @@ pub fn terrace(line: &str) -> Ran {
 /// tests would change.
 pub fn command(line: &str) -> Command {
     let mut command = Command::new(TERRACE);
-    command.args(line.split_whitespace());
+    command.args(words(line));
     command.env_remove("NO_COLOR").env_remove("COLUMNS");
     command
+}
+
+/// The words of a command line. A survey of a test, which other tests disturb, is none to learn
+/// the noise of this machine from, so it is not kept.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    let unkept = line.starts_with("survey").then_some("--no-keep");
+    let mut words = line.split_whitespace();
+    words.next().into_iter().chain(unkept).chain(words)
 }
 
 /// Runs a command to its end.
@@ -229,7 +237,7 @@ fn timed_out(options: &[&str], line: &str, more: &[&OsStr], signal: &str, after_
         .args(["--default-signal=INT", "timeout"])
         .args(options);
     command.args(["--preserve-status", "-s", signal, after_s, TERRACE]);
-    command.args(line.split_whitespace()).args(more);
+    command.args(words(line)).args(more);
     command.env_remove("NO_COLOR").env_remove("COLUMNS");
     run(command)
 }
@@ -263,7 +271,7 @@ pub fn as_ordinary_user(line: &str) -> Option<Command> {
 fn demoted(line: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", TERRACE]);
-    command.args(line.split_whitespace());
+    command.args(words(line));
     command.env_remove("NO_COLOR").env_remove("COLUMNS");
     command
 }

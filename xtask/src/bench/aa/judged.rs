@@ -51,7 +51,7 @@ impl Pairs {
         self.called as f64 / self.judged.max(1) as f64
     }
 
-    fn add(&mut self, is_called: bool) {
+    pub(super) fn add(&mut self, is_called: bool) {
         self.judged += 1;
         self.called += usize::from(is_called);
     }

@@ -5,21 +5,27 @@
 //! 2. `judged` compares every pair by the rule of `model::comparison`, with the noise learnt from the
 //!    runs that are **not** judged.
 //! 3. Every value is in the record, so that another rule can be tried on it later.
+//! 4. `compared` lets `terrace compare` judge groups of the same surveys, and `against` lets
+//!    `terrace run --against` judge a command beside itself and beside more work.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use model::survey::{SCHEMA, Survey};
 
+use self::place::Place;
 use super::peer::Peer;
 use super::record::{Comparison, Record, Series, Target};
 use super::{Request, report};
 use crate::error::Error;
 use crate::workspace;
 
+mod against;
+mod compared;
 mod judged;
+mod place;
 
 /// Noise is learnt from at least 4 runs beside the two that are judged.
 pub const RUNS_MIN: usize = 6;
@@ -45,36 +51,76 @@ struct Run {
     wall_s: f64,
 }
 
-/// Runs the surveys and judges them.
+/// Runs the parts that `request` asks for.
 ///
 /// # Errors
 /// When a build or a survey fails, or prints what cannot be read.
 pub fn run(request: &Request) -> Result<Record, Error> {
     let root = workspace::current_root()?;
     let plain = Peer::terrace(&root)?;
-    let slowed = match request.slowed {
-        0 => None,
-        _ => Some(Peer::slowed_terrace(&root, SLOWDOWN)?),
-    };
     let pace = if request.is_quick { " quick" } else { "" };
-    let mut record = Record::start(&format!("{}{pace}", request.suite.name));
-    let args = args(request)?;
-    let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    let shown = shown(&words);
-    for peer in [Some(&plain), slowed.as_ref()].into_iter().flatten() {
-        record.programs.push(peer.clone());
-        record.command(peer.command_line(&shown));
+    let part = request
+        .part
+        .as_ref()
+        .map_or_else(String::new, |part| format!(" {part}"));
+    let mut record = Record::start(&format!("{}{part}{pace}", request.suite.name));
+    record.programs.push(plain.clone());
+    if request.includes("surveys") || request.includes("compare") {
+        of_surveys(request, &root, &plain, &mut record)?;
     }
-    let before = left_behind(request);
-    let (plain, slowed) = surveys(request, &plain, slowed.as_ref(), &words)?;
-    let left: Vec<PathBuf> = left_behind(request).difference(&before).cloned().collect();
-    record.comparisons = rows(request, &plain, &slowed, left.len())?;
+    if request.includes("against") {
+        record.command(plain.command_line(&words(&against::shown())));
+        record
+            .comparisons
+            .extend(against::measure(&plain, &Place::make()?)?);
+    }
     record.finish();
     Ok(record)
 }
 
+/// Makes the surveys and judges them, one by one and in groups.
+fn of_surveys(
+    request: &Request,
+    root: &Path,
+    plain: &Peer,
+    record: &mut Record,
+) -> Result<(), Error> {
+    let slowed = match request.slowed {
+        0 => None,
+        _ => Some(Peer::slowed_terrace(root, SLOWDOWN)?),
+    };
+    record.programs.extend(slowed.clone());
+    let args = args(request)?;
+    let shown = shown(&words(&args));
+    for peer in [Some(plain), slowed.as_ref()].into_iter().flatten() {
+        record.command(peer.command_line(&shown));
+    }
+    let before = left_behind(request);
+    let (plains, sloweds) = surveys(request, plain, slowed.as_ref(), &words(&args))?;
+    let left: Vec<PathBuf> = left_behind(request).difference(&before).cloned().collect();
+    if request.includes("compare") && plains.len() >= 2 * compared::SIDE {
+        let surveys: Vec<Survey> = plains.iter().map(|run| run.survey.clone()).collect();
+        record.command(
+            plain.command_line(&["compare", "--json", "--first", "A...", "--second", "B..."]),
+        );
+        record
+            .comparisons
+            .extend(compared::measure(plain, &surveys, &Place::make()?)?);
+    }
+    record
+        .comparisons
+        .extend(rows(request, &plains, &sloweds, left.len())?);
+    Ok(())
+}
+
+fn words(args: &[String]) -> Vec<&str> {
+    args.iter().map(String::as_str).collect()
+}
+
 fn args(request: &Request) -> Result<Vec<String>, Error> {
-    let mut args = vec!["survey".to_owned(), "--json".to_owned()];
+    let mut args = ["survey", "--no-keep", "--json"]
+        .map(str::to_owned)
+        .to_vec();
     if request.is_quick {
         args.push("--quick".to_owned());
     }
@@ -171,32 +217,22 @@ fn rows(
     let of = |runs: &[Run]| -> Vec<Survey> { runs.iter().map(|run| run.survey.clone()).collect() };
     let quantities = judged::quantities(&of(plain));
     let equal = judged::equal(&quantities);
-    let one = |what: &str, unit, value: f64, target| {
-        Comparison::alone(what, unit, Series::new("survey", &[value]), target)
-    };
     let most = |share| Some(Target::AtMost(share));
     let mut rows = vec![
         one(
             "equal runs: quantities called different",
-            "",
             equal.quantities.share(),
             most(0.05),
         )?,
         one(
             "equal runs: tiers called different in any quantity",
-            "",
             equal.tiers.share(),
             None,
         )?,
     ];
     for found in judged::slower(&quantities, &judged::quantities(&of(slowed))) {
         let what = format!("15 % slower {}: found", found.tier);
-        rows.push(one(
-            &what,
-            "",
-            found.pairs.share(),
-            Some(Target::AtLeast(0.9)),
-        )?);
+        rows.push(one(&what, found.pairs.share(), Some(Target::AtLeast(0.9)))?);
     }
     let promise = if request.is_quick {
         QUICK_WALL_S
@@ -204,11 +240,22 @@ fn rows(
         WALL_S
     };
     let longest = plain.iter().map(|run| run.wall_s).fold(0.0, f64::max);
-    rows.push(one("longest survey", "s", longest, most(promise))?);
-    rows.push(one("files left behind", "", left as f64, most(0.0))?);
+    let longest = Series::new("survey", &[longest]);
+    rows.push(Comparison::alone(
+        "longest survey",
+        "s",
+        longest,
+        most(promise),
+    )?);
+    rows.push(one("files left behind", left as f64, most(0.0))?);
     rows.extend(values("", &quantities)?);
     rows.extend(values("slowed, ", &judged::quantities(&of(slowed)))?);
     Ok(rows)
+}
+
+/// A row of one figure that has no unit.
+fn one(what: &str, value: f64, target: Option<Target>) -> Result<Comparison, Error> {
+    Comparison::alone(what, "", Series::new("terrace", &[value]), target)
 }
 
 /// Every value, with the noise that was learnt from all of them.
@@ -312,7 +359,7 @@ mod tests {
         let words: Vec<&str> = args.iter().map(String::as_str).collect();
         assert_eq!(
             shown(&words),
-            ["survey", "--json", "--quick", "--path", "DIR"]
+            ["survey", "--no-keep", "--json", "--quick", "--path", "DIR"]
         );
     }
 

@@ -1,0 +1,175 @@
+//! The verdict of a comparison in a sentence or two: what differs, by how much, because of
+//! what; or that nothing was proven, and why.
+
+use super::split::{causes, gains, is_proven, most_inside};
+use crate::wording::{list, percent};
+use model::compared::{Basis, Comparison, Item, Part, Split};
+use model::comparison::Verdict;
+use model::duration::show_ns;
+
+/// The longest list of figures in a sentence.
+const NAMED: usize = 3;
+
+/// A part's name in words; what a page calls it.
+pub(super) fn word(name: &str) -> String {
+    match name {
+        "run" => "CPU".to_owned(),
+        "queue" => "waiting for a CPU".to_owned(),
+        "block_io" => "block I/O".to_owned(),
+        other => other.replace('_', " "),
+    }
+}
+
+/// The verdict on recordings.
+pub(super) fn of_recordings(items: &[Item], split: Option<&Split>) -> String {
+    let wall = items.iter().find(|item| item.of == "wall");
+    let (Some(wall), Some(split)) = (wall, split) else {
+        return "There is nothing to compare.".to_owned();
+    };
+    // Of the middle half of the runs, as its parts, which add up to it; medians do not.
+    let difference = split.difference_ns;
+    let amount = show_ns(difference.abs());
+    let longer = if difference < 0.0 { "less" } else { "longer" };
+    let change = match split.first_ns > 0.0 {
+        true => percent(difference.abs() / split.first_ns),
+        false => "from nothing".to_owned(),
+    };
+    match (wall.verdict, wall.basis) {
+        (Verdict::Unproven, Basis::Ranks) => format!(
+            "Unproven: runs of one side differ as much as the sides do. The second took {amount} {longer} \
+             ({change}{}).",
+            interval(split)
+        ),
+        (Verdict::Unproven, _) => format!(
+            "Unproven: {}. This time the second took {amount} {longer} ({change}){}.",
+            runs(wall),
+            because(split, |_| true)
+        ),
+        _ => format!(
+            "The second takes {amount} {longer} ({change}{}){}.",
+            interval(split),
+            because(split, is_proven)
+        ),
+    }
+}
+
+/// `one run each`, `3 and 5 runs`.
+fn runs(wall: &Item) -> String {
+    match (wall.first_runs, wall.second_runs) {
+        (1, 1) => "one run each".to_owned(),
+        (first, second) => format!("only {first} and {second} runs"),
+    }
+}
+
+/// `; 95 % interval 3.6 s to 4.6 s`, as times that are longer or shorter.
+fn interval(split: &Split) -> String {
+    let Some((low, high)) = split.low_ns.zip(split.high_ns) else {
+        return String::new();
+    };
+    let sign = |ns: f64| if ns < 0.0 { "-" } else { "+" };
+    let shown = |ns: f64| format!("{}{}", sign(ns), show_ns(ns.abs()));
+    format!("; 95 % interval {} to {}", shown(low), shown(high))
+}
+
+/// `; of that, 3 s +- 0.4 s are block I/O (2.9 s of it refault)`.
+fn because(split: &Split, counts: impl Fn(&Part) -> bool) -> String {
+    let causes = causes(split)
+        .into_iter()
+        .filter(|part| counts(part))
+        .take(NAMED);
+    let named: Vec<String> = causes
+        .map(|part| {
+            let inside = most_inside(split, part).filter(|inside| counts(inside));
+            let inside = inside.map_or_else(String::new, |inside| {
+                let length = show_ns(inside.difference_ns.abs());
+                format!(" ({length} of it {})", word(&inside.name))
+            });
+            format!("{} are {}{inside}", with_error(part), word(&part.name))
+        })
+        .collect();
+    let against = gains(split).into_iter().find(|part| counts(part));
+    let against = against.map_or_else(String::new, |part| {
+        let less = if part.difference_ns < 0.0 {
+            "less"
+        } else {
+            "more"
+        };
+        let length = show_ns(part.difference_ns.abs());
+        format!(", while {} took {length} {less}", word(&part.name))
+    });
+    match named.is_empty() {
+        true => String::new(),
+        false => format!("; of that, {}{against}", list(&named)),
+    }
+}
+
+/// `3 s +- 0.4 s`.
+fn with_error(part: &Part) -> String {
+    let length = show_ns(part.difference_ns.abs());
+    match part.low_ns.zip(part.high_ns) {
+        Some((low, high)) => format!("{length} +- {}", show_ns((high - low) / 2.0)),
+        None => length,
+    }
+}
+
+/// The verdict on surveys.
+pub(super) fn of_surveys(items: &[Item]) -> String {
+    let compared = items.iter().filter(|item| item.difference.is_some());
+    let judged: Vec<&Item> = compared
+        .filter(|item| item.basis != Basis::Nothing)
+        .collect();
+    if judged.is_empty() {
+        return "Unproven: no figure can be judged.".to_owned();
+    }
+    let mut differ: Vec<&Item> = judged.clone();
+    differ.retain(|item| item.verdict != Verdict::Unproven);
+    differ.sort_by(|a, b| change(b).abs().total_cmp(&change(a).abs()));
+    let all = judged.len();
+    if differ.is_empty() {
+        return format!("No difference is proven in {all} figures.");
+    }
+    let mut named: Vec<String> = differ.iter().take(NAMED).map(|item| one(item)).collect();
+    if differ.len() > NAMED {
+        named.push(format!("{} more", differ.len() - NAMED));
+    }
+    let verb = if differ.len() == 1 {
+        "differs"
+    } else {
+        "differ"
+    };
+    format!(
+        "{} of {all} figures {verb}: {}.",
+        differ.len(),
+        list(&named)
+    )
+}
+
+fn change(item: &Item) -> f64 {
+    item.change().unwrap_or(0.0)
+}
+
+/// `RAM latency 15 % larger (worse)`.
+fn one(item: &Item) -> String {
+    let way = match item.verdict {
+        Verdict::Larger => "larger",
+        _ => "smaller",
+    };
+    let worse = match item.worse_by() {
+        Some(_) => "worse",
+        None => "better",
+    };
+    let tier: Vec<&str> = item.of.split_whitespace().collect();
+    let share = percent(change(item).abs());
+    format!("{} {} {share} {way} ({worse})", tier.join(" "), item.name)
+}
+
+/// What a gate says when it fails: `wall is 12 % worse`.
+#[must_use]
+pub fn worse(comparison: &Comparison) -> Option<(String, f64)> {
+    let (item, share) = comparison.worst()?;
+    let what = match item.of.as_str() {
+        "wall" => "the time on the clock".to_owned(),
+        of => format!("{of} {}", item.name),
+    };
+    Some((format!("{what} is {} worse", percent(share)), share))
+}

@@ -1,0 +1,98 @@
+//! `terrace run --against`: two commands take turns, in an order that rotates, and what they
+//! took is compared. One run of each comes before, to warm what they use, and does not count.
+
+use super::{Ran, Source, json_target, numbered, once, page_of_one, prepared, tell};
+use crate::args::When;
+use crate::args::run::RunArgs;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::output::{self, Page, compare, json};
+use explain::comparison;
+use model::compared::{Comparison, Side};
+use model::explanation::Explanation;
+use std::ffi::OsString;
+
+/// The names of the sides, in the files of their recordings too: `x.first.3.trec`.
+const SIDES: [&str; 2] = ["first", "second"];
+
+/// Runs both in turn, and tells how they differ. A run that fails is the last, and is told
+/// instead.
+///
+/// # Errors
+/// When a command was not started.
+pub fn run(args: &RunArgs, against: &[OsString], color: When) -> Result<Exit> {
+    let report = json_target(args)?;
+    // Asked before a command may have changed the terminal.
+    let page = Page::on_standard_error(color);
+    let commands = [&args.command[..], against];
+    let mut sides: [Vec<Ran>; 2] = [Vec::new(), Vec::new()];
+    for number in 0..=args.repeats() {
+        for turn in 0..2 {
+            let side = (turn + number as usize) % 2;
+            prepared(args)?;
+            let ran = once(args, source(args, commands[side], side, number))?;
+            if ran.status != 0 {
+                // What is not done to its end takes no comparable time.
+                return Ok(failed(args, &ran, (side, number), page));
+            }
+            if number > 0 {
+                sides[side].push(ran);
+            }
+        }
+    }
+    let comparison = compared(&sides);
+    if !args.quiet {
+        let text = match args.details {
+            true => compare::details(&comparison, page),
+            false => compare::page(&comparison, page),
+        };
+        tell(&text);
+    }
+    if let Some(target) = report {
+        let written = json::render(&comparison);
+        written.and_then(|text| target.write(&text))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// What is run, and where its recording goes; that of the first round is not kept.
+fn source<'a>(args: &RunArgs, argv: &'a [OsString], side: usize, number: u32) -> Source<'a> {
+    let kept = args.output.as_deref().filter(|_| number > 0);
+    Source {
+        argv,
+        output: kept.map(|path| numbered(path, &format!("{}.{number}", SIDES[side]))),
+    }
+}
+
+fn failed(args: &RunArgs, ran: &Ran, (side, number): (usize, u32), page: Page) -> Exit {
+    if !args.quiet {
+        tell(&page_of_one(args, ran, page));
+    }
+    let which = match number {
+        0 => format!("the first run of the {} command, to warm up,", SIDES[side]),
+        _ => format!("run {number} of the {} command", SIDES[side]),
+    };
+    let ending = &ran.explanation.ending;
+    let text = format!("{which} failed ({ending}), so nothing is compared");
+    output::complain(&Error::new(Exit::Command(ran.status), text).during("run"))
+}
+
+fn compared(sides: &[Vec<Ran>; 2]) -> Comparison {
+    let explanations = |side: &[Ran]| -> Vec<Explanation> {
+        side.iter().map(|ran| ran.explanation.clone()).collect()
+    };
+    let [first, second] = sides;
+    let named = |side: Side, runs: &[Ran]| {
+        let files = runs.iter().filter_map(|ran| ran.file.as_ref());
+        Side {
+            files: files.map(|file| file.display().to_string()).collect(),
+            ..side
+        }
+    };
+    let told = comparison::recordings(&explanations(first), &explanations(second));
+    Comparison {
+        first: named(told.first.clone(), first),
+        second: named(told.second.clone(), second),
+        ..told
+    }
+}
