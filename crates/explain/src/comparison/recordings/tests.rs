@@ -39,6 +39,7 @@ fn run(cpu_ms: u64, device_ms: u64) -> Explanation {
             count: None,
             grade: Grade::Measured,
             evidence: Vec::new(),
+            span: None,
         }],
         ..Explanation::default()
     }

@@ -28,6 +28,7 @@ fn survey(number: u64, latency_ns: f64) -> Survey {
         unchecked: Vec::new(),
         skipped: Vec::new(),
         control_step_ns: None,
+        curves: model::curves::Curves::default(),
         machine: MachineFacts::default(),
         cost: Cost::default(),
     }
