@@ -3,7 +3,7 @@
 //! Many runs of both sides are judged by ranks, with an interval by drawing runs anew
 //! (`judge`). Single surveys are judged by how much kept surveys of their machine varied
 //! (`surveys`). A difference in time is split into parts that add up to it (`split`), and
-//! two recordings can be laid beside each other by the work done (`progress`). [`proof`] is
+//! two recordings can be laid beside each other by the work done (`progress`). `proof` is
 //! the card of a claim. Pure: explanations, recordings and surveys in, a comparison out.
 
 mod judge;
