@@ -6,6 +6,7 @@
 
 mod bar;
 mod check;
+mod late;
 mod machine;
 mod parts;
 mod queued;

@@ -9,6 +9,7 @@
 
 mod builder;
 mod doubts;
+mod late;
 mod machine;
 mod parts;
 mod properties;

@@ -25,8 +25,6 @@ pub const SHARED: &[&str] = &["processor_stolen", "cpu_contention", "cache_hits_
 /// which it is large, two of very many very short waits, and one of many short children.
 pub const WITNESSED: &[&str] = &[
     "cold_read",
-    "cold_mmap",
-    "swap_random",
     "hog_beside",
     "sleep",
     "lock_contention",

@@ -227,9 +227,6 @@ fn parse(trace: &str) -> Vec<Told> {
         }
         if line.ends_with(": <stack trace>") {
             stack_of = current(line).and_then(|thread| last_switch.get(&thread).copied());
-            if let (Some(index), Some((time_ns, _))) = (stack_of, stamp(line)) {
-                told[index].time_ns = time_ns;
-            }
             continue;
         }
         let Some(event) = event(line) else {

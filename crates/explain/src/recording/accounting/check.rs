@@ -1,6 +1,7 @@
 //! Events against delay accounting: two ways of the kernel to know the same times. The bar
 //! is made of one; where the other says something else, both numbers are told.
 
+use super::late::Late;
 use super::source::{self, Sources};
 use crate::recording::View;
 use model::duration::show_ns;
@@ -15,6 +16,7 @@ const EACH_THREAD_NS: u64 = 4_000_000;
 pub(super) fn disagreements(view: &View) -> Vec<String> {
     let sources = Sources::of(view);
     let comparable = sources.events && sources.lost_exits == 0 && !source::is_machine(view);
+    let late = Late::of(view, &sources);
     let Some(rows) = sources.rows.filter(|_| comparable) else {
         return Vec::new();
     };
@@ -31,12 +33,15 @@ pub(super) fn disagreements(view: &View) -> Vec<String> {
     for (state, names, charged) in [
         (
             "run and queue",
-            &["trace.sched.run_ns", "trace.sched.queue_ns"][..],
+            &["run", "queue"][..],
             Some(on_or_for_a_processor),
         ),
-        ("block I/O", &["trace.sched.block_io_ns"][..], block_io),
+        ("block I/O", &["block_io"][..], block_io),
     ] {
-        let parts = names.iter().map(|name| view.sum(name));
+        let parts = names.iter().map(|name| {
+            let seen = view.sum(&format!("trace.sched.{name}_ns"))?;
+            Some(late.put_right(name, seen))
+        });
         let seen = parts.reduce(|sum, part| Some(sum?.saturating_add(part?)));
         let (Some(seen), Some(charged)) = (seen.flatten(), charged) else {
             continue;

@@ -2,6 +2,7 @@
 //! what they did. Each of the three sources fills it in its own way.
 
 use super::bar::{Bar, time};
+use super::late::Late;
 use super::queued;
 use super::rows::Rows;
 use super::sampled::{self, Step};
@@ -51,15 +52,22 @@ fn by_events(view: &View, sources: &Sources) -> Filled {
         true => Grade::Inferred,
         false => Grade::Measured,
     };
+    let late = Late::of(view, sources);
     let mut bar = Bar::new(OF, whole_ns);
     for ((state, name), ns) in STATES.into_iter().zip(&names).zip(lengths) {
-        bar.add(state, ns, grade, vec![time(name, ns, view.source(name))]);
+        let mut evidence = vec![time(name, ns, view.source(name))];
+        if let (Some(rows), "run") = (rows.filter(|_| late.ns() > 0), state) {
+            let charged = time("run of all threads", rows.run_ns, TASKSTATS);
+            evidence.push(charged.seen_in(["tree.run_ns"]));
+        }
+        bar.add(state, late.put_right(state, ns), grade, evidence);
     }
     let whole = match rows {
         Some(rows) => lives(rows),
         None => time("time of all threads by events", known, "sched_switch").seen_in(&names),
     };
-    filled(whole_ns, bar.close(whole), Vec::new())
+    let repair = late.repair(lengths[0]);
+    filled(whole_ns, bar.close(whole), repair.into_iter().collect())
 }
 
 /// Run, queue and block I/O are charged to each thread; what it slept for is not.

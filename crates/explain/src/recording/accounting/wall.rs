@@ -5,6 +5,7 @@
 //! much of it was run at most; they cannot tell what a command slept for, or that it did.
 
 use super::bar::{Bar, time};
+use super::late::Late;
 use super::sampled::{self, Interval};
 use super::source::Sources;
 use super::threads::Filled;
@@ -35,10 +36,12 @@ pub(super) fn by_events(view: &View, sources: &Sources) -> Option<Filled> {
         true => Grade::Inferred,
         false => Grade::Measured,
     };
+    let late = Late::of(view, sources).on_the_clock(view);
     let mut bar = Bar::new(OF, view.wall_ns());
     for (state, name) in STATES {
         let ns = view.sum(name).unwrap_or(0);
         let evidence = time(name, ns, view.source(name));
+        let ns = late.put_right(state, ns);
         // The events go on until the last sample, a little after the subject's end: all that
         // is left of it is asleep then, so more of that than fits is no error.
         let after_end = state == "sleep";
