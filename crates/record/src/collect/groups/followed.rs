@@ -15,6 +15,10 @@ use std::collections::HashMap;
 /// A process that changes its group more often is not followed any further. Picked.
 const MOST_MOVES: u32 = 16;
 
+/// So many reads in a row ask where the process is: two seconds at the usual rate, in which a
+/// launcher joins. Later only the slow ones do, since asking costs as much as reading a group.
+const EAGER_READS: u32 = 20;
+
 /// Of a process that is ending (PF_EXITING of linux/sched.h): version 1 tells its groups as `/`.
 const EXITING: u64 = 0x4;
 
@@ -31,6 +35,7 @@ pub(in crate::collect) struct Followed {
     /// By series, what it is told from: 0 in the first groups, later its first value.
     bases: HashMap<u32, i64>,
     moves: u32,
+    reads: u32,
     facts: Vec<GroupFacts>,
 }
 
@@ -50,6 +55,7 @@ impl Followed {
             read: Row::default(),
             bases: HashMap::new(),
             moves: 0,
+            reads: 0,
             facts: Vec::new(),
         };
         followed.reopen();
@@ -68,7 +74,9 @@ impl Followed {
 
     /// Reads what is due of the groups that the subject is in.
     pub fn read(&mut self, moment: &mut Moment<'_>) {
-        let moved = self.moved();
+        self.reads = self.reads.saturating_add(1);
+        let is_asked = self.reads <= EAGER_READS || moment.slow;
+        let moved = is_asked && self.moved();
         if moved {
             self.moves += 1;
             for id in self.bases.drain().map(|(id, _)| id) {
