@@ -61,7 +61,8 @@ pub struct Item {
     pub first: Option<f64>,
     /// The median of the second side's runs.
     pub second: Option<f64>,
-    /// The second less the first.
+    /// The second less the first: judged by ranks the median of all differences between a run of
+    /// one side and a run of the other, else the difference of the medians.
     pub difference: Option<f64>,
     /// Lower end of the 95 % interval of the difference.
     pub low: Option<f64>,
@@ -69,8 +70,8 @@ pub struct Item {
     pub high: Option<f64>,
     /// How likely runs that do not differ are to differ so much, by ranks.
     pub p: Option<f64>,
-    /// The least difference that can be proven here, as a share of the first; `None` where
-    /// ranks decide.
+    /// The least difference that can be proven here, as a share of the first: half of the interval
+    /// where ranks decide, else what the noise between surveys leaves.
     pub provable: Option<f64>,
     /// How many runs of the first side have the figure.
     pub first_runs: u32,

@@ -1,8 +1,8 @@
 //! One figure of both sides becomes an item with a verdict.
 //!
-//! By ranks a difference is proven where the test of Mann and Whitney says so, the interval
-//! agrees, and it is large enough to be worth naming. By noise it is proven where it is larger
-//! than unchanged machines were seen to differ.
+//! By ranks a difference is proven where the test of Mann and Whitney says so, the interval of
+//! the median difference agrees, and it is large enough to be worth naming. By noise it is proven
+//! where it is larger than unchanged machines were seen to differ.
 
 use model::compared::{Basis, Item};
 use model::comparison::{Noise, Verdict};
@@ -78,22 +78,24 @@ impl Figure {
     /// Judged by the runs themselves, where there are enough.
     pub(super) fn by_ranks(&self, least: f64) -> Item {
         let item = self.plain();
-        let Some(difference) = item.difference else {
-            return item;
-        };
-        let counts = (self.first.len(), self.second.len());
-        if !can_prove(counts.0, counts.1) {
+        if !can_prove(self.first.len(), self.second.len()) {
             return item;
         }
-        let interval = bootstrap::interval(counts, |a, b| {
-            drawn_median(&self.second, b) - drawn_median(&self.first, a)
-        });
+        let Some(difference) = ranks::median_difference(&self.first, &self.second) else {
+            return item;
+        };
+        let interval = bootstrap::of_median_difference(&self.first, &self.second);
         let test = ranks::mann_whitney(&self.first, &self.second);
         let values = (&self.first[..], &self.second[..]);
+        let first = item.first.filter(|first| *first > 0.0);
         Item {
+            difference: Some(difference),
             low: interval.map(|(low, _)| low),
             high: interval.map(|(_, high)| high),
             p: test.map(|test| test.p),
+            provable: first
+                .zip(interval)
+                .map(|(first, (low, high))| ((high - low) / 2.0).max(least) / first),
             verdict: proven(values, interval, difference, least),
             basis: Basis::Ranks,
             ..item
@@ -118,11 +120,6 @@ impl Figure {
             ..item
         }
     }
-}
-
-fn drawn_median(values: &[f64], drawn: &[usize]) -> f64 {
-    let drawn: Vec<f64> = drawn.iter().map(|&index| values[index]).collect();
-    median(&drawn).unwrap_or(f64::NAN)
 }
 
 #[cfg(test)]

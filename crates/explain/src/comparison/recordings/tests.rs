@@ -87,6 +87,26 @@ fn a_difference_is_blamed_on_the_slice_that_made_it() {
     );
 }
 
+/// Noise of a tenth and a difference of a twentieth: how many runs would tell is said.
+#[test]
+fn what_noise_hides_comes_with_the_runs_that_would_show_it() {
+    let noisy = [450, 550, 500, 460, 540, 470, 530, 505];
+    let more = noisy.map(|ms| ms + 30);
+    let told = recordings(&runs(&noisy, 100), &runs(&more, 100));
+    assert_eq!(told.items[0].verdict, Verdict::Unproven);
+    assert!(
+        told.items[0].provable.is_some_and(|share| share > 0.05),
+        "{:?}",
+        told.items[0]
+    );
+    assert!(
+        told.sentence.contains("; 8 runs of each can prove ")
+            && told.sentence.contains(" would tell whether this is real."),
+        "{}",
+        told.sentence
+    );
+}
+
 #[test]
 fn the_same_is_not_called_different_and_a_gain_is_less() {
     let mut shuffled = CPU_MS;
