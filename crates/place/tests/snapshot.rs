@@ -28,6 +28,8 @@ fn holder(path: &Path) -> Child {
         .arg(path)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
+        // Not the log of the test run, which would be a file of this process, and grow.
+        .stderr(Stdio::null())
         .spawn()
         .unwrap();
     let mut line = String::new();

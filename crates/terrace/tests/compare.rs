@@ -70,6 +70,12 @@ fn reads(file: &Path, more: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 
+/// Whether what was seen of the runs has a slice for the device at all.
+fn sees_the_device(told: &Value) -> bool {
+    let mut parts = told["split"]["parts"].as_array().unwrap().iter();
+    parts.any(|part| part["name"] == "block_io")
+}
+
 /// Whether the second takes longer, and waits for the device are a proven part of that. On a busy
 /// machine waiting for a processor may be another.
 fn blames_the_device(told: &Value) -> bool {
@@ -96,6 +102,9 @@ fn real_reads_are_named_as_the_cause() {
     let kept = directory.join("x.trec");
     let options = ["--runs", "6", "--force", "-o", kept.to_str().unwrap()];
     let mut tries = (0..TRIES).map(|_| against(&directory, &direct.join(" "), &options, &cached));
+    if !sees_the_device(&against(&directory, &direct.join(" "), &options, &cached)) {
+        return skip("delay accounting or events, to see who waits for a device");
+    }
     let told = tries.find(blames_the_device);
     let told = told.expect("no comparison blamed the device");
     let sentence = told["sentence"].as_str().unwrap();

@@ -7,29 +7,9 @@ mod support;
 
 use serde_json::{Value, json};
 use std::fs;
-use std::process::{Child, Command};
-use support::{as_ordinary_user, nobody_reads, run, schema_complaint, terrace, warm_json};
+use std::process::Command;
+use support::{Sleeper, as_ordinary_user, nobody_reads, run, schema_complaint, terrace, warm_json};
 use testkit::TempDir;
-
-/// A process to look at; ended on drop.
-struct Sleeper(Child);
-
-impl Sleeper {
-    fn start(mut command: Command) -> Self {
-        Self(command.arg("1000").spawn().unwrap())
-    }
-
-    fn pid(&self) -> u32 {
-        self.0.id()
-    }
-}
-
-impl Drop for Sleeper {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn sleeper() -> Sleeper {
     Sleeper::start(Command::new("sleep"))

@@ -11,9 +11,9 @@ use serde_json::Value;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use support::{Ran, assert_interrupted, signalled, terrace, warm_json};
+use support::{Ran, Sleeper, assert_interrupted, signalled, terrace, warm_json};
 use testkit::{Cgroup, Random, SlowDisk, SwapArea, TempDir};
 
 /// The set of the test process.
@@ -296,14 +296,16 @@ fn files_of_a_snapshot_come_back_and_a_changed_one_does_not() {
         file.sync_all().unwrap();
     };
     files.iter().for_each(|path| write(path, &mut random));
-    let (whole, own) = (6 * FILE_BYTES as u64, std::process::id());
+    let whole = 6 * FILE_BYTES as u64;
+    let sleeper = Sleeper::start(Command::new("sleep"));
     if cached_bytes(&files) != whole {
         return testkit::skip("a temporary directory on a disk, with a page cache");
     }
     let (snapshot, tree) = (directory.join("x.snapshot"), tree.display());
     let line = format!(
-        "warm snapshot {} --pid {own} --tree {tree}",
-        snapshot.display()
+        "warm snapshot {} --pid {} --tree {tree}",
+        snapshot.display(),
+        sleeper.pid()
     );
     let text = terrace(&line).done();
     assert!(

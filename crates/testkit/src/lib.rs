@@ -52,6 +52,20 @@ pub fn is_root() -> bool {
     uids.and_then(|uids| uids.split_whitespace().nth(1)) == Some("0")
 }
 
+/// Whether this process is root and may do what root may: in most containers it may not, because
+/// they withhold `CAP_SYS_ADMIN` and show the settings read-only.
+#[must_use]
+pub fn is_admin() -> bool {
+    const SYS_ADMIN: u64 = 1 << 21;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let held = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let held = held.and_then(|held| u64::from_str_radix(held.trim(), 16).ok());
+    let setting = std::fs::File::options()
+        .write(true)
+        .open("/proc/sys/vm/swappiness");
+    is_root() && held.is_some_and(|held| held & SYS_ADMIN != 0) && setting.is_ok()
+}
+
 /// Runs a program to its end; its output, or the words for [`skip`].
 fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     let output = std::process::Command::new(program)

@@ -17,6 +17,29 @@ pub const TERRACE: &str = env!("CARGO_BIN_EXE_terrace");
 /// What `timeout` makes of a program that it had to kill.
 pub const KILLED: [Option<i32>; 2] = [None, Some(137)];
 
+/// A process to look at; ended on drop.
+pub struct Sleeper(Child);
+
+impl Sleeper {
+    /// Starts `command` for 1,000 seconds; the log of the test run is none of its files.
+    pub fn start(mut command: Command) -> Self {
+        command.arg("1000").stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// What a run left on its outputs, and its exit status (`None`: killed by a signal).
 #[derive(Debug)]
 pub struct Ran {
