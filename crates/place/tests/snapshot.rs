@@ -80,7 +80,10 @@ fn what_was_dropped_comes_back_and_what_changed_does_not() {
     let below = |path: &Path| path.starts_with(directory.path());
     let listed = now.files.iter().filter(|file| below(&file.path)).count();
     assert_eq!(listed, 40, "each once, also the one that is open");
-    assert!(now.files.len() > 40, "and the program's own files");
+    if testkit::is_root() {
+        // What is in memory of files of others the kernel tells nobody else.
+        assert!(now.files.len() > 40, "and the program's own files");
+    }
     let bytes: u64 = now
         .files
         .iter()

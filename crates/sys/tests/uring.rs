@@ -15,8 +15,11 @@ fn queue(file: &std::fs::File, depth: u32, bytes: usize) -> Option<Queue> {
     match Queue::new(file, depth, bytes) {
         Ok(queue) => Some(queue),
         Err(error) => {
+            // What an ordinary user may lock he has together with all his other queues.
+            let is_short = error.source.kind() == std::io::ErrorKind::OutOfMemory;
             assert!(
-                matches!(error.kind, Kind::Unsupported | Kind::Denied),
+                matches!(error.kind, Kind::Unsupported | Kind::Denied)
+                    || is_short && !testkit::is_root(),
                 "{error}"
             );
             testkit::skip(format!("io_uring ({error})"));
