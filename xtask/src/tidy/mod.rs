@@ -9,6 +9,7 @@ use crate::workspace;
 
 mod absolute_path;
 mod banned_words;
+mod data_file;
 mod dead_file;
 mod dependencies;
 mod function_length;
@@ -62,6 +63,7 @@ type Rule = fn(&Tree) -> Vec<Violation>;
 const RULES: &[(&str, Rule)] = &[
     (absolute_path::NAME, absolute_path::check),
     (banned_words::NAME, banned_words::check),
+    (data_file::NAME, data_file::check),
     (dead_file::NAME, dead_file::check),
     (dependencies::NAME, dependencies::check),
     (function_length::NAME, function_length::check),

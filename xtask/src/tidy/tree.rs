@@ -2,9 +2,9 @@
 //!
 //! Read once, then only looked at, so that a rule is a pure function and its test a few lines of text.
 //! The files are those that git tracks or would track; without git (an unpacked archive), all but build
-//! output. Files that are not UTF-8 or very large are data, and no rule reads them.
+//! output. Of files that are not UTF-8 or very large, which are data, the rules see only the paths.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -28,6 +28,7 @@ const NOT_OURS: &[&str] = &[".git", "target"];
 #[derive(Debug)]
 pub struct Tree {
     files: BTreeMap<String, String>,
+    data: BTreeSet<String>,
     sources: BTreeMap<String, Layers>,
     reached: modules::Reached,
     packages: Vec<Package>,
@@ -39,14 +40,20 @@ impl Tree {
     /// # Errors
     /// When a file cannot be read, or cargo cannot describe the workspace.
     pub fn read(root: &Path) -> Result<Self, Error> {
-        let mut files = BTreeMap::new();
+        let (mut files, mut data) = (BTreeMap::new(), BTreeSet::new());
         for path in list(root)? {
-            if let Some(text) = read_text(&root.join(&path))? {
+            let place = root.join(&path);
+            if let Some(text) = read_text(&place)? {
                 files.insert(path, text);
+            } else if place.is_file() {
+                data.insert(path);
             }
         }
         let packages = workspace::packages(&workspace::metadata(root)?)?;
-        Ok(Self::new(files, packages))
+        Ok(Self {
+            data,
+            ..Self::new(files, packages)
+        })
     }
 
     /// A tree of the given texts and packages.
@@ -60,6 +67,7 @@ impl Tree {
         let reached = modules::reached(&sources);
         Self {
             files,
+            data: BTreeSet::new(),
             sources,
             reached,
             packages,
@@ -73,6 +81,18 @@ impl Tree {
             .iter()
             .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
         Self::new(files.collect(), Vec::new())
+    }
+
+    /// This tree with files that are no text, for tests of rules.
+    #[cfg(test)]
+    pub(crate) fn with_data(self, paths: &[&str]) -> Self {
+        let data = paths.iter().map(|path| (*path).to_owned()).collect();
+        Self { data, ..self }
+    }
+
+    /// The path of every file that is no text, in order.
+    pub fn data(&self) -> impl Iterator<Item = &str> {
+        self.data.iter().map(String::as_str)
     }
 
     /// Every text file: path and text, ordered by path.
