@@ -1,6 +1,7 @@
 //! What `terrace lab` can be told: what to do with which experiment. The options of an experiment
 //! stand in a file of their own.
 
+pub mod memory_copy;
 pub mod recovery;
 
 use clap::Subcommand;
@@ -31,6 +32,8 @@ pub enum Lab {
 /// The experiments, described where their options are; one more is one more line.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Experiment {
+    #[command(name = "memory-copy-2001")]
+    MemoryCopy2001(memory_copy::MemoryCopyArgs),
     #[command(name = "recovery-2012")]
     Recovery2012(Box<recovery::RecoveryArgs>),
 }

@@ -3,6 +3,7 @@
 
 pub mod description;
 pub mod kept;
+pub mod memory_copy;
 mod process;
 pub mod recovery;
 
@@ -34,6 +35,7 @@ pub fn lab(action: &Lab, color: When) -> Result<Exit> {
         Lab::Show { name } => output::lab::describe(&description::named(name)?, page),
         Lab::Run { experiment } => {
             return match experiment {
+                typed::Experiment::MemoryCopy2001(args) => memory_copy::lab(args, color),
                 typed::Experiment::Recovery2012(args) => recovery::lab(args, color),
             };
         }

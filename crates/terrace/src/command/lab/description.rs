@@ -7,7 +7,10 @@ use serde_json::Value;
 use std::fmt;
 
 /// All experiments; one more is one more file, and its driver in `lab`.
-const FILES: [&str; 1] = [include_str!("experiments/recovery-2012.json")];
+const FILES: [&str; 2] = [
+    include_str!("experiments/memory-copy-2001.json"),
+    include_str!("experiments/recovery-2012.json"),
+];
 
 /// An experiment.
 #[derive(Clone, Debug, Deserialize)]
