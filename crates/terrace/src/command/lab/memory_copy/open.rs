@@ -8,7 +8,7 @@ use measure::Budget;
 use measure::memory::PageKind;
 use measure::memory::copy;
 use measure::memory::latency::{self, LatencyPlan, Order};
-use model::Estimate;
+use model::{Bytes, Estimate};
 use serde::Serialize;
 
 /// The original's matrix: 12 x 12 elements of 8 bytes.
@@ -63,7 +63,10 @@ pub fn strides(root: &Root, plan: &Plan, budget: &Budget, notes: &mut Vec<String
                     bytes_per_s: report.rows.into_iter().find_map(|row| row.bytes_per_s),
                 }),
                 Err(_) if budget.over() => return strides,
-                Err(error) => notes.push(format!("stride {step}, pages {pages}: {error}")),
+                Err(error) => notes.push(format!(
+                    "{} by stride {step} on {pages} pages: {error}",
+                    Bytes(size)
+                )),
             }
         }
     }

@@ -50,9 +50,9 @@ impl Part {
             Self::Table => 8,
             Self::Control => 2,
             Self::Movers => 4,
-            Self::Blocks => 44,
+            Self::Blocks => 40,
             Self::TwoCores => 14,
-            Self::Strides => 16,
+            Self::Strides => 20,
             Self::Loads => 12,
         }
     }
