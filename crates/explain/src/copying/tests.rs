@@ -1,4 +1,5 @@
-//! Rates that prove each limit, and such as nearly do.
+//! Rates that prove each limit, and such as nearly do; loops that answer the question of 2001, and
+//! such as leave it open.
 
 use super::*;
 use model::estimate::Better;
