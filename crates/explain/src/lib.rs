@@ -9,6 +9,7 @@ pub mod comparison;
 pub mod finding;
 mod numbers;
 pub mod observed;
+pub mod ramdisk;
 pub mod recording;
 pub mod rules;
 mod wording;

@@ -31,6 +31,7 @@ pub mod process_memory;
 pub mod random;
 pub mod readahead;
 pub mod scheduling;
+pub mod shared_memory;
 pub mod signals;
 pub mod spawn;
 pub mod swap_area;
