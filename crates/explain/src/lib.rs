@@ -6,6 +6,7 @@
 //! missing; it never takes an absent number for a good one.
 
 pub mod comparison;
+pub mod copying;
 pub mod finding;
 mod numbers;
 pub mod observed;

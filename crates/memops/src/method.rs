@@ -198,16 +198,27 @@ impl Method {
     /// # Errors
     /// [`DisassembleError`] where the architecture has no decoder here or the method has no code on it.
     pub fn disassemble(&self) -> Result<Vec<Instruction>, DisassembleError> {
-        let kernel = self
-            .kernel
+        let entry = self
+            .entry()
             .ok_or(DisassembleError::NoCode { method: self.name })?;
-        let entry = match (self.group, self.operation) {
+        // SAFETY: the entry is that of a function of this program or of the C library, both loaded for its whole life.
+        unsafe { disassemble::live_function(self.name, entry) }
+    }
+
+    /// The address of its first instruction, from which [`Instruction::offset`] counts; `None` where it has no code on
+    /// this architecture.
+    #[must_use]
+    pub fn address(&self) -> Option<usize> {
+        self.entry().map(|entry| entry as usize)
+    }
+
+    fn entry(&self) -> Option<*const u8> {
+        let kernel = self.kernel?;
+        Some(match (self.group, self.operation) {
             (Group::Libc, Operation::Copy) => libc::memcpy_entry(),
             (Group::Libc, Operation::Write) => libc::memset_entry(),
             _ => kernel.entry(),
-        };
-        // SAFETY: the entry is that of a function of this program or of the C library, both loaded for its whole life.
-        unsafe { disassemble::live_function(self.name, entry) }
+        })
     }
 
     fn present_kernel(&self) -> Kernel {

@@ -28,6 +28,7 @@ pub mod pipe;
 pub mod poll;
 pub mod process;
 pub mod process_memory;
+pub mod program_counter;
 pub mod random;
 pub mod readahead;
 pub mod scheduling;

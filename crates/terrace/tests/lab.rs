@@ -69,7 +69,8 @@ fn what_makes_no_sense_is_refused() {
     for (words, line) in [
         ("action", "lab"),
         ("no experiment x", "lab show x"),
-        ("no experiment x", "lab run x"),
+        ("unknown experiment `x`", "lab run x"),
+        ("no experiment given", "lab run"),
         (
             "no application mysql",
             "lab run recovery-2012 --app toucher,mysql",

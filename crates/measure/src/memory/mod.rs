@@ -6,6 +6,7 @@ pub mod classic;
 pub mod copy;
 pub mod latency;
 pub mod levels;
+pub mod mover;
 pub mod technique;
 
 pub use arena::{Arena, PageKind, PagesGranted};

@@ -61,6 +61,7 @@ fn noun(command: &str) -> &'static str {
     match command {
         "measure" => "probe",
         "warm" | "lab" => "action",
+        "lab run" => "experiment",
         _ => "command",
     }
 }

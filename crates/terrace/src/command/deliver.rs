@@ -2,9 +2,8 @@
 //! what is missing said on standard error, the exit status decided.
 
 use super::cost::Meter;
-use super::lab;
 use super::lab::description::Experiment;
-use super::lab::recovery::Outcome;
+use super::lab::kept;
 use super::machine_facts;
 use crate::args::When;
 use crate::args::form::FormArgs;
@@ -12,6 +11,7 @@ use crate::args::probe::ProbeArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::json::{self, Envelope};
+use crate::output::lab::Outcome;
 use crate::output::ramdisk;
 use crate::output::report::Report;
 use crate::output::survey::Detail;
@@ -152,27 +152,26 @@ impl Delivery {
         self.text(A::COMMAND, &text, answer.shortfall())
     }
 
-    /// Keeps what an experiment showed in `out`, and delivers it.
+    /// Keeps what an experiment showed in `out`, where there is one, and delivers it.
     ///
     /// # Errors
     /// When it could not be kept, or did not arrive.
-    pub fn lab(
+    pub fn lab<O: Outcome>(
         &self,
         experiment: &Experiment,
-        outcome: &Outcome,
-        out: &Path,
+        outcome: &O,
+        out: Option<&Path>,
         meter: Meter,
         root: &Root,
     ) -> Result<Exit> {
         let cost = meter.cost(0, root);
         let json = self.enveloped("terrace.lab/1".to_owned(), outcome, meter, &cost, root)?;
-        let file = out.join("result.json");
-        std::fs::write(&file, &json).map_err(|error| lab::not_kept(&file, &error))?;
+        out.map_or(Ok(()), |out| kept::write(out, &json))?;
         let text = match self.json {
             true => json,
-            false => output::lab::page(experiment, outcome, out, self.page),
+            false => outcome.page(experiment, out, self.page),
         };
-        self.text("lab", &text, lab::shortfall(outcome))
+        self.text("lab", &text, outcome.shortfall())
     }
 
     /// A result as JSON, with what belongs around it.

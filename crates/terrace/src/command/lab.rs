@@ -2,6 +2,8 @@
 //! experiment is stands in a file of `lab/experiments`; a driver does it.
 
 pub mod description;
+pub mod kept;
+pub mod memory_copy;
 mod process;
 pub mod recovery;
 
@@ -11,12 +13,15 @@ use super::cost::Meter;
 use super::deliver::Delivery;
 use crate::args::When;
 use crate::args::form::FormArgs;
-use crate::args::lab::{Lab, RunArgs};
-use crate::error::{Error, Result};
+use crate::args::lab::{self as typed, Lab};
+use crate::error::Result;
 use crate::exit::Exit;
+use crate::output::lab::Outcome;
 use crate::output::progress::Progress;
 use crate::output::{self, Page, Target};
+use description::Experiment;
 use machine::Root;
+use std::path::Path;
 
 /// Does what `lab` was told.
 ///
@@ -28,51 +33,50 @@ pub fn lab(action: &Lab, color: When) -> Result<Exit> {
     let text = match action {
         Lab::List => output::lab::list(&description::all()?, page),
         Lab::Show { name } => output::lab::describe(&description::named(name)?, page),
-        Lab::Run(args) => return run(args, color),
+        Lab::Run { experiment } => {
+            return match experiment {
+                typed::Experiment::MemoryCopy2001(args) => memory_copy::lab(args, color),
+                typed::Experiment::Recovery2012(args) => recovery::lab(args, color),
+            };
+        }
     };
     target.write(&text)?;
     Ok(Exit::Done)
 }
 
-fn run(args: &RunArgs, color: When) -> Result<Exit> {
-    let root = Root::system();
-    let experiment = description::named(&args.name)?;
-    let plan = recovery::Plan::of(args, &experiment, &root)?;
+/// What an experiment was told of its result, and what it says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    pub json: bool,
+    /// The directory in which the result is kept; none where it is only shown.
+    pub out: Option<&'a Path>,
+    /// What is said before anything is done.
+    pub announcement: &'a str,
+}
+
+/// Does an experiment whose plan is checked, keeps what came of it and shows it. `driver` is given
+/// what says how far it is.
+///
+/// # Errors
+/// What the driver says, and where the result cannot be kept or shown.
+pub fn carry_out<O: Outcome>(
+    experiment: &Experiment,
+    asked: Asked,
+    color: When,
+    driver: impl FnOnce(&mut dyn FnMut(&str)) -> Result<O>,
+) -> Result<Exit> {
     let form = FormArgs {
-        json: args.json,
+        json: asked.json,
         output: None,
         host_name: false,
         record: None,
     };
     let delivery = Delivery::of(&form, color)?;
     let meter = Meter::start();
-    output::announce("lab", &plan.announcement());
+    output::announce("lab", asked.announcement);
+    asked.out.map_or(Ok(()), kept::make)?;
     let progress = Progress::new();
-    let mut step = |what: &str| progress.step(&format!("terrace lab: {what}"));
-    let outcome = recovery::run(&root, &experiment, &plan, &mut step);
+    let outcome = driver(&mut |what| progress.step(&format!("terrace lab: {what}")));
     drop(progress);
-    delivery.lab(&experiment, &outcome?, &plan.out, meter, &root)
-}
-
-/// What of a result cannot stand as it is.
-pub fn shortfall(outcome: &recovery::Outcome) -> Option<String> {
-    let wrong: u64 = outcome.trials.iter().map(|trial| trial.wrong).sum();
-    if wrong > 0 {
-        return Some(format!(
-            "{wrong} answers were not what was written: do not trust this memory or disk"
-        ));
-    }
-    if let Some(why) = outcome.failed.first() {
-        return Some(why.clone());
-    }
-    sys::interrupt::requested().then(|| "interrupted: this is what was done until then".to_owned())
-}
-
-/// A failure to keep what was found.
-pub fn not_kept(path: &std::path::Path, error: &std::io::Error) -> Error {
-    let reason = sys::plain_reason(error);
-    Error::new(
-        Exit::Partial,
-        format!("cannot write {}: {reason}", path.display()),
-    )
+    delivery.lab(experiment, &outcome?, asked.out, meter, &Root::system())
 }

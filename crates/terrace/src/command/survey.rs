@@ -10,7 +10,7 @@ mod curves;
 mod observe;
 mod page;
 mod places;
-mod plan;
+pub mod plan;
 mod run;
 mod swap;
 mod tiers;

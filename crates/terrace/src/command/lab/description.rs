@@ -1,11 +1,16 @@
 //! What an experiment is, as data: the original with its figures, what is done, what cannot be
-//! repeated. The drivers take their applications and ways from it.
+//! repeated. The drivers take what they compare from its parts.
 
 use crate::error::{Error, Result};
 use serde::Deserialize;
+use serde_json::Value;
+use std::fmt;
 
 /// All experiments; one more is one more file, and its driver in `lab`.
-const FILES: [&str; 1] = [include_str!("experiments/recovery-2012.json")];
+const FILES: [&str; 2] = [
+    include_str!("experiments/memory-copy-2001.json"),
+    include_str!("experiments/recovery-2012.json"),
+];
 
 /// An experiment.
 #[derive(Clone, Debug, Deserialize)]
@@ -20,15 +25,12 @@ pub struct Experiment {
     pub claims: Vec<String>,
     /// What is done, in order.
     pub steps: Vec<String>,
-    /// What is compared.
-    pub ways: Vec<Way>,
-    /// What the original compared and this does not yet.
-    pub missing_ways: Vec<Missing>,
+    /// What it is made of: the ways that are compared, the methods, the sizes.
+    pub parts: Vec<Part>,
     /// What cannot be repeated.
     pub cannot: Vec<String>,
     /// What it does to the machine, and what it needs.
     pub takes: String,
-    pub applications: Vec<Application>,
 }
 
 /// What was published.
@@ -44,60 +46,52 @@ pub struct Original {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
-    pub way: String,
-    pub seconds: f64,
+    pub what: String,
+    pub value: f64,
+    pub unit: String,
 }
 
-/// One of the ways that are compared.
+impl fmt::Display for Figure {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{} {}", self.value, self.unit)
+    }
+}
+
+/// Things of one kind that an experiment is made of.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Way {
+pub struct Part {
+    /// What its driver calls it.
+    pub id: String,
+    /// What a person reads: `The ways`.
+    pub title: String,
+    pub items: Vec<Item>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Item {
     pub id: String,
     pub about: String,
-    /// What the original took, where it tried that, s.
-    pub original_s: Option<f64>,
+    /// The published figure that it repeats: a [`Figure::what`].
+    pub original: Option<String>,
+    /// What its driver alone reads.
+    #[serde(default)]
+    pub own: Value,
 }
 
-/// A way of the original that is missing here.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Missing {
-    pub about: String,
-    pub original_s: f64,
-}
+impl Experiment {
+    /// The items of a part; none where it has no such part.
+    pub fn items(&self, part: &str) -> &[Item] {
+        let found = self.parts.iter().find(|one| one.id == part);
+        found.map_or(&[], |one| &one.items)
+    }
 
-/// Something with a working set that answers requests.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Application {
-    pub id: String,
-    pub about: String,
-    /// How to talk to a database; absent for this program's own toucher.
-    pub sql: Option<Sql>,
-}
-
-/// A database that takes a statement a line and answers on its output. In all words `{dir}` is
-/// its directory, `{rows}` the number of rows, `{half_kib}` half of the working set, `{id}` a key.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Sql {
-    /// Whose process it is; this program's user where absent.
-    pub user: Option<String>,
-    /// What makes its directory, once.
-    #[serde(default)]
-    pub prepare: Vec<String>,
-    pub client: Vec<String>,
-    /// The statements that make the table.
-    pub make: Vec<String>,
-    /// The statement that is a request: answered with the row's payload.
-    pub ask: String,
-    /// The statement that is answered with "wrong N", N rows that are not as they were made.
-    pub count_wrong: String,
-    /// What stands before and after an answer in its line; nothing where the line is the answer.
-    #[serde(default)]
-    pub answer_after: String,
-    #[serde(default)]
-    pub answer_before: String,
+    /// The published figure of this name.
+    pub fn figure(&self, what: &str) -> Option<&Figure> {
+        self.original.figures.iter().find(|one| one.what == what)
+    }
 }
 
 /// All experiments.
@@ -149,8 +143,18 @@ mod tests {
             .original
             .figures
             .iter()
-            .map(|figure| figure.seconds)
+            .map(|figure| figure.value)
             .collect();
         assert_eq!(figures, [155.0, 119.0, 35.0]);
+    }
+
+    #[test]
+    fn what_repeats_a_figure_names_a_published_one() {
+        for one in all().unwrap() {
+            let items = one.parts.iter().flat_map(|part| &part.items);
+            for name in items.filter_map(|item| item.original.as_deref()) {
+                assert!(one.figure(name).is_some(), "{}: {name}", one.name);
+            }
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! as fast as before, once for each way and run, in turn.
 
 pub mod application;
+mod described;
 mod disk_watch;
 mod plan;
 pub mod summary;
@@ -12,10 +13,14 @@ pub mod workplace;
 pub use plan::Plan;
 pub use trial::Trial;
 
-use super::description::{Application, Experiment};
+use super::Asked;
+use super::description::{self, Experiment};
+use crate::args::When;
+use crate::args::lab::recovery::RecoveryArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use application::Running;
+use described::Application;
 use machine::Root;
 use measure::pressure::Group;
 use serde::Serialize;
@@ -48,18 +53,31 @@ pub struct Outcome {
     pub failed: Vec<String>,
 }
 
-/// Does what `plan` says.
+/// Does what was typed.
 ///
 /// # Errors
 /// What it was refused for; and on Ctrl-C before the first trial has ended.
-pub fn run(
+pub fn lab(args: &RecoveryArgs, color: When) -> Result<Exit> {
+    let root = Root::system();
+    let experiment = description::named("recovery-2012")?;
+    let plan = Plan::of(args, &experiment, &root)?;
+    let asked = Asked {
+        json: args.json,
+        out: Some(&plan.out),
+        announcement: &plan.announcement(),
+    };
+    super::carry_out(&experiment, asked, color, |progress| {
+        run(&root, &experiment, &plan, progress)
+    })
+}
+
+fn run(
     root: &Root,
     experiment: &Experiment,
     plan: &Plan,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Outcome> {
     let ways = ways(experiment)?;
-    plan.make_out()?;
     progress("making the swap file");
     // Dropped in the other order: the processes, the group, the swap.
     let workplace = Workplace::make(&plan.disk, plan.swap_bytes(), plan.database_bytes())?;
@@ -126,7 +144,10 @@ fn of_application(
 }
 
 fn ways(experiment: &Experiment) -> Result<Vec<Way>> {
-    let named = experiment.ways.iter().map(|way| Way::named(&way.id));
+    let named = experiment
+        .items("ways")
+        .iter()
+        .map(|way| Way::named(&way.id));
     let ways: Option<Vec<Way>> = named.collect();
     ways.ok_or_else(|| Error::usage("the experiment names a way that nothing does"))
 }

@@ -15,7 +15,7 @@ use model::Bytes;
 use serde::Serialize;
 
 /// The article's figures for 16 MiB: Linux 2.2.16, Linux 2.4.4, Windows 2000 (MB/s).
-const OF_2001: [[f64; 3]; 7] = [
+pub(crate) const OF_2001: [[f64; 3]; 7] = [
     [173.644, 179.417, 132.077],
     [169.683, 169.000, 93.494],
     [170.065, 172.333, 96.156],

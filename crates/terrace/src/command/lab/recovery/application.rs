@@ -2,9 +2,9 @@
 //! answers compared with what was written. The toucher and the databases are talked to alike:
 //! a line in, a line out.
 
+use super::described::{Application, Sql};
 use super::toucher::Random;
 use crate::command::helper;
-use crate::command::lab::description::{Application, Sql};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use machine::Root;

@@ -2,13 +2,15 @@
 //! makes no sense is refused before what this user or machine cannot do.
 
 use super::Outcome;
-use crate::args::lab::RunArgs;
-use crate::command::lab::description::{Application, Experiment};
+use super::described::{self, Application};
+use crate::args::lab::recovery::RecoveryArgs;
+use crate::command::lab::description::Experiment;
+use crate::command::lab::kept;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use machine::{Root, memory};
 use model::Bytes;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The hogs of 2012: two, each of a third of the memory.
@@ -45,7 +47,7 @@ impl Plan {
     ///
     /// # Errors
     /// `Usage` for what makes no sense, `Impossible` for what this user or machine cannot do.
-    pub fn of(args: &RunArgs, experiment: &Experiment, root: &Root) -> Result<Self> {
+    pub fn of(args: &RecoveryArgs, experiment: &Experiment, root: &Root) -> Result<Self> {
         let free = memory::obtainable(root)
             .ok_or_else(|| impossible("the kernel does not say how much memory is available"))?;
         let memory = match args.whole_machine {
@@ -67,7 +69,7 @@ impl Plan {
         }
         let out = args.out.clone();
         let out = out.unwrap_or_else(|| PathBuf::from(format!("lab-{}", experiment.name)));
-        check_out(&out)?;
+        kept::check(&out)?;
         if let Some(disk) = args.disk.as_ref().filter(|disk| !disk.is_dir()) {
             return Err(Error::usage(format!(
                 "--disk: {} is no directory",
@@ -128,14 +130,6 @@ impl Plan {
         format!("{group} and a swap file of {swap} in {disk}; what it makes goes at its end")
     }
 
-    /// Makes the directory of the results.
-    pub(super) fn make_out(&self) -> Result<()> {
-        std::fs::create_dir_all(&self.out).map_err(|error| {
-            let reason = sys::plain_reason(&error);
-            Error::usage(format!("cannot make {}: {reason}", self.out.display()))
-        })
-    }
-
     /// The outcome before anything was done.
     pub(super) fn outcome(&self, experiment: &Experiment, disk: Option<String>) -> Outcome {
         Outcome {
@@ -154,32 +148,17 @@ impl Plan {
     }
 }
 
-/// Nothing that is there is ever replaced.
-fn check_out(out: &Path) -> Result<()> {
-    let taken = match std::fs::read_dir(out) {
-        Ok(mut entries) => entries.next().is_some(),
-        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
-    };
-    match taken {
-        false => Ok(()),
-        true => Err(Error::usage(format!(
-            "--out: {} is there and is no empty directory",
-            out.display()
-        ))),
-    }
-}
-
 fn applications(names: &[String], experiment: &Experiment) -> Result<Vec<Application>> {
+    let all = described::applications(experiment)?;
     if names.is_empty() {
-        return Ok(experiment.applications.clone());
+        return Ok(all);
     }
-    let known = || experiment.applications.iter();
-    let find = |name: &String| known().find(|one| one.id == *name).cloned();
+    let find = |name: &String| all.iter().find(|one| one.id == *name).cloned();
     names
         .iter()
         .map(|name| {
             find(name).ok_or_else(|| {
-                let ids: Vec<&str> = known().map(|one| one.id.as_str()).collect();
+                let ids: Vec<&str> = all.iter().map(|one| one.id.as_str()).collect();
                 Error::usage(format!("--app: there is no application {name}"))
                     .hint(format!("there are: {}", ids.join(", ")))
             })

@@ -2,10 +2,10 @@
 //! runs from the end of the hogs until the application is as fast as before.
 
 use super::application::Running;
+use super::described::Application;
 use super::disk_watch::DiskWatch;
 use super::plan::{HOGS, Plan};
 use super::workplace::Workplace;
-use crate::command::lab::description::Application;
 use crate::command::warm::restore::{request_of_all_kinds, usual_limits};
 use crate::command::{helper, hog, recording, warm, watching};
 use crate::error::{Error, Result};

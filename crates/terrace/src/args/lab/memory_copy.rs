@@ -1,0 +1,26 @@
+//! What `terrace lab run memory-copy-2001` can be told. What is copied, and how often, is the
+//! original's; the time for it is the person's.
+
+use crate::args::value;
+use clap::Args;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How fast does memory move, and why do two systems differ?
+///
+/// Seven methods copy 16 MiB 8 times, beside the figures of 2001 and with its control; then block size, stride, page size and
+/// page tables; then what moves the data here and what limits each method, by experiment. Needs no root and changes nothing.
+#[derive(Clone, Debug, Args)]
+pub struct MemoryCopyArgs {
+    /// Keep result.json and a recording of the machine in DIR, which does not exist yet or is empty (default: only shown)
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Time for everything; with less the error bars are wider, and more stays unproven
+    #[arg(long, value_name = "DURATION", default_value = "50s", value_parser = value::budget, allow_hyphen_values = true)]
+    pub budget: Duration,
+
+    /// Print JSON instead of text (docs/json.md describes it)
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,240 @@
+//! The driver of `memory-copy-2001`: the table of 2001, the parameters that its author left open,
+//! and the measurements from which `explain::copying` says what limits each method. Every
+//! measurement is one of a probe's; here is only which, in what order, in how much time.
+
+mod open;
+mod plan;
+mod table;
+
+pub use open::{Load, Stride};
+pub use plan::{ARTICLE_BYTES, CACHED_BYTES};
+pub use table::{Row, SYSTEMS, Then};
+
+use super::Asked;
+use super::description::{self, Experiment};
+use crate::args::When;
+use crate::args::classic::METHODS;
+use crate::args::lab::memory_copy::MemoryCopyArgs;
+use crate::command::watching;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use explain::copying::{self, Answer, Pair, Ratio, Seen, Verdict};
+use machine::Root;
+use measure::Budget;
+use measure::compute::{self, ComputePlan, ComputeReport};
+use measure::memory::copy::{self, CopyRow};
+use measure::memory::mover::{self, Mover};
+use model::Estimate;
+use plan::{Part, Plan};
+use record::capture::Background;
+use serde::Serialize;
+
+/// The string instruction on bytes: what one compiler of 2001 made of a copy.
+const STRING: &str = "rep-movsb";
+
+/// What came of it; parts that were not reached are empty.
+#[derive(Debug, Default, Serialize)]
+pub struct Outcome {
+    /// The experiment's name.
+    pub experiment: String,
+    /// Bytes of the original's block, and its passes.
+    pub size_bytes: u64,
+    pub passes: u64,
+    /// The size that stands for main memory; `None` where not enough can be had.
+    pub memory_bytes: Option<u64>,
+    /// Why two systems differed.
+    pub answer: Option<Answer>,
+    /// What limits each method.
+    pub verdicts: Vec<Verdict>,
+    /// What moves each method's bytes.
+    pub movers: Vec<Mover>,
+    /// The loops as two compilers make them, at the original's size.
+    pub pairs: Vec<Pair>,
+    /// The table of 2001, with today's.
+    pub rows: Vec<Row>,
+    /// The fractal.
+    pub control: Option<ComputeReport>,
+    /// All methods and their counterparts, by block size, one core.
+    pub blocks: Vec<CopyRow>,
+    /// The seven methods beyond the caches, on two cores; rates of both together.
+    pub two_cores: Vec<CopyRow>,
+    /// Walks down the columns of a matrix, on both kinds of pages.
+    pub strides: Vec<Stride>,
+    /// Dependent loads, on both kinds of pages.
+    pub loads: Vec<Load>,
+    /// From which size on small pages cost more; `None` where that is not proven.
+    pub reach_bytes: Option<u64>,
+    /// What could not be measured.
+    pub notes: Vec<String>,
+}
+
+/// Does what was typed.
+///
+/// # Errors
+/// What it was refused for; and on Ctrl-C before anything was measured.
+pub fn lab(args: &MemoryCopyArgs, color: When) -> Result<Exit> {
+    let root = Root::system();
+    let experiment = description::named("memory-copy-2001")?;
+    let plan = Plan::of(args, &root)?;
+    let asked = Asked {
+        json: args.json,
+        out: plan.out.as_deref(),
+        announcement: &plan.announcement(),
+    };
+    super::carry_out(&experiment, asked, color, |progress| {
+        let file = plan.out.as_ref().map(|out| out.join("whole.trec"));
+        let background = watching::beside("lab", file.as_deref())?;
+        let outcome = run(&root, &experiment, &plan, progress);
+        background.map_or(Ok(()), Background::finish)?;
+        outcome
+    })
+}
+
+fn run(
+    root: &Root,
+    experiment: &Experiment,
+    plan: &Plan,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Outcome> {
+    let budget = Budget::of(plan.budget);
+    let mut outcome = Outcome {
+        experiment: experiment.name.clone(),
+        size_bytes: ARTICLE_BYTES,
+        passes: plan::PASSES,
+        memory_bytes: plan.memory_bytes,
+        notes: plan.notes.clone(),
+        ..Outcome::default()
+    };
+    progress("the table of 2001");
+    outcome.rows = table::measure(root, experiment, plan, &budget)?;
+    if outcome.rows.is_empty() {
+        let text = "stopped before anything was measured";
+        return Err(Error::new(Exit::Partial, text));
+    }
+    progress("the control");
+    outcome.control = control(root, plan, &budget);
+    progress("what moves the data");
+    find_movers(root, plan, &budget, &mut outcome);
+    progress("block sizes");
+    let blocks = plan.blocks();
+    let measured = copy::measure(&blocks, root, &budget.part(blocks.budget));
+    outcome.blocks = noted(
+        &mut outcome.notes,
+        "block sizes",
+        measured.map(|of| of.rows),
+    );
+    progress("two cores");
+    if let Some(two) = plan.two_cores() {
+        let measured = copy::measure(&two, root, &budget.part(two.budget));
+        outcome.two_cores = noted(&mut outcome.notes, "two cores", measured.map(|of| of.rows));
+    }
+    progress("stride and page size");
+    outcome.strides = open::strides(root, plan, &budget, &mut outcome.notes);
+    progress("page tables");
+    let loads = open::loads(root, plan, &budget);
+    outcome.loads = noted(&mut outcome.notes, "page tables", loads);
+    judge(&mut outcome, experiment, plan);
+    Ok(outcome)
+}
+
+/// A part's figures; where it failed, or Ctrl-C came before it, that is noted instead.
+fn noted<T: Default>(notes: &mut Vec<String>, what: &str, measured: measure::Result<T>) -> T {
+    measured.unwrap_or_else(|error| {
+        match sys::interrupt::requested() {
+            true => notes.push(format!("{what}: not reached")),
+            false => notes.push(format!("{what}: {error}")),
+        }
+        T::default()
+    })
+}
+
+fn control(root: &Root, plan: &Plan, budget: &Budget) -> Option<ComputeReport> {
+    let time = plan.share(Part::Control);
+    let plan = ComputePlan {
+        budget: time,
+        ..ComputePlan::default()
+    };
+    compute::measure(&plan, root, &budget.part(time)).ok()
+}
+
+fn find_movers(root: &Root, plan: &Plan, budget: &Budget, outcome: &mut Outcome) {
+    let time = plan.share(Part::Movers) / METHODS.len() as u32;
+    for method in METHODS {
+        match mover::find(method, ARTICLE_BYTES, time, root, budget) {
+            Ok(found) => outcome.movers.push(found),
+            Err(_) if sys::interrupt::requested() => return,
+            Err(error) => outcome.notes.push(error.to_string()),
+        }
+    }
+}
+
+/// What `explain` makes of the figures.
+fn judge(outcome: &mut Outcome, experiment: &Experiment, plan: &Plan) {
+    let verdicts = METHODS.map(|method| copying::limit(&seen(outcome, plan, method)));
+    // Without a figure there is nothing to say of any method.
+    outcome.verdicts = Vec::from(verdicts);
+    let over = |of: &str, loop_: &str| {
+        let rate = |name| rate_of(&outcome.blocks, name, ARTICLE_BYTES);
+        Ratio::of(&rate(of)?, &rate(loop_)?)
+    };
+    let pair = |method: &&str| Pair {
+        method: (*method).to_owned(),
+        string_over_loop: over(STRING, method),
+        compiled_over_loop: over(&format!("{method}-compiled"), method),
+    };
+    outcome.pairs = METHODS[1..].iter().map(pair).collect();
+    outcome.answer = Some(copying::answer(&outcome.pairs, &table::systems(experiment)));
+    outcome.reach_bytes = open::reach(&outcome.loads);
+}
+
+fn seen(outcome: &Outcome, plan: &Plan, method: &str) -> Seen {
+    let at = |bytes: u64| Some((bytes, rate_of(&outcome.blocks, method, bytes)?));
+    let moved_by = outcome.movers.iter().find(|one| one.method == method);
+    let streamed = streamed(method, moved_by);
+    let beside = |name: &str| {
+        let rate = rate_of(&outcome.blocks, name, plan.memory_bytes?)?;
+        Some((name.to_owned(), rate))
+    };
+    Seen {
+        method: method.to_owned(),
+        cached: at(CACHED_BYTES),
+        memory: plan.memory_bytes.and_then(at),
+        two_cores: plan
+            .memory_bytes
+            .and_then(|bytes| rate_of(&outcome.two_cores, method, bytes)),
+        fetches: fetches(method, moved_by),
+        streamed: streamed.and_then(beside),
+    }
+}
+
+/// Whether its stores fetch what they overwrite: of a C library only the loop that was seen to run
+/// tells.
+fn fetches(method: &str, moved_by: Option<&Mover>) -> bool {
+    let by_name = memops::find(method).is_some_and(|known| known.traffic_factor() > 2.0);
+    match moved_by {
+        Some(mover) => !mover.store.starts_with("rep ") && !mover.store.contains("nt"),
+        None => by_name,
+    }
+}
+
+/// A copy of equal width that does not fetch, where this program has one.
+fn streamed(method: &str, moved_by: Option<&Mover>) -> Option<&'static str> {
+    let width = moved_by.and_then(|mover| mover.store.split(' ').next_back());
+    match (method, width) {
+        ("char", _) => Some(STRING),
+        ("long" | "int64" | "double", _) => Some("rep-movsq"),
+        ("memcpy", Some("zmmword")) => Some("avx512-nt"),
+        ("memcpy", Some("ymmword")) => Some("avx2-nt"),
+        ("memcpy", Some("xmmword")) => Some("sse2-nt"),
+        _ => None,
+    }
+}
+
+/// The rate of a method at a size, unless something made it no figure to lean on.
+fn rate_of(rows: &[CopyRow], method: &str, bytes: u64) -> Option<Estimate> {
+    let found = rows
+        .iter()
+        .find(|row| row.method == method && row.size_bytes == bytes)?;
+    let sound = found.noisy.is_none() && found.verified;
+    found.bytes_per_s.clone().filter(|_| sound)
+}

@@ -1,0 +1,71 @@
+//! The applications of the description, and how to talk to those that are databases: a database of
+//! another make is one more item of data.
+
+use crate::command::lab::description::{Experiment, Item};
+use crate::error::{Error, Result};
+use serde::Deserialize;
+
+/// Something with a working set that answers requests.
+#[derive(Clone, Debug)]
+pub struct Application {
+    pub id: String,
+    /// How to talk to a database; absent for this program's own toucher.
+    pub sql: Option<Sql>,
+}
+
+/// A database that takes a statement a line and answers on its output. In all words `{dir}` is
+/// its directory, `{rows}` the number of rows, `{half_kib}` half of the working set, `{id}` a key.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sql {
+    /// Whose process it is; this program's user where absent.
+    pub user: Option<String>,
+    /// What makes its directory, once.
+    #[serde(default)]
+    pub prepare: Vec<String>,
+    pub client: Vec<String>,
+    /// The statements that make the table.
+    pub make: Vec<String>,
+    /// The statement that is a request: answered with the row's payload.
+    pub ask: String,
+    /// The statement that is answered with "wrong N", N rows that are not as they were made.
+    pub count_wrong: String,
+    /// What stands before and after an answer in its line; nothing where the line is the answer.
+    #[serde(default)]
+    pub answer_after: String,
+    #[serde(default)]
+    pub answer_before: String,
+}
+
+/// The applications that the description names.
+///
+/// # Errors
+/// When one, which is part of this program, is not as it must be.
+pub fn applications(experiment: &Experiment) -> Result<Vec<Application>> {
+    let items = experiment.items("applications").iter();
+    items.map(application).collect()
+}
+
+fn application(item: &Item) -> Result<Application> {
+    let sql = serde_json::from_value(item.own.clone());
+    let sql = sql.map_err(|error| Error::usage(format!("{} is broken: {error}", item.id)))?;
+    let id = item.id.clone();
+    Ok(Application { id, sql })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::lab::description;
+
+    #[test]
+    fn every_application_can_be_talked_to() {
+        let all = applications(&description::named("recovery-2012").unwrap()).unwrap();
+        let spoken: Vec<(&str, bool)> = all
+            .iter()
+            .map(|one| (one.id.as_str(), one.sql.is_some()))
+            .collect();
+        let known = [("toucher", false), ("sqlite", true), ("postgresql", true)];
+        assert_eq!(spoken, known);
+    }
+}
