@@ -8,6 +8,7 @@
 //! 4. The larger of the two times gives the verdict. Time that nobody accounts for is unproven.
 
 mod case;
+pub mod course;
 mod host;
 mod suspects;
 #[cfg(test)]

@@ -37,23 +37,18 @@ const MOST_LEFT_SHARE: f64 = 0.01;
 pub fn measure(root: &Root, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Seen> {
     let mut toucher = Toucher::start(plan)?;
     let mut seen = plan.nothing_seen(root);
-    let rounds = [
-        (Round::First, "new memory"),
-        (Round::Again, "new memory again, right after giving it back"),
-        (Round::Rewrite, "the same pages written over"),
-        (Round::Huge, "new memory in huge pages"),
-    ];
-    for (round, words) in rounds {
+    for &round in &plan.rounds {
         if seen.killed || sys::interrupt::requested() || !is_worth(round, &seen) {
             break;
         }
-        progress(words);
+        progress(words(round));
         let order = Order {
             round,
             place: plan.place.clone(),
+            content: plan.content,
             bytes: seen.passes.first().map_or(plan.bytes, |first| first.bytes),
             floor_bytes: plan.floor_bytes,
-            budget: plan.budget / rounds.len() as u32,
+            budget: plan.budget / plan.rounds.len() as u32,
         };
         let (swap, before) = (counters::swap_used(root), Counters::read(root));
         match toucher.make(&order)? {
@@ -69,6 +64,16 @@ pub fn measure(root: &Root, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Resu
         }
     }
     Ok(seen)
+}
+
+/// What a pass does, for a person who waits.
+fn words(round: Round) -> &'static str {
+    match round {
+        Round::First => "new memory",
+        Round::Again => "new memory again, right after giving it back",
+        Round::Rewrite => "the same pages written over",
+        Round::Huge => "new memory in huge pages",
+    }
 }
 
 /// Whether a pass can tell anything after those before it.

@@ -74,6 +74,12 @@ pub(super) fn ask(case: &Case, blamed: &mut Vec<(Reason, Blame)>, judged: &mut J
             return;
         }
     }
+    if case.lost_ns() <= first.elsewhere_ns() as f64 {
+        let why =
+            "others had the processor for longer than was lost otherwise, which blurs its shape";
+        judged.unseen.push(format!("the host: {why}"));
+        return;
+    }
     match shape(case, first) {
         Shape::Lazy => blamed.push((Reason::BackedLazily, lazy(case, first))),
         Shape::Disk => blamed.push((Reason::HostOvercommitted, disk(case, first))),

@@ -261,6 +261,23 @@ fn a_host_that_backs_late_shows_by_slow_touches_that_vanish() {
     is(&judge(&once), Reason::Unproven);
 }
 
+/// Seen on a machine whose processors others had for most of the time.
+#[test]
+fn the_host_is_not_judged_where_others_had_the_processor_for_longer() {
+    let cold = [(2_000, 0.56), (12_000, 0.44)];
+    let crowded = |waited_ns| {
+        let mut first = pass(Round::First, &cold);
+        first.touch_ns += waited_ns;
+        first.waited_ns = Some(waited_ns);
+        judge(&seen(first))
+    };
+    is(&crowded(300_000_000), Reason::BackedLazily);
+    let judged = crowded(900_000_000);
+    is(&judged, Reason::CpuContention);
+    assert_eq!(judged.findings.len(), 1, "{judged:#?}");
+    assert!(judged.unseen.iter().any(|why| why.contains("blurs")));
+}
+
 #[test]
 fn a_host_that_backs_by_huge_pages_is_late_and_no_disk() {
     let shares = [(2_000, 1.0 - 1.0 / 512.0), (700_000, 1.0 / 512.0)];

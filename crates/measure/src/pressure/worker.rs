@@ -133,7 +133,7 @@ fn hold(memory: &mut [u8], work: &Work) {
 }
 
 /// Fills `part` so that each of its pages is written to.
-fn write(part: &mut [u8], content: Content, random: &mut Random) {
+pub(crate) fn write(part: &mut [u8], content: Content, random: &mut Random) {
     match content {
         Content::Random => random.fill(part),
         Content::Text => {

@@ -4,11 +4,12 @@
 //! of the own groups. Told, it may go beyond a group's limit, which is how such a limit is
 //! found out, but never below the floor that is left to others.
 
+use crate::pressure::Content;
 use crate::{Error, ErrorKind, Result};
 use machine::{Root, cgroup, kernel, memory};
 use model::Bytes;
 use model::bytes::MIB;
-use model::ramdisk::{Limit, Seen};
+use model::ramdisk::{Limit, Round, Seen};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -44,6 +45,10 @@ pub enum Place {
 pub struct Plan {
     /// Where.
     pub place: Place,
+    /// What is written.
+    pub content: Content,
+    /// The passes, in order, the first of them [`Round::First`].
+    pub rounds: Vec<Round>,
     /// How much each pass writes; only one of them is held at a time.
     pub bytes: u64,
     /// It ends when less than this is available to the machine.
@@ -79,6 +84,8 @@ impl Plan {
         let beyond = room.group.filter(|(_, left)| left.0 < bytes);
         Ok(Self {
             place: directory.map_or(Place::SharedMemory, |at| Place::Directory(at.to_owned())),
+            content: Content::Random,
+            rounds: vec![Round::First, Round::Again, Round::Rewrite, Round::Huge],
             bytes,
             floor_bytes: room.floor,
             budget,

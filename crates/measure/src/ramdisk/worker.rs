@@ -8,6 +8,7 @@
 use super::Place;
 use crate::disturbance::{Bracket, Disturbance};
 use crate::helper::{Random, become_expendable};
+use crate::pressure::{self, Content};
 use crate::{Budget, Error, ErrorKind, Result};
 use machine::{Root, memory};
 use model::Histogram;
@@ -31,6 +32,7 @@ const SPARE_BYTES: u64 = 16 * MIB;
 pub(super) struct Order {
     pub round: Round,
     pub place: Place,
+    pub content: Content,
     pub bytes: u64,
     pub floor_bytes: u64,
     pub budget: Duration,
@@ -121,7 +123,7 @@ impl Writer<'_> {
                 break End::Floor;
             }
             let length = CHUNK_BYTES.min(usize::try_from(left).unwrap_or(usize::MAX));
-            self.random.fill(&mut self.chunk[..length]);
+            pressure::write(&mut self.chunk[..length], order.content, &mut self.random);
             watch.begin();
             let whole = self.write(length, &mut pass, &mut touches)?;
             watch.end(&mut pass);
@@ -236,6 +238,7 @@ mod tests {
         Order {
             round,
             place: Place::SharedMemory,
+            content: Content::Random,
             bytes: mib * MIB,
             floor_bytes: 0,
             budget: Duration::from_secs(60),
