@@ -25,7 +25,9 @@ pub struct Seen {
     pub method: String,
     /// In the second cache: its size and rate there, bytes a second.
     pub cached: Option<(u64, Estimate)>,
-    /// At the size that is asked about, beyond all caches.
+    /// At the original's size, which may lie in the last cache.
+    pub block: Option<(u64, Estimate)>,
+    /// Beyond all caches.
     pub memory: Option<(u64, Estimate)>,
     /// The same by two cores at once, each on memory of its own.
     pub two_cores: Option<Estimate>,
@@ -39,7 +41,7 @@ pub struct Seen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// Its instructions: it is no faster in the cache.
+    /// Its instructions: it is no faster in the second cache.
     Processor,
     /// That each line which it overwrites is fetched first.
     WriteAllocate,
@@ -122,9 +124,15 @@ impl std::fmt::Display for Ratio {
 /// What limits `seen`. The first experiment that proves anything counts.
 #[must_use]
 pub fn limit(seen: &Seen) -> Verdict {
-    let proven = [processor, write_allocate, bus, one_core]
-        .iter()
-        .find_map(|experiment| experiment(seen));
+    let proven = [
+        in_memory,
+        write_allocate,
+        bus,
+        one_core,
+        with_a_disturbed_memory,
+    ]
+    .iter()
+    .find_map(|experiment| experiment(seen));
     let (limit, because) = proven.unwrap_or_else(|| (Limit::Unproven, missing(seen)));
     Verdict {
         method: seen.method.clone(),
@@ -136,16 +144,28 @@ pub fn limit(seen: &Seen) -> Verdict {
 
 type Proof = Option<(Limit, String)>;
 
-/// No slower from memory than from the cache: then memory is not what it waits for.
-fn processor(seen: &Seen) -> Proof {
-    let ((cached_bytes, cached), (bytes, memory)) = (rate(&seen.cached)?, rate(&seen.memory)?);
-    (memory.low >= EQUAL * cached.high).then(|| {
+fn in_memory(seen: &Seen) -> Proof {
+    processor(seen, rate(&seen.memory)?)
+}
+
+/// What memory was too disturbed to tell, the original's size may.
+fn with_a_disturbed_memory(seen: &Seen) -> Proof {
+    match rate(&seen.memory) {
+        Some(_) => None,
+        None => processor(seen, rate(&seen.block)?),
+    }
+}
+
+/// No slower there than from the second cache: then that is not what it waits for.
+fn processor(seen: &Seen, (bytes, there): (u64, Interval)) -> Proof {
+    let (cached_bytes, cached) = rate(&seen.cached)?;
+    (there.low >= EQUAL * cached.high).then(|| {
         let because = format!(
-            "{} at {} and {} at {}: no slower from memory than from the cache, so its own \
+            "{} at {} and {} at {}: it is no slower there than in the second cache, so its own \
              instructions take the time.",
             show_rate(cached.median),
             Bytes(cached_bytes),
-            show_rate(memory.median),
+            show_rate(there.median),
             Bytes(bytes),
         );
         (Limit::Processor, because)
@@ -225,6 +245,7 @@ fn evidence(seen: &Seen) -> Vec<Evidence> {
     let both = seen.two_cores.as_ref();
     let all = [
         sized(&seen.cached),
+        sized(&seen.block),
         sized(&seen.memory),
         both.map(|rate| (format!("{}, two cores", seen.method), rate.median)),
         streamed.map(|(name, rate)| (name.clone(), rate.median)),

@@ -105,7 +105,6 @@ fn movers(result: &Value) {
         let found = movers.iter().find(|mover| mover["method"] == method);
         found.map(|mover| mover["store"].as_str().unwrap())
     };
-    println!("memcpy is moved by {:?}", store("memcpy"));
     let loops = [
         ("char", "mov byte"),
         ("short", "mov word"),

@@ -1,4 +1,5 @@
-//! Rates that prove each limit, and such as nearly do.
+//! Rates that prove each limit, and such as nearly do; loops that answer the question of 2001, and
+//! such as leave it open.
 
 use super::*;
 use model::estimate::Better;
@@ -20,6 +21,7 @@ fn seen(cached: f64, memory: f64, both: f64, streamed: f64, percent: f64) -> See
     Seen {
         method: "memcpy".to_owned(),
         cached: Some((64 << 10, gb(cached, percent))),
+        block: Some((16 << 20, gb(memory, percent))),
         memory: Some((128 << 20, gb(memory, percent))),
         two_cores: Some(gb(both, percent)),
         fetches: true,
@@ -29,7 +31,7 @@ fn seen(cached: f64, memory: f64, both: f64, streamed: f64, percent: f64) -> See
 
 fn of(seen: &Seen) -> Limit {
     let verdict = limit(seen);
-    assert_eq!(verdict.evidence.len(), 4, "{verdict:?}");
+    assert_eq!(verdict.evidence.len(), 5, "{verdict:?}");
     verdict.limit
 }
 
@@ -41,6 +43,22 @@ fn a_loop_that_memory_does_not_slow_is_the_processors() {
     assert_eq!(of(&unsure), Limit::Unproven);
     // A tenth and more is lost.
     assert_ne!(of(&seen(4.0, 3.5, 7.0, 29.0, 1.0)), Limit::Processor);
+}
+
+/// A neighbour of memory leaves the original's size to tell; what memory itself says counts more.
+#[test]
+fn the_original_size_tells_where_memory_was_disturbed() {
+    let mut disturbed = seen(4.0, 3.9, 7.8, 29.0, 2.0);
+    disturbed.memory.as_mut().unwrap().1.low = None;
+    let verdict = limit(&disturbed);
+    assert_eq!(verdict.limit, Limit::Processor);
+    assert!(verdict.because.contains("16 MiB"), "{verdict:?}");
+    let slower = Seen {
+        memory: Some((128 << 20, gb(3.4, 8.0))),
+        two_cores: None,
+        ..disturbed
+    };
+    assert_eq!(limit(&slower).limit, Limit::Unproven);
 }
 
 #[test]

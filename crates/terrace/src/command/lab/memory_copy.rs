@@ -112,11 +112,12 @@ fn run(
         return Err(Error::new(Exit::Partial, text));
     }
     progress("the control");
-    outcome.control = control(root, plan, &budget);
+    let control = control(root, plan, &budget).map(Some);
+    outcome.control = noted(&mut outcome.notes, "the control", control);
     progress("what moves the data");
     find_movers(root, plan, &budget, &mut outcome);
     progress("block sizes");
-    let blocks = plan.blocks();
+    let blocks = plan.blocks(&counterparts(&outcome.movers));
     let measured = copy::measure(&blocks, root, &budget.part(blocks.budget));
     outcome.blocks = noted(
         &mut outcome.notes,
@@ -148,13 +149,13 @@ fn noted<T: Default>(notes: &mut Vec<String>, what: &str, measured: measure::Res
     })
 }
 
-fn control(root: &Root, plan: &Plan, budget: &Budget) -> Option<ComputeReport> {
+fn control(root: &Root, plan: &Plan, budget: &Budget) -> measure::Result<ComputeReport> {
     let time = plan.share(Part::Control);
     let plan = ComputePlan {
         budget: time,
         ..ComputePlan::default()
     };
-    compute::measure(&plan, root, &budget.part(time)).ok()
+    compute::measure(&plan, root, &budget.part(time))
 }
 
 fn find_movers(root: &Root, plan: &Plan, budget: &Budget, outcome: &mut Outcome) {
@@ -189,7 +190,7 @@ fn judge(outcome: &mut Outcome, experiment: &Experiment, plan: &Plan) {
 
 fn seen(outcome: &Outcome, plan: &Plan, method: &str) -> Seen {
     let at = |bytes: u64| Some((bytes, rate_of(&outcome.blocks, method, bytes)?));
-    let moved_by = outcome.movers.iter().find(|one| one.method == method);
+    let moved_by = moved_by(&outcome.movers, method);
     let streamed = streamed(method, moved_by);
     let beside = |name: &str| {
         let rate = rate_of(&outcome.blocks, name, plan.memory_bytes?)?;
@@ -198,6 +199,7 @@ fn seen(outcome: &Outcome, plan: &Plan, method: &str) -> Seen {
     Seen {
         method: method.to_owned(),
         cached: at(CACHED_BYTES),
+        block: at(ARTICLE_BYTES),
         memory: plan.memory_bytes.and_then(at),
         two_cores: plan
             .memory_bytes
@@ -230,6 +232,23 @@ fn streamed(method: &str, moved_by: Option<&Mover>) -> Option<&'static str> {
     }
 }
 
+/// The counterparts of all methods, each once.
+fn counterparts(movers: &[Mover]) -> Vec<&'static str> {
+    let mut names = vec![STRING];
+    names.extend(
+        METHODS
+            .iter()
+            .filter_map(|method| streamed(method, moved_by(movers, method))),
+    );
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+fn moved_by<'m>(movers: &'m [Mover], method: &str) -> Option<&'m Mover> {
+    movers.iter().find(|one| one.method == method)
+}
+
 /// The rate of a method at a size, unless something made it no figure to lean on.
 fn rate_of(rows: &[CopyRow], method: &str, bytes: u64) -> Option<Estimate> {
     let found = rows
@@ -237,4 +256,56 @@ fn rate_of(rows: &[CopyRow], method: &str, bytes: u64) -> Option<Estimate> {
         .find(|row| row.method == method && row.size_bytes == bytes)?;
     let sound = found.noisy.is_none() && found.verified;
     found.bytes_per_s.clone().filter(|_| sound)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::estimate::Better;
+
+    fn mover(store: &str) -> Mover {
+        Mover {
+            method: "memcpy".to_owned(),
+            load: String::new(),
+            store: store.to_owned(),
+            seen: 9,
+            looks: 9,
+        }
+    }
+
+    /// What a C library does is told by the loop that ran, not by its name.
+    #[test]
+    fn the_counterpart_has_the_width_that_was_seen() {
+        for (store, beside, fetching) in [
+            ("vmovdqa64 zmmword", Some("avx512-nt"), true),
+            ("vmovdqu ymmword", Some("avx2-nt"), true),
+            ("movups xmmword", Some("sse2-nt"), true),
+            ("vmovntdq ymmword", Some("avx2-nt"), false),
+            ("rep movs byte", None, false),
+        ] {
+            let seen = mover(store);
+            assert_eq!(streamed("memcpy", Some(&seen)), beside, "{store}");
+            assert_eq!(fetches("memcpy", Some(&seen)), fetching, "{store}");
+        }
+        assert_eq!(streamed("memcpy", None), None);
+        assert!(fetches("char", None));
+        let names = counterparts(&[mover("vmovdqu ymmword")]);
+        assert_eq!(names, ["avx2-nt", "rep-movsb", "rep-movsq"]);
+    }
+
+    #[test]
+    fn a_noisy_rate_is_none_to_lean_on() {
+        let row = |noisy: Option<&str>, verified| CopyRow {
+            method: "char".to_owned(),
+            operation: "copy".to_owned(),
+            size_bytes: 4096,
+            bytes_per_s: Estimate::from_values(&[1e9; 8], Better::Higher, 0),
+            bus_bytes_per_s: None,
+            verified,
+            noisy: noisy.map(str::to_owned),
+        };
+        let known = |row: CopyRow| rate_of(&[row], "char", 4096).is_some();
+        assert!(known(row(None, true)));
+        assert!(!known(row(Some("disturbed"), true)) && !known(row(None, false)));
+    }
 }

@@ -11,7 +11,7 @@ use crate::output::Page;
 use crate::output::figure::{self, ABSENT, Digits, or_absent};
 use crate::output::style::Tone;
 use crate::output::table::{Cell, Column, Table};
-use explain::copying::{Limit, Verdict};
+use explain::copying::{Limit, Ratio, Verdict};
 use measure::memory::PageKind;
 use measure::memory::copy::CopyRow;
 use model::{Bytes, Estimate};
@@ -89,8 +89,7 @@ fn answer(outcome: &Outcome) -> Vec<String> {
 fn limits(outcome: &Outcome, page: Page) -> String {
     let memory = outcome.memory_bytes;
     let size = or_absent(memory, |bytes| Bytes(bytes).to_string());
-    let title = format!("What moves the data, and what limits it beyond the caches ({size}); GB/s");
-    let mut text = heading(&title, page);
+    let mut text = heading("What moves the data, and what limits it; GB/s", page);
     let mut table = Table::new(vec![
         Column::words("method"),
         Column::words("moved by"),
@@ -120,8 +119,8 @@ fn limits(outcome: &Outcome, page: Page) -> String {
         ]);
     }
     text.push_str(&table.render(page, 1));
-    let told = |verdict: &Verdict| format!("{}: {}", verdict.method, verdict.because);
-    let because = outcome.verdicts.iter().map(told);
+    let reason = |verdict: &Verdict| format!("{}: {}", verdict.method, verdict.because);
+    let because = outcome.verdicts.iter().map(reason);
     text.extend(because.map(|line| item(&line, page)));
     text.extend(pairs(outcome).map(|line| item(&line, page)));
     text
@@ -131,13 +130,12 @@ fn limits(outcome: &Outcome, page: Page) -> String {
 fn pairs(outcome: &Outcome) -> impl Iterator<Item = String> {
     outcome.pairs.iter().filter_map(|pair| {
         let mut said = Vec::new();
-        let mut add = |what: &str, ratio: &Option<explain::copying::Ratio>| {
-            let doubt = |proven| if proven { "" } else { ", unproven" };
-            said.extend(ratio.map(|ratio| format!("{what} {ratio}{}", doubt(ratio.is_proven()))));
+        let mut add = |what: &str, ratio: &Option<Ratio>| {
+            said.extend(ratio.map(|ratio| format!("{what} {} as fast", told(&ratio))));
         };
         add("as rep movsb", &pair.string_over_loop);
         add("as compiled today", &pair.compiled_over_loop);
-        let times = said.join(", ");
+        let times = said.join("; ");
         (!said.is_empty()).then(|| format!("The {} loop over 16 MiB: {times}.", pair.method))
     })
 }
@@ -213,23 +211,22 @@ fn then(row: &Row, shown: impl Fn(&Then) -> String) -> Vec<Cell> {
 /// Block size, stride, page size, page tables.
 fn open_parameters(outcome: &Outcome, page: Page) -> String {
     let mut text = String::new();
-    let mut part = |title: &str, table: Table| {
+    let mut part = |title: &str, table: Table, said: Vec<String>| {
         if !table.is_empty() {
             text.push_str(&heading(title, page));
             text.push_str(&table.render(page, 1));
+            text.extend(said.iter().map(|line| item(line, page)));
         }
     };
-    part("Block size; GB/s", blocks(outcome));
-    let title = "Stride and page size: int64 down the columns of a matrix; GB/s";
-    part(title, strides(&outcome.strides));
+    part("Block size; GB/s", blocks(outcome), Vec::new());
+    let title = "Stride and page size: int64 down matrix columns; GB/s (95 % interval +-)";
+    part(title, strides(&outcome.strides), walks(&outcome.strides));
     let reach = match outcome.reach_bytes {
-        Some(bytes) => format!("4 KiB pages cost more from {} on", Bytes(bytes)),
-        None => "that 4 KiB pages cost more is nowhere proven".to_owned(),
+        Some(bytes) => format!("4 KiB pages cost more from {} on.", Bytes(bytes)),
+        None => "That 4 KiB pages cost more is not proven up to the largest buffer.".to_owned(),
     };
-    part(
-        &format!("Page tables: one dependent load at random; {reach}"),
-        loads(outcome),
-    );
+    let title = "Page tables: one dependent load at random (95 % interval +-)";
+    part(title, loads(outcome), vec![reach]);
     text
 }
 
@@ -278,16 +275,57 @@ fn strides(all: &[Stride]) -> Table {
         table.row(vec![
             Bytes(base.size_bytes).to_string().into(),
             step.into(),
-            giga(base.bytes_per_s.as_ref()).into(),
-            // Pages that were not granted are no figure of huge ones.
-            giga(
-                huge.filter(|huge| huge.granted.is_some_and(|share| share > 0.5))
-                    .and_then(|huge| huge.bytes_per_s.as_ref()),
-            )
-            .into(),
+            with_error(as_asked(base), |rate| giga(Some(rate))).into(),
+            with_error(huge.and_then(as_asked), |rate| giga(Some(rate))).into(),
         ]);
     }
     table
+}
+
+/// The rate on pages that were granted as asked for; else it is no figure of them.
+fn as_asked(stride: &Stride) -> Option<&Estimate> {
+    let rate = stride.bytes_per_s.as_ref();
+    rate.filter(|_| stride.granted.is_none_or(|share| share > 0.5))
+}
+
+/// What the walks over the large matrix say: the stride at its worst, and the page size.
+fn walks(all: &[Stride]) -> Vec<String> {
+    let large = |pages: PageKind| {
+        let of = all.iter().filter(move |one| one.pages == pages);
+        of.filter(|one| one.size_bytes == ARTICLE_BYTES)
+            .filter_map(|one| Some((one.elements, as_asked(one)?)))
+    };
+    let sequence = |pages| {
+        large(pages)
+            .find(|(step, _)| *step == 0)
+            .map(|(_, rate)| rate)
+    };
+    let in_sequence = sequence(PageKind::Base);
+    let worst = large(PageKind::Base).min_by(|a, b| a.1.median.total_cmp(&b.1.median));
+    let stride = worst.zip(in_sequence).and_then(|((step, rate), sequence)| {
+        let ratio = Ratio::of(sequence, rate)?;
+        Some(format!(
+            "On pages of 4 KiB it is {} as fast in sequence as by {step} elements.",
+            told(&ratio)
+        ))
+    });
+    let pages = sequence(PageKind::Transparent).zip(in_sequence);
+    let pages = pages.and_then(|(huge, base)| {
+        let ratio = Ratio::of(huge, base)?;
+        Some(format!(
+            "In sequence it is {} as fast on huge pages as on pages of 4 KiB.",
+            told(&ratio)
+        ))
+    });
+    stride.into_iter().chain(pages).collect()
+}
+
+/// A ratio, with a word of doubt where the error bars allow 1.
+fn told(ratio: &Ratio) -> String {
+    match ratio.is_proven() {
+        true => ratio.to_string(),
+        false => format!("{ratio}, unproven,"),
+    }
 }
 
 fn loads(outcome: &Outcome) -> Table {
@@ -296,8 +334,9 @@ fn loads(outcome: &Outcome) -> Table {
         Column::numbers("4 KiB pages"),
         Column::numbers("huge pages"),
     ]);
-    let time =
-        |ns: &Option<Estimate>| or_absent(ns.as_ref(), |ns| figure::time(ns.median, Digits::Three));
+    let time = |ns: &Option<Estimate>| {
+        with_error(ns.as_ref(), |ns| figure::time(ns.median, Digits::Three))
+    };
     for load in &outcome.loads {
         table.row(vec![
             Bytes(load.size_bytes).to_string().into(),
@@ -311,6 +350,13 @@ fn loads(outcome: &Outcome) -> Table {
 fn rate<'r>(rows: &'r [CopyRow], method: &str, bytes: Option<u64>) -> Option<&'r Estimate> {
     let is_it = |row: &&CopyRow| row.method == method && Some(row.size_bytes) == bytes;
     rows.iter().find(is_it)?.bytes_per_s.as_ref()
+}
+
+/// A figure with half its interval: `1.15 (12 %)`.
+fn with_error(of: Option<&Estimate>, shown: impl Fn(&Estimate) -> String) -> String {
+    or_absent(of, |of| {
+        format!("{} ({})", shown(of), figure::plus_minus(of))
+    })
 }
 
 /// A rate in GB/s without its unit, or a dash.
@@ -327,5 +373,48 @@ fn range(low: f64, high: f64) -> String {
     match low == high {
         true => low,
         false => format!("{low}-{high}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::estimate::Better;
+
+    fn stride(elements: usize, pages: PageKind, granted: f64, gb_per_s: f64) -> Stride {
+        let values = [0.99, 1.0, 1.0, 1.0, 1.0, 1.0, 1.01].map(|share| share * gb_per_s * 1e9);
+        Stride {
+            size_bytes: ARTICLE_BYTES,
+            elements,
+            pages,
+            granted: Some(granted),
+            bytes_per_s: Estimate::from_values(&values, Better::Higher, 0),
+        }
+    }
+
+    #[test]
+    fn a_walk_is_compared_with_the_same_on_pages_that_were_granted() {
+        let all = |granted| {
+            [
+                stride(0, PageKind::Base, 1.0, 20.0),
+                stride(0, PageKind::Transparent, granted, 30.0),
+                stride(512, PageKind::Base, 1.0, 0.5),
+                stride(512, PageKind::Transparent, granted, 0.6),
+            ]
+        };
+        let said = walks(&all(1.0));
+        assert!(said[0].contains("40 times"), "{said:?}");
+        assert!(said[0].contains("by 512 elements"), "{said:?}");
+        assert!(said[1].contains("1.5 times"), "{said:?}");
+        let refused = all(0.1);
+        assert_eq!(walks(&refused).len(), 1);
+        let text = strides(&refused).render(Page::plain(80), 1);
+        assert!(text.contains("20 (1 %)") && !text.contains("30"), "{text}");
+    }
+
+    #[test]
+    fn both_readings_of_a_unit_are_one_number_where_they_show_alike() {
+        assert_eq!(range(95.4, 100.0), "95-100");
+        assert_eq!(range(18.1, 18.3), "18");
     }
 }

@@ -8,7 +8,7 @@ use measure::Budget;
 use measure::memory::PageKind;
 use measure::memory::copy;
 use measure::memory::latency::{self, LatencyPlan, Order};
-use model::{Bytes, Estimate};
+use model::Estimate;
 use serde::Serialize;
 
 /// The original's matrix: 12 x 12 elements of 8 bytes.
@@ -51,6 +51,7 @@ pub fn strides(root: &Root, plan: &Plan, budget: &Budget, notes: &mut Vec<String
     walks.extend(large);
     let sittings = 2 * walks.len() as u32;
     let mut strides = Vec::new();
+    let (mut missed, mut why) = (0, None);
     for (size, step) in walks {
         for pages in [PageKind::Base, PageKind::Transparent] {
             let walk = plan.stride(size, step, pages, sittings);
@@ -63,13 +64,14 @@ pub fn strides(root: &Root, plan: &Plan, budget: &Budget, notes: &mut Vec<String
                     bytes_per_s: report.rows.into_iter().find_map(|row| row.bytes_per_s),
                 }),
                 Err(_) if budget.over() => return strides,
-                Err(error) => notes.push(format!(
-                    "{} by stride {step} on {pages} pages: {error}",
-                    Bytes(size)
-                )),
+                Err(error) => {
+                    missed += 1;
+                    why.get_or_insert(error);
+                }
             }
         }
     }
+    notes.extend(why.map(|why| format!("{missed} of {sittings} walks by stride: {why}")));
     strides
 }
 

@@ -28,9 +28,6 @@ const SIZES: [u64; 5] = [16 << 10, CACHED_BYTES, 1 << 20, 4 << 20, ARTICLE_BYTES
 /// A buffer of main memory is larger: up to this size the probe brings it into the caches.
 const LEAST_MEMORY: u64 = 64 << 20;
 
-/// Counterparts of the methods that do not fetch what they overwrite; those that the processor lacks are left out.
-const STREAMED: [&str; 5] = ["rep-movsb", "rep-movsq", "avx512-nt", "avx2-nt", "sse2-nt"];
-
 /// The parts of the experiment.
 #[derive(Clone, Copy, Debug)]
 pub enum Part {
@@ -115,12 +112,13 @@ impl Plan {
         self.budget * part.percent() / 100
     }
 
-    /// All methods, the loops as compiled, and the counterparts, at every size.
-    pub fn blocks(&self) -> CopyPlan {
+    /// All methods, the loops as compiled, and such `counterparts` as this processor has, at every
+    /// size.
+    pub fn blocks(&self, counterparts: &[&str]) -> CopyPlan {
         let compiled = METHODS[1..].iter().map(|name| format!("{name}-compiled"));
         let present = |name: &&str| memops::find(name).is_some_and(|one| one.absent().is_none());
-        let streamed = STREAMED.iter().copied().filter(present);
-        let methods = METHODS.into_iter().chain(streamed).map(str::to_owned);
+        let counterparts = counterparts.iter().copied().filter(present);
+        let methods = METHODS.into_iter().chain(counterparts).map(str::to_owned);
         CopyPlan {
             methods: methods.chain(compiled).collect(),
             sizes: SIZES.into_iter().chain(self.memory_bytes).collect(),
