@@ -3,7 +3,7 @@
 //!
 //! A host that finds memory late cannot be made from inside; its verdict is tested with data in
 //! `explain`.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod support;
 

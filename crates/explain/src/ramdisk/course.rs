@@ -129,46 +129,93 @@ fn slower(marginals: &[Marginal], at: usize) -> f64 {
     before.fold(f64::INFINITY, f64::min) / marginals[at].bytes_per_s
 }
 
+type Judged = (Standing, String);
+
 fn candidates(knee: &Knee) -> Vec<Candidate> {
-    let rate = knee.bytes_per_s;
-    let page = show_ns(PAGE_BYTES / rate * 1e9);
-    let is_disk = SLOW_DISK.contains(&rate);
-    let disk = |fits: &str| match is_disk {
+    let disk = |why: &str| like_a_disk(knee, why);
+    let not_told = |why: &str| (Standing::NotExcluded, why.to_owned());
+    let there = "a further byte would cost what the first did";
+    let swap = "a memory that is full begins to swap at a size";
+    let host = "a host begins to swap when its guests take more than it has";
+    let freed = "memory that must be written out first comes no faster than its disk";
+    let moved = "nothing was told of huge pages or of free blocks";
+    [
+        (
+            Reason::AlreadyBacked,
+            (Standing::Excluded, there.to_owned()),
+        ),
+        (Reason::GuestSwap, disk(swap)),
+        (Reason::GroupLimit, disk("a limit is reached at a size")),
+        (Reason::HostOvercommitted, disk(host)),
+        (Reason::BackedLazily, like_a_late_host(knee)),
+        (Reason::DirectReclaim, not_told(freed)),
+        (Reason::Compaction, not_told(moved)),
+        (Reason::CpuContention, like_a_crowd(knee)),
+        (Reason::CpuStolen, like_a_crowd(knee)),
+        (Reason::Numa, like_far_memory(knee)),
+    ]
+    .map(|(reason, (standing, why))| Candidate {
+        reason,
+        standing,
+        why,
+    })
+    .into()
+}
+
+/// The price of a page after the knee.
+fn page(knee: &Knee) -> String {
+    show_ns(PAGE_BYTES / knee.bytes_per_s * 1e9)
+}
+
+fn like_a_disk(knee: &Knee, why: &str) -> Judged {
+    let page = page(knee);
+    match SLOW_DISK.contains(&knee.bytes_per_s) {
         true => (
             Standing::Fits,
-            format!("{page} a page is what a slow disk takes, and {fits}"),
+            format!("{page} a page is what a slow disk takes, and {why}"),
         ),
         false => (
             Standing::NotExcluded,
             format!("{page} a page is no slow disk's time"),
         ),
-    };
-    let lazy = match rate {
-        _ if rate >= SLOWEST_LAZY => (
+    }
+}
+
+fn like_a_late_host(knee: &Knee) -> Judged {
+    let page = page(knee);
+    match knee.bytes_per_s >= SLOWEST_LAZY {
+        true => (
             Standing::Fits,
             format!("{page} a page is what a host took that found memory when it was touched"),
         ),
-        _ => (
+        false => (
             Standing::NotExcluded,
             format!(
                 "{page} a page is slower than any such host was seen; one that is itself short would be"
             ),
         ),
-    };
-    let crowded = match 1.0 - 1.0 / knee.times {
-        share if share > MOST_CROWDED => (
+    }
+}
+
+fn like_a_crowd(knee: &Knee) -> Judged {
+    let share = 1.0 - 1.0 / knee.times;
+    match share > MOST_CROWDED {
+        true => (
             Standing::NotExcluded,
             format!(
                 "others would have to have had the processor {:.0} % of the time, only beyond this size",
                 share * 100.0
             ),
         ),
-        _ => (
+        false => (
             Standing::Fits,
             "others may have had the processor".to_owned(),
         ),
-    };
-    let far = match knee.times > FAR_MEMORY {
+    }
+}
+
+fn like_far_memory(knee: &Knee) -> Judged {
+    match knee.times > FAR_MEMORY {
         true => (
             Standing::Excluded,
             format!(
@@ -180,43 +227,7 @@ fn candidates(knee: &Knee) -> Vec<Candidate> {
             Standing::NotExcluded,
             "far memory may be so much slower".to_owned(),
         ),
-    };
-    let freed = (
-        Standing::NotExcluded,
-        "memory that must be written out first comes no faster than its disk".to_owned(),
-    );
-    let moved = (
-        Standing::NotExcluded,
-        "nothing was told of huge pages or of free blocks".to_owned(),
-    );
-    let there = (
-        Standing::Excluded,
-        "a further byte would cost what the first did".to_owned(),
-    );
-    [
-        (Reason::AlreadyBacked, there),
-        (
-            Reason::GuestSwap,
-            disk("a memory that is full begins to swap at a size"),
-        ),
-        (Reason::GroupLimit, disk("a limit is reached at a size")),
-        (
-            Reason::HostOvercommitted,
-            disk("a host begins to swap when its guests take more than it has"),
-        ),
-        (Reason::BackedLazily, lazy),
-        (Reason::DirectReclaim, freed),
-        (Reason::Compaction, moved),
-        (Reason::CpuContention, crowded.clone()),
-        (Reason::CpuStolen, crowded),
-        (Reason::Numa, far),
-    ]
-    .map(|(reason, (standing, why))| Candidate {
-        reason,
-        standing,
-        why,
-    })
-    .into()
+    }
 }
 
 #[cfg(test)]

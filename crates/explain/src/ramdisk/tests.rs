@@ -1,4 +1,5 @@
-//! Every verdict from data: what fires it, and what nearly does.
+//! Every verdict from data: what fires it, and what nearly does, those included that cannot be
+//! made on a test machine.
 
 use super::judge;
 use model::Grade;
