@@ -126,3 +126,14 @@ fn an_ordinary_user_may_run_it() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.out.contains("128 MiB"), "{ran:?}");
 }
+
+#[test]
+fn a_size_whose_time_is_over_is_told_and_makes_no_knee() {
+    let line = "lab run ramdisk-puzzle --unit 256m --limit 150ms --json";
+    let ran = terrace(line);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let told = result(&ran.out);
+    let notes = told["notes"].to_string();
+    assert!(notes.contains("ended early"), "{notes}");
+    assert_eq!(told["today"]["knee"], Value::Null, "{told:#}");
+}

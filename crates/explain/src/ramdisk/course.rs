@@ -94,7 +94,11 @@ pub struct Course {
 pub fn course(steps: &[Step]) -> Course {
     let mut before = Step { bytes: 0, ns: 0 };
     let mut marginals = Vec::new();
-    for step in steps.iter().filter(|step| step.bytes > 0) {
+    for step in steps {
+        if step.bytes <= before.bytes {
+            // It was cut short: between the two there is no further byte.
+            continue;
+        }
         // A larger size that took no longer is noise, and no further byte was free.
         let ns = step.ns.saturating_sub(before.ns).max(1);
         marginals.push(Marginal {
@@ -294,6 +298,12 @@ mod tests {
         let course = of(&[(1, 0.4), (2, 0.8), (4, 5.0)]);
         assert_eq!(standing(&course, Reason::BackedLazily), Standing::Fits);
         assert_eq!(standing(&course, Reason::GuestSwap), Standing::NotExcluded);
+    }
+
+    #[test]
+    fn a_size_that_was_cut_short_is_no_knee() {
+        let course = of(&[(1, 0.4), (4, 1.6), (3, 9.0), (0, 0.0)]);
+        assert_eq!((course.marginals.len(), course.knee), (2, None));
     }
 
     #[test]

@@ -166,6 +166,16 @@ fn matters(case: &Case, pages: u64) -> bool {
     pages > 0 && pages as f64 >= case.touches() as f64 * PAGES_SHARE
 }
 
+/// Whether swap that the machine counts was for what was written; yes where the kernel does not tell
+/// what left memory.
+fn is_ours(case: &Case) -> bool {
+    let left = case.first.and_then(|pass| pass.left_memory_bytes);
+    let page_bytes = case.seen.page_bytes.max(1);
+    let left = left.is_none_or(|bytes| matters(case, bytes / page_bytes));
+    let freed = case.grew("vmstat.pgscan_direct").unwrap_or(0);
+    left || matters(case, freed) || refused(case).is_some()
+}
+
 fn guest_swap(case: &Case) -> Answer {
     const NAMES: [&str; 3] = ["vmstat.pswpout", "vmstat.swpout_zero", "vmstat.zswpout"];
     let Some(pages) = case.grew_any(&NAMES) else {
@@ -179,6 +189,13 @@ fn guest_swap(case: &Case) -> Answer {
         return Answer::Clear(evidence.swap_remove(0));
     }
     evidence.extend(left_memory(case));
+    if !is_ours(case) {
+        // All of the file is there, and nobody had to make room for it: others swap.
+        return evidence.pop().map_or_else(
+            || Answer::Unseen("whose pages were swapped is not known".to_owned()),
+            Answer::Clear,
+        );
+    }
     let areas = &case.seen.swap_areas;
     let to = areas.iter().max_by_key(|(_, bytes)| *bytes);
     let to = to.map_or(String::new(), |(area, _)| format!(" to {area}"));

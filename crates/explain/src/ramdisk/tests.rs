@@ -71,6 +71,16 @@ fn seen(first: Pass) -> Seen {
     }
 }
 
+/// Judged on a kernel that does not tell what left memory, with these counters grown in a first
+/// pass of these touches.
+fn with_old_kernel(shares: &[(u64, f64)], grown: &[(&str, u64)]) -> Judged {
+    let mut first = pass(Round::First, shares);
+    first.left_memory_bytes = None;
+    let grown = grown.iter().map(|(name, by)| ((*name).to_owned(), *by));
+    first.grew.extend(grown);
+    judge(&seen(first))
+}
+
 /// Judged, with these counters grown in a first pass of these touches.
 fn with(shares: &[(u64, f64)], grown: &[(&str, u64)]) -> Judged {
     let mut first = pass(Round::First, shares);
@@ -193,8 +203,8 @@ fn swap_reclaim_and_compaction_count_from_a_hundredth_of_the_pages_on() {
         ("vmstat.compact_stall", 2, Reason::Compaction),
         ("vmstat.thp_file_fallback", 2, Reason::Compaction),
     ] {
-        is(&with(&SLOW, &[(name, enough)]), reason);
-        let near = with(&SLOW, &[(name, enough - 1)]);
+        is(&with_old_kernel(&SLOW, &[(name, enough)]), reason);
+        let near = with_old_kernel(&SLOW, &[(name, enough - 1)]);
         is(&near, Reason::Unproven);
         assert!(
             near.findings
@@ -203,11 +213,32 @@ fn swap_reclaim_and_compaction_count_from_a_hundredth_of_the_pages_on() {
         );
         is(&with(&QUICK, &[(name, enough)]), Reason::AlreadyBacked);
     }
-    let named = with(&SLOW, &[("vmstat.pswpout", 5_000)]);
+    let named = with_old_kernel(&SLOW, &[("vmstat.pswpout", 5_000)]);
     assert!(
         named.findings[0].claim.contains("to /swapfile"),
         "{named:#?}"
     );
+}
+
+/// Seen: another program swapped meanwhile, in a group of its own.
+#[test]
+fn swap_of_others_is_not_blamed_where_all_of_the_file_is_in_memory() {
+    let swapped = [("vmstat.pswpout", 5_000)];
+    let judged = with(&SLOW, &swapped);
+    is(&judged, Reason::Unproven);
+    assert!(
+        judged
+            .excluded
+            .iter()
+            .any(|one| one.reason == Reason::GuestSwap)
+    );
+    // They may have been pushed out for it.
+    let pushed = with(&SLOW, &[swapped[0], ("vmstat.pgscan_direct", 5_000)]);
+    is(&pushed, Reason::GuestSwap);
+    let mut ours = pass(Round::First, &SLOW);
+    ours.grew.insert("vmstat.pswpout".to_owned(), 5_000);
+    ours.left_memory_bytes = Some(5_000 * 4096);
+    is(&judge(&seen(ours)), Reason::GuestSwap);
 }
 
 #[test]
@@ -303,6 +334,7 @@ fn the_larger_of_two_causes_comes_first() {
     let both = |waited: u64| {
         let mut first = pass(Round::First, &SLOW);
         first.grew.insert("vmstat.pswpout".to_owned(), 4_000);
+        first.left_memory_bytes = Some(4_000 * 4096);
         first.touch_ns += waited;
         first.waited_ns = Some(waited);
         judge(&seen(first))

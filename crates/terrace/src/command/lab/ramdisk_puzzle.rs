@@ -13,8 +13,9 @@ use crate::exit::Exit;
 use explain::ramdisk::course::{self, Course, Step};
 use machine::Root;
 use measure::pressure::Content;
+use measure::storage;
+use measure::storage::iolat::{DEFAULT_REGION, IolatPlan};
 use measure::storage::seqio::{Phase, PhaseName, SeqPlan};
-use measure::storage::{self, iolat::IolatPlan};
 use measure::{Budget, ramdisk};
 use model::Bytes;
 use model::ramdisk::{Judged, Round, Seen};
@@ -141,7 +142,7 @@ fn run(
             }
         }
     }
-    if outcome.written.is_empty() {
+    if outcome.written.is_empty() && outcome.requests.is_empty() {
         let text = "stopped before anything was measured";
         return Err(Error::new(Exit::Partial, text));
     }
@@ -158,8 +159,10 @@ pub fn name(content: Content) -> &'static str {
 }
 
 fn steps(written: &[Written]) -> Vec<Step> {
-    let random = written.iter().filter(|one| one.content == Content::Random);
-    random
+    let whole = written
+        .iter()
+        .filter(|one| one.content == Content::Random && one.bytes == one.seen.asked_bytes);
+    whole
         .map(|one| Step {
             bytes: one.bytes,
             ns: one.ns,
@@ -193,7 +196,8 @@ fn beside(
     let requests = IolatPlan {
         count: Some(REQUESTS),
         interval: Duration::ZERO,
-        region: Some(plan.unit),
+        // No more than what was found to be there.
+        region: Some(plan.repeated().min(DEFAULT_REGION)),
         ..IolatPlan::default()
     };
     let budget = Budget::of(plan.limit);

@@ -97,15 +97,13 @@ fn sizes(experiment: &Experiment, outcome: &Outcome) -> Table {
             .original
             .as_deref()
             .and_then(|what| experiment.figure(what));
-        let time = |one: Option<&Written>| {
-            or_absent(one, |one| figure::time(one.ns as f64, Digits::Three))
-        };
+        let time = |one: Option<&Written>| or_absent(one, time);
         let judged = random.and_then(|one| one.judged.as_ref());
         table.row(vec![
             Cell::from(format!("{} GB", size.id)),
             Cell::from(or_absent(published, Figure::to_string)),
             Cell::from(or_absent(random.or(zeros), |one| {
-                Bytes(one.bytes).to_string()
+                Bytes(one.seen.asked_bytes).to_string()
             })),
             Cell::from(time(zeros)),
             Cell::from(time(random)),
@@ -115,6 +113,15 @@ fn sizes(experiment: &Experiment, outcome: &Outcome) -> Table {
         ]);
     }
     table
+}
+
+/// Its time, and for how much of it where it was cut short.
+fn time(one: &Written) -> String {
+    let time = figure::time(one.ns as f64, Digits::Three);
+    match one.bytes < one.seen.asked_bytes {
+        true => format!("{time} for {}", Bytes(one.bytes)),
+        false => time,
+    }
 }
 
 /// The knee of today, and the claim about the largest size.
