@@ -22,6 +22,7 @@ use explain::copying::{self, Answer, Pair, Ratio, Seen, Verdict};
 use machine::Root;
 use measure::Budget;
 use measure::compute::{self, ComputePlan, ComputeReport};
+use measure::disturbance::Tally;
 use measure::memory::copy::{self, CopyRow};
 use measure::memory::mover::{self, Mover};
 use model::Estimate;
@@ -52,6 +53,8 @@ pub struct Outcome {
     pub pairs: Vec<Pair>,
     /// The table of 2001, with today's.
     pub rows: Vec<Row>,
+    /// Passes of the table that something disturbed, among all; none is left out.
+    pub tally: Tally,
     /// The fractal.
     pub control: Option<ComputeReport>,
     /// All methods and their counterparts, by block size, one core.
@@ -106,7 +109,7 @@ fn run(
         ..Outcome::default()
     };
     progress("the table of 2001");
-    outcome.rows = table::measure(root, experiment, plan, &budget)?;
+    (outcome.rows, outcome.tally) = table::measure(root, experiment, plan, &budget)?;
     if outcome.rows.is_empty() {
         let text = "stopped before anything was measured";
         return Err(Error::new(Exit::Partial, text));

@@ -131,7 +131,7 @@ fn pairs(outcome: &Outcome) -> impl Iterator<Item = String> {
     outcome.pairs.iter().filter_map(|pair| {
         let mut said = Vec::new();
         let mut add = |what: &str, ratio: &Option<Ratio>| {
-            said.extend(ratio.map(|ratio| format!("{what} {} as fast", told(&ratio))));
+            said.extend(ratio.map(|ratio| format!("{what} {}", as_fast(&ratio))));
         };
         add("as rep movsb", &pair.string_over_loop);
         add("as compiled today", &pair.compiled_over_loop);
@@ -176,6 +176,12 @@ fn then_and_now(outcome: &Outcome, page: Page) -> String {
                 each gain has two ends, 4.9 % apart. Today's figure is the median of the passes; the original \
                 printed their average.";
     text.push_str(&item(unit, page));
+    let disturbed = u64::from(outcome.tally.discarded());
+    if disturbed > 0 {
+        let all = u64::from(outcome.tally.kept) + disturbed;
+        let line = format!("Others disturbed {disturbed} of {all} passes; as in 2001 all count.");
+        text.push_str(&item(&line, page));
+    }
     text
 }
 
@@ -305,27 +311,25 @@ fn walks(all: &[Stride]) -> Vec<String> {
     let stride = worst.zip(in_sequence).and_then(|((step, rate), sequence)| {
         let ratio = Ratio::of(sequence, rate)?;
         Some(format!(
-            "On pages of 4 KiB it is {} as fast in sequence as by {step} elements.",
-            told(&ratio)
+            "In sequence beside by {step} elements, on pages of 4 KiB: {}.",
+            as_fast(&ratio)
         ))
     });
     let pages = sequence(PageKind::Transparent).zip(in_sequence);
     let pages = pages.and_then(|(huge, base)| {
         let ratio = Ratio::of(huge, base)?;
         Some(format!(
-            "In sequence it is {} as fast on huge pages as on pages of 4 KiB.",
-            told(&ratio)
+            "Huge pages beside pages of 4 KiB, in sequence: {}.",
+            as_fast(&ratio)
         ))
     });
     stride.into_iter().chain(pages).collect()
 }
 
-/// A ratio, with a word of doubt where the error bars allow 1.
-fn told(ratio: &Ratio) -> String {
-    match ratio.is_proven() {
-        true => ratio.to_string(),
-        false => format!("{ratio}, unproven,"),
-    }
+/// `1.46 times (1.4 to 1.52) as fast`, with a word of doubt where the error bars allow 1.
+fn as_fast(ratio: &Ratio) -> String {
+    let doubt = if ratio.is_proven() { "" } else { ", unproven" };
+    format!("{ratio} as fast{doubt}")
 }
 
 fn loads(outcome: &Outcome) -> Table {

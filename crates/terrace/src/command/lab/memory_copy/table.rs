@@ -8,6 +8,7 @@ use crate::error::Result;
 use explain::copying::System;
 use machine::Root;
 use measure::Budget;
+use measure::disturbance::Tally;
 use measure::memory::classic::{self, ClassicPlan, ClassicRow};
 use model::Estimate;
 use model::estimate::Better;
@@ -55,7 +56,7 @@ pub fn measure(
     experiment: &Experiment,
     plan: &Plan,
     budget: &Budget,
-) -> Result<Vec<Row>> {
+) -> Result<(Vec<Row>, Tally)> {
     let plan = ClassicPlan {
         allocate_each_pass: false,
         locked: false,
@@ -70,9 +71,8 @@ pub fn measure(
     let memcpy = report.rows.iter().find(|row| row.method == METHODS[0]);
     let memcpy = memcpy.and_then(estimate);
     let rows = report.rows.iter();
-    Ok(rows
-        .filter_map(|row| row_of(row, memcpy.as_ref(), &all))
-        .collect())
+    let rows = rows.filter_map(|row| row_of(row, memcpy.as_ref(), &all));
+    Ok((rows.collect(), report.tally.clone()))
 }
 
 /// The published rates of each system, in the order of the methods.
