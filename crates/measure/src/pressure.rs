@@ -12,6 +12,7 @@ mod worker;
 
 pub use group::Group;
 pub use worker::be_hog;
+pub(crate) use worker::write;
 
 use crate::Result;
 use losses::Losses;

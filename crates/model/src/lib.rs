@@ -17,6 +17,7 @@ pub mod histogram;
 pub mod knee;
 pub mod machine;
 pub mod proof;
+pub mod ramdisk;
 pub mod recording;
 pub mod statistics;
 pub mod survey;

@@ -32,6 +32,7 @@ pub mod program_counter;
 pub mod random;
 pub mod readahead;
 pub mod scheduling;
+pub mod shared_memory;
 pub mod signals;
 pub mod spawn;
 pub mod swap_area;

@@ -21,6 +21,7 @@ pub mod memlat;
 pub mod moment;
 pub mod probe;
 pub mod proof;
+pub mod ramdisk;
 pub mod record;
 mod refusal;
 pub mod run;
@@ -121,6 +122,16 @@ pub enum Command {
     /// Read files from inside of a control group, as `warm restore` tells
     #[command(hide = true)]
     WarmReader,
+    /// See why a RAM disk is slow
+    #[command(subcommand_value_name = "ACTION", subcommand_help_heading = "Actions")]
+    Ramdisk {
+        /// What to do.
+        #[command(subcommand)]
+        action: ramdisk::Ramdisk,
+    },
+    /// Be the process that writes, as `ramdisk why` tells it
+    #[command(hide = true)]
+    RamdiskProcess,
     /// Repeat a published experiment, beside its figures
     #[command(subcommand_value_name = "ACTION", subcommand_help_heading = "Actions")]
     Lab {

@@ -22,6 +22,7 @@ mod mark;
 mod measure;
 mod plan;
 mod proof;
+mod ramdisk;
 mod random;
 mod record;
 mod recording;
@@ -69,6 +70,8 @@ pub fn run(cli: &Cli) -> Result<Exit> {
         Command::HogProcess => ("hog-process", hog::process()),
         Command::Warm { action } => (warm::name(action), warm::act(action, color)),
         Command::WarmReader => ("warm-reader", warm::reader()),
+        Command::Ramdisk { action } => ("ramdisk why", ramdisk::act(action, color)),
+        Command::RamdiskProcess => ("ramdisk-process", ramdisk::process()),
         Command::Lab { action } => ("lab", lab::lab(action, color)),
         Command::LabProcess { process } => ("lab-process", lab::be(process)),
         Command::Measure { probe } => (probe_name(probe), measure::probe(probe, color)),

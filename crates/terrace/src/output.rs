@@ -12,6 +12,7 @@ pub mod lab;
 pub mod progress;
 pub mod proof;
 pub mod prose;
+pub mod ramdisk;
 pub mod report;
 pub mod style;
 pub mod survey;

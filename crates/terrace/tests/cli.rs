@@ -445,6 +445,7 @@ fn every_option_is_in_the_documentation() {
         "import",
         "undo",
         "hog",
+        "ramdisk why",
         "warm show",
         "warm restore",
         "warm snapshot",

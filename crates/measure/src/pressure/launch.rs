@@ -6,11 +6,11 @@
 use super::Plan;
 use super::group::Group;
 use super::worker::{Done, Until, Work};
+use crate::helper::Helper;
 use crate::{Error, ErrorKind, Result};
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 const OPERATION: &str = "start a hog";
@@ -26,17 +26,6 @@ pub(super) struct Round {
     pub killed: Vec<String>,
     pub touched_bytes: u64,
     pub pressure_reached: bool,
-}
-
-/// A running hog; killed and waited for on drop.
-struct Hog(Child);
-
-impl Drop for Hog {
-    fn drop(&mut self) {
-        // It may have ended and been waited for already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// Runs the hogs of one round to their end, or until Ctrl-C.
@@ -80,23 +69,8 @@ pub(super) fn round(
 }
 
 /// A hog that waits for its work, inside of its group.
-fn start(plan: &Plan, group: Option<&Group>) -> Result<Hog> {
-    let (program, arguments) = plan
-        .helper
-        .split_first()
-        .ok_or_else(|| Error::new(ErrorKind::Usage, OPERATION, "no program is named for it"))?;
-    let child = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|error| {
-            let why = sys::plain_reason(&error);
-            Error::new(ErrorKind::Failed, OPERATION, why).at(program.as_ref())
-        })?;
-    // From here on `Drop` ends it.
-    let hog = Hog(child);
+fn start(plan: &Plan, group: Option<&Group>) -> Result<Helper> {
+    let hog = Helper::start(&plan.helper, OPERATION)?;
     if let Some(group) = group {
         group.add(hog.0.id())?;
     }
@@ -104,7 +78,7 @@ fn start(plan: &Plan, group: Option<&Group>) -> Result<Hog> {
 }
 
 /// Tells the hog what to do. One that cannot hear it has ended, and says why at its end.
-fn let_go(hog: &mut Hog, work: &Work) -> Result<()> {
+fn let_go(hog: &mut Helper, work: &Work) -> Result<()> {
     let words = serde_json::to_vec(work)
         .map_err(|error| Error::caused(ErrorKind::Failed, OPERATION, error))?;
     if let Some(mut input) = hog.0.stdin.take() {
@@ -114,7 +88,7 @@ fn let_go(hog: &mut Hog, work: &Work) -> Result<()> {
 }
 
 /// Until all have ended; Ctrl-C ends them.
-fn wait_for_all(hogs: &mut [Hog]) -> Result<()> {
+fn wait_for_all(hogs: &mut [Helper]) -> Result<()> {
     loop {
         let mut running = false;
         for hog in hogs.iter_mut() {
@@ -136,7 +110,7 @@ fn wait_for_all(hogs: &mut [Hog]) -> Result<()> {
 
 impl Round {
     /// Adds what a hog that has ended has done.
-    fn add(&mut self, mut hog: Hog) -> Result<()> {
+    fn add(&mut self, mut hog: Helper) -> Result<()> {
         let status = hog
             .0
             .wait()

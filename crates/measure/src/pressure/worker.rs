@@ -5,6 +5,7 @@
 //! that it is known of a hog that was killed as well.
 
 use super::{Content, Touch};
+use crate::helper::{Random, become_expendable};
 use crate::{Budget, Error, ErrorKind, Result};
 use machine::{Root, pressure};
 use serde::{Deserialize, Serialize};
@@ -74,11 +75,7 @@ const WORDS: [&[u8]; 16] = [
 /// # Errors
 /// `Failed` where memory cannot be had or the parent is gone.
 pub fn be_hog(root: &Root, input: &mut impl Read, output: &mut impl Write) -> Result<()> {
-    let failed = |error| Error::caused(ErrorKind::Failed, "become a hog", error);
-    sys::parent::die_with_it().map_err(failed)?;
-    let score = root.path("/proc/self/oom_score_adj");
-    std::fs::write(&score, "1000")
-        .map_err(|error| Error::caused(ErrorKind::Failed, "write", error).at(&score))?;
+    become_expendable(root)?;
     // A parent that ended before the first line closes this without a word.
     let work: Work = serde_json::from_reader(input)
         .map_err(|error| Error::caused(ErrorKind::Usage, "read what to do", error))?;
@@ -136,13 +133,9 @@ fn hold(memory: &mut [u8], work: &Work) {
 }
 
 /// Fills `part` so that each of its pages is written to.
-fn write(part: &mut [u8], content: Content, random: &mut Random) {
+pub(crate) fn write(part: &mut [u8], content: Content, random: &mut Random) {
     match content {
-        Content::Random => {
-            for word in part.chunks_mut(8) {
-                word.copy_from_slice(&random.next().to_ne_bytes()[..word.len()]);
-            }
-        }
+        Content::Random => random.fill(part),
         Content::Text => {
             let mut rest = part;
             while !rest.is_empty() {
@@ -201,18 +194,6 @@ impl<'a> Watch<'a> {
             let waited_us = u128::from(now.saturating_sub(before));
             waited_us * 100 >= elapsed.as_micros() * u128::from(self.until.percent)
         })
-    }
-}
-
-/// Numbers that do not compress (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
     }
 }
 

@@ -2,6 +2,7 @@
 //! stand in a file of their own.
 
 pub mod memory_copy;
+pub mod ramdisk_puzzle;
 pub mod recovery;
 
 use clap::Subcommand;
@@ -34,6 +35,8 @@ pub enum Lab {
 pub enum Experiment {
     #[command(name = "memory-copy-2001")]
     MemoryCopy2001(memory_copy::MemoryCopyArgs),
+    #[command(name = "ramdisk-puzzle")]
+    RamdiskPuzzle(ramdisk_puzzle::RamdiskPuzzleArgs),
     #[command(name = "recovery-2012")]
     Recovery2012(Box<recovery::RecoveryArgs>),
 }

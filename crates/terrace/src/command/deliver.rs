@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::json::{self, Envelope};
 use crate::output::lab::Outcome;
+use crate::output::ramdisk;
 use crate::output::report::Report;
 use crate::output::survey::Detail;
 use crate::output::warm::Answer;
@@ -119,6 +120,21 @@ impl Delivery {
             output::hog::page(plan, report, self.page)
         };
         self.text("hog", &text, output::hog::shortfall(report))
+    }
+
+    /// Delivers why a RAM disk is slow.
+    ///
+    /// # Errors
+    /// When it did not arrive.
+    pub fn ramdisk(&self, answer: &ramdisk::Answer, meter: Meter, root: &Root) -> Result<Exit> {
+        let text = if self.json {
+            let cost = meter.cost(0, root);
+            let schema = "terrace.ramdisk-why/1".to_owned();
+            self.enveloped(schema, answer, meter, &cost, root)?
+        } else {
+            output::ramdisk::page(answer, self.page)
+        };
+        self.text("ramdisk why", &text, output::ramdisk::shortfall(answer))
     }
 
     /// Delivers what `warm` saw or did.

@@ -5,6 +5,7 @@ pub mod description;
 pub mod kept;
 pub mod memory_copy;
 mod process;
+pub mod ramdisk_puzzle;
 pub mod recovery;
 
 pub use process::be;
@@ -36,6 +37,7 @@ pub fn lab(action: &Lab, color: When) -> Result<Exit> {
         Lab::Run { experiment } => {
             return match experiment {
                 typed::Experiment::MemoryCopy2001(args) => memory_copy::lab(args, color),
+                typed::Experiment::RamdiskPuzzle(args) => ramdisk_puzzle::lab(args, color),
                 typed::Experiment::Recovery2012(args) => recovery::lab(args, color),
             };
         }

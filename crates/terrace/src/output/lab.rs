@@ -2,6 +2,7 @@
 //! the experiment's own. Pure.
 
 mod memory_copy;
+mod ramdisk_puzzle;
 mod recovery;
 
 use super::Page;

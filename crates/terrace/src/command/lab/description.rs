@@ -7,8 +7,9 @@ use serde_json::Value;
 use std::fmt;
 
 /// All experiments; one more is one more file, and its driver in `lab`.
-const FILES: [&str; 2] = [
+const FILES: [&str; 3] = [
     include_str!("experiments/memory-copy-2001.json"),
+    include_str!("experiments/ramdisk-puzzle.json"),
     include_str!("experiments/recovery-2012.json"),
 ];
 

@@ -1,0 +1,146 @@
+//! Why writing to a RAM disk was slow: passes and counters in, one verdict out, with who else
+//! was looked at and what clears them. Pure.
+//!
+//! 1. What others took of the processor is subtracted from every touch.
+//! 2. What is left over the usual touch, the median, is time lost to memory.
+//! 3. The suspects are asked in an order in which each is seen by counters of its own; the host,
+//!    which no counter of a guest shows, is last and only by the shape of the times.
+//! 4. The larger of the two times gives the verdict. Time that nobody accounts for is unproven.
+
+mod case;
+pub mod course;
+mod host;
+mod suspects;
+#[cfg(test)]
+mod tests;
+
+use case::{Answer, Blame, Case};
+use model::ramdisk::{Excluded, Judged, Reason, Round, Seen, Tried};
+use model::{Bytes, Evidence, Finding, Grade};
+
+use crate::wording::times;
+use model::duration::show_ns;
+
+/// The part of huge pages that must have been granted for their figure to be theirs.
+const LEAST_GRANTED: f64 = 0.9;
+/// A huge page.
+const HUGE_BYTES: u64 = 2 << 20;
+
+/// Judges what was seen.
+#[must_use]
+pub fn judge(seen: &Seen) -> Judged {
+    let case = Case::new(seen);
+    let mut judged = Judged {
+        verdict: Reason::Unproven,
+        grade: Grade::Unseen,
+        usual_ns: case.usual_ns,
+        findings: Vec::new(),
+        excluded: Vec::new(),
+        unseen: Vec::new(),
+        tried: tried(&case),
+    };
+    let mut blamed: Vec<(Reason, Blame)> = Vec::new();
+    let mut moved = Vec::new();
+    for (reason, check) in suspects::ALL {
+        match check(&case) {
+            Answer::Blame(blame) => blamed.push((reason, blame)),
+            Answer::Cheap(finding) => moved.push(finding),
+            Answer::Clear(evidence) => judged.excluded.push(Excluded { reason, evidence }),
+            Answer::Unseen(why) => judged.unseen.push(format!("{}: {why}", reason.words())),
+        }
+    }
+    host::ask(&case, &mut blamed, &mut judged);
+    // The sort is stable: of equal times the suspect that was asked first counts.
+    blamed.sort_by_key(|(_, blame)| std::cmp::Reverse(blame.ns));
+    judged.findings = blamed
+        .iter()
+        .map(|(_, blame)| blame.finding.clone())
+        .collect();
+    judged.verdict = match blamed.first() {
+        Some((reason, _)) => *reason,
+        None => {
+            let (reason, finding) = nobody(&case);
+            judged.findings.push(finding);
+            reason
+        }
+    };
+    judged.findings.extend(moved);
+    judged.grade = judged.findings[0].grade;
+    judged
+}
+
+/// What is said when nobody is blamed.
+fn nobody(case: &Case) -> (Reason, Finding) {
+    let Some(first) = case.first.filter(|_| case.usual_ns.is_some()) else {
+        let claim = "Nothing was written, so nothing can be said.".to_owned();
+        let none = Evidence::new("pages written", 0.0, "pages", "the process that wrote");
+        return (
+            Reason::Unproven,
+            case::finding(Reason::Unproven, claim, Grade::Unseen, vec![none]),
+        );
+    };
+    let each = first.mean_ns().unwrap_or(0.0);
+    let mean = case.touch_evidence();
+    if case.seen.killed {
+        let claim =
+            "The process that wrote was killed, and no group says that it did it.".to_owned();
+        return (
+            Reason::Unproven,
+            case::finding(Reason::Unproven, claim, Grade::Unseen, mean),
+        );
+    }
+    if case.is_lost() {
+        let claim = format!(
+            "A page takes {}, {} times the usual one, and nothing that can be seen says why.",
+            show_ns(each),
+            times(each / case.usual_ns.unwrap_or(each)),
+        );
+        let finding = case::finding(Reason::Unproven, claim, Grade::Unseen, mean);
+        return (Reason::Unproven, finding);
+    }
+    let copying = case
+        .seen
+        .pass(Round::Rewrite)
+        .and_then(|pass| pass.mean_ns());
+    let parts = copying.map_or(String::new(), |copying| {
+        let getting = (each - copying).max(0.0);
+        format!(
+            ": {} for the copy and {} to get the page",
+            show_ns(copying.min(each)),
+            show_ns(getting)
+        )
+    });
+    let claim = format!(
+        "The memory was there. A page takes {}{parts}.",
+        show_ns(each)
+    );
+    let finding = case::finding(Reason::AlreadyBacked, claim, Grade::Measured, mean);
+    (Reason::AlreadyBacked, finding)
+}
+
+/// The remedies whose figures were measured.
+fn tried(case: &Case) -> Vec<Tried> {
+    let mean = |round| case.seen.pass(round)?.mean_ns();
+    let mut tried = Vec::new();
+    let (first, again) = (mean(Round::First), mean(Round::Again));
+    if let (Some(before_ns), Some(after_ns)) = (first, again) {
+        tried.push(Tried {
+            what: "the memory touched before".to_owned(),
+            before_ns,
+            after_ns,
+        });
+    }
+    let granted = case.seen.pass(Round::Huge).is_some_and(|huge| {
+        let pages = huge.grew.get("vmstat.thp_file_alloc").copied();
+        let bytes = pages.unwrap_or(0).saturating_mul(HUGE_BYTES);
+        bytes as f64 >= huge.bytes as f64 * LEAST_GRANTED
+    });
+    if let (Some(before_ns), Some(after_ns)) = (first, mean(Round::Huge).filter(|_| granted)) {
+        tried.push(Tried {
+            what: format!("huge pages of {} (mount -o huge=always)", Bytes(HUGE_BYTES)),
+            before_ns,
+            after_ns,
+        });
+    }
+    tried
+}

@@ -1,0 +1,196 @@
+//! The host, which no counter of a guest shows: only the shape of the touches does, and only
+//! where nobody else accounts for the lost time.
+//!
+//! A host that finds memory when it is touched makes some touches 3 to 60 times slower, and the
+//! same memory touched again is fast. A host that swaps makes them as slow as a disk, 0.1 to
+//! 30 ms. One that backs memory by huge pages is slow once for each 2 MiB, and that is no disk.
+
+use super::case::{Blame, Case, finding, with_remedy};
+use crate::wording::{percent, times};
+use model::duration::show_ns;
+use model::histogram::Bar;
+use model::ramdisk::{Excluded, Judged, Pass, Reason, SLOW};
+use model::{Evidence, Finding, Grade};
+
+/// A touch as long as this waited for a device.
+const DISK_NS: f64 = 100_000.0;
+/// And one as long as this was not only the zeroing of a huge page by the host.
+const LONGEST_ZEROING_NS: f64 = 1_000_000.0;
+/// The least share of slow touches that is a mode and no tail.
+const MODE_SHARE: f64 = 0.05;
+/// The least share of touches as long as a disk's; a processor taken away makes fewer.
+const DISK_SHARE: f64 = 0.01;
+/// New memory must be so many times slower than memory given back a moment ago.
+const VANISHED: f64 = 1.4;
+/// The part of the lost time that such touches must account for.
+const MOST: f64 = 0.5;
+/// Pages in a huge page.
+const HUGE_PAGES: f64 = 512.0;
+
+/// What the shape tells.
+enum Shape {
+    Lazy,
+    Disk,
+    Neither,
+}
+
+/// Blames the host, clears it, or says why it cannot be judged.
+pub(super) fn ask(case: &Case, blamed: &mut Vec<(Reason, Blame)>, judged: &mut Judged) {
+    const HOST: [Reason; 2] = [Reason::BackedLazily, Reason::HostOvercommitted];
+    let memory_blamed = blamed
+        .iter()
+        .any(|(reason, _)| !matches!(reason, Reason::CpuContention | Reason::CpuStolen));
+    if memory_blamed {
+        let why =
+            "a cause that counters show accounts for the time; the host cannot be told from it";
+        judged.unseen.push(format!("the host: {why}"));
+        return;
+    }
+    let Some(first) = case.first else {
+        judged
+            .unseen
+            .push("the host: nothing was written".to_owned());
+        return;
+    };
+    let clear = |judged: &mut Judged| {
+        let slow = first.share_from(case.usual_ns.unwrap_or(0.0) * SLOW);
+        let evidence = Evidence::new("slow touches", slow, "ratio", "time of each touch");
+        let excluded = HOST.map(|reason| Excluded {
+            reason,
+            evidence: evidence.clone(),
+        });
+        judged.excluded.extend(excluded);
+    };
+    if !case.is_lost() {
+        return clear(judged);
+    }
+    match case.seen.is_guest {
+        Some(true) => {}
+        Some(false) => return clear(judged),
+        None => {
+            judged
+                .unseen
+                .push("the host: whether there is one is not known".to_owned());
+            return;
+        }
+    }
+    if case.lost_ns() <= first.elsewhere_ns() as f64 {
+        let why =
+            "others had the processor for longer than was lost otherwise, which blurs its shape";
+        judged.unseen.push(format!("the host: {why}"));
+        return;
+    }
+    match shape(case, first) {
+        Shape::Lazy => blamed.push((Reason::BackedLazily, lazy(case, first))),
+        Shape::Disk => blamed.push((Reason::HostOvercommitted, disk(case, first))),
+        Shape::Neither => judged.unseen.push(
+            "the host: the slow touches do not have its shape, which does not clear it".to_owned(),
+        ),
+    }
+}
+
+fn shape(case: &Case, first: &Pass) -> Shape {
+    let usual_ns = case.usual_ns.unwrap_or(0.0);
+    let (mut long, mut long_ns, mut longest) = (0u64, 0.0, 0u64);
+    for bar in first.bars.iter().filter(|bar| bar.from_ns >= DISK_NS) {
+        long += bar.count;
+        long_ns += bar.count as f64 * middle(bar);
+        longest += if bar.from_ns >= LONGEST_ZEROING_NS {
+            bar.count
+        } else {
+            0
+        };
+    }
+    // Who lost the processor was away for long as well.
+    let own_ns = long_ns - first.elsewhere_ns() as f64;
+    let long_share = long as f64 / first.touches.max(1) as f64;
+    let mostly_long = own_ns >= case.lost_ns() * MOST;
+    if mostly_long && long_share >= DISK_SHARE {
+        return Shape::Disk;
+    }
+    let Some(again) = case.again else {
+        return Shape::Neither;
+    };
+    let mean = |pass: &Pass| pass.mean_ns().unwrap_or(0.0);
+    let vanished = mean(first) >= mean(again) * VANISHED;
+    let bound = usual_ns * SLOW;
+    let gone = first.share_from(bound) - again.share_from(bound);
+    let by_huge_pages = mostly_long && long_share <= 1.5 / HUGE_PAGES && longest * 2 < long;
+    if vanished && (gone >= MODE_SHARE || by_huge_pages) {
+        return Shape::Lazy;
+    }
+    Shape::Neither
+}
+
+fn middle(bar: &Bar) -> f64 {
+    (bar.from_ns * bar.to_ns).sqrt()
+}
+
+fn lazy(case: &Case, first: &Pass) -> Blame {
+    let slow = first.share_from(case.usual_ns.unwrap_or(0.0) * SLOW);
+    let again = case.again.and_then(Pass::mean_ns).unwrap_or(0.0);
+    let each = first.mean_ns().unwrap_or(0.0);
+    let claim = format!(
+        "The host finds memory only when it is touched: {} of the touches were slow, no counter of this machine moved, and right after the same memory took {} a page instead of {} ({} times less).",
+        percent(slow),
+        show_ns(again),
+        show_ns(each),
+        times(each / again.max(1.0)),
+    );
+    let mut evidence = case.touch_evidence();
+    evidence.push(Evidence::new(
+        "slow touches",
+        slow,
+        "ratio",
+        "time of each touch",
+    ));
+    evidence.push(Evidence::new(
+        "a page again, mean",
+        again,
+        "ns",
+        "time of each touch",
+    ));
+    blame(
+        case,
+        Reason::BackedLazily,
+        claim,
+        evidence,
+        "Touch the memory before it is needed and keep it: write a file as large as the RAM disk is to be, and leave it or fill it anew. Risk: that memory is missing elsewhere; what is freed the host may take back.",
+    )
+}
+
+fn disk(case: &Case, first: &Pass) -> Blame {
+    let share = first.share_from(DISK_NS);
+    let claim = format!(
+        "The host swaps or has less memory than it promised: {} of the touches took 0.1 ms or more, as a disk does, and no counter of this machine moved.",
+        percent(share)
+    );
+    let mut evidence = case.touch_evidence();
+    evidence.push(Evidence::new(
+        "touches of 0.1 ms or more",
+        share,
+        "ratio",
+        "time of each touch",
+    ));
+    blame(
+        case,
+        Reason::HostOvercommitted,
+        claim,
+        evidence,
+        "Ask whoever runs the host for memory that is reserved, or take a smaller RAM disk. Nothing inside of this machine can prove it.",
+    )
+}
+
+fn blame(
+    case: &Case,
+    reason: Reason,
+    claim: String,
+    evidence: Vec<Evidence>,
+    remedy: &str,
+) -> Blame {
+    let finding: Finding = finding(reason, claim, Grade::Inferred, evidence);
+    Blame {
+        ns: case.lost_ns() as u64,
+        finding: with_remedy(finding, remedy),
+    }
+}

@@ -1,0 +1,310 @@
+//! What writing to a RAM disk showed, and why it was slow: passes over a file in memory, each
+//! with the time of every touch and with what the kernel counted meanwhile.
+//!
+//! A touch is a write of one page. `first` and `again` get new memory, `rewrite` does not: the
+//! difference between them is the price of getting memory.
+
+use crate::finding::{Evidence, Finding, Grade};
+use crate::histogram::{Bar, Histogram};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Which pass over the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Round {
+    /// New memory, as the kernel gave it.
+    First,
+    /// New memory, right after that of the first pass was given back.
+    Again,
+    /// The pages of `again` written over: no memory is taken.
+    Rewrite,
+    /// New memory on a RAM disk of its own that takes huge pages.
+    Huge,
+}
+
+/// Why a pass ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// All was written.
+    Whole,
+    /// Its time was over.
+    Time,
+    /// So little memory was left that somebody else might have been killed.
+    Floor,
+    /// The file system was full.
+    Full,
+}
+
+/// A touch is slow from so many times the usual on: the host's part of a fault costs 5 to 60
+/// times the guest's.
+pub const SLOW: f64 = 3.0;
+
+/// One pass over the file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pass {
+    /// Which.
+    pub round: Round,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Touches: pages written.
+    pub touches: u64,
+    /// The time of all touches, summed; what is done between them is not in it.
+    pub touch_ns: u64,
+    /// Of it, ready to run while others had the processor; `None` where it cannot be read.
+    pub waited_ns: Option<u64>,
+    /// Of it, the processor taken away by the host; `None` where it cannot be read.
+    pub stolen_ns: Option<u64>,
+    /// The median touch.
+    pub p50_ns: Option<f64>,
+    /// The 99th percentile; absent below 100 touches.
+    pub p99_ns: Option<f64>,
+    /// The longest.
+    pub max_ns: Option<f64>,
+    /// The touches by their time, two bars for each doubling.
+    pub bars: Vec<Bar>,
+    /// Bytes of the file that were not in memory any more at its end; `None` where the kernel
+    /// does not tell (before Linux 6.5).
+    pub left_memory_bytes: Option<u64>,
+    /// Why it ended; `None` for a pass whose process was killed in it.
+    pub end: Option<End>,
+    /// What grew from before it until after it, by the names of recordings (docs/counters.md);
+    /// absent: this kernel does not count it.
+    pub grew: BTreeMap<String, u64>,
+}
+
+impl Pass {
+    /// A pass of which nothing is done.
+    #[must_use]
+    pub fn begun(round: Round) -> Self {
+        Self {
+            round,
+            bytes: 0,
+            touches: 0,
+            touch_ns: 0,
+            waited_ns: None,
+            stolen_ns: None,
+            p50_ns: None,
+            p99_ns: None,
+            max_ns: None,
+            bars: Vec::new(),
+            left_memory_bytes: None,
+            end: None,
+            grew: BTreeMap::new(),
+        }
+    }
+
+    /// Takes over the percentiles and bars of the touches so far.
+    pub fn describe(&mut self, touches: &Histogram) {
+        self.touches = touches.len();
+        self.p50_ns = touches.quantile_ns(0.5);
+        self.p99_ns = touches.quantile_ns(0.99);
+        self.max_ns = touches.max_ns();
+        self.bars = touches.bars(2);
+    }
+
+    /// The time that the processor was somebody else's, of the touches.
+    #[must_use]
+    pub fn elsewhere_ns(&self) -> u64 {
+        let known = [self.waited_ns, self.stolen_ns].into_iter().flatten();
+        known.fold(0, u64::saturating_add).min(self.touch_ns)
+    }
+
+    /// The mean touch without what others took of the processor; `None` without touches.
+    #[must_use]
+    pub fn mean_ns(&self) -> Option<f64> {
+        let own_ns = self.touch_ns - self.elsewhere_ns();
+        (self.touches > 0).then(|| own_ns as f64 / self.touches as f64)
+    }
+
+    /// The share of touches that took at least `bound_ns`, 0 to 1.
+    #[must_use]
+    pub fn share_from(&self, bound_ns: f64) -> f64 {
+        let slow = self.bars.iter().filter(|bar| bar.from_ns >= bound_ns);
+        let slow: u64 = slow.map(|bar| bar.count).sum();
+        slow as f64 / self.touches.max(1) as f64
+    }
+}
+
+/// A memory limit of a control group that binds what was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    /// Whose: 0 is the own group, 1 its parent; as in the names of the counters.
+    pub level: u32,
+    /// The group's path.
+    pub path: String,
+    /// The limit.
+    pub limit_bytes: u64,
+    /// What the group used before.
+    pub used_bytes: Option<u64>,
+}
+
+/// Everything that was seen: what a verdict is made of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Seen {
+    /// Where it was written: `shared memory`, or the directory of the RAM disk.
+    pub place: String,
+    /// Bytes that each pass was to write.
+    pub asked_bytes: u64,
+    /// A touch, bytes.
+    pub page_bytes: u64,
+    /// The passes, in order; only the last may be unfinished.
+    pub passes: Vec<Pass>,
+    /// The limits of the own group and its parents.
+    pub limits: Vec<Limit>,
+    /// Whether the process that wrote was killed, and not by Ctrl-C.
+    pub killed: bool,
+    /// Whether this machine is a virtual one; `None` where it is not known.
+    pub is_guest: Option<bool>,
+    /// Swap areas by name with what was more in use at the end of the first pass.
+    pub swap_areas: Vec<(String, u64)>,
+    /// What was left out, each with its reason.
+    pub notes: Vec<String>,
+}
+
+impl Seen {
+    /// A pass, if it was made.
+    #[must_use]
+    pub fn pass(&self, round: Round) -> Option<&Pass> {
+        self.passes.iter().find(|pass| pass.round == round)
+    }
+}
+
+/// Why writing is as slow as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The memory was there: this is what it costs.
+    AlreadyBacked,
+    /// Other work of this machine had the processor.
+    CpuContention,
+    /// The host had the processor.
+    CpuStolen,
+    /// The limit of a control group.
+    GroupLimit,
+    /// This machine swapped.
+    GuestSwap,
+    /// Memory had to be freed first.
+    DirectReclaim,
+    /// Free memory had to be moved together first.
+    Compaction,
+    /// The memory lies at another processor.
+    Numa,
+    /// The host found memory only when it was touched.
+    BackedLazily,
+    /// The host swaps, or has less memory than it promised.
+    HostOvercommitted,
+    /// It is slow, and nothing that can be seen says why.
+    Unproven,
+}
+
+impl Reason {
+    /// Its name in JSON, and the id of its finding.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Reason::AlreadyBacked => "already_backed",
+            Reason::CpuContention => "cpu_contention",
+            Reason::CpuStolen => "cpu_stolen",
+            Reason::GroupLimit => "group_limit",
+            Reason::GuestSwap => "guest_swap",
+            Reason::DirectReclaim => "direct_reclaim",
+            Reason::Compaction => "compaction",
+            Reason::Numa => "numa",
+            Reason::BackedLazily => "backed_lazily",
+            Reason::HostOvercommitted => "host_overcommitted",
+            Reason::Unproven => "unproven",
+        }
+    }
+
+    /// Its name for people.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Reason::AlreadyBacked => "memory that was there",
+            Reason::CpuContention => "other work on the processor",
+            Reason::CpuStolen => "the host on the processor",
+            Reason::GroupLimit => "a group's memory limit",
+            Reason::GuestSwap => "swap",
+            Reason::DirectReclaim => "memory freed first",
+            Reason::Compaction => "memory moved together first",
+            Reason::Numa => "another node's memory",
+            Reason::BackedLazily => "a host that backs memory late",
+            Reason::HostOvercommitted => "a host short of memory",
+            Reason::Unproven => "unproven",
+        }
+    }
+}
+
+/// A remedy that was tried.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tried {
+    /// What was done: `memory touched before`.
+    pub what: String,
+    /// A page before, mean.
+    pub before_ns: f64,
+    /// A page after, mean.
+    pub after_ns: f64,
+}
+
+/// A suspect that is not to blame, with the number that clears it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Excluded {
+    /// Who.
+    pub reason: Reason,
+    /// The number.
+    pub evidence: Evidence,
+}
+
+/// The verdict.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// Why.
+    pub verdict: Reason,
+    /// How sure that is.
+    pub grade: Grade,
+    /// The usual touch of new memory, without what made some slow; `None` without touches.
+    pub usual_ns: Option<f64>,
+    /// The claim with its evidence and its remedy; then others that hold too, less telling.
+    pub findings: Vec<Finding>,
+    /// Who is not to blame.
+    pub excluded: Vec<Excluded>,
+    /// What cannot be seen or excluded, each in a sentence.
+    pub unseen: Vec<String>,
+    /// Remedies with their figures, all measured.
+    pub tried: Vec<Tried>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_took_of_the_processor_is_no_time_of_the_touches() {
+        let pass = |waited_ns, stolen_ns| Pass {
+            touches: 10,
+            touch_ns: 1000,
+            waited_ns,
+            stolen_ns,
+            ..Pass::begun(Round::First)
+        };
+        assert_eq!(pass(None, None).mean_ns(), Some(100.0));
+        assert_eq!(pass(Some(300), Some(200)).mean_ns(), Some(50.0));
+        // A tick of steal may be longer than all touches together.
+        assert_eq!(pass(Some(1), Some(10_000_000)).mean_ns(), Some(0.0));
+        assert_eq!(Pass::begun(Round::First).mean_ns(), None);
+    }
+
+    #[test]
+    fn ids_are_the_words_of_the_json() {
+        for reason in [
+            Reason::AlreadyBacked,
+            Reason::CpuStolen,
+            Reason::HostOvercommitted,
+        ] {
+            let json = serde_json::to_string(&reason).unwrap();
+            assert_eq!(json, format!("\"{}\"", reason.id()));
+        }
+    }
+}

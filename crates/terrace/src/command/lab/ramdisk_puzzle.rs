@@ -1,0 +1,286 @@
+//! The driver of `ramdisk-puzzle`: requests, three times the same size, then size after size, each
+//! judged by the counters that the original lacks; and the original judged by its figures alone.
+
+mod plan;
+
+use super::Asked;
+use super::description::{self, Experiment};
+use crate::args::When;
+use crate::args::lab::ramdisk_puzzle::RamdiskPuzzleArgs;
+use crate::command::watching;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use explain::ramdisk::course::{self, Course, Step};
+use machine::Root;
+use measure::pressure::Content;
+use measure::storage;
+use measure::storage::iolat::{DEFAULT_REGION, IolatPlan};
+use measure::storage::seqio::{Phase, PhaseName, SeqPlan};
+use measure::{Budget, ramdisk};
+use model::Bytes;
+use model::ramdisk::{Judged, Round, Seen};
+use plan::{Place, Plan, Size};
+use record::capture::Background;
+use serde::Serialize;
+use std::path::Path;
+use std::time::Duration;
+
+/// Requests whose time is taken in each place.
+const REQUESTS: u64 = 200;
+/// How often the same size is written and read back.
+const REPEATS: u32 = 3;
+/// The unit of the original's sizes.
+const GB: u64 = 1_000_000_000;
+
+/// What came of it; parts that were not reached are empty.
+#[derive(Debug, Default, Serialize)]
+pub struct Outcome {
+    /// The experiment's name.
+    pub experiment: String,
+    /// What stands for the original's 1 GB.
+    pub unit_bytes: u64,
+    /// What the original's figures say.
+    pub original: Course,
+    /// What today's say, of what does not compress.
+    pub today: Course,
+    /// Requests.
+    pub requests: Vec<Requests>,
+    /// Two units, again and again.
+    pub repeats: Vec<Repeat>,
+    /// Every size and content.
+    pub written: Vec<Written>,
+    /// What was left out, each with its reason.
+    pub notes: Vec<String>,
+}
+
+/// The times of single requests.
+#[derive(Debug, Serialize)]
+pub struct Requests {
+    /// `RAM disk` or `disk`.
+    pub place: &'static str,
+    pub min_ns: Option<f64>,
+    pub mean_ns: Option<f64>,
+    pub max_ns: Option<f64>,
+}
+
+/// Two units written and read back.
+#[derive(Debug, Serialize)]
+pub struct Repeat {
+    /// `RAM disk` or `disk`.
+    pub place: &'static str,
+    /// From 1.
+    pub run: u32,
+    pub write_bytes_per_s: Option<f64>,
+    /// From the page cache, or from the RAM disk, which is one.
+    pub read_bytes_per_s: Option<f64>,
+}
+
+/// One size.
+#[derive(Debug, Serialize)]
+pub struct Written {
+    pub content: Content,
+    /// As the original calls it: 4 for 4 GB.
+    pub units: u64,
+    pub bytes: u64,
+    /// The time of all writes, as new memory.
+    pub ns: u64,
+    /// Why; of zeros, which are written once, nothing is said.
+    pub judged: Option<Judged>,
+    /// The figures.
+    pub seen: Seen,
+}
+
+/// Does what was typed.
+///
+/// # Errors
+/// What it was refused for; and on Ctrl-C before anything was measured.
+pub fn lab(args: &RamdiskPuzzleArgs, color: When) -> Result<Exit> {
+    let root = Root::system();
+    let experiment = description::named("ramdisk-puzzle")?;
+    let plan = Plan::of(args, &experiment, &root)?;
+    let asked = Asked {
+        json: args.json,
+        out: plan.out.as_deref(),
+        announcement: &plan.announcement(),
+    };
+    super::carry_out(&experiment, asked, color, |progress| {
+        run(&root, &experiment, &plan, progress)
+    })
+}
+
+fn run(
+    root: &Root,
+    experiment: &Experiment,
+    plan: &Plan,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Outcome> {
+    let mut outcome = Outcome {
+        experiment: experiment.name.clone(),
+        unit_bytes: plan.unit.0,
+        original: original(experiment),
+        notes: plan.notes.clone(),
+        ..Outcome::default()
+    };
+    for place in &plan.places {
+        beside(root, plan, place, &mut outcome, progress);
+    }
+    for content in [Content::Random, Content::Zero] {
+        for size in &plan.sizes {
+            if sys::interrupt::requested() {
+                break;
+            }
+            progress(&format!("{} of {}", Bytes(size.plan.bytes), name(content)));
+            let written = write(root, plan, size, content)?;
+            let cut = written.bytes < size.plan.bytes;
+            outcome.written.push(written);
+            if cut {
+                outcome.notes.push(format!(
+                    "{}: ended early, larger sizes were not tried",
+                    Bytes(size.plan.bytes)
+                ));
+                break;
+            }
+        }
+    }
+    if outcome.written.is_empty() && outcome.requests.is_empty() {
+        let text = "stopped before anything was measured";
+        return Err(Error::new(Exit::Partial, text));
+    }
+    outcome.today = course::course(&steps(&outcome.written));
+    Ok(outcome)
+}
+
+/// What the recordings and the notes call it.
+pub fn name(content: Content) -> &'static str {
+    match content {
+        Content::Zero => "zeros",
+        Content::Random | Content::Text => "random",
+    }
+}
+
+fn steps(written: &[Written]) -> Vec<Step> {
+    let whole = written
+        .iter()
+        .filter(|one| one.content == Content::Random && one.bytes == one.seen.asked_bytes);
+    whole
+        .map(|one| Step {
+            bytes: one.bytes,
+            ns: one.ns,
+        })
+        .collect()
+}
+
+/// The published sizes and times.
+fn original(experiment: &Experiment) -> Course {
+    let sizes = experiment.items("sizes").iter();
+    let steps = sizes.filter_map(|size| {
+        let figure = experiment.figure(size.original.as_deref()?)?;
+        Some(Step {
+            bytes: size.own.as_u64()? * GB,
+            ns: (figure.value * 1e9) as u64,
+        })
+    });
+    course::course(&steps.collect::<Vec<_>>())
+}
+
+/// Requests, and two units again and again, at one place. What fails is noted: the sizes can do
+/// without it.
+fn beside(
+    root: &Root,
+    plan: &Plan,
+    place: &Place,
+    outcome: &mut Outcome,
+    progress: &mut dyn FnMut(&str),
+) {
+    progress(&format!("requests on the {}", place.name));
+    let requests = IolatPlan {
+        count: Some(REQUESTS),
+        interval: Duration::ZERO,
+        // No more than what was found to be there.
+        region: Some(plan.repeated().min(DEFAULT_REGION)),
+        ..IolatPlan::default()
+    };
+    let budget = Budget::of(plan.limit);
+    match storage::iolat(&place.directory, &requests, &budget, root) {
+        Ok(report) => outcome.requests.push(Requests {
+            place: place.name,
+            min_ns: report.requests.latency.min_ns,
+            mean_ns: report.requests.latency.mean_ns,
+            max_ns: report.requests.latency.max_ns,
+        }),
+        Err(error) => outcome.notes.push(format!("{}: {error}", place.name)),
+    }
+    for run in 1..=REPEATS {
+        if sys::interrupt::requested() {
+            return;
+        }
+        progress(&format!("two units on the {}, run {run}", place.name));
+        match repeat(root, plan, place, run) {
+            Ok(repeat) => outcome.repeats.push(repeat),
+            Err(error) => return outcome.notes.push(format!("{}: {error}", place.name)),
+        }
+    }
+}
+
+fn repeat(root: &Root, plan: &Plan, place: &Place, run: u32) -> measure::Result<Repeat> {
+    let two = SeqPlan {
+        size: plan.repeated(),
+        ..SeqPlan::default()
+    };
+    let report = storage::seqio(&place.directory, &two, &Budget::of(plan.limit), root)?;
+    let rate = |name: PhaseName| {
+        let is_it = |phase: &&Phase| phase.name == name && phase.complete;
+        report.phases.iter().find(is_it)?.bytes_per_s
+    };
+    Ok(Repeat {
+        place: place.name,
+        run,
+        write_bytes_per_s: rate(PhaseName::Write),
+        read_bytes_per_s: rate(PhaseName::CachedRead),
+    })
+}
+
+/// One size of one content, recorded where results are kept.
+fn write(root: &Root, plan: &Plan, size: &Size, content: Content) -> Result<Written> {
+    let rounds = match content {
+        Content::Random => vec![Round::First, Round::Again, Round::Rewrite],
+        Content::Zero | Content::Text => vec![Round::First],
+    };
+    let judges = rounds.len() > 1;
+    let writing = ramdisk::Plan {
+        content,
+        rounds,
+        ..size.plan.clone()
+    };
+    let file = |out: &Path| out.join(format!("{}-{}.trec", name(content), size.units));
+    let file = plan.out.as_deref().map(file);
+    let background = watching::beside("lab", file.as_deref())?;
+    let seen = ramdisk::measure(root, &writing, &mut |what| {
+        if let Some(background) = &background {
+            background.mark(what);
+        }
+    });
+    background.map_or(Ok(()), Background::finish)?;
+    let seen = seen?;
+    let first = seen.pass(Round::First);
+    Ok(Written {
+        content,
+        units: size.units,
+        bytes: first.map_or(0, |pass| pass.bytes),
+        ns: first.map_or(0, |pass| pass.touch_ns),
+        judged: judges.then(|| explain::ramdisk::judge(&seen)),
+        seen,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_published_figures_have_their_knee_after_two_gigabytes() {
+        let course = original(&description::named("ramdisk-puzzle").unwrap());
+        assert_eq!(course.marginals.len(), 4);
+        assert_eq!(course.knee.unwrap().beyond_bytes, 2 * GB);
+    }
+}

@@ -1,0 +1,143 @@
+//! What will be written where, checked before anything is touched. A size that this machine does
+//! not bear is left out, and that is said.
+
+use crate::args::lab::ramdisk_puzzle::RamdiskPuzzleArgs;
+use crate::command::lab::description::Experiment;
+use crate::command::lab::kept;
+use crate::command::{helper, ramdisk::HELPER};
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use machine::Root;
+use measure::ErrorKind;
+use measure::ramdisk;
+use model::Bytes;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Of these units each place is written and read back.
+const REPEATED_UNITS: u64 = 2;
+
+/// One of the original's sizes.
+#[derive(Clone, Debug)]
+pub struct Size {
+    /// As the original calls it: 4 for 4 GB.
+    pub units: u64,
+    pub plan: ramdisk::Plan,
+}
+
+/// Where requests are timed.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub name: &'static str,
+    pub directory: PathBuf,
+}
+
+/// What will be done.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub out: Option<PathBuf>,
+    pub unit: Bytes,
+    /// The most time for each size.
+    pub limit: Duration,
+    pub places: Vec<Place>,
+    pub sizes: Vec<Size>,
+    /// What is left out, with the reason.
+    pub notes: Vec<String>,
+}
+
+impl Plan {
+    /// The plan of a command line.
+    ///
+    /// # Errors
+    /// `Usage` for what makes no sense, `Impossible` where not even the smallest size can be had.
+    pub fn of(args: &RamdiskPuzzleArgs, experiment: &Experiment, root: &Root) -> Result<Self> {
+        args.out.as_deref().map_or(Ok(()), kept::check)?;
+        if let Some(disk) = args.disk.as_ref().filter(|disk| !disk.is_dir()) {
+            let text = format!("--disk: {} is no directory", disk.display());
+            return Err(Error::usage(text));
+        }
+        let mut plan = Self {
+            out: args.out.clone(),
+            unit: args.unit,
+            limit: args.limit,
+            places: Vec::new(),
+            sizes: Vec::new(),
+            notes: Vec::new(),
+        };
+        plan.take_sizes(experiment, root)?;
+        plan.take_places(args, root)?;
+        Ok(plan)
+    }
+
+    fn take_sizes(&mut self, experiment: &Experiment, root: &Root) -> Result<()> {
+        for item in experiment.items("sizes") {
+            let units = item.own.as_u64().unwrap_or(1);
+            let bytes = Bytes(self.unit.0.saturating_mul(units));
+            let helper = helper::argv(HELPER)?;
+            match ramdisk::Plan::new(root, None, Some(bytes), self.limit, helper) {
+                Ok(plan) => match &plan.beyond {
+                    None => self.sizes.push(Size { units, plan }),
+                    Some((group, left)) => self.notes.push(format!(
+                        "{bytes} were left out: the group {group} has {left} left; terrace ramdisk why --size {bytes} goes beyond"
+                    )),
+                },
+                Err(error) if error.kind == ErrorKind::Usage => return Err(error.into()),
+                Err(error) => self.notes.push(format!("{bytes} were left out: {error}")),
+            }
+        }
+        match self.sizes.is_empty() {
+            false => Ok(()),
+            true => {
+                Err(Error::new(Exit::Impossible, self.notes.join("; ")).hint("a smaller --unit"))
+            }
+        }
+    }
+
+    /// The RAM disk takes memory as well: as much must be bearable as is written there.
+    fn take_places(&mut self, args: &RamdiskPuzzleArgs, root: &Root) -> Result<()> {
+        let (directory, size) = (args.ramdisk.clone(), Some(self.repeated()));
+        let helper = helper::argv(HELPER)?;
+        match ramdisk::Plan::new(root, Some(&directory), size, self.limit, helper) {
+            Ok(plan) if plan.beyond.is_none() => self.places.push(Place {
+                name: "RAM disk",
+                directory,
+            }),
+            Ok(_) => self
+                .notes
+                .push("the RAM disk was left out: its group has too little left".to_owned()),
+            Err(error) => self
+                .notes
+                .push(format!("the RAM disk was left out: {error}")),
+        }
+        match &args.disk {
+            Some(directory) => self.places.push(Place {
+                name: "disk",
+                directory: directory.clone(),
+            }),
+            None => self
+                .notes
+                .push("no disk was compared: --disk DIR names one".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// What is written and read back at each place, each time.
+    pub fn repeated(&self) -> Bytes {
+        Bytes(self.unit.0.saturating_mul(REPEATED_UNITS))
+    }
+
+    /// What is said before anything is done.
+    pub fn announcement(&self) -> String {
+        let most = self.sizes.iter().map(|size| size.plan.bytes).max();
+        let mut text = format!(
+            "takes up to {} of memory at a time and gives it back",
+            Bytes(most.unwrap_or(0))
+        );
+        if let Some(disk) = self.places.iter().find(|place| place.name == "disk") {
+            let written = Bytes(3 * self.repeated().0);
+            let directory = disk.directory.display();
+            text.push_str(&format!("; writes {written} to {directory} and removes it"));
+        }
+        text
+    }
+}

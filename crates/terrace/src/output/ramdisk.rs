@@ -1,0 +1,249 @@
+//! The page of `ramdisk why`: the verdict in a sentence, the passes, who is not to blame, what to
+//! do with what it brought here, and what cannot be seen. Pure.
+
+use super::Page;
+use super::figure::{self, Digits, or_absent};
+use super::prose;
+use super::style::Tone;
+use super::table::{Cell, Column, Table, wrap};
+use model::Bytes;
+use model::finding::Finding;
+use model::ramdisk::{End, Judged, Pass, Round, SLOW, Seen, Tried};
+use serde::Serialize;
+
+/// A remedy must change a page's time by this share to be called a help or a harm.
+const TELLS: f64 = 0.1;
+
+/// What was seen, and what it means.
+#[derive(Debug, Serialize)]
+pub struct Answer {
+    /// The verdict.
+    #[serde(flatten)]
+    pub judged: Judged,
+    /// The figures it rests on.
+    #[serde(flatten)]
+    pub seen: Seen,
+    /// Whether Ctrl-C ended it before all passes were made.
+    #[serde(skip)]
+    pub interrupted: bool,
+}
+
+/// Text for a person.
+pub fn page(answer: &Answer, page: Page) -> String {
+    let (judged, seen) = (&answer.judged, &answer.seen);
+    let title = format!(
+        "terrace ramdisk why: {} in {}",
+        Bytes(seen.asked_bytes),
+        seen.place
+    );
+    let mut text = page.style.paint(Tone::Strong, &wrap(&title, page.width, 3)) + "\n";
+    let mut say = |words: &str| text.push_str(&line(page, words));
+    for (number, finding) in judged.findings.iter().enumerate() {
+        let also = if number == 0 { "" } else { "Also: " };
+        say(&format!("{also}{} ({})", finding.claim, finding.grade));
+    }
+    text.push_str(&passes(seen, judged.usual_ns).render(page, 3));
+    let mut say = |words: &str| text.push_str(&line(page, words));
+    if let Some(words) = evidence(judged.findings.first()) {
+        say(&words);
+    }
+    if let Some(words) = cleared(judged) {
+        say(&words);
+    }
+    if let Some(remedy) = judged
+        .findings
+        .first()
+        .and_then(|first| first.remedy.as_ref())
+    {
+        say(&format!("What to do: {remedy}"));
+    }
+    judged.tried.iter().for_each(|tried| say(&measured(tried)));
+    let unseen = judged.unseen.iter().map(|why| format!("Not seen: {why}"));
+    for note in unseen.chain(seen.notes.iter().cloned()).chain(cut(seen)) {
+        text.push_str(&page.style.paint(Tone::Dim, line(page, &note).trim_end()));
+        text.push('\n');
+    }
+    text
+}
+
+/// What is missing of what was asked for.
+pub fn shortfall(answer: &Answer) -> Option<String> {
+    answer
+        .interrupted
+        .then(|| "interrupted: this is what was seen until then".to_owned())
+}
+
+fn line(page: Page, words: &str) -> String {
+    format!(" {}\n", wrap(words, page.width.saturating_sub(1), 3))
+}
+
+fn passes(seen: &Seen, usual_ns: Option<f64>) -> Table {
+    let mut table = Table::new(vec![
+        Column::words("written"),
+        Column::numbers("size").rank(2),
+        Column::numbers("a page"),
+        Column::numbers("p50").rank(3),
+        Column::numbers("p99").rank(1),
+        Column::numbers("slow"),
+        Column::numbers("in all"),
+    ]);
+    let time = |ns: Option<f64>| or_absent(ns, |ns| figure::time(ns, Digits::Three));
+    for pass in &seen.passes {
+        let slow = usual_ns.filter(|_| pass.touches > 0);
+        let slow = slow.map(|usual| pass.share_from(usual * SLOW));
+        table.row(vec![
+            Cell::from(words(pass.round)),
+            Cell::from(Bytes(pass.bytes).to_string()),
+            Cell::from(time(pass.mean_ns())),
+            Cell::from(time(pass.p50_ns)),
+            Cell::from(time(pass.p99_ns)),
+            Cell::from(or_absent(slow, figure::percent)),
+            Cell::from(time(Some(pass.touch_ns as f64).filter(|ns| *ns > 0.0))),
+        ]);
+    }
+    table
+}
+
+fn words(round: Round) -> &'static str {
+    match round {
+        Round::First => "new memory",
+        Round::Again => "given back, and new again",
+        Round::Rewrite => "the same pages over",
+        Round::Huge => "new memory, huge pages",
+    }
+}
+
+/// "Evidence: vmstat.pswpout 67,464 pages; ..."
+fn evidence(finding: Option<&Finding>) -> Option<String> {
+    let pieces = finding?.evidence.iter();
+    let told: Vec<String> = pieces
+        .map(|piece| format!("{} {}", piece.name, prose::value(piece)))
+        .collect();
+    (!told.is_empty()).then(|| format!("Evidence: {}.", told.join("; ")))
+}
+
+/// "Not to blame: swap (vmstat.pswpout 0 pages), ..."
+fn cleared(judged: &Judged) -> Option<String> {
+    let told: Vec<String> = judged
+        .excluded
+        .iter()
+        .map(|one| {
+            let piece = &one.evidence;
+            let value = match piece.unit.as_str() {
+                "ratio" => figure::percent(piece.value),
+                _ => prose::value(piece),
+            };
+            format!("{} ({} {value})", one.reason.words(), piece.name)
+        })
+        .collect();
+    (!told.is_empty()).then(|| format!("Not to blame: {}.", told.join(", ")))
+}
+
+/// "Tried: huge pages: 3.0 us a page before, 0.6 us after: it helps."
+fn measured(tried: &Tried) -> String {
+    let time = |ns| figure::time(ns, Digits::Three);
+    let change = tried.after_ns / tried.before_ns.max(1.0);
+    let verdict = if change < 1.0 - TELLS {
+        "it helps"
+    } else if change > 1.0 + TELLS {
+        "it does harm here"
+    } else {
+        "no difference"
+    };
+    format!(
+        "Measured: with {}, {} a page; {} before: {verdict}.",
+        tried.what,
+        time(tried.after_ns),
+        time(tried.before_ns)
+    )
+}
+
+/// Why a pass is shorter than asked for.
+fn cut(seen: &Seen) -> Vec<String> {
+    let told = |pass: &Pass| {
+        let why = match pass.end? {
+            End::Whole => return None,
+            End::Time => "its time was over (--budget)",
+            End::Floor => "no more memory could be taken from the others",
+            End::Full => "the RAM disk was full",
+        };
+        let bytes = Bytes(pass.bytes);
+        Some(format!(
+            "\"{}\" ended after {bytes}: {why}",
+            words(pass.round)
+        ))
+    };
+    seen.passes.iter().filter_map(told).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::ramdisk::Reason;
+
+    fn answer() -> Answer {
+        let mut touches = model::Histogram::new();
+        let mut first = Pass::begun(Round::First);
+        for number in 0..1000 {
+            touches.add(if number % 2 == 0 { 2_000 } else { 12_000 });
+        }
+        first.describe(&touches);
+        (first.bytes, first.touch_ns) = (4_096_000, 7_000_000);
+        first.end = Some(End::Floor);
+        let seen = Seen {
+            place: "shared memory".to_owned(),
+            asked_bytes: 1 << 30,
+            page_bytes: 4096,
+            passes: vec![first],
+            limits: Vec::new(),
+            killed: false,
+            is_guest: Some(true),
+            swap_areas: Vec::new(),
+            notes: vec!["huge pages were not tried: permission denied".to_owned()],
+        };
+        Answer {
+            judged: explain::ramdisk::judge(&seen),
+            seen,
+            interrupted: true,
+        }
+    }
+
+    #[test]
+    fn the_page_begins_with_the_verdict_and_fits() {
+        let mut answer = answer();
+        answer.judged.tried = vec![Tried {
+            what: "huge pages".to_owned(),
+            before_ns: 7_000.0,
+            after_ns: 14_000.0,
+        }];
+        let text = page(&answer, Page::plain(80));
+        assert!(
+            text.starts_with("terrace ramdisk why: 1 GiB in shared memory\n A page takes 7"),
+            "{text}"
+        );
+        let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for expected in [
+            "(unseen)",
+            "new memory 3.91 MiB 7 us 2 us 12 us 50 % 7 ms",
+            "huge pages, 14 us a page; 7 us before: it does harm here.",
+            "Not seen: swap:",
+            "ended after 3.91 MiB: no more memory could be taken",
+            "not tried: permission denied",
+        ] {
+            assert!(joined.contains(expected), "{expected}: {text}");
+        }
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
+        assert!(shortfall(&answer).unwrap().starts_with("interrupted"));
+    }
+
+    #[test]
+    fn the_json_has_verdict_and_figures_side_by_side() {
+        let json = serde_json::to_value(answer()).unwrap();
+        assert_eq!(json["verdict"], Reason::Unproven.id());
+        assert_eq!(json["passes"][0]["round"], "first");
+        assert_eq!(json["passes"][0]["end"], "floor");
+    }
+}
