@@ -278,8 +278,7 @@ fn who_looks_meanwhile_sees_the_last_moments_until_the_process_ends() {
     captured::until(|| first_ns() > 0);
     live.look(|recording| {
         let kept_ns = recording.wall_ns() - recording.ticks[0].at_ns;
-        // One sample may have come late, on a busy machine much later than the one before it.
-        assert!(kept_ns <= 220_000_000 || recording.ticks.len() <= 22);
+        assert!(kept_ns <= keep.time_ns + keep.time_ns / 16, "{kept_ns}");
         assert!(recording.series("tree.run_ns").is_some());
         assert!(recording.outcome.is_none() && recording.damage.is_empty());
     });
