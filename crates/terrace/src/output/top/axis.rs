@@ -17,8 +17,9 @@ pub struct Axis {
     pub edge_ns: u64,
     /// The column that is looked at.
     pub cursor: Option<usize>,
-    /// The words at its ends.
-    start: String,
+    /// The cell in which what was recorded begins, and its words.
+    start: (usize, String),
+    /// The words of the last cell.
     end: String,
 }
 
@@ -28,12 +29,14 @@ impl Axis {
         let (gaze, reach) = (scene.gaze, &scene.reach);
         let column_ns = gaze.column_ns(reach);
         let edge_ns = gaze.edge_ns(reach);
-        let columns = widths.cells as u64;
-        let start_ns = edge_ns.saturating_sub(column_ns.saturating_mul(columns));
+        let known = edge_ns.saturating_sub(reach.first_ns).div_ceil(column_ns);
+        let known = usize::try_from(known)
+            .unwrap_or(usize::MAX)
+            .min(widths.cells);
+        let start_ns = edge_ns.saturating_sub(column_ns.saturating_mul(known as u64));
         let word = |at_ns: u64| match (reach.is_live, reach.last_ns.saturating_sub(at_ns)) {
             (false, _) => long_time(at_ns),
-            (true, 0) => "now".to_owned(),
-            // The last column that is complete is not a minute ago, whatever the samples say.
+            (true, ago_ns) if ago_ns < column_ns => "now".to_owned(),
             (true, ago_ns) => format!("-{}", long_time(ago_ns / column_ns * column_ns)),
         };
         let cursor = gaze.at_ns.and_then(|at_ns| {
@@ -45,7 +48,7 @@ impl Axis {
             column_ns,
             edge_ns,
             cursor,
-            start: word(start_ns),
+            start: (widths.cells - known, word(start_ns)),
             end: word(edge_ns),
         }
     }
@@ -61,9 +64,18 @@ impl Axis {
                 *cell = letter;
             }
         };
-        if length(&self.start) + length(&self.end) + 2 <= room {
-            put(0, &self.start);
-            put(room - length(&self.end), &self.end);
+        let (begin, start) = &self.start;
+        let end = room.saturating_sub(length(&self.end));
+        // The mark is worth more than the words that it would stand in.
+        let is_free = |at: usize, text: &str| {
+            let cells = at..at + length(text) + 1;
+            self.cursor.is_none_or(|cursor| !cells.contains(&cursor))
+        };
+        if is_free(end, &self.end) {
+            put(end, &self.end);
+        }
+        if begin + length(start) < end && is_free(*begin, start) {
+            put(*begin, start);
         }
         if let Some(cursor) = self.cursor {
             put(cursor, &glyphs.cursor().to_string());

@@ -104,7 +104,7 @@ impl Gaze {
 
     /// The end of the last column that is shown.
     pub fn edge_ns(&self, reach: &Reach) -> u64 {
-        let newest = reach.last_ns.next_multiple_of(self.column_ns(reach));
+        let newest = self.newest(reach);
         match self.at_ns {
             Some(_) => self.edge_ns.min(newest),
             None => newest,
@@ -159,7 +159,7 @@ impl Gaze {
         }
     }
 
-    /// The end of the newest column that is complete.
+    /// The end of the newest column: of what goes on only complete ones are shown.
     fn newest(&self, reach: &Reach) -> u64 {
         let column_ns = self.column_ns(reach);
         match reach.is_live {
@@ -275,7 +275,7 @@ mod tests {
     fn what_is_shown_stands_still_and_follows_the_cursor() {
         let mut gaze = after(&[Wish::Earlier], &LIVE);
         let edge_ns = gaze.edge_ns(&LIVE);
-        assert_eq!(edge_ns, 101 * SECOND_NS);
+        assert_eq!(edge_ns, 100 * SECOND_NS);
         let later = Reach {
             last_ns: 130 * SECOND_NS,
             ..LIVE

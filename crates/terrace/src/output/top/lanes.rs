@@ -50,11 +50,11 @@ impl Widths {
     /// Of a screen that is so wide.
     pub fn of(width: usize) -> Self {
         let (question, label, most) = match width {
-            ..60 => (0, 15, 0),
-            ..90 => (7, 21, 12),
-            _ => (7, 33, 14),
+            ..60 => (0, 16, 0),
+            ..100 => (7, 25, 10),
+            _ => (7, 34, 10),
         };
-        let value = 12.max(most);
+        let value = 10;
         let taken = 1 + question + label + value + most;
         Self {
             question,
@@ -257,10 +257,7 @@ fn line(row: &Row<'_>, title: &str, space: &Space<'_>) -> Toned {
     let at = space.cursor.unwrap_or(row.values.len().saturating_sub(1));
     let shown =
         |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| row.lane.shown(value));
-    // The newest column may be too young to have a sample.
     let present = row.values.get(at).copied().flatten();
-    let before = || row.values.get(at.checked_sub(1)?).copied().flatten();
-    let present = present.or_else(|| before().filter(|_| space.cursor.is_none()));
     let label = match row.is_evidence {
         true => Tone::Warn,
         false => Tone::Plain,

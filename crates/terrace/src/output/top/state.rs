@@ -12,6 +12,9 @@ use model::explanation::Explanation;
 const SECOND_NS: u64 = 1_000_000_000;
 const DAY_S: i64 = 86_400;
 
+/// The columns of a key in the help.
+const KEY_WIDTH: usize = 16;
+
 /// The most lines that say what cannot be seen.
 const UNSEEN_LINES: usize = 2;
 
@@ -116,16 +119,15 @@ pub fn help(scene: &Scene<'_>) -> Vec<Toned> {
         ("?", "these words, and back"),
         ("q Esc Ctrl-C", "the end"),
     ];
-    let mut lines: Vec<Toned> = keys
-        .iter()
-        .map(|(key, does)| {
-            vec![
-                (Tone::Strong, format!(" {key:<16}")),
-                (Tone::Plain, (*does).to_owned()),
-            ]
-        })
-        .collect();
-    lines.insert(0, Toned::new());
+    let room = scene.size.width.saturating_sub(KEY_WIDTH + 2);
+    let mut lines = vec![Toned::new()];
+    for (key, does) in keys {
+        for (number, does) in wrap(does, room, 0).lines().enumerate() {
+            let key = if number == 0 { key } else { "" };
+            let key = format!(" {key:<KEY_WIDTH$}");
+            lines.push(vec![(Tone::Strong, key), (Tone::Plain, does.to_owned())]);
+        }
+    }
     let unseen = scene
         .explanation
         .map_or(&[][..], |explanation| &explanation.unseen);

@@ -82,25 +82,54 @@ impl<'a> Lane<'a> {
 
     /// The value of each column; `None` where there is none.
     pub fn values(&self, recording: &Recording, columns: &Columns) -> Vec<Option<f64>> {
-        let value = |(from, to): (u32, u32)| match self.series.schema.kind {
-            Kind::Gauge => {
-                let level = self.series.at(to)? as f64;
-                let less = self.less.iter().filter_map(|series| series.at(to));
-                Some(less.fold(level, |left, part| (left - part as f64).max(0.0)))
-            }
-            Kind::Counter => {
-                let grown = self.series.growth(from, to)? as f64;
-                let at_ns =
-                    |sample: u32| recording.ticks.get(sample as usize).map(|tick| tick.at_ns);
-                let time_ns = at_ns(to)?.checked_sub(at_ns(from)?).filter(|ns| *ns > 0)?;
-                let per_ns = grown / time_ns as f64;
-                Some(match self.series.schema.unit.as_str() {
-                    "ns" => per_ns,
-                    _ => per_ns * 1e9,
-                })
-            }
+        let mut before = None;
+        let value = |pair: Option<(u32, u32)>| {
+            let (from, to) = pair?;
+            before = match self.series.schema.kind {
+                Kind::Gauge => self.level(to),
+                Kind::Counter => self.rate(recording, from, to, before),
+            };
+            before
         };
-        columns.pairs().map(|pair| pair.and_then(value)).collect()
+        columns.pairs().map(value).collect()
+    }
+
+    fn level(&self, sample: u32) -> Option<f64> {
+        let level = self.series.at(sample)? as f64;
+        let less = self.less.iter().filter_map(|series| series.at(sample));
+        Some(less.fold(level, |left, part| (left - part as f64).max(0.0)))
+    }
+
+    /// What it grew by in a second, or for times in a nanosecond. One that is read more rarely than
+    /// sampled grew from one reading to the next; where no reading lies between, as `before`.
+    fn rate(&self, recording: &Recording, from: u32, to: u32, before: Option<f64>) -> Option<f64> {
+        let at_ns = |sample: u32| recording.ticks.get(sample as usize).map(|tick| tick.at_ns);
+        let (mut start, mut end) = (from, to);
+        if let Some(refresh_ns) = refresh_ns(&self.series.schema) {
+            let reading = |sample: u32| {
+                let changed = self
+                    .series
+                    .steps
+                    .partition_point(|step| step.sample <= sample);
+                let changed = self.series.steps.get(changed.checked_sub(1)?)?.sample;
+                let age_ns = at_ns(sample)?.saturating_sub(at_ns(changed)?);
+                (age_ns <= refresh_ns + refresh_ns / 2).then_some(changed)
+            };
+            end = reading(to).unwrap_or(to);
+            start = reading(from).unwrap_or(from);
+            if end <= start {
+                return before;
+            }
+        }
+        let grown = self.series.growth(start, end)? as f64;
+        let time_ns = at_ns(end)?
+            .checked_sub(at_ns(start)?)
+            .filter(|ns| *ns > 0)?;
+        let per_ns = grown / time_ns as f64;
+        Some(match self.series.schema.unit.as_str() {
+            "ns" => per_ns,
+            _ => per_ns * 1e9,
+        })
     }
 
     /// The words of a value.
@@ -110,14 +139,23 @@ impl<'a> Lane<'a> {
             "bytes" => figure::binary_size(value as u64, Digits::Two),
             "bytes_per_s" if value < 1.0 => "0 B/s".to_owned(),
             "bytes_per_s" => figure::rate(value, Digits::Two),
-            "per_s" => format!("{} /s", short(value)),
-            unit => match (unit.strip_prefix("mean "), unit.strip_suffix("_per_s")) {
-                (Some(what), _) => format!("{} {what}", figure::number(value, Digits::Two)),
-                (_, Some(what)) => format!("{} {what}/s", short(value)),
-                _ => format!("{} {unit}", short(value)),
-            },
+            // What is counted stands in the label.
+            unit if unit.ends_with("per_s") => format!("{} /s", short(value)),
+            _ => short(value),
         }
     }
+}
+
+/// Processes are read so rarely where there are many.
+const TREE_REFRESH_NS: u64 = 1_000_000_000;
+
+/// How often a series is read, where that may be rarer than samples are taken.
+fn refresh_ns(schema: &Schema) -> Option<u64> {
+    let is_of_processes = ["tree.", "leader."]
+        .iter()
+        .any(|start| schema.name.starts_with(start));
+    let own_ns = schema.refresh_ns.filter(|ns| *ns >= TREE_REFRESH_NS);
+    own_ns.or_else(|| is_of_processes.then_some(TREE_REFRESH_NS))
 }
 
 /// The unit in which a series is drawn: a counter grows by so much a second.
@@ -216,6 +254,33 @@ mod tests {
         assert_eq!(self::values("bytes", 12, 2), [None, None]);
     }
 
+    /// Read at 0, 0.9, 2.1, 2.9 and 4.1 s, the counter of a program that never rests, and from then
+    /// on of one that does.
+    #[test]
+    fn what_is_read_rarely_has_no_holes_and_no_peaks() {
+        let mut recording = recording();
+        recording.ticks.clear();
+        let series = &mut recording.series[0];
+        series.schema.name = "tree.run_ns".to_owned();
+        series.schema.unit = "ns".to_owned();
+        series.steps.clear();
+        for sample in 0..80u32 {
+            let at_ns = u64::from(sample) * 100_000_000;
+            recording.ticks.push(Tick {
+                due_ns: at_ns,
+                at_ns,
+            });
+            if [0, 9, 21, 29, 41].contains(&sample) {
+                series.push(sample, Some(at_ns.cast_signed()));
+            }
+        }
+        let lane = Lane::new(String::new(), &recording.series[0], None);
+        let columns = Columns::new(&recording, 1_000_000_000, 7_000_000_000, 7);
+        let values = lane.values(&recording, &columns);
+        assert_eq!(values[..5], [Some(1.0); 5]);
+        assert_eq!(values[6], Some(0.0));
+    }
+
     #[test]
     fn a_level_is_what_is_left_of_it() {
         let recording = recording();
@@ -243,13 +308,10 @@ mod tests {
         assert_eq!(lane("bytes", None).shown(0.0), "0 B/s");
         assert_eq!(lane("level", None).shown(2048.0), "2 KiB");
         assert_eq!(lane("still", None).shown(48_300.0), "48k /s");
-        assert_eq!(
-            lane("busy", Some("mean threads")).shown(1.25),
-            "1.2 threads"
-        );
+        assert_eq!(lane("busy", Some("mean threads")).shown(1.25), "1.2");
         assert_eq!(
             lane("still", Some("pages_per_s")).shown(1_234.0),
-            "1,234 pages/s"
+            "1,234 /s"
         );
     }
 }
