@@ -8,7 +8,7 @@ mod support;
 mod terminal;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use support::{as_ordinary_user, command, has_program, run, terrace};
 use terminal::Terminal;
 use testkit::TempDir;
@@ -19,6 +19,18 @@ const DOWN: &str = "\x1b[B";
 const HOME: &str = "\x1b[H";
 const END: &str = "\x1b[F";
 const CTRL_C: &str = "\x03";
+
+/// A process that ends with its test, however that ends.
+struct Guarded(Option<Child>);
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
 
 /// `terrace` with these words and a locale that has blocks.
 fn on_terminal(line: &str, width: u16, height: u16) -> Option<Terminal> {
@@ -32,22 +44,30 @@ fn fixture(name: &str) -> String {
     format!("{fixtures}/{name}")
 }
 
+/// Whether the axis begins at least three seconds ago.
+fn has_three_columns(screen: &str) -> bool {
+    let axis = screen.lines().find(|line| line.contains(" a column"));
+    let mut words = axis.unwrap_or_default().split_whitespace();
+    words.any(|word| word.parse::<f64>().is_ok_and(|ago_s| ago_s <= -3.0))
+}
+
 #[test]
 fn the_machine_is_shown_live_and_its_history_by_keys() {
     let Some(mut top) = on_terminal("top", 100, 30) else {
         return;
     };
-    let screen = top.until(" live: the last ");
+    let screen = top.until("the whole machine");
     assert!(
         screen.starts_with(" terrace top: the whole machine"),
         "{screen}"
     );
+    top.until(" live: the last ");
     let screen = top.until_so("lanes of memory", |screen| {
         screen.contains(" memory memory used")
     });
     assert!(screen.contains(" a column"), "{screen}");
     // Three columns at least, so that one can go back.
-    top.until("-3 s");
+    top.until_so("three columns", has_three_columns);
     top.keys(LEFT);
     let screen = top.until("Live goes on; End returns");
     assert!(screen.contains("▼") && screen.contains(" then"), "{screen}");
@@ -193,17 +213,16 @@ fn one_that_is_being_written_is_followed_to_its_end() {
     let file = directory.join("x.trec");
     let mut record = command(&format!("record -o {}", file.display()));
     record.stdout(Stdio::null()).stderr(Stdio::null());
-    let recording = record.spawn().unwrap();
+    let mut recording = Guarded(Some(record.spawn().unwrap()));
     while file.metadata().map_or(true, |about| about.len() == 0) {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let Some(mut top) = on_terminal(&format!("top {}", file.display()), 100, 30) else {
-        support::ended_by_wish(recording);
         return;
     };
     top.until(" live: the last ");
-    top.until("-3 s");
-    support::ended_by_wish(recording);
+    top.until_so("three columns", has_three_columns);
+    support::ended_by_wish(recording.0.take().unwrap());
     top.until(" stopped: all of ");
     top.keys("q");
     top.ended(0);
@@ -225,16 +244,14 @@ fn a_flight_recorder_s_directory_opens_too() {
 
 #[test]
 fn a_process_that_ends_stays_on_the_screen() {
-    let mut child = Command::new("sleep").arg("600").spawn().unwrap();
-    let started = on_terminal(&format!("top --pid {}", child.id()), 80, 24);
-    let Some(mut top) = started else {
-        child.kill().unwrap();
-        child.wait().unwrap();
+    let child = Command::new("sleep").arg("600").spawn().unwrap();
+    let line = format!("top --pid {}", child.id());
+    let child = Guarded(Some(child));
+    let Some(mut top) = on_terminal(&line, 80, 24) else {
         return;
     };
     top.until("live: the last ");
-    child.kill().unwrap();
-    child.wait().unwrap();
+    drop(child);
     top.until(": all of ");
     top.keys("q");
     top.ended(0);

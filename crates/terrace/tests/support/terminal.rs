@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 /// How often a test looks whether something has come; it comes long before, or never.
-const LOOKS: u32 = 3_000;
+const LOOKS: u32 = 1_000;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A program that runs on a terminal of its own.
@@ -34,7 +34,8 @@ impl Terminal {
             testkit::skip("setsid");
             return None;
         }
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        let master =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         ioctl_fionbio(&master, true).unwrap();

@@ -14,7 +14,7 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, Ke
 use ratatui::crossterm::execute;
 use ratatui::crossterm::style::force_color_output;
 use ratatui::crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -26,15 +26,11 @@ use std::time::Duration;
 /// A picture of 200 columns and 60 lines with its colours is written at once.
 const WRITTEN_AT_ONCE: usize = 64 << 10;
 
-/// So many wakes without a key are no half key, but a terminal that is gone.
-const EMPTY_WAKES: u32 = 16;
-
 /// A terminal that shows pictures.
 #[derive(Debug)]
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
     coloured: bool,
-    empty_wakes: u32,
 }
 
 impl Screen {
@@ -59,15 +55,13 @@ impl Screen {
 
     fn opened(coloured: bool) -> io::Result<Self> {
         let mut out = BufWriter::with_capacity(WRITTEN_AT_ONCE, stdout());
-        execute!(out, EnterAlternateScreen)?;
+        // Not by `Terminal::clear`, which asks the terminal where its cursor is and waits for an answer.
+        execute!(out, EnterAlternateScreen, Clear(ClearType::All))?;
         // Now, so that a change of its size is noticed from here on.
         event::poll(Duration::ZERO)?;
-        let mut terminal = Terminal::new(CrosstermBackend::new(out))?;
-        terminal.clear()?;
         Ok(Self {
-            terminal,
+            terminal: Terminal::new(CrosstermBackend::new(out))?,
             coloured,
-            empty_wakes: 0,
         })
     }
 
@@ -109,22 +103,15 @@ impl Screen {
     /// # Errors
     /// When it is gone.
     pub fn wishes(&mut self) -> io::Result<Vec<Wish>> {
-        let stdin = io::stdin();
-        let [is_readable] = sys::poll::readable([Some(stdin.as_fd())], Some(0));
+        // crossterm would read its end for ever.
+        if sys::poll::is_hung_up(io::stdin().as_fd()) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         let mut wishes = Vec::new();
-        let mut is_empty = true;
         while event::poll(Duration::ZERO)? {
-            is_empty = false;
             if let Event::Key(key) = event::read()? {
                 wishes.extend(wish(key));
             }
-        }
-        self.empty_wakes = match is_readable && is_empty {
-            true => self.empty_wakes + 1,
-            false => 0,
-        };
-        if self.empty_wakes > EMPTY_WAKES {
-            return Err(io::ErrorKind::UnexpectedEof.into());
         }
         Ok(wishes)
     }

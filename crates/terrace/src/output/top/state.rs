@@ -45,6 +45,7 @@ pub fn state(scene: &Scene<'_>) -> Toned {
         .map_or(reach.last_ns, |(from_ns, to_ns)| to_ns - from_ns);
     let window = long_time(window_ns / (SECOND_NS / 10) * (SECOND_NS / 10));
     let (tone, long, short) = match (gaze.at_ns, reach.is_live) {
+        (None, true) if window_ns == 0 => (Tone::Busy, "live".to_owned(), "live".to_owned()),
         (None, true) => (
             Tone::Busy,
             format!("live: the last {window}"),
