@@ -9,7 +9,7 @@ mod captured;
 use captured::{Flag, alone, command, plan, shell, text};
 use model::recording::{Ending, Subject};
 use record::Kind;
-use record::capture::{self, Background, CommandPlan, Target, Watch};
+use record::capture::{self, Background, CommandPlan, Keep, Live, Target, Watch};
 use std::process::{Command, Stdio};
 use testkit::TempDir;
 
@@ -258,6 +258,34 @@ fn a_watch_ends_with_its_process() {
     child.wait().unwrap();
     assert_eq!(text(&recording.facts.subject), "cat");
     assert_eq!(recording.outcome.unwrap().ending, Ending::Stopped);
+}
+
+#[test]
+fn who_looks_meanwhile_sees_the_last_moments_until_the_process_ends() {
+    let _alone = alone();
+    let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let keep = Keep {
+        time_ns: 200_000_000,
+        bytes: 1 << 20,
+    };
+    let watch = Watch {
+        rate_hz: 100,
+        ..Watch::default()
+    };
+    let live = Live::start(&Target::Process(child.id()), &watch, keep).unwrap();
+    let first_ns = || live.look(|recording| recording.ticks[0].at_ns);
+    assert_eq!(first_ns(), 0);
+    captured::until(|| first_ns() > 0);
+    live.look(|recording| {
+        let kept_ns = recording.wall_ns() - recording.ticks[0].at_ns;
+        assert!(kept_ns <= keep.time_ns + keep.time_ns / 16, "{kept_ns}");
+        assert!(recording.series("tree.run_ns").is_some());
+        assert!(recording.outcome.is_none() && recording.damage.is_empty());
+    });
+    assert!(!live.has_ended());
+    drop(child.stdin.take());
+    captured::until(|| live.has_ended());
+    child.wait().unwrap();
 }
 
 #[test]

@@ -33,6 +33,20 @@ pub fn readable<const N: usize>(
     asked.map(|entry| count > 0 && entry.revents != 0)
 }
 
+/// Whether the other end of `source` is gone for good: a terminal that was closed, whose reads tell
+/// of an end again and again.
+#[must_use]
+pub fn is_hung_up(source: BorrowedFd<'_>) -> bool {
+    let mut asked = libc::pollfd {
+        fd: source.as_raw_fd(),
+        events: 0,
+        revents: 0,
+    };
+    // SAFETY: `asked` is one live entry that the call may write to; it does not wait.
+    let count = unsafe { libc::poll(&raw mut asked, 1, 0) };
+    count > 0 && asked.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0
+}
+
 fn timespec(ns: u64) -> libc::timespec {
     // Both parts fit: the largest number of seconds in a u64 of nanoseconds is 18 thousand million.
     libc::timespec {
@@ -69,7 +83,9 @@ mod tests {
     #[test]
     fn a_closed_end_counts() {
         let (here, there) = UnixStream::pair().unwrap();
+        assert!(!super::is_hung_up(here.as_fd()));
         drop(there);
         assert_eq!(readable([Some(here.as_fd())], None), [true]);
+        assert!(super::is_hung_up(here.as_fd()));
     }
 }

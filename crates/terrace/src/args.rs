@@ -27,6 +27,8 @@ mod refusal;
 pub mod run;
 pub mod seqio;
 pub mod survey;
+pub mod target;
+pub mod top;
 pub mod undo;
 pub mod value;
 pub mod view;
@@ -102,6 +104,7 @@ pub enum Command {
     Record(record::RecordArgs),
     Explain(explain::ExplainArgs),
     View(view::ViewArgs),
+    Top(top::TopArgs),
     Compare(compare::CompareArgs),
     Proof(proof::ProofArgs),
     Mark(mark::MarkArgs),

@@ -28,6 +28,7 @@ mod record;
 mod recording;
 mod run;
 mod survey;
+mod top;
 mod undo;
 mod view;
 mod warm;
@@ -60,6 +61,7 @@ pub fn run(cli: &Cli) -> Result<Exit> {
         Command::Record(args) => ("record", record::record(args)),
         Command::Explain(args) => ("explain", explain::explain(args, color)),
         Command::View(args) => ("view", view::view(args)),
+        Command::Top(args) => ("top", top::top(args, color)),
         Command::Compare(args) => ("compare", compare::compare(args, color)),
         Command::Proof(args) => ("proof", proof::proof(args)),
         Command::Mark(args) => ("mark", mark::mark(args)),
@@ -122,6 +124,12 @@ fn must_exist(path: &Path) -> Result<()> {
         let reason = sys::plain_reason(&error);
         Error::usage(format!("cannot open {}: {reason}", path.display()))
     })
+}
+
+/// What a recording is called: the last part of its path.
+fn name_of(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
 }
 
 fn probe_name(probe: &Probe) -> &'static str {

@@ -19,11 +19,12 @@ pub mod survey;
 pub mod table;
 mod target;
 mod terminal;
+pub mod top;
 pub mod verdict;
 pub mod warm;
 
 pub use target::{Target, Written};
-pub use terminal::Page;
+pub use terminal::{Page, wants_colour};
 
 use crate::error::Error;
 use crate::exit::Exit;

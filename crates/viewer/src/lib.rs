@@ -2,7 +2,8 @@
 //!
 //! [`view`] packs a recording with its explanation (`terrace.view/1`, docs/view.md); [`mod@page`]
 //! puts data and the files of `web/` into one page that needs no network; [`mod@survey_page`] is
-//! the page of a survey, [`recording`] that of recordings. [`server`] gives a page to a browser
+//! the page of a survey, [`recording`] that of recordings; [`mod@questions`] says what is drawn together, for a
+//! browser and for a terminal. [`server`] gives a page to a browser
 //! on this machine, and [`live`] what was recorded since. A page draws
 //! exactly the JSON that `--json` prints; nothing here judges or computes a figure.
 
@@ -10,6 +11,7 @@ pub mod assets;
 pub mod live;
 mod meanings;
 pub mod page;
+pub mod questions;
 pub mod recording;
 pub mod server;
 pub mod survey_page;

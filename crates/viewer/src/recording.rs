@@ -3,6 +3,7 @@
 
 use crate::assets::{RECORDING_MODULES, RECORDING_STYLE};
 use crate::page::{Data, page};
+use crate::questions::QUESTIONS;
 use crate::view::View;
 
 /// The elements of the first recording and of the second.
@@ -18,7 +19,7 @@ pub fn recording_page(views: Vec<View>, events: Option<&str>) -> serde_json::Res
         .iter()
         .map(|view| view.contents.name.clone())
         .collect();
-    let mut data = Vec::new();
+    let mut data = vec![Data::Json("questions", QUESTIONS.to_owned())];
     for (view, [contents, columns]) in views.into_iter().zip(IDS) {
         data.push(Data::Json(contents, serde_json::to_string(&view.contents)?));
         data.push(Data::Bytes(columns, view.columns));

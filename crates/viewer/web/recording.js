@@ -6,7 +6,7 @@ import { element, jsonOf } from "./dom.js";
 import { figure } from "./format.js";
 import { recordingOf } from "./decode.js";
 import { Chart, Viewport, instant } from "./charts.js";
-import { QUESTIONS, composition, pictureOf, picturesOf } from "./questions.js";
+import { QUESTIONS, pictureOf, picturesOf } from "./questions.js";
 import { bars, differences } from "./bars.js";
 import { findings, remarks } from "./findings.js";
 import { counters } from "./counters.js";
@@ -114,7 +114,7 @@ function joined([first, second], make) {
 /** Draws what answers a question, unless it is drawn already. @param {{question: typeof QUESTIONS[number], section: HTMLElement, drawn: string}} asked @param {Timeline[]} timelines @param {Viewport} viewport */
 function answer(asked, timelines, viewport) {
   const { question, section } = asked;
-  const pictures = joined(timelines, (timeline) => [question.id === "memory" ? composition(timeline) : null, ...question.charts.map((want) => pictureOf(timeline, want))].filter((picture) => picture !== null));
+  const pictures = joined(timelines, (timeline) => question.charts.map((want) => pictureOf(timeline, want)).filter((picture) => picture !== null));
   const drawn = pictures.flatMap(({ traces }) => traces.map(({ names }) => names)).join();
   if (drawn && drawn === asked.drawn) return;
   asked.drawn = drawn;

@@ -31,6 +31,7 @@ impl Background {
             watch: watch.clone(),
             facts: super::facts(watch, subject),
             watched: found.watched,
+            recent: None,
             beside_probe: true,
             cpu_before_ns: 0,
         })?;

@@ -57,6 +57,7 @@ pub fn command(plan: &CommandPlan) -> Result<Captured> {
         watch: plan.watch.clone(),
         facts: facts.clone(),
         watched: watched(pid, reaper.is_some()),
+        recent: None,
         beside_probe: false,
         cpu_before_ns,
     })?;

@@ -6,6 +6,7 @@
 
 mod work;
 
+use super::recent::Shared;
 use super::sources::Watched;
 use super::{Watch, marks};
 use crate::{Error, Kind, Result};
@@ -24,6 +25,8 @@ pub(super) struct Assignment {
     pub facts: Facts,
     /// Whom to watch.
     pub watched: Watched,
+    /// Where the last minutes are kept in memory, instead of what `watch` asks for.
+    pub recent: Option<Shared>,
     /// Whether it runs beside a probe of this process, whose memory and processors must stay
     /// as they are, and whose CPU time is not the recorder's.
     pub beside_probe: bool,
@@ -124,6 +127,12 @@ impl Sampler {
         let closed = self.closed.take().ok_or_else(gone)?;
         // The thread still closes its sources, for which nobody has to wait.
         closed.recv().map_err(|_| gone())
+    }
+
+    /// Whether the thread is gone without a word.
+    pub fn has_failed(&self) -> bool {
+        let answer = self.closed.as_ref().map(Receiver::try_recv);
+        matches!(answer, Some(Err(mpsc::TryRecvError::Disconnected)))
     }
 
     fn tell(&self, order: Order) {

@@ -1,10 +1,11 @@
 //! Where the samples go, and what is given back when even that failed.
 //!
-//! [`crate::file::Output`] writes and reads back; here stands only which kind of output was
-//! asked for, and that a recording always has its facts and its outcome: the command's exit
-//! status must not depend on a disk.
+//! [`crate::file::Output`] writes and reads back, [`super::recent`] keeps the last minutes; here
+//! stands only which of them was asked for, and that a recording always has its facts and its
+//! outcome: the command's exit status must not depend on a disk.
 
 use super::Watch;
+use super::recent::Shared;
 use crate::file::Output;
 use crate::registry::Row;
 use crate::{Error, Kind, Result};
@@ -12,11 +13,20 @@ use model::recording::{Facts, Outcome, Recording, Schema, Span, Task, Tick};
 
 /// An open recording.
 #[derive(Debug)]
-pub(super) struct Sink(Output);
+pub(super) enum Sink {
+    /// That is written, and read back at its end.
+    Kept(Output),
+    /// That is looked at while it is made, and forgotten.
+    Recent(Shared),
+}
 
 impl Sink {
-    /// Starts the recording that `watch` asks for.
-    pub fn create(watch: &Watch, facts: &Facts) -> Result<Self> {
+    /// Starts the recording that `watch` asks for, or begins with `recent`.
+    pub fn create(watch: &Watch, recent: Option<Shared>, facts: &Facts) -> Result<Self> {
+        if let Some(recent) = recent {
+            recent.lock().begin(facts);
+            return Ok(Self::Recent(recent));
+        }
         let output = match (&watch.output, watch.keep_ns) {
             (None, None) => Output::memory(facts),
             (None, Some(_)) => {
@@ -26,35 +36,54 @@ impl Sink {
             (Some(path), None) => Output::create(path, watch.force, facts),
             (Some(path), Some(keep_ns)) => Output::ring(path, keep_ns, watch.keep_bytes, facts),
         };
-        output.map(Self)
+        output.map(Self::Kept)
     }
 
     /// As [`Output::sample`].
     pub fn sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) -> Result<()> {
-        self.0.sample(tick, schemas, row)
+        match self {
+            Self::Kept(output) => output.sample(tick, schemas, row),
+            Self::Recent(recent) => {
+                recent.lock().sample(tick, schemas, row);
+                Ok(())
+            }
+        }
     }
 
     /// As [`Output::span`].
     pub fn span(&mut self, span: &Span) -> Result<()> {
-        self.0.span(span)
+        match self {
+            Self::Kept(output) => output.span(span),
+            Self::Recent(recent) => {
+                recent.lock().span(span);
+                Ok(())
+            }
+        }
     }
 
-    /// As [`Output::tasks`].
+    /// As [`Output::tasks`]; of the last minutes nobody asks for them.
     pub fn tasks(&mut self, tasks: &[Task]) -> Result<()> {
-        self.0.tasks(tasks)
+        match self {
+            Self::Kept(output) => output.tasks(tasks),
+            Self::Recent(_) => Ok(()),
+        }
     }
 
     /// Ends the recording and reads it back. What cannot be read is missing from it, and
-    /// its damage says so.
+    /// its damage says so; the last minutes stay with whoever looks at them.
     pub fn finish(self, facts: Facts, outcome: Outcome) -> Recording {
-        match self.0.finish(&facts, &outcome) {
-            Ok(recording) => recording,
-            Err(error) => Recording {
-                damage: vec![error.to_string()],
-                outcome: Some(outcome),
-                facts,
-                ..Recording::default()
+        let damage = match self {
+            Self::Recent(_) => Vec::new(),
+            Self::Kept(output) => match output.finish(&facts, &outcome) {
+                Ok(recording) => return recording,
+                Err(error) => vec![error.to_string()],
             },
+        };
+        Recording {
+            damage,
+            outcome: Some(outcome),
+            facts,
+            ..Recording::default()
         }
     }
 }

@@ -17,7 +17,8 @@ use model::recording::{Facts, Schema, Sight, Span};
 pub(super) struct Watched {
     /// For the collectors.
     pub scope: Scope,
-    /// For delay accounting; `None` where there is nobody whose tasks could be kept.
+    /// For delay accounting; `None` where nobody asks for it, or there is nobody whose tasks
+    /// could be kept.
     pub tree: Option<Tree>,
     /// For events: the processes at the top, empty for all; `None` as above.
     pub traced: Option<Vec<u32>>,
@@ -66,6 +67,8 @@ impl Sources {
         };
         let (listener, sights) = match &watched.tree {
             Some(_) => Listener::open(sys::clock::now_ns()),
+            // Who looks meanwhile asks for no delays of a whole recording.
+            None if watched.traced.is_some() => (None, Vec::new()),
             None => (None, vec![("exits".to_owned(), nobody())]),
         };
         facts.sights.extend(sights);

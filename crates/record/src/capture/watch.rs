@@ -26,6 +26,7 @@ pub fn watch(target: &Target, for_ns: Option<u64>, watch: &Watch) -> Result<Capt
         watch: watch.clone(),
         facts: super::facts(watch, found.subject),
         watched: found.watched,
+        recent: None,
         beside_probe: false,
         cpu_before_ns,
     })?;

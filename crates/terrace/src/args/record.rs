@@ -1,6 +1,7 @@
 //! What `terrace record` can be told: whom to watch, for how long, where to.
 //! How closely is told as for `run`.
 
+use super::target::TargetArgs;
 use super::value;
 use super::watch::WatchArgs;
 use clap::Args;
@@ -18,17 +19,9 @@ pub struct RecordArgs {
     #[arg(long = "for", value_name = "DURATION", value_parser = value::budget, allow_hyphen_values = true)]
     pub duration: Option<Duration>,
 
-    /// Watch this process and its children
-    #[arg(long, value_name = "PID", group = "target", value_parser = value::pid, allow_hyphen_values = true)]
-    pub pid: Option<u32>,
-
-    /// Watch a unit of the service manager
-    #[arg(long, value_name = "UNIT", group = "target")]
-    pub unit: Option<String>,
-
-    /// Watch a control group: its path below the hierarchy, or its directory
-    #[arg(long, value_name = "GROUP", group = "target")]
-    pub cgroup: Option<PathBuf>,
+    /// Whom to watch.
+    #[command(flatten)]
+    pub target: TargetArgs,
 
     /// Keep the last DURATION in a directory of files, and remove what is older
     #[arg(long, value_name = "DURATION", value_parser = value::budget, allow_hyphen_values = true)]

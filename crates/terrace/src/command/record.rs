@@ -24,7 +24,7 @@ pub fn record(args: &RecordArgs) -> Result<Exit> {
         keep_bytes: args.keep_bytes.0,
         ..watching::watch(&args.watch, Some(args.output.clone()))?
     };
-    let target = target(args);
+    let target = watching::target(&args.target);
     let progress = Progress::new();
     let file = args.output.display();
     progress.step(&format!("terrace record: to {file}, Ctrl-C ends it"));
@@ -41,18 +41,6 @@ pub fn record(args: &RecordArgs) -> Result<Exit> {
             ))
         }
         None => Ok(Exit::Done),
-    }
-}
-
-fn target(args: &RecordArgs) -> capture::Target {
-    if let Some(pid) = args.pid {
-        capture::Target::Process(pid)
-    } else if let Some(unit) = &args.unit {
-        capture::Target::Unit(unit.clone())
-    } else if let Some(group) = &args.cgroup {
-        capture::Target::Group(group.clone())
-    } else {
-        capture::Target::Machine
     }
 }
 

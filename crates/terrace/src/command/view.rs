@@ -4,7 +4,7 @@
 mod browser;
 mod live;
 
-use super::recording;
+use super::{name_of, recording};
 use crate::args::view::ViewArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -99,12 +99,6 @@ fn page(args: &ViewArgs) -> Result<String> {
 /// What a series of this name means; nothing for one that is not documented.
 fn meaning(meanings: &Meanings) -> impl Fn(&str) -> String {
     |name| meanings.of(name).unwrap_or_default().to_owned()
-}
-
-/// What a recording is called: the last part of its path.
-fn name_of(path: &Path) -> String {
-    let name = path.file_name().unwrap_or(path.as_os_str());
-    name.to_string_lossy().into_owned()
 }
 
 /// Refuses what would not fit into a page, with its size, before the page is made.

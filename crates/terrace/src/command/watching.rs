@@ -1,11 +1,13 @@
-//! From what was typed to how something is watched; shared by `run`, `record` and the
+//! From what was typed to how something is watched; shared by `run`, `record`, `top` and the
 //! probes that record meanwhile.
 
 use super::machine_facts;
+use crate::args::target::TargetArgs;
+use crate::args::top::TopArgs;
 use crate::args::watch::{Events, WatchArgs};
 use crate::error::{Error, Result};
 use machine::Root;
-use record::capture::{Background, Watch};
+use record::capture::{Background, Target, Watch};
 use record::trace::Family;
 use std::path::{Path, PathBuf};
 
@@ -45,6 +47,35 @@ pub fn beside(name: &str, file: Option<&Path>) -> Result<Option<Background>> {
     };
     let background = Background::start(name, &plain(Some(file.to_owned())))?;
     Ok(Some(background))
+}
+
+/// The watch of somebody who looks meanwhile: events only where they are asked for.
+///
+/// # Errors
+/// When `none` stands beside other events.
+pub fn look(args: &TopArgs) -> Result<Watch> {
+    let families = match args.trace.is_empty() {
+        true => Vec::new(),
+        false => families(&args.trace)?,
+    };
+    Ok(Watch {
+        rate_hz: args.rate,
+        families,
+        ..plain(None)
+    })
+}
+
+/// Whom a command line names; without a name the whole machine.
+pub fn target(args: &TargetArgs) -> Target {
+    if let Some(pid) = args.pid {
+        Target::Process(pid)
+    } else if let Some(unit) = &args.unit {
+        Target::Unit(unit.clone())
+    } else if let Some(group) = &args.cgroup {
+        Target::Group(group.clone())
+    } else {
+        Target::Machine
+    }
 }
 
 /// A watch that changes nothing and follows no events.

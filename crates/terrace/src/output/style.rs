@@ -19,7 +19,12 @@ pub enum Tone {
     Device,
     /// Time that nothing has measured.
     Unknown,
+    /// The place that is looked at.
+    Marked,
 }
+
+/// A line of text, piece by piece.
+pub type Toned = Vec<(Tone, String)>;
 
 /// Turns tones into escape codes, or into nothing.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +48,7 @@ impl Style {
             Tone::Busy => "32",
             Tone::Device => "36",
             Tone::Unknown => "35",
+            Tone::Marked => "7",
         };
         if self.coloured && !text.is_empty() {
             format!("\x1b[{code}m{text}\x1b[0m")

@@ -52,7 +52,8 @@ impl Page {
     }
 }
 
-fn wants_colour(color: When, terminal: bool) -> bool {
+/// Whether what was asked for by `--color` means colour here.
+pub fn wants_colour(color: When, terminal: bool) -> bool {
     match color {
         When::Always => true,
         When::Never => false,

@@ -12,7 +12,8 @@ mod repeats;
 #[cfg(test)]
 mod tests;
 
-pub use bar::word;
+pub use bar::{lines as bar_lines, word};
+pub use causes::{claim_words, shown, suspect};
 pub use repeats::{Repeat, median_of, repeats};
 
 use super::Page;
@@ -123,7 +124,7 @@ fn one_bar(explanation: &Explanation, page: Page) -> String {
 }
 
 /// Whether a bar is of processors, as that of a whole machine is: no thread is idle.
-fn of_processors(slices: &[Slice]) -> bool {
+pub fn of_processors(slices: &[Slice]) -> bool {
     let theirs = ["idle", "steal"];
     slices
         .iter()
@@ -142,7 +143,7 @@ fn on_the_clock(wall: &[Slice]) -> Option<String> {
 }
 
 /// Whether at most one thread was busy at a time, so that the clock tells it all.
-fn one_at_a_time(explanation: &Explanation) -> bool {
+pub fn one_at_a_time(explanation: &Explanation) -> bool {
     let busy = |slices: &[Slice]| -> u64 {
         let busy = ["run", "queue", "block_io"];
         let of = slices
@@ -158,7 +159,7 @@ fn one_at_a_time(explanation: &Explanation) -> bool {
 }
 
 /// Whether any part of a bar is less than measured.
-fn inferred(slices: &[Slice]) -> bool {
+pub fn inferred(slices: &[Slice]) -> bool {
     let unsure = |slice: &Slice| slice.grade != Grade::Measured && slice.name != "unexplained";
     slices.iter().any(|slice| slice.ns > 0 && unsure(slice))
 }
@@ -197,7 +198,7 @@ fn unexplained(explanation: &Explanation) -> f64 {
 }
 
 /// What is said where no rule blames anybody: only what was seen can stand out.
-fn nothing(explanation: &Explanation) -> &'static str {
+pub fn nothing(explanation: &Explanation) -> &'static str {
     match unexplained(explanation) < WORTH_A_LINE {
         true => "Nothing stood out.",
         false => "Nothing stood out of what can be seen.",
@@ -275,7 +276,7 @@ fn indented(text: &str, tone: Tone, indent: usize, hang: usize, page: Page) -> S
 }
 
 /// `text` in at most `room` columns, its end cut off.
-fn shortened(text: &str, room: usize) -> String {
+pub fn shortened(text: &str, room: usize) -> String {
     // A command line may hold line ends and worse; the page stays a page.
     let clean: String = text
         .chars()

@@ -13,7 +13,7 @@ use crate::capture::pace::Pace;
 use crate::capture::sink::Sink;
 use crate::capture::sources::{Sources, Watched};
 use crate::capture::{listen_for_marks, process_cpu_ns, steady_thread};
-use model::recording::{ClockSet, Facts, Outcome, Recording, Span, Tick};
+use model::recording::{ClockSet, Facts, Outcome, Recording, Sight, Span, Tick};
 use std::os::fd::AsFd;
 use std::sync::mpsc::SyncSender;
 
@@ -55,10 +55,15 @@ impl Work {
             watch,
             mut facts,
             watched,
+            recent,
             beside_probe,
             cpu_before_ns,
         } = assignment;
-        let (ear, marks) = listen_for_marks();
+        // Who only looks keeps no marks, and leaves no socket however it ends.
+        let (ear, marks) = match &recent {
+            Some(_) => (None, Sight::NotAsked),
+            None => listen_for_marks(),
+        };
         facts.sights.insert("marks".to_owned(), marks);
         let mut sources = Sources::open(&watched, &watch.families, &mut facts);
         if facts.sight("own_group").is_open()
@@ -72,7 +77,7 @@ impl Work {
         let now_ns = sys::clock::now_ns();
         facts.started_unix_ns = watch.clock.now_ns();
         let mut work = Self {
-            sink: Sink::create(&watch, &facts)?,
+            sink: Sink::create(&watch, recent, &facts)?,
             sources,
             facts,
             pace: Pace::new(period_ns, now_ns),

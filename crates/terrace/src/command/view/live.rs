@@ -4,8 +4,8 @@
 //! Explaining is what costs: at most once a second, and at most [`SHARE`] of a processor however long
 //! the recording is.
 
-use super::{meaning, must_fit, name_of};
-use crate::command::must_exist;
+use super::{meaning, must_fit};
+use crate::command::{must_exist, name_of};
 use crate::error::Result;
 use explain::recording::{RECORDING_WAS_CUT, Window, explain};
 use model::explanation::Explanation;

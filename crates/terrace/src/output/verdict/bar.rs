@@ -6,7 +6,7 @@
 //! part has a glyph of its own, because colour may be absent.
 
 use crate::output::Page;
-use crate::output::style::Tone;
+use crate::output::style::{Tone, Toned};
 use crate::output::table::{length, tied, wrap};
 use model::explanation::Slice;
 
@@ -65,18 +65,29 @@ pub fn percentages(ns: &[u64]) -> Vec<u64> {
 
 /// The bar of `slices` in lines of at most the page's width; empty where there is no time.
 pub fn render(slices: &[Slice], page: Page) -> String {
+    let painted = |line: &Toned| {
+        let pieces = line
+            .iter()
+            .map(|(tone, text)| page.style.paint(*tone, text));
+        format!("{}\n", pieces.collect::<String>())
+    };
+    lines(slices, page.width).iter().map(painted).collect()
+}
+
+/// The lines of the bar, each below `width` columns wide.
+pub fn lines(slices: &[Slice], width: usize) -> Vec<Toned> {
     let all = parts(slices);
     let named: Vec<Part> = all
         .iter()
         .filter(|part| part.percent > 0)
         .cloned()
         .collect();
-    let room = page.width.saturating_sub(2);
+    let room = width.saturating_sub(2);
     // Tiny parts are named as long as the bar stays long enough to compare lengths.
-    let side_by_side = columns(&all, room, room / 2, page);
+    let side_by_side = columns(&all, room, room / 2);
     side_by_side
-        .or_else(|| columns(&named, room, room / 3, page))
-        .unwrap_or_else(|| legend(&named, room, page))
+        .or_else(|| columns(&named, room, room / 3))
+        .unwrap_or_else(|| legend(&named, room))
 }
 
 fn parts(slices: &[Slice]) -> Vec<Part> {
@@ -132,7 +143,7 @@ fn cells(parts: &[Part], total: usize) -> Vec<usize> {
 
 /// Labels side by side, each over its part; `None` where that leaves fewer than `least`
 /// cells for the bar.
-fn columns(parts: &[Part], room: usize, least: usize, page: Page) -> Option<String> {
+fn columns(parts: &[Part], room: usize, least: usize) -> Option<Vec<Toned>> {
     let widths = |cells: &[usize]| -> Vec<usize> {
         let each = parts.iter().zip(cells);
         each.map(|(part, cells)| length(&part.label).max(*cells))
@@ -145,7 +156,7 @@ fn columns(parts: &[Part], room: usize, least: usize, page: Page) -> Option<Stri
     };
     let cells = (least.max(1)..=room).rev().find_map(fits)?;
     let widths = widths(&cells);
-    let (mut labels, mut bar) = (Line::new(page), Line::new(page));
+    let (mut labels, mut bar) = (Line::new(), Line::new());
     for ((part, cells), width) in parts.iter().zip(cells).zip(widths) {
         labels.put(Tone::Plain, &part.label, width + GAP);
         bar.put(
@@ -154,13 +165,13 @@ fn columns(parts: &[Part], room: usize, least: usize, page: Page) -> Option<Stri
             width + GAP,
         );
     }
-    Some(format!("{}\n{}\n", labels.text, bar.text))
+    Some(vec![labels.pieces, bar.pieces])
 }
 
 /// The bar without gaps, and below it what its glyphs mean.
-fn legend(parts: &[Part], room: usize, page: Page) -> String {
+fn legend(parts: &[Part], room: usize) -> Vec<Toned> {
     if parts.is_empty() {
-        return String::new();
+        return Vec::new();
     }
     let mut cells = cells(parts, room);
     // Parts that were lifted to one cell take it from the longest.
@@ -170,7 +181,7 @@ fn legend(parts: &[Part], room: usize, page: Page) -> String {
             _ => break,
         }
     }
-    let mut bar = Line::new(page);
+    let mut bar = Line::new();
     for (part, cells) in parts.iter().zip(cells) {
         bar.put(part.tone, &part.glyph.to_string().repeat(cells), cells);
     }
@@ -178,30 +189,31 @@ fn legend(parts: &[Part], room: usize, page: Page) -> String {
         .iter()
         .map(|part| tied(&format!("{} {}", part.glyph, part.label)))
         .collect();
-    let names = wrap(&names.join(", "), room, 1);
-    format!("{}\n {names}\n", bar.text)
+    let names = format!(" {}", wrap(&names.join(", "), room, 1));
+    let named = names
+        .lines()
+        .map(|line| vec![(Tone::Plain, line.to_owned())]);
+    [bar.pieces].into_iter().chain(named).collect()
 }
 
 /// A line that is filled from the left; space is written only before more text.
 struct Line {
-    page: Page,
-    text: String,
+    pieces: Toned,
     pending: usize,
 }
 
 impl Line {
-    fn new(page: Page) -> Self {
+    fn new() -> Self {
         Self {
-            page,
-            text: String::new(),
+            pieces: Vec::new(),
             pending: 1,
         }
     }
 
     /// Adds `text`, which takes `width` columns.
     fn put(&mut self, tone: Tone, text: &str, width: usize) {
-        self.text.push_str(&" ".repeat(self.pending));
-        self.text.push_str(&self.page.style.paint(tone, text));
+        self.pieces.push((Tone::Plain, " ".repeat(self.pending)));
+        self.pieces.push((tone, text.to_owned()));
         self.pending = width.saturating_sub(length(text));
     }
 }

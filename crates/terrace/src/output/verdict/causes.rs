@@ -88,7 +88,7 @@ pub fn shown(piece: &Evidence) -> String {
 }
 
 /// `small page cache 5 refaults`; of nothing it need not be said of what.
-fn suspect(cleared: &Cleared) -> String {
+pub fn suspect(cleared: &Cleared) -> String {
     let evidence = &cleared.evidence;
     match evidence.value == 0.0 && evidence.unit != "ratio" {
         true => format!("{} 0", cleared.name),
@@ -113,19 +113,15 @@ fn number(piece: &Evidence) -> String {
 /// ` 1 Waited 25.2 s for reads from /data                                  measured`
 fn claim(number: usize, cause: &Cause, page: Page) -> String {
     let finding = &cause.finding;
-    let words = match cause.within_previous {
-        true => of_which(&finding.claim),
-        false => finding.claim.clone(),
-    };
-    let words = words.trim_end_matches('.');
+    let words = claim_words(cause);
     let label = page.style.paint(Tone::Warn, &format!("{number:>2}"));
     let grade = finding.grade.to_string();
     let at_margin = page.width >= MARGIN_FOR_GRADES;
     let reserved = if at_margin { length("measured") + 2 } else { 0 };
     let room = page.width.saturating_sub(1 + INDENT + reserved);
     let words = match finding.grade {
-        Grade::Measured => words.to_owned(),
-        _ if at_margin || words.contains(&grade) => words.to_owned(),
+        Grade::Measured => words,
+        _ if at_margin || words.contains(&grade) => words,
         _ => format!("{words} ({grade})"),
     };
     let lines = wrap(&words, room, 0);
@@ -143,6 +139,15 @@ fn claim(number: usize, cause: &Cause, page: Page) -> String {
         text.push_str(&format!("{}{line}\n", " ".repeat(INDENT)));
     }
     text
+}
+
+/// The claim as a line has it: without a full stop, `of which` before one that lies in another.
+pub fn claim_words(cause: &Cause) -> String {
+    let words = match cause.within_previous {
+        true => of_which(&cause.finding.claim),
+        false => cause.finding.claim.clone(),
+    };
+    words.trim_end_matches('.').to_owned()
 }
 
 /// The claim of a finding that lies inside of the one before it.

@@ -1,0 +1,70 @@
+//! Watching what runs already for somebody who looks meanwhile: nothing is written, the last
+//! minutes are kept in memory.
+//!
+//! Delay accounting is left out: it tells of a whole recording, and this one has no end.
+
+use super::recent::Shared;
+use super::sampler::{Assignment, Sampler};
+use super::target::{self, End};
+use super::{Keep, Target, Watch};
+use crate::Result;
+use model::recording::Recording;
+use std::os::fd::AsFd;
+
+/// Something that is watched now. Dropping it ends the watching.
+#[derive(Debug)]
+pub struct Live {
+    sampler: Sampler,
+    recent: Shared,
+    end: End,
+}
+
+impl Live {
+    /// Starts to watch `target`; the first sample has been taken when it returns.
+    ///
+    /// # Errors
+    /// [`crate::Kind::Usage`] when the target is not there; others when it cannot be watched.
+    pub fn start(target: &Target, watch: &Watch, keep: Keep) -> Result<Self> {
+        super::check(watch)?;
+        let mut found = target::find(target)?;
+        found.watched.tree = None;
+        let recent = Shared::new(keep);
+        let sampler = Sampler::start(Assignment {
+            watch: watch.clone(),
+            facts: super::facts(watch, found.subject),
+            watched: found.watched,
+            recent: Some(recent.clone()),
+            beside_probe: false,
+            cpu_before_ns: 0,
+        })?;
+        Ok(Self {
+            sampler,
+            recent,
+            end: found.end,
+        })
+    }
+
+    /// Shows what is kept. The next sample waits for `look`, so it must be short.
+    pub fn look<T>(&self, look: impl FnOnce(&Recording) -> T) -> T {
+        look(self.recent.lock().recording())
+    }
+
+    /// Whether nothing more will come: the subject has ended, or the recorder failed.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.sampler.has_failed() || self.end.has_come()
+    }
+}
+
+impl End {
+    fn has_come(&self) -> bool {
+        match self {
+            End::Never => false,
+            End::Process(process) => {
+                let [ended] = sys::poll::readable([Some(process.as_fd())], Some(0));
+                ended
+            }
+            End::Group(directory) => !directory.exists(),
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The last minutes of a recording, in memory, for whoever looks at them while they are made.
+//!
+//! Bounded by time and by bytes: what is older is forgotten, a sixteenth of the time at once,
+//! so that forgetting is rare. Samples are numbered from the oldest one that is left.
+
+use crate::registry::{ABSENT, Row};
+use model::recording::{Facts, Recording, Schema, Series, Span, Step, Tick};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Keep {
+    /// What is older is forgotten.
+    pub time_ns: u64,
+    /// The most bytes of values; vectors that grow may hold as much again.
+    pub bytes: usize,
+}
+
+/// Too old by this part of the time before it is forgotten.
+const SLACK: u64 = 16;
+
+/// Of a recording that takes too many bytes this part is forgotten at once.
+const TOO_MANY: usize = 8;
+
+/// What is kept, shared by the sampler and whoever looks.
+#[derive(Clone, Debug)]
+pub(super) struct Shared(Arc<Mutex<Recent>>);
+
+impl Shared {
+    pub fn new(keep: Keep) -> Self {
+        let recording = Recording::default();
+        Self(Arc::new(Mutex::new(Recent { recording, keep })))
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Recent> {
+        // Each change leaves a whole recording, also one that did not end.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The last minutes.
+#[derive(Debug)]
+pub(super) struct Recent {
+    recording: Recording,
+    keep: Keep,
+}
+
+impl Recent {
+    /// Begins with what is known before the first sample.
+    pub fn begin(&mut self, facts: &Facts) {
+        self.recording.facts = facts.clone();
+    }
+
+    pub fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    pub fn sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) {
+        let Recording { ticks, series, .. } = &mut self.recording;
+        let sample = u32::try_from(ticks.len()).unwrap_or(u32::MAX);
+        ticks.push(tick);
+        let new = schemas.iter().skip(series.len()).cloned();
+        series.extend(new.map(|schema| Series {
+            schema,
+            steps: Vec::new(),
+        }));
+        for (series, value) in series.iter_mut().zip(row.values()) {
+            series.push(sample, Some(*value).filter(|value| *value != ABSENT));
+        }
+        self.forget();
+    }
+
+    pub fn span(&mut self, span: &Span) {
+        self.recording.spans.push(span.clone());
+    }
+
+    fn bytes(&self) -> usize {
+        let steps = |series: &Series| series.steps.len() * size_of::<Step>();
+        let spans = |span: &Span| size_of::<Span>() + span.text.len();
+        self.recording.series.iter().map(steps).sum::<usize>()
+            + self.recording.spans.iter().map(spans).sum::<usize>()
+            + self.recording.ticks.len() * size_of::<Tick>()
+    }
+
+    /// Forgets what is too old or too much; the last sample always stays.
+    fn forget(&mut self) {
+        let ticks = &self.recording.ticks;
+        let (Some(first), Some(last)) = (ticks.first(), ticks.last()) else {
+            return;
+        };
+        let oldest_ns = last.at_ns.saturating_sub(self.keep.time_ns);
+        let mut count = 0;
+        if oldest_ns > first.at_ns.saturating_add(self.keep.time_ns / SLACK) {
+            count = ticks.partition_point(|tick| tick.at_ns < oldest_ns);
+        }
+        if self.bytes() > self.keep.bytes {
+            count = count.max(ticks.len().div_ceil(TOO_MANY));
+        }
+        count = count.min(ticks.len() - 1);
+        if count > 0 {
+            self.forget_samples(count);
+        }
+    }
+
+    fn forget_samples(&mut self, count: usize) {
+        let Recording {
+            ticks,
+            series,
+            spans,
+            ..
+        } = &mut self.recording;
+        ticks.drain(..count);
+        let cut = u32::try_from(count).unwrap_or(u32::MAX);
+        for Series { steps, .. } in series {
+            // The last of those before it holds on.
+            let before = steps.partition_point(|step| step.sample <= cut);
+            steps.drain(..before.saturating_sub(1));
+            for step in steps {
+                step.sample = step.sample.saturating_sub(cut);
+            }
+        }
+        let first_ns = ticks.first().map_or(0, |tick| tick.at_ns);
+        spans.retain(|span| span.end_ns >= first_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Registry;
+    use model::recording::Kind;
+
+    /// A recording with a sample every second: one series that counts, one that stands still,
+    /// one that appears at 50.
+    fn after(samples: u64, keep: Keep) -> Recording {
+        let shared = Shared::new(keep);
+        let mut registry = Registry::new();
+        let mut row = Row::default();
+        for number in 0..samples {
+            let at_ns = number * 1_000_000_000;
+            let named = |registry: &mut Registry, name: &str| {
+                registry.id(name, "count", Kind::Counter, "x").unwrap()
+            };
+            row.count(named(&mut registry, "counts"), number * 3);
+            row.count(named(&mut registry, "stands"), 7);
+            if number >= 50 {
+                row.count(named(&mut registry, "appears"), number);
+            }
+            let tick = Tick {
+                due_ns: at_ns,
+                at_ns,
+            };
+            let mut recent = shared.lock();
+            recent.sample(tick, registry.schemas(), &row);
+            recent.span(&Span {
+                kind: "mark".to_owned(),
+                text: number.to_string(),
+                start_ns: at_ns,
+                end_ns: at_ns,
+            });
+        }
+        shared.lock().recording().clone()
+    }
+
+    const HOUR: Keep = Keep {
+        time_ns: 3_600_000_000_000,
+        bytes: usize::MAX,
+    };
+
+    #[test]
+    fn what_is_left_is_what_a_whole_recording_tells_of_that_time() {
+        let whole = after(1_000, HOUR);
+        let keep = Keep {
+            time_ns: 100_000_000_000,
+            ..HOUR
+        };
+        let recent = after(1_000, keep);
+        let kept = recent.ticks.len();
+        assert!((100..=108).contains(&kept), "{kept}");
+        let gone = whole.ticks.len() - kept;
+        assert_eq!(recent.ticks, whole.ticks[gone..]);
+        assert_eq!(recent.spans, whole.spans[gone..]);
+        for (recent, whole) in recent.series.iter().zip(&whole.series) {
+            assert_eq!(recent.schema, whole.schema);
+            for sample in 0..kept as u32 {
+                assert_eq!(recent.at(sample), whole.at(sample + gone as u32));
+            }
+            assert!(recent.steps.len() <= kept);
+        }
+        // Of one that stands still no more than its value is kept.
+        assert_eq!(recent.series[1].steps.len(), 1);
+    }
+
+    #[test]
+    fn bytes_are_bounded_whatever_the_time() {
+        let keep = Keep {
+            bytes: 8 << 10,
+            ..HOUR
+        };
+        for samples in [1, 2, 10, 1_000] {
+            let recent = after(samples, keep);
+            let shared = Recent {
+                recording: recent,
+                keep,
+            };
+            // The last span came after the last look.
+            assert!(shared.bytes() <= keep.bytes + 200, "{}", shared.bytes());
+            assert!(!shared.recording.ticks.is_empty());
+        }
+    }
+}

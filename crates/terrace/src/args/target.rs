@@ -1,0 +1,22 @@
+//! Whom to watch of what runs already: the options that `record` and `top` share.
+//! Without one of them it is the whole machine.
+
+use super::value;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Whom to watch.
+#[derive(Clone, Debug, Args)]
+pub struct TargetArgs {
+    /// Watch this process and its children
+    #[arg(long, value_name = "PID", group = "target", value_parser = value::pid, allow_hyphen_values = true)]
+    pub pid: Option<u32>,
+
+    /// Watch a unit of the service manager
+    #[arg(long, value_name = "UNIT", group = "target")]
+    pub unit: Option<String>,
+
+    /// Watch a control group: its path below the hierarchy, or its directory
+    #[arg(long, value_name = "GROUP", group = "target")]
+    pub cgroup: Option<PathBuf>,
+}

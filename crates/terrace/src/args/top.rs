@@ -1,0 +1,31 @@
+//! What `terrace top` can be told: what runs now, or which recording, and how closely to look.
+//! What it shows is chosen with keys.
+
+use super::target::TargetArgs;
+use super::value;
+use super::watch::Events;
+use clap::Args;
+use std::path::PathBuf;
+
+/// See in the terminal what hurts right now, and why
+///
+/// The bars, the findings and the counters behind them, of the last ten seconds; with the arrow keys of any moment of the last
+/// ten minutes, or of a recording. Nothing is written and nothing is changed. `?` shows the keys, q ends it.
+#[derive(Clone, Debug, Args)]
+pub struct TopArgs {
+    /// A recording, also one that is being written, or the directory of a flight recorder (default: this machine, now)
+    #[arg(value_name = "FILE", conflicts_with_all = ["target", "rate", "trace"])]
+    pub file: Option<PathBuf>,
+
+    /// Whom to watch.
+    #[command(flatten)]
+    pub target: TargetArgs,
+
+    /// Samples a second, 1 to 100
+    #[arg(long, value_name = "HZ", value_parser = value::rate, default_value = "5", allow_hyphen_values = true)]
+    pub rate: u32,
+
+    /// Kernel events to follow, separated by commas: they name the cause of each wait, and cost more than the rest together
+    #[arg(long, value_name = "EVENTS", value_enum, value_delimiter = ',')]
+    pub trace: Vec<Events>,
+}

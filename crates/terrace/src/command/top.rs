@@ -1,0 +1,184 @@
+//! `terrace top`: what hurts right now and why, in a terminal; or at any moment of a recording.
+//!
+//! Once a second, and after each key: what was recorded is read, explained where its turn has come,
+//! made into a picture and drawn. Nothing is written but to the terminal.
+
+mod source;
+
+use crate::args::When;
+use crate::args::top::TopArgs;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::output::top::screen::Screen;
+use crate::output::top::{Gaze, Glyphs, Reach, Scene, Size, Wish, names, picture};
+use crate::output::wants_colour;
+use explain::recording::{RECORDING_WAS_CUT, Window, explain};
+use model::explanation::Explanation;
+use model::recording::Recording;
+use source::Source;
+use std::io::{IsTerminal, stdin, stdout};
+use std::time::{Duration, Instant};
+use viewer::questions::{Question, questions};
+
+/// The least time between two pictures when no key is pressed.
+const DRAW_EVERY: Duration = Duration::from_secs(1);
+
+/// The least time between two explanations of what goes on: nobody reads one in less.
+const EXPLAIN_EVERY: Duration = Duration::from_secs(2);
+
+/// What explaining may take of a processor: one part of so many.
+const SHARE: u32 = 200;
+
+/// Shows until somebody has seen enough.
+///
+/// # Errors
+/// When there is no terminal, or nothing to show.
+pub fn top(args: &TopArgs, color: When) -> Result<Exit> {
+    if !stdin().is_terminal() || !stdout().is_terminal() {
+        let error = Error::usage("it needs a terminal: standard input and output must be one");
+        return Err(error.hint("`terrace record` and `terrace explain` need none"));
+    }
+    let source = Source::open(args)?;
+    let glyphs = Glyphs::of_locale(|name| std::env::var(name).ok());
+    let mut session = Session {
+        file: args.file.as_deref().map(super::name_of),
+        source,
+        gaze: Gaze::default(),
+        questions: questions().map_err(|why| Error::new(Exit::Partial, why.to_string()))?,
+        glyphs,
+        explained: None,
+        next: Instant::now(),
+    };
+    let shown =
+        Screen::open(wants_colour(color, true)).and_then(|mut screen| session.show(&mut screen));
+    match shown {
+        // A terminal that went away with its signal is an end like another.
+        Err(_) if sys::interrupt::requested() => Ok(Exit::Done),
+        Err(error) => {
+            let why = sys::plain_reason(&error);
+            Err(Error::new(
+                Exit::Partial,
+                format!("the terminal failed: {why}"),
+            ))
+        }
+        Ok(()) => Ok(Exit::Done),
+    }
+}
+
+/// Somebody who looks.
+struct Session {
+    source: Source,
+    file: Option<String>,
+    gaze: Gaze,
+    questions: Vec<Question>,
+    glyphs: Glyphs,
+    explained: Option<Explained>,
+    /// Not before this is what goes on explained anew.
+    next: Instant,
+}
+
+/// An explanation, and of what.
+struct Explained {
+    window: Option<(u64, u64)>,
+    is_live: bool,
+    explanation: Explanation,
+}
+
+impl Session {
+    fn show(&mut self, screen: &mut Screen) -> std::io::Result<()> {
+        while !sys::interrupt::requested() {
+            let size = screen.size()?;
+            let reach = self.look(size);
+            screen.draw(&self.picture(reach, size))?;
+            screen.wait(u64::try_from(DRAW_EVERY.as_nanos()).unwrap_or(u64::MAX));
+            for wish in screen.wishes()? {
+                if wish == Wish::Quit {
+                    return Ok(());
+                }
+                let findings = self
+                    .explained
+                    .as_ref()
+                    .map(|explained| names(&explained.explanation));
+                let findings = findings.unwrap_or_default();
+                self.gaze
+                    .turn(wish, &reach, &findings, self.questions.len());
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what is new, and explains what is looked at where its turn has come.
+    fn look(&mut self, size: Size) -> Reach {
+        self.source.advance();
+        let is_live = self.source.is_live();
+        let reach = self
+            .source
+            .look(|recording| reach(recording, size, is_live));
+        self.gaze.keep_within(&reach);
+        let window = self.gaze.window(&reach);
+        let is_new = self
+            .explained
+            .as_ref()
+            .is_none_or(|explained| (explained.window, explained.is_live) != (window, is_live));
+        // What goes on is new each time; what was chosen is waited for.
+        let is_due = self.gaze.at_ns.is_some() || !is_live || Instant::now() >= self.next;
+        if is_new && is_due && reach.last_ns > reach.first_ns {
+            self.explain(window, is_live);
+        }
+        reach
+    }
+
+    fn explain(&mut self, window: Option<(u64, u64)>, is_live: bool) {
+        let started = Instant::now();
+        let asked = window.map_or(Window::default(), |(from_ns, to_ns)| Window {
+            from_ns: Some(from_ns),
+            to_ns: Some(to_ns),
+        });
+        let mut explanation = self.source.look(|recording| explain(recording, asked));
+        if is_live {
+            explanation
+                .doubts
+                .retain(|doubt| doubt != RECORDING_WAS_CUT);
+        }
+        self.explained = Some(Explained {
+            window,
+            is_live,
+            explanation,
+        });
+        let now = Instant::now();
+        self.next = started + EXPLAIN_EVERY.max((now - started) * SHARE);
+    }
+
+    fn picture(&self, reach: Reach, size: Size) -> Vec<crate::output::style::Toned> {
+        self.source.look(|recording| {
+            picture(&Scene {
+                recording,
+                explanation: self
+                    .explained
+                    .as_ref()
+                    .map(|explained| &explained.explanation),
+                gaze: &self.gaze,
+                reach,
+                file: self.file.as_deref(),
+                questions: &self.questions,
+                glyphs: self.glyphs,
+                size,
+            })
+        })
+    }
+}
+
+fn reach(recording: &Recording, size: Size, is_live: bool) -> Reach {
+    let at_ns = |tick: Option<&model::recording::Tick>| tick.map_or(0, |tick| tick.at_ns);
+    let last_ns = match is_live {
+        true => at_ns(recording.ticks.last()),
+        false => recording.wall_ns(),
+    };
+    let first_ns = at_ns(recording.ticks.first());
+    Reach {
+        first_ns,
+        last_ns: last_ns.max(first_ns),
+        columns: size.columns(),
+        is_live,
+    }
+}

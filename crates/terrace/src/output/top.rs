@@ -1,0 +1,189 @@
+//! What `terrace top` shows: a recording, its explanation and what is looked at become the lines of
+//! a screen, from the top down: what is looked at, the bars, the findings, the lanes, the keys.
+//!
+//! [`picture`] is pure and is tested as text; [`screen`] puts its lines on a terminal. What does not
+//! fit is left out in this order: lanes, the second bar, those not to blame, grades.
+
+mod axis;
+mod findings;
+mod gaze;
+mod glyphs;
+mod lanes;
+pub mod screen;
+mod state;
+mod values;
+
+pub use gaze::{Gaze, Reach, Wish};
+pub use glyphs::Glyphs;
+
+use super::style::{Tone, Toned};
+use super::verdict::{bar_lines, inferred, of_processors, one_at_a_time};
+use lanes::{Space, Widths};
+use model::explanation::{Explanation, Slice};
+use model::recording::Recording;
+use values::Columns;
+use viewer::questions::Question;
+
+/// From this height on there is room for the words above a bar.
+const HEIGHT_FOR_WORDS: usize = 18;
+/// From this height on there is room for both bars.
+const HEIGHT_FOR_BOTH_BARS: usize = 36;
+/// From this height on those not to blame are named, and above the next one in more lines.
+const HEIGHT_FOR_CLEARED: usize = 20;
+const HEIGHT_FOR_MORE_CLEARED: usize = 34;
+
+/// The findings get this part of the screen, and at least so many lines.
+const PART_OF_FINDINGS: usize = 3;
+const LEAST_OF_FINDINGS: usize = 3;
+
+/// A screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Its columns.
+    pub width: usize,
+    /// Its lines.
+    pub height: usize,
+}
+
+impl Size {
+    /// How many columns of time a lane has.
+    pub fn columns(self) -> usize {
+        Widths::of(self.width).cells
+    }
+}
+
+/// All that a picture is made of.
+#[derive(Debug)]
+pub struct Scene<'a> {
+    /// What was recorded until now.
+    pub recording: &'a Recording,
+    /// The explanation of what is looked at; absent before there are two samples.
+    pub explanation: Option<&'a Explanation>,
+    /// What is looked at.
+    pub gaze: &'a Gaze,
+    /// What there is to look at.
+    pub reach: Reach,
+    /// The file; absent for what goes on here.
+    pub file: Option<&'a str>,
+    /// The questions that the lanes answer.
+    pub questions: &'a [Question],
+    /// The signs.
+    pub glyphs: Glyphs,
+    /// The screen.
+    pub size: Size,
+}
+
+/// The lines of the screen, from the top, at most as many as it has.
+pub fn picture(scene: &Scene<'_>) -> Vec<Toned> {
+    let height = scene.size.height;
+    let mut lines = vec![state::title(scene), state::state(scene)];
+    if scene.gaze.help {
+        lines.extend(state::help(scene));
+    } else {
+        match scene.explanation {
+            Some(explanation) => lines.extend(judged(scene, explanation)),
+            None => lines.push(vec![(
+                Tone::Dim,
+                " The first two samples are taken.".to_owned(),
+            )]),
+        }
+        lines.extend(lanes(scene, height.saturating_sub(lines.len() + 1)));
+    }
+    lines.truncate(height.saturating_sub(1));
+    lines.resize(height.saturating_sub(1), Toned::new());
+    lines.push(state::keys(scene));
+    lines
+}
+
+/// The names of the findings, in their order.
+pub fn names(explanation: &Explanation) -> Vec<String> {
+    let findings = explanation.findings.iter();
+    findings.map(|cause| cause.finding.id.clone()).collect()
+}
+
+/// The bars, the findings, who is not to blame, and what cannot be seen.
+fn judged(scene: &Scene<'_>, explanation: &Explanation) -> Vec<Toned> {
+    let Size { width, height } = scene.size;
+    let mut lines = bars(explanation, scene.size);
+    let room = (height / PART_OF_FINDINGS).max(LEAST_OF_FINDINGS);
+    let chosen = scene.gaze.chosen(&names(explanation));
+    lines.extend(findings::lines(explanation, chosen, width, room));
+    let room = match height {
+        ..HEIGHT_FOR_CLEARED => 0,
+        ..HEIGHT_FOR_MORE_CLEARED => 1,
+        _ => 3,
+    };
+    lines.extend(findings::cleared(explanation, width, room));
+    if !scene.recording.facts.root && height >= HEIGHT_FOR_WORDS {
+        lines.extend(state::unseen(explanation, width));
+    }
+    lines
+}
+
+/// The bar that a verdict shows, on tall screens also the other one.
+fn bars(explanation: &Explanation, size: Size) -> Vec<Toned> {
+    let clock = ("On the clock", &explanation.bars.wall);
+    let all = match of_processors(&explanation.bars.thread) {
+        true => ("All processors together", &explanation.bars.thread),
+        false => ("All threads together", &explanation.bars.thread),
+    };
+    let (first, second) = match one_at_a_time(explanation) {
+        true => (clock, all),
+        false => (all, clock),
+    };
+    let mut lines = bar(first, size);
+    if size.height >= HEIGHT_FOR_BOTH_BARS {
+        lines.extend(bar(second, size));
+    }
+    lines
+}
+
+fn bar((words, slices): (&str, &Vec<Slice>), size: Size) -> Vec<Toned> {
+    let lines = bar_lines(slices, size.width);
+    let how = if inferred(slices) { ", inferred" } else { "" };
+    let has_words = size.height >= HEIGHT_FOR_WORDS && !lines.is_empty();
+    let words = has_words.then(|| vec![(Tone::Dim, format!(" {words}{how}:"))]);
+    words.into_iter().chain(lines).collect()
+}
+
+/// The lanes below their axis, in at most `room` lines.
+fn lanes(scene: &Scene<'_>, room: usize) -> Vec<Toned> {
+    let Some(room) = room.checked_sub(1).filter(|room| *room > 0) else {
+        return Vec::new();
+    };
+    let widths = Widths::of(scene.size.width);
+    let axis = axis::Axis::of(scene, widths);
+    let columns = Columns::new(scene.recording, axis.column_ns, axis.edge_ns, widths.cells);
+    let evidence = scene
+        .explanation
+        .map(|explanation| rested_on(explanation, scene.gaze));
+    let space = Space {
+        recording: scene.recording,
+        columns: &columns,
+        cursor: axis.cursor,
+        evidence: &evidence.unwrap_or_default(),
+        glyphs: scene.glyphs,
+        widths,
+    };
+    let questions = match scene.gaze.question {
+        Some(question) => scene.questions.get(question..=question).unwrap_or_default(),
+        None => scene.questions,
+    };
+    let mut lines = vec![axis.line(scene.glyphs, widths)];
+    lines.extend(lanes::rows(questions, &space, room));
+    lines
+}
+
+/// The series that the chosen finding rests on.
+fn rested_on(explanation: &Explanation, gaze: &Gaze) -> Vec<String> {
+    let chosen = gaze.chosen(&names(explanation));
+    let pieces = explanation
+        .findings
+        .get(chosen)
+        .map(|cause| &cause.finding.evidence);
+    let series = pieces.into_iter().flatten().flat_map(|piece| &piece.series);
+    series.cloned().collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! The axis of time above the lanes: where it begins and ends, the column that is looked at, and
+//! what stands at the right of the cells.
+
+use super::lanes::Widths;
+use super::{Glyphs, Scene};
+use crate::output::prose::long_time;
+use crate::output::style::{Tone, Toned};
+use crate::output::table::length;
+use crate::output::verdict::shortened;
+
+/// The time that lanes are drawn over.
+#[derive(Clone, Debug)]
+pub struct Axis {
+    /// The time of a column.
+    pub column_ns: u64,
+    /// The end of the last one.
+    pub edge_ns: u64,
+    /// The column that is looked at.
+    pub cursor: Option<usize>,
+    /// The cell in which what was recorded begins, and its words.
+    start: (usize, String),
+    /// The words of the last cell.
+    end: String,
+}
+
+impl Axis {
+    /// That of a scene.
+    pub fn of(scene: &Scene<'_>, widths: Widths) -> Self {
+        let (gaze, reach) = (scene.gaze, &scene.reach);
+        let column_ns = gaze.column_ns(reach);
+        let edge_ns = gaze.edge_ns(reach);
+        let known = edge_ns.saturating_sub(reach.first_ns).div_ceil(column_ns);
+        let known = usize::try_from(known)
+            .unwrap_or(usize::MAX)
+            .min(widths.cells);
+        let start_ns = edge_ns.saturating_sub(column_ns.saturating_mul(known as u64));
+        let word = |at_ns: u64| match (reach.is_live, reach.last_ns.saturating_sub(at_ns)) {
+            (false, _) => long_time(at_ns),
+            (true, ago_ns) if ago_ns < column_ns => "now".to_owned(),
+            (true, ago_ns) => format!("-{}", long_time(ago_ns / column_ns * column_ns)),
+        };
+        let cursor = gaze.at_ns.and_then(|at_ns| {
+            let back = edge_ns.checked_sub(at_ns)? / column_ns;
+            let back = usize::try_from(back).ok()?;
+            (widths.cells - 1).checked_sub(back)
+        });
+        Self {
+            column_ns,
+            edge_ns,
+            cursor,
+            start: (widths.cells - known, word(start_ns)),
+            end: word(edge_ns),
+        }
+    }
+
+    /// `        1 s each       -47 s         v            now        then       most`
+    pub fn line(&self, glyphs: Glyphs, widths: Widths) -> Toned {
+        let each = format!("{} a column", long_time(self.column_ns));
+        let before = 1 + widths.question + widths.label;
+        let mut cells: Vec<char> = " ".repeat(widths.cells).chars().collect();
+        let room = widths.cells;
+        let mut put = |at: usize, text: &str| {
+            for (cell, letter) in cells.iter_mut().skip(at).zip(text.chars()) {
+                *cell = letter;
+            }
+        };
+        let (begin, start) = &self.start;
+        let end = room.saturating_sub(length(&self.end));
+        // The mark is worth more than the words that it would stand in.
+        let is_free = |at: usize, text: &str| {
+            let cells = at..at + length(text) + 1;
+            self.cursor.is_none_or(|cursor| !cells.contains(&cursor))
+        };
+        if is_free(end, &self.end) {
+            put(end, &self.end);
+        }
+        if begin + length(start) < end && is_free(*begin, start) {
+            put(*begin, start);
+        }
+        if let Some(cursor) = self.cursor {
+            put(cursor, &glyphs.cursor().to_string());
+        }
+        let cells: String = cells.iter().collect();
+        let value = if self.cursor.is_some() { "then" } else { "now" };
+        let most = if widths.most > 0 { "most" } else { "" };
+        let (value_width, most_width) = (widths.value, widths.most);
+        let pad = before - 1;
+        let each = shortened(&each, pad.saturating_sub(1));
+        let text = format!(" {each:pad$}{cells}{value:>value_width$}{most:>most_width$}");
+        vec![(Tone::Dim, text)]
+    }
+}

@@ -1,0 +1,260 @@
+//! The terminal while a picture stands on it: its lines drawn, and its own state given back however
+//! the program ends, but for SIGKILL.
+//!
+//! Colours are the terminal's own sixteen and the background stays as it is, so that dark and light
+//! ones suit alike.
+
+use super::{Size, Wish};
+use crate::output::style::{Tone, Toned};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::style::force_color_output;
+use ratatui::crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::widgets::Widget;
+use std::io::{self, BufWriter, Stdout, Write, stdout};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+/// A picture of 200 columns and 60 lines with its colours is written at once.
+const WRITTEN_AT_ONCE: usize = 64 << 10;
+
+/// A terminal that shows pictures.
+#[derive(Debug)]
+pub struct Screen {
+    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    coloured: bool,
+}
+
+impl Screen {
+    /// Takes the terminal over; a panic gives it back before it says its words.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn open(coloured: bool) -> io::Result<Self> {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            give_back();
+            before(panic);
+        }));
+        force_color_output(coloured);
+        enable_raw_mode()?;
+        let opened = Self::opened(coloured);
+        if opened.is_err() {
+            give_back();
+        }
+        opened
+    }
+
+    fn opened(coloured: bool) -> io::Result<Self> {
+        let mut out = BufWriter::with_capacity(WRITTEN_AT_ONCE, stdout());
+        // Not by `Terminal::clear`, which asks the terminal where its cursor is and waits for an answer.
+        execute!(out, EnterAlternateScreen, Clear(ClearType::All))?;
+        // Now, so that a change of its size is noticed from here on.
+        event::poll(Duration::ZERO)?;
+        Ok(Self {
+            terminal: Terminal::new(CrosstermBackend::new(out))?,
+            coloured,
+        })
+    }
+
+    /// How large it is now.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn size(&self) -> io::Result<Size> {
+        let size = self.terminal.size()?;
+        Ok(Size {
+            width: size.width.into(),
+            height: size.height.into(),
+        })
+    }
+
+    /// Draws the lines from the top.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn draw(&mut self, lines: &[Toned]) -> io::Result<()> {
+        let lines = Lines {
+            lines,
+            coloured: self.coloured,
+        };
+        let drawn = self
+            .terminal
+            .draw(|frame| frame.render_widget(lines, frame.area()));
+        drawn.map(drop)
+    }
+
+    /// Waits for a key, a change of the size or a signal, at most so long.
+    pub fn wait(&self, limit_ns: u64) {
+        let stdin = io::stdin();
+        let _ = sys::poll::readable([Some(stdin.as_fd())], Some(limit_ns));
+    }
+
+    /// What was asked for with keys since the last call.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn wishes(&mut self) -> io::Result<Vec<Wish>> {
+        // crossterm would read its end for ever.
+        if sys::poll::is_hung_up(io::stdin().as_fd()) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let mut wishes = Vec::new();
+        while event::poll(Duration::ZERO)? {
+            if let Event::Key(key) = event::read()? {
+                wishes.extend(wish(key));
+            }
+        }
+        Ok(wishes)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// Gives the terminal back. One that is gone needs nothing.
+fn give_back() {
+    let _ = disable_raw_mode();
+    let mut out = stdout();
+    let _ = execute!(out, LeaveAlternateScreen, Show);
+    let _ = out.flush();
+}
+
+fn wish(key: KeyEvent) -> Option<Wish> {
+    if key.kind == KeyEventKind::Release {
+        return None;
+    }
+    if key.modifiers.contains(KeyModifiers::CONTROL) {
+        return (key.code == KeyCode::Char('c')).then_some(Wish::Quit);
+    }
+    Some(match key.code {
+        KeyCode::Left | KeyCode::Char('h') => Wish::Earlier,
+        KeyCode::Right | KeyCode::Char('l') => Wish::Later,
+        KeyCode::PageUp => Wish::PageEarlier,
+        KeyCode::PageDown => Wish::PageLater,
+        KeyCode::Home => Wish::Oldest,
+        KeyCode::End => Wish::Newest,
+        KeyCode::Up | KeyCode::Char('k') => Wish::Up,
+        KeyCode::Down | KeyCode::Char('j') => Wish::Down,
+        KeyCode::Char(' ') => Wish::Pause,
+        KeyCode::Tab => Wish::Question,
+        KeyCode::Char('+' | '=') => Wish::Closer,
+        KeyCode::Char('-') => Wish::Farther,
+        KeyCode::Char('?') => Wish::Help,
+        KeyCode::Char('q') | KeyCode::Esc => Wish::Quit,
+        _ => return None,
+    })
+}
+
+/// Lines of toned text, as ratatui draws them.
+struct Lines<'a> {
+    lines: &'a [Toned],
+    coloured: bool,
+}
+
+impl Widget for Lines<'_> {
+    fn render(self, area: Rect, buffer: &mut Buffer) {
+        for (row, line) in (area.top()..area.bottom()).zip(self.lines) {
+            let mut column = area.left();
+            for (tone, text) in line {
+                // A name may hold line ends and worse; the screen stays a screen.
+                let clean = text.replace(
+                    |letter: char| letter.is_control() || letter == '\u{a0}',
+                    " ",
+                );
+                let room = usize::from(area.right().saturating_sub(column));
+                let style = style(*tone, self.coloured);
+                (column, _) = buffer.set_stringn(column, row, clean, room, style);
+            }
+        }
+    }
+}
+
+fn style(tone: Tone, coloured: bool) -> Style {
+    let style = Style::new();
+    let colour = |colour: Color| if coloured { style.fg(colour) } else { style };
+    match tone {
+        Tone::Plain => style,
+        Tone::Strong => style.add_modifier(Modifier::BOLD),
+        Tone::Dim => style.add_modifier(Modifier::DIM),
+        Tone::Warn => colour(Color::Yellow),
+        Tone::Busy => colour(Color::Green),
+        Tone::Device => colour(Color::Cyan),
+        Tone::Unknown => colour(Color::Magenta),
+        Tone::Marked => style.add_modifier(Modifier::REVERSED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ratatui::backend::TestBackend;
+
+    fn drawn(width: u16, height: u16, coloured: bool) -> Buffer {
+        let lines = [
+            vec![
+                (Tone::Warn, "ab".to_owned()),
+                (Tone::Marked, "c\n\u{1b}d".to_owned()),
+            ],
+            vec![(Tone::Plain, "0123456789".to_owned())],
+            vec![(Tone::Plain, "third".to_owned())],
+        ];
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        let lines = Lines {
+            lines: &lines,
+            coloured,
+        };
+        terminal
+            .draw(|frame| frame.render_widget(lines, frame.area()))
+            .unwrap();
+        terminal.backend().buffer().clone()
+    }
+
+    #[test]
+    fn lines_are_drawn_and_clipped_and_clean() {
+        let buffer = drawn(8, 2, true);
+        let row = |row: u16| {
+            (0..8)
+                .map(|at| buffer[(at, row)].symbol())
+                .collect::<String>()
+        };
+        assert_eq!((row(0).as_str(), row(1).as_str()), ("abc  d  ", "01234567"));
+        assert_eq!(buffer[(0, 0)].fg, Color::Yellow);
+        assert!(buffer[(2, 0)].modifier.contains(Modifier::REVERSED));
+    }
+
+    #[test]
+    fn without_colour_nothing_has_one_and_the_background_is_the_terminal_s() {
+        for coloured in [true, false] {
+            let buffer = drawn(8, 3, coloured);
+            for cell in buffer.content() {
+                assert_eq!(cell.bg, Color::Reset);
+                assert!(coloured || cell.fg == Color::Reset);
+            }
+        }
+    }
+
+    #[test]
+    fn keys_are_wishes() {
+        let key = |code, modifiers| wish(KeyEvent::new(code, modifiers));
+        let none = KeyModifiers::NONE;
+        assert_eq!(key(KeyCode::Char('q'), none), Some(Wish::Quit));
+        assert_eq!(
+            key(KeyCode::Char('c'), KeyModifiers::CONTROL),
+            Some(Wish::Quit)
+        );
+        assert_eq!(key(KeyCode::Char('c'), none), None);
+        assert_eq!(key(KeyCode::Char('q'), KeyModifiers::CONTROL), None);
+    }
+}

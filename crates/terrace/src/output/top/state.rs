@@ -1,0 +1,209 @@
+//! The lines around the picture: whose it is, which moment is looked at and what goes on meanwhile,
+//! what an ordinary user cannot see, the keys.
+
+use super::{Glyphs, Scene};
+use crate::output::figure;
+use crate::output::prose::long_time;
+use crate::output::style::{Tone, Toned};
+use crate::output::table::{length, wrap};
+use crate::output::verdict::shortened;
+use model::explanation::Explanation;
+
+const SECOND_NS: u64 = 1_000_000_000;
+const DAY_S: i64 = 86_400;
+
+/// The columns of a key in the help.
+const KEY_WIDTH: usize = 16;
+
+/// The most lines that say what cannot be seen.
+const UNSEEN_LINES: usize = 2;
+
+/// ` terrace top: the whole machine                                    14:32:05`
+pub fn title(scene: &Scene<'_>) -> Toned {
+    let subject = scene
+        .explanation
+        .map_or("", |explanation| &explanation.subject);
+    let whose = match (scene.file, subject) {
+        (Some(file), "") => file.to_owned(),
+        (Some(file), subject) => format!("{file}: {subject}"),
+        (None, subject) => subject.to_owned(),
+    };
+    let clock = clock(scene, scene.gaze.at_ns.unwrap_or(scene.reach.last_ns));
+    let left = format!(" terrace top: {whose}");
+    both_ends(
+        (Tone::Strong, &left),
+        (Tone::Plain, &clock),
+        scene.size.width,
+    )
+}
+
+/// Which moment is looked at, and how to come back to now.
+pub fn state(scene: &Scene<'_>) -> Toned {
+    let (reach, gaze) = (&scene.reach, scene.gaze);
+    let window_ns = gaze
+        .window(reach)
+        .map_or(reach.last_ns, |(from_ns, to_ns)| to_ns - from_ns);
+    let window = long_time(window_ns / (SECOND_NS / 10) * (SECOND_NS / 10));
+    let (tone, long, short) = match (gaze.at_ns, reach.is_live) {
+        (None, true) if window_ns == 0 => (Tone::Busy, "live".to_owned(), "live".to_owned()),
+        (None, true) => (
+            Tone::Busy,
+            format!("live: the last {window}"),
+            "live".to_owned(),
+        ),
+        (None, false) => {
+            let all = format!("{}: all of {window}", ending(scene));
+            (Tone::Plain, all.clone(), all)
+        }
+        (Some(at_ns), true) => {
+            let ago = long_time(reach.last_ns.saturating_sub(at_ns) / SECOND_NS * SECOND_NS);
+            let long = format!("{ago} ago, the {window} before it. Live goes on; End returns");
+            (Tone::Warn, long, format!("{ago} ago; End: now"))
+        }
+        (Some(at_ns), false) => {
+            let at = long_time(at_ns.min(reach.last_ns));
+            let long = format!("at {at}, the {window} before it. End: all of it");
+            (Tone::Warn, long, format!("at {at}; End: all"))
+        }
+    };
+    let cost = scene
+        .explanation
+        .and_then(|explanation| explanation.watching.core_share);
+    let cost = cost.map_or(String::new(), |share| {
+        format!("watching: {} of a core", figure::percent(share))
+    });
+    let width = scene.size.width;
+    let words = if length(&long) + 1 < width {
+        long
+    } else {
+        short
+    };
+    both_ends((tone, &format!(" {words}")), (Tone::Dim, &cost), width)
+}
+
+/// How a recording ended: `exit 0`.
+fn ending<'a>(scene: &Scene<'a>) -> &'a str {
+    let told = scene
+        .explanation
+        .map_or("", |explanation| &explanation.ending);
+    if told.is_empty() { "ended" } else { told }
+}
+
+/// What cannot be seen, by its names.
+pub fn unseen(explanation: &Explanation, width: usize) -> Vec<Toned> {
+    let names = explanation
+        .unseen
+        .iter()
+        .map(|unseen| unseen.what.replace('_', " "));
+    let names: Vec<String> = names.collect();
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let words = format!("Cannot be seen without root: {}", names.join(", "));
+    let words = wrap(&words, width.saturating_sub(2), 4);
+    let lines = words.lines().take(UNSEEN_LINES);
+    lines
+        .map(|line| vec![(Tone::Unknown, format!(" {line}"))])
+        .collect()
+}
+
+/// What the keys do, and what cannot be seen with the reasons.
+pub fn help(scene: &Scene<'_>) -> Vec<Toned> {
+    let keys = [
+        ("left right, h l", "one column of time back and on"),
+        ("PgUp PgDn", "half a screen back and on"),
+        ("Home End", "the oldest moment, the newest one"),
+        ("up down, k j", "the finding whose evidence is shown"),
+        ("space", "stop here, and go on"),
+        ("Tab", "the lanes of one question after the other, then all"),
+        ("+ -", "less time in a column, more"),
+        ("?", "these words, and back"),
+        ("q Esc Ctrl-C", "the end"),
+    ];
+    let room = scene.size.width.saturating_sub(KEY_WIDTH + 2);
+    let mut lines = vec![Toned::new()];
+    for (key, does) in keys {
+        for (number, does) in wrap(does, room, 0).lines().enumerate() {
+            let key = if number == 0 { key } else { "" };
+            let key = format!(" {key:<KEY_WIDTH$}");
+            lines.push(vec![(Tone::Strong, key), (Tone::Plain, does.to_owned())]);
+        }
+    }
+    let unseen = scene
+        .explanation
+        .map_or(&[][..], |explanation| &explanation.unseen);
+    let unseen = unseen
+        .iter()
+        .map(|one| format!("Not seen: {}: {}", one.what.replace('_', " "), one.why));
+    let doubts = scene
+        .explanation
+        .map_or(&[][..], |explanation| &explanation.doubts);
+    let doubts = doubts.iter().map(|doubt| format!("Doubt: {doubt}"));
+    lines.push(Toned::new());
+    for text in unseen.chain(doubts) {
+        let wrapped = wrap(&text, scene.size.width.saturating_sub(2), 4);
+        lines.extend(
+            wrapped
+                .lines()
+                .map(|line| vec![(Tone::Dim, format!(" {line}"))]),
+        );
+    }
+    lines
+}
+
+/// The keys that fit on the last line, the most useful first.
+pub fn keys(scene: &Scene<'_>) -> Toned {
+    let (time, finding) = match scene.glyphs {
+        Glyphs::Ascii => ("<- -> time", "up down finding"),
+        Glyphs::Blocks => ("← → time", "↑ ↓ finding"),
+    };
+    let pause = if scene.gaze.at_ns.is_some() {
+        "End now"
+    } else {
+        "space pause"
+    };
+    let question = scene
+        .gaze
+        .question
+        .and_then(|question| scene.questions.get(question));
+    let question = question.map_or("Tab question", |question| question.title.as_str());
+    let mut line = String::new();
+    for words in [
+        "q quit", "? help", time, finding, pause, question, "+ - zoom",
+    ] {
+        if length(&line) + length(words) + 3 > scene.size.width {
+            break;
+        }
+        line.push_str(&format!(" {words} "));
+    }
+    vec![(Tone::Dim, line.trim_end().to_owned())]
+}
+
+/// The time of day of a moment, by the clock of the machine that was recorded.
+fn clock(scene: &Scene<'_>, at_ns: u64) -> String {
+    let facts = &scene.recording.facts;
+    if facts.started_unix_ns == 0 {
+        return String::new();
+    }
+    let unix_s = (facts.started_unix_ns.saturating_add(at_ns) / SECOND_NS).cast_signed();
+    let of_day_s = unix_s
+        .saturating_add(i64::from(facts.utc_offset_s))
+        .rem_euclid(DAY_S);
+    let (hours, minutes, seconds) = (of_day_s / 3600, of_day_s / 60 % 60, of_day_s % 60);
+    format!("{hours:02}:{minutes:02}:{seconds:02}")
+}
+
+/// Two texts at the ends of a line; the second gives way, then the first is cut.
+fn both_ends(left: (Tone, &str), right: (Tone, &str), width: usize) -> Toned {
+    let text = shortened(left.1, width.saturating_sub(1));
+    let taken = length(&text) + length(right.1) + 3;
+    if right.1.is_empty() || taken > width {
+        return vec![(left.0, text)];
+    }
+    let gap = " ".repeat(width - taken + 2);
+    vec![
+        (left.0, text),
+        (Tone::Plain, gap),
+        (right.0, right.1.to_owned()),
+    ]
+}
