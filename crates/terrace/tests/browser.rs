@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
-use support::pages::{Served, fixture, hostile, made};
+use support::pages::{Served, fixture, hostile, made, reading};
 use support::{run_command, terrace};
 use testkit::{TempDir, skip, web};
 
@@ -247,6 +247,126 @@ fn two_recordings_lie_over_each_other() {
     assert_eq!(told[0].as_array().unwrap().len(), 4, "{told:?}");
     assert!(told[1].as_u64().unwrap() > 0, "{told:?}");
     assert_eq!(served.end().code, Some(0));
+}
+
+/// The parts of the difference between these recordings that have a bar, and the sentence.
+fn compared(first: &Path, second: &Path) -> (Vec<String>, String) {
+    let line = format!("compare --json {} {}", first.display(), second.display());
+    let told: Value = serde_json::from_str(&terrace(&line).done()).unwrap();
+    let split = &told["split"];
+    let number = |value: &Value| value.as_f64().unwrap();
+    let least = 0.005 * number(&split["first_ns"]).max(number(&split["second_ns"]));
+    let parts = split["parts"].as_array().unwrap().iter();
+    let worth = parts.filter(|part| number(&part["difference_ns"]).abs() >= least);
+    let names = worth.map(|part| part["name"].as_str().unwrap().to_owned());
+    (
+        names.collect(),
+        told["sentence"].as_str().unwrap().to_owned(),
+    )
+}
+
+#[test]
+fn a_part_of_a_difference_is_shown_by_click_and_by_key() {
+    let directory = TempDir::new();
+    let files = ["cold_read", "fsync_storm"].map(fixture);
+    let (parts, sentence) = compared(&files[0], &files[1]);
+    let url = page_file(&directory, &[&files[0], &files[1]]);
+    let evidence =
+        "[...document.querySelectorAll('#evidence h3')].map((title) => title.textContent)";
+    let both = "[...document.querySelectorAll('#evidence [data-lifted]')].some((chart) => \
+        chart.querySelector('.dashed') && chart.querySelector('[data-series] i:not(.dashed)'))";
+    let last = format!("[data-part={}]", parts.last().unwrap());
+    let is_there = format!("document.activeElement.matches({last:?})");
+    let steps = json!([
+        ["wait", READY],
+        [
+            "tell",
+            "[...document.querySelectorAll('[data-part]')].map((part) => part.dataset.part)"
+        ],
+        [
+            "tell",
+            "document.querySelector('#comparison .verdict').textContent"
+        ],
+        [
+            "tell",
+            "[...document.querySelectorAll('[data-part] .badge')].every((badge) => badge.textContent === 'unproven')"
+        ],
+        [
+            "tell",
+            "document.querySelector('[data-part]').getBoundingClientRect().bottom"
+        ],
+        ["click", format!("[data-part={}]", parts[0])],
+        ["wait", both],
+        ["tell", evidence],
+        ["until", "Tab", is_there, 60],
+        ["press", "Enter"],
+        [
+            "tell",
+            "[...document.querySelectorAll('.claim[aria-pressed=true]')].map((part) => part.dataset.part)"
+        ],
+        ["tell", evidence],
+    ]);
+    let Some(told) = told(&url, &WIDE, &steps) else {
+        return;
+    };
+    assert_eq!(told[0], json!(parts));
+    assert_eq!(told[1], json!(sentence));
+    assert_eq!(told[2], true, "one run each proves nothing");
+    assert!(told[3].as_f64().unwrap() < 500.0, "{told:?}");
+    let title = |part: &str| json!(format!("Evidence: {}", part.replace('_', " ")));
+    assert_eq!(told[4][0], title(&parts[0]));
+    assert_eq!(told[5], json!([parts.last()]));
+    assert_eq!(told[6][0], title(parts.last().unwrap()));
+}
+
+/// Two recordings of the same work, the second of which stands still for a while: by the work it ends
+/// where the first does, by the clock later.
+#[test]
+fn a_second_recording_is_drawn_by_the_work_that_it_did() {
+    let directory = TempDir::new();
+    let files = ["even", "stalled"].map(|name| directory.join(format!("{name}.trec")));
+    reading(&files[0], &[4096; 100]);
+    reading(
+        &files[1],
+        &[&[4096; 25][..], &[0; 50], &[4096; 75]].concat(),
+    );
+    let words = files.each_ref().map(|path| path.to_str().unwrap());
+    let align = ["--align", "progress"];
+    let served = Served::start(&[&words[..], &align].concat());
+    let steps = json!([
+        ["wait", READY],
+        ["tell", SHOWN],
+        ["click", "#pieces summary"],
+        ["click", ":nth-match(#pieces .claim, 3)"],
+        ["wait", ZOOMED],
+        ["tell", SHOWN],
+        ["click", "#align"],
+        ["wait", WHOLE],
+        ["tell", SHOWN],
+        [
+            "tell",
+            "document.querySelector('#align').getAttribute('aria-pressed')"
+        ],
+        ["click", ":nth-match(#pieces .claim, 3)"],
+        ["wait", ZOOMED],
+        ["tell", SHOWN],
+    ]);
+    let Some(told) = told(&served.address, &WIDE, &steps) else {
+        return;
+    };
+    assert_eq!(served.end().code, Some(0));
+    let ends = |at: usize| [&told[at]["from"], &told[at]["to"]].map(|end| end.as_f64().unwrap());
+    let near = |[from, to]: [f64; 2], expected: [f64; 2]| {
+        (from - expected[0]).abs() < 0.11 && (to - expected[1]).abs() < 0.11
+    };
+    assert!(near(ends(0), [0.0, 10.0]), "{told:?}");
+    assert!(
+        near(ends(1), [2.0, 3.0]),
+        "the stall is of no length: {told:?}"
+    );
+    assert!(near(ends(2), [0.0, 15.0]), "{told:?}");
+    assert_eq!(told[3], "false");
+    assert!(near(ends(4), [2.0, 8.0]), "{told:?}");
 }
 
 /// `terrace run` of a command that ends when `end` is there; it has begun to write `file`.

@@ -433,6 +433,45 @@ fn what_cannot_be_compared_is_refused_in_one_line() {
 }
 
 /// A recording that was cut opens with what is whole, and the page says so.
+/// The JSON in the page's element of this id.
+fn embedded(page: &str, id: &str) -> Value {
+    let begin = format!("<script type=\"application/json\" id=\"{id}\">");
+    let text = page.split_once(&begin).unwrap().1;
+    serde_json::from_str(text.split_once("</script>").unwrap().0).unwrap()
+}
+
+#[test]
+fn the_page_holds_what_json_says_and_stand_ins_for_names() {
+    let directory = TempDir::new();
+    let files = ["even", "slower"].map(|name| recorded(&directory, name, "sleep 0.2"));
+    let out = directory.join("page.html");
+    let page = |options: &str| {
+        let line = format!(
+            "compare {options} --html {} {} {}",
+            out.display(),
+            files[0],
+            files[1]
+        );
+        (terrace(&line).done(), fs::read_to_string(&out).unwrap())
+    };
+    let (told, whole) = page("--json --no-redact");
+    assert_eq!(embedded(&whole, "compare"), valid(&told));
+    let (told, redacted) = page("--json");
+    let (mut shown, told) = (embedded(&redacted, "compare"), valid(&told));
+    assert!(!redacted.contains("slower") && !redacted.contains("sleep 0.2"));
+    assert_eq!(
+        shown["first"]["name"],
+        embedded(&redacted, "view")["explain"]["subject"]
+    );
+    for side in ["first", "second"] {
+        assert_ne!(shown[side], told[side]);
+        shown[side] = told[side].clone();
+    }
+    assert_eq!(shown, told);
+    terrace("compare --no-redact a b").refused(2, "--html");
+    terrace("view --align progress a").refused(2, "FILE2");
+}
+
 #[test]
 fn a_cut_recording_is_compared_with_a_warning() {
     let directory = TempDir::new();

@@ -181,9 +181,9 @@ export class Chart {
       const lines = this.lines.filter(({ trace }) => trace.timeline === timeline);
       let columns = lines.map(({ trace }) => trace.values());
       if (this.picture.stacked) columns = columns.map((_, at) => sum(columns.filter((_, below) => below >= at && !lines[below].hidden), timeline.seconds.length));
-      const pauses = timeline.view.spans.filter((/** @type {import("./decode.js").Span} */ { kind }) => kind === "gap");
+      const pauses = timeline.spans.filter(({ kind }) => kind === "gap");
       const shown = reduced(timeline.seconds, columns, from, to, buckets, this.picture.stacked ? columns[1] : undefined);
-      return parted(shown, pauses.map((/** @type {import("./decode.js").Span} */ { end_ns }) => end_ns / 1e9));
+      return parted(shown, pauses.map(({ to }) => to));
     });
     return /** @type {uPlot.AlignedData} */ (parts.length > 1 ? uPlot.join(parts) : parts[0]);
   }
@@ -258,8 +258,8 @@ export class Chart {
       ctx.fillStyle = colourOf("--accent-ground");
       ctx.fillRect(x(chosen.from), bbox.top, Math.max(1, x(chosen.to) - x(chosen.from)), bbox.height);
     }
-    for (const { start_ns, end_ns } of timelines.flatMap((timeline) => timeline.view.spans)) {
-      const [left, right] = [x(start_ns / 1e9), x(end_ns / 1e9)];
+    for (const { from, to } of timelines.flatMap(({ spans }) => spans)) {
+      const [left, right] = [x(from), x(to)];
       ctx.fillStyle = colourOf("--mark");
       ctx.fillRect(left, bbox.top, Math.max(2 * devicePixelRatio, right - left), right > left ? 4 * devicePixelRatio : bbox.height);
     }

@@ -69,11 +69,39 @@ export class Timeline {
     /** @type {{sample: number[], value: number[]}[]} what came after the block, by series */
     this.added = [];
     /** When each sample was read, in seconds since the start. */
-    this.seconds = this.unpacked(view.ticks, undefined, view.samples).map((ns) => ns / 1e9);
+    this.clock = this.unpacked(view.ticks, undefined, view.samples).map((ns) => ns / 1e9);
+    /** Where each sample is drawn. */
+    this.seconds = this.clock;
+    /** Where an instant of the clock is drawn, both in seconds. */
+    this.place = (/** @type {number} */ seconds) => seconds;
     /** @type {Map<number, Float64Array>} */
     this.drawn = new Map();
     /** @type {Map<string, number>} */
     this.index = new Map(view.series.map((/** @type {Line} */ line, /** @type {number} */ at) => [line.name, at]));
+  }
+
+  /**
+   * Where samples are drawn: when they were read, or when the first recording had done as much of the work.
+   * @param {{first_ns: number, second_ns: number}[] | null} sections pieces of the work, how long each side took for them
+   */
+  align(sections) {
+    const knots = [[0, 0]];
+    for (const { first_ns, second_ns } of sections ?? []) {
+      const [at, from] = knots[knots.length - 1];
+      knots.push([at + second_ns / 1e9, from + first_ns / 1e9]);
+    }
+    this.place = (/** @type {number} */ seconds) => {
+      const next = knots.findIndex(([at]) => at > seconds);
+      const [[at, from], [until, to]] = next > 0 ? [knots[next - 1], knots[next]] : [knots[knots.length - 1], [Infinity, Infinity]];
+      return from + (next > 0 ? ((seconds - at) / (until - at)) * (to - from) : seconds - at);
+    };
+    this.seconds = this.clock.map(this.place);
+  }
+
+  /** Marks and intervals where they are drawn. */
+  get spans() {
+    const spans = /** @type {Span[]} */ (this.view.spans);
+    return spans.map(({ kind, text, start_ns, end_ns }) => ({ kind, text, from: this.place(start_ns / 1e9), to: this.place(end_ns / 1e9) }));
   }
 
   /** @param {number} index @returns {Line} */
@@ -110,7 +138,7 @@ export class Timeline {
     if (known) return known;
     const { kind, offset = 0, length = 0 } = this.line(index);
     const level = this.unpacked({ offset, length }, this.added[index], this.seconds.length);
-    const values = kind === "counter" ? rates(level, this.seconds, (this.refresh(index) ?? 0) / 1e9) : level;
+    const values = kind === "counter" ? rates(level, this.clock, (this.refresh(index) ?? 0) / 1e9) : level;
     this.drawn.set(index, values);
     return values;
   }
@@ -141,7 +169,7 @@ export class Timeline {
     const seconds = new Float64Array(known + growth.ticks_ns.length);
     seconds.set(this.seconds.subarray(0, known));
     seconds.set(growth.ticks_ns.map((ns) => ns / 1e9), known);
-    this.seconds = seconds;
+    this.clock = this.seconds = seconds;
     this.view.spans.push(...growth.spans);
     if (growth.explain) this.view.explain = growth.explain;
     if (seconds.length > KEPT_SAMPLES * 1.25) this.forget(seconds.length - KEPT_SAMPLES);
@@ -151,7 +179,7 @@ export class Timeline {
   /** Drops the oldest samples. @param {number} count */
   forget(count) {
     this.first += count;
-    this.seconds = this.seconds.slice(count);
+    this.clock = this.seconds = this.seconds.slice(count);
     for (const added of this.added) {
       // The change that still holds at the first sample is kept.
       const kept = added?.sample.findIndex((sample) => sample > this.first) ?? 0;

@@ -39,10 +39,10 @@ function advice(what, text, tag = "span") {
 }
 
 /** A button that shows something in the charts, and pressed again no longer. @param {string} kind @param {Chosen} chosen @param {(Node | string)[]} text @param {(chosen: Chosen | null) => void} choose */
-function pressed(kind, chosen, text, choose, isPressed = false) {
+export function pressed(kind, chosen, text, choose, isPressed = false) {
   const click = () => {
     const isOn = button.getAttribute("aria-pressed") === "true";
-    for (const other of document.querySelectorAll("[data-finding], [data-cleared]")) other.setAttribute("aria-pressed", "false");
+    for (const other of document.querySelectorAll(".claim[aria-pressed]")) other.setAttribute("aria-pressed", "false");
     button.setAttribute("aria-pressed", String(!isOn));
     choose(isOn ? null : chosen);
   };

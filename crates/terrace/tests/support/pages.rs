@@ -42,6 +42,27 @@ pub fn made(path: &Path, series: u32, samples: u64) {
     written(path, registry.schemas(), rows);
 }
 
+/// Writes a recording at 10 Hz of a command that read so many bytes between each two samples.
+pub fn reading(path: &Path, growths: &[u64]) {
+    let mut registry = Registry::new();
+    let id = registry.id("tree.read_chars", "bytes", Kind::Counter, "/proc/*/io");
+    let (id, mut all) = (id.unwrap(), 0);
+    let rows = (0..).zip([0].iter().chain(growths)).map(|(sample, grown)| {
+        all += grown;
+        let mut row = Row::default();
+        row.count(id, all);
+        let at_ns = sample * 100_000_000;
+        (
+            Tick {
+                due_ns: at_ns,
+                at_ns,
+            },
+            row,
+        )
+    });
+    written(path, registry.schemas(), rows);
+}
+
 /// Writes a recording of `count` series whose names would be markup and end with `name`, with values that
 /// no number of JavaScript holds, at times that no clock shows.
 pub fn hostile(path: &Path, count: u32, name: &str) {
