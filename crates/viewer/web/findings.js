@@ -11,8 +11,8 @@ export function findings(explain, choose, now, of) {
   const items = explain.findings.map((/** @type {any} */ finding) => {
     if (!finding.within_previous) number++;
     const title = [finding.within_previous ? element("b", {}, "of which ") : element("b", {}, `${number} `), finding.claim];
-    return element("li", { class: finding.within_previous ? "within" : null }, pressed("finding", finding, title, choose, finding.id === now), element("span.badge", {}, finding.grade),
-      element("p.quiet", {}, finding.evidence.slice(0, 4).map(evidenceText).join("; ")), advice("Would help: ", finding.remedy), advice("To confirm: ", finding.confirm, "code"));
+    return element("li", { class: finding.within_previous ? "within" : null }, pressed("finding", finding, title, choose, finding.id === now),
+      element("p.quiet", {}, element("span.badge", {}, finding.grade), " ", finding.evidence.slice(0, 4).map(evidenceText).join("; ")), advice("Would help: ", finding.remedy), advice("To confirm: ", finding.confirm, "code"));
   });
   const none = element("p", {}, "Nothing hurt that is known here.");
   return element("section.findings", {}, element("h2", {}, `What hurt${of}`), items.length ? element("ol", {}, ...items) : none);
