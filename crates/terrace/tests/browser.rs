@@ -523,6 +523,51 @@ fn everything_can_be_reached_and_done_by_keys() {
     assert_eq!(told[2], true);
 }
 
+#[test]
+fn two_machines_lie_over_each_other_and_a_figure_leads_to_its_step() {
+    let directory = TempDir::new();
+    let recorded: Value = serde_json::from_str(include_str!("fixtures/survey.json")).unwrap();
+    let mut slower = recorded.clone();
+    slower["started_unix_s"] = json!(7);
+    slower["tiers"][3]["latency_ns"]["median"] = json!(400.0);
+    let file = |name: &str, survey: &Value| {
+        let path = directory.join(name);
+        std::fs::write(&path, survey.to_string()).unwrap();
+        path.display().to_string()
+    };
+    let (first, second) = (file("a.json", &recorded), file("b.json", &slower));
+    let page = directory.join("page.html");
+    terrace(&format!(
+        "compare {first} {second} --html {}",
+        page.display()
+    ))
+    .done();
+    let is_there = "document.activeElement.matches('[data-part=\"RAM latency\"]')";
+    let steps = json!([
+        ["wait", "document.querySelector('.terrace-tread') !== null"],
+        [
+            "tell",
+            "document.querySelectorAll('.terrace-second').length"
+        ],
+        ["until", "Tab", is_there, 80],
+        ["press", "Enter"],
+        ["tell", "document.activeElement.id"],
+        ["tell", "document.querySelector('#terrace p').textContent"],
+        ["size", 400, 800],
+        ["tell", "document.documentElement.scrollWidth"],
+    ]);
+    let Some(told) = told(&format!("file://{}", page.display()), &WIDE, &steps) else {
+        return;
+    };
+    let seen = recorded["tiers"].as_array().unwrap().iter();
+    let seen = seen.filter(|tier| !tier["latency_ns"].is_null());
+    assert_eq!(told[0], json!(seen.count()));
+    assert_eq!(told[1], "level-3");
+    let text = told[2].as_str().unwrap();
+    assert!(text.starts_with("RAM, first: latency +"), "{text}");
+    assert!(told[3].as_u64().unwrap() <= 400, "{told:?}");
+}
+
 /// What each recording of a staged cause says of it on the first screen, and what of a cause that was
 /// nearly one must not stand there (`fixtures/recordings/README.md`).
 const NAMED: &[(&str, &[&str], &str)] = &[

@@ -473,6 +473,47 @@ fn the_page_holds_what_json_says_and_stand_ins_for_names() {
 }
 
 #[test]
+fn the_page_of_surveys_holds_them_and_no_names() {
+    let directory = TempDir::new();
+    let files = [survey(&directory, 1, 1.0), survey(&directory, 2, 1.5)];
+    let out = directory.join("page.html");
+    let page = |options: &str| {
+        let line = format!(
+            "compare {options} --html {} {} {}",
+            out.display(),
+            files[0],
+            files[1]
+        );
+        (terrace(&line).done(), fs::read_to_string(&out).unwrap())
+    };
+    let (told, whole) = page("--json --no-redact");
+    assert_eq!(embedded(&whole, "compare"), valid(&told));
+    let given: Value = serde_json::from_str(&fs::read_to_string(&files[1]).unwrap()).unwrap();
+    assert_eq!(embedded(&whole, "survey-2")["tiers"], given["tiers"]);
+    assert!(whole.contains("/srv/archive") && whole.contains("db-3"));
+    let (_, redacted) = page("");
+    assert!(!redacted.contains("/srv/archive") && !redacted.contains("db-3"));
+    // The figures are the same, and each is of a level that is drawn.
+    let (shown, told) = (embedded(&redacted, "compare"), valid(&told));
+    let drawn = embedded(&redacted, "survey")["tiers"].clone();
+    let names: Vec<&Value> = drawn
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tier| &tier["name"])
+        .collect();
+    let pairs = shown["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(told["items"].as_array().unwrap());
+    for (shown, told) in pairs {
+        assert_eq!(shown["difference"], told["difference"]);
+        assert!(names.contains(&&shown["of"]), "{shown}");
+    }
+}
+
+#[test]
 fn a_cut_recording_is_compared_with_a_warning() {
     let directory = TempDir::new();
     let whole = recorded(&directory, "whole.trec", "sleep 0.3");

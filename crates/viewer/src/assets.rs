@@ -9,6 +9,8 @@ pub const RECORDING_STYLE: &str = concat!(
     "\n",
     include_str!("../web/page.css"),
     "\n",
+    include_str!("../web/differences.css"),
+    "\n",
     include_str!("../web/recording.css"),
 );
 

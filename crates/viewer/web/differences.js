@@ -4,8 +4,9 @@ import { figure } from "./format.js";
 
 /** @typedef {{value: number, low: number | null, high: number | null, verdict: string}} Judged the second less the first */
 /**
- * `told` are its figures in words, `inside` that it lies inside of the row before it, `button` makes what is pressed of what it shows.
- * @typedef {Judged & {name: string, told: string, inside?: boolean, button: (...shown: Node[]) => HTMLElement}} Difference
+ * `told` are its figures in words, `inside` that it lies inside of the row before it, `better` which end is good where that must be
+ * said (time is best short), `button` makes what is pressed of what it shows.
+ * @typedef {Judged & {name: string, told: string, inside?: boolean, better?: string | null, button: (...shown: Node[]) => HTMLElement}} Difference
  */
 
 /** A difference with its sign. @param {number | null} value @param {string} unit */
@@ -25,11 +26,12 @@ export function differences(rows) {
   const share = (/** @type {number} */ value) => (100 * (value - least)) / room;
   const part = (/** @type {string} */ name, /** @type {number} */ from, /** @type {number} */ to) =>
     element(`i.${name}`, { style: `left: ${share(Math.min(from, to))}%; right: ${100 - share(Math.max(from, to))}%` });
-  return element("ol.differences", {}, ...rows.map(({ name, value, low, high, verdict, told, inside, button }) => {
-    const bar = element("span.track", { "aria-hidden": true }, part(`${value > 0 ? "more" : "less"}.${verdict}`, 0, value), part("none", 0, 0),
+  return element("ol.differences", {}, ...rows.map(({ name, value, low, high, verdict, told, inside, better, button }) => {
+    const way = value > 0 === (better === "higher") ? "better" : "worse";
+    const bar = element("span.track", { "aria-hidden": true }, part(`${way}.${verdict}`, 0, value), part("none", 0, 0),
       low === null || high === null ? null : part("interval", low, high));
     return element("li", { class: inside ? "inside" : null }, button(element("span", {}, inside ? "of which " : "", name), bar,
-      element("span.told", {}, told, " ", element("span.badge", {}, verdict === "unproven" ? verdict : "proven"))));
+      element("span.told", {}, told, " ", element("span.badge", {}, verdict === "unproven" ? verdict : `proven${better ? ` ${way}` : ""}`))));
   }));
 }
 

@@ -32,8 +32,8 @@ pub struct Compared {
 
 /// Of each side what is drawn.
 pub enum Drawn {
-    /// The first survey.
-    Surveys([Survey; 2]),
+    /// All surveys, and those that their noise was learnt from: the first of each side is drawn.
+    Surveys([Vec<Survey>; 3]),
     /// The recording in the middle by its time on the clock.
     Recordings([PathBuf; 2]),
 }
@@ -87,7 +87,7 @@ pub fn compared(first: &[PathBuf], second: &[PathBuf], align: &Align) -> Result<
         (Runs::Surveys(a), Runs::Surveys(b)) => {
             let kept = a.first().map(kept::of_machine).unwrap_or_default();
             let comparison = comparison::surveys(&a, &b, &kept);
-            (comparison, Drawn::Surveys([a[0].clone(), b[0].clone()]))
+            (comparison, Drawn::Surveys([a, b, kept]))
         }
         (Runs::Recordings(a), Runs::Recordings(b)) => {
             let pair = [&first[middle(&a)], &second[middle(&b)]];

@@ -9,6 +9,7 @@ use crate::output::json;
 use explain::recording::{Window, explain};
 use model::compared::{Comparison, Side};
 use model::recording::Recording;
+use model::survey::Survey;
 use record::redact;
 use std::path::Path;
 use viewer::recording::recording_page;
@@ -28,7 +29,15 @@ pub fn of_comparison(compared: &Compared, is_redacted: bool) -> Result<String> {
         Drawn::Recordings([first, second]) => {
             of_recordings([&**first, second], is_redacted, Some(comparison))
         }
-        Drawn::Surveys(_) => Err(Error::usage("--html is for recordings")),
+        Drawn::Surveys(surveys) if is_redacted => {
+            let mut surveys = surveys.clone();
+            let mut all: Vec<&mut Survey> = surveys.iter_mut().flatten().collect();
+            redact::redact_surveys(&mut all, &[]);
+            let [first, second, kept] = &surveys;
+            let comparison = explain::comparison::surveys(first, second, kept);
+            of_surveys(&surveys, &comparison)
+        }
+        Drawn::Surveys(surveys) => of_surveys(surveys, comparison),
     }
 }
 
@@ -107,6 +116,12 @@ fn without_names(comparison: &Comparison, [first, second]: [&View; 2]) -> Compar
         second: side(&comparison.second, second),
         ..comparison.clone()
     }
+}
+
+/// The page of the first survey of each side, over each other.
+fn of_surveys([first, second, _]: &[Vec<Survey>; 3], comparison: &Comparison) -> Result<String> {
+    let sides = [json::render(&first[0])?, json::render(&second[0])?];
+    Ok(viewer::surveys_page(sides, json::render(comparison)?))
 }
 
 fn too_long(path: &Path, bytes: usize) -> Error {
