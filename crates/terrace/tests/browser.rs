@@ -255,6 +255,64 @@ fn two_recordings_lie_over_each_other() {
     assert_eq!(served.end().code, Some(0));
 }
 
+/// Twenty counters by powers of two are three lines: the slowest read of a sample lies below a power of two.
+#[test]
+fn how_long_requests_took_is_one_chart_of_three_lines() {
+    let directory = TempDir::new();
+    let url = page_file(&directory, &[&fixture("cold_read")]);
+    let chart = "[data-chart^=evidence-trace]";
+    let steps = json!([
+        ["wait", READY],
+        ["click", "[data-finding=reads_from_device]"],
+        [
+            "tell",
+            "Math.max(...[...document.querySelectorAll('#evidence [data-chart]')].map((chart) => chart.querySelectorAll('[data-series]').length))"
+        ],
+        [
+            "tell",
+            format!("document.querySelector('{chart} h3').textContent")
+        ],
+        ["click", format!("{chart} summary")],
+        [
+            "wait",
+            format!("document.querySelector('{chart} td') !== null")
+        ],
+        [
+            "tell",
+            format!(
+                "[...document.querySelectorAll('{chart} tr')].slice(1).map((row) => [...row.cells].slice(1).map((cell) => cell.textContent))"
+            )
+        ],
+    ]);
+    let Some(told) = told(&url, &WIDE, &steps) else {
+        return;
+    };
+    assert_eq!(told[0], 3);
+    assert_eq!(told[1], "How long each read of loop0 took");
+    let time = |cell: &Value| -> Option<f64> {
+        let (number, unit) = cell.as_str()?.split_once(' ')?;
+        let factor = match unit {
+            "ms" => 1e3,
+            "us" => 1.0,
+            _ => return None,
+        };
+        Some(number.parse::<f64>().ok()? * factor)
+    };
+    let rows = told[2].as_array().unwrap().iter();
+    let rows: Vec<Vec<f64>> = rows
+        .map(|row| row.as_array().unwrap().iter().filter_map(time).collect())
+        .filter(|row: &Vec<f64>| !row.is_empty())
+        .collect();
+    assert!(rows.len() > 10, "{told:?}");
+    for row in rows {
+        let power = row[2].log2().round().exp2();
+        assert!(
+            row[0] <= row[1] && row[1] <= row[2] && (row[2] / power - 1.0).abs() < 0.01,
+            "{row:?}"
+        );
+    }
+}
+
 /// The parts of the difference between these recordings that have a bar, and the sentence.
 fn compared(first: &Path, second: &Path) -> (Vec<String>, String) {
     let line = format!("compare --json {} {}", first.display(), second.display());
