@@ -104,11 +104,29 @@ mod tests {
     /// Segments of a second, none of which is removed.
     const KEEP_NS: u64 = 24_000_000_000;
 
+    /// When the first of two runs began, and the second.
+    const FIRST_NS: u64 = 3_600_000_000_000;
+    const SECOND_NS: u64 = FIRST_NS + 9_000_000_000;
+
     fn facts(started_unix_ns: u64) -> Facts {
         Facts {
             started_unix_ns,
             ..Facts::default()
         }
+    }
+
+    /// What there is at a sample: one from the beginning on, one that comes, one that goes, and one
+    /// of the first run only.
+    fn there(started_unix_ns: u64, number: u64) -> Vec<&'static str> {
+        let all = [
+            ("a", true),
+            ("b", number > 13),
+            ("c", number < 25),
+            ("d", started_unix_ns == FIRST_NS),
+        ];
+        all.into_iter()
+            .filter_map(|(name, is)| is.then_some(name))
+            .collect()
     }
 
     /// Records `samples` at 10 Hz, and asks after each of them.
@@ -118,12 +136,9 @@ mod tests {
         let mut ring = Ring::open(directory, KEEP_NS, 1 << 20, &facts).unwrap();
         for number in 0..samples {
             let mut row = Row::default();
-            // One that is there from the beginning on, one that comes later, one that goes.
-            for (name, is_there) in [("a", true), ("b", number > 13), ("c", number < 25)] {
+            for name in there(started_unix_ns, number) {
                 let id = registry.id(name, "count", Kind::Gauge, "x").unwrap();
-                if is_there {
-                    row.count(id, number / 3);
-                }
+                row.count(id, number / 3);
             }
             let at_ns = number * 100_000_000;
             let (due_ns, text) = (at_ns, format!("mark {number}"));
@@ -145,12 +160,11 @@ mod tests {
     #[test]
     fn a_ring_is_followed_over_its_segments_and_only_grows() {
         let directory = TempDir::new();
-        let hour_ns = 3_600_000_000_000;
         // A run before, whose last words end nothing.
-        run(directory.path(), hour_ns, 15, |_| {});
+        run(directory.path(), FIRST_NS, 15, |_| {});
         let mut follower = None;
         let mut seen = 0;
-        run(directory.path(), hour_ns + 9_000_000_000, 57, |ring| {
+        run(directory.path(), SECOND_NS, 57, |ring| {
             if seen % 5 != 3 {
                 ring.flush().unwrap();
             }
@@ -168,6 +182,23 @@ mod tests {
         let mut follower = follower.unwrap();
         assert!(follower.advance() && follower.is_over());
         assert_eq!(*follower.recording(), read_ring(directory.path()).unwrap());
+        for sample in 0..15 + 57u32 {
+            let (started, number) = match sample.checked_sub(15) {
+                None => (FIRST_NS, sample),
+                Some(number) => (SECOND_NS, number),
+            };
+            let there = there(started, u64::from(number));
+            for series in &follower.recording().series {
+                let is_there = there.contains(&&*series.schema.name);
+                let expected = is_there.then_some(i64::from(number / 3));
+                assert_eq!(
+                    series.at(sample),
+                    expected,
+                    "{} {sample}",
+                    series.schema.name
+                );
+            }
+        }
         let spans = &follower.recording().spans;
         assert_eq!(spans.iter().filter(|span| span.kind == "gap").count(), 1);
     }
