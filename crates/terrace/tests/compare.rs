@@ -468,6 +468,7 @@ fn the_page_holds_what_json_says_and_stand_ins_for_names() {
         shown[side] = told[side].clone();
     }
     assert_eq!(shown, told);
+    terrace("compare --html - a b").refused(2, "the page goes to a file");
     terrace("compare --no-redact a b").refused(2, "--html");
     terrace("view --align progress a").refused(2, "FILE2");
 }

@@ -1,11 +1,11 @@
-//! The page of one recording or two: read, made to fit, without what is personal where others are
-//! to see it, explained, compared. What is drawn is made by `viewer`; `view` and `compare` deliver it.
+//! The page of one recording, or of two sides over each other: read, made to fit, without what is
+//! personal where others are to see it, explained. It is drawn by `viewer`, delivered by `view` and `compare`.
 
 use super::compare::{Compared, Drawn};
 use super::recording;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output::json;
+use crate::output::{Target, json};
 use explain::recording::{Window, explain};
 use model::compared::{Comparison, Side};
 use model::recording::Recording;
@@ -18,6 +18,19 @@ use viewer::{Meanings, View};
 /// The most bytes of names, texts and changes that a page holds: more takes a browser's memory away.
 /// An hour of a busy machine has 4 MiB.
 const PAGE_BYTES_MAX: usize = 128 << 20;
+
+/// Where a page goes that is written beside what is printed, if it is asked for.
+///
+/// # Errors
+/// When that is no file, or none that could be written.
+pub fn target(html: Option<&Path>) -> Result<Option<Target>> {
+    match html.map(|path| Target::of(Some(path))).transpose()? {
+        Some(Target::Standard) => Err(Error::usage(
+            "the page goes to a file; standard output is for the text",
+        )),
+        target => Ok(target),
+    }
+}
 
 /// The page of two sides over each other, with what differs.
 ///
