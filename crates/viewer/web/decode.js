@@ -15,16 +15,23 @@ const KEPT_SAMPLES = 36_000;
  * @param {Uint8Array} block @param {Column} column @param {(sample: number, value: number) => void} told
  */
 export function eachChange(block, { offset, length }, told) {
-  const end = offset + length;
+  const lengths = [];
   let at = offset, sample = 0, last = 0, lowest = 0;
+  for (let sum = 0; at + sum < offset + length; sum += lengths[lengths.length - 1]) {
+    let size = 0;
+    for (let scale = 1, byte = 128; byte > 127; scale *= 128) size += ((byte = block[at++]) & 127) * scale;
+    lengths.push(size);
+  }
+  // Where the next first byte of a number lies, the next second one and so on.
+  const next = lengths.map((size) => (at += size) - size), end = next[1] ?? at;
   const number = () => {
-    let value = (lowest = block[at++]) & 127;
-    for (let scale = 128, byte = lowest; byte > 127 && at < end; scale *= 128) value += ((byte = block[at++]) & 127) * scale;
+    let byte = (lowest = block[next[0]++]), value = byte & 127;
+    for (let place = 1, scale = 128; byte > 127; place++, scale *= 128) value += ((byte = block[next[place]++]) & 127) * scale;
     return value;
   };
-  while (at < end) {
+  while (next[0] < end) {
     sample += number();
-    for (let count = number(); count > 0 && at < end; count--, sample++) {
+    for (let count = number(); count > 0; count--, sample++) {
       const code = number();
       // A code is 1 + zigzag: even ones are negative. Its lowest bit is asked for, since a double forgets it beyond 2^53.
       if (code !== 0) last += lowest & 1 ? (code - 1) / 2 : -code / 2;
@@ -69,7 +76,7 @@ export class Timeline {
     /** @type {{sample: number[], value: number[]}[]} what came after the block, by series */
     this.added = [];
     /** When each sample was read, in seconds since the start. */
-    this.clock = this.unpacked(view.ticks, undefined, view.samples).map((ns) => ns / 1e9);
+    this.clock = this.unpacked(view.ticks, undefined, view.samples).map((us) => us / 1e6);
     /** Where each sample is drawn. */
     this.seconds = this.clock;
     /** Where an instant of the clock is drawn, both in seconds. */
@@ -124,8 +131,8 @@ export class Timeline {
   /** Whether a series has something to say: it moves, or is a level other than 0. @param {number} index */
   speaks(index) {
     const { offset = 0, length = 0, kind } = this.line(index);
-    // One change takes 24 bytes at most.
-    if (length > 24 || this.added[index]?.value.length) return true;
+    // One change takes 30 bytes at most.
+    if (length > 30 || this.added[index]?.value.length) return true;
     /** @type {Set<number>} */
     const seen = new Set();
     eachChange(this.block, { offset, length }, (_, value) => void (Number.isNaN(value) || seen.add(value)));

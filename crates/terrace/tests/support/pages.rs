@@ -17,7 +17,7 @@ pub fn fixture(name: &str) -> PathBuf {
         .join(format!("{name}.trec"))
 }
 
-/// Writes a recording at 100 Hz with `series` counters and levels that change in every sample.
+/// Writes a recording at 100 Hz with `series` counters that grow by noise in every sample.
 pub fn made(path: &Path, series: u32, samples: u64) {
     let mut registry = Registry::new();
     let ids: Vec<u32> = (0..series)
@@ -32,7 +32,7 @@ pub fn made(path: &Path, series: u32, samples: u64) {
     let rows = (0..samples).map(|sample| {
         let mut row = Row::default();
         for (id, count) in ids.iter().zip(&mut counts) {
-            *count += 4096 * random.below(8);
+            *count += random.below(4096);
             row.count(*id, *count);
         }
         let due_ns = sample * 10_000_000;
