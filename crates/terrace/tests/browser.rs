@@ -369,6 +369,8 @@ fn a_part_of_a_difference_is_shown_by_click_and_by_key() {
             "[...document.querySelectorAll('.claim[aria-pressed=true]')].map((part) => part.dataset.part)"
         ],
         ["tell", evidence],
+        ["size", 400, 800],
+        ["tell", "document.documentElement.scrollWidth"],
     ]);
     let Some(told) = told(&url, &WIDE, &steps) else {
         return;
@@ -381,6 +383,7 @@ fn a_part_of_a_difference_is_shown_by_click_and_by_key() {
     assert_eq!(told[4][0], title(&parts[0]));
     assert_eq!(told[5], json!([parts.last()]));
     assert_eq!(told[6][0], title(parts.last().unwrap()));
+    assert!(told[7].as_u64().unwrap() <= 400, "{told:?}");
 }
 
 /// Two recordings of the same work, the second of which stands still for a while: by the work it ends

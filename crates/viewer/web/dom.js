@@ -68,6 +68,9 @@ export async function bytesOf(id) {
     return bytes;
   };
   const packed = fromBase64 ? fromBase64.call(Uint8Array, text) : plain();
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
+  // All at once: a Blob's stream comes in small pieces, which takes twice as long.
+  const { readable, writable } = new DecompressionStream("deflate"), writer = writable.getWriter();
+  void writer.write(packed);
+  void writer.close();
+  return new Uint8Array(await new Response(readable).arrayBuffer());
 }
