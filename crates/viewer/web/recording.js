@@ -153,8 +153,7 @@ function controls(viewport, aligned) {
     whole.toggleAttribute("disabled", isWhole);
     Object.assign(bar.dataset, { from, to, whole: isWhole });
   };
-  viewport.moved();
-  if (aligned) lay();
+  aligned ? lay() : viewport.moved();
   return bar;
 }
 
