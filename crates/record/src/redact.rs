@@ -15,7 +15,7 @@ use kernel::Vocabulary;
 use model::recording::{Facts, Recording, Span, Subject, Task};
 use names::Names;
 
-pub use survey::redact_survey;
+pub use survey::{redact_survey, redact_surveys};
 
 /// Kinds of spans whose words are the recorder's; the others' are a person's.
 const OWN_SPANS: &[&str] = &[

@@ -20,6 +20,7 @@ mod machine_facts;
 mod manual;
 mod mark;
 mod measure;
+mod page;
 mod plan;
 mod proof;
 mod ramdisk;

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
-use support::pages::{Served, fixture, hostile, made};
+use support::pages::{Served, fixture, hostile, made, reading};
 use support::{run_command, terrace};
 use testkit::{TempDir, skip, web};
 
@@ -84,19 +84,25 @@ fn told_in_turn(url: &str, screen: &Screen, steps: &Value) -> Option<Vec<Value>>
     let text = String::from_utf8_lossy(&output.stdout);
     let seen: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{output:?}"));
     assert_eq!(seen["complaints"], json!([]), "{seen}");
+    let opened = steps
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|step| step[0] == "open");
+    let opened = opened.filter_map(|step| step[1].as_str());
+    let pages: Vec<&str> = opened.chain([url, "blob:"]).collect();
     for request in seen["requests"].as_array().unwrap() {
         let address = request.as_str().unwrap();
-        assert!(
-            address.starts_with(url) || address.starts_with("blob:"),
-            "{address}"
-        );
+        let is_ours = pages.iter().any(|page| address.starts_with(page));
+        assert!(is_ours, "{address}");
     }
     Some(seen["told"].as_array().unwrap().clone())
 }
 
 /// The page of these recordings as a file, and its address.
 fn page_file(directory: &TempDir, recordings: &[&PathBuf]) -> String {
-    let out = directory.join("page.html");
+    let name = recordings[0].file_stem().unwrap().to_string_lossy();
+    let out = directory.join(format!("{name}.html"));
     let words: Vec<String> = recordings
         .iter()
         .map(|path| path.display().to_string())
@@ -249,6 +255,187 @@ fn two_recordings_lie_over_each_other() {
     assert_eq!(served.end().code, Some(0));
 }
 
+/// Twenty counters by powers of two are three lines: the slowest read of a sample lies below a power of two.
+#[test]
+fn how_long_requests_took_is_one_chart_of_three_lines() {
+    let directory = TempDir::new();
+    let url = page_file(&directory, &[&fixture("cold_read")]);
+    let chart = "[data-chart^=evidence-trace]";
+    let steps = json!([
+        ["wait", READY],
+        ["click", "[data-finding=reads_from_device]"],
+        [
+            "tell",
+            "Math.max(...[...document.querySelectorAll('#evidence [data-chart]')].map((chart) => chart.querySelectorAll('[data-series]').length))"
+        ],
+        [
+            "tell",
+            format!("document.querySelector('{chart} h3').textContent")
+        ],
+        ["click", format!("{chart} summary")],
+        [
+            "wait",
+            format!("document.querySelector('{chart} td') !== null")
+        ],
+        [
+            "tell",
+            format!(
+                "[...document.querySelectorAll('{chart} tr')].slice(1).map((row) => [...row.cells].slice(1).map((cell) => cell.textContent))"
+            )
+        ],
+    ]);
+    let Some(told) = told(&url, &WIDE, &steps) else {
+        return;
+    };
+    assert_eq!(told[0], 3);
+    assert_eq!(told[1], "How long each read of loop0 took");
+    let time = |cell: &Value| -> Option<f64> {
+        let (number, unit) = cell.as_str()?.split_once(' ')?;
+        let factor = match unit {
+            "ms" => 1e3,
+            "us" => 1.0,
+            _ => return None,
+        };
+        Some(number.parse::<f64>().ok()? * factor)
+    };
+    let rows = told[2].as_array().unwrap().iter();
+    let rows: Vec<Vec<f64>> = rows
+        .map(|row| row.as_array().unwrap().iter().filter_map(time).collect())
+        .filter(|row: &Vec<f64>| !row.is_empty())
+        .collect();
+    assert!(rows.len() > 10, "{told:?}");
+    for row in rows {
+        let power = row[2].log2().round().exp2();
+        assert!(
+            row[0] <= row[1] && row[1] <= row[2] && (row[2] / power - 1.0).abs() < 0.01,
+            "{row:?}"
+        );
+    }
+}
+
+/// The parts of the difference between these recordings that have a bar, and the sentence.
+fn compared(first: &Path, second: &Path) -> (Vec<String>, String) {
+    let line = format!("compare --json {} {}", first.display(), second.display());
+    let told: Value = serde_json::from_str(&terrace(&line).done()).unwrap();
+    let split = &told["split"];
+    let number = |value: &Value| value.as_f64().unwrap();
+    let least = 0.005 * number(&split["first_ns"]).max(number(&split["second_ns"]));
+    let parts = split["parts"].as_array().unwrap().iter();
+    let worth = parts.filter(|part| number(&part["difference_ns"]).abs() >= least);
+    let names = worth.map(|part| part["name"].as_str().unwrap().to_owned());
+    (
+        names.collect(),
+        told["sentence"].as_str().unwrap().to_owned(),
+    )
+}
+
+#[test]
+fn a_part_of_a_difference_is_shown_by_click_and_by_key() {
+    let directory = TempDir::new();
+    let files = ["cold_read", "fsync_storm"].map(fixture);
+    let (parts, sentence) = compared(&files[0], &files[1]);
+    let url = page_file(&directory, &[&files[0], &files[1]]);
+    let evidence =
+        "[...document.querySelectorAll('#evidence h3')].map((title) => title.textContent)";
+    let both = "[...document.querySelectorAll('#evidence [data-lifted]')].some((chart) => \
+        chart.querySelector('.dashed') && chart.querySelector('[data-series] i:not(.dashed)'))";
+    let last = format!("[data-part={}]", parts.last().unwrap());
+    let is_there = format!("document.activeElement.matches({last:?})");
+    let steps = json!([
+        ["wait", READY],
+        [
+            "tell",
+            "[...document.querySelectorAll('[data-part]')].map((part) => part.dataset.part)"
+        ],
+        [
+            "tell",
+            "document.querySelector('#comparison .verdict').textContent"
+        ],
+        [
+            "tell",
+            "[...document.querySelectorAll('[data-part] .badge')].every((badge) => badge.textContent === 'unproven')"
+        ],
+        [
+            "tell",
+            "document.querySelector('[data-part]').getBoundingClientRect().bottom"
+        ],
+        ["click", format!("[data-part={}]", parts[0])],
+        ["wait", both],
+        ["tell", evidence],
+        ["until", "Tab", is_there, 60],
+        ["press", "Enter"],
+        [
+            "tell",
+            "[...document.querySelectorAll('.claim[aria-pressed=true]')].map((part) => part.dataset.part)"
+        ],
+        ["tell", evidence],
+        ["size", 400, 800],
+        ["tell", "document.documentElement.scrollWidth"],
+    ]);
+    let Some(told) = told(&url, &WIDE, &steps) else {
+        return;
+    };
+    assert_eq!(told[0], json!(parts));
+    assert_eq!(told[1], json!(sentence));
+    assert_eq!(told[2], true, "one run each proves nothing");
+    assert!(told[3].as_f64().unwrap() < 500.0, "{told:?}");
+    let title = |part: &str| json!(format!("Evidence: {}", part.replace('_', " ")));
+    assert_eq!(told[4][0], title(&parts[0]));
+    assert_eq!(told[5], json!([parts.last()]));
+    assert_eq!(told[6][0], title(parts.last().unwrap()));
+    assert!(told[7].as_u64().unwrap() <= 400, "{told:?}");
+}
+
+/// Two recordings of the same work, the second of which stands still for a while: by the work it ends
+/// where the first does, by the clock later.
+#[test]
+fn a_second_recording_is_drawn_by_the_work_that_it_did() {
+    let directory = TempDir::new();
+    let files = ["even", "stalled"].map(|name| directory.join(format!("{name}.trec")));
+    reading(&files[0], &[4096; 100]);
+    reading(
+        &files[1],
+        &[&[4096; 25][..], &[0; 50], &[4096; 75]].concat(),
+    );
+    let words = files.each_ref().map(|path| path.to_str().unwrap());
+    let align = ["--align", "progress"];
+    let served = Served::start(&[&words[..], &align].concat());
+    let steps = json!([
+        ["wait", READY],
+        ["tell", SHOWN],
+        ["click", "#pieces summary"],
+        ["click", ":nth-match(#pieces .claim, 3)"],
+        ["wait", ZOOMED],
+        ["tell", SHOWN],
+        ["click", "#align"],
+        ["wait", WHOLE],
+        ["tell", SHOWN],
+        [
+            "tell",
+            "document.querySelector('#align').getAttribute('aria-pressed')"
+        ],
+        ["click", ":nth-match(#pieces .claim, 3)"],
+        ["wait", ZOOMED],
+        ["tell", SHOWN],
+    ]);
+    let Some(told) = told(&served.address, &WIDE, &steps) else {
+        return;
+    };
+    assert_eq!(served.end().code, Some(0));
+    let ends = |at: usize| [&told[at]["from"], &told[at]["to"]].map(|end| end.as_f64().unwrap());
+    let near = |[from, to]: [f64; 2], expected: [f64; 2]| {
+        (from - expected[0]).abs() < 0.11 && (to - expected[1]).abs() < 0.11
+    };
+    assert!(near(ends(0), [0.0, 10.0]), "{told:?}");
+    assert!(
+        near(ends(1), [2.0, 3.0]),
+        "the stall is of no length: {told:?}"
+    );
+    assert!(near(ends(2), [0.0, 15.0]), "{told:?}");
+    assert_eq!(told[3], "false");
+    assert!(near(ends(4), [2.0, 8.0]), "{told:?}");
+}
+
 /// `terrace run` of a command that ends when `end` is there; it has begun to write `file`.
 fn recorder(file: &Path, end: &Path) -> Child {
     let options = ["--quiet", "-o", file.to_str().unwrap()];
@@ -395,6 +582,148 @@ fn everything_can_be_reached_and_done_by_keys() {
     assert_ne!(told[0], "none");
     assert_ne!(told[1], "");
     assert_eq!(told[2], true);
+}
+
+#[test]
+fn two_machines_lie_over_each_other_and_a_figure_leads_to_its_step() {
+    let directory = TempDir::new();
+    let recorded: Value = serde_json::from_str(include_str!("fixtures/survey.json")).unwrap();
+    let mut slower = recorded.clone();
+    slower["started_unix_s"] = json!(7);
+    slower["tiers"][3]["latency_ns"]["median"] = json!(400.0);
+    let file = |name: &str, survey: &Value| {
+        let path = directory.join(name);
+        std::fs::write(&path, survey.to_string()).unwrap();
+        path.display().to_string()
+    };
+    let (first, second) = (file("a.json", &recorded), file("b.json", &slower));
+    let page = directory.join("page.html");
+    terrace(&format!(
+        "compare {first} {second} --html {}",
+        page.display()
+    ))
+    .done();
+    let is_there = "document.activeElement.matches('[data-part=\"RAM latency\"]')";
+    let steps = json!([
+        ["wait", "document.querySelector('.terrace-tread') !== null"],
+        [
+            "tell",
+            "document.querySelectorAll('.terrace-second').length"
+        ],
+        ["until", "Tab", is_there, 80],
+        ["press", "Enter"],
+        ["tell", "document.activeElement.id"],
+        ["tell", "document.querySelector('#terrace p').textContent"],
+        ["size", 400, 800],
+        ["tell", "document.documentElement.scrollWidth"],
+    ]);
+    let Some(told) = told(&format!("file://{}", page.display()), &WIDE, &steps) else {
+        return;
+    };
+    let seen = recorded["tiers"].as_array().unwrap().iter();
+    let seen = seen.filter(|tier| !tier["latency_ns"].is_null());
+    assert_eq!(told[0], json!(seen.count()));
+    assert_eq!(told[1], "level-3");
+    let text = told[2].as_str().unwrap();
+    assert!(text.starts_with("RAM, first: latency +"), "{text}");
+    assert!(told[3].as_u64().unwrap() <= 400, "{told:?}");
+}
+
+/// What each recording of a staged cause says of it on the first screen, and what of a cause that was
+/// nearly one must not stand there (`fixtures/recordings/README.md`).
+const NAMED: &[(&str, &[&str], &str)] = &[
+    (
+        "cold_read",
+        &["for reads from", "by an I/O limit of 52.4 MB/s"],
+        "for swap",
+    ),
+    ("compaction", &["Compacted memory for 3.34 s"], "for reads"),
+    (
+        "cpu_quota",
+        &["by a CPU limit of 0.2 processors"],
+        "for reads",
+    ),
+    (
+        "first_touch",
+        &["for the first touch of memory"],
+        "for swap",
+    ),
+    (
+        "fsync_storm",
+        &["for small synchronous writes to /"],
+        "for swap",
+    ),
+    (
+        "hog_beside",
+        &["for a processor, others ran 16.9 s"],
+        "CPU limit",
+    ),
+    (
+        "huge_pages_refused",
+        &["Bound by the processor"],
+        "ompacted",
+    ),
+    ("lock_contention", &["for each other at locks"], "for reads"),
+    ("numa_local", &["Bound by the processor"], "another node"),
+    (
+        "numa_remote",
+        &["of new pages (57,962) lie on another node"],
+        "for reads",
+    ),
+    (
+        "stolen_little",
+        &["for a processor, others ran"],
+        "taken by the host",
+    ),
+    (
+        "swap_random",
+        &["Reached the limit 64 MiB", "waited 3.33 s for swap"],
+        "for reads",
+    ),
+    (
+        "thp_fallback",
+        &["Huge pages were not to be had in 600 of 600"],
+        "ompacted",
+    ),
+];
+
+/// A stranger reads no further than what is there when the page opens.
+#[test]
+fn the_first_screen_alone_names_the_cause() {
+    let folder = fixture("x");
+    let files = folder.parent().unwrap().read_dir().unwrap();
+    let is_recording = |path: &PathBuf| path.extension().is_some_and(|it| it == "trec");
+    let files = files.map(|entry| entry.unwrap().path());
+    assert_eq!(files.filter(is_recording).count(), NAMED.len());
+    let directory = TempDir::new();
+    let pages = NAMED
+        .iter()
+        .map(|(name, ..)| page_file(&directory, &[&fixture(name)]));
+    let pages: Vec<String> = pages.collect();
+    let mut steps = Vec::new();
+    for (width, height) in [(1280, 800), (400, 800)] {
+        steps.push(json!(["size", width, height]));
+        for page in &pages {
+            steps.extend([
+                json!(["open", page]),
+                json!(["wait", READY]),
+                json!(["visible"]),
+            ]);
+        }
+    }
+    let Some(told) = told(&pages[0], &WIDE, &json!(steps)) else {
+        return;
+    };
+    let mut wrong = Vec::new();
+    for (at, seen) in told.iter().enumerate() {
+        let (name, words, not) = NAMED[at % NAMED.len()];
+        let seen = seen.as_str().unwrap().to_lowercase();
+        let is_told = |text: &str| seen.contains(&text.to_lowercase());
+        if !words.iter().all(|words| is_told(words)) || is_told(not) {
+            wrong.push(format!("{name}, page {at}: {seen}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]

@@ -442,6 +442,87 @@ fn what_cannot_be_compared_is_refused_in_one_line() {
 }
 
 /// A recording that was cut opens with what is whole, and the page says so.
+/// The JSON in the page's element of this id.
+fn embedded(page: &str, id: &str) -> Value {
+    let begin = format!("<script type=\"application/json\" id=\"{id}\">");
+    let text = page.split_once(&begin).unwrap().1;
+    serde_json::from_str(text.split_once("</script>").unwrap().0).unwrap()
+}
+
+#[test]
+fn the_page_holds_what_json_says_and_stand_ins_for_names() {
+    let directory = TempDir::new();
+    let files = ["even", "slower"].map(|name| recorded(&directory, name, "sleep 0.2"));
+    let out = directory.join("page.html");
+    let page = |options: &str| {
+        let line = format!(
+            "compare {options} --html {} {} {}",
+            out.display(),
+            files[0],
+            files[1]
+        );
+        (terrace(&line).done(), fs::read_to_string(&out).unwrap())
+    };
+    let (told, whole) = page("--json --no-redact");
+    assert_eq!(embedded(&whole, "compare"), valid(&told));
+    let (told, redacted) = page("--json");
+    let (mut shown, told) = (embedded(&redacted, "compare"), valid(&told));
+    assert!(!redacted.contains("slower") && !redacted.contains("sleep 0.2"));
+    assert_eq!(
+        shown["first"]["name"],
+        embedded(&redacted, "view")["explain"]["subject"]
+    );
+    for side in ["first", "second"] {
+        assert_ne!(shown[side], told[side]);
+        shown[side] = told[side].clone();
+    }
+    assert_eq!(shown, told);
+    terrace("compare --html - a b").refused(2, "the page goes to a file");
+    terrace("compare --no-redact a b").refused(2, "--html");
+    terrace("view --align progress a").refused(2, "FILE2");
+}
+
+#[test]
+fn the_page_of_surveys_holds_them_and_no_names() {
+    let directory = TempDir::new();
+    let files = [survey(&directory, 1, 1.0), survey(&directory, 2, 1.5)];
+    let out = directory.join("page.html");
+    let page = |options: &str| {
+        let line = format!(
+            "compare {options} --html {} {} {}",
+            out.display(),
+            files[0],
+            files[1]
+        );
+        (terrace(&line).done(), fs::read_to_string(&out).unwrap())
+    };
+    let (told, whole) = page("--json --no-redact");
+    assert_eq!(embedded(&whole, "compare"), valid(&told));
+    let given: Value = serde_json::from_str(&fs::read_to_string(&files[1]).unwrap()).unwrap();
+    assert_eq!(embedded(&whole, "survey-2")["tiers"], given["tiers"]);
+    assert!(whole.contains("/srv/archive") && whole.contains("db-3"));
+    let (_, redacted) = page("");
+    assert!(!redacted.contains("/srv/archive") && !redacted.contains("db-3"));
+    // The figures are the same, and each is of a level that is drawn.
+    let (shown, told) = (embedded(&redacted, "compare"), valid(&told));
+    let drawn = embedded(&redacted, "survey")["tiers"].clone();
+    let names: Vec<&Value> = drawn
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tier| &tier["name"])
+        .collect();
+    let pairs = shown["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(told["items"].as_array().unwrap());
+    for (shown, told) in pairs {
+        assert_eq!(shown["difference"], told["difference"]);
+        assert!(names.contains(&&shown["of"]), "{shown}");
+    }
+}
+
 #[test]
 fn a_cut_recording_is_compared_with_a_warning() {
     let directory = TempDir::new();

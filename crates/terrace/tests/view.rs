@@ -9,12 +9,12 @@ mod support;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 use support::pages::{Served, fixture, hostile, made};
-use support::{as_ordinary_user, run, run_command, terrace};
+use support::{as_ordinary_user, command, run, run_command, terrace};
 use testkit::{TempDir, web};
 
 /// A word of the recorded command line that nobody else should read.
@@ -96,7 +96,7 @@ fn what_cannot_be_shown_is_refused_with_one_line() {
         (
             format!("view --live {}", words(directory.path())),
             2,
-            "only a file can be followed",
+            "no recording is in it",
         ),
         (format!("view --live {file} {file}"), 2, "--live"),
         (format!("view --live {file} --html x"), 2, "--live"),
@@ -181,12 +181,39 @@ fn a_running_recording_is_followed_to_its_end() {
     let directory = TempDir::new();
     let file = directory.join("x.trec");
     let options = ["--quiet", "-o", file.to_str().unwrap()];
-    let mut command = run_command(&options, &["sleep", "5"]);
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut recorder = command.spawn().unwrap();
+    is_followed_to_its_end(run_command(&options, &["sleep", "5"]), &file);
+}
+
+/// A flight recorder with segments of two seconds.
+#[test]
+fn a_running_flight_recorder_is_followed_to_its_end() {
+    let directory = TempDir::new();
+    let ring = directory.join("ring");
+    let mut watched = Command::new("sleep").arg("7").spawn().unwrap();
+    let line = format!(
+        "record --pid {} --keep 48s -o {}",
+        watched.id(),
+        words(&ring)
+    );
+    // As a parent does, or it would never be gone.
+    let reaper = std::thread::spawn(move || watched.wait());
+    is_followed_to_its_end(command(&line), &ring);
+    assert!(reaper.join().unwrap().unwrap().success());
+    assert!(ring.read_dir().unwrap().count() >= 3);
+}
+
+/// Follows what `recorder` writes to `file`; it ends by itself.
+fn is_followed_to_its_end(mut recorder: Command, file: &Path) {
+    recorder.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut recorder = recorder.spawn().unwrap();
+    let newest = || match file.is_dir() {
+        true => Some(file.read_dir().ok()?.next()?.ok()?.path()),
+        false => Some(file.to_owned()),
+    };
+    let has_begun = |file: PathBuf| file.metadata().is_ok_and(|about| about.len() > 0);
     let begun = (0..LOOKS).any(|_| {
         sleep(Duration::from_millis(20));
-        file.metadata().is_ok_and(|about| about.len() > 0)
+        newest().is_some_and(has_begun)
     });
     assert!(begun);
     let served = Served::start(&["--live", file.to_str().unwrap()]);
@@ -204,13 +231,13 @@ fn a_running_recording_is_followed_to_its_end() {
         assert_eq!(event["from_sample"], next, "{event}");
         next += event["ticks_ns"].as_array().unwrap().len() as u64;
     }
-    let whole = terrace(&format!("export {} --to json", words(&file))).done();
+    let whole = terrace(&format!("export {} --to json", words(file))).done();
     let whole: Value = serde_json::from_str(&whole).unwrap();
     assert_eq!(next, whole["samples"].as_array().unwrap().len() as u64);
     let (last, before) = events.split_last().unwrap();
     assert_eq!(last["ended"], true);
     assert!(before.iter().all(|event| event["ended"] == false));
-    let explained = terrace(&format!("explain {} --json", words(&file))).done();
+    let explained = terrace(&format!("explain {} --json", words(file))).done();
     let explained: Value = serde_json::from_str(&explained).unwrap();
     assert_eq!(last["explain"], explained);
     // It was told while it ran, though so few rows are written late where nobody follows.

@@ -9,6 +9,8 @@ pub const RECORDING_STYLE: &str = concat!(
     "\n",
     include_str!("../web/page.css"),
     "\n",
+    include_str!("../web/differences.css"),
+    "\n",
     include_str!("../web/recording.css"),
 );
 
@@ -22,6 +24,8 @@ pub const RECORDING_MODULES: &[&str] = &[
     include_str!("../web/questions.js"),
     include_str!("../web/bars.js"),
     include_str!("../web/findings.js"),
+    include_str!("../web/differences.js"),
+    include_str!("../web/compare.js"),
     include_str!("../web/counters.js"),
     include_str!("../web/live.js"),
     include_str!("../web/recording.js"),

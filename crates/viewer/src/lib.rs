@@ -20,5 +20,5 @@ pub mod view;
 pub use meanings::Meanings;
 pub use page::{Data, page};
 pub use server::{Server, Site};
-pub use survey_page::survey_page;
+pub use survey_page::{survey_page, surveys_page};
 pub use view::View;

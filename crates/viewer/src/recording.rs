@@ -9,12 +9,16 @@ use crate::view::View;
 /// The elements of the first recording and of the second.
 const IDS: [[&str; 2]; 2] = [["view", "columns"], ["view-2", "columns-2"]];
 
-/// The page of the recordings in `views`, at most two. `events` is the path of the stream that tells
-/// what is recorded after them.
+/// The page of the recordings in `views`, at most two. `comparison` is `terrace.compare/1` of them as it
+/// is printed, `events` the path of the stream that tells what is recorded after them.
 ///
 /// # Errors
 /// When JSON cannot hold what they tell.
-pub fn recording_page(views: Vec<View>, events: Option<&str>) -> serde_json::Result<String> {
+pub fn recording_page(
+    views: Vec<View>,
+    comparison: Option<String>,
+    events: Option<&str>,
+) -> serde_json::Result<String> {
     let names: Vec<String> = views
         .iter()
         .map(|view| view.contents.name.clone())
@@ -24,6 +28,7 @@ pub fn recording_page(views: Vec<View>, events: Option<&str>) -> serde_json::Res
         data.push(Data::Json(contents, serde_json::to_string(&view.contents)?));
         data.push(Data::Bytes(columns, view.columns));
     }
+    data.extend(comparison.map(|json| Data::Json("compare", json)));
     if let Some(path) = events {
         let live = serde_json::json!({ "events": path });
         data.push(Data::Json("live", live.to_string()));

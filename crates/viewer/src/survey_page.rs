@@ -1,7 +1,9 @@
-//! The page of a survey: the terrace, the curves, the findings, the machine, in one file.
+//! The page of a survey: the terrace, the curves, the findings, the machine, in one file; and that
+//! of two surveys over each other.
 //!
-//! It holds exactly the JSON that `terrace survey --json` prints (`terrace.survey/1`); all
-//! drawing is done by `web/survey.js` and what it imports.
+//! It holds exactly the JSON that `terrace survey --json` prints (`terrace.survey/1`), that of two also
+//! what `terrace compare --json` does; all drawing is done by `web/survey.js`, `web/surveys.js` and
+//! what they import.
 
 use crate::page::{Data, page};
 
@@ -14,8 +16,19 @@ const MODULES: &[&str] = &[
     include_str!("../web/survey.js"),
 ];
 
+/// Those of two surveys.
+const PAIR_MODULES: &[&str] = &[
+    include_str!("../web/dom.js"),
+    include_str!("../web/format.js"),
+    include_str!("../web/curves.js"),
+    include_str!("../web/terrace.js"),
+    include_str!("../web/differences.js"),
+    include_str!("../web/surveys.js"),
+];
+
 const STYLE: &str = concat!(
     include_str!("../web/page.css"),
+    include_str!("../web/differences.css"),
     include_str!("../web/survey.css")
 );
 
@@ -28,6 +41,17 @@ pub fn survey_page(json: String) -> String {
         MODULES,
         &[Data::Json("survey", json)],
     )
+}
+
+/// The page of two surveys and of their comparison, each as its JSON.
+#[must_use]
+pub fn surveys_page([first, second]: [String; 2], comparison: String) -> String {
+    let data = [
+        Data::Json("survey", first),
+        Data::Json("survey-2", second),
+        Data::Json("compare", comparison),
+    ];
+    page("terrace compare", STYLE, PAIR_MODULES, &data)
 }
 
 #[cfg(test)]

@@ -31,7 +31,8 @@ pub struct Contents {
     pub started_unix_ns: u64,
     /// How many samples it has.
     pub samples: usize,
-    /// When each sample was read, nanoseconds since the start.
+    /// When each sample was read, microseconds since the start: less is not seen, and is noise
+    /// that does not compress.
     pub ticks: Column,
     /// One value over time each.
     pub series: Vec<Line>,
@@ -101,7 +102,8 @@ impl View {
     ) -> Self {
         let mut columns = Vec::new();
         let ticks = recording.ticks.iter().enumerate();
-        let ticks = ticks.map(|(sample, tick)| (sample as u32, i64::try_from(tick.at_ns).ok()));
+        let ticks =
+            ticks.map(|(sample, tick)| (sample as u32, i64::try_from(tick.at_ns / 1_000).ok()));
         let ticks = pack(ticks, &mut columns);
         let mut line = |series: &Series| {
             let steps = series.steps.iter().map(|step| (step.sample, step.value));
@@ -130,54 +132,76 @@ impl View {
 
 /// Appends the changes `(sample, value)` as runs: how many samples to skip, how many changes
 /// follow one after another, then each change: 0 for absent, else 1 + the zigzag of its
-/// difference to the last value that was there. Numbers are LEB128.
+/// difference to the last value that was there. Numbers are LEB128, their bytes in [`Planes`].
 pub fn pack(changes: impl Iterator<Item = (u32, Option<i64>)>, columns: &mut Vec<u8>) -> Column {
     let offset = columns.len();
+    let mut planes = Planes::default();
     let mut next = 0;
     let mut last = 0i64;
-    let mut run: Vec<u8> = Vec::new();
-    let (mut gap, mut count) = (0u64, 0u64);
+    let (mut gap, mut run): (u32, Vec<u128>) = (0, Vec::new());
     for (sample, value) in changes {
-        if sample != next || count == 0 {
-            end_run(gap, count, &mut run, columns);
-            (gap, count) = (u64::from(sample - next), 0);
+        if sample != next || run.is_empty() {
+            planes.run(gap, &mut run);
+            gap = sample - next;
         }
-        match value {
-            None => number(0, &mut run),
-            Some(value) => {
-                let step = i128::from(value) - i128::from(last);
-                number(1 + zigzag(step), &mut run);
-                last = value;
-            }
-        }
-        count += 1;
+        run.push(value.map_or(0, |value| {
+            let step = i128::from(value) - i128::from(last);
+            last = value;
+            1 + zigzag(step)
+        }));
         next = sample + 1;
     }
-    end_run(gap, count, &mut run, columns);
+    planes.run(gap, &mut run);
+    planes.write(columns);
     Column {
         offset,
         length: columns.len() - offset,
     }
 }
 
-fn end_run(gap: u64, count: u64, run: &mut Vec<u8>, columns: &mut Vec<u8>) {
-    if count > 0 {
-        number(u128::from(gap), columns);
-        number(u128::from(count), columns);
-        columns.append(run);
+/// The bytes of numbers, all first ones, then all second ones and so on: bytes of one place are
+/// alike, so they compress better by an eighth.
+#[derive(Debug, Default)]
+struct Planes(Vec<Vec<u8>>);
+
+impl Planes {
+    fn run(&mut self, gap: u32, run: &mut Vec<u128>) {
+        if !run.is_empty() {
+            self.number(u128::from(gap));
+            self.number(run.len() as u128);
+            run.drain(..).for_each(|number| self.number(number));
+        }
     }
+
+    fn number(&mut self, number: u128) {
+        for (place, byte) in leb(number).enumerate() {
+            if place == self.0.len() {
+                self.0.push(Vec::new());
+            }
+            self.0[place].push(byte);
+        }
+    }
+
+    /// How many bytes each place has, then the bytes.
+    fn write(&self, columns: &mut Vec<u8>) {
+        let lengths = self.0.iter().map(|plane| plane.len() as u128);
+        columns.extend(lengths.flat_map(leb));
+        columns.extend(self.0.iter().flatten());
+    }
+}
+
+/// LEB128: seven bits a byte, lowest first; all but the last have the highest bit.
+fn leb(number: u128) -> impl Iterator<Item = u8> {
+    let mut left = Some(number);
+    std::iter::from_fn(move || {
+        let number = left?;
+        left = (number >= 0x80).then_some(number >> 7);
+        Some(number as u8 & 0x7f | u8::from(left.is_some()) << 7)
+    })
 }
 
 fn zigzag(value: i128) -> u128 {
     ((value << 1) ^ (value >> 127)).unsigned_abs()
-}
-
-fn number(mut value: u128, bytes: &mut Vec<u8>) {
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
 }
 
 #[cfg(test)]
@@ -195,15 +219,16 @@ mod tests {
         assert_eq!(packed(&[]), Vec::<u8>::new());
         assert_eq!(
             packed(&[(0, Some(1)), (1, Some(0)), (5, Some(64)), (6, None)]),
-            [0, 2, 3, 2, 3, 2, 0x81, 1, 0]
+            // Eight first bytes and one second one.
+            [8, 1, 0, 2, 3, 2, 3, 2, 0x81, 0, 1]
         );
-        let first_late = [2, 1, 5];
+        let first_late = [3, 2, 1, 5];
         assert_eq!(packed(&[(2, Some(2))]), first_late);
     }
 
     #[test]
     fn the_widest_difference_fits() {
         let bytes = packed(&[(0, Some(i64::MIN)), (1, Some(i64::MAX))]);
-        assert_eq!(bytes.len(), 2 + 10 + 10);
+        assert_eq!(bytes.len(), 10 + 2 + 10 + 10);
     }
 }

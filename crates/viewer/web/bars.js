@@ -58,14 +58,3 @@ function details(slice, inside, whole) {
   const known = slice.evidence.map((evidence) => `${evidenceText(evidence)} (${evidence.source})`).join("; ");
   return [element("b", {}, `${sliceName(slice.name)}, ${slice.grade}`), `: ${known}.`, parts.length ? ` Of which, overlapping: ${parts.join("; ")}.` : ""];
 }
-
-/** How the slices of two recordings differ. @param {any} first `terrace.explain/1` @param {any} second */
-export function differences(first, second) {
-  const of = (/** @type {any} */ explain, /** @type {string} */ name) => explain.bars.wall.find((/** @type {Slice} */ slice) => slice.name === name)?.ns ?? null;
-  const names = [...new Set([...first.bars.wall, ...second.bars.wall].map(({ name }) => name))];
-  const rows = [["the whole", first.wall_ns, second.wall_ns], ...names.map((name) => [sliceName(name), of(first, name), of(second, name)])].filter(([, a, b]) => a || b);
-  const row = (/** @type {any[]} */ [name, a, b]) => element("tr", {}, element("th", { scope: "row" }, name), ...[a, b].map((ns) => element("td.number", {}, figure(ns, "ns"))),
-    element("td.number", {}, a === null || b === null ? figure(null, "ns") : `${b > a ? "+" : ""}${figure(b - a, "ns")}`));
-  const head = ["on the clock", "first", "second", "difference"].map((name) => element("th", { scope: "col" }, name));
-  return element("table", { id: "differences" }, element("tr", {}, ...head), ...rows.map(row));
-}

@@ -7,9 +7,10 @@ import { parted, reduced } from "./decode.js";
 /** @typedef {import("./decode.js").Timeline} Timeline */
 /**
  * One line, or one layer of a stack: `names` are the series that it is made of, `refresh_ns` tells where it is read more rarely than
- * it is sampled, `grows` that its values are growth per second, `second` that it is of the second recording.
+ * it is sampled, `grows` that its values are growth per second, `second` that it is of the second recording,
+ * `sparse` that its values may stand alone: each has a dot.
  * @typedef {{label: string, names: string[], meaning: string, timeline: Timeline, values: () => Float64Array, colour: string,
- *   refresh_ns: number | null, grows: boolean, second: boolean}} Trace
+ *   refresh_ns: number | null, grows: boolean, second: boolean, sparse?: boolean}} Trace
  */
 /** @typedef {{id: string, title: string, unit: string, traces: Trace[], stacked?: boolean}} Picture */
 
@@ -124,7 +125,7 @@ export class Chart {
     this.table = element("details", { toggle: () => this.fillTable() }, element("summary", {}, "Table"));
     const csv = element("button", { "data-csv": picture.id, title: "The samples on screen, as CSV", click: () => this.download() }, "CSV");
     const slow = Math.max(0, ...picture.traces.map((trace) => trace.refresh_ns ?? 0));
-    const unit = picture.unit === "share" ? "of the time" : picture.unit.replaceAll("_", " ").replace("mean ", "");
+    const unit = picture.unit === "share" ? "of the time" : picture.unit === "ns" ? "" : picture.unit.replaceAll("_", " ").replace("mean ", "");
     this.element = element("figure.chart", { "data-chart": picture.id },
       element("figcaption", {}, element("h3", {}, picture.title), element("small.quiet", {}, slow ? `${unit}, read every ${figure(slow, "ns")}` : unit), csv),
       this.host, element("ul.legend", {}, ...this.lines.map((line) => this.entry(line))), this.table);
@@ -181,9 +182,9 @@ export class Chart {
       const lines = this.lines.filter(({ trace }) => trace.timeline === timeline);
       let columns = lines.map(({ trace }) => trace.values());
       if (this.picture.stacked) columns = columns.map((_, at) => sum(columns.filter((_, below) => below >= at && !lines[below].hidden), timeline.seconds.length));
-      const pauses = timeline.view.spans.filter((/** @type {import("./decode.js").Span} */ { kind }) => kind === "gap");
+      const pauses = timeline.spans.filter(({ kind }) => kind === "gap");
       const shown = reduced(timeline.seconds, columns, from, to, buckets, this.picture.stacked ? columns[1] : undefined);
-      return parted(shown, pauses.map((/** @type {import("./decode.js").Span} */ { end_ns }) => end_ns / 1e9));
+      return parted(shown, pauses.map(({ to }) => to));
     });
     return /** @type {uPlot.AlignedData} */ (parts.length > 1 ? uPlot.join(parts) : parts[0]);
   }
@@ -246,7 +247,7 @@ export class Chart {
     const stroke = () => colourOf(trace.colour);
     const fill = this.picture.stacked && !trace.second ? stroke : undefined;
     const paths = trace.refresh_ns ? { paths: uPlot.paths.stepped?.({ align: trace.grows ? -1 : 1 }) } : {};
-    return { label: trace.label, stroke, fill, width: 1.4, points: { show: false }, dash: trace.second ? DASHES[at % DASHES.length] : undefined, ...paths };
+    return { label: trace.label, stroke, fill, width: 1.4, points: { show: trace.sparse ?? false, size: 4, fill: stroke }, dash: trace.second ? DASHES[at % DASHES.length] : undefined, ...paths };
   }
 
   /** Marks and intervals, and the span of what was chosen. @param {uPlot} plot */
@@ -258,8 +259,8 @@ export class Chart {
       ctx.fillStyle = colourOf("--accent-ground");
       ctx.fillRect(x(chosen.from), bbox.top, Math.max(1, x(chosen.to) - x(chosen.from)), bbox.height);
     }
-    for (const { start_ns, end_ns } of timelines.flatMap((timeline) => timeline.view.spans)) {
-      const [left, right] = [x(start_ns / 1e9), x(end_ns / 1e9)];
+    for (const { from, to } of timelines.flatMap(({ spans }) => spans)) {
+      const [left, right] = [x(from), x(to)];
       ctx.fillStyle = colourOf("--mark");
       ctx.fillRect(left, bbox.top, Math.max(2 * devicePixelRatio, right - left), right > left ? 4 * devicePixelRatio : bbox.height);
     }
@@ -330,7 +331,7 @@ export class Chart {
   /** All samples on screen, in the units that they were recorded in, as a file. */
   download() {
     const rows = this.rows(Infinity);
-    const head = ["time_s", ...this.lines.map(({ trace }) => `${trace.names.join("+")}${trace.grows ? " per s" : ""}${trace.second ? ", second" : ""}`)];
+    const head = ["time_s", ...this.lines.map(({ trace }) => `${trace.sparse ? `${trace.label} ns` : trace.names.join("+")}${trace.grows ? " per s" : ""}${trace.second ? ", second" : ""}`)];
     const cell = (/** @type {string} */ text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
     const lines = Array.from(rows[0], (at, row) => [at, ...this.lines.map((_, line) => this.valueAt(rows, line, row) ?? "")].join(","));
     const href = URL.createObjectURL(new Blob([[head.map(cell).join(","), ...lines, ""].join("\n")], { type: "text/csv" }));

@@ -15,16 +15,23 @@ const KEPT_SAMPLES = 36_000;
  * @param {Uint8Array} block @param {Column} column @param {(sample: number, value: number) => void} told
  */
 export function eachChange(block, { offset, length }, told) {
-  const end = offset + length;
+  const lengths = [];
   let at = offset, sample = 0, last = 0, lowest = 0;
+  for (let sum = 0; at + sum < offset + length; sum += lengths[lengths.length - 1]) {
+    let size = 0;
+    for (let scale = 1, byte = 128; byte > 127; scale *= 128) size += ((byte = block[at++]) & 127) * scale;
+    lengths.push(size);
+  }
+  // Where the next first byte of a number lies, the next second one and so on.
+  const next = lengths.map((size) => (at += size) - size), end = next[1] ?? at;
   const number = () => {
-    let value = (lowest = block[at++]) & 127;
-    for (let scale = 128, byte = lowest; byte > 127 && at < end; scale *= 128) value += ((byte = block[at++]) & 127) * scale;
+    let byte = (lowest = block[next[0]++]), value = byte & 127;
+    for (let place = 1, scale = 128; byte > 127; place++, scale *= 128) value += ((byte = block[next[place]++]) & 127) * scale;
     return value;
   };
-  while (at < end) {
+  while (next[0] < end) {
     sample += number();
-    for (let count = number(); count > 0 && at < end; count--, sample++) {
+    for (let count = number(); count > 0; count--, sample++) {
       const code = number();
       // A code is 1 + zigzag: even ones are negative. Its lowest bit is asked for, since a double forgets it beyond 2^53.
       if (code !== 0) last += lowest & 1 ? (code - 1) / 2 : -code / 2;
@@ -69,11 +76,39 @@ export class Timeline {
     /** @type {{sample: number[], value: number[]}[]} what came after the block, by series */
     this.added = [];
     /** When each sample was read, in seconds since the start. */
-    this.seconds = this.unpacked(view.ticks, undefined, view.samples).map((ns) => ns / 1e9);
+    this.clock = this.unpacked(view.ticks, undefined, view.samples).map((us) => us / 1e6);
+    /** Where each sample is drawn. */
+    this.seconds = this.clock;
+    /** Where an instant of the clock is drawn, both in seconds. */
+    this.place = (/** @type {number} */ seconds) => seconds;
     /** @type {Map<number, Float64Array>} */
     this.drawn = new Map();
     /** @type {Map<string, number>} */
     this.index = new Map(view.series.map((/** @type {Line} */ line, /** @type {number} */ at) => [line.name, at]));
+  }
+
+  /**
+   * Where samples are drawn: when they were read, or when the first recording had done as much of the work.
+   * @param {{first_ns: number, second_ns: number}[] | null} sections pieces of the work, how long each side took for them
+   */
+  align(sections) {
+    const knots = [[0, 0]];
+    for (const { first_ns, second_ns } of sections ?? []) {
+      const [at, from] = knots[knots.length - 1];
+      knots.push([at + second_ns / 1e9, from + first_ns / 1e9]);
+    }
+    this.place = (/** @type {number} */ seconds) => {
+      const next = knots.findIndex(([at]) => at > seconds);
+      const [[at, from], [until, to]] = next > 0 ? [knots[next - 1], knots[next]] : [knots[knots.length - 1], [Infinity, Infinity]];
+      return from + (next > 0 ? ((seconds - at) / (until - at)) * (to - from) : seconds - at);
+    };
+    this.seconds = this.clock.map(this.place);
+  }
+
+  /** Marks and intervals where they are drawn. */
+  get spans() {
+    const spans = /** @type {Span[]} */ (this.view.spans);
+    return spans.map(({ kind, text, start_ns, end_ns }) => ({ kind, text, from: this.place(start_ns / 1e9), to: this.place(end_ns / 1e9) }));
   }
 
   /** @param {number} index @returns {Line} */
@@ -96,8 +131,8 @@ export class Timeline {
   /** Whether a series has something to say: it moves, or is a level other than 0. @param {number} index */
   speaks(index) {
     const { offset = 0, length = 0, kind } = this.line(index);
-    // One change takes 24 bytes at most.
-    if (length > 24 || this.added[index]?.value.length) return true;
+    // One change takes 30 bytes at most.
+    if (length > 30 || this.added[index]?.value.length) return true;
     /** @type {Set<number>} */
     const seen = new Set();
     eachChange(this.block, { offset, length }, (_, value) => void (Number.isNaN(value) || seen.add(value)));
@@ -110,7 +145,7 @@ export class Timeline {
     if (known) return known;
     const { kind, offset = 0, length = 0 } = this.line(index);
     const level = this.unpacked({ offset, length }, this.added[index], this.seconds.length);
-    const values = kind === "counter" ? rates(level, this.seconds, (this.refresh(index) ?? 0) / 1e9) : level;
+    const values = kind === "counter" ? rates(level, this.clock, (this.refresh(index) ?? 0) / 1e9) : level;
     this.drawn.set(index, values);
     return values;
   }
@@ -141,7 +176,7 @@ export class Timeline {
     const seconds = new Float64Array(known + growth.ticks_ns.length);
     seconds.set(this.seconds.subarray(0, known));
     seconds.set(growth.ticks_ns.map((ns) => ns / 1e9), known);
-    this.seconds = seconds;
+    this.clock = this.seconds = seconds;
     this.view.spans.push(...growth.spans);
     if (growth.explain) this.view.explain = growth.explain;
     if (seconds.length > KEPT_SAMPLES * 1.25) this.forget(seconds.length - KEPT_SAMPLES);
@@ -151,7 +186,7 @@ export class Timeline {
   /** Drops the oldest samples. @param {number} count */
   forget(count) {
     this.first += count;
-    this.seconds = this.seconds.slice(count);
+    this.clock = this.seconds = this.seconds.slice(count);
     for (const added of this.added) {
       // The change that still holds at the first sample is kept.
       const kept = added?.sample.findIndex((sample) => sample > this.first) ?? 0;

@@ -60,10 +60,12 @@ export function jsonOf(id) {
  * @returns {Promise<Uint8Array>}
  */
 export async function bytesOf(id) {
-  const text = atob(document.getElementById(id)?.textContent ?? "");
-  // A plain loop: Uint8Array.from() with a function takes several times as long for some megabytes.
-  const packed = new Uint8Array(text.length);
-  for (let at = 0; at < text.length; at++) packed[at] = text.charCodeAt(at);
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
+  const text = document.getElementById(id)?.textContent ?? "", { fromBase64 } = /** @type {any} */ (Uint8Array);
+  // An older browser lacks the new way, and takes several times as long.
+  const packed = fromBase64 ? fromBase64.call(Uint8Array, text) : Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  // All at once: a Blob's stream comes in small pieces, which takes twice as long.
+  const { readable, writable } = new DecompressionStream("deflate"), writer = writable.getWriter();
+  void writer.write(packed);
+  void writer.close();
+  return new Uint8Array(await new Response(readable).arrayBuffer());
 }

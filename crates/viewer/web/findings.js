@@ -11,8 +11,8 @@ export function findings(explain, choose, now, of) {
   const items = explain.findings.map((/** @type {any} */ finding) => {
     if (!finding.within_previous) number++;
     const title = [finding.within_previous ? element("b", {}, "of which ") : element("b", {}, `${number} `), finding.claim];
-    return element("li", { class: finding.within_previous ? "within" : null }, pressed("finding", finding, title, choose, finding.id === now), element("span.badge", {}, finding.grade),
-      element("p.quiet", {}, finding.evidence.slice(0, 4).map(evidenceText).join("; ")), advice("Would help: ", finding.remedy), advice("To confirm: ", finding.confirm, "code"));
+    return element("li", { class: finding.within_previous ? "within" : null }, pressed("finding", finding, title, choose, finding.id === now),
+      element("p.quiet", {}, element("span.badge", {}, finding.grade), " ", finding.evidence.slice(0, 4).map(evidenceText).join("; ")), advice("Would help: ", finding.remedy), advice("To confirm: ", finding.confirm, "code"));
   });
   const none = element("p", {}, "Nothing hurt that is known here.");
   return element("section.findings", {}, element("h2", {}, `What hurt${of}`), items.length ? element("ol", {}, ...items) : none);
@@ -39,10 +39,10 @@ function advice(what, text, tag = "span") {
 }
 
 /** A button that shows something in the charts, and pressed again no longer. @param {string} kind @param {Chosen} chosen @param {(Node | string)[]} text @param {(chosen: Chosen | null) => void} choose */
-function pressed(kind, chosen, text, choose, isPressed = false) {
+export function pressed(kind, chosen, text, choose, isPressed = false) {
   const click = () => {
     const isOn = button.getAttribute("aria-pressed") === "true";
-    for (const other of document.querySelectorAll("[data-finding], [data-cleared]")) other.setAttribute("aria-pressed", "false");
+    for (const other of document.querySelectorAll(".claim[aria-pressed]")) other.setAttribute("aria-pressed", "false");
     button.setAttribute("aria-pressed", String(!isOn));
     choose(isOn ? null : chosen);
   };

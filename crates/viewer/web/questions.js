@@ -28,17 +28,39 @@ export function traceOf(timeline, index, label, colour) {
   return { label, names: [name], meaning, timeline, values: () => timeline.values(index), colour, refresh_ns: slow, grows: kind === "counter", second: false };
 }
 
-/** The pictures of these series of one recording, one for each unit. @param {Timeline} timeline @param {string[]} names @param {string} id @param {string} [title] @returns {Picture[]} */
+/** The pictures of these series of one recording, one for each unit, and one for each family of counters of requests by their time. @param {Timeline} timeline @param {string[]} names @param {string} id @param {string} [title] @returns {Picture[]} */
 export function picturesOf(timeline, names, id, title) {
-  /** @type {Map<string, Trace[]>} */
-  const byUnit = new Map();
+  /** @type {Map<string, Picture>} */
+  const pictures = new Map();
   const known = [...new Set(names)].map((name) => timeline.index.get(name)).filter((index) => index !== undefined);
   const speaking = known.filter((index) => timeline.speaks(index));
   for (const index of speaking.length ? speaking : known) {
-    const unit = drawnUnit(timeline.line(index)), traces = byUnit.get(unit) ?? [];
-    byUnit.set(unit, [...traces, traceOf(timeline, index, timeline.line(index).name, `--c${traces.length % PALETTE}`)]);
+    const { name } = timeline.line(index), unit = drawnUnit(timeline.line(index)), family = FAMILY.exec(name);
+    const key = family ? family[1] : unit, { traces } = pictures.get(key) ?? { traces: [] };
+    if (!family) pictures.set(key, { id: `${id}-${unit}`, title: title ?? name, unit, traces: [...traces, traceOf(timeline, index, name, `--c${traces.length % PALETTE}`)] });
+    else if (!traces.length) pictures.set(key, { id: `${id}-${key}`, title: `How long each ${family[3]} of ${family[2]} took`, unit: "ns", traces: durations(timeline, key) });
   }
-  return Array.from(byUnit, ([unit, traces]) => ({ id: `${id}-${unit}`, title: title ?? traces[0].label, unit, traces }));
+  return [...pictures.values()];
+}
+
+/** Counters of requests that took at most so long: their family, the device, the direction, the time. */
+const FAMILY = /^(.+\.([^.]+)\.(read|write))_le_(\d+)us$/;
+const SHARES = /** @type {const} */ ([[0.5, "half within", "--c0"], [0.9, "90 % within", "--c1"], [1, "the slowest within", "--c5"]]);
+
+/** Within how long the requests of each sample were done, as the counters of their family tell. @param {Timeline} timeline @param {string} family @returns {Trace[]} */
+function durations(timeline, family) {
+  const counters = [...timeline.index].flatMap(([name, index]) => (FAMILY.exec(name)?.[1] === family ? [{ name, index, up: Number(FAMILY.exec(name)?.[4]) * 1e3 }] : [])).sort((a, b) => a.up - b.up);
+  const within = (/** @type {number} */ share) => () => {
+    const rates = counters.map(({ index }) => timeline.values(index));
+    return Float64Array.from(timeline.seconds, (_, at) => {
+      const wanted = share * rates[rates.length - 1][at], here = wanted > 0 ? rates.findIndex((rate) => rate[at] >= wanted * (1 - 1e-9)) : -1;
+      if (here < 0) return NaN;
+      // Inside of a step, which goes from the half of its time, they lie evenly.
+      const before = here ? rates[here - 1][at] || 0 : 0;
+      return (counters[here].up / 2) * (1 + (wanted - before) / (rates[here][at] - before));
+    });
+  };
+  return SHARES.map(([share, label, colour]) => ({ ...traceOf(timeline, counters[0].index, label, colour), names: counters.map(({ name }) => name), values: within(share), grows: false, sparse: true }));
 }
 
 /** The picture that is wanted, of one recording; null where it has nothing to say. @param {Timeline} timeline @param {Want} want @returns {Picture | null} */

@@ -1,13 +1,14 @@
 // The page of one or two recordings: reads the data, puts the parts together, joins what is chosen with what is drawn.
-// What tests may lean on: data-bar, data-slice, data-finding, data-cleared, data-question, data-chart, data-series, data-csv,
-// data-add, data-mark; #window (data-from, data-to, data-whole), #whole, #evidence, #counter-search, #said, #help, #state;
+// What tests may lean on: data-bar, data-slice, data-finding, data-cleared, data-part, data-question, data-chart, data-series, data-csv,
+// data-add, data-mark; #comparison; #window (data-from, data-to, data-whole), #whole, #align, #evidence, #counter-search, #said, #help, #state;
 // body[data-ready] once the first picture stands.
 import { element, jsonOf } from "./dom.js";
 import { figure } from "./format.js";
 import { recordingOf } from "./decode.js";
 import { Chart, Viewport, instant } from "./charts.js";
 import { QUESTIONS, pictureOf, picturesOf } from "./questions.js";
-import { bars, differences } from "./bars.js";
+import { bars } from "./bars.js";
+import { comparison, partShown } from "./compare.js";
 import { findings, remarks } from "./findings.js";
 import { counters } from "./counters.js";
 import { follow } from "./live.js";
@@ -19,10 +20,11 @@ const KEYS = [["Tab", "to the next thing"], ["Enter", "on a finding: show it in 
 
 const MOST_EVIDENCE = 4;
 
-/** @param {Timeline[]} timelines */
-function start(timelines) {
-  const [first] = timelines, viewport = new Viewport(timelines), whose = timelines.length > 1 ? [", first", ", second"] : [""];
+/** @param {Timeline[]} timelines @param {any} compared `terrace.compare/1`, or null */
+function start(timelines, compared) {
+  const [first] = timelines, viewport = new Viewport(timelines), sides = timelines.length > 1 ? [", first", ", second"] : [""];
   const spent = element("div.spent"), judged = element("div.judged"), evidence = element("div.charts", { id: "evidence" }), added = element("div.charts", { id: "added" });
+  const foremost = () => (compared?.split.parts.length ? partShown(compared.split.parts[0], timelines) : first.view.explain.findings[0]);
   /** @type {string | null} */
   let chosen = null;
   let rested = "";
@@ -36,11 +38,11 @@ function start(timelines) {
     evidence.append(...pictures.slice(0, MOST_EVIDENCE).map((picture) => new Chart(picture, viewport).element));
     return names;
   };
-  const choose = (/** @type {import("./findings.js").Chosen | null} */ what) => {
+  const choose = (/** @type {import("./findings.js").Chosen | null} */ what, whose = first) => {
     chosen = what?.id ?? null;
-    const names = restOn(what ?? first.view.explain.findings[0]);
+    const names = restOn(what ?? foremost());
     viewport.lifted = new Set(what ? names : []);
-    viewport.chosen = what?.span ? { from: what.span.from_ns / 1e9, to: what.span.to_ns / 1e9 } : null;
+    viewport.chosen = what?.span ? { from: whose.place(what.span.from_ns / 1e9), to: whose.place(what.span.to_ns / 1e9) } : null;
     const { from, to } = viewport.chosen ?? { from: viewport.start, to: viewport.end }, room = (to - from) / 20;
     viewport.show(from - room, to + room);
     if (what && evidence.getBoundingClientRect().top > innerHeight - 100) evidence.scrollIntoView({ block: "nearest" });
@@ -48,12 +50,11 @@ function start(timelines) {
   const explained = () => {
     const place = focused();
     const open = [...judged.querySelectorAll("details[open]")].map(({ id }) => id);
-    spent.replaceChildren(...timelines.map(({ view }, at) => bars(view.explain, at ? "-2" : "", whose[at])));
-    if (timelines.length > 1) spent.append(differences(first.view.explain, timelines[1].view.explain));
-    judged.replaceChildren(...timelines.map(({ view }, at) => findings(view.explain, choose, chosen, whose[at])), remarks(first.view.explain, choose, chosen), ...marks(timelines, viewport));
+    spent.replaceChildren(...timelines.map(({ view }, at) => bars(view.explain, at ? "-2" : "", sides[at])));
+    judged.replaceChildren(...timelines.map((timeline, at) => findings(timeline.view.explain, (what) => choose(what, timeline), chosen, sides[at])), remarks(first.view.explain, choose, chosen), ...marks(timelines, viewport));
     for (const id of open) document.getElementById(id)?.setAttribute("open", "");
     if (place && !document.activeElement?.matches(place)) /** @type {HTMLElement | null} */ (document.querySelector(place))?.focus({ preventScroll: true });
-    if (!chosen) restOn(first.view.explain.findings[0]);
+    if (!chosen) restOn(foremost());
   };
   const draw = (/** @type {string} */ name, /** @type {boolean} */ isWanted) => {
     if (!isWanted) return clear(added, viewport, `added-${name}`);
@@ -66,7 +67,8 @@ function start(timelines) {
   const questions = QUESTIONS.map((question) => ({ question, section: element("section", { "data-question": question.id }), drawn: "" }));
   const ask = () => questions.forEach((asked) => answer(asked, timelines, viewport));
 
-  document.body.append(...timelines.map((timeline) => title(timeline)), element("main.glance", {}, spent, judged, evidence), controls(viewport), ...questions.map(({ section }) => section), counters(first, draw, added), help(), element("p.hidden-but-read", { id: "said", "aria-live": "polite" }));
+  const told = compared ? [comparison(compared, timelines, choose, (from, to) => viewport.show(from, to)), evidence] : [];
+  document.body.append(...timelines.map((timeline, at) => title(timeline, sides[at])), element("main", {}, ...told, element("div.glance", {}, spent, judged, compared ? null : evidence)), controls(viewport, compared?.aligned), ...questions.map(({ section }) => section), counters(first, draw, added), help(), element("p.hidden-but-read", { id: "said", "aria-live": "polite" }));
   explained();
   ask();
   keys(viewport);
@@ -75,7 +77,7 @@ function start(timelines) {
   const live = jsonOf("live");
   if (live) follow(first, live.events, (previous, isExplained, hasEnded) => {
     if (isExplained) (explained(), ask());
-    document.querySelector("header")?.replaceWith(title(first, hasEnded ? "ended" : "live"));
+    document.querySelector("header")?.replaceWith(title(first, "", hasEnded ? "ended" : "live"));
     viewport.grown(previous);
   });
   requestAnimationFrame(() => requestAnimationFrame(() => document.body.setAttribute("data-ready", "")));
@@ -90,13 +92,13 @@ function focused() {
   return activeElement.matches("details > summary") && activeElement.parentElement?.id ? `#${activeElement.parentElement.id} > summary` : "";
 }
 
-/** What was watched and how it ended. @param {Timeline} timeline @param {string} [live] */
-function title({ view, end, first, seconds }, live = jsonOf("live") ? "live" : undefined) {
+/** What was watched and how it ended. @param {Timeline} timeline @param {string} side which it is of two @param {string} [live] */
+function title({ view, end, first, seconds }, side, live = jsonOf("live") ? "live" : undefined) {
   const { explain } = view;
   const started = view.started_unix_ns ? `${new Date(view.started_unix_ns / 1e6).toISOString().slice(0, 19).replace("T", " ")} UTC` : null;
   const disks = view.devices.map((/** @type {any} */ device) => `${device.name} (${device.kind})`).join(", ");
   const facts = [live === "live" ? `running for ${instant(end)}` : explain.ending, figure(explain.wall_ns, "ns"), started, `${first + seconds.length} samples`, disks && `disks: ${disks}`, view.name];
-  return element("header", {}, element("h1", {}, explain.subject || view.name), element("p.quiet", {}, facts.filter(Boolean).join(" \u00b7 "), live ? element("span.badge", { id: "state" }, live) : null));
+  return element("header", {}, element("h1", {}, side && element("small.quiet", {}, side.replace(", ", ""), ": "), explain.subject || view.name), element("p.quiet", {}, facts.filter(Boolean).join(" \u00b7 "), live ? element("span.badge", { id: "state" }, live) : null));
 }
 
 /** The pictures of all recordings, those of the second laid over those of the first. @param {Timeline[]} timelines @param {(timeline: Timeline) => Picture[]} make */
@@ -128,36 +130,42 @@ function clear(from, viewport, id) {
   for (const chart of viewport.charts) if (from.contains(chart.element) && (!id || chart.picture.id === id)) chart.remove();
 }
 
-/** What part of the time is shown, and the way back to the whole. @param {Viewport} viewport */
-function controls(viewport) {
+/** What part of the time is shown, the way back to the whole, and whose time it is. @param {Viewport} viewport @param {any} aligned of `terrace.compare/1`, or null */
+function controls(viewport, aligned) {
   const shown = element("span"), at = element("output", { id: "at", "aria-live": "off" });
   const whole = element("button", { id: "whole", click: () => viewport.reset() }, "Show the whole");
-  const bar = element("div.window", { id: "window" }, shown, whole, element("button", { id: "keys", click: () => showHelp() }, "Keys ?"), at);
+  const lay = () => {
+    const isByWork = align.getAttribute("aria-pressed") !== "true";
+    align.setAttribute("aria-pressed", String(isByWork));
+    viewport.timelines[1].align(isByWork ? aligned.sections : null);
+    viewport.reset();
+  };
+  const align = element("button", { id: "align", title: "Draw the second where it had done as much as the first", click: lay }, `By the work: ${aligned?.series}`);
+  const bar = element("div.window", { id: "window" }, shown, whole, aligned && align, element("button", { id: "keys", click: () => showHelp() }, "Keys ?"), at);
   viewport.pointed = (seconds) => {
     const near = (viewport.to - viewport.from) / 100;
-    const here = viewport.timelines.flatMap(({ view }) => /** @type {import("./decode.js").Span[]} */ (view.spans))
-      .filter(({ start_ns, end_ns }) => seconds !== null && seconds > start_ns / 1e9 - near && seconds < end_ns / 1e9 + near);
+    const here = viewport.timelines.flatMap(({ spans }) => spans).filter(({ from, to }) => seconds !== null && seconds > from - near && seconds < to + near);
     at.textContent = seconds === null ? "" : [`at ${instant(seconds)}`, ...here.slice(0, 3).map(({ text }) => text)].join(" \u00b7 ");
   };
   viewport.moved = () => {
     const { from, to, whole: isWhole } = viewport;
-    shown.textContent = `${isWhole ? "All of it" : "Zoomed"}: ${instant(from)} to ${instant(to)}`;
+    shown.textContent = `${isWhole ? "All of it" : "Zoomed"}: ${instant(from)} to ${instant(to)}${align.ariaPressed === "true" ? " of the first" : ""}`;
     whole.toggleAttribute("disabled", isWhole);
     Object.assign(bar.dataset, { from, to, whole: isWhole });
   };
-  viewport.moved();
+  aligned ? lay() : viewport.moved();
   return bar;
 }
 
 /** Marks and intervals by name; one that is pressed is zoomed to. @param {Timeline[]} timelines @param {Viewport} viewport */
 function marks(timelines, viewport) {
-  const spans = timelines.flatMap(({ view }) => /** @type {import("./decode.js").Span[]} */ (view.spans)).slice(0, 200);
-  const entry = (/** @type {import("./decode.js").Span} */ { kind, text, start_ns, end_ns }) => {
+  const entry = (/** @type {Timeline} */ { place }, /** @type {import("./decode.js").Span} */ { kind, text, start_ns, end_ns }) => {
     const room = Math.max((end_ns - start_ns) / 10, 5e8);
-    const click = () => viewport.show((start_ns - room) / 1e9, (end_ns + room) / 1e9);
+    const click = () => viewport.show(place((start_ns - room) / 1e9), place((end_ns + room) / 1e9));
     return element("li", {}, element("button.claim", { "data-mark": text, click }, `${instant(start_ns / 1e9)} ${kind.replaceAll("_", " ")}: ${text}`));
   };
-  return spans.length ? [element("details", { id: "marks" }, element("summary", {}, `Marks (${spans.length})`), element("ul", {}, ...spans.map(entry)))] : [];
+  const spans = timelines.flatMap((timeline) => timeline.view.spans.slice(0, 100).map((/** @type {import("./decode.js").Span} */ span) => entry(timeline, span)));
+  return spans.length ? [element("details", { id: "marks" }, element("summary", {}, `Marks (${spans.length})`), element("ul", {}, ...spans))] : [];
 }
 
 function help() {
@@ -179,4 +187,4 @@ function keys(viewport) {
 }
 
 const timelines = (await Promise.all([recordingOf(""), recordingOf("-2")])).filter((timeline) => timeline !== null);
-start(timelines);
+start(timelines, jsonOf("compare"));

@@ -6,7 +6,7 @@ import { curveAxis, curveFigure } from "./curves.js";
 /**
  * @typedef {{name: string, kind: string, capacity_bytes: number | null, latency_ns: Measured | null, read_bytes_per_s: Measured | null,
  *   write_bytes_per_s: Measured | null, copy_bytes_per_s: Measured | null, method: string, grade: string, reason: string | null,
- *   noisy: boolean}} Tier
+ *   noisy: boolean, second?: boolean}} Tier `second`: of the other machine, drawn as an outline
  */
 /** @typedef {{x: number, y: number, w: number, h: number}} Box */
 /** @typedef {{index: number, tier: Tier, box: Box, whole: boolean, timed: boolean}} Tread `whole`: it has a size of its own */
@@ -44,7 +44,7 @@ export function terraceDrawing(tiers, width, findings, spoken, show) {
   const y = curveAxis(Math.min(...times, 1e6) / 2, Math.max(...times, 10) * 2.5, frame.top, frame.bottom, "ns", true, 26);
   const treads = terraceTreads(tiers, x.at, y.at, frame);
   const labels = terraceLabels(treads, width, frame, findings);
-  const columns = treads.filter((tread) => tread.timed && tread.whole && treads.every((other) => other === tread || !other.timed || !other.whole
+  const columns = treads.filter((tread) => tread.timed && tread.whole && !tread.tier.second && treads.every((other) => other === tread || !other.timed || !other.whole
     || other.box.y >= tread.box.y || other.box.x + other.box.w < tread.box.x + tread.box.w));
   const text = (/** @type {Record<string, any>} */ where, /** @type {string} */ words) => drawn("text", where, words);
   return drawn("svg", { class: "terrace", viewBox: `0 0 ${width} ${height}`, role: "group",
@@ -74,7 +74,7 @@ function terraceTreads(tiers, x, y, frame) {
   return known.map(({ tier, index }) => {
     const [size, time] = [tier.capacity_bytes ?? 0, tier.latency_ns?.median ?? Infinity];
     // A step begins where the largest of the faster and smaller levels ends.
-    const below = known.filter(({ tier: other }) => other.latency_ns && other.latency_ns.median < time && (other.capacity_bytes ?? 0) < size);
+    const below = known.filter(({ tier: other }) => other.second === tier.second && other.latency_ns && other.latency_ns.median < time && (other.capacity_bytes ?? 0) < size);
     const start = Math.max(frame.left, ...below.map(({ tier: other }) => (other.capacity_bytes ? x(other.capacity_bytes) : 0)));
     const end = size ? x(size) : frame.right;
     const left = Math.max(frame.left, Math.min(start, end - 26));
@@ -88,7 +88,7 @@ function terraceTreads(tiers, x, y, frame) {
 function terraceTread({ tier, box, whole, timed }, y) {
   const [tail, end] = [tier.latency_ns?.p99, box.x + box.w];
   const step = { x: box.x, y: box.y, width: box.w, height: box.h, rx: 2 };
-  return drawn("g", { class: `kind-${tier.kind}` },
+  return drawn("g", { class: `kind-${tier.kind}${tier.second ? " terrace-second" : ""}` },
     whole ? drawn("rect", { ...step, class: "terrace-step" }) : drawn("path", { class: "terrace-line", d: `M${box.x} ${box.y}H${end}` }),
     whole && (tier.noisy || !timed || tier.grade === "unseen") ? drawn("rect", { ...step, fill: "url(#terrace-hatch)" }) : null,
     whole && tail ? drawn("path", { class: "terrace-tail", d: `M${end - 4} ${box.y + box.h}V${y(tail)}m-4 0h8` }) : null);
@@ -113,7 +113,7 @@ function terraceLabels(treads, width, frame, findings) {
   const taken = treads.map((tread) => ({ ...tread.box, y: tread.box.y - 2, h: tread.box.h + 4 }));
   const free = (/** @type {Box} */ a) => a.x >= frame.left && a.x + a.w <= width && a.y >= frame.top - 10 && a.y + a.h <= frame.height
     && taken.every((b) => a.x + a.w <= b.x || b.x + b.w <= a.x || a.y + a.h <= b.y || b.y + b.h <= a.y);
-  return [...treads].sort((a, b) => a.box.y - b.box.y).map(({ tier, box, whole, timed }) => {
+  return treads.filter(({ tier }) => !tier.second).sort((a, b) => a.box.y - b.box.y).map(({ tier, box, whole, timed }) => {
     const rate = terraceRate(tier);
     const figures = [tier.latency_ns ? curveFigure(tier.latency_ns.median, "ns") : null, whole ? curveFigure(tier.capacity_bytes ?? 0, "bytes") : null,
       rate ? curveFigure(rate, "bytes_per_s") : null].filter((words) => words !== null);

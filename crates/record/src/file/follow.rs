@@ -4,8 +4,10 @@
 //! waited for, one that is wrong ends the following, as it ends a reading. A follower shares
 //! a lock on the file, by which the recorder knows that somebody waits for its rows.
 
+use super::Writer;
 use super::chunk::Chunks;
 use super::reader::{self, MAX_STEPS, Reading};
+use super::ring::RingFollower;
 use crate::{Error, Kind, Result};
 use model::recording::Recording;
 use std::fs::File;
@@ -13,8 +15,19 @@ use std::io::BufReader;
 use std::path::Path;
 use sys::lock::{Mode, release, try_take};
 
+/// The most time that rows are held while somebody looks at them: a person waits no longer.
+const FOLLOWED_HOLD_NS: u64 = 1_000_000_000;
+
+/// Writes the rows that are held where a [`Follower`] waits for them.
+pub(super) fn tell(writer: &mut Writer<File>) -> Result<()> {
+    match writer.held_ns() >= FOLLOWED_HOLD_NS && is_followed(writer.sink()) {
+        true => writer.flush(),
+        false => Ok(()),
+    }
+}
+
 /// Whether a [`Follower`] has this file open, too.
-pub(super) fn is_followed(file: &File) -> bool {
+fn is_followed(file: &File) -> bool {
     match try_take(file, Mode::Exclusive) {
         Ok(is_alone) => {
             // The lock was only the question. A file that could be locked can be released.
@@ -26,9 +39,62 @@ pub(super) fn is_followed(file: &File) -> bool {
     }
 }
 
-/// A recording that may grow.
+/// A recording that may grow: a file, or the directory of a flight recorder.
 #[derive(Debug)]
-pub struct Follower {
+pub enum Follower {
+    /// A file.
+    File(Box<Tail>),
+    /// A directory.
+    Ring(Box<RingFollower>),
+}
+
+impl Follower {
+    /// Opens the recording at `path`: of a file it reads nothing but its header.
+    ///
+    /// # Errors
+    /// [`Kind::NotARecording`](crate::Kind::NotARecording) for anything that is none, and when it
+    /// cannot be opened.
+    pub fn open(path: &Path) -> Result<Self> {
+        // Looked at before it is opened, which would wait for ever on a pipe.
+        let about = path.metadata();
+        let about = about.map_err(|error| Error::io("open", path, error))?;
+        match about.is_dir() {
+            true => Ok(Self::Ring(Box::new(RingFollower::open(path)?))),
+            false => Ok(Self::File(Box::new(Tail::open(path)?))),
+        }
+    }
+
+    /// Reads what was appended; whether there was anything.
+    pub fn advance(&mut self) -> bool {
+        match self {
+            Self::File(tail) => tail.advance(),
+            Self::Ring(ring) => ring.advance(),
+        }
+    }
+
+    /// What was read so far; spans in the order in which they came.
+    #[must_use]
+    pub fn recording(&self) -> &Recording {
+        match self {
+            Self::File(tail) => tail.recording(),
+            Self::Ring(ring) => ring.recording(),
+        }
+    }
+
+    /// Whether nothing more will be read: the recorder wrote its last words, or what it wrote is
+    /// damaged.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        match self {
+            Self::File(tail) => tail.is_over(),
+            Self::Ring(ring) => ring.is_over(),
+        }
+    }
+}
+
+/// A file that may grow.
+#[derive(Debug)]
+pub struct Tail {
     /// Asked for its length and locked; the chunks read it by a descriptor of the same place.
     file: File,
     /// Whether the recorder can see that it is followed, or never will.
@@ -37,18 +103,14 @@ pub struct Follower {
     reading: Reading,
 }
 
-impl Follower {
-    /// Opens the recording at `path`, and reads nothing but its header.
-    ///
-    /// # Errors
-    /// [`Kind::NotARecording`] for anything but one file that is a recording, and when it
-    /// cannot be opened.
-    pub fn open(path: &Path) -> Result<Self> {
+impl Tail {
+    /// Opens the file at `path`, and reads nothing but its header.
+    pub(super) fn open(path: &Path) -> Result<Self> {
         // Looked at before it is opened, which would wait for ever on a pipe.
         let about = path.metadata();
         let about = about.map_err(|error| Error::io("open", path, error))?;
         if !about.is_file() {
-            let why = "only a file can be followed, not a directory";
+            let why = "only a file can be followed, or the directory of a flight recorder";
             return Err(Error::new(Kind::NotARecording, "follow the recording", why).at(path));
         }
         let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
@@ -64,7 +126,7 @@ impl Follower {
     }
 
     /// Reads what was appended; whether there was anything.
-    pub fn advance(&mut self) -> bool {
+    pub(super) fn advance(&mut self) -> bool {
         // The recorder may have been asking at this very moment: then the next time.
         self.is_locked = self.is_locked || try_take(&self.file, Mode::Shared).unwrap_or(true);
         let before = self.chunks.offset;
@@ -85,15 +147,13 @@ impl Follower {
     }
 
     /// What was read so far; spans in the order in which they came.
-    #[must_use]
-    pub fn recording(&self) -> &Recording {
+    pub(super) fn recording(&self) -> &Recording {
         &self.reading.recording
     }
 
     /// Whether nothing more will be read: the recorder wrote its last words, or the file is
     /// damaged.
-    #[must_use]
-    pub fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         let recording = self.recording();
         recording.outcome.is_some() || !recording.damage.is_empty()
     }
@@ -102,7 +162,7 @@ impl Follower {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::{Output, Writer, read};
+    use crate::file::{Output, read};
     use crate::{Registry, Row};
     use model::recording::{Facts, Outcome, Span, Tick};
     use std::io::Write;
@@ -218,6 +278,11 @@ mod tests {
     fn only_a_recording_is_followed() {
         let directory = TempDir::new();
         let error = Follower::open(directory.path()).unwrap_err();
+        assert!(
+            error.to_string().contains("no recording is in it"),
+            "{error}"
+        );
+        let error = Follower::open(Path::new("/dev/null")).unwrap_err();
         assert!(error.to_string().contains("only a file"), "{error}");
         let path = directory.join("x");
         std::fs::write(&path, "no recording at all").unwrap();

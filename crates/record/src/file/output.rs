@@ -18,9 +18,6 @@ use std::path::{Path, PathBuf};
 /// Owner only.
 pub(super) const FILE_MODE: u32 = 0o600;
 
-/// The most time that rows are held while somebody looks at them: a person waits no longer.
-const FOLLOWED_HOLD_NS: u64 = 1_000_000_000;
-
 /// Where a recording goes. All its calls do what those of [`Writer`] do.
 #[derive(Debug)]
 pub enum Output {
@@ -103,13 +100,8 @@ impl Output {
         match self {
             Output::Memory(writer) => writer.sample(tick, schemas, row),
             Output::File { writer, path } => {
-                let written = writer.sample(tick, schemas, row).and_then(|()| {
-                    let is_due = writer.held_ns() >= FOLLOWED_HOLD_NS;
-                    match is_due && follow::is_followed(writer.sink()) {
-                        true => writer.flush(),
-                        false => Ok(()),
-                    }
-                });
+                let written = writer.sample(tick, schemas, row);
+                let written = written.and_then(|()| follow::tell(writer));
                 written.map_err(|error| error.at(&*path))
             }
             Output::Ring(ring) => ring.sample(tick, schemas, row),

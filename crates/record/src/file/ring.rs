@@ -6,12 +6,14 @@
 //! Only regular files with a segment's name and a recording's first bytes are ever removed.
 //! One recorder at a time may use a directory: it holds a lock on it.
 
+mod followed;
 mod joined;
 
+pub(super) use followed::RingFollower;
 pub use joined::read_ring;
 
-use super::Writer;
 use super::output::{FILE_MODE, end_file, starts_with_magic};
+use super::{Writer, follow};
 use crate::registry::Row;
 use crate::{Error, Kind, Result};
 use model::recording::{Facts, Outcome, Recording, Schema, Span, Task, Tick};
@@ -115,6 +117,7 @@ impl Ring {
             at_ns: tick.at_ns.saturating_sub(self.base_ns),
         };
         let written = self.writer.sample(tick, schemas, row);
+        let written = written.and_then(|()| follow::tell(&mut self.writer));
         written.map_err(|error| error.at(&self.current))?;
         if self.writer.bytes() != before {
             let since_start_ns = self.base_ns.saturating_add(tick.at_ns);

@@ -8,16 +8,31 @@ use model::survey::Survey;
 /// Replaces what is personal. `private` are the paths and the names of users that whoever
 /// made the survey knows of; other paths are found by their slash.
 pub fn redact_survey(survey: &mut Survey, private: &[String]) {
+    redact_surveys(&mut [survey], private);
+}
+
+/// Replaces what is personal in several: equal names get equal stand-ins in all of them.
+pub fn redact_surveys(surveys: &mut [&mut Survey], private: &[String]) {
     let mut names = Names::default();
-    if let Some(host) = survey.machine.host.take() {
-        names.stand_in("host-", &host);
-    }
     for word in private {
         if word.starts_with('/') {
             names.path(&mut word.clone());
         } else {
             names.stand_in("user-", word);
         }
+    }
+    for survey in &mut *surveys {
+        learn(survey, &mut names);
+    }
+    for survey in surveys {
+        each_text(survey, |text| names.scrub(text));
+    }
+}
+
+/// Takes note of the names in a survey, and its host's out of it.
+fn learn(survey: &mut Survey, names: &mut Names) {
+    if let Some(host) = survey.machine.host.take() {
+        names.stand_in("host-", &host);
     }
     for tier in &survey.tiers {
         let Some((first, second)) = tier.name.split_once("  ") else {
@@ -35,7 +50,6 @@ pub fn redact_survey(survey: &mut Survey, private: &[String]) {
     for skipped in survey.skipped.iter().filter(|s| s.name.starts_with('/')) {
         names.path(&mut skipped.name.clone());
     }
-    each_text(survey, |text| names.scrub(text));
 }
 
 /// Every text of a survey that may name something of the machine's owner.

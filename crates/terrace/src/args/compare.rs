@@ -27,7 +27,7 @@ pub struct CompareArgs {
     pub second: Vec<PathBuf>,
 
     /// Lay two recordings beside each other by `time`, or by `progress`: what a counter counts (progress:tree.read_chars)
-    #[arg(long, value_name = "BY", value_parser = align, default_value = "time")]
+    #[arg(long, value_name = "BY", value_parser = Align::typed, default_value = "time")]
     pub align: Align,
 
     /// Exit with 4 if the second is proven worse by so much: the time on the clock of recordings, any figure of surveys
@@ -41,6 +41,14 @@ pub struct CompareArgs {
     /// Print Markdown instead of text
     #[arg(long, help_heading = "Output")]
     pub markdown: bool,
+
+    /// Write the comparison also to FILE as one page for a browser, both sides over each other; it needs no network
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub html: Option<PathBuf>,
+
+    /// Keep command lines, names and paths in the page, which otherwise has stand-ins for them
+    #[arg(long, requires = "html", help_heading = "Output")]
+    pub no_redact: bool,
 
     /// Write to FILE, whole or not at all, instead of to standard output; `-` is standard output
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
@@ -56,22 +64,28 @@ pub enum Align {
     Progress(Option<String>),
 }
 
+impl Align {
+    /// What was typed.
+    ///
+    /// # Errors
+    /// For anything but the three forms, with the forms.
+    pub fn typed(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "time" => Ok(Self::Time),
+            None if text == "progress" => Ok(Self::Progress(None)),
+            Some(("progress", series)) if !series.is_empty() => {
+                Ok(Self::Progress(Some(series.to_owned())))
+            }
+            _ => Err("use time, progress or progress:SERIES".to_owned()),
+        }
+    }
+}
+
 /// When a difference is a failure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gate {
     /// Worse by more than this share.
     pub worse: f64,
-}
-
-fn align(text: &str) -> Result<Align, String> {
-    match text.split_once(':') {
-        None if text == "time" => Ok(Align::Time),
-        None if text == "progress" => Ok(Align::Progress(None)),
-        Some(("progress", series)) if !series.is_empty() => {
-            Ok(Align::Progress(Some(series.to_owned())))
-        }
-        _ => Err("use time, progress or progress:SERIES".to_owned()),
-    }
 }
 
 fn gate(text: &str) -> Result<Gate, String> {
@@ -104,6 +118,7 @@ mod tests {
         ] {
             assert!(gate(wrong).is_err(), "{wrong}");
         }
+        let align = Align::typed;
         assert_eq!(align("time"), Ok(Align::Time));
         assert_eq!(align("progress"), Ok(Align::Progress(None)));
         let series = Some("tree.read_chars".to_owned());

@@ -1,6 +1,7 @@
 //! What `terrace view` can be told: which recordings, and whether they go to a browser or into a file.
 //! What goes into a file is meant for other eyes, so it is redacted unless that is switched off.
 
+use super::compare::Align;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -14,11 +15,15 @@ pub struct ViewArgs {
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 
-    /// A second one, drawn over the first
+    /// A second one, drawn over the first and compared with it
     #[arg(value_name = "FILE2")]
     pub second: Option<PathBuf>,
 
-    /// Follow FILE, which is being recorded now
+    /// Draw FILE2 by `time`, or where it had done as much work as FILE: by `progress`, as `compare --align` does
+    #[arg(long, value_name = "BY", value_parser = Align::typed, default_value = "time", requires = "second")]
+    pub align: Align,
+
+    /// Follow FILE, or the newest of a flight recorder, which is being recorded now
     #[arg(long, conflicts_with_all = ["second", "html", "redact"])]
     pub live: bool,
 

@@ -1,7 +1,7 @@
 //! `terrace compare`: surveys or recordings of two sides are read, compared, and the result is
 //! delivered; with `--fail-if` the exit status says whether the second is worse.
 
-use super::{kept, must_exist, recording};
+use super::{kept, must_exist, page, recording};
 use crate::args::When;
 use crate::args::compare::{Align, CompareArgs, Gate};
 use crate::error::{Error, Result};
@@ -22,6 +22,22 @@ const LONGEST_SURVEY: u64 = 16 << 20;
 /// More runs of one side are refused: a comparison is no archive.
 const MOST_RUNS: usize = 1000;
 
+/// A comparison, and what a page draws of the two sides.
+pub struct Compared {
+    /// What `--json` prints.
+    pub comparison: Comparison,
+    /// What it is about.
+    pub drawn: Drawn,
+}
+
+/// Of each side what is drawn.
+pub enum Drawn {
+    /// All surveys, and those that their noise was learnt from: the first of each side is drawn.
+    Surveys([Vec<Survey>; 3]),
+    /// The recording in the middle by its time on the clock.
+    Recordings([PathBuf; 2]),
+}
+
 /// One side as it was read.
 enum Runs {
     Surveys(Vec<Survey>),
@@ -34,44 +50,55 @@ enum Runs {
 /// When a file cannot be read, the two sides are not of one sort, or have no work in common.
 pub fn compare(args: &CompareArgs, color: When) -> Result<Exit> {
     let target = Target::of(args.output.as_deref())?;
+    let html = page::target(args.html.as_deref())?;
     let page = Page::of(&target, color);
     let (first, second) = match &args.files[..] {
         [first, second] => (std::slice::from_ref(first), std::slice::from_ref(second)),
         _ => (&args.first[..], &args.second[..]),
     };
-    let comparison = compared(first, second, &args.align)?;
+    let compared = compared(first, second, &args.align)?;
+    let comparison = &compared.comparison;
     let text = if args.json {
-        json::render(&comparison)?
+        json::render(comparison)?
     } else if args.markdown {
-        compare::markdown(&comparison)
+        compare::markdown(comparison)
     } else {
-        compare::page(&comparison, page)
+        compare::page(comparison, page)
     };
+    if let Some(html) = html {
+        html.write(&page::of_comparison(&compared, !args.no_redact)?)?;
+    }
     target.write(&text)?;
     Ok(args
         .fail_if
-        .map_or(Exit::Done, |gate| judged(&comparison, gate)))
+        .map_or(Exit::Done, |gate| judged(comparison, gate)))
 }
 
-fn compared(first: &[PathBuf], second: &[PathBuf], align: &Align) -> Result<Comparison> {
-    let mut comparison = match (side(first)?, side(second)?) {
+/// Compares two sides.
+///
+/// # Errors
+/// As [`compare`].
+pub fn compared(first: &[PathBuf], second: &[PathBuf], align: &Align) -> Result<Compared> {
+    let (mut comparison, drawn) = match (side(first)?, side(second)?) {
         (Runs::Surveys(_), Runs::Surveys(_)) if *align != Align::Time => {
             return Err(Error::usage("--align is for recordings"));
         }
         (Runs::Surveys(a), Runs::Surveys(b)) => {
             let kept = a.first().map(kept::of_machine).unwrap_or_default();
-            comparison::surveys(&a, &b, &kept)
+            let comparison = comparison::surveys(&a, &b, &kept);
+            (comparison, Drawn::Surveys([a, b, kept]))
         }
-        (Runs::Recordings(a), Runs::Recordings(b)) => Comparison {
-            aligned: match align {
-                Align::Time => None,
-                Align::Progress(series) => {
-                    let pair = (&*first[middle(&a)], &*second[middle(&b)]);
-                    Some(aligned(pair, series.as_deref())?)
-                }
-            },
-            ..comparison::recordings(&a, &b)
-        },
+        (Runs::Recordings(a), Runs::Recordings(b)) => {
+            let pair = [&first[middle(&a)], &second[middle(&b)]];
+            let comparison = Comparison {
+                aligned: match align {
+                    Align::Time => None,
+                    Align::Progress(series) => Some(aligned(pair, series.as_deref())?),
+                },
+                ..comparison::recordings(&a, &b)
+            };
+            (comparison, Drawn::Recordings(pair.map(PathBuf::clone)))
+        }
         _ => return Err(Error::usage("a survey cannot be compared with a recording")),
     };
     let names = |files: &[PathBuf]| {
@@ -82,7 +109,7 @@ fn compared(first: &[PathBuf], second: &[PathBuf], align: &Align) -> Result<Comp
     };
     comparison.first.files = names(first);
     comparison.second.files = names(second);
-    Ok(comparison)
+    Ok(Compared { comparison, drawn })
 }
 
 /// The runs of one side, all of one sort.
@@ -137,7 +164,7 @@ fn middle(runs: &[Explanation]) -> usize {
     order[(order.len() - 1) / 2]
 }
 
-fn aligned((first, second): (&Path, &Path), series: Option<&str>) -> Result<Aligned> {
+fn aligned([first, second]: [&PathBuf; 2], series: Option<&str>) -> Result<Aligned> {
     let recordings = (recording::open(first)?, recording::open(second)?);
     comparison::aligned(&recordings.0, &recordings.1, series).map_err(|why| {
         let file = |is_second| if is_second { second } else { first };

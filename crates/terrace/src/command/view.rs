@@ -1,28 +1,21 @@
 //! `terrace view`: the page of one recording or two, served to a browser of this machine or written
-//! as one file. What is drawn is made by `viewer`; here is reading before it and delivery after it.
+//! as one file. The page is made by [`super::page`]; here is its delivery.
 
 mod browser;
 mod live;
 
-use super::{name_of, recording};
+use super::compare::compared;
+use super::page;
 use crate::args::view::ViewArgs;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::Target;
 use crate::output::progress::Progress;
-use explain::recording::{Window, explain};
 use live::Live;
-use model::recording::Recording;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use viewer::live::Place;
-use viewer::recording::recording_page;
-use viewer::{Meanings, Server, Site, View};
-
-/// The most bytes of names, texts and changes that a page holds: more takes a browser's memory away.
-/// An hour of a busy machine has 4 MiB.
-const PAGE_BYTES_MAX: usize = 128 << 20;
+use viewer::{Server, Site};
 
 /// How long nothing is done between two looks at a file that grows.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -72,62 +65,14 @@ fn secret() -> Result<String> {
     Ok(format!("{one:016x}{other:016x}"))
 }
 
-/// The page of all recordings that were named.
+/// The page of all recordings that were named; of two with how they differ.
 fn page(args: &ViewArgs) -> Result<String> {
-    let files = [Some(&args.file), args.second.as_ref()];
-    let meanings = Meanings::documented();
-    let mut views = Vec::new();
-    for (number, path) in (1..).zip(files.into_iter().flatten()) {
-        let mut recording = recording::open(path)?;
-        must_fit(&recording).map_err(|error| too_long(path, error))?;
-        let mut name = name_of(path);
-        if args.is_redacted() {
-            record::redact::redact(&mut recording);
-            name = format!("recording {number}");
-        }
-        let explanation = explain(&recording, Window::default());
-        views.push(View::new(
-            &name,
-            &recording,
-            explanation,
-            meaning(&meanings),
-        ));
-    }
-    recording_page(views, None).map_err(not_made)
-}
-
-/// What a series of this name means; nothing for one that is not documented.
-fn meaning(meanings: &Meanings) -> impl Fn(&str) -> String {
-    |name| meanings.of(name).unwrap_or_default().to_owned()
-}
-
-/// Refuses what would not fit into a page, with its size, before the page is made.
-fn must_fit(recording: &Recording) -> std::result::Result<(), usize> {
-    let series = recording.series.iter().map(|series| {
-        let schema = &series.schema;
-        schema.name.len() + schema.source.len() + schema.unit.len() + series.steps.len()
-    });
-    let spans = recording.spans.iter();
-    let spans = spans.map(|span| span.kind.len() + span.text.len());
-    let bytes = series.chain(spans).sum();
-    if bytes > PAGE_BYTES_MAX {
-        Err(bytes)
-    } else {
-        Ok(())
-    }
-}
-
-fn too_long(path: &Path, bytes: usize) -> Error {
-    let (bytes, most) = (bytes >> 20, PAGE_BYTES_MAX >> 20);
-    let text = format!(
-        "{} is too long for a page: {bytes} MiB of names and changes, at most {most} MiB fit",
-        path.display()
-    );
-    Error::new(Exit::Impossible, text).hint("`terrace explain --from T --to T` reads a part of it")
-}
-
-fn not_made(error: serde_json::Error) -> Error {
-    Error::new(Exit::Partial, format!("cannot make the page: {error}"))
+    let Some(second) = &args.second else {
+        return page::of_recordings([&*args.file], args.is_redacted(), None);
+    };
+    let sides = [&args.file, second].map(std::slice::from_ref);
+    let compared = compared(sides[0], sides[1], &args.align)?;
+    page::of_comparison(&compared, args.is_redacted())
 }
 
 /// A page that does not change.
@@ -145,43 +90,5 @@ impl Site for Still {
 
     fn has_ended(&self, _: Place) -> bool {
         true
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Whoever adds a series says in docs/counters.md what it means.
-    #[test]
-    fn every_series_of_the_fixtures_has_a_meaning() {
-        let meanings = Meanings::documented();
-        let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/recordings");
-        let mut count = 0;
-        for entry in std::fs::read_dir(fixtures).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_none_or(|extension| extension != "trec") {
-                continue;
-            }
-            for series in recording::open(&path).unwrap().series {
-                let name = series.schema.name;
-                assert!(meanings.of(&name).is_some(), "{name}");
-                count += 1;
-            }
-        }
-        assert!(count > 1_000, "{count}");
-    }
-
-    #[test]
-    fn what_does_not_fit_is_refused_with_its_size() {
-        let mut recording = Recording::default();
-        assert_eq!(must_fit(&recording), Ok(()));
-        recording.spans.push(model::recording::Span {
-            kind: "mark".to_owned(),
-            text: "x".repeat(PAGE_BYTES_MAX),
-            start_ns: 0,
-            end_ns: 0,
-        });
-        assert_eq!(must_fit(&recording), Err(PAGE_BYTES_MAX + 4));
     }
 }

@@ -3,7 +3,8 @@
 // `steps`, each a word with its objects:
 //   ["click", selector]   ["press", key]   ["wait", expression]   ["tell", expression]   ["drag", selector, from, to] in shares of its width
 //   ["until", key, expression, most] presses the key so often   ["type", text]   ["heap"] bytes in use after a collection   ["shot", file]   ["touch", file]
-// Printed: `told` (one value for each tell and heap), `complaints` (errors of the console), `requests` (addresses).
+//   ["open", url] another page   ["size", width, height]   ["visible"] the text that is whole on the screen, without scrolling
+// Printed: `told` (one value for each tell, heap and visible), `complaints` (errors of the console), `requests` (addresses).
 import { writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 
@@ -40,6 +41,17 @@ try {
     },
     tell: async (expression) => told.push(await page.evaluate(expression)),
     touch: (path) => writeFile(path, ""),
+    open: (url) => page.goto(url),
+    size: (width, height) => page.setViewportSize({ width, height }),
+    visible: async () => told.push(await page.evaluate(() => {
+      const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), seen = [], range = document.createRange();
+      while (texts.nextNode()) {
+        range.selectNode(texts.currentNode);
+        const rects = texts.currentNode.parentElement.checkVisibility() ? [...range.getClientRects()] : [];
+        if (rects.length && rects.every(({ top, bottom, left, right }) => top >= 0 && bottom <= innerHeight && left >= 0 && right <= innerWidth)) seen.push(texts.currentNode.data);
+      }
+      return seen.join(" ");
+    })),
     shot: (path) => page.screenshot({ path }),
     drag: async (selector, from, to) => {
       const target = page.locator(selector).first();

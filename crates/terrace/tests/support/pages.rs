@@ -17,7 +17,7 @@ pub fn fixture(name: &str) -> PathBuf {
         .join(format!("{name}.trec"))
 }
 
-/// Writes a recording at 100 Hz with `series` counters and levels that change in every sample.
+/// Writes a recording at 100 Hz with `series` counters that grow by noise in every sample.
 pub fn made(path: &Path, series: u32, samples: u64) {
     let mut registry = Registry::new();
     let ids: Vec<u32> = (0..series)
@@ -32,12 +32,33 @@ pub fn made(path: &Path, series: u32, samples: u64) {
     let rows = (0..samples).map(|sample| {
         let mut row = Row::default();
         for (id, count) in ids.iter().zip(&mut counts) {
-            *count += 4096 * random.below(8);
+            *count += random.below(4096);
             row.count(*id, *count);
         }
         let due_ns = sample * 10_000_000;
         let at_ns = due_ns + random.below(100_000);
         (Tick { due_ns, at_ns }, row)
+    });
+    written(path, registry.schemas(), rows);
+}
+
+/// Writes a recording at 10 Hz of a command that read so many bytes between each two samples.
+pub fn reading(path: &Path, growths: &[u64]) {
+    let mut registry = Registry::new();
+    let id = registry.id("tree.read_chars", "bytes", Kind::Counter, "/proc/*/io");
+    let (id, mut all) = (id.unwrap(), 0);
+    let rows = (0..).zip([0].iter().chain(growths)).map(|(sample, grown)| {
+        all += grown;
+        let mut row = Row::default();
+        row.count(id, all);
+        let at_ns = sample * 100_000_000;
+        (
+            Tick {
+                due_ns: at_ns,
+                at_ns,
+            },
+            row,
+        )
     });
     written(path, registry.schemas(), rows);
 }

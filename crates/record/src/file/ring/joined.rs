@@ -1,13 +1,13 @@
-//! Reading a ring: segments put together to one recording.
+//! Reading a ring: segments put together to one recording, the last one as far as it is written.
 //!
 //! Series are joined by their names, times count from the first segment's start. What a
 //! segment does not have is absent while it lasts.
 
-use super::segments;
+use super::{Segment, segments};
 use crate::file::{MAX_SAMPLES, MAX_STEPS, open};
 use crate::{Error, Kind, Result};
 use model::recording::{Facts, Outcome, Recording, Schema, Series, Span, Step, Tick};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;
 
 /// The recorder's own processor time: it begins anew with each run.
@@ -24,10 +24,33 @@ const GAP_NS: u64 = 2_000_000_000;
 /// # Errors
 /// [`Kind::NotARecording`] for a directory without a segment; others when it cannot be read.
 pub fn read_ring(directory: &Path) -> Result<Recording> {
+    let (parts, mut damage) = newest(&segments(directory)?);
+    if parts.is_empty() {
+        let why = damage.pop();
+        return Err(nothing_in(directory, why));
+    }
+    let mut joined = Joined::default();
+    for part in parts {
+        joined.add(&part);
+    }
+    let mut recording = joined.recording;
+    recording.damage = damage;
+    Ok(recording)
+}
+
+/// A directory without a recording that can be read.
+pub(super) fn nothing_in(directory: &Path, why: Option<String>) -> Error {
+    let why = why.unwrap_or_else(|| "no recording is in it".to_owned());
+    Error::new(Kind::NotARecording, "read the recordings in", why).at(directory)
+}
+
+/// The recordings of as many of the newest segments as a reader takes, oldest first, and what is
+/// wrong with them.
+pub(super) fn newest(segments: &[Segment]) -> (VecDeque<Recording>, Vec<String>) {
     let mut damage = Vec::new();
     let mut parts = VecDeque::new();
     let (mut steps, mut samples) = (0, 0);
-    for segment in segments(directory)?.iter().rev() {
+    for segment in segments.iter().rev() {
         let recording = match open(&segment.path) {
             Ok(recording) => recording,
             Err(error) => {
@@ -36,74 +59,80 @@ pub fn read_ring(directory: &Path) -> Result<Recording> {
             }
         };
         samples += recording.ticks.len();
-        steps += recording
-            .series
-            .iter()
-            .map(|series| series.steps.len())
-            .sum::<usize>();
+        let series = recording.series.iter();
+        steps += series.map(|series| series.steps.len()).sum::<usize>();
         if steps > MAX_STEPS || samples > MAX_SAMPLES {
-            damage.push(format!(
-                "what is older than {} was left out",
-                segment.path.display()
-            ));
+            let path = segment.path.display();
+            damage.push(format!("what is older than {path} was left out"));
             break;
         }
-        let name = segment
-            .path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy();
-        damage.extend(
-            recording
-                .damage
-                .iter()
-                .map(|text| format!("{name}: {text}")),
-        );
+        let name = segment.path.file_name().unwrap_or_default();
+        let name = name.to_string_lossy();
+        let texts = recording.damage.iter();
+        damage.extend(texts.map(|text| format!("{name}: {text}")));
         parts.push_front(recording);
     }
-    if parts.is_empty() {
-        let why = damage
-            .pop()
-            .unwrap_or_else(|| "no recording is in it".to_owned());
-        return Err(Error::new(Kind::NotARecording, "read the recordings in", why).at(directory));
-    }
-    let mut joined = Joined::default();
-    for part in parts {
-        joined.add(part);
-    }
-    let mut recording = joined.recording;
-    recording.damage = damage;
-    if let Some(outcome) = &mut recording.outcome {
-        // The last run's own figure would be that of another length: of one run only, and
-        // of all of it, however little of it the ring still holds.
-        outcome.own_cpu_ns = joined.own_cpu_ns;
-        outcome.own_setup_ns = 0;
-    }
-    Ok(recording)
+    (parts, damage)
 }
 
 /// Segments, put together in order of their time.
 #[derive(Debug, Default)]
-struct Joined {
-    recording: Recording,
+pub(super) struct Joined {
+    pub(super) recording: Recording,
+    /// Changes of values in it.
+    pub(super) steps: usize,
     ids: HashMap<String, usize>,
     is_begun: bool,
-    /// What all runs together spent between the samples that are here.
-    own_cpu_ns: u64,
-    own_cpu_last: Option<i64>,
+    part: Part,
+}
+
+/// How much of the segment that is added is there already.
+#[derive(Debug, Default)]
+struct Part {
+    is_begun: bool,
+    /// The number of its first sample.
+    first: u32,
+    offset_ns: u64,
+    ticks: usize,
+    spans: usize,
+    tasks: usize,
+    /// Of each of its series which one it goes on with, and how many changes are there; none
+    /// for the second of one name in a segment, which only a fault makes.
+    series: Vec<(Option<usize>, usize)>,
 }
 
 impl Joined {
-    fn add(&mut self, part: Recording) {
-        self.add_own_cost(&part.series);
+    /// Adds a whole segment.
+    pub(super) fn add(&mut self, part: &Recording) {
+        self.next();
+        self.begin(part);
+        self.grow(part);
+    }
+
+    /// What is added from now on is of the next segment.
+    pub(super) fn next(&mut self) {
+        self.part = Part::default();
+    }
+
+    /// Adds what the segment has grown by; nothing before its first sample is there.
+    pub(super) fn advance(&mut self, part: &Recording) {
+        if !self.part.is_begun && part.ticks.is_empty() && part.outcome.is_none() {
+            return;
+        }
+        if !self.part.is_begun {
+            self.begin(part);
+        }
+        self.grow(part);
+    }
+
+    /// Where the segment lies in the whole, and what it lacks.
+    fn begin(&mut self, part: &Recording) {
         let whole = &mut self.recording;
-        let started_unix_ns = if self.is_begun {
-            whole.facts.started_unix_ns
-        } else {
-            part.facts.started_unix_ns
-        };
+        if !self.is_begun {
+            whole.facts.started_unix_ns = part.facts.started_unix_ns;
+        }
         let last = whole.ticks.last().copied().unwrap_or_default();
-        let last_ns = last.at_ns;
+        let started_unix_ns = whole.facts.started_unix_ns;
         let mut offset_ns = part.facts.started_unix_ns.saturating_sub(started_unix_ns);
         let is_back = |first: &Tick| {
             first.due_ns.saturating_add(offset_ns) < last.due_ns
@@ -111,85 +140,107 @@ impl Joined {
         };
         if part.ticks.first().is_some_and(is_back) {
             // The clock was set back between two runs.
-            offset_ns = last_ns;
+            offset_ns = last.at_ns;
         }
-        let moved = |ns: u64| ns.saturating_add(offset_ns);
-        whole.facts = Facts {
-            started_unix_ns,
-            ..part.facts
-        };
-        let first_ns = part.ticks.first().map_or(last_ns, |tick| moved(tick.at_ns));
-        if self.is_begun && first_ns - last_ns > GAP_NS {
+        let first = part.ticks.first();
+        let first_ns = first.map_or(last.at_ns, |tick| tick.at_ns.saturating_add(offset_ns));
+        if self.is_begun && first_ns - last.at_ns > GAP_NS {
             whole.spans.push(Span {
                 kind: "gap".to_owned(),
                 text: "nothing was recorded".to_owned(),
-                start_ns: last_ns,
+                start_ns: last.at_ns,
                 end_ns: first_ns,
             });
         }
-        self.is_begun = true;
         let first = whole.ticks.len() as u32;
-        let has_rows = !part.ticks.is_empty();
-        whole.ticks.extend(part.ticks.iter().map(|tick| Tick {
+        if !part.ticks.is_empty() {
+            let at_once = |series: &&Series| series.steps.first().is_some_and(|it| it.sample == 0);
+            let there = part.series.iter().filter(at_once);
+            let there: HashSet<&str> = there.map(|series| &*series.schema.name).collect();
+            let known = whole.series.iter_mut();
+            for series in known.filter(|series| !there.contains(&*series.schema.name)) {
+                series.push(first, None);
+            }
+        }
+        self.is_begun = true;
+        self.part = Part {
+            is_begun: true,
+            first,
+            offset_ns,
+            ..Part::default()
+        };
+    }
+
+    fn grow(&mut self, part: &Recording) {
+        let offset_ns = self.part.offset_ns;
+        let moved = |ns: u64| ns.saturating_add(offset_ns);
+        let whole = &mut self.recording;
+        whole.facts = Facts {
+            started_unix_ns: whole.facts.started_unix_ns,
+            ..part.facts.clone()
+        };
+        let ticks = part.ticks[self.part.ticks..].iter();
+        whole.ticks.extend(ticks.map(|tick| Tick {
             due_ns: moved(tick.due_ns),
             at_ns: moved(tick.at_ns),
         }));
-        whole.spans.extend(part.spans.into_iter().map(|span| Span {
+        let spans = part.spans[self.part.spans..].iter();
+        whole.spans.extend(spans.map(|span| Span {
             start_ns: moved(span.start_ns),
             end_ns: moved(span.end_ns),
-            ..span
+            ..span.clone()
         }));
-        whole.tasks.extend(part.tasks);
-        whole.outcome = part.outcome.map(|outcome| Outcome {
+        let tasks = &part.tasks[self.part.tasks..];
+        whole.tasks.extend_from_slice(tasks);
+        self.part.ticks = part.ticks.len();
+        self.part.spans = part.spans.len();
+        self.part.tasks = part.tasks.len();
+        self.grow_series(&part.series);
+        self.recording.outcome = part.outcome.clone().map(|outcome| Outcome {
             ended_ns: moved(outcome.ended_ns),
+            // The last run's own figure would be that of another length: of one run only, and
+            // of all of it, however little of it the ring still holds.
+            own_cpu_ns: own_cpu_ns(&self.recording),
+            own_setup_ns: 0,
             ..outcome
         });
-        if has_rows {
-            self.add_series(first, part.series);
-        }
     }
 
-    /// Adds what the recorder spent while a segment was written.
-    fn add_own_cost(&mut self, series: &[Series]) {
-        let own = series.iter().find(|series| series.schema.name == OWN_CPU);
-        for value in own.iter().flat_map(|own| &own.steps).map(|step| step.value) {
-            if let (Some(before), Some(now)) = (self.own_cpu_last, value) {
-                // Less than before: another run began.
-                let spent = now.saturating_sub(before);
-                self.own_cpu_ns += u64::try_from(spent).unwrap_or(0);
-            }
-            self.own_cpu_last = value;
-        }
-    }
-
-    /// Adds the values of a segment whose first sample is number `first`.
-    fn add_series(&mut self, first: u32, parts: Vec<Series>) {
-        let series = &mut self.recording.series;
-        let mut seen = vec![false; series.len()];
-        for part in parts {
-            let next = series.len();
+    fn grow_series(&mut self, parts: &[Series]) {
+        let whole = &mut self.recording.series;
+        for part in parts.iter().skip(self.part.series.len()) {
+            let next = whole.len();
             let index = *self.ids.entry(part.schema.name.clone()).or_insert(next);
             if index == next {
-                let id = next as u32;
-                series.push(Series {
-                    schema: Schema { id, ..part.schema },
+                let (id, schema) = (next as u32, part.schema.clone());
+                whole.push(Series {
+                    schema: Schema { id, ..schema },
                     steps: Vec::new(),
                 });
-                seen.push(false);
             }
-            // Of two series of one name in a segment, which only a fault makes, the first.
-            if std::mem::replace(&mut seen[index], true) {
-                continue;
-            }
-            if part.steps.first().is_none_or(|step| step.sample > 0) {
-                series[index].push(first, None);
-            }
-            for Step { sample, value } in part.steps {
-                series[index].push(first + sample, value);
-            }
+            let is_twice = self.part.series.iter().any(|(it, _)| *it == Some(index));
+            self.part.series.push(((!is_twice).then_some(index), 0));
         }
-        for (series, _) in series.iter_mut().zip(seen).filter(|(_, seen)| !seen) {
-            series.push(first, None);
+        for (part, (index, taken)) in parts.iter().zip(&mut self.part.series) {
+            let Some(series) = index.map(|index| &mut whole[index]) else {
+                continue;
+            };
+            let before = series.steps.len();
+            for Step { sample, value } in &part.steps[*taken..] {
+                series.push(self.part.first + sample, *value);
+            }
+            *taken = part.steps.len();
+            self.steps += series.steps.len() - before;
         }
     }
+}
+
+/// What all runs together spent between the samples that are here.
+fn own_cpu_ns(recording: &Recording) -> u64 {
+    let own = recording.series(OWN_CPU);
+    let steps = own.map_or(&[][..], |own| &own.steps);
+    let pairs = steps.windows(2);
+    let spent = pairs.filter_map(|pair| Some(pair[1].value?.saturating_sub(pair[0].value?)));
+    // Less than before: another run began.
+    spent.map(|spent| u64::try_from(spent).unwrap_or(0)).sum()
 }

@@ -3,7 +3,8 @@
 
 use super::places;
 use crate::args::survey::SurveyArgs;
-use crate::error::{Error, Result};
+use crate::command::page;
+use crate::error::Result;
 use crate::output::{Target, json};
 use model::survey::Survey;
 use record::redact;
@@ -23,18 +24,11 @@ impl PageFile {
     /// # Errors
     /// When the file could not be written.
     pub fn of(args: &SurveyArgs) -> Result<Option<Self>> {
-        let Some(path) = &args.html else {
-            return Ok(None);
-        };
-        match Target::of(Some(path))? {
-            Target::Standard => Err(Error::usage(
-                "the page goes to a file; standard output is for the text",
-            )),
-            target @ Target::File(_) => Ok(Some(Self {
-                target,
-                private: (!args.no_redact).then(|| private_words(&args.paths)),
-            })),
-        }
+        let target = page::target(args.html.as_deref())?;
+        Ok(target.map(|target| Self {
+            target,
+            private: (!args.no_redact).then(|| private_words(&args.paths)),
+        }))
     }
 
     /// Writes the page of `survey`.

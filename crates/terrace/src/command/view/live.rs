@@ -4,7 +4,7 @@
 //! Explaining is what costs: at most once a second, and at most [`SHARE`] of a processor however long
 //! the recording is.
 
-use super::{meaning, must_fit};
+use crate::command::page::{meaning, must_fit};
 use crate::command::{must_exist, name_of};
 use crate::error::Result;
 use explain::recording::{RECORDING_WAS_CUT, Window, explain};
@@ -144,7 +144,9 @@ impl Site for Live {
         let view = View::new(&self.name, recording, explanation, meaning(&self.meanings));
         let events = format!("events?from={}", state.place());
         drop(state);
-        recording_page(vec![view], Some(&events)).ok().map(Arc::new)
+        recording_page(vec![view], None, Some(&events))
+            .ok()
+            .map(Arc::new)
     }
 
     fn event(&self, place: Place) -> Option<(String, Place)> {
