@@ -235,7 +235,9 @@ fn missing(seen: &Seen) -> String {
     let why = match (rate(&seen.cached), rate(&seen.memory), second_core(seen)) {
         (None, _, _) => "too few undisturbed trials in the cache",
         (_, None, _) => "too few undisturbed trials beyond the caches",
-        (_, _, None) => "it is slower from memory, and no second core could be asked",
+        (_, _, None) => {
+            "the error bars of one core overlap, and no second core gave a figure to lean on"
+        }
         _ => "the error bars of these rates overlap",
     };
     format!("{why}.")
