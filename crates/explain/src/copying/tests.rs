@@ -41,6 +41,10 @@ fn a_loop_that_memory_does_not_slow_is_the_processors() {
     // As near, but the error bars allow a fifth less.
     let unsure = seen(4.0, 3.9, 4.4, 29.0, 12.0);
     assert_eq!(of(&unsure), Limit::Unproven);
+    // The sitting in the cache was slowed, and one of its trials shows it.
+    let mut slowed = seen(16.0, 17.0, 17.5, 17.0, 2.0);
+    slowed.cached.as_mut().unwrap().1.best = 27e9;
+    assert_ne!(of(&slowed), Limit::Processor);
     // A tenth and more is lost.
     assert_ne!(of(&seen(4.0, 3.5, 7.0, 29.0, 1.0)), Limit::Processor);
 }
@@ -88,6 +92,10 @@ fn sparing_the_fetch_gains_a_half() {
 fn a_second_core_tells_the_bus_from_the_core() {
     assert_eq!(of(&seen(110.0, 29.0, 29.5, 29.0, 2.0)), Limit::Bus);
     assert_eq!(of(&seen(110.0, 29.0, 42.0, 29.0, 2.0)), Limit::OneCore);
+    // Two cores were slowed, and one of their trials shows it.
+    let mut slowed = seen(110.0, 29.0, 20.0, 29.0, 2.0);
+    slowed.two_cores.as_mut().unwrap().best = 40e9;
+    assert_eq!(of(&slowed), Limit::Unproven);
     // Between the two: 10 % more is neither.
     assert_eq!(of(&seen(110.0, 29.0, 32.2, 29.0, 2.0)), Limit::Unproven);
 }

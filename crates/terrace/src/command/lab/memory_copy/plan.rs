@@ -23,7 +23,7 @@ pub const PASSES: u64 = 8;
 pub const CACHED_BYTES: u64 = 64 << 10;
 
 /// Block sizes below that of main memory.
-const SIZES: [u64; 5] = [16 << 10, CACHED_BYTES, 1 << 20, 4 << 20, ARTICLE_BYTES];
+pub const SIZES: [u64; 5] = [16 << 10, CACHED_BYTES, 1 << 20, 4 << 20, ARTICLE_BYTES];
 
 /// A buffer of main memory is larger: up to this size the probe brings it into the caches.
 const LEAST_MEMORY: u64 = 64 << 20;

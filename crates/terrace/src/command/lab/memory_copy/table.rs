@@ -72,7 +72,7 @@ pub fn measure(
     let memcpy = memcpy.and_then(estimate);
     let rows = report.rows.iter();
     let rows = rows.filter_map(|row| row_of(row, memcpy.as_ref(), &all));
-    Ok((rows.collect(), report.tally.clone()))
+    Ok((rows.collect(), report.tally))
 }
 
 /// The published rates of each system, in the order of the methods.
