@@ -15,7 +15,7 @@ use model::recording::{Facts, Outcome, Recording, Schema, Span, Task, Tick};
 #[derive(Debug)]
 pub(super) enum Sink {
     /// That is written, and read back at its end.
-    Kept(Output),
+    Kept(Box<Output>),
     /// That is looked at while it is made, and forgotten.
     Recent(Shared),
 }
@@ -36,7 +36,7 @@ impl Sink {
             (Some(path), None) => Output::create(path, watch.force, facts),
             (Some(path), Some(keep_ns)) => Output::ring(path, keep_ns, watch.keep_bytes, facts),
         };
-        output.map(Self::Kept)
+        output.map(|output| Self::Kept(Box::new(output)))
     }
 
     /// As [`Output::sample`].

@@ -17,6 +17,7 @@ use model::explanation::Explanation;
 use model::recording::Recording;
 use source::Source;
 use std::io::{IsTerminal, stdin, stdout};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use viewer::questions::{Question, questions};
 
@@ -52,8 +53,8 @@ pub fn top(args: &TopArgs, color: When) -> Result<Exit> {
     let shown =
         Screen::open(wants_colour(color, true)).and_then(|mut screen| session.show(&mut screen));
     match shown {
-        // A terminal that went away with its signal is an end like another.
-        Err(_) if sys::interrupt::requested() => Ok(Exit::Done),
+        // A terminal that went away, with or without its signal, is an end like another.
+        Err(_) if sys::interrupt::requested() || is_gone() => Ok(Exit::Done),
         Err(error) => {
             let why = sys::plain_reason(&error);
             Err(Error::new(
@@ -63,6 +64,10 @@ pub fn top(args: &TopArgs, color: When) -> Result<Exit> {
         }
         Ok(()) => Ok(Exit::Done),
     }
+}
+
+fn is_gone() -> bool {
+    sys::poll::is_hung_up(stdin().as_fd())
 }
 
 /// Somebody who looks.

@@ -110,7 +110,7 @@ fn judged(scene: &Scene<'_>, explanation: &Explanation) -> Vec<Toned> {
     lines.extend(findings::lines(explanation, chosen, width, room));
     let room = match height {
         ..HEIGHT_FOR_CLEARED => 0,
-        ..HEIGHT_FOR_MORE_CLEARED => 1,
+        HEIGHT_FOR_CLEARED..HEIGHT_FOR_MORE_CLEARED => 1,
         _ => 3,
     };
     lines.extend(findings::cleared(explanation, width, room));

@@ -1,4 +1,5 @@
 //! A program on a pseudo-terminal: keys in, a screen out, and the terminal's own state after its end.
+//! The screen is what a terminal would show of the bytes that were written to it.
 
 use rustix::io::ioctl_fionbio;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};

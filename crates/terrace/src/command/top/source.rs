@@ -1,4 +1,5 @@
 //! What is looked at: this machine, a recording that is being written, or one that is whole.
+//! The picture does not know which, but for whether more will come.
 
 use crate::args::top::TopArgs;
 use crate::command::{must_exist, recording, watching};

@@ -51,7 +51,7 @@ impl Widths {
     pub fn of(width: usize) -> Self {
         let (question, label, most) = match width {
             ..60 => (0, 16, 0),
-            ..100 => (7, 25, 10),
+            60..100 => (7, 25, 10),
             _ => (7, 34, 10),
         };
         let value = 10;

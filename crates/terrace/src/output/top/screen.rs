@@ -20,6 +20,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::widgets::Widget;
 use std::io::{self, BufWriter, Stdout, Write, stdout};
+use std::mem::ManuallyDrop;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -29,7 +30,9 @@ const WRITTEN_AT_ONCE: usize = 64 << 10;
 /// A terminal that shows pictures.
 #[derive(Debug)]
 pub struct Screen {
-    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    /// Never dropped: it would print to a terminal that is gone, which panics. What it would
+    /// do is done by [`give_back`].
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<BufWriter<Stdout>>>>,
     coloured: bool,
 }
 
@@ -60,7 +63,7 @@ impl Screen {
         // Now, so that a change of its size is noticed from here on.
         event::poll(Duration::ZERO)?;
         Ok(Self {
-            terminal: Terminal::new(CrosstermBackend::new(out))?,
+            terminal: ManuallyDrop::new(Terminal::new(CrosstermBackend::new(out))?),
             coloured,
         })
     }

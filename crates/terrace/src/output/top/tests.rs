@@ -1,4 +1,5 @@
 //! Pictures of recordings as text: what stands where, at any size.
+//! The recordings are the fixtures of `explain`, looked at as files and as if they went on.
 
 use super::*;
 use crate::output::table::length;
