@@ -239,6 +239,8 @@ fn a_mapped_file_is_not_faulted_back_page_by_page() {
     assert!(touched.major_faults >= FILE / 4096);
     // A page may have come back by itself.
     assert!(restored.bytes() >= FILE / 2, "{:?}", restored.report);
-    assert_eq!((again.wrong_pages, again.major_faults), (0, 0));
+    assert_eq!(again.wrong_pages, 0);
+    // The kernel may take single pages of a page cache that nobody uses at once again.
+    assert!(again.major_faults <= FILE / 4096 / 100, "{again:?}");
     assert!(ratio(demand, restored.all + after) >= 8.0);
 }
