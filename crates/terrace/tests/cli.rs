@@ -183,6 +183,8 @@ fn help_names_commands_exit_status_units_and_environment() {
         "run",
         "record",
         "explain",
+        "view",
+        "top",
         "compare",
         "proof",
         "mark",
@@ -446,6 +448,9 @@ fn every_option_is_in_the_documentation() {
         "undo",
         "hog",
         "ramdisk why",
+        "lab run memory-copy-2001",
+        "lab run ramdisk-puzzle",
+        "lab run recovery-2012",
         "warm show",
         "warm restore",
         "warm snapshot",
@@ -457,11 +462,10 @@ fn every_option_is_in_the_documentation() {
         "measure iolat",
         "measure seqio",
     ] {
-        // The actions of `warm` share options, and so a section.
-        let title = if command.starts_with("warm ") {
-            "warm"
-        } else {
-            command
+        // The actions of `warm` share options, and so a section; experiments have one, too.
+        let title = match command.split_once(' ') {
+            Some((title @ ("warm" | "lab"), _)) => title,
+            _ => command,
         };
         let (_, section) = DOCUMENT
             .split_once(&format!("## `terrace {title}"))

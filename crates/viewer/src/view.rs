@@ -132,7 +132,7 @@ impl View {
 
 /// Appends the changes `(sample, value)` as runs: how many samples to skip, how many changes
 /// follow one after another, then each change: 0 for absent, else 1 + the zigzag of its
-/// difference to the last value that was there. Numbers are LEB128, their bytes in [`Planes`].
+/// difference to the last value that was there. Numbers are LEB128, their bytes by place (`Planes`).
 pub fn pack(changes: impl Iterator<Item = (u32, Option<i64>)>, columns: &mut Vec<u8>) -> Column {
     let offset = columns.len();
     let mut planes = Planes::default();

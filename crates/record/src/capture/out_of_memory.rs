@@ -3,14 +3,20 @@
 //! Compares the kills that the groups of the command counted before and after. Version 2
 //! counts a limit that was hit in the group that has it and in those above, so the lowest
 //! one that grew is the one; version 1 counts the kill only in the victim's group, and the
-//! group that ran into its limit is the lowest whose failures grew.
+//! group that ran into its limit is the lowest whose failures grew. Of a group that the command
+//! joined after its start the series tell the same.
 
+use crate::registry::{ABSENT, Row};
 use machine::cgroup::{Controller, Group, Version, locate};
 use machine::{Root, mounts};
+use model::recording::{GroupFacts, Schema};
 use std::path::Path;
 
 /// Version 1's word for "no limit" is the largest multiple of a page; no machine has half.
 const V1_UNLIMITED_BYTES: u64 = 1 << 62;
+
+/// What kills at no group's limit.
+const OF_MACHINE: &str = "the memory of the machine";
 
 /// Counters of one group before the command ran.
 #[derive(Clone, Debug)]
@@ -60,10 +66,10 @@ impl Watchman {
             .any(|group| kills(&self.root, &group.group.directory, self.v2) > group.kills);
         if !killed {
             let anywhere = machine_kills(&self.root) > self.machine_kills;
-            return anywhere.then(|| "the memory of the machine".to_owned());
+            return anywhere.then(|| OF_MACHINE.to_owned());
         }
         let Some(group) = self.groups.iter().find(grown) else {
-            return Some("the memory of the machine".to_owned());
+            return Some(OF_MACHINE.to_owned());
         };
         let name = if self.v2 {
             "memory.max"
@@ -71,11 +77,44 @@ impl Watchman {
             "memory.limit_in_bytes"
         };
         let limit = number(&self.root, &group.group.directory.join(name));
-        let path = &group.group.path;
-        Some(match limit.filter(|bytes| *bytes < V1_UNLIMITED_BYTES) {
-            Some(bytes) => format!("the limit of {} of the group {path}", model::Bytes(bytes)),
-            None => format!("the limit of the group {path}"),
-        })
+        Some(limit_of(&group.group.path, limit))
+    }
+}
+
+/// A limit in words.
+fn limit_of(path: &str, limit: Option<u64>) -> String {
+    match limit.filter(|bytes| *bytes < V1_UNLIMITED_BYTES) {
+        Some(bytes) => format!("the limit of {} of the group {path}", model::Bytes(bytes)),
+        None => format!("the limit of the group {path}"),
+    }
+}
+
+/// What a [`Watchman`] said, or better words for it: `groups` are those that the command joined
+/// after its start, which he did not know, and their series began at 0 then.
+pub(super) fn in_later_groups(
+    said: Option<String>,
+    groups: &[GroupFacts],
+    (schemas, row): (&[Schema], &Row),
+) -> Option<String> {
+    let told = |level: u32, name: &str| -> Option<u64> {
+        let name = format!("group{level}.memory.{name}");
+        let id = schemas.iter().position(|schema| schema.name == name)?;
+        let value = row.values().get(id).filter(|value| **value != ABSENT)?;
+        u64::try_from(*value).ok()
+    };
+    let grew = |level, name| told(level, name).is_some_and(|count| count > 0);
+    if said.as_deref() != Some(OF_MACHINE) || !grew(0, "events.oom_kill") {
+        return said;
+    }
+    let mut levels = groups.iter();
+    let met = levels.find(|group| grew(group.level, "failcnt") || grew(group.level, "events.oom"));
+    let path = met.and_then(|group| {
+        let named = ["memory", "unified"].iter();
+        named.filter_map(|name| group.paths.get(*name)).next()
+    });
+    match met.zip(path) {
+        Some((group, path)) => Some(limit_of(path, told(group.level, "limit_bytes"))),
+        None => said,
     }
 }
 
@@ -203,5 +242,37 @@ mod tests {
         );
         let words = watchman.limit_that_killed().unwrap();
         assert!(words.ends_with("group /a"), "{words}");
+    }
+
+    /// The series of a group that was joined late, each with the value that it had last.
+    fn later(values: &[(&str, i64)]) -> Option<String> {
+        let schema = |(id, (name, _)): (u32, &(&str, i64))| Schema {
+            id,
+            name: (*name).to_owned(),
+            ..Schema::default()
+        };
+        let schemas: Vec<Schema> = (0..).zip(values).map(schema).collect();
+        let mut row = Row::default();
+        for (id, (_, value)) in (0..).zip(values) {
+            row.set(id, *value);
+        }
+        let groups = [(0, "/late"), (1, "/")].map(|(level, path)| GroupFacts {
+            level,
+            paths: [("memory".to_owned(), path.to_owned())].into(),
+            made: false,
+        });
+        in_later_groups(Some(OF_MACHINE.to_owned()), &groups, (&schemas, &row))
+    }
+
+    #[test]
+    fn the_limit_of_a_group_that_was_joined_later_is_named() {
+        let kill = ("group0.memory.events.oom_kill", 1);
+        let limit = ("group0.memory.limit_bytes", 64 << 20);
+        let words = later(&[kill, ("group0.memory.failcnt", 9), limit]).unwrap();
+        assert_eq!(words, "the limit of 64 MiB of the group /late");
+        let none = ("group0.memory.events.oom_kill", 0);
+        let words = later(&[none, ("group0.memory.failcnt", 9), limit]).unwrap();
+        assert_eq!(words, OF_MACHINE);
+        assert_eq!(later(&[kill, limit]).unwrap(), OF_MACHINE);
     }
 }

@@ -5,6 +5,7 @@
 //! end of the sample.
 
 use super::burst::Burst;
+use super::out_of_memory;
 use crate::collect::{Collectors, Scope};
 use crate::registry::{Registry, Row};
 use crate::tasks::{Heard, Listener, Tree};
@@ -132,6 +133,14 @@ impl Sources {
     /// The columns and their values now.
     pub fn columns(&self) -> (&[Schema], &Row) {
         (self.registry.schemas(), &self.row)
+    }
+
+    /// What killed the command, where it had joined other groups than `said` knows of.
+    pub fn limit_met_later(&self, said: Option<String>) -> Option<String> {
+        match self.collectors.other_groups() {
+            Some(groups) => out_of_memory::in_later_groups(said, groups, self.columns()),
+            None => said,
+        }
     }
 
     /// Asks for what is told at the end only; `now_ns` by the steady clock.

@@ -77,7 +77,7 @@ pub fn compare(args: &CompareArgs, color: When) -> Result<Exit> {
 /// Compares two sides.
 ///
 /// # Errors
-/// As [`compare`].
+/// As [`compare()`].
 pub fn compared(first: &[PathBuf], second: &[PathBuf], align: &Align) -> Result<Compared> {
     let (mut comparison, drawn) = match (side(first)?, side(second)?) {
         (Runs::Surveys(_), Runs::Surveys(_)) if *align != Align::Time => {

@@ -13,7 +13,7 @@ use crate::capture::pace::Pace;
 use crate::capture::sink::Sink;
 use crate::capture::sources::{Sources, Watched};
 use crate::capture::{listen_for_marks, process_cpu_ns, steady_thread};
-use model::recording::{ClockSet, Facts, Outcome, Recording, Sight, Span, Tick};
+use model::recording::{ClockSet, Ending, Facts, Outcome, Recording, Sight, Span, Tick};
 use std::os::fd::AsFd;
 use std::sync::mpsc::SyncSender;
 
@@ -288,12 +288,22 @@ impl Work {
         self.flush_burst();
         let now_ns = sys::clock::now_ns();
         let ended_ns = self.since_start(ended.at_ns.unwrap_or(now_ns));
+        let ending = match ended.ending {
+            Ending::Killed {
+                signal,
+                out_of_memory,
+            } => Ending::Killed {
+                signal,
+                out_of_memory: self.sources.limit_met_later(out_of_memory),
+            },
+            other => other,
+        };
         let last = self.sources.finish(now_ns, &mut self.facts);
         let written = self.sink.tasks(&last.heard.tasks);
         self.check(written);
         let cpu_ns = self.cpu_ns();
         let outcome = Outcome {
-            ending: ended.ending,
+            ending,
             ended_ns,
             usage: ended.usage,
             processes: last.processes,
