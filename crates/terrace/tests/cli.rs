@@ -474,7 +474,7 @@ fn every_option_is_in_the_documentation() {
         let help = terrace(&format!("{command} -h")).done();
         let words = help
             .split_whitespace()
-            .map(|word| word.trim_end_matches([',', ']']));
+            .map(|word| word.trim_end_matches([',', ']', ')']));
         for option in words.filter(|word| word.starts_with("--")) {
             let shared = DOCUMENT.split("## `terrace").next().unwrap();
             let known = |text: &str| text.contains(&format!("`{option}"));
