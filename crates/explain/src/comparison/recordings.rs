@@ -4,7 +4,7 @@
 use super::judge::{Figure, can_prove, median};
 use super::sentence;
 use super::split::{self, LEAST_SHARE};
-use model::compared::{Comparison, Item, SCHEMA, Side, What};
+use model::compared::{Basis, Comparison, Item, SCHEMA, Side, Split, What};
 use model::estimate::Better;
 use model::explanation::Explanation;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 #[must_use]
 pub fn recordings(first: &[Explanation], second: &[Explanation]) -> Comparison {
     let items = items(first, second);
-    let split = split::split(first, second);
+    let split = split::split(first, second).map(|split| with_interval_of(&items, split));
     Comparison {
         schema: SCHEMA.to_owned(),
         what: What::Recordings,
@@ -24,6 +24,19 @@ pub fn recordings(first: &[Explanation], second: &[Explanation]) -> Comparison {
         split,
         aligned: None,
         notes: notes(first, second),
+    }
+}
+
+/// The whole has one interval, that on which its verdict rests.
+fn with_interval_of(items: &[Item], split: Split) -> Split {
+    let wall = items.iter().find(|item| item.of == "wall");
+    match wall.filter(|wall| wall.basis == Basis::Ranks) {
+        Some(wall) => Split {
+            low_ns: wall.low,
+            high_ns: wall.high,
+            ..split
+        },
+        None => split,
     }
 }
 

@@ -3,7 +3,6 @@
 
 use super::*;
 use model::Grade;
-use model::compared::Basis;
 use model::comparison::Verdict;
 use model::explanation::{Bars, OfWhich, Slice};
 use proptest::prelude::*;
@@ -70,6 +69,7 @@ fn a_difference_is_blamed_on_the_slice_that_made_it() {
         (split.parts[1].name.as_str(), split.parts[1].difference_ns),
         ("refault", 270e6)
     );
+    assert_eq!((split.low_ns, split.high_ns), (wall.low, wall.high));
     let cpu = split.parts.iter().find(|part| part.name == "run").unwrap();
     assert_eq!(cpu.verdict, Verdict::Unproven);
     assert!(
