@@ -203,11 +203,12 @@ fn bus(seen: &Seen) -> Proof {
     })
 }
 
-/// A second core adds, and the cache is faster: memory has more to give than one core takes.
+/// A second core adds, and the cache is faster by more than what counts as equal: memory has more
+/// to give than one core takes. A loop that is a few percent slower there waits for itself.
 fn one_core(seen: &Seen) -> Proof {
     let ((_, cached), (_, memory)) = (rate(&seen.cached)?, rate(&seen.memory)?);
     let (both, gain) = second_core(seen)?;
-    (cached.above(&memory) && gain.low > 1.0 / EQUAL).then(|| {
+    (EQUAL * cached.low > memory.high && gain.low > 1.0 / EQUAL).then(|| {
         let because = format!(
             "two cores together copy {}, {gain} what one does, and in the cache it copies {}: it \
              waits for memory, but memory has more to give than one core can ask for at once.",

@@ -449,20 +449,21 @@ fn embedded(page: &str, id: &str) -> Value {
     serde_json::from_str(text.split_once("</script>").unwrap().0).unwrap()
 }
 
+/// What `compare` prints of two files, and the page that it wrote.
+fn paged(options: &str, page: &Path, [first, second]: &[String; 2]) -> (String, String) {
+    let line = format!(
+        "compare {options} --html {} {first} {second}",
+        page.display()
+    );
+    (terrace(&line).done(), fs::read_to_string(page).unwrap())
+}
+
 #[test]
 fn the_page_holds_what_json_says_and_stand_ins_for_names() {
     let directory = TempDir::new();
     let files = ["even", "slower"].map(|name| recorded(&directory, name, "sleep 0.2"));
     let out = directory.join("page.html");
-    let page = |options: &str| {
-        let line = format!(
-            "compare {options} --html {} {} {}",
-            out.display(),
-            files[0],
-            files[1]
-        );
-        (terrace(&line).done(), fs::read_to_string(&out).unwrap())
-    };
+    let page = |options: &str| paged(options, &out, &files);
     let (told, whole) = page("--json --no-redact");
     assert_eq!(embedded(&whole, "compare"), valid(&told));
     let (told, redacted) = page("--json");
@@ -487,15 +488,7 @@ fn the_page_of_surveys_holds_them_and_no_names() {
     let directory = TempDir::new();
     let files = [survey(&directory, 1, 1.0), survey(&directory, 2, 1.5)];
     let out = directory.join("page.html");
-    let page = |options: &str| {
-        let line = format!(
-            "compare {options} --html {} {} {}",
-            out.display(),
-            files[0],
-            files[1]
-        );
-        (terrace(&line).done(), fs::read_to_string(&out).unwrap())
-    };
+    let page = |options: &str| paged(options, &out, &files);
     let (told, whole) = page("--json --no-redact");
     assert_eq!(embedded(&whole, "compare"), valid(&told));
     let given: Value = serde_json::from_str(&fs::read_to_string(&files[1]).unwrap()).unwrap();

@@ -8,24 +8,16 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use support::{Ran, TERRACE, as_ordinary_user, assert_interrupted, run, signalled, terrace};
+use support::{
+    Ran, Started, as_ordinary_user, assert_interrupted, in_group, run, signalled, terrace,
+};
 use testkit::{Cgroup, SwapArea, TempDir};
 
 const MIB: u64 = 1 << 20;
 /// Far longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// A process that a test started; ended with the test.
-struct Started(Child);
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// Waits until `is_so`; a machine under load may take its time.
 #[track_caller]
@@ -35,12 +27,6 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(start.elapsed() < PATIENCE, "never came: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
-}
-
-fn in_group(group: &Cgroup, line: &str) -> Command {
-    let mut command = group.command(TERRACE);
-    command.args(line.split_whitespace());
-    command
 }
 
 fn result(ran: Ran) -> Value {

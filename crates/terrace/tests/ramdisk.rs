@@ -9,10 +9,11 @@ mod support;
 
 use serde_json::Value;
 use std::fs::{self, File};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{
-    Ran, TERRACE, as_ordinary_user, assert_interrupted, command, run, signalled, terrace,
+    Ran, Started, TERRACE, as_ordinary_user, assert_interrupted, command, in_group, run, signalled,
+    terrace,
 };
 use testkit::{Cgroup, SwapArea, TempDir, Tmpfs};
 
@@ -23,22 +24,6 @@ const ATTEMPTS: usize = 5;
 const TOUCHED_RUNS: usize = 4;
 /// Far longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// A process that a test started; ended with the test.
-struct Started(Child);
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn in_group(group: &Cgroup, line: &str) -> Command {
-    let mut command = group.command(TERRACE);
-    command.args(line.split_whitespace());
-    command
-}
 
 /// The result of a run that did all it was asked, and said before what it takes.
 #[track_caller]

@@ -8,11 +8,11 @@ mod support;
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
-use support::{Sleeper, as_ordinary_user, nobody_reads, run, schema_complaint, terrace, warm_json};
+use support::{Started, as_ordinary_user, nobody_reads, run, schema_complaint, terrace, warm_json};
 use testkit::TempDir;
 
-fn sleeper() -> Sleeper {
-    Sleeper::start(Command::new("sleep"))
+fn sleeper() -> Started {
+    Started::sleeping(Command::new("sleep"))
 }
 
 #[test]

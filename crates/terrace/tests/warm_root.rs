@@ -13,7 +13,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use support::{Ran, Sleeper, assert_interrupted, signalled, terrace, warm_json};
+use support::{Ran, Started, assert_interrupted, signalled, terrace, warm_json};
 use testkit::{Cgroup, Random, SlowDisk, SwapArea, TempDir};
 
 /// The set of the test process.
@@ -297,7 +297,7 @@ fn files_of_a_snapshot_come_back_and_a_changed_one_does_not() {
     };
     files.iter().for_each(|path| write(path, &mut random));
     let whole = 6 * FILE_BYTES as u64;
-    let sleeper = Sleeper::start(Command::new("sleep"));
+    let sleeper = Started::sleeping(Command::new("sleep"));
     if cached_bytes(&files) != whole {
         return testkit::skip("a temporary directory on a disk, with a page cache");
     }

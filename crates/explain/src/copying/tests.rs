@@ -92,6 +92,8 @@ fn sparing_the_fetch_gains_a_half() {
 fn a_second_core_tells_the_bus_from_the_core() {
     assert_eq!(of(&seen(110.0, 29.0, 29.5, 29.0, 2.0)), Limit::Bus);
     assert_eq!(of(&seen(110.0, 29.0, 42.0, 29.0, 2.0)), Limit::OneCore);
+    // A little slower than in the cache: it hardly waits for memory at all.
+    assert_ne!(of(&seen(30.0, 29.0, 58.0, 29.0, 2.0)), Limit::OneCore);
     // Two cores were slowed, and one of their trials shows it.
     let mut slowed = seen(110.0, 29.0, 20.0, 29.0, 2.0);
     slowed.two_cores.as_mut().unwrap().best = 40e9;

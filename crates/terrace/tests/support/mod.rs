@@ -17,12 +17,12 @@ pub const TERRACE: &str = env!("CARGO_BIN_EXE_terrace");
 /// What `timeout` makes of a program that it had to kill.
 pub const KILLED: [Option<i32>; 2] = [None, Some(137)];
 
-/// A process to look at; ended on drop.
-pub struct Sleeper(Child);
+/// A process that a test started; ended with the test.
+pub struct Started(pub Child);
 
-impl Sleeper {
+impl Started {
     /// Starts `command` for 1,000 seconds; the log of the test run is none of its files.
-    pub fn start(mut command: Command) -> Self {
+    pub fn sleeping(mut command: Command) -> Self {
         command.arg("1000").stdin(Stdio::null());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         Self(command.spawn().unwrap())
@@ -33,7 +33,7 @@ impl Sleeper {
     }
 }
 
-impl Drop for Sleeper {
+impl Drop for Started {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -51,6 +51,13 @@ pub struct Ran {
 /// Runs `terrace` with the words of `line`.
 pub fn terrace(line: &str) -> Ran {
     run(command(line))
+}
+
+/// `terrace` with the words of `line` in `group`, not started.
+pub fn in_group(group: &testkit::Cgroup, line: &str) -> Command {
+    let mut command = group.command(TERRACE);
+    command.args(line.split_whitespace());
+    command
 }
 
 /// `terrace` with the words of `line`, not started, without what the environment of the
