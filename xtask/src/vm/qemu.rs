@@ -24,10 +24,12 @@ pub(super) const SCRATCH: &str = "terrace-scratch";
 pub(super) const DISKS: &str = "disks";
 
 /// Unpatched and quiet, with its console on the serial port, and dead at once when it panics. What it
-/// would look for and not find (a second mouse, an array of disks) costs seconds under emulation.
+/// would look for and not find (a second mouse, an array of disks) costs seconds under emulation. Programs
+/// at fixed addresses: the emulator translates code for an address, and for another one again, which made
+/// each start of a program four to five times as slow.
 const KERNEL_LINE: &str = "console=ttyS0 panic=-1 nokaslr mitigations=off random.trust_cpu=on \
     8250.nr_uarts=1 i8042.nokbd i8042.noaux cryptomgr.notests raid=noautodetect tsc=reliable \
-    usb-storage.delay_use=0";
+    usb-storage.delay_use=0 norandmaps";
 
 /// Whether this machine runs guests in hardware: the device alone does not say so.
 pub(super) fn has_kvm() -> bool {
