@@ -104,7 +104,7 @@ fn arguments(options: &Options, image: &Image, work: &Path, with_kvm: bool) -> V
 fn machine(options: &Options, image: &Image, with_kvm: bool) -> Vec<String> {
     let (accelerator, processor) = match with_kvm {
         true => ("kvm", "host"),
-        false => ("tcg,tb-size=256", "max,la57=off"),
+        false => ("tcg,tb-size=256", "max,la57=off,erms=off,fsrm=off"),
     };
     // Who keeps the console wants to know more than why the kernel died.
     let level = if options.console.is_some() { 7 } else { 4 };
