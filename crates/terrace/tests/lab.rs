@@ -142,11 +142,12 @@ fn every_way_has_its_time_its_recording_and_intact_content() {
     if !possible() {
         return;
     }
-    let (before, folder) = (swaps(), TempDir::new());
+    let (before, shared_before, folder) = (swaps(), shared_memory(), TempDir::new());
     let out = folder.join("out");
     let disk = folder.join("disk");
     fs::create_dir(&disk).unwrap();
-    let options = "--app toucher,sqlite --memory 32m --repeat 2 --runs 1 --limit 60s --json";
+    let options =
+        "--app toucher,sqlite,postgresql --memory 32m --repeat 2 --runs 1 --limit 60s --json";
     let mut command = command_of(options);
     command.arg("--out").arg(&out).arg("--disk").arg(&disk);
     let ran = run(command);
@@ -165,7 +166,7 @@ fn every_way_has_its_time_its_recording_and_intact_content() {
     let result = &json["result"];
     let skipped = result["skipped"].as_array().unwrap().len();
     let trials = result["trials"].as_array().unwrap();
-    assert_eq!(trials.len(), 3 * (2 - skipped), "{result}");
+    assert_eq!(trials.len(), 3 * (3 - skipped), "{result}");
     for trial in trials {
         let number = |field: &str| trial[field].as_u64();
         println!(
@@ -202,7 +203,20 @@ fn every_way_has_its_time_its_recording_and_intact_content() {
         "{restored}"
     );
     assert_eq!(swaps(), before);
+    assert_eq!(shared_memory(), shared_before);
     assert_eq!(workplaces(&disk), [""; 0]);
+}
+
+/// The shared memory with a name, which outlives those who made it.
+fn shared_memory() -> (usize, Vec<String>) {
+    let segments = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
+    let names = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+    let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut databases: Vec<_> = names
+        .filter(|name| name.starts_with("PostgreSQL."))
+        .collect();
+    databases.sort();
+    (segments.lines().count(), databases)
 }
 
 #[test]

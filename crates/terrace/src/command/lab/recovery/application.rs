@@ -23,6 +23,9 @@ const ROW_BYTES: u64 = 1365;
 /// An answer is waited for so long: the slowest is the check of everything, from a slow disk.
 const PATIENCE: Duration = Duration::from_secs(900);
 const LOOK_NS: u64 = 100_000_000;
+/// How long it may take to end by itself: PostgreSQL writes what is in its buffers.
+const FAREWELL: Duration = Duration::from_secs(10);
+const FAREWELL_LOOK: Duration = Duration::from_millis(10);
 
 /// What came of some requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -290,8 +293,13 @@ impl<'a> Running<'a> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        // A database ends with its input; whoever hangs is not waited for.
+        // A database ends with its input, and then takes away what it has outside of its directory: a
+        // segment of shared memory stays when it is killed.
         self.input = None;
+        let start = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) && start.elapsed() < FAREWELL {
+            std::thread::sleep(FAREWELL_LOOK);
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
