@@ -5,7 +5,7 @@
 
 use crate::run;
 use crate::temp_dir::TempDir;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Tells instances of one process apart.
@@ -14,6 +14,9 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 /// Memory for all processors together: two million events, of which compilers on a busy machine
 /// were seen to make 1.1 million.
 const BUFFERS_KIB: usize = 128 << 10;
+
+/// Begins the name of every instance; the number of its process follows.
+const NAME: &str = "terrace-test-";
 
 /// The instance; on drop it is removed, and what it was mounted for is unmounted.
 #[derive(Debug)]
@@ -46,9 +49,10 @@ impl KernelTrace {
         let target = directory.path().to_string_lossy().into_owned();
         run("mount", &["-t", "tracefs", "terrace-test", &target])?;
         let mounted = MountedTrace(directory);
+        let instances = mounted.0.join("instances");
+        sweep(&instances);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("terrace-test-{}-{count}", std::process::id());
-        let instance = mounted.0.join("instances").join(name);
+        let instance = instances.join(format!("{NAME}{}-{count}", std::process::id()));
         std::fs::create_dir(&instance).map_err(|error| format!("an own trace: {error}"))?;
         // From here on `Drop` removes it.
         let trace = Self {
@@ -92,6 +96,21 @@ impl KernelTrace {
     }
 }
 
+/// Removes the instances of test runs that were killed: each holds its buffers until then.
+fn sweep(instances: &Path) {
+    for entry in std::fs::read_dir(instances).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let process = name
+            .strip_prefix(NAME)
+            .and_then(|rest| rest.split('-').next());
+        let is_left = process.is_some_and(|pid| !Path::new("/proc").join(pid).exists());
+        if is_left {
+            // Another test run may have done it.
+            let _ = std::fs::remove_dir(entry.path());
+        }
+    }
+}
+
 impl Drop for KernelTrace {
     fn drop(&mut self) {
         let _ = self.set("events/enable", "0");
@@ -124,11 +143,16 @@ mod tests {
         let child = std::process::Command::new("true").spawn().unwrap();
         let number = child.id();
         child.wait_with_output().unwrap();
+        // What a run leaves that was killed: its process is gone.
+        let left = instance.with_file_name(format!("{}{number}-0", super::NAME));
+        std::fs::create_dir(&left).unwrap();
         let text = trace.finish().unwrap();
         assert!(text.contains(&format!(" old_pid={number}\n")), "{text}");
         assert!(!place.exists());
         let again = KernelTrace::start(&[], &[]).unwrap();
-        let name = instance.file_name().unwrap();
-        assert!(!again._mounted.0.join("instances").join(name).exists());
+        for gone in [instance, left] {
+            let name = gone.file_name().unwrap();
+            assert!(!again._mounted.0.join("instances").join(name).exists());
+        }
     }
 }
