@@ -1,5 +1,5 @@
 //! This device's own figures: a short trial of reads, so that a plan can say how long it will
-//! take and the reader can be chosen. Reads only, about 80 ms and at most 64 MiB for a device.
+//! take and the reader can be chosen. Reads only, about 60 ms and at most 64 MiB for a device.
 //!
 //! Reads are direct, so the page cache neither answers nor changes. A single request that
 //! hangs (a disk that spins up) is waited for.
@@ -13,9 +13,11 @@ use std::path::Path;
 use sys::memory::AlignedBuffer;
 
 const OPERATION: &str = "try the disk";
-/// Half of the time goes to single reads, half to reads in order. Three seeks of a hard disk tell enough:
-/// a whole restore of 64 MiB takes it a second.
-const HALF_NS: u64 = 40_000_000;
+/// No single read begins later. Three seeks of a hard disk tell enough: a whole restore of 64 MiB takes
+/// it a second.
+const RANDOM_NS: u64 = 40_000_000;
+/// Nor a read in order: three of a hard disk.
+const SEQUENTIAL_NS: u64 = 20_000_000;
 /// No median is better for more of them.
 const MAX_RANDOM_READS: usize = 64;
 /// The most that is read in order; the single reads are 256 KiB more.
@@ -79,20 +81,26 @@ fn try_reads(disk: Disk, path: &Path) -> Result<Speed> {
         true => metadata.len(),
         false => sys::block::size_bytes(&file).map_err(refused)?,
     };
+    let (random_read_ns, end) = random_read_ns(&file, bytes)?;
+    // Where the head is already, unless too little lies behind.
+    let all_bytes = MAX_SEQUENTIAL_BYTES + RANDOM_READ_BYTES as u64;
+    let last = bytes.saturating_sub(all_bytes) / RANDOM_READ_BYTES as u64;
+    let start = end.min(last * RANDOM_READ_BYTES as u64);
     Ok(Speed {
         rotational: disk.rotational,
-        random_read_ns: random_read_ns(&file, bytes)?,
-        sequential_bytes_per_s: sequential_bytes_per_s(&file, bytes)?,
+        random_read_ns,
+        sequential_bytes_per_s: sequential_bytes_per_s(&file, start)?,
         device: disk.name,
     })
 }
 
-/// The median of single reads; `None` for a device too small to have places.
-fn random_read_ns(file: &File, device_bytes: u64) -> Result<Option<u64>> {
+/// The median of single reads, `None` for a device too small to have places; where the last one ended.
+fn random_read_ns(file: &File, device_bytes: u64) -> Result<(Option<u64>, u64)> {
     let mut buffer = AlignedBuffer::new(RANDOM_READ_BYTES)?;
     let places = device_bytes / RANDOM_READ_BYTES as u64;
     let started_ns = sys::clock::now_ns();
     let mut reads_ns = Vec::with_capacity(MAX_RANDOM_READS);
+    let mut end = 0;
     while places > 0 && reads_ns.len() < MAX_RANDOM_READS && !sys::interrupt::requested() {
         let drawn = (reads_ns.len() as u64 + 1).wrapping_mul(SCATTER);
         let place = u64::try_from((u128::from(drawn) * u128::from(places)) >> 64);
@@ -101,31 +109,33 @@ fn random_read_ns(file: &File, device_bytes: u64) -> Result<Option<u64>> {
         sys::file::read_at(file, &mut buffer, offset)?;
         let now_ns = sys::clock::now_ns();
         reads_ns.push(now_ns - before_ns);
-        if now_ns - started_ns > HALF_NS {
+        end = offset + RANDOM_READ_BYTES as u64;
+        if now_ns - started_ns > RANDOM_NS {
             break;
         }
     }
     reads_ns.sort_unstable();
-    Ok(reads_ns.get(reads_ns.len() / 2).copied())
+    Ok((reads_ns.get(reads_ns.len() / 2).copied(), end))
 }
 
-/// Bytes a second of large reads from the middle on, the first one excepted, which seeks.
-fn sequential_bytes_per_s(file: &File, device_bytes: u64) -> Result<Option<u64>> {
+/// Bytes a second of large reads from the page at `start` on, that page excepted, to which it may
+/// have to seek.
+fn sequential_bytes_per_s(file: &File, start: u64) -> Result<Option<u64>> {
     let mut buffer = AlignedBuffer::new(SEQUENTIAL_READ_BYTES)?;
-    let step = SEQUENTIAL_READ_BYTES as u64;
-    let mut offset = device_bytes / 2 / step * step;
-    sys::file::read_at(file, &mut buffer, offset)?;
+    let mut offset = start + RANDOM_READ_BYTES as u64;
+    sys::file::read_at(file, &mut buffer[..RANDOM_READ_BYTES], start)?;
     let started_ns = sys::clock::now_ns();
     let mut bytes = 0;
     let mut elapsed_ns = 0;
-    while bytes < MAX_SEQUENTIAL_BYTES && elapsed_ns < HALF_NS && !sys::interrupt::requested() {
-        offset += step;
+    while bytes < MAX_SEQUENTIAL_BYTES && elapsed_ns < SEQUENTIAL_NS && !sys::interrupt::requested()
+    {
         let read = sys::file::read_at(file, &mut buffer, offset)?;
-        if read == 0 {
-            break;
-        }
         bytes += read as u64;
         elapsed_ns = sys::clock::now_ns() - started_ns;
+        if read < SEQUENTIAL_READ_BYTES {
+            break;
+        }
+        offset += SEQUENTIAL_READ_BYTES as u64;
     }
     let per_s = u128::from(bytes) * 1_000_000_000 / u128::from(elapsed_ns.max(1));
     Ok(u64::try_from(per_s).ok().filter(|_| bytes > 0))
@@ -155,6 +165,25 @@ mod tests {
         // The same bytes in large requests can take no longer than one by one, by far.
         let one_by_one = RANDOM_READ_BYTES as u64 * 1_000_000_000 / single_ns;
         assert!(per_s > one_by_one, "{per_s} and {one_by_one} bytes/s");
+    }
+
+    #[test]
+    fn a_file_of_any_length_is_tried_to_its_end() {
+        let folder = testkit::TempDir::new();
+        let path = folder.join("file");
+        for length in [0_usize, 5000, (1 << 20) + 4097 + 700] {
+            std::fs::write(&path, vec![1u8; length]).unwrap();
+            let number = sys::block::device_numbers(std::fs::metadata(&path).unwrap().dev());
+            let speed = match of_file(&Root::system(), number, &path) {
+                Ok(speed) => speed,
+                Err(error) => {
+                    return testkit::skip(format!("a disk that reads directly ({error})"));
+                }
+            };
+            assert_eq!(speed.random_read_ns.is_some(), length >= RANDOM_READ_BYTES);
+            let behind_a_page = length > RANDOM_READ_BYTES;
+            assert_eq!(speed.sequential_bytes_per_s.is_some(), behind_a_page);
+        }
     }
 
     #[test]
