@@ -7,7 +7,7 @@
 //!
 //! Who waits for memory is told by pressure stall information, but the mover's own reading from
 //! swap counts there as well. So others are looked at in short pauses, in which the mover itself
-//! waits for nothing. Where a helper goes on reading meanwhile, or the kernel has
+//! waits for nothing, as long as the kernel pushes pages out. Where a helper goes on reading meanwhile, or the kernel has
 //! no such account, direct reclaim is the sign: free memory has run out for somebody.
 
 mod groups;

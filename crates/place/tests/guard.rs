@@ -39,7 +39,7 @@ fn tree() -> FakeRoot {
         .file("/proc/pressure/memory", pressure(5))
         .file(
             "/proc/vmstat",
-            "allocstall_normal 7\nallocstall_movable 1\n",
+            "allocstall_normal 7\nallocstall_movable 1\npgscan_anon 0\n",
         )
 }
 
@@ -115,12 +115,40 @@ fn free_memory_that_falls_to_the_floor_stops_it() {
     assert_eq!(guard.room(), Bytes(0));
 }
 
+/// Asks `guard` while others wait and the kernel looks for more pages to push out each time.
+fn check_while_pages_leave(tree: &FakeRoot, guard: &mut Guard, limit: Duration) -> Option<Stop> {
+    let vmstat = path(tree, "/proc/vmstat");
+    let mut scanned = 0;
+    let check = || {
+        scanned += 1;
+        std::fs::write(
+            &vmstat,
+            format!("allocstall_normal 8\npgscan_anon {scanned}\n"),
+        )
+        .unwrap();
+        guard.check(Bytes(0))
+    };
+    stopped(check, limit)
+}
+
 #[test]
-fn others_who_begin_to_wait_stop_it() {
+fn others_who_begin_to_wait_while_pages_are_pushed_out_stop_it() {
     let tree = tree();
     let mut guard = start(&tree, LIMITS);
-    let stop = while_others_wait(&tree, 600, || stopped(|| guard.check(Bytes(0)), WAIT));
+    let stop = while_others_wait(&tree, 600, || {
+        check_while_pages_leave(&tree, &mut guard, WAIT)
+    });
     assert_eq!(stop, Some(Stop::Pressure));
+}
+
+#[test]
+fn others_who_wait_for_what_was_pushed_out_before_do_not() {
+    let tree = tree();
+    let mut guard = start(&tree, LIMITS);
+    let stop = while_others_wait(&tree, 900, || {
+        stopped(|| guard.check(Bytes(0)), Duration::from_millis(400))
+    });
+    assert_eq!(stop, None);
 }
 
 #[test]
@@ -129,7 +157,7 @@ fn others_who_waited_before_do_not() {
     let (more, same) = while_others_wait(&tree, 600, || {
         let mut guard = start(&tree, LIMITS);
         let mut strict = start(&tree, LIMITS);
-        let same = stopped(|| guard.check(Bytes(0)), Duration::from_millis(400));
+        let same = check_while_pages_leave(&tree, &mut guard, Duration::from_millis(400));
         drop(guard);
         (strict.check_beside(Bytes(0)), same)
     });

@@ -8,6 +8,10 @@
 //! looked at for 40 ms more before it counts. With a batch of 50 ms that stops a mover within
 //! 180 ms of one who waits all the time. That free memory has run out is told at once, by the
 //! count of direct reclaims.
+//!
+//! Programs that ask for what was pushed out before wait as well. That is what a mover is there to
+//! end, and no sign that memory is short: as long as the kernel looks for no page to push out, not
+//! even for a group at its limit (`pgscan_*`), nobody's waiting counts.
 
 use machine::{Rereader, Root, pressure};
 use std::time::Duration;
@@ -31,6 +35,8 @@ pub(super) struct Waiting {
     before_permille: u64,
     /// Direct reclaims that had begun at the last look.
     reclaims: Option<u64>,
+    /// Pages that the kernel had looked at by then, whether to push them out.
+    scanned: Option<u64>,
     /// When others were last looked at, and what had been waited for by then.
     looked_ns: u64,
     waited_us: Option<u64>,
@@ -45,6 +51,7 @@ impl Waiting {
             vmstat: Rereader::open(root, "/proc/vmstat").ok(),
             before_permille: 0,
             reclaims: None,
+            scanned: None,
             looked_ns: 0,
             waited_us: None,
             glance: sys::clock::tick() * 2 + BEYOND_TICKS,
@@ -56,14 +63,15 @@ impl Waiting {
         {
             waiting.before_permille = waiting.share_permille(CLOSE_LOOK).unwrap_or(0);
         }
-        waiting.reclaims = waiting.direct_reclaims();
+        waiting.reclaims = waiting.counted("allocstall");
+        waiting.scanned = waiting.counted("pgscan_");
         waiting.waited_us = waiting.waited_us();
         waiting.looked_ns = now_ns();
         waiting
     }
 
-    /// Whether somebody ran out of free memory, or others wait for more than `limit_permille`
-    /// of the time on top of what they did at the start. The caller itself must wait for no
+    /// Whether somebody ran out of free memory, or pages are pushed out and others wait for more than
+    /// `limit_permille` of the time on top of what they did at the start. The caller itself must wait for no
     /// memory while it asks.
     pub(super) fn in_a_pause(&mut self, limit_permille: u32) -> bool {
         let since_ns = now_ns() - self.looked_ns;
@@ -73,7 +81,7 @@ impl Waiting {
         let limit = self.before_permille + u64::from(limit_permille);
         let grown_us = self.waited_us().zip(self.waited_us);
         let grown_us = grown_us.map_or(0, |(now, before)| now.saturating_sub(before));
-        let anybody = grown_us * 1_000_000 / since_ns.max(1) > limit;
+        let anybody = self.makes_room() && grown_us * 1_000_000 / since_ns.max(1) > limit;
         let glance = self.glance;
         let mut exceeds = |time| self.share_permille(time).is_some_and(|share| share > limit);
         let others = anybody && exceeds(glance) && exceeds(CLOSE_LOOK);
@@ -90,8 +98,16 @@ impl Waiting {
     /// Reclaim within a limited group is not counted: that is not the machine's memory.
     fn has_reclaimed(&mut self) -> bool {
         let before = self.reclaims;
-        self.reclaims = self.direct_reclaims();
+        self.reclaims = self.counted("allocstall");
         matches!((before, self.reclaims), (Some(before), Some(now)) if now > before)
+    }
+
+    /// Whether the kernel looked for pages to push out since the last look; taken for so if it does
+    /// not tell.
+    fn makes_room(&mut self) -> bool {
+        let before = self.scanned;
+        self.scanned = self.counted("pgscan_");
+        before.is_none() || self.scanned != before
     }
 
     fn is_due(&mut self) -> bool {
@@ -117,8 +133,8 @@ impl Waiting {
         Some(pressure::parse(text)?.some_us)
     }
 
-    /// `allocstall_*`, one counter for each zone.
-    fn direct_reclaims(&mut self) -> Option<u64> {
-        machine::vmstat::sum_of(self.vmstat.as_mut()?.text()?, "allocstall")
+    /// The counters of this beginning together, which the kernel keeps by zone, reason and kind of page.
+    fn counted(&mut self, beginning: &str) -> Option<u64> {
+        machine::vmstat::sum_of(self.vmstat.as_mut()?.text()?, beginning)
     }
 }
