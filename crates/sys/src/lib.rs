@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 pub mod affinity;
+pub mod background;
 pub mod block;
 pub mod cachestat;
 pub mod clock;
@@ -15,7 +16,6 @@ mod error;
 pub mod fiemap;
 pub mod file;
 pub mod interrupt;
-pub mod io_priority;
 pub mod libc_facts;
 pub mod local_time;
 pub mod lock;

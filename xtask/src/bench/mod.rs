@@ -110,6 +110,7 @@ pub const SUITES: &[Suite] = &[
             "postgres",
             "recovery",
             "short",
+            "beside",
             "noting",
         ],
         alternations: LONG_ALTERNATIONS,

@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
         };
         match readers {
             1 => work(),
-            // They inherit the idle I/O class; a scope waits for them all.
+            // They inherit its low priority; a scope waits for them all.
             _ => std::thread::scope(|scope| {
                 for _ in 0..readers {
                     scope.spawn(work);

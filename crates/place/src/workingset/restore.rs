@@ -184,8 +184,9 @@ pub fn carry_out(
         group_left_out: false,
         notes: Vec::new(),
     };
-    // Honoured by some schedulers only, and no reason to give up.
-    let _idle = sys::io_priority::Idle::take();
+    // What is brought back is needed later, what others do is needed now. That it may be refused or
+    // have no effect is no reason to give up.
+    let _background = sys::background::Background::take();
     let mut parts = Vec::new();
     let stop = course.all(&plan.work, &plan.speeds, &mut parts)?;
     let stop = match stop {

@@ -43,21 +43,9 @@ impl Guest {
     /// Builds the program of the guest; the tool is built already.
     pub(super) fn build(root: &Path, terrace: &Peer) -> Result<Self, Error> {
         let target = workspace::target_directory(&workspace::metadata(root)?)?;
-        let mut cargo = workspace::cargo(root);
-        cargo.args([
-            "build",
-            "--release",
-            "--locked",
-            "--quiet",
-            "-p",
-            "xtask",
-            "--example",
-            PROGRAM,
-        ]);
-        process::run(cargo, BUILD_LIMIT)?.success()?;
         Ok(Self {
             tool: terrace.program.clone(),
-            program: target.join("release/examples").join(PROGRAM),
+            program: build_program(root, &target)?,
             out: target.join(format!("terrace-bench-warm-{}", std::process::id())),
         })
     }
@@ -130,4 +118,21 @@ impl Guest {
         words.extend(scene.words.iter().map(|word| (*word).to_owned()));
         words
     }
+}
+
+/// Builds the program of the guest into `target`, cargo's own; its path.
+pub(super) fn build_program(root: &Path, target: &Path) -> Result<PathBuf, Error> {
+    let mut cargo = workspace::cargo(root);
+    cargo.args([
+        "build",
+        "--release",
+        "--locked",
+        "--quiet",
+        "-p",
+        "xtask",
+        "--example",
+        PROGRAM,
+    ]);
+    process::run(cargo, BUILD_LIMIT)?.success()?;
+    Ok(target.join("release/examples").join(PROGRAM))
 }

@@ -1,10 +1,10 @@
 //! The suite `warm`: how fast memory that was pushed out comes back, beside demand, `swapoff` and a read in
 //! the order of addresses.
 //!
-//! Everything but the noting of a large page cache happens in a guest of [`crate::vm`]: whole-machine
-//! pressure by `terrace hog`, disks modelled by service time. The program of the guest is the example
-//! `warm-guest`; it hands back a line of JSON for each way. The guest is emulated, so only figures that a
-//! disk decides count.
+//! Everything but `noting` and `beside` happens in a guest of [`crate::vm`]: whole-machine pressure by
+//! `terrace hog`, disks modelled by service time. The program of the guest is the example `warm-guest`;
+//! it hands back a line of JSON for each way. The guest is emulated, so only figures that a disk decides
+//! count.
 
 use serde_json::Value;
 
@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::workspace;
 
 mod anonymous;
+mod beside;
 mod databases;
 mod guest;
 mod noting;
@@ -24,7 +25,11 @@ mod short;
 
 use guest::Guest;
 
-/// Parts that need a guest, in the order of work, with their function.
+/// Parts on the host's own processors, in the order of work, with their function.
+const ON_THE_HOST: &[(&str, MeasureHere)] =
+    &[("noting", noting::measure), ("beside", beside::measure)];
+
+/// Parts that need a guest, likewise.
 const IN_A_GUEST: &[(&str, Measure)] = &[
     ("scattered", anonymous::scattered),
     ("contiguous", anonymous::contiguous),
@@ -37,6 +42,7 @@ const IN_A_GUEST: &[(&str, Measure)] = &[
     ("short", short::measure),
 ];
 
+type MeasureHere = fn(&Request, &Peer, &mut Record) -> Result<(), Error>;
 type Measure = fn(&Guest, &Request, &mut Record) -> Result<(), Error>;
 
 /// What a slow disk's part is multiplied by to be tried in a minute.
@@ -61,10 +67,12 @@ pub fn run(request: &Request) -> Result<Record, Error> {
             .notes
             .push("quick: a quarter of the size, to try".to_owned());
     }
-    if request.includes("noting") {
-        noting::measure(request, &terrace, &mut record)?;
+    for (name, measure) in ON_THE_HOST {
+        if request.includes(name) {
+            measure(request, &terrace, &mut record)?;
+        }
     }
-    if part != Some("noting") {
+    if IN_A_GUEST.iter().any(|(name, _)| request.includes(name)) {
         let guest = Guest::build(&root, &terrace)?;
         for (name, measure) in IN_A_GUEST {
             if request.includes(name) {

@@ -1,0 +1,193 @@
+//! What both scenes need: a program whose set lies in swap, the restore, and what the kernel counts.
+//! Whatever is started here ends with its handle.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::bench::peer::Peer;
+use crate::bench::record::{Comparison, Record, Series, Target};
+use crate::error::Error;
+
+/// A set is written to a slow disk within this.
+const EVICT_LIMIT: Duration = Duration::from_secs(300);
+
+/// The programs, and how many processors there are.
+pub(super) struct Stage {
+    pub(super) terrace: Peer,
+    /// The example that has a working set and checks it.
+    pub(super) toucher: PathBuf,
+    pub(super) processors: usize,
+}
+
+impl Stage {
+    /// Starts a program with a set of `mib`, first touched in a scattered order.
+    pub(super) fn owner(&self, mib: u64) -> Result<Owner, Error> {
+        let mut command = Command::new(&self.toucher);
+        command.args(["toucher", &mib.to_string(), "scattered"]);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| failed(format!("cannot start: {error}")))?;
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let (commands, answers) = pipes.ok_or_else(|| failed("has no pipes".to_owned()))?;
+        let mut owner = Owner {
+            child,
+            commands,
+            answers: BufReader::new(answers),
+        };
+        owner.answer()?;
+        Ok(owner)
+    }
+
+    /// Pushes the set of `owner` out.
+    pub(super) fn evict(&self, owner: &Owner) -> Result<(), Error> {
+        let pid = owner.pid().to_string();
+        self.terrace
+            .run(&["warm", "evict", &pid], EVICT_LIMIT)
+            .map(drop)
+    }
+
+    /// Starts bringing the set of `owner` back.
+    pub(super) fn restore(&self, owner: &Owner, options: &[&str]) -> Result<Restore, Error> {
+        let pid = owner.pid().to_string();
+        let words = ["warm", "restore", "--pid", &pid, "--only", "anonymous"];
+        let mut command = Command::new(&self.terrace.program);
+        command.args(words).args(options).arg("--json");
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| failed(format!("cannot start the restore: {error}")))?;
+        Ok(Restore(child))
+    }
+}
+
+/// A program with a working set; ended on drop, and by itself when this process is gone.
+pub(super) struct Owner {
+    child: Child,
+    commands: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Owner {
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Bytes of it that lie in swap.
+    pub(super) fn swapped_bytes(&self) -> Result<u64, Error> {
+        bytes_in(
+            Path::new(&format!("/proc/{}/status", self.pid())),
+            "VmSwap:",
+        )
+    }
+
+    /// How many of its pages do not hold what was written there.
+    pub(super) fn wrong_pages(&mut self) -> Result<f64, Error> {
+        writeln!(self.commands, "compare").map_err(|error| failed(error.to_string()))?;
+        self.answer()
+    }
+
+    /// The first number of its next line.
+    fn answer(&mut self) -> Result<f64, Error> {
+        let mut line = String::new();
+        self.answers
+            .read_line(&mut line)
+            .map_err(|error| failed(error.to_string()))?;
+        let number = line.split_whitespace().next().map(str::parse);
+        match number {
+            Some(Ok(number)) => Ok(number),
+            _ => Err(failed(format!("answered {line:?}"))),
+        }
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A restore that runs; ended on drop.
+pub(super) struct Restore(Child);
+
+impl Restore {
+    pub(super) fn runs(&mut self) -> bool {
+        matches!(self.0.try_wait(), Ok(None))
+    }
+
+    /// Waits for its end; why it stopped, as its report says.
+    pub(super) fn stop_reason(&mut self) -> Result<String, Error> {
+        let mut text = String::new();
+        if let Some(mut output) = self.0.stdout.take() {
+            std::io::Read::read_to_string(&mut output, &mut text)
+                .map_err(|error| failed(error.to_string()))?;
+        }
+        self.0.wait().map_err(|error| failed(error.to_string()))?;
+        let report: Value = serde_json::from_str(&text).unwrap_or_default();
+        let stop = report["result"]["done"]["stop"].as_str();
+        stop.map(str::to_owned)
+            .ok_or_else(|| failed("the restore gave no report".to_owned()))
+    }
+}
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What `/proc/meminfo` says of `name`, which ends in a colon, in bytes.
+pub(super) fn meminfo_bytes(name: &str) -> Result<u64, Error> {
+    bytes_in(Path::new("/proc/meminfo"), name)
+}
+
+/// How many processes the kernel has killed for memory since the machine's start.
+pub(super) fn oom_kills() -> Result<u64, Error> {
+    number_in(Path::new("/proc/vmstat"), "oom_kill ")
+}
+
+/// The value of the line that begins with `name`, told in KiB.
+fn bytes_in(path: &Path, name: &str) -> Result<u64, Error> {
+    Ok(number_in(path, name)? * 1024)
+}
+
+fn number_in(path: &Path, name: &str) -> Result<u64, Error> {
+    let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    number.ok_or_else(|| Error::Malformed {
+        what: "a file of the kernel",
+        why: format!("no {name} in {}", path.display()),
+    })
+}
+
+/// A row of what the tool did alone.
+pub(super) fn alone(
+    record: &mut Record,
+    what: &str,
+    unit: &'static str,
+    values: &[f64],
+    target: Option<Target>,
+) -> Result<(), Error> {
+    let series = Series::new("terrace", values);
+    let row = Comparison::alone(what, unit, series, target)?;
+    record.comparisons.push(row);
+    Ok(())
+}
+
+fn failed(what: String) -> Error {
+    Error::Program {
+        program: "bench warm beside".to_owned(),
+        what,
+    }
+}
