@@ -85,6 +85,7 @@ impl<'a> Running<'a> {
         place: Place,
         bytes: u64,
     ) -> Result<Self> {
+        let bytes = described.content_bytes(bytes);
         let rows = bytes / ROW_BYTES;
         let mut running = match &described.sql {
             None => {

@@ -14,7 +14,7 @@ pub struct Application {
 }
 
 /// A database that takes a statement a line and answers on its output. In all words `{dir}` is
-/// its directory, `{rows}` the number of rows, `{half_kib}` half of the working set, `{id}` a key.
+/// its directory, `{rows}` the number of rows, `{half_kib}` half of their bytes, `{id}` a key.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sql {
@@ -24,6 +24,10 @@ pub struct Sql {
     #[serde(default)]
     pub prepare: Vec<String>,
     pub client: Vec<String>,
+    /// What the rows take in memory, in percent of their bytes: more than 100 where some lie in
+    /// buffers of its own and in the page cache as well.
+    #[serde(default = "once")]
+    pub memory_percent: u64,
     /// The statements that make the table.
     pub make: Vec<String>,
     /// The statement that is a request: answered with the row's payload.
@@ -35,6 +39,19 @@ pub struct Sql {
     pub answer_after: String,
     #[serde(default)]
     pub answer_before: String,
+}
+
+/// Of [`Sql::memory_percent`]: each row lies in one place.
+fn once() -> u64 {
+    100
+}
+
+impl Application {
+    /// The bytes of rows, or of plain memory, that make a working set of `bytes` in memory.
+    pub fn content_bytes(&self, bytes: u64) -> u64 {
+        let percent = self.sql.as_ref().map_or(100, |sql| sql.memory_percent);
+        bytes / percent.max(1) * 100
+    }
 }
 
 /// The applications that the description names.
@@ -67,5 +84,7 @@ mod tests {
             .collect();
         let known = [("toucher", false), ("sqlite", true), ("postgresql", true)];
         assert_eq!(spoken, known);
+        let contents: Vec<u64> = all.iter().map(|one| one.content_bytes(300)).collect();
+        assert_eq!(contents, [300, 300, 200]);
     }
 }
