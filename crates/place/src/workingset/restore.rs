@@ -22,6 +22,7 @@ use model::Bytes;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use sys::background::Background;
 use sys::clock::now_ns;
 
 pub use planning::{Work, plan};
@@ -183,10 +184,8 @@ pub fn carry_out(
         started_ns: now_ns(),
         group_left_out: false,
         notes: Vec::new(),
+        background: Background::take().ok(),
     };
-    // What is brought back is needed later, what others do is needed now. That it may be refused or
-    // have no effect is no reason to give up.
-    let _background = sys::background::Background::take();
     let mut parts = Vec::new();
     let stop = course.all(&plan.work, &plan.speeds, &mut parts)?;
     let stop = match stop {
@@ -213,6 +212,9 @@ struct Course<'a> {
     /// Whether pages of some group at its limit were left where they are.
     group_left_out: bool,
     notes: Vec<String>,
+    /// What is brought back is needed later, what others do is needed now. That it may be refused or
+    /// have no effect is no reason to give up.
+    background: Option<Background>,
 }
 
 impl Course<'_> {
@@ -247,6 +249,16 @@ impl Course<'_> {
 
     /// Whether to stop; to be asked while nothing is being read.
     fn check(&mut self) -> Option<Stop> {
-        self.guard.check(Bytes(self.moved_bytes))
+        let stop = self.guard.check(Bytes(self.moved_bytes));
+        self.hurry_after(stop)
+    }
+
+    /// Nothing more will be read after a stop: the rest of the work, a look at what came, is soon
+    /// done, and an end was promised.
+    fn hurry_after(&mut self, stop: Option<Stop>) -> Option<Stop> {
+        if stop.is_some() {
+            self.background = None;
+        }
+        stop
     }
 }

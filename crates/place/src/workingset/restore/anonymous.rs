@@ -54,6 +54,7 @@ pub(super) fn bring_back(
         let medium = segment.medium(speeds);
         let mut readers = Readers::new(mover.targets, method, medium, &mover.pages);
         stop = mover.run(course, &mut readers)?;
+        course.hurry_after(stop);
         let elapsed_ns = now_ns() - started_ns;
         let asked = &mover.pages[..mover.front];
         let found = verify::whereabouts(course.root, mover.targets, asked);
