@@ -19,7 +19,7 @@ pub(crate) fn scene(mib: &str, layout: &str, hog: &str, ways: &[&str]) -> Outcom
 
 fn one(mib: &str, layout: &str, hog: &str, way: &str) -> Outcome<()> {
     let pages = mib.parse::<u64>().map_err(system::failed(mib))? << 20 >> 12;
-    let swap = Swap::on()?;
+    let swap = Swap::on(system::SWAP)?;
     let mut toucher = Toucher::start(mib, layout)?;
     let swapped = system::push_out(toucher.pid(), pages, hog)?;
     let (moving_s, report) = system::bring_back(way, &[toucher.pid()], &["--only", "anonymous"])?;

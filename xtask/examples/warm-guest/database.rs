@@ -52,7 +52,7 @@ pub(crate) fn scene<D: Database>(mib: &str, hog: &str, ways: &[&str]) -> Outcome
     let rows = (mib << 20) / ROW_BYTES;
     D::build(rows)?;
     for way in ways {
-        let swap = Swap::on()?;
+        let swap = Swap::on(system::SWAP)?;
         one::<D>(mib as u64, rows, hog, way)?;
         drop(swap);
     }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::system::{self, DATA, failed, make_file_system, run};
 use crate::{Outcome, tell};
 
-const FOLDER: &str = "/mnt";
+pub(crate) const FOLDER: &str = "/mnt";
 
 /// Files of the page cache that is noted: as many as a person's programs have large ones.
 const FILES: u64 = 64;
@@ -119,7 +119,7 @@ fn read_at_random(path: &str, mib: &str) -> Outcome<f64> {
     Ok(runtime_ms.ok_or("fio told no time")? / 1e3)
 }
 
-fn drop_caches() -> Outcome<()> {
+pub(crate) fn drop_caches() -> Outcome<()> {
     run(&["sync"])?;
     system::write("/proc/sys/vm/drop_caches", "3")
 }
@@ -143,7 +143,7 @@ impl Mounted {
     }
 
     /// Lets the journal write all that it has to, so that it is not in the way of the first who reads.
-    fn settle(&self) -> Outcome<()> {
+    pub(crate) fn settle(&self) -> Outcome<()> {
         run(&["umount", FOLDER])?;
         Self::mount()
     }
@@ -156,14 +156,22 @@ impl Drop for Mounted {
 }
 
 /// A process that has a file open and does nothing.
-struct User(Child);
+pub(crate) struct User(Child);
 
 impl User {
     fn of(path: &str) -> Outcome<Self> {
+        Self::start(Command::new("sleep"), path)
+    }
+
+    /// `sleep` is a command that begins with the words to start it.
+    pub(crate) fn start(mut sleep: Command, path: &str) -> Outcome<Self> {
         let file = fs::File::open(Path::new(path)).map_err(failed(path))?;
-        let mut command = Command::new("sleep");
-        let child = command.arg("infinity").stdin(Stdio::from(file)).spawn();
+        let child = sleep.arg("infinity").stdin(Stdio::from(file)).spawn();
         child.map(Self).map_err(failed("sleep"))
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
     }
 }
 

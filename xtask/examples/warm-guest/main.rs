@@ -1,4 +1,4 @@
-//! What `cargo xtask bench warm` runs inside of the guest: memory is pushed out, comes back in one of
+//! What `cargo xtask bench warm` and the test `warm_guest` run inside of the guest: memory is pushed out, comes back in one of
 //! several ways, is touched and compared; each way gives one line of JSON.
 //!
 //! `warm-guest SCENE WORDS...` writes its lines to /out/results. It is no part of the product: it knows
@@ -17,7 +17,9 @@ use serde_json::Value;
 
 mod anonymous;
 mod database;
+mod facts;
 mod files;
+mod group;
 mod postgres;
 mod recovery;
 mod short;
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         ["postgres", mib, hog, ways @ ..] => database::scene::<Postgres>(mib, hog, ways),
         ["recovery", applications, repeat, limit] => recovery::scene(applications, repeat, limit),
         ["short", mib, hog] => short::scene(mib, hog),
+        ["facts", names @ ..] => facts::scene(names),
         _ => Err(format!("no scene {words:?}")),
     };
     match done {

@@ -46,7 +46,7 @@ struct Out {
 
 impl Out {
     fn pushed(mib: &str, pages: u64, hog: &str) -> Outcome<Self> {
-        let swap = Swap::on()?;
+        let swap = Swap::on(system::SWAP)?;
         let toucher = Toucher::start(mib, "scattered")?;
         system::push_out(toucher.pid(), pages, hog)?;
         Ok(Self {

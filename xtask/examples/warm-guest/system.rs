@@ -14,6 +14,8 @@ use crate::Outcome;
 
 /// The disk that swap lies on, and the disk of files.
 pub(crate) const SWAP: &str = "/dev/vm/swap";
+/// Another one for swap, slow.
+pub(crate) const SLOW: &str = "/dev/vm/slow";
 pub(crate) const DATA: &str = "/dev/vm/data";
 
 pub(crate) const PAGE: u64 = 4096;
@@ -59,20 +61,20 @@ pub(crate) fn write(path: &str, text: &str) -> Outcome<()> {
 }
 
 /// A swap area, new and in use; out of use on drop.
-pub(crate) struct Swap;
+pub(crate) struct Swap(&'static str);
 
 impl Swap {
-    pub(crate) fn on() -> Outcome<Self> {
-        run(&["mkswap", SWAP])?;
-        run(&["swapon", SWAP])?;
-        Ok(Self)
+    pub(crate) fn on(disk: &'static str) -> Outcome<Self> {
+        run(&["mkswap", disk])?;
+        run(&["swapon", disk])?;
+        Ok(Self(disk))
     }
 }
 
 impl Drop for Swap {
     fn drop(&mut self) {
         // It may be off already: that is one of the ways.
-        let _ = run(&["swapoff", SWAP]);
+        let _ = run(&["swapoff", self.0]);
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
@@ -21,19 +22,24 @@ const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
 pub(crate) fn be(mib: &str, layout: &str) -> Outcome<()> {
     let pages = mib.parse::<usize>().map_err(failed(mib))? << 20 >> 12;
     let mut memory = vec![0_u8; pages * PAGE];
+    let content = |pages| Content::new(pages, layout == "half");
     let order = match layout {
-        "contiguous" => (0..pages).collect(),
+        "contiguous" | "half" => (0..pages).collect(),
         "scattered" => scattered(pages, 1),
         _ => return Err(format!("no layout {layout:?}")),
     };
+    let wanted = content(pages);
     for page in order {
-        fill(&mut memory[page * PAGE..][..PAGE], page);
+        wanted.fill(&mut memory[page * PAGE..][..PAGE], page);
     }
+    drop(wanted);
     println!("0");
     for line in std::io::stdin().lines() {
         match line.map_err(failed("stdin"))?.as_str() {
             "touch" => touch(&memory),
-            "compare" => compare(&memory),
+            "compare" => compare(&memory, &content(pages)),
+            // The process stays, and with the program goes its memory.
+            "exec" => return Err(Command::new("sleep").arg("infinity").exec().to_string()),
             other => return Err(format!("no command {other:?}")),
         }
     }
@@ -45,31 +51,52 @@ fn touch(memory: &[u8]) {
     let (faults, started) = (major_faults(), Instant::now());
     let wrong = scattered(memory.len() / PAGE, 2)
         .into_iter()
-        .filter(|page| memory[page * PAGE..][..8] != word(*page, 0).to_le_bytes())
+        .filter(|page| memory[page * PAGE..][..8] != word(*page).to_le_bytes())
         .count();
     let elapsed = started.elapsed().as_nanos();
     println!("{elapsed} {wrong} {}", major_faults() - faults);
 }
 
 /// Compares every byte: wrong pages.
-fn compare(memory: &[u8]) {
+fn compare(memory: &[u8], content: &Content) {
     let mut wanted = vec![0; PAGE];
     let wrong = memory.chunks(PAGE).enumerate().filter(|(page, found)| {
-        fill(&mut wanted, *page);
+        content.fill(&mut wanted, *page);
         found != &wanted.as_slice()
     });
     println!("{}", wrong.count());
 }
 
-fn fill(bytes: &mut [u8], page: usize) {
-    for (index, chunk) in bytes.chunks_exact_mut(8).enumerate() {
-        chunk.copy_from_slice(&word(page, index).to_le_bytes());
+/// What the pages hold: page n the words n to n + 511 of a row that no memory compressor makes smaller,
+/// so that no two pages have the same word at the same place. A page is then copied and not computed,
+/// which counts where the guest is emulated.
+struct Content {
+    row: Vec<u8>,
+    /// Whether every other page can be compressed to a tenth.
+    half: bool,
+}
+
+impl Content {
+    fn new(pages: usize, half: bool) -> Self {
+        let words = 0..pages + PAGE / 8;
+        let row = words.flat_map(|at| word(at).to_le_bytes()).collect();
+        Self { row, half }
+    }
+
+    fn fill(&self, bytes: &mut [u8], page: usize) {
+        let own = &self.row[page * 8..][..PAGE];
+        if self.half && page.is_multiple_of(2) {
+            let repeated = bytes.chunks_mut(64);
+            repeated.for_each(|chunk| chunk.copy_from_slice(&own[..64]));
+        } else {
+            bytes.copy_from_slice(own);
+        }
     }
 }
 
-/// Words that no memory compressor makes smaller (splitmix64).
-fn word(page: usize, index: usize) -> u64 {
-    let mut x = ((page * PAGE / 8 + index) as u64 + 1).wrapping_mul(SCATTER);
+/// One of a row of words without a pattern (splitmix64).
+fn word(at: usize) -> u64 {
+    let mut x = (at as u64 + 1).wrapping_mul(SCATTER);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
@@ -78,7 +105,7 @@ fn word(page: usize, index: usize) -> u64 {
 /// All numbers below `pages`, shuffled; the same for the same seed.
 pub(crate) fn scattered(pages: usize, seed: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..pages).collect();
-    order.sort_by_key(|page| word(*page, seed));
+    order.sort_by_cached_key(|page| word(page * PAGE / 8 + seed));
     order
 }
 
@@ -133,8 +160,17 @@ impl Toucher {
 
     /// Sends a command and waits for its numbers.
     pub(crate) fn ask(&mut self, command: &str) -> Outcome<Vec<u64>> {
-        writeln!(self.commands, "{command}").map_err(failed(command))?;
+        self.order(command)?;
         self.answer()
+    }
+
+    /// Sends a command that is never answered.
+    pub(crate) fn order(&mut self, command: &str) -> Outcome<()> {
+        writeln!(self.commands, "{command}").map_err(failed(command))
+    }
+
+    pub(crate) fn kill(&mut self) -> Outcome<()> {
+        self.child.kill().map_err(failed("kill a toucher"))
     }
 
     fn answer(&mut self) -> Outcome<Vec<u64>> {

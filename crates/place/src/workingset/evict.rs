@@ -7,6 +7,7 @@ use crate::{Error, Kind, Result};
 use machine::Root;
 use machine::maps;
 use machine::pagemap::{Page, Pagemap};
+use model::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -138,8 +139,13 @@ fn evict_process(root: &Root, pid: u32) -> Result<Evicted> {
         .collect();
     let mut pagemap = Pagemap::open(root, pid).map_err(refused)?;
     let before_bytes = present_bytes(&mut pagemap, &ranges).map_err(refused)?;
+    let cached_before = swap_cached_bytes(root);
     let locked = page_out(process.as_fd(), &ranges)?;
     let after_bytes = present_bytes(&mut pagemap, &ranges).map_err(refused)?;
+    let cached = swap_cached_bytes(root).zip(cached_before);
+    let cached = cached.map_or(0, |(now, then)| now.saturating_sub(then));
+    // Of the whole machine: what others push out meanwhile is not this process's.
+    let cached = cached.min(before_bytes.saturating_sub(after_bytes));
     let mut kept = Vec::new();
     if locked > 0 {
         let mappings = plural(locked, "mapping is", "mappings are");
@@ -154,11 +160,24 @@ fn evict_process(root: &Root, pid: u32) -> Result<Evicted> {
                 .to_owned(),
         );
     }
+    if cached > 0 {
+        kept.push(format!(
+            "of what went {} are in swap and, until memory gets short, in the swap cache as well: \
+             who touches them waits for no disk",
+            Bytes(cached)
+        ));
+    }
     Ok(Evicted {
         before_bytes,
         after_bytes,
         kept,
     })
+}
+
+/// What lies in swap and in memory as well; `None` before Linux 5.12.
+fn swap_cached_bytes(root: &Root) -> Option<u64> {
+    let pages = machine::vmstat::counter(root, "nr_swapcached")?;
+    Some(pages * sys::process::page_bytes() as u64)
 }
 
 /// Pushes the ranges out one by one, since one that cannot go (locked, of huge pages) must not

@@ -6,6 +6,8 @@
 //!    the device always has that many requests and the order is still nearly that of the slots.
 //! 3. With advice the kernel is told of the pages a step ahead, and the reading then only waits
 //!    for them and maps them: without it nobody would know whether they came.
+//! 4. Where reading is forbidden, a call is advice for its pages. The queue of the device holds
+//!    it up once that is full, so it is sized by its time as well.
 
 use super::anonymous::SwappedPage;
 use super::restore::Method;
@@ -70,6 +72,7 @@ impl<'a> Reader<'a> {
             Method::RemoteRead => self.read(pages, 1, until_ns),
             Method::RemoteReaders(readers) => self.read(pages, readers.max(1), until_ns),
             Method::WillNeed => self.read_advised(pages, until_ns),
+            Method::AdviceOnly => self.read(pages, 1, until_ns),
         }
     }
 
@@ -134,7 +137,11 @@ impl<'a> Reader<'a> {
                     break;
                 }
                 let started_ns = now_ns();
-                match self.call(call) {
+                let called = match self.method {
+                    Method::AdviceOnly => self.advise(call).map(|()| call.len()),
+                    _ => self.call(call),
+                };
+                match called {
                     Ok(pages) => {
                         reached.fetch_add(pages, Ordering::Relaxed);
                     }

@@ -9,6 +9,7 @@
 mod anonymous;
 mod files;
 mod planning;
+mod swap_ins;
 mod trial;
 mod verify;
 
@@ -60,8 +61,11 @@ pub enum Method {
     RemoteRead,
     /// As many threads, each with its own part of the slots.
     RemoteReaders(u8),
-    /// `process_madvise(MADV_WILLNEED)` in slot order.
+    /// `process_madvise(MADV_WILLNEED)` in slot order, and a byte of each page read behind it.
     WillNeed,
+    /// The advice alone, where no process may be read: the pages come into the swap cache, and
+    /// the first touch of each maps it without the device.
+    AdviceOnly,
 }
 
 /// What would be read from one source.
@@ -245,6 +249,13 @@ impl Course<'_> {
             planned_bytes: self.planned_bytes,
             elapsed_ns: now_ns() - self.started_ns,
         });
+    }
+
+    /// A line for the person, unless it stands there already.
+    fn note_once(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
     }
 
     /// Whether to stop; to be asked while nothing is being read.

@@ -4,9 +4,10 @@
 //! groups are full, and whether what was read stayed. At the end every page asked for is looked up.
 
 use super::planning::{Segment, Work};
+use super::swap_ins::SwapIns;
 use super::trial::Readers;
 use super::verify::{self, Yield};
-use super::{Course, Done, PartKind};
+use super::{Course, Done, Method, PartKind};
 use crate::guard::Stop;
 use crate::workingset::anonymous::SwappedPage;
 use crate::workingset::areas::Medium;
@@ -26,6 +27,8 @@ const BATCH_NS: u64 = 50_000_000;
 pub(super) const GROUP_MARGIN_BYTES: u64 = 2 << 20;
 /// A batch of this many pages of which none could be read is no chance.
 const DEAD_BATCH_PAGES: usize = 32;
+/// How far Yama restricts who may read whom; with 3 nobody may, and that until the next boot.
+const YAMA: &str = "/proc/sys/kernel/yama/ptrace_scope";
 
 /// Brings the segments back in their order.
 pub(super) fn bring_back(
@@ -34,13 +37,13 @@ pub(super) fn bring_back(
     speeds: &[Speed],
     parts: &mut Vec<Done>,
 ) -> Result<Option<Stop>> {
-    let before = Compressed::read(course.root);
-    let mut stop = None;
+    let before = SwapIns::read(course.root);
+    let (mut stop, mut asked_pages) = (None, 0);
     for segment in work.segments() {
         if segment.source.medium == Medium::CompressedRam || segment.pages.is_empty() {
             continue;
         }
-        let started_ns = now_ns();
+        let (started_ns, counted) = (now_ns(), SwapIns::read(course.root));
         let mut mover = Mover {
             targets: work.targets(),
             segment,
@@ -49,6 +52,7 @@ pub(super) fn bring_back(
             reached: 0,
             full: BTreeSet::new(),
             seen: Yield::default(),
+            advice_only: false,
         };
         let method = course.request.method;
         let medium = segment.medium(speeds);
@@ -58,6 +62,13 @@ pub(super) fn bring_back(
         let elapsed_ns = now_ns() - started_ns;
         let asked = &mover.pages[..mover.front];
         let found = verify::whereabouts(course.root, mover.targets, asked);
+        let present_pages = found.present
+            + match readers.method() {
+                Some(Method::AdviceOnly) => {
+                    SwapIns::read(course.root).came_since(counted, found.swapped)
+                }
+                _ => 0,
+            };
         if stop.is_none() && found.gone > 0 && found.gone == asked.len() as u64 {
             stop = Some(Stop::SourceGone);
         }
@@ -67,17 +78,19 @@ pub(super) fn bring_back(
             source: segment.name(),
             method: readers.method(),
             bytes: asked.len() as u64 * segment.page_bytes,
-            present_pages: found.present,
+            present_pages,
             pages: asked.len() as u64,
             gone_pages: found.gone,
             elapsed_ns,
-            avoided_ns: fault_ns.map(|ns| ns.saturating_mul(found.present)),
+            avoided_ns: fault_ns.map(|ns| ns.saturating_mul(present_pages)),
         });
+        asked_pages += asked.len() as u64 - found.gone;
         if stop.is_some() {
             break;
         }
     }
-    course.notes.extend(before.note_since(course.root));
+    let now = SwapIns::read(course.root);
+    course.notes.extend(now.notes_since(before, asked_pages));
     Ok(stop)
 }
 
@@ -92,10 +105,12 @@ struct Mover<'a> {
     /// Targets whose group is full.
     full: BTreeSet<u32>,
     seen: Yield,
+    /// Whether reading is forbidden, so that the kernel is only advised.
+    advice_only: bool,
 }
 
-impl Mover<'_> {
-    fn run(&mut self, course: &mut Course<'_>, readers: &mut Readers<'_>) -> Result<Option<Stop>> {
+impl<'a> Mover<'a> {
+    fn run(&mut self, course: &mut Course<'_>, readers: &mut Readers<'a>) -> Result<Option<Stop>> {
         while self.front < self.pages.len() {
             if let Some(stop) = course.check() {
                 return Ok(Some(stop));
@@ -113,6 +128,11 @@ impl Mover<'_> {
             }
             let end = self.pages.len().min(self.front + pages);
             let batch = readers.batch(&self.pages[self.front..end], now_ns() + BATCH_NS);
+            if self.is_closed(&batch) && readers.fall_back(self.targets) {
+                self.advice_only = true;
+                course.note_once(only_advised(course.root));
+                continue;
+            }
             let taken = self.front..self.front + batch.taken;
             self.front = taken.end;
             self.reached += batch.reached;
@@ -124,6 +144,12 @@ impl Mover<'_> {
         Ok(None)
     }
 
+    /// Whether nothing at all could be read so far, for want of a right.
+    fn is_closed(&self, batch: &Batch) -> bool {
+        let denied = |error: &sys::Error| error.kind == sys::Kind::Denied;
+        self.reached + batch.reached == 0 && batch.refused.as_ref().is_some_and(denied)
+    }
+
     /// What a batch says about going on.
     fn judge(
         &mut self,
@@ -133,7 +159,9 @@ impl Mover<'_> {
     ) -> Result<Option<Stop>> {
         let pages = &self.pages[taken];
         match batch.refused {
-            Some(error) if self.reached == 0 => return Err(refusal(self.targets, pages, &error)),
+            Some(error) if self.reached == 0 => {
+                return Err(refusal(course.root, self.targets, pages, &error));
+            }
             // Some process may be closed to us and others not; a way of reading is closed for all.
             Some(error) if batch.taken == 0 => return Err(error.into()),
             _ => {}
@@ -142,7 +170,8 @@ impl Mover<'_> {
         if batch.reached == 0 && pages.len() >= DEAD_BATCH_PAGES && found.swapped > 0 {
             return Ok(Some(Stop::SourceGone));
         }
-        let too_few = self.seen.is_below(course.request.limits.yield_percent);
+        // What advice brought into the swap cache pagemap shows as swapped still.
+        let too_few = !self.advice_only && self.seen.is_below(course.request.limits.yield_percent);
         Ok(too_few.then_some(Stop::Yield))
     }
 
@@ -178,40 +207,66 @@ impl Mover<'_> {
 }
 
 /// The right that is missing, in words.
-fn refusal(targets: &[Target], pages: &[SwappedPage], error: &sys::Error) -> Error {
+fn refusal(root: &Root, targets: &[Target], pages: &[SwappedPage], error: &sys::Error) -> Error {
     let reason = sys::plain_reason(&error.source);
     let whom = pages.first().map(|page| &targets[page.target as usize]);
     let whom = whom.map_or_else(String::new, |target| format!(" of {}", target.pid));
     let operation = format!("{}{whom}", error.operation);
-    let reason = format!("{reason} (needs the capabilities SYS_PTRACE and, for advice, SYS_NICE)");
+    let reason = match forbidden_by_yama(root) {
+        true => format!(
+            "{reason} (to nobody as kernel.yama.ptrace_scope is 3, which stays until the next boot; \
+             to advise the kernel instead needs the capability SYS_NICE)"
+        ),
+        false => {
+            format!("{reason} (needs the capabilities SYS_PTRACE and, for advice, SYS_NICE)")
+        }
+    };
     Error::new(Kind::Impossible, operation, reason)
 }
 
-/// How many pages came from zswap, where they lay compressed in memory, and how many in all.
-struct Compressed {
-    from_memory: Option<u64>,
-    all: Option<u64>,
+/// Whether no process at all may be read.
+fn forbidden_by_yama(root: &Root) -> bool {
+    root.read(YAMA).is_ok_and(|scope| scope.trim() == "3")
 }
 
-impl Compressed {
-    fn read(root: &Root) -> Self {
-        let counters = machine::vmstat::read(root);
-        Self {
-            from_memory: counters.get("zswpin").copied(),
-            all: counters.get("pswpin").copied(),
-        }
+/// The line about what was done instead of reading.
+fn only_advised(root: &Root) -> String {
+    let why = match forbidden_by_yama(root) {
+        true => " (kernel.yama.ptrace_scope is 3)",
+        false => "",
+    };
+    format!(
+        "reading another process was refused{why}, so the kernel was only advised: the pages wait in the swap \
+         cache, where the first touch of each finds them without the disk"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::FakeRoot;
+
+    /// The line and the note of a machine with this setting of Yama.
+    fn told(scope: &str) -> (String, String) {
+        let tree = FakeRoot::bare().file(YAMA, scope);
+        let root = Root::at(tree.path());
+        let error = sys::process_memory::touch(u32::MAX, &[0]).unwrap_err();
+        (
+            refusal(&root, &[], &[], &error).to_string(),
+            only_advised(&root),
+        )
     }
 
-    /// A line, if there is something to say.
-    fn note_since(&self, root: &Root) -> Option<String> {
-        let now = Self::read(root);
-        let from_memory = now.from_memory?.checked_sub(self.from_memory?)?;
-        let from_disk = now.all?.checked_sub(self.all?)?;
-        (from_memory > 0).then(|| {
-            format!(
-                "{from_memory} pages came from zswap, compressed in memory, and {from_disk} from \
-                 the swap device (of the whole machine, meanwhile): the former gained little"
-            )
-        })
+    #[test]
+    fn a_refusal_names_yama_only_where_it_forbids_all() {
+        let (line, note) = told("3\n");
+        assert!(line.contains("kernel.yama.ptrace_scope is 3"), "{line}");
+        assert!(note.contains("kernel.yama.ptrace_scope is 3"), "{note}");
+        let (line, note) = told("2\n");
+        assert!(
+            line.contains("SYS_PTRACE") && !line.contains("yama"),
+            "{line}"
+        );
+        assert!(!note.contains("yama"), "{note}");
     }
 }

@@ -79,6 +79,16 @@ impl<'a> Readers<'a> {
         }
     }
 
+    /// Reading was refused: from now on the kernel is only advised, if it takes advice from
+    /// this process. Whether it does, and had not been so before.
+    pub(super) fn fall_back(&mut self, targets: &'a [Target]) -> bool {
+        let changes = self.method() != Some(Method::AdviceOnly) && may_advise();
+        if changes {
+            self.readers = vec![Reader::new(targets, Method::AdviceOnly)];
+        }
+        changes
+    }
+
     /// The pages behind the front were changed.
     pub(super) fn forget_advice(&mut self) {
         self.readers.iter_mut().for_each(Reader::forget_advice);

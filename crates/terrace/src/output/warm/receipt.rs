@@ -137,6 +137,7 @@ fn method(method: Method) -> String {
         Method::RemoteRead => "one reader".to_owned(),
         Method::RemoteReaders(readers) => format!("{readers} readers"),
         Method::WillNeed => "advice".to_owned(),
+        Method::AdviceOnly => "advice alone".to_owned(),
     }
 }
 
