@@ -12,7 +12,7 @@
 use super::anonymous::SwappedPage;
 use super::restore::Method;
 use super::targets::Target;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -23,9 +23,11 @@ use sys::process_memory::{self, Advice, MAX_AT_ONCE};
 const CALL_NS: u64 = 10_000_000;
 /// The first call: even if each page costs a slow disk's seek it stays short.
 const FIRST_CALL_PAGES: usize = 4;
-/// How far advice runs ahead: enough requests for any flash, little enough to be held up by
-/// 4 MiB at most when it must stop.
-const AHEAD_PAGES: usize = 1024;
+/// How far advice runs ahead: as many pages as came in this time. So long it may be held up at
+/// the end by what is under way.
+const AHEAD_NS: u64 = 100_000_000;
+/// At first, and enough requests for any flash.
+const AHEAD_PAGES: RangeInclusive<usize> = 64..=1024;
 /// Advice is given in parts of this many pages, so that a reader is never without.
 const ADVISED_AT_ONCE: usize = 256;
 
@@ -49,6 +51,8 @@ pub(super) struct Reader<'a> {
     call_pages: AtomicUsize,
     /// Pages from the front that advice was given for.
     advised: usize,
+    /// How many pages advice runs ahead: learnt from the last part.
+    ahead_pages: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -58,6 +62,7 @@ impl<'a> Reader<'a> {
             method,
             call_pages: AtomicUsize::new(FIRST_CALL_PAGES),
             advised: 0,
+            ahead_pages: *AHEAD_PAGES.start(),
         }
     }
 
@@ -84,7 +89,7 @@ impl<'a> Reader<'a> {
     fn read_advised(&mut self, pages: &[SwappedPage], until_ns: u64) -> Batch {
         let mut batch = Batch::default();
         while batch.taken < pages.len() && now_ns() < until_ns {
-            let ahead = pages.len().min(batch.taken + AHEAD_PAGES);
+            let ahead = pages.len().min(batch.taken + self.ahead_pages);
             while self.advised < ahead {
                 let end = ahead.min(self.advised + ADVISED_AT_ONCE);
                 if let Err(error) = self.advise(&pages[self.advised..end]) {
@@ -93,8 +98,11 @@ impl<'a> Reader<'a> {
                 }
                 self.advised = end;
             }
-            let end = pages.len().min(batch.taken + ADVISED_AT_ONCE);
+            let end = ahead.min(batch.taken + ADVISED_AT_ONCE);
+            let started_ns = now_ns();
             let part = self.read(&pages[batch.taken..end], 1, until_ns);
+            let limits = *AHEAD_PAGES.start()..=(4 * self.ahead_pages).min(*AHEAD_PAGES.end());
+            self.ahead_pages = fitting(part.taken, now_ns() - started_ns, AHEAD_NS, limits);
             batch.taken += part.taken;
             batch.reached += part.reached;
             batch.refused = batch.refused.or(part.refused);
@@ -217,11 +225,18 @@ impl<'a> Reader<'a> {
     /// Sizes the next call by this one; at most four times as many, since one that met pages
     /// that were there already was quick.
     fn learn(&self, pages: usize, took_ns: u64) {
-        let fit = pages as u64 * CALL_NS / took_ns.max(1);
-        let limit = (4 * pages).min(MAX_AT_ONCE);
-        let next = usize::try_from(fit).unwrap_or(limit).clamp(1, limit.max(1));
+        let limits = 1..=(4 * pages).clamp(1, MAX_AT_ONCE);
+        let next = fitting(pages, took_ns, CALL_NS, limits);
         self.call_pages.store(next, Ordering::Relaxed);
     }
+}
+
+/// How many pages fit into `wanted_ns` where `pages` took `took_ns`, within `limits`.
+fn fitting(pages: usize, took_ns: u64, wanted_ns: u64, limits: RangeInclusive<usize>) -> usize {
+    let fit = (pages as u64).saturating_mul(wanted_ns) / took_ns.max(1);
+    usize::try_from(fit)
+        .unwrap_or(usize::MAX)
+        .clamp(*limits.start(), *limits.end())
 }
 
 /// Whether it was refused for want of a right or is not in this kernel, and so always will be.
@@ -287,5 +302,13 @@ mod tests {
         assert_eq!(after(4, 1000), 16, "at most four times");
         assert_eq!(after(512, 1000), 512);
         assert_eq!(after(4, 100 * CALL_NS), 1);
+    }
+
+    #[test]
+    fn advice_runs_ahead_by_time() {
+        let limits = || AHEAD_PAGES;
+        assert_eq!(fitting(64, AHEAD_NS / 4, AHEAD_NS, limits()), 256);
+        assert_eq!(fitting(64, 20 * AHEAD_NS, AHEAD_NS, limits()), 64);
+        assert_eq!(fitting(64, 0, AHEAD_NS, limits()), 1024);
     }
 }
