@@ -72,6 +72,18 @@ pub fn name_of_device(root: &Root, major: u32, minor: u32) -> Option<String> {
     file_name(whole_of(root, &directory)?)
 }
 
+/// The most that one call of `readahead` brings from the device with this number, in bytes: what
+/// it reads ahead or its largest request, whichever is more (`force_page_cache_ra`). `None` where
+/// no disk has this number.
+#[must_use]
+pub fn read_ahead_limit(root: &Root, major: u32, minor: u32) -> Option<u64> {
+    let directory = root.resolve(format!("/sys/dev/block/{major}:{minor}"))?;
+    let queue = whole_of(root, &directory)?.join("queue");
+    let kib = |file| root.read(queue.join(file)).ok()?.trim().parse::<u64>().ok();
+    let limits = ["read_ahead_kb", "max_sectors_kb"].map(kib);
+    limits.into_iter().flatten().max().map(|kib| kib << 10)
+}
+
 /// The disk with this name: `vda1`, `/dev/vda1`, `/dev/mapper/home` or `mapper/home`.
 #[must_use]
 pub fn by_name(root: &Root, name: &str) -> Option<Disk> {

@@ -69,6 +69,9 @@ fn the_disk_below_the_program() {
     };
     assert!(disk.size.unwrap().0 > 0);
     assert_eq!(block::by_name(&root, &disk.name).unwrap().name, disk.name);
+    let at_once = block::read_ahead_limit(&root, major, minor);
+    assert!(at_once.is_some() && at_once >= disk.read_ahead_bytes);
+    assert_eq!(block::read_ahead_limit(&root, 0, 0), None);
     let own = diskstats::of(&root, disk.major, disk.minor).unwrap();
     let text = std::fs::read_to_string("/proc/diskstats").unwrap();
     let listed = diskstats::parse(&text, disk.major, disk.minor).unwrap();

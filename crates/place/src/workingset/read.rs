@@ -1,7 +1,8 @@
 //! Reading pieces of files into the page cache, as fast as their disk gives them and no
 //! further ahead than can be taken back.
 //!
-//! 1. The kernel is asked to read ahead in steps; nothing is copied.
+//! 1. The kernel is asked to read ahead in steps, as large as it takes them for the device; nothing
+//!    is copied.
 //! 2. A batch of steps takes about 50 ms: as many bytes as took so long last time.
 //! 3. While one batch is on its way the next is asked for, so that the disk never waits.
 //! 4. A batch has come when the last byte of each of its steps can be read. Then it is counted
@@ -10,10 +11,12 @@
 use super::charge::Work;
 use super::files::Piece;
 use super::{cached, pace};
+use machine::Root;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
 use std::time::Instant;
 use sys::file::Advice;
@@ -23,6 +26,8 @@ use sys::readahead::STEP_BYTES;
 const FIRST_BATCH_BYTES: u64 = 8 * STEP_BYTES;
 /// More is no faster on any disk and would only be memory in flight.
 const MAX_BATCH_BYTES: u64 = 64 << 20;
+/// A disk is at its full speed, and holds the next batch up by no more.
+const MAX_STEP_BYTES: u64 = 1 << 20;
 /// How many pieces a batch has at most: pieces may be of one page.
 const MAX_BATCH_STEPS: usize = 4096;
 /// Files held open at once; below the 1,024 that a process may have by default.
@@ -54,16 +59,18 @@ impl Read {
 pub fn pieces(work: &Work, ends: &mut dyn FnMut(&Read) -> bool) -> Read {
     let mut reader = Reader {
         work,
+        next: 0,
+        reached: 0,
         open: HashMap::new(),
         left_out: HashSet::new(),
+        steps: HashMap::new(),
         done: Read::default(),
     };
-    let mut steps = work.pieces.iter().flat_map(steps_of);
     let mut batch_bytes = FIRST_BATCH_BYTES;
-    let mut before = reader.ask(&mut steps, batch_bytes);
+    let mut before = reader.ask(batch_bytes);
     while !before.is_empty() {
         let start = Instant::now();
-        let next = reader.ask(&mut steps, batch_bytes);
+        let next = reader.ask(batch_bytes);
         let bytes = reader.settle(&before);
         batch_bytes = pace::next(bytes, start.elapsed(), STEP_BYTES..=MAX_BATCH_BYTES);
         before = next;
@@ -74,47 +81,49 @@ pub fn pieces(work: &Work, ends: &mut dyn FnMut(&Read) -> bool) -> Read {
     reader.done
 }
 
-/// A part of a piece that one call asks for.
-struct Step {
-    file: u32,
-    range: Range<u64>,
-}
-
-fn steps_of(piece: &Piece) -> impl Iterator<Item = Step> {
-    let (file, end) = (piece.file, piece.range.end);
-    let starts = piece.range.clone().step_by(STEP_BYTES as usize);
-    starts.map(move |start| Step {
-        file,
-        range: start..end.min(start + STEP_BYTES),
-    })
+/// A file that is still what it was.
+#[derive(Clone)]
+struct Open {
+    file: Rc<File>,
+    /// What one call brings of it.
+    step_bytes: u64,
 }
 
 struct Reader<'a> {
     work: &'a Work,
-    open: HashMap<u32, Rc<File>>,
+    /// The piece that comes next, and how much of it was asked for.
+    next: usize,
+    reached: u64,
+    open: HashMap<u32, Open>,
     left_out: HashSet<u32>,
+    /// By number of device.
+    steps: HashMap<u64, u64>,
     done: Read,
 }
 
 impl Reader<'_> {
     /// Asks the kernel for the next steps, `bytes` bytes together, and gives what to wait for.
-    fn ask(
-        &mut self,
-        steps: &mut dyn Iterator<Item = Step>,
-        bytes: u64,
-    ) -> Vec<(Rc<File>, Range<u64>)> {
+    fn ask(&mut self, bytes: u64) -> Vec<(Rc<File>, Range<u64>)> {
         let mut asked = Vec::new();
         let mut left = bytes;
         while left > 0 && asked.len() < MAX_BATCH_STEPS {
-            let Some(step) = steps.next() else { break };
-            let Some(file) = self.file(step.file) else {
+            let Some(piece) = self.work.pieces.get(self.next) else {
+                break;
+            };
+            let Some(open) = self.file(piece.file) else {
+                (self.next, self.reached) = (self.next + 1, 0);
                 continue;
             };
-            let length = step.range.end - step.range.start;
+            let range = step_of(piece, self.reached, open.step_bytes.min(left));
+            let length = range.end - range.start;
             // What is refused here is found missing when it is counted.
-            let _ = sys::readahead::readahead(&file, step.range.start, length);
+            let _ = sys::readahead::readahead(&open.file, range.start, length);
             left = left.saturating_sub(length);
-            asked.push((file, step.range));
+            self.reached += length;
+            if range.end >= piece.range.end {
+                (self.next, self.reached) = (self.next + 1, 0);
+            }
+            asked.push((open.file, range));
         }
         asked
     }
@@ -135,9 +144,9 @@ impl Reader<'_> {
     }
 
     /// The file with this index, if it is still what it was.
-    fn file(&mut self, index: u32) -> Option<Rc<File>> {
-        if let Some(file) = self.open.get(&index) {
-            return Some(Rc::clone(file));
+    fn file(&mut self, index: u32) -> Option<Open> {
+        if let Some(open) = self.open.get(&index) {
+            return Some(open.clone());
         }
         if self.left_out.contains(&index) {
             return None;
@@ -153,10 +162,35 @@ impl Reader<'_> {
         }
         // Waiting for a page that did not come must not read others around it.
         let _ = sys::file::advise(&file, 0, 0, Advice::Random);
-        let file = Rc::new(file);
-        self.open.insert(index, Rc::clone(&file));
-        Some(file)
+        let device = file.metadata().map_or(0, |metadata| metadata.dev());
+        let open = Open {
+            file: Rc::new(file),
+            step_bytes: *self
+                .steps
+                .entry(device)
+                .or_insert_with(|| step_bytes(device)),
+        };
+        self.open.insert(index, open.clone());
+        Some(open)
     }
+}
+
+/// What one call brings from the device with this number.
+fn step_bytes(device: u64) -> u64 {
+    let (major, minor) = sys::block::device_numbers(device);
+    let limit = machine::block::read_ahead_limit(&Root::system(), major, minor);
+    limit
+        .unwrap_or(STEP_BYTES)
+        .clamp(STEP_BYTES, MAX_STEP_BYTES)
+}
+
+/// The next part of `piece`, of which `reached` bytes were asked for, of at most `most` bytes in
+/// whole steps of the smallest size.
+fn step_of(piece: &Piece, reached: u64, most: u64) -> Range<u64> {
+    let start = piece.range.start.saturating_add(reached);
+    let end = start.saturating_add(most.next_multiple_of(STEP_BYTES));
+    // What a stranger wrote may end before it begins.
+    start..piece.range.end.min(end).max(start)
 }
 
 /// The smallest page; the first byte of the last one is read.
@@ -170,15 +204,19 @@ mod tests {
     fn a_piece_is_asked_for_in_steps() {
         let piece = Piece {
             file: 3,
-            range: 4096..4096 + 2 * STEP_BYTES + 1,
+            range: 4096..4096 + 3 * STEP_BYTES + 1,
             physical: None,
         };
-        let steps: Vec<_> = steps_of(&piece).map(|step| step.range).collect();
-        let middle = 4096 + STEP_BYTES;
-        let behind = middle + STEP_BYTES;
+        let step = |reached, most| step_of(&piece, reached, most);
+        assert_eq!(step(0, STEP_BYTES), 4096..4096 + STEP_BYTES);
+        assert_eq!(step(0, 1), 4096..4096 + STEP_BYTES, "no less");
+        let behind = STEP_BYTES..STEP_BYTES + 2 * STEP_BYTES;
+        let behind = 4096 + behind.start..4096 + behind.end;
+        assert_eq!(step(STEP_BYTES, STEP_BYTES + 1), behind);
+        let last = 4096 + 3 * STEP_BYTES;
         assert_eq!(
-            steps,
-            [4096..middle, middle..behind, behind..behind + 1],
+            step(3 * STEP_BYTES, MAX_STEP_BYTES),
+            last..last + 1,
             "to the last byte"
         );
     }

@@ -1,6 +1,8 @@
 //! Anonymous memory: 64 MiB on the modelled hard disk, in both layouts; 512 MiB on a fast disk.
 //! All ways in one guest, one after another, each on a swap area of its own.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::guest::{FAST, Guest, HDD, Scene};
@@ -28,8 +30,11 @@ pub(super) fn contiguous(
     on_a_hard_disk(guest, request, "contiguous", record)
 }
 
-/// The ways back, as the guest knows them.
-const WAYS: [&str; 4] = ["restore", "demand", "swapoff", "address"];
+/// The ways back, as the guest knows them. The tool's own takes a second or two, and what the host does in
+/// that second is in it; the others take a minute, in which that evens out.
+const WAYS: [&str; 6] = [
+    "restore", "demand", "restore", "swapoff", "restore", "address",
+];
 
 fn on_a_hard_disk(
     guest: &Guest,
@@ -120,8 +125,9 @@ impl Set<'_> {
 
 /// After every way, not only the tool's own.
 fn wrong_pages(record: &mut Record, lines: &[Value], what: &str) -> Result<(), Error> {
-    let wrong: Vec<f64> = WAYS
-        .iter()
+    let ways = BTreeSet::from(WAYS);
+    let wrong: Vec<f64> = ways
+        .into_iter()
         .flat_map(|way| values(lines, way, "wrong_pages"))
         .collect();
     let row = Comparison::alone(

@@ -6,6 +6,8 @@
 //! it hands back a line of JSON for each way. The guest is emulated, so only figures that a disk decides
 //! count.
 
+use std::iter;
+
 use serde_json::Value;
 
 use super::Request;
@@ -115,7 +117,8 @@ fn alone(
     Ok(())
 }
 
-/// One row for each of `peers`: how many times as fast as that way the tool's own is, in all.
+/// One row for each of `peers`: how many times as fast as that way the tool's own is, in all. Where that was
+/// tried more often in a guest, each time is held against the one of the peer there.
 fn faster_than(
     record: &mut Record,
     lines: &[Value],
@@ -129,10 +132,13 @@ fn faster_than(
             .collect()
     };
     for (way, name, target) in peers {
-        let pair = (
-            Series::new("terrace", &rates("restore")),
-            Series::new(name, &rates(way)),
-        );
+        let (ours, theirs) = (rates("restore"), rates(way));
+        let times = ours.len() / theirs.len().max(1);
+        let theirs: Vec<f64> = theirs
+            .iter()
+            .flat_map(|rate| iter::repeat_n(*rate, times))
+            .collect();
+        let pair = (Series::new("terrace", &ours), Series::new(name, &theirs));
         let row = Comparison::against(&format!("{what}: over {name}"), "/s", pair, *target)?;
         record.comparisons.push(row);
     }

@@ -14,7 +14,15 @@ pub(super) fn mapped(guest: &Guest, request: &Request, record: &mut Record) -> R
         memory: "512M",
         packages: &[],
         timeout_s: 600,
-        words: &["mapped", &mib.to_string(), "restore", "demand", "cat"],
+        words: &[
+            "mapped",
+            &mib.to_string(),
+            "restore",
+            "demand",
+            "restore",
+            "cat",
+            "restore",
+        ],
     };
     let lines = guest.play(&scene, request.alternations, record)?;
     let what = format!("file of {mib} MiB mapped, read at random, hard disk");
