@@ -56,7 +56,7 @@ pub(super) fn bring_back(
         };
         let method = course.request.method;
         let medium = segment.medium(speeds);
-        let mut readers = Readers::new(mover.targets, method, medium, &mover.pages);
+        let mut readers = Readers::new(course.root, mover.targets, method, medium, &mover.pages);
         stop = mover.run(course, &mut readers)?;
         course.hurry_after(stop);
         let elapsed_ns = now_ns() - started_ns;

@@ -6,13 +6,15 @@
 //! Slots of scattered addresses must not be advised: each would be a request of its own.
 //!
 //! On flash neither advice nor several readers is always the faster. The first pages are read
-//! by each in turns, forth and back so that drift meets all alike, and the rest by the winner.
+//! by each in turns, forth and back so that drift meets all alike, and the rest by the winner. On busy
+//! processors it is advice: several readers would be faster there, by taking several shares of them.
 
 use super::Method;
 use crate::workingset::anonymous::SwappedPage;
 use crate::workingset::areas::Medium;
 use crate::workingset::remote::{self, Batch, Reader};
 use crate::workingset::targets::Target;
+use machine::Root;
 use std::os::fd::AsFd;
 use sys::clock::now_ns;
 use sys::process::{Capability, has_capability};
@@ -46,6 +48,7 @@ pub(super) struct Readers<'a> {
 impl<'a> Readers<'a> {
     /// For `pages` pages on `medium`.
     pub(super) fn new(
+        root: &Root,
         targets: &'a [Target],
         wanted: Option<Method>,
         medium: Medium,
@@ -58,7 +61,11 @@ impl<'a> Readers<'a> {
             (None, Medium::SeeksCost) if may_advise && has_long_runs() => vec![Method::WillNeed],
             (None, Medium::SeeksCost | Medium::CompressedRam) => vec![Method::RemoteRead],
             (None, Medium::Flash) if !may_advise => vec![Method::RemoteReaders(4)],
-            (None, Medium::Flash) if pages.len() < WORTH_A_TRIAL => vec![Method::WillNeed],
+            (None, Medium::Flash)
+                if pages.len() < WORTH_A_TRIAL || machine::stat::is_crowded(root) =>
+            {
+                vec![Method::WillNeed]
+            }
             (None, Medium::Flash) => CANDIDATES.to_vec(),
         };
         Self {
@@ -155,15 +162,30 @@ mod tests {
 
     #[test]
     fn seeks_are_never_tried_and_a_wish_is_obeyed() {
+        let root = Root::system();
         let method = |wanted, medium| {
             let scattered = pages(1 << 14, 3);
-            Readers::new(&[], wanted, medium, &scattered).method()
+            Readers::new(&root, &[], wanted, medium, &scattered).method()
         };
         assert_eq!(method(None, Medium::SeeksCost), Some(Method::RemoteRead));
         let wish = Some(Method::RemoteReaders(3));
         assert_eq!(method(wish, Medium::SeeksCost), wish);
-        let few = Readers::new(&[], None, Medium::Flash, &pages(10, 1)).method();
+        let few = Readers::new(&root, &[], None, Medium::Flash, &pages(10, 1)).method();
         assert!(few.is_some_and(|method| method != Method::RemoteRead));
+    }
+
+    #[test]
+    fn on_busy_processors_nothing_is_tried() {
+        if !may_advise() {
+            return testkit::skip("CAP_SYS_NICE");
+        }
+        let method = |running| {
+            let stat = format!("cpu  1 1\ncpu0 1 1\nprocs_running {running}\n");
+            let tree = testkit::FakeRoot::bare().file("/proc/stat", stat);
+            let root = Root::at(tree.path());
+            Readers::new(&root, &[], None, Medium::Flash, &pages(1 << 14, 3)).method()
+        };
+        assert_eq!((method(1), method(2)), (None, Some(Method::WillNeed)));
     }
 
     #[test]
@@ -172,7 +194,7 @@ mod tests {
             return testkit::skip("CAP_SYS_NICE");
         }
         let method = |pages: &[SwappedPage]| {
-            let readers = Readers::new(&[], None, Medium::SeeksCost, pages);
+            let readers = Readers::new(&Root::system(), &[], None, Medium::SeeksCost, pages);
             readers.method()
         };
         let long = pages(64, 1);
