@@ -1,5 +1,5 @@
 //! This device's own figures: a short trial of reads, so that a plan can say how long it will
-//! take and the reader can be chosen. Reads only, about 60 ms and at most 64 MiB for a device.
+//! take and the reader can be chosen. Reads only, for at most about 60 ms and 64 MiB of a device.
 //!
 //! Reads are direct, so the page cache neither answers nor changes. A single request that
 //! hangs (a disk that spins up) is waited for.
@@ -13,11 +13,10 @@ use std::path::Path;
 use sys::memory::AlignedBuffer;
 
 const OPERATION: &str = "try the disk";
-/// No single read begins later. Three seeks of a hard disk tell enough: a whole restore of 64 MiB takes
-/// it a second.
-const RANDOM_NS: u64 = 40_000_000;
-/// Nor a read in order: three of a hard disk.
-const SEQUENTIAL_NS: u64 = 20_000_000;
+/// No read begins later: three at random places and three in order on a hard disk.
+const LONGEST_NS: u64 = 60_000_000;
+/// A trial takes a twentieth of the work that it is for, as a disk of 100 MB/s does that: ns for a byte.
+const NS_PER_BYTE: f64 = 0.5;
 /// No median is better for more of them.
 const MAX_RANDOM_READS: usize = 64;
 /// The most that is read in order; the single reads are 256 KiB more.
@@ -42,23 +41,24 @@ pub struct Speed {
     pub sequential_bytes_per_s: Option<u64>,
 }
 
-/// Tries the device with the number `device`.
+/// Tries the device with the number `device`, from which `work_bytes` are to be read: for few of
+/// them the trial is short and its figures are rough.
 ///
 /// # Errors
 /// `Impossible` without the right to read the device.
-pub fn of_device(root: &Root, device: (u32, u32)) -> Result<Speed> {
+pub fn of_device(root: &Root, device: (u32, u32), work_bytes: u64) -> Result<Speed> {
     let disk = disk(root, device)?;
     let path = root.path("/dev").join(&disk.name);
-    try_reads(disk, &path)
+    try_reads(disk, &path, work_bytes)
 }
 
-/// Tries the device with the number `device` by reading a file on it, which tells of the part
+/// As [`of_device`] by reading a file on it, which tells of the part
 /// of the disk that is meant, and is permitted where the device itself is closed.
 ///
 /// # Errors
 /// `Impossible` without the right to read the file, or where it cannot be read directly.
-pub fn of_file(root: &Root, device: (u32, u32), path: &Path) -> Result<Speed> {
-    try_reads(disk(root, device)?, path)
+pub fn of_file(root: &Root, device: (u32, u32), path: &Path, work_bytes: u64) -> Result<Speed> {
+    try_reads(disk(root, device)?, path, work_bytes)
 }
 
 fn disk(root: &Root, (major, minor): (u32, u32)) -> Result<Disk> {
@@ -68,7 +68,7 @@ fn disk(root: &Root, (major, minor): (u32, u32)) -> Result<Disk> {
     })
 }
 
-fn try_reads(disk: Disk, path: &Path) -> Result<Speed> {
+fn try_reads(disk: Disk, path: &Path, work_bytes: u64) -> Result<Speed> {
     let refused = |error: sys::Error| {
         let reason = sys::plain_reason(&error.source);
         Error::new(Kind::Impossible, OPERATION, reason).at(path)
@@ -81,7 +81,8 @@ fn try_reads(disk: Disk, path: &Path) -> Result<Speed> {
         true => metadata.len(),
         false => sys::block::size_bytes(&file).map_err(refused)?,
     };
-    let (random_read_ns, end) = random_read_ns(&file, bytes)?;
+    let budget_ns = LONGEST_NS.min((work_bytes as f64 * NS_PER_BYTE) as u64);
+    let (random_read_ns, end) = random_read_ns(&file, bytes, budget_ns / 3 * 2)?;
     // Where the head is already, unless too little lies behind.
     let all_bytes = MAX_SEQUENTIAL_BYTES + RANDOM_READ_BYTES as u64;
     let last = bytes.saturating_sub(all_bytes) / RANDOM_READ_BYTES as u64;
@@ -89,13 +90,13 @@ fn try_reads(disk: Disk, path: &Path) -> Result<Speed> {
     Ok(Speed {
         rotational: disk.rotational,
         random_read_ns,
-        sequential_bytes_per_s: sequential_bytes_per_s(&file, start)?,
+        sequential_bytes_per_s: sequential_bytes_per_s(&file, start, budget_ns / 3)?,
         device: disk.name,
     })
 }
 
 /// The median of single reads, `None` for a device too small to have places; where the last one ended.
-fn random_read_ns(file: &File, device_bytes: u64) -> Result<(Option<u64>, u64)> {
+fn random_read_ns(file: &File, device_bytes: u64, budget_ns: u64) -> Result<(Option<u64>, u64)> {
     let mut buffer = AlignedBuffer::new(RANDOM_READ_BYTES)?;
     let places = device_bytes / RANDOM_READ_BYTES as u64;
     let started_ns = sys::clock::now_ns();
@@ -110,7 +111,7 @@ fn random_read_ns(file: &File, device_bytes: u64) -> Result<(Option<u64>, u64)> 
         let now_ns = sys::clock::now_ns();
         reads_ns.push(now_ns - before_ns);
         end = offset + RANDOM_READ_BYTES as u64;
-        if now_ns - started_ns > RANDOM_NS {
+        if now_ns - started_ns > budget_ns {
             break;
         }
     }
@@ -120,15 +121,14 @@ fn random_read_ns(file: &File, device_bytes: u64) -> Result<(Option<u64>, u64)> 
 
 /// Bytes a second of large reads from the page at `start` on, that page excepted, to which it may
 /// have to seek.
-fn sequential_bytes_per_s(file: &File, start: u64) -> Result<Option<u64>> {
+fn sequential_bytes_per_s(file: &File, start: u64, budget_ns: u64) -> Result<Option<u64>> {
     let mut buffer = AlignedBuffer::new(SEQUENTIAL_READ_BYTES)?;
     let mut offset = start + RANDOM_READ_BYTES as u64;
     sys::file::read_at(file, &mut buffer[..RANDOM_READ_BYTES], start)?;
     let started_ns = sys::clock::now_ns();
     let mut bytes = 0;
     let mut elapsed_ns = 0;
-    while bytes < MAX_SEQUENTIAL_BYTES && elapsed_ns < SEQUENTIAL_NS && !sys::interrupt::requested()
-    {
+    while bytes < MAX_SEQUENTIAL_BYTES && elapsed_ns <= budget_ns && !sys::interrupt::requested() {
         let read = sys::file::read_at(file, &mut buffer, offset)?;
         bytes += read as u64;
         elapsed_ns = sys::clock::now_ns() - started_ns;
@@ -157,7 +157,7 @@ mod tests {
         };
         let number = std::fs::metadata(device.path()).unwrap().rdev();
         let number = sys::block::device_numbers(number);
-        let speed = of_device(&Root::system(), number).unwrap();
+        let speed = of_device(&Root::system(), number, u64::MAX).unwrap();
         let name = device.path().file_name().unwrap();
         assert_eq!(speed.device.as_str(), name);
         let single_ns = speed.random_read_ns.unwrap();
@@ -174,7 +174,7 @@ mod tests {
         for length in [0_usize, 5000, (1 << 20) + 4097 + 700] {
             std::fs::write(&path, vec![1u8; length]).unwrap();
             let number = sys::block::device_numbers(std::fs::metadata(&path).unwrap().dev());
-            let speed = match of_file(&Root::system(), number, &path) {
+            let speed = match of_file(&Root::system(), number, &path, 1) {
                 Ok(speed) => speed,
                 Err(error) => {
                     return testkit::skip(format!("a disk that reads directly ({error})"));
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_number_without_a_disk_is_refused() {
-        let error = of_device(&Root::system(), (0, 0)).unwrap_err();
+        let error = of_device(&Root::system(), (0, 0), 1).unwrap_err();
         assert_eq!(error.kind, Kind::Impossible);
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn plan_shared(root: &Root, plan: &mut Plan) {
         let areas = swap::areas(root);
         // Which of several areas it lies in cannot be seen: shared memory has no slots to look at.
         let only = areas.first().filter(|_| areas.len() == 1);
-        let speed = only.and_then(|area| try_area(root, area, plan));
+        let speed = only.and_then(|area| try_area(root, area, bytes, plan));
         let pages = bytes / sys::process::page_bytes() as u64;
         let random_ns = speed.and_then(|index| plan.speeds[index].random_read_ns);
         plan.parts.push(Part {
@@ -207,7 +207,7 @@ fn plan_reading(
         return;
     }
     let (major, minor) = sys::block::device_numbers(device);
-    let speed = try_device(root, (major, minor), plan);
+    let speed = try_device(root, (major, minor), bytes, plan);
     let name = machine::block::name_of_device(root, major, minor);
     let follows = |before: &files::Piece, after: &files::Piece| {
         let end = before

@@ -194,7 +194,7 @@ fn plan_anonymous(root: &Root, request: &Request, first: &[u32], plan: &mut Plan
         };
         let speed = match source.medium {
             Medium::CompressedRam => None,
-            _ => try_area(root, &source.area, plan),
+            _ => try_area(root, &source.area, pages.len() as u64 * page_bytes, plan),
         };
         plan.work.segments.push(Segment {
             source: source.clone(),
@@ -269,20 +269,30 @@ fn was_present(
     }
 }
 
-/// The index of the figures of the device that an area lies on.
-pub(super) fn try_area(root: &Root, area: &swap::Area, plan: &mut Plan) -> Option<usize> {
+/// The index of the figures of the device that an area lies on, from which `bytes` come.
+pub(super) fn try_area(
+    root: &Root,
+    area: &swap::Area,
+    bytes: u64,
+    plan: &mut Plan,
+) -> Option<usize> {
     let device = area.device?;
     match area.kind.as_str() {
         "file" => try_once(root, device, plan, || {
-            speed::of_file(root, device, &area.path)
+            speed::of_file(root, device, &area.path, bytes)
         }),
-        _ => try_device(root, device, plan),
+        _ => try_device(root, device, bytes, plan),
     }
 }
 
-/// The index of the figures of the device with this number.
-pub(super) fn try_device(root: &Root, device: (u32, u32), plan: &mut Plan) -> Option<usize> {
-    try_once(root, device, plan, || speed::of_device(root, device))
+/// The index of the figures of the device with this number, from which `bytes` come.
+pub(super) fn try_device(
+    root: &Root,
+    device: (u32, u32),
+    bytes: u64,
+    plan: &mut Plan,
+) -> Option<usize> {
+    try_once(root, device, plan, || speed::of_device(root, device, bytes))
 }
 
 /// The index of a device's figures, which are taken the first time that it is met.
