@@ -35,7 +35,7 @@ pub fn virtualization(root: &Root) -> Option<String> {
     let guest = if windows {
         Some("WSL guest".to_owned())
     } else {
-        cpu::read(root).hypervisor.map(|name| match name.as_str() {
+        cpu::hypervisor(root).map(|name| match name.as_str() {
             "unnamed" => "guest of an unnamed hypervisor".to_owned(),
             _ => format!("{name} guest"),
         })

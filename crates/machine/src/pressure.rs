@@ -38,9 +38,25 @@ pub fn parse(text: &str) -> Option<Pressure> {
     })
 }
 
+/// Whether anybody waited in the last ten seconds, of which the kernel counts all but the last two:
+/// `None` if the text does not say.
+#[must_use]
+pub fn lately(text: &str) -> Option<bool> {
+    let rest = text.strip_prefix("some avg10=")?;
+    let share: f64 = rest.split_whitespace().next()?.parse().ok()?;
+    Some(share > 0.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_ten_seconds_are_told_by_their_share() {
+        assert_eq!(lately("some avg10=0.00 avg60=0.51 total=8\n"), Some(false));
+        assert_eq!(lately("some avg10=0.01 avg60=0.51 total=8\n"), Some(true));
+        assert_eq!(lately("full avg10=0.01\n"), None);
+    }
 
     #[test]
     fn totals_of_both_kinds() {

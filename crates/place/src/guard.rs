@@ -82,7 +82,8 @@ pub struct Guard {
 
 impl Guard {
     /// Starts watching: what is read now is what later readings are compared with. Takes 9 ms
-    /// at 250 ticks a second to see whether anybody waits for memory already, and 40 ms more if so.
+    /// at 250 ticks a second to see whether anybody waits for memory already, if somebody did in the
+    /// last seconds, and 40 ms more if so.
     ///
     /// # Errors
     /// `Impossible` where /proc/meminfo does not tell what is available.

@@ -30,7 +30,8 @@ fn meminfo(available_mib: u64) -> String {
 }
 
 fn pressure(some_us: u64) -> String {
-    format!("some avg10=0.00 total={some_us}\nfull avg10=0.00 total=0\n")
+    let avg10 = if some_us < 1_000_000 { 0.0 } else { 9.0 };
+    format!("some avg10={avg10:.2} total={some_us}\nfull avg10=0.00 total=0\n")
 }
 
 fn tree() -> FakeRoot {

@@ -57,9 +57,11 @@ impl Waiting {
             glance: sys::clock::tick() * 2 + BEYOND_TICKS,
         };
         let glance = waiting.glance;
-        if waiting
-            .share_permille(glance)
-            .is_some_and(|share| share > 0)
+        let glances = waiting.waited_lately();
+        if glances
+            && waiting
+                .share_permille(glance)
+                .is_some_and(|share| share > 0)
         {
             waiting.before_permille = waiting.share_permille(CLOSE_LOOK).unwrap_or(0);
         }
@@ -126,6 +128,12 @@ impl Waiting {
         std::thread::sleep(time);
         let waited_us = self.waited_us()?.saturating_sub(before_us);
         Some(waited_us * 1_000_000 / (now_ns() - started_ns).max(1))
+    }
+
+    /// Taken for so if the kernel does not tell.
+    fn waited_lately(&mut self) -> bool {
+        let text = self.pressure.as_mut().and_then(|file| file.text());
+        text.and_then(pressure::lately).unwrap_or(true)
     }
 
     fn waited_us(&mut self) -> Option<u64> {
