@@ -1,17 +1,15 @@
 //! Whether others wait for memory, told apart from the mover's own waiting.
 //!
 //! The kernel counts the reading of a page from swap as waiting for memory if the page had been
-//! in active use (`swap_read_folio`). Observed on Linux 6.18, others at work as well: `some memory`
-//! grew by 1.3 s while such pages were brought back for 2.0 s, and by nothing in 5.6 s for pages
-//! touched once. So its growth may be the mover's own; in a pause of the mover it is that of
-//! others. A pause is made only if it grew at all, and one waiter in it may be chance, so it is
-//! looked at for 40 ms more before it counts. With a batch of 50 ms that stops a mover within
-//! 180 ms of one who waits all the time. That free memory has run out is told at once, by the
-//! count of direct reclaims.
+//! in active use (`swap_read_folio`; seen on Linux 6.18: 1.3 s of 2.0 s of such a restore). So what
+//! it counts may be the mover's own; in a pause of the mover it is that of others. A pause is made
+//! only if the count grew, and one waiter in it may be chance, so it is looked at for 40 ms more:
+//! with a batch of 50 ms that stops a mover within 180 ms. Free memory that ran out is told at once,
+//! by the count of direct reclaims.
 //!
-//! Programs that ask for what was pushed out before wait as well. That is what a mover is there to
-//! end, and no sign that memory is short: as long as the kernel looks for no page to push out, not
-//! even for a group at its limit (`pgscan_*`), nobody's waiting counts.
+//! Who asks for what was pushed out before waits as well, and that is what a mover is there to end: as
+//! long as the kernel looks for no page to push out, not even for a group at its limit (`pgscan_*`),
+//! nobody's waiting counts.
 
 use machine::{Rereader, Root, pressure};
 use std::time::Duration;
