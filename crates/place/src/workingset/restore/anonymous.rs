@@ -69,7 +69,8 @@ pub(super) fn bring_back(
                 }
                 _ => 0,
             };
-        if stop.is_none() && found.gone > 0 && found.gone == asked.len() as u64 {
+        // Who became another program has some pages at the addresses of former ones.
+        if stop.is_none() && 2 * found.gone > asked.len() as u64 {
             stop = Some(Stop::SourceGone);
         }
         let fault_ns = segment.speed.and_then(|index| speeds[index].random_read_ns);
