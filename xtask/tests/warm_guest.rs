@@ -119,6 +119,9 @@ fn what_was_pushed_out_lately_spares_nothing(fact: &Value) {
             .contains("in the swap cache as well"),
         "{fact}"
     );
+    let part = &fact["restored"]["receipt"]["done"]["parts"][0];
+    let avoided = part["avoided_faults"].as_u64().unwrap();
+    assert!(avoided < SET_PAGES / 2, "{fact}");
     let notes = notes(&fact["restored"]);
     let tells = |note: &&str| note.contains("were in memory still");
     assert_eq!(notes.into_iter().filter(tells).count(), 1, "{fact}");

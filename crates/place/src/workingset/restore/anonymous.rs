@@ -62,13 +62,13 @@ pub(super) fn bring_back(
         let elapsed_ns = now_ns() - started_ns;
         let asked = &mover.pages[..mover.front];
         let found = verify::whereabouts(course.root, mover.targets, asked);
+        let came = SwapIns::read(course.root);
         let present_pages = found.present
             + match readers.method() {
-                Some(Method::AdviceOnly) => {
-                    SwapIns::read(course.root).came_since(counted, found.swapped)
-                }
+                Some(Method::AdviceOnly) => came.came_since(counted, found.swapped),
                 _ => 0,
             };
+        let avoided_faults = came.read_since(counted, present_pages);
         // Who became another program has some pages at the addresses of former ones.
         if stop.is_none() && 2 * found.gone > asked.len() as u64 {
             stop = Some(Stop::SourceGone);
@@ -83,7 +83,8 @@ pub(super) fn bring_back(
             pages: asked.len() as u64,
             gone_pages: found.gone,
             elapsed_ns,
-            avoided_ns: fault_ns.map(|ns| ns.saturating_mul(present_pages)),
+            avoided_faults,
+            avoided_ns: fault_ns.map(|ns| ns.saturating_mul(avoided_faults)),
         });
         asked_pages += asked.len() as u64 - found.gone;
         if stop.is_some() {

@@ -116,6 +116,7 @@ pub(super) fn bring_shared_back(
             pages: bytes / page_bytes,
             gone_pages: 0,
             elapsed_ns: now_ns() - started_ns,
+            avoided_faults: present_pages,
             avoided_ns: speed.and_then(|speed| Some(speed.random_read_ns? * present_pages)),
         });
         if stop.is_some() {
@@ -279,6 +280,7 @@ pub(super) fn bring_files_back(
             pages: done.bytes.div_ceil(page_bytes),
             gone_pages: 0,
             elapsed_ns: now_ns() - started_ns,
+            avoided_faults: present_pages,
             avoided_ns: speed.and_then(|speed| Some(speed.random_read_ns? * present_pages)),
         });
         match stop {

@@ -148,7 +148,7 @@ fn spared(parts: &[Done]) -> Option<String> {
             .iter()
             .filter_map(|part| Some((part, part.avoided_ns?)))
     };
-    let faults: u64 = known().map(|(part, _)| part.present_pages).sum();
+    let faults: u64 = known().map(|(part, _)| part.avoided_faults).sum();
     let ns: u64 = known().map(|(_, ns)| ns).sum();
     (faults > 0).then(|| {
         format!(
@@ -190,6 +190,7 @@ mod tests {
             pages: 12_288,
             gone_pages: 1,
             elapsed_ns: 480_000_000,
+            avoided_faults: 12_000,
             avoided_ns: Some(120_000_000_000),
         };
         Receipt {
