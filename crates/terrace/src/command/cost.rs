@@ -1,10 +1,10 @@
 //! What a run of this program cost the machine, to be stated beside its result: time,
-//! memory, bytes written, and the harness's own overhead, which is never subtracted.
+//! memory, bytes written, and, where the harness was used, its own overhead, which is never subtracted.
 
+use crate::output::json::{Cost, Harness};
 use machine::Root;
 use measure::calibrate;
 use measure::disturbance::Bracket;
-use model::survey::Cost;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Started with the work whose cost is wanted.
@@ -30,20 +30,32 @@ impl Meter {
         self.started_unix_s
     }
 
-    /// The cost until now of a run that wrote `written_bytes` to files.
-    pub fn cost(&self, written_bytes: u64, root: &Root) -> Cost {
-        let wall_s = self.started.elapsed().as_secs_f64();
+    /// The cost until now of a run that measured nothing by the harness.
+    pub fn cost(&self) -> Cost {
         let usage = sys::usage::process().ok();
-        let overhead = calibrate::overhead(&mut Bracket::for_this_thread(root, None));
         Cost {
-            wall_s,
+            wall_s: self.started.elapsed().as_secs_f64(),
             cpu_s: usage
                 .as_ref()
                 .map_or(0.0, |usage| (usage.user_ns + usage.system_ns) as f64 / 1e9),
             max_resident_bytes: usage.as_ref().map_or(0, |usage| usage.max_resident_bytes),
+            written_bytes: 0,
+            harness: None,
+        }
+    }
+
+    /// The cost until now of a run that measured and wrote `written_bytes` to files. What the harness
+    /// costs is found out by calling it: milliseconds, which are not part of the run.
+    pub fn cost_of_measuring(&self, written_bytes: u64, root: &Root) -> Cost {
+        let cost = self.cost();
+        let overhead = calibrate::overhead(&mut Bracket::for_this_thread(root, None));
+        Cost {
             written_bytes,
-            timer_ns: overhead.timer_ns,
-            bracket_ns: overhead.bracket_ns,
+            harness: Some(Harness {
+                timer_ns: overhead.timer_ns,
+                bracket_ns: overhead.bracket_ns,
+            }),
+            ..cost
         }
     }
 }

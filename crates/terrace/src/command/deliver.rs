@@ -10,7 +10,7 @@ use crate::args::form::FormArgs;
 use crate::args::probe::ProbeArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output::json::{self, Envelope};
+use crate::output::json::{self, Cost, Envelope};
 use crate::output::lab::Outcome;
 use crate::output::ramdisk;
 use crate::output::report::Report;
@@ -20,7 +20,7 @@ use crate::output::{self, Page, Target, Written};
 use machine::Root;
 use measure::pressure::{self, Plan};
 use model::machine::MachineFacts;
-use model::survey::{Cost, Survey};
+use model::survey::Survey;
 use serde::Serialize;
 use std::path::Path;
 
@@ -92,7 +92,7 @@ impl Delivery {
     ) -> Result<Exit> {
         let text = if self.json {
             let schema = format!("terrace.measure.{}/1", R::NAME);
-            let cost = meter.cost(report.written_bytes(), root);
+            let cost = meter.cost_of_measuring(report.written_bytes(), root);
             self.enveloped(schema, report, meter, &cost, root)?
         } else if self.csv {
             report.sheet().render()
@@ -114,7 +114,7 @@ impl Delivery {
         root: &Root,
     ) -> Result<Exit> {
         let text = if self.json {
-            let cost = meter.cost(0, root);
+            let cost = meter.cost();
             self.enveloped("terrace.hog/1".to_owned(), report, meter, &cost, root)?
         } else {
             output::hog::page(plan, report, self.page)
@@ -128,7 +128,7 @@ impl Delivery {
     /// When it did not arrive.
     pub fn ramdisk(&self, answer: &ramdisk::Answer, meter: Meter, root: &Root) -> Result<Exit> {
         let text = if self.json {
-            let cost = meter.cost(0, root);
+            let cost = meter.cost_of_measuring(0, root);
             let schema = "terrace.ramdisk-why/1".to_owned();
             self.enveloped(schema, answer, meter, &cost, root)?
         } else {
@@ -143,7 +143,7 @@ impl Delivery {
     /// When it did not arrive.
     pub fn warm<A: Answer>(&self, answer: &A, meter: Meter, root: &Root) -> Result<Exit> {
         let text = if self.json {
-            let cost = meter.cost(0, root);
+            let cost = meter.cost();
             let schema = format!("terrace.{}/1", A::COMMAND.replace(' ', "."));
             self.enveloped(schema, answer, meter, &cost, root)?
         } else {
@@ -164,7 +164,7 @@ impl Delivery {
         meter: Meter,
         root: &Root,
     ) -> Result<Exit> {
-        let cost = meter.cost(0, root);
+        let cost = meter.cost_of_measuring(0, root);
         let json = self.enveloped("terrace.lab/1".to_owned(), outcome, meter, &cost, root)?;
         out.map_or(Ok(()), |out| kept::write(out, &json))?;
         let text = match self.json {

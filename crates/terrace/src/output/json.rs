@@ -4,7 +4,6 @@
 //! field changes its meaning or goes; fields may be added without that.
 
 use model::machine::MachineFacts;
-use model::survey::Cost;
 use serde::Serialize;
 
 /// The envelope of one probe's result.
@@ -26,6 +25,31 @@ pub struct Envelope<'a, R> {
     pub result: &'a R,
     /// What the run itself cost.
     pub cost: &'a Cost,
+}
+
+/// What a run cost.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cost {
+    /// Wall time, seconds.
+    pub wall_s: f64,
+    /// Processor time of all threads, user and kernel, seconds.
+    pub cpu_s: f64,
+    /// Largest resident memory.
+    pub max_resident_bytes: u64,
+    /// Bytes written to files, all of them removed again.
+    pub written_bytes: u64,
+    /// The harness's own; `None` where nothing was measured by it.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub harness: Option<Harness>,
+}
+
+/// The harness's own overhead.
+#[derive(Clone, Debug, Serialize)]
+pub struct Harness {
+    /// Time of one reading of the clock, nanoseconds.
+    pub timer_ns: f64,
+    /// Time around one trial, nanoseconds; not part of any trial.
+    pub bracket_ns: f64,
 }
 
 /// `value` as indented JSON with a line end.
