@@ -72,6 +72,15 @@ pub fn name_of_device(root: &Root, major: u32, minor: u32) -> Option<String> {
     file_name(whole_of(root, &directory)?)
 }
 
+/// The name of what [`of_device`] finds and whether it rotates, for a fraction of its price.
+#[must_use]
+pub fn name_and_rotation(root: &Root, major: u32, minor: u32) -> Option<(String, Option<bool>)> {
+    let directory = root.resolve(format!("/sys/dev/block/{major}:{minor}"))?;
+    let whole = whole_of(root, &directory)?;
+    let rotational = root.word(whole.join("queue/rotational"));
+    Some((file_name(whole)?, rotational.and_then(|word| truth(&word))))
+}
+
 /// The most that one call of `readahead` brings from the device with this number, in bytes: what
 /// it reads ahead or its largest request, whichever is more (`force_page_cache_ra`). `None` where
 /// no disk has this number.
@@ -82,6 +91,16 @@ pub fn read_ahead_limit(root: &Root, major: u32, minor: u32) -> Option<u64> {
     let kib = |file| root.read(queue.join(file)).ok()?.trim().parse::<u64>().ok();
     let limits = ["read_ahead_kb", "max_sectors_kb"].map(kib);
     limits.into_iter().flatten().max().map(|kib| kib << 10)
+}
+
+/// Where the partition with this number begins on its disk, in bytes; 0 for a whole disk.
+#[must_use]
+pub fn start_on_disk(root: &Root, major: u32, minor: u32) -> u64 {
+    /// The unit of /sys/block, whatever the disk's own is.
+    const SECTOR_BYTES: u64 = 512;
+    let start = root.read(format!("/sys/dev/block/{major}:{minor}/start"));
+    let sectors = start.ok().and_then(|text| text.trim().parse::<u64>().ok());
+    sectors.unwrap_or(0).saturating_mul(SECTOR_BYTES)
 }
 
 /// The disk with this name: `vda1`, `/dev/vda1`, `/dev/mapper/home` or `mapper/home`.

@@ -73,6 +73,12 @@ pub fn read(root: &Root) -> Cpu {
     }
 }
 
+/// How many CPUs are online; 0 if nothing tells.
+#[must_use]
+pub fn online_count(root: &Root) -> usize {
+    online(root, &root.read("/proc/cpuinfo").unwrap_or_default()).len()
+}
+
 /// The numbers of the CPUs online: sysfs, else the ones that /proc/cpuinfo lists.
 fn online(root: &Root, info: &str) -> Vec<usize> {
     match root.word("/sys/devices/system/cpu/online") {

@@ -71,6 +71,18 @@ pub fn read(root: &Root) -> Memory {
     }
 }
 
+/// All that the kernel manages; `None` if it does not say.
+#[must_use]
+pub fn total(root: &Root) -> Option<Bytes> {
+    kib_of(&root.read("/proc/meminfo").ok()?, "MemTotal")
+}
+
+/// What programs can still take without swapping, from a meminfo text: for who asks often.
+#[must_use]
+pub fn parse_available(text: &str) -> Option<Bytes> {
+    kib_of(text, "MemAvailable")
+}
+
 /// The pages of files that have a place on a disk; `None` if the kernel does not say. Shared
 /// memory, which the kernel counts as cached as well, has none.
 #[must_use]
@@ -123,7 +135,7 @@ pub fn obtainable(root: &Root) -> Option<Usable> {
 pub fn parse_meminfo(text: &str) -> Memory {
     Memory {
         total: kib_of(text, "MemTotal"),
-        available: kib_of(text, "MemAvailable"),
+        available: parse_available(text),
         free: kib_of(text, "MemFree"),
         cached: kib_of(text, "Cached"),
         swap_total: kib_of(text, "SwapTotal"),

@@ -1,7 +1,7 @@
 //! CPU time that the hypervisor gave to others while this machine wanted it ("steal").
 //!
 //! In ticks of the kernel's counter, mostly 10 ms: an increase during a trial proves a
-//! disturbance, no increase does not disprove a short one. And how many want to run.
+//! disturbance, no increase does not disprove a short one.
 
 use crate::error::Result;
 use crate::root::{Rereader, Root};
@@ -30,22 +30,6 @@ pub fn parse(text: &str, cpu: Option<usize>) -> Option<u64> {
             .then(|| fields.split_whitespace().nth(STEAL_FIELD)?.parse().ok())
             .flatten()
     })
-}
-
-/// Whether at this moment more threads run or want to than there are processors, the asking one
-/// among them; `false` if the kernel does not say.
-#[must_use]
-pub fn is_crowded(root: &Root) -> bool {
-    root.read("/proc/stat")
-        .is_ok_and(|text| crowded(&text) == Some(true))
-}
-
-fn crowded(text: &str) -> Option<bool> {
-    let is_processor = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
-    let processors = text.lines().filter(is_processor).count();
-    let mut lines = text.lines();
-    let running = lines.find_map(|line| line.strip_prefix("procs_running "))?;
-    Some(running.trim().parse::<usize>().ok()? > processors)
 }
 
 /// /proc/stat held open, for readings around every trial.
@@ -86,13 +70,6 @@ intr 5 6 7
         assert_eq!(parse(TEXT, Some(10)), Some(80));
         assert_eq!(parse(TEXT, Some(1)), None);
         assert_eq!(parse("cpu  1 2 3 4\n", None), None, "before Linux 2.6.11");
-    }
-
-    #[test]
-    fn more_who_want_to_run_than_processors_are_a_crowd() {
-        let with = |running| crowded(&format!("{TEXT}procs_running {running}\nprocs_blocked 9\n"));
-        assert_eq!((with(2), with(3)), (Some(false), Some(true)));
-        assert_eq!(crowded(TEXT), None);
     }
 
     #[test]

@@ -180,5 +180,5 @@ impl Guard {
 }
 
 fn available(meminfo: &mut Rereader) -> Option<Bytes> {
-    machine::memory::parse_meminfo(meminfo.text()?).available
+    machine::memory::parse_available(meminfo.text()?)
 }

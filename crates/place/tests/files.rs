@@ -154,6 +154,7 @@ fn files_that_the_own_group_uses_are_read_without_another_process() {
         files: true,
         snapshot: None,
         metadata: Vec::new(),
+        estimate: true,
         method: None,
         limits: Limits {
             floor: Bytes(0),

@@ -8,6 +8,8 @@ use machine::Root;
 use model::Bytes;
 use place::guard::Stop;
 use place::workingset::restore::{self, Method, Report, Request};
+use std::num::NonZero;
+use std::process::{Child, Command};
 use support::{SET_BYTES, Toucher, alone, number, request};
 
 /// The test that the toucher is started by.
@@ -82,6 +84,54 @@ fn each_way_brings_every_page_back_whole() {
     let touched = toucher.touch();
     assert_eq!(touched.wrong_pages, 0);
     assert!(touched.major_faults > pages() / 64, "{touched:?}");
+}
+
+/// A program that does nothing but run; ended on drop.
+struct Spinner(Child);
+
+impl Spinner {
+    fn start() -> Self {
+        let mut shell = Command::new("sh");
+        Self(shell.args(["-c", "while :; do :; done"]).spawn().unwrap())
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn beside_a_busy_processor_it_takes_its_share_and_no_more() {
+    /// Of all processors; see `restore/share.rs`.
+    const SHARE: f64 = 0.2;
+    /// What follows the last batch that is counted is not paused for.
+    const SLACK: f64 = 1.3;
+    let _alone = alone();
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    // Of more, one reader takes no more than its share anyway.
+    if !(2..=3).contains(&processors) {
+        return testkit::skip("2 or 3 processors");
+    }
+    let mut toucher = match Toucher::swapped_out(TOUCHER, 4 * SET_BYTES, &[]) {
+        Ok(toucher) => toucher,
+        Err(need) => return testkit::skip(need),
+    };
+    let _busy = Spinner::start();
+    // After each batch: the time, and the processor time of all threads.
+    let mut seen = Vec::new();
+    let report = restored(&request(toucher.pid()), &mut |_| {
+        let usage = sys::usage::process().unwrap();
+        seen.push((sys::clock::now_ns(), usage.user_ns + usage.system_ns));
+    });
+    assert_eq!(report.stop, Stop::Done);
+    let ((start_ns, used_before_ns), (end_ns, used_ns)) = (seen[0], seen[seen.len() - 1]);
+    let share = (used_ns - used_before_ns) as f64 / (end_ns - start_ns) as f64 / processors as f64;
+    assert!(report.paused_ns > 0);
+    assert!(share < SHARE * SLACK, "{share} in {} batches", seen.len());
+    assert_eq!(toucher.touch().wrong_pages, 0);
 }
 
 #[test]

@@ -4,11 +4,13 @@
 //! thread that reads one byte of each page in the other process (synchronous, so progress and
 //! back-pressure are exact), with advice ahead of it where the runs are long; from flash by whichever of slot-ordered advice and several
 //! readers a short trial on the first pages shows faster. Compressed RAM is skipped: nothing
-//! is to be gained there. A batch is as many pages as took 50 ms last time.
+//! is to be gained there. A batch is as many pages as took 50 ms last time; between two
+//! the processors are left to others for as long as is their due (`share`).
 
 mod anonymous;
 mod files;
 mod planning;
+mod share;
 mod swap_ins;
 mod trial;
 mod verify;
@@ -23,10 +25,12 @@ use model::Bytes;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 use sys::background::Background;
 use sys::clock::now_ns;
 
 pub use planning::{Work, plan};
+use share::Share;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -45,6 +49,8 @@ pub struct Request {
     pub snapshot: Option<Snapshot>,
     /// Trees whose directories and inodes are wanted.
     pub metadata: Vec<PathBuf>,
+    /// Whether the plan is to say how long it takes: disks are then tried longer.
+    pub estimate: bool,
     /// The way to read, if the person chose one.
     pub method: Option<Method>,
     /// What may be used.
@@ -132,6 +138,8 @@ pub struct Report {
     pub parts: Vec<Done>,
     /// From the first read to the last, ns.
     pub elapsed_ns: u64,
+    /// Of these, pauses in which the processors were left to others.
+    pub paused_ns: u64,
     /// Lines for the person.
     pub notes: Vec<String>,
 }
@@ -188,6 +196,8 @@ pub fn carry_out(
         planned_bytes: planned.map(|part| part.bytes).sum(),
         moved_bytes: 0,
         started_ns: now_ns(),
+        share: Share::start(root),
+        paused_ns: 0,
         group_left_out: false,
         notes: Vec::new(),
         background: Background::take().ok(),
@@ -202,9 +212,13 @@ pub fn carry_out(
         stop,
         parts,
         elapsed_ns: now_ns() - course.started_ns,
+        paused_ns: course.paused_ns,
         notes: course.notes,
     })
 }
+
+/// A reason to stop is seen so soon in a pause.
+const LONGEST_SLEEP: Duration = Duration::from_millis(20);
 
 /// A restore on its way: what all kinds of memory share.
 struct Course<'a> {
@@ -215,6 +229,8 @@ struct Course<'a> {
     planned_bytes: u64,
     moved_bytes: u64,
     started_ns: u64,
+    share: Share,
+    paused_ns: u64,
     /// Whether pages of some group at its limit were left where they are.
     group_left_out: bool,
     notes: Vec<String>,
@@ -260,10 +276,22 @@ impl Course<'_> {
         }
     }
 
-    /// Whether to stop; to be asked while nothing is being read.
+    /// Whether to stop; to be asked while nothing is being read. Leaves the processors to others for
+    /// as long as is their due.
     fn check(&mut self) -> Option<Stop> {
-        let stop = self.guard.check(Bytes(self.moved_bytes));
-        self.hurry_after(stop)
+        loop {
+            let stop = self.guard.check(Bytes(self.moved_bytes));
+            if stop.is_some() {
+                return self.hurry_after(stop);
+            }
+            let pause = self.share.pause();
+            if pause.is_zero() {
+                return None;
+            }
+            let before_ns = now_ns();
+            std::thread::sleep(pause.min(LONGEST_SLEEP));
+            self.paused_ns += now_ns() - before_ns;
+        }
     }
 
     /// Nothing more will be read after a stop: the rest of the work, a look at what came, is soon

@@ -6,17 +6,23 @@
 
 use crate::{Error, Kind, Result};
 use machine::Root;
-use machine::block::{self, Disk};
+use machine::block;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::path::Path;
+use sys::clock::now_ns;
 use sys::memory::AlignedBuffer;
 
 const OPERATION: &str = "try the disk";
-/// No read begins later: three at random places and three in order on a hard disk.
-const LONGEST_NS: u64 = 60_000_000;
+/// No read begins later but the one that brings the head to the work: on a hard disk three at random
+/// places, that one among them, and one or two in order.
+const LONGEST_NS: f64 = 60e6;
 /// A trial takes a twentieth of the work that it is for, as a disk of 100 MB/s does that: ns for a byte.
 const NS_PER_BYTE: f64 = 0.5;
+/// Of its time, for single reads; what is left is for the last of them.
+const RANDOM_SHARE: f64 = 0.5;
+/// Of its time, for reads in order: they differ less.
+const SEQUENTIAL_SHARE: f64 = 1.0 / 6.0;
 /// No median is better for more of them.
 const MAX_RANDOM_READS: usize = 64;
 /// The most that is read in order; the single reads are 256 KiB more.
@@ -37,19 +43,32 @@ pub struct Speed {
     pub rotational: Option<bool>,
     /// One read of a page at a random place, ns: median.
     pub random_read_ns: Option<u64>,
-    /// Reads in order of position, bytes a second.
+    /// Reads in order of position, bytes a second; `None` if nobody asked for it.
     pub sequential_bytes_per_s: Option<u64>,
 }
 
-/// Tries the device with the number `device`, from which `work_bytes` are to be read: for few of
-/// them the trial is short and its figures are rough.
+/// What is to be read after a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Purpose {
+    /// How much: for little the trial is short and its figures are rough.
+    pub bytes: u64,
+    /// Where it begins, in bytes on the device or in the file that is tried. The last read at random goes
+    /// there: a head that has come for it stays for the work.
+    pub start: Option<u64>,
+    /// Whether the pace of reads in order is wanted as well.
+    pub in_order: bool,
+}
+
+/// Tries the device with the number `device`.
 ///
 /// # Errors
 /// `Impossible` without the right to read the device.
-pub fn of_device(root: &Root, device: (u32, u32), work_bytes: u64) -> Result<Speed> {
+pub fn of_device(root: &Root, device: (u32, u32), purpose: Purpose) -> Result<Speed> {
     let disk = disk(root, device)?;
-    let path = root.path("/dev").join(&disk.name);
-    try_reads(disk, &path, work_bytes)
+    let path = root.path("/dev").join(&disk.0);
+    let offset = block::start_on_disk(root, device.0, device.1);
+    let start = purpose.start.map(|start| start.saturating_add(offset));
+    try_reads(disk, &path, Purpose { start, ..purpose })
 }
 
 /// As [`of_device`] by reading a file on it, which tells of the part
@@ -57,18 +76,21 @@ pub fn of_device(root: &Root, device: (u32, u32), work_bytes: u64) -> Result<Spe
 ///
 /// # Errors
 /// `Impossible` without the right to read the file, or where it cannot be read directly.
-pub fn of_file(root: &Root, device: (u32, u32), path: &Path, work_bytes: u64) -> Result<Speed> {
-    try_reads(disk(root, device)?, path, work_bytes)
+pub fn of_file(root: &Root, device: (u32, u32), path: &Path, purpose: Purpose) -> Result<Speed> {
+    try_reads(disk(root, device)?, path, purpose)
 }
 
+/// A disk's name and whether it rotates.
+type Disk = (String, Option<bool>);
+
 fn disk(root: &Root, (major, minor): (u32, u32)) -> Result<Disk> {
-    block::of_device(root, major, minor).ok_or_else(|| {
+    block::name_and_rotation(root, major, minor).ok_or_else(|| {
         let reason = format!("no disk has the number {major}:{minor}");
         Error::new(Kind::Impossible, OPERATION, reason)
     })
 }
 
-fn try_reads(disk: Disk, path: &Path, work_bytes: u64) -> Result<Speed> {
+fn try_reads((device, rotational): Disk, path: &Path, purpose: Purpose) -> Result<Speed> {
     let refused = |error: sys::Error| {
         let reason = sys::plain_reason(&error.source);
         Error::new(Kind::Impossible, OPERATION, reason).at(path)
@@ -81,42 +103,82 @@ fn try_reads(disk: Disk, path: &Path, work_bytes: u64) -> Result<Speed> {
         true => metadata.len(),
         false => sys::block::size_bytes(&file).map_err(refused)?,
     };
-    let budget_ns = LONGEST_NS.min((work_bytes as f64 * NS_PER_BYTE) as u64);
-    let (random_read_ns, end) = random_read_ns(&file, bytes, budget_ns / 3 * 2)?;
+    let budget_ns = (purpose.bytes as f64 * NS_PER_BYTE).min(LONGEST_NS);
+    let share_ns = |share| (budget_ns * share) as u64;
+    let mut jumps = Jumps::new(&file)?;
+    let places = bytes / RANDOM_READ_BYTES as u64;
+    jumps.try_random_places(places, share_ns(RANDOM_SHARE))?;
     // Where the head is already, unless too little lies behind.
     let all_bytes = MAX_SEQUENTIAL_BYTES + RANDOM_READ_BYTES as u64;
     let last = bytes.saturating_sub(all_bytes) / RANDOM_READ_BYTES as u64;
-    let start = end.min(last * RANDOM_READ_BYTES as u64);
+    let start = jumps.end.min(last * RANDOM_READ_BYTES as u64);
+    let sequential_bytes_per_s = match purpose.in_order {
+        true => sequential_bytes_per_s(&file, start, share_ns(SEQUENTIAL_SHARE))?,
+        false => None,
+    };
+    jumps.come_to_the_work(purpose.start, bytes)?;
     Ok(Speed {
-        rotational: disk.rotational,
-        random_read_ns,
-        sequential_bytes_per_s: sequential_bytes_per_s(&file, start, budget_ns / 3)?,
-        device: disk.name,
+        rotational,
+        random_read_ns: jumps.median_ns(),
+        sequential_bytes_per_s,
+        device,
     })
 }
 
-/// The median of single reads, `None` for a device too small to have places; where the last one ended.
-fn random_read_ns(file: &File, device_bytes: u64, budget_ns: u64) -> Result<(Option<u64>, u64)> {
-    let mut buffer = AlignedBuffer::new(RANDOM_READ_BYTES)?;
-    let places = device_bytes / RANDOM_READ_BYTES as u64;
-    let started_ns = sys::clock::now_ns();
-    let mut reads_ns = Vec::with_capacity(MAX_RANDOM_READS);
-    let mut end = 0;
-    while places > 0 && reads_ns.len() < MAX_RANDOM_READS && !sys::interrupt::requested() {
-        let drawn = (reads_ns.len() as u64 + 1).wrapping_mul(SCATTER);
-        let place = u64::try_from((u128::from(drawn) * u128::from(places)) >> 64);
-        let offset = place.unwrap_or(0) * RANDOM_READ_BYTES as u64;
-        let before_ns = sys::clock::now_ns();
-        sys::file::read_at(file, &mut buffer, offset)?;
-        let now_ns = sys::clock::now_ns();
-        reads_ns.push(now_ns - before_ns);
-        end = offset + RANDOM_READ_BYTES as u64;
-        if now_ns - started_ns > budget_ns {
-            break;
-        }
+/// Single reads of a page, each at another place.
+struct Jumps<'a> {
+    file: &'a File,
+    buffer: AlignedBuffer,
+    took_ns: Vec<u64>,
+    /// Where the last one ended.
+    end: u64,
+}
+
+impl<'a> Jumps<'a> {
+    fn new(file: &'a File) -> Result<Self> {
+        Ok(Self {
+            file,
+            buffer: AlignedBuffer::new(RANDOM_READ_BYTES)?,
+            took_ns: Vec::with_capacity(MAX_RANDOM_READS + 1),
+            end: 0,
+        })
     }
-    reads_ns.sort_unstable();
-    Ok((reads_ns.get(reads_ns.len() / 2).copied(), end))
+
+    /// Reads at some of this many places of a page each, one at least, for `budget_ns` and one read more.
+    fn try_random_places(&mut self, places: u64, budget_ns: u64) -> Result<()> {
+        let started_ns = now_ns();
+        while places > 0
+            && self.took_ns.len() < MAX_RANDOM_READS
+            && !sys::interrupt::requested()
+            && (self.took_ns.is_empty() || now_ns() - started_ns <= budget_ns)
+        {
+            let drawn = (self.took_ns.len() as u64 + 1).wrapping_mul(SCATTER);
+            let place = u64::try_from((u128::from(drawn) * u128::from(places)) >> 64);
+            self.to(place.unwrap_or(0) * RANDOM_READ_BYTES as u64)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the page just before `start`, if it lies within the first `bytes`.
+    fn come_to_the_work(&mut self, start: Option<u64>, bytes: u64) -> Result<()> {
+        let pages = start.map(|start| start.min(bytes) / RANDOM_READ_BYTES as u64);
+        let before = pages.and_then(|pages| pages.checked_sub(1));
+        before.map_or(Ok(()), |page| self.to(page * RANDOM_READ_BYTES as u64))
+    }
+
+    fn to(&mut self, offset: u64) -> Result<()> {
+        let before_ns = now_ns();
+        sys::file::read_at(self.file, &mut self.buffer, offset)?;
+        self.took_ns.push(now_ns() - before_ns);
+        self.end = offset + RANDOM_READ_BYTES as u64;
+        Ok(())
+    }
+
+    /// `None` without any.
+    fn median_ns(mut self) -> Option<u64> {
+        self.took_ns.sort_unstable();
+        self.took_ns.get(self.took_ns.len() / 2).copied()
+    }
 }
 
 /// Bytes a second of large reads from the page at `start` on, that page excepted, to which it may
@@ -125,13 +187,13 @@ fn sequential_bytes_per_s(file: &File, start: u64, budget_ns: u64) -> Result<Opt
     let mut buffer = AlignedBuffer::new(SEQUENTIAL_READ_BYTES)?;
     let mut offset = start + RANDOM_READ_BYTES as u64;
     sys::file::read_at(file, &mut buffer[..RANDOM_READ_BYTES], start)?;
-    let started_ns = sys::clock::now_ns();
+    let started_ns = now_ns();
     let mut bytes = 0;
     let mut elapsed_ns = 0;
     while bytes < MAX_SEQUENTIAL_BYTES && elapsed_ns <= budget_ns && !sys::interrupt::requested() {
         let read = sys::file::read_at(file, &mut buffer, offset)?;
         bytes += read as u64;
-        elapsed_ns = sys::clock::now_ns() - started_ns;
+        elapsed_ns = now_ns() - started_ns;
         if read < SEQUENTIAL_READ_BYTES {
             break;
         }
@@ -146,6 +208,14 @@ mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt;
 
+    fn purpose(bytes: u64) -> Purpose {
+        Purpose {
+            bytes,
+            start: Some(bytes),
+            in_order: true,
+        }
+    }
+
     #[test]
     fn the_disk_behind_a_loop_device_shows_both_figures() {
         let folder = testkit::TempDir::new();
@@ -157,7 +227,7 @@ mod tests {
         };
         let number = std::fs::metadata(device.path()).unwrap().rdev();
         let number = sys::block::device_numbers(number);
-        let speed = of_device(&Root::system(), number, u64::MAX).unwrap();
+        let speed = of_device(&Root::system(), number, purpose(u64::MAX)).unwrap();
         let name = device.path().file_name().unwrap();
         assert_eq!(speed.device.as_str(), name);
         let single_ns = speed.random_read_ns.unwrap();
@@ -174,7 +244,7 @@ mod tests {
         for length in [0_usize, 5000, (1 << 20) + 4097 + 700] {
             std::fs::write(&path, vec![1u8; length]).unwrap();
             let number = sys::block::device_numbers(std::fs::metadata(&path).unwrap().dev());
-            let speed = match of_file(&Root::system(), number, &path, 1) {
+            let speed = match of_file(&Root::system(), number, &path, purpose(1)) {
                 Ok(speed) => speed,
                 Err(error) => {
                     return testkit::skip(format!("a disk that reads directly ({error})"));
@@ -188,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_number_without_a_disk_is_refused() {
-        let error = of_device(&Root::system(), (0, 0), 1).unwrap_err();
+        let error = of_device(&Root::system(), (0, 0), purpose(1)).unwrap_err();
         assert_eq!(error.kind, Kind::Impossible);
     }
 }

@@ -333,6 +333,7 @@ pub fn request(pid: u32) -> Request {
         files: false,
         snapshot: None,
         metadata: Vec::new(),
+        estimate: true,
         method: None,
         limits: Limits {
             floor: Bytes(0),

@@ -12,7 +12,8 @@ use crate::guard::Stop;
 use crate::workingset::charge::{self, Work as Pieces};
 use crate::workingset::files::{self, Identity, NamedFile};
 use crate::workingset::read::{self, Read};
-use crate::workingset::speed::Speed;
+use crate::workingset::speed::{Purpose, Speed};
+use crate::workingset::targets::Target;
 use crate::workingset::{metadata, shared, snapshot};
 use crate::{Kind, Result};
 use machine::cgroup::{self, Controller};
@@ -20,7 +21,7 @@ use machine::mounts::{self, Mount};
 use machine::{Root, swap};
 use model::Bytes;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -49,8 +50,49 @@ pub(super) struct Reading {
     speed: Option<usize>,
 }
 
+/// The groups of targets, each asked for once: one process uses many files.
+struct Groups<'a> {
+    root: &'a Root,
+    mounts: &'a [Mount],
+    targets: &'a [Target],
+    /// This process's own.
+    own: Option<PathBuf>,
+    by_target: HashMap<u32, Option<Group>>,
+    /// The first target met in each.
+    first: HashMap<PathBuf, u32>,
+}
+
+impl<'a> Groups<'a> {
+    fn new(root: &'a Root, mounts: &'a [Mount], targets: &'a [Target]) -> Self {
+        Self {
+            root,
+            mounts,
+            targets,
+            own: group_of(root, mounts, "self"),
+            by_target: HashMap::new(),
+            first: HashMap::new(),
+        }
+    }
+
+    /// The group of the target with this index.
+    fn of(&mut self, target: u32) -> Option<Group> {
+        if let Some(known) = self.by_target.get(&target) {
+            return known.clone();
+        }
+        let pid = self.targets[target as usize].pid;
+        let directory = group_of(self.root, self.mounts, pid);
+        let group = directory.map(|directory| Group {
+            target: *self.first.entry(directory.clone()).or_insert(target),
+            is_own: self.own.as_ref() == Some(&directory),
+            directory,
+        });
+        self.by_target.insert(target, group.clone());
+        group
+    }
+}
+
 /// Finds shared memory in swap. That it may not be seen is a note.
-pub(super) fn plan_shared(root: &Root, plan: &mut Plan) {
+pub(super) fn plan_shared(root: &Root, request: &Request, plan: &mut Plan) {
     let objects = match shared::find(root, plan.work.targets()) {
         Ok(objects) => objects,
         Err(error) => {
@@ -65,7 +107,15 @@ pub(super) fn plan_shared(root: &Root, plan: &mut Plan) {
         let areas = swap::areas(root);
         // Which of several areas it lies in cannot be seen: shared memory has no slots to look at.
         let only = areas.first().filter(|_| areas.len() == 1);
-        let speed = only.and_then(|area| try_area(root, area, bytes, plan));
+        let speed = only.and_then(|area| {
+            // Its slots are hidden, so where it begins is not known.
+            let purpose = Purpose {
+                bytes,
+                start: None,
+                in_order: request.estimate,
+            };
+            try_area(root, area, purpose, plan)
+        });
         let pages = bytes / sys::process::page_bytes() as u64;
         let random_ns = speed.and_then(|index| plan.speeds[index].random_read_ns);
         plan.parts.push(Part {
@@ -137,19 +187,10 @@ pub(super) fn plan_files(root: &Root, request: &Request, plan: &mut Plan) -> Res
             by_group.insert(None, missing.files);
         }
         None => {
-            let own = group_of(root, &mounts, "self");
-            let mut groups: BTreeMap<PathBuf, u32> = BTreeMap::new();
-            for file in files::find(root, plan.work.targets())? {
-                let user = file.targets.first().copied();
-                let group = user.and_then(|user| {
-                    let pid = plan.work.targets()[user as usize].pid;
-                    let directory = group_of(root, &mounts, pid)?;
-                    Some(Group {
-                        target: *groups.entry(directory.clone()).or_insert(user),
-                        is_own: own.as_ref() == Some(&directory),
-                        directory,
-                    })
-                });
+            let mut groups = Groups::new(root, &mounts, plan.work.targets());
+            let found = files::find(root, plan.work.targets())?;
+            for file in found.into_iter().filter(|file| !file.absent.is_empty()) {
+                let group = file.targets.first().and_then(|user| groups.of(*user));
                 let wanted = by_group.entry(group).or_default();
                 wanted.push((file.path, file.identity, file.absent));
             }
@@ -157,7 +198,7 @@ pub(super) fn plan_files(root: &Root, request: &Request, plan: &mut Plan) -> Res
     }
     for (group, wanted) in by_group {
         for (device, wanted) in by_device(wanted) {
-            plan_reading(root, group.clone(), device, &wanted, plan);
+            plan_reading(root, request, group.clone(), device, &wanted, plan);
         }
     }
     Ok(())
@@ -194,6 +235,7 @@ fn group_of(root: &Root, mounts: &[Mount], process: impl Display) -> Option<Path
 
 fn plan_reading(
     root: &Root,
+    request: &Request,
     group: Option<Group>,
     device: u64,
     wanted: &[Wanted],
@@ -208,7 +250,13 @@ fn plan_reading(
         return;
     }
     let (major, minor) = sys::block::device_numbers(device);
-    let speed = try_device(root, (major, minor), bytes, plan);
+    let start = pieces.first().and_then(|piece| piece.physical);
+    let purpose = Purpose {
+        bytes,
+        start,
+        in_order: request.estimate,
+    };
+    let speed = try_device(root, (major, minor), purpose, plan);
     let name = machine::block::name_of_device(root, major, minor);
     let follows = |before: &files::Piece, after: &files::Piece| {
         let end = before

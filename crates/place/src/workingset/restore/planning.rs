@@ -8,7 +8,7 @@ use crate::workingset::areas::{self, Medium, Source};
 use crate::workingset::order;
 use crate::workingset::shared::SharedObject;
 use crate::workingset::snapshot::Snapshot;
-use crate::workingset::speed::{self, Speed};
+use crate::workingset::speed::{self, Purpose, Speed};
 use crate::workingset::targets::{self, Selection, Target};
 use crate::{Error, Kind, Result};
 use machine::{Root, swap};
@@ -133,7 +133,7 @@ pub fn plan(root: &Root, request: &Request) -> Result<Plan> {
         plan_anonymous(root, request, &first, &mut plan)?;
     }
     if request.shared {
-        files::plan_shared(root, &mut plan);
+        files::plan_shared(root, request, &mut plan);
     }
     if request.files {
         files::plan_files(root, request, &mut plan)?;
@@ -169,15 +169,7 @@ fn plan_anonymous(root: &Root, request: &Request, first: &[u32], plan: &mut Plan
     let page_bytes = sys::process::page_bytes() as u64;
     // No page lies in slot 0: it stands for one that is hidden.
     if pages.iter().any(|page| page.slot == 0) {
-        plan.parts.push(Part {
-            kind: PartKind::Anonymous,
-            source: "swap".to_owned(),
-            bytes: pages.len() as u64 * page_bytes,
-            runs: 0,
-            estimated_ns: None,
-            by_demand_ns: None,
-            skipped: Some(HIDDEN.to_owned()),
-        });
+        plan.parts.push(hidden(pages.len() as u64 * page_bytes));
         plan.work.refused = Some(HIDDEN);
         return Ok(());
     }
@@ -194,7 +186,14 @@ fn plan_anonymous(root: &Root, request: &Request, first: &[u32], plan: &mut Plan
         };
         let speed = match source.medium {
             Medium::CompressedRam => None,
-            _ => try_area(root, &source.area, pages.len() as u64 * page_bytes, plan),
+            _ => {
+                let purpose = Purpose {
+                    bytes: pages.len() as u64 * page_bytes,
+                    start: Some(run[0].slot * page_bytes),
+                    in_order: request.estimate,
+                };
+                try_area(root, &source.area, purpose, plan)
+            }
         };
         plan.work.segments.push(Segment {
             source: source.clone(),
@@ -215,6 +214,19 @@ fn plan_anonymous(root: &Root, request: &Request, first: &[u32], plan: &mut Plan
         .map(|segment| segment.part(&plan.speeds));
     plan.parts.extend(parts);
     Ok(())
+}
+
+/// So much lies in swap, nobody may know where.
+fn hidden(bytes: u64) -> Part {
+    Part {
+        kind: PartKind::Anonymous,
+        source: "swap".to_owned(),
+        bytes,
+        runs: 0,
+        estimated_ns: None,
+        by_demand_ns: None,
+        skipped: Some(HIDDEN.to_owned()),
+    }
 }
 
 /// The pages in swap of all targets. A process that has ended has none.
@@ -269,30 +281,32 @@ fn was_present(
     }
 }
 
-/// The index of the figures of the device that an area lies on, from which `bytes` come.
+/// The index of the figures of the device that an area lies on.
 pub(super) fn try_area(
     root: &Root,
     area: &swap::Area,
-    bytes: u64,
+    purpose: Purpose,
     plan: &mut Plan,
 ) -> Option<usize> {
     let device = area.device?;
     match area.kind.as_str() {
         "file" => try_once(root, device, plan, || {
-            speed::of_file(root, device, &area.path, bytes)
+            speed::of_file(root, device, &area.path, purpose)
         }),
-        _ => try_device(root, device, bytes, plan),
+        _ => try_device(root, device, purpose, plan),
     }
 }
 
-/// The index of the figures of the device with this number, from which `bytes` come.
+/// The index of the figures of the device with this number.
 pub(super) fn try_device(
     root: &Root,
     device: (u32, u32),
-    bytes: u64,
+    purpose: Purpose,
     plan: &mut Plan,
 ) -> Option<usize> {
-    try_once(root, device, plan, || speed::of_device(root, device, bytes))
+    try_once(root, device, plan, || {
+        speed::of_device(root, device, purpose)
+    })
 }
 
 /// The index of a device's figures, which are taken the first time that it is met.

@@ -15,6 +15,7 @@ use crate::workingset::areas::Medium;
 use crate::workingset::remote::{self, Batch, Reader};
 use crate::workingset::targets::Target;
 use machine::Root;
+use machine::demand::{Demand, DemandReader};
 use std::os::fd::AsFd;
 use sys::clock::now_ns;
 use sys::process::{Capability, has_capability};
@@ -62,7 +63,7 @@ impl<'a> Readers<'a> {
             (None, Medium::SeeksCost | Medium::CompressedRam) => vec![Method::RemoteRead],
             (None, Medium::Flash) if !may_advise => vec![Method::RemoteReaders(4)],
             (None, Medium::Flash)
-                if pages.len() < WORTH_A_TRIAL || machine::stat::is_crowded(root) =>
+                if pages.len() < WORTH_A_TRIAL || demand(root) == Demand::Full =>
             {
                 vec![Method::WillNeed]
             }
@@ -123,6 +124,13 @@ impl<'a> Readers<'a> {
     }
 }
 
+/// Who else wants the processors; taken for nobody if the kernel does not say.
+fn demand(root: &Root) -> Demand {
+    let reader = DemandReader::open(root);
+    let now = reader.ok().and_then(|mut reader| reader.now());
+    now.unwrap_or(Demand::None)
+}
+
 /// Whether this kernel takes advice for other processes, and from this one.
 fn may_advise() -> bool {
     let own = sys::pidfd::open(std::process::id());
@@ -180,8 +188,9 @@ mod tests {
             return testkit::skip("CAP_SYS_NICE");
         }
         let method = |running| {
-            let stat = format!("cpu  1 1\ncpu0 1 1\nprocs_running {running}\n");
-            let tree = testkit::FakeRoot::bare().file("/proc/stat", stat);
+            let tree = testkit::FakeRoot::bare()
+                .file("/proc/loadavg", format!("1.0 1.0 1.0 {running}/99 999\n"))
+                .file("/sys/devices/system/cpu/online", "0\n");
             let root = Root::at(tree.path());
             Readers::new(&root, &[], None, Medium::Flash, &pages(1 << 14, 3)).method()
         };

@@ -63,6 +63,7 @@ pub fn request_of_all_kinds(selection: Selection, limits: Limits) -> Request {
         files: true,
         snapshot: None,
         metadata: Vec::new(),
+        estimate: false,
         method: None,
         limits,
         helper: Vec::new(),
@@ -71,7 +72,7 @@ pub fn request_of_all_kinds(selection: Selection, limits: Limits) -> Request {
 
 /// The limits of who said nothing about them.
 pub fn usual_limits(root: &Root) -> Limits {
-    let total = machine::memory::read(root).total;
+    let total = machine::memory::total(root);
     Limits {
         floor: total.map_or(SMALLEST_FLOOR, |total| Bytes(total.0 / FLOOR_PART)),
         pressure_permille: PRESSURE_PERMILLE,
@@ -111,6 +112,7 @@ fn request(args: &RestoreArgs, root: &Root) -> Result<Request> {
         files: wants(Memory::Files),
         snapshot: args.file.as_deref().map(snapshot::read).transpose()?,
         metadata: args.metadata.clone(),
+        estimate: args.dry_run,
         method: chosen(args.method),
         helper: helper::argv(super::READER)?,
         ..request_of_all_kinds(selection, limits)

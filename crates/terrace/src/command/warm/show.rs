@@ -13,6 +13,7 @@ use crate::output::progress::Progress;
 use crate::output::warm::Answer;
 use ::record::capture::Background;
 use machine::Root;
+use place::workingset::restore::Request;
 use place::workingset::show::{self, Shown};
 use place::workingset::targets::Selection;
 
@@ -23,7 +24,11 @@ use place::workingset::targets::Selection;
 pub fn show(args: &ShowArgs, color: When) -> Result<Exit> {
     let root = Root::system();
     let selection = super::selection(&args.whose).unwrap_or(Selection::All);
-    let request = restore::request_of_all_kinds(selection, restore::usual_limits(&root));
+    let limits = restore::usual_limits(&root);
+    let request = Request {
+        estimate: true,
+        ..restore::request_of_all_kinds(selection, limits)
+    };
     let delivery = Delivery::of(&args.form, color)?;
     let meter = Meter::start();
     let progress = Progress::new();

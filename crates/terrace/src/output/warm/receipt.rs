@@ -70,6 +70,11 @@ fn done(report: &Report, page: Page) -> String {
     if pages > 0 {
         text.push_str(&table(&by_place(&report.parts)).render(page, 3));
     }
+    if report.paused_ns >= report.elapsed_ns / 10 && report.paused_ns > 0 {
+        let paused = long_time(report.paused_ns);
+        let words = format!("Of {elapsed} it paused {paused}: others wanted the processors.");
+        text.push_str(&line(page, Tone::Plain, &words));
+    }
     let gone = sum(|part| part.gone_pages);
     if gone > 0 {
         let gone = counted(gone, "page was", "pages were");
@@ -201,6 +206,7 @@ mod tests {
                 stop,
                 parts: vec![part],
                 elapsed_ns: 500_000_000,
+                paused_ns: 300_000_000,
                 notes: vec!["after".to_owned()],
             }),
         }
@@ -214,6 +220,7 @@ mod tests {
         for expected in [
             "read 48 MiB (12,288 pages) in 500 ms",
             "anonymous 48 MiB /swap 98 % 480 ms 105 MB/s 4 readers",
+            "Of 500 ms it paused 300 ms: others wanted the processors.",
             "1 page was gone",
             "Spares up to 12,000 faults, each a read of about 10 ms by what the disk showed: 2 min",
             "Ended: others began to wait for memory. before after",

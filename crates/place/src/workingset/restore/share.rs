@@ -1,0 +1,133 @@
+//! How much of the processors a restore takes while others want them: it pauses between batches.
+//!
+//! The idea: a restore is needed later, what others do is needed now, and a restore that waits for its
+//! disk costs them nothing. So its processor time is bounded, not its pace, and only while somebody
+//! else runs. A low priority alone does not do that: it gives way to no other who has a
+//! processor of his own but shares its caches and memory, and of one processor it still takes
+//! a tenth. A still lower one would make others wait for pages that are on their way (`sys::background`).
+
+use machine::Root;
+use machine::demand::{Demand, DemandReader};
+use std::time::Duration;
+use sys::clock::now_ns;
+
+/// Of the time of all processors, while one is left to it. Seen with one of two busy: at a half of it,
+/// unbounded, the other was 8 % slower, at this 2 %.
+const BESIDE: f64 = 0.2;
+/// The same while none is left: others lose that, about half as much to the kernel's threads and to
+/// changes between them, and what was in their caches. Seen with two of two busy, as the others' own
+/// run time: 2 points lost here, 5 at twice as much, 6 at nice 10 alone.
+const CROWDED: f64 = 0.02;
+
+/// What a restore has taken since its last pause.
+#[derive(Debug)]
+pub(super) struct Share {
+    /// `None` where nothing tells: then there are no pauses.
+    demand: Option<DemandReader>,
+    since_ns: u64,
+    /// Processor time of all its threads by then.
+    used_ns: u64,
+}
+
+impl Share {
+    /// Counts from now on.
+    pub(super) fn start(root: &Root) -> Self {
+        Self {
+            demand: DemandReader::open(root).ok(),
+            since_ns: now_ns(),
+            used_ns: used_ns(),
+        }
+    }
+
+    /// How long to pause now; when it is nothing, counting starts again. To be asked again after
+    /// some of it, since who wanted the processors may have ended.
+    pub(super) fn pause(&mut self) -> Duration {
+        let taken = Duration::from_nanos(used_ns().saturating_sub(self.used_ns));
+        let passed = Duration::from_nanos(now_ns() - self.since_ns);
+        let demand = self.demand.as_mut().and_then(|reader| {
+            let now = reader.now()?;
+            Some((now, reader.processors()))
+        });
+        let due = demand.map_or(Duration::ZERO, |(demand, processors)| {
+            due(taken, demand, processors)
+        });
+        let left = due.saturating_sub(passed);
+        if left.is_zero() {
+            self.since_ns = now_ns();
+            self.used_ns = used_ns();
+        }
+        left
+    }
+}
+
+/// In how long a time `taken` processor time is not too much.
+fn due(taken: Duration, demand: Demand, processors: usize) -> Duration {
+    let share = match demand {
+        Demand::None => return Duration::ZERO,
+        Demand::Some => BESIDE,
+        Demand::Full => CROWDED,
+    };
+    taken.div_f64(share * processors.max(1) as f64)
+}
+
+/// Taken for none where a filter forbids to ask.
+fn used_ns() -> u64 {
+    sys::usage::process().map_or(0, |usage| usage.user_ns + usage.system_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::FakeRoot;
+
+    /// With so many who run, the asking one among them, on this many processors.
+    fn share(running: usize, online: &str) -> (FakeRoot, Share) {
+        let tree = FakeRoot::bare()
+            .file("/proc/loadavg", format!("0.1 0.1 0.1 {running}/99 999\n"))
+            .file("/sys/devices/system/cpu/online", online);
+        let share = Share::start(&Root::at(tree.path()));
+        (tree, share)
+    }
+
+    fn work(time: Duration) {
+        let started_ns = used_ns();
+        while used_ns() - started_ns < time.as_nanos() as u64 {}
+    }
+
+    #[test]
+    fn others_are_left_their_part_of_all_processors() {
+        let ms = Duration::from_millis;
+        assert_eq!(due(ms(20), Demand::None, 2), ms(0));
+        assert_eq!(due(ms(20), Demand::Some, 2), ms(50));
+        assert_eq!(due(ms(20), Demand::Full, 2), ms(500));
+        assert_eq!(due(ms(20), Demand::Full, 1), ms(1000));
+        assert!(
+            due(ms(20), Demand::Some, 64) < ms(2),
+            "no pause for one of many"
+        );
+    }
+
+    #[test]
+    fn who_worked_beside_others_pauses_and_then_may_go_on() {
+        let (_tree, mut share) = share(3, "0-1");
+        work(Duration::from_millis(2));
+        let pause = share.pause();
+        assert!(pause > Duration::from_millis(5), "{pause:?}");
+        share.since_ns -= 3_600_000_000_000;
+        let before_ns = now_ns();
+        assert_eq!(share.pause(), Duration::ZERO, "an hour has passed");
+        assert!(share.since_ns >= before_ns, "it counts again from now on");
+    }
+
+    #[test]
+    fn alone_or_where_nothing_tells_there_is_no_pause() {
+        let (_tree, mut alone) = share(1, "0");
+        let bare = FakeRoot::bare();
+        let mut blind = Share::start(&Root::at(bare.path()));
+        work(Duration::from_millis(2));
+        assert_eq!(
+            (alone.pause(), blind.pause()),
+            (Duration::ZERO, Duration::ZERO)
+        );
+    }
+}
