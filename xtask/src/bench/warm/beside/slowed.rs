@@ -14,8 +14,11 @@ use crate::bench::Request;
 use crate::bench::record::{Comparison, Record, Series, Target};
 use crate::error::Error;
 
-/// Restores of an alternation: each lasts a second at most where swap is fast.
-const RESTORES: usize = 4;
+/// Restores of an alternation: each lasts some seconds at most where swap is fast, and a shared host
+/// disturbs single ones by more than is looked for.
+const RESTORES: usize = 8;
+/// The same where no processor is left: they last longer.
+const RESTORES_CROWDED: usize = 4;
 /// What is left to the disk and its driver after the set was pushed out.
 const SETTLE: Duration = Duration::from_millis(300);
 /// Alone, before a restore and after it.
@@ -65,11 +68,14 @@ pub(super) fn measure(
 /// Several restores beside `count` workers.
 fn restores(stage: &Stage, owner: &Owner, count: usize, seen: &mut Seen) -> Result<(), Error> {
     let (clock, over) = (Instant::now(), AtomicBool::new(false));
+    let times = match count < stage.processors {
+        true => RESTORES,
+        false => RESTORES_CROWDED,
+    };
     let (windows, rounds) = thread::scope(|scope| {
         let workers = Workers::start(count, scope, &over, clock);
-        let windows: Result<Vec<Span>, Error> = (0..RESTORES)
-            .map(|_| restore(stage, owner, clock))
-            .collect();
+        let windows: Result<Vec<Span>, Error> =
+            (0..times).map(|_| restore(stage, owner, clock)).collect();
         (windows, workers.rounds())
     });
     for window in windows? {
