@@ -155,6 +155,7 @@ fn files_that_the_own_group_uses_are_read_without_another_process() {
         snapshot: None,
         metadata: Vec::new(),
         estimate: true,
+        hurry: false,
         method: None,
         limits: Limits {
             floor: Bytes(0),

@@ -132,6 +132,12 @@ fn beside_a_busy_processor_it_takes_its_share_and_no_more() {
     assert!(report.paused_ns > 0);
     assert!(share < SHARE * SLACK, "{share} in {} batches", seen.len());
     assert_eq!(toucher.touch().wrong_pages, 0);
+    toucher.push_out();
+    let hurried = Request {
+        hurry: true,
+        ..request(toucher.pid())
+    };
+    assert_eq!(restored(&hurried, &mut |_| {}).paused_ns, 0);
 }
 
 #[test]

@@ -51,6 +51,8 @@ pub struct Request {
     pub metadata: Vec<PathBuf>,
     /// Whether the plan is to say how long it takes: disks are then tried longer.
     pub estimate: bool,
+    /// Whether it goes on while others want the processors.
+    pub hurry: bool,
     /// The way to read, if the person chose one.
     pub method: Option<Method>,
     /// What may be used.
@@ -196,7 +198,7 @@ pub fn carry_out(
         planned_bytes: planned.map(|part| part.bytes).sum(),
         moved_bytes: 0,
         started_ns: now_ns(),
-        share: Share::start(root),
+        share: (!request.hurry).then(|| Share::start(root)),
         paused_ns: 0,
         group_left_out: false,
         notes: Vec::new(),
@@ -229,7 +231,8 @@ struct Course<'a> {
     planned_bytes: u64,
     moved_bytes: u64,
     started_ns: u64,
-    share: Share,
+    /// `None` if it pauses for nobody.
+    share: Option<Share>,
     paused_ns: u64,
     /// Whether pages of some group at its limit were left where they are.
     group_left_out: bool,
@@ -284,7 +287,7 @@ impl Course<'_> {
             if stop.is_some() {
                 return self.hurry_after(stop);
             }
-            let pause = self.share.pause();
+            let pause = self.share.as_mut().map_or(Duration::ZERO, Share::pause);
             if pause.is_zero() {
                 return None;
             }

@@ -334,6 +334,7 @@ pub fn request(pid: u32) -> Request {
         snapshot: None,
         metadata: Vec::new(),
         estimate: true,
+        hurry: false,
         method: None,
         limits: Limits {
             floor: Bytes(0),

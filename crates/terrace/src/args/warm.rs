@@ -91,6 +91,10 @@ pub struct RestoreArgs {
     #[arg(long, value_name = "SIZE", value_parser = value::size, allow_hyphen_values = true)]
     pub floor: Option<Bytes>,
 
+    /// Do not pause while others want the processors
+    #[arg(long)]
+    pub hurry: bool,
+
     /// Stop after this time
     #[arg(long, value_name = "DURATION", value_parser = value::budget, allow_hyphen_values = true)]
     pub max_time: Option<Duration>,

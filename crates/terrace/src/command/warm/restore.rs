@@ -64,6 +64,7 @@ pub fn request_of_all_kinds(selection: Selection, limits: Limits) -> Request {
         snapshot: None,
         metadata: Vec::new(),
         estimate: false,
+        hurry: false,
         method: None,
         limits,
         helper: Vec::new(),
@@ -113,6 +114,7 @@ fn request(args: &RestoreArgs, root: &Root) -> Result<Request> {
         snapshot: args.file.as_deref().map(snapshot::read).transpose()?,
         metadata: args.metadata.clone(),
         estimate: args.dry_run,
+        hurry: args.hurry,
         method: chosen(args.method),
         helper: helper::argv(super::READER)?,
         ..request_of_all_kinds(selection, limits)
