@@ -14,15 +14,15 @@ use crate::bench::Request;
 use crate::bench::record::{Comparison, Record, Series, Target};
 use crate::error::Error;
 
-/// Restores of an alternation: each lasts some seconds at most where swap is fast, and a shared host
-/// disturbs single ones by more than is looked for.
+/// Restores of an alternation: a shared host disturbs single ones by more than is looked for.
 const RESTORES: usize = 8;
-/// The same where no processor is left: they last longer.
-const RESTORES_CROWDED: usize = 4;
+/// Where no processor is left a restore takes twenty times as long; it ends after this part of the set.
+const CROWDED_PART: u64 = 4;
 /// What is left to the disk and its driver after the set was pushed out.
 const SETTLE: Duration = Duration::from_millis(300);
-/// Alone, before a restore and after it.
+/// Alone, before a restore and after it: together about as long as the restore itself.
 const ALONE: Duration = Duration::from_millis(1000);
+const ALONE_CROWDED: Duration = Duration::from_millis(3000);
 
 const MOST: Option<Target> = Some(Target::AtMost(1.05));
 
@@ -34,6 +34,14 @@ struct Seen {
     restore_s: Vec<f64>,
 }
 
+/// A number of workers, and what is restored beside them.
+struct Row {
+    workers: usize,
+    /// Of the set, as the restore is told; all of it with `None`.
+    most_mib: Option<u64>,
+    alone: Duration,
+}
+
 /// Measures every number of workers in turn; how many pages were wrong in each alternation.
 pub(super) fn measure(
     stage: &Stage,
@@ -41,49 +49,60 @@ pub(super) fn measure(
     record: &mut Record,
 ) -> Result<Vec<f64>, Error> {
     let mib = scaled(request, SLOWED_MIB);
+    let crowded_mib = mib / CROWDED_PART;
     let mut owner = stage.owner(mib)?;
-    let counts = [0, stage.processors - 1, stage.processors];
-    let mut seen = counts.map(|_| Seen::default());
+    let row = |workers, most_mib, alone| Row {
+        workers,
+        most_mib,
+        alone,
+    };
+    let all = [
+        row(0, None, ALONE),
+        row(stage.processors - 1, None, ALONE),
+        row(stage.processors, Some(crowded_mib), ALONE_CROWDED),
+    ];
+    let mut seen = [(); 3].map(|()| Seen::default());
     let mut wrong = Vec::new();
     for alternation in 0..request.alternations {
-        for turn in 0..counts.len() {
-            let row = (alternation + turn) % counts.len();
-            restores(stage, &owner, counts[row], &mut seen[row])?;
+        for turn in 0..all.len() {
+            let at = (alternation + turn) % all.len();
+            restores(stage, &owner, &all[at], &mut seen[at])?;
         }
         wrong.push(owner.wrong_pages()?);
     }
-    record.command("terrace warm restore --pid PID --only anonymous --json".to_owned());
-    let what = format!("beside: {mib} MiB brought back");
-    let [none, some, all] = &seen;
+    let words = "terrace warm restore --pid PID --only anonymous --json";
+    record.command(words.to_owned());
+    record.command(format!("{words} --max-bytes {crowded_mib}m"));
+    let [none, some, crowded] = &seen;
+    let what = |mib| format!("beside: {mib} MiB brought back");
     if stage.processors > 1 {
-        let busy = format!("{what}, all processors but one busy");
+        let busy = format!("{}, all processors but one busy", what(mib));
         rows(record, &busy, some)?;
     }
-    rows(record, &format!("{what}, all processors busy"), all)?;
-    let idle = format!("{what}, nobody beside: its time");
+    let busy = format!("{}, all processors busy", what(crowded_mib));
+    rows(record, &busy, crowded)?;
+    let idle = format!("{}, nobody beside: its time", what(mib));
     stage::alone(record, &idle, "s", &none.restore_s, None)?;
     Ok(wrong)
 }
 
-/// Several restores beside `count` workers.
-fn restores(stage: &Stage, owner: &Owner, count: usize, seen: &mut Seen) -> Result<(), Error> {
+/// Several restores beside the workers of `row`.
+fn restores(stage: &Stage, owner: &Owner, row: &Row, seen: &mut Seen) -> Result<(), Error> {
     let (clock, over) = (Instant::now(), AtomicBool::new(false));
-    let times = match count < stage.processors {
-        true => RESTORES,
-        false => RESTORES_CROWDED,
-    };
     let (windows, rounds) = thread::scope(|scope| {
-        let workers = Workers::start(count, scope, &over, clock);
-        let windows: Result<Vec<Span>, Error> =
-            (0..times).map(|_| restore(stage, owner, clock)).collect();
+        let workers = Workers::start(row.workers, scope, &over, clock);
+        let windows: Result<Vec<Span>, Error> = (0..RESTORES)
+            .map(|_| restore(stage, owner, row, clock))
+            .collect();
         (windows, workers.rounds())
     });
     for window in windows? {
         seen.restore_s.push(window.end_s - window.start_s);
-        if count == 0 {
+        if row.workers == 0 {
             continue;
         }
-        let means = mean_round_s(&rounds, &[window]).zip(mean_round_s(&rounds, &around(window)));
+        let alone = around(window, row.alone);
+        let means = mean_round_s(&rounds, &[window]).zip(mean_round_s(&rounds, &alone));
         let (beside_s, alone_s) = means.ok_or_else(|| Error::Malformed {
             what: "the rounds of the workers",
             why: "none lies wholly within a restore: it is too short here".to_owned(),
@@ -95,23 +114,28 @@ fn restores(stage: &Stage, owner: &Owner, count: usize, seen: &mut Seen) -> Resu
 }
 
 /// One restore, between two times alone; when it ran.
-fn restore(stage: &Stage, owner: &Owner, clock: Instant) -> Result<Span, Error> {
+fn restore(stage: &Stage, owner: &Owner, row: &Row, clock: Instant) -> Result<Span, Error> {
     stage.evict(owner)?;
-    thread::sleep(SETTLE + ALONE);
+    thread::sleep(SETTLE + row.alone);
+    let most = row.most_mib.map(|mib| format!("{mib}m"));
+    let (options, wanted) = match &most {
+        Some(most) => (vec!["--max-bytes", most], "budget"),
+        None => (Vec::new(), "done"),
+    };
     let start_s = clock.elapsed().as_secs_f64();
-    let mut restore = stage.restore(owner, &[])?;
+    let mut restore = stage.restore(owner, &options)?;
     let stop = restore.stop_reason()?;
     let end_s = clock.elapsed().as_secs_f64();
-    if stop != "done" {
+    if stop != wanted {
         return Err(Error::Failed(format!("a restore stopped for {stop}")));
     }
-    thread::sleep(ALONE);
+    thread::sleep(row.alone);
     Ok(Span { start_s, end_s })
 }
 
 /// The times alone before and after `window`.
-fn around(window: Span) -> [Span; 2] {
-    let alone_s = ALONE.as_secs_f64();
+fn around(window: Span, alone: Duration) -> [Span; 2] {
+    let alone_s = alone.as_secs_f64();
     let before = Span {
         start_s: window.start_s - alone_s,
         end_s: window.start_s,
