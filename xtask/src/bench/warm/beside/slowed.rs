@@ -1,14 +1,14 @@
 //! Who works beside a restore: the time of a round while one runs, over that just before and after it.
 //!
-//! Once with a processor left for the restore and once with none. A pair is one restore: what disturbs the
-//! machine for longer than that disturbs both of its halves.
+//! With a processor left for the restore and with none; by workers in their processors' own caches and by
+//! workers in memory. A pair is one restore: what disturbs the machine for longer disturbs both its halves.
 
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::stage::{self, Owner, Stage};
-use super::workers::{Span, Workers, mean_round_s};
+use super::workers::{Span, Within, Workers, mean_round_s};
 use super::{SLOWED_MIB, scaled};
 use crate::bench::Request;
 use crate::bench::record::{Comparison, Record, Series, Target};
@@ -34,60 +34,72 @@ struct Seen {
     restore_s: Vec<f64>,
 }
 
-/// A number of workers, and what is restored beside them.
+/// Some workers, what is restored beside them, and what that gave.
 struct Row {
-    workers: usize,
+    what: String,
+    workers: (usize, Within),
     /// Of the set, as the restore is told; all of it with `None`.
     most_mib: Option<u64>,
     alone: Duration,
+    seen: Seen,
 }
 
-/// Measures every number of workers in turn; how many pages were wrong in each alternation.
+/// Measures every row in turn; how many pages were wrong in each alternation.
 pub(super) fn measure(
     stage: &Stage,
     request: &Request,
     record: &mut Record,
 ) -> Result<Vec<f64>, Error> {
     let mib = scaled(request, SLOWED_MIB);
-    let crowded_mib = mib / CROWDED_PART;
     let mut owner = stage.owner(mib)?;
-    let row = |workers, most_mib, alone| Row {
-        workers,
-        most_mib,
-        alone,
-    };
-    let all = [
-        row(0, None, ALONE),
-        row(stage.processors - 1, None, ALONE),
-        row(stage.processors, Some(crowded_mib), ALONE_CROWDED),
-    ];
-    let mut seen = [(); 3].map(|()| Seen::default());
+    let mut rows = rows(stage.processors, mib);
     let mut wrong = Vec::new();
     for alternation in 0..request.alternations {
-        for turn in 0..all.len() {
-            let at = (alternation + turn) % all.len();
-            restores(stage, &owner, &all[at], &mut seen[at])?;
+        let first = alternation % rows.len();
+        rows.rotate_left(first);
+        for row in &mut rows {
+            restores(stage, &owner, row)?;
         }
+        rows.rotate_right(first);
         wrong.push(owner.wrong_pages()?);
     }
     let words = "terrace warm restore --pid PID --only anonymous --json";
     record.command(words.to_owned());
-    record.command(format!("{words} --max-bytes {crowded_mib}m"));
-    let [none, some, crowded] = &seen;
-    let what = |mib| format!("beside: {mib} MiB brought back");
-    if stage.processors > 1 {
-        let busy = format!("{}, all processors but one busy", what(mib));
-        rows(record, &busy, some)?;
+    record.command(format!("{words} --max-bytes {}m", mib / CROWDED_PART));
+    for row in &rows {
+        kept(record, row)?;
     }
-    let busy = format!("{}, all processors busy", what(crowded_mib));
-    rows(record, &busy, crowded)?;
-    let idle = format!("{}, nobody beside: its time", what(mib));
-    stage::alone(record, &idle, "s", &none.restore_s, None)?;
     Ok(wrong)
 }
 
+/// Those of a machine with so many processors, for a set of so much.
+fn rows(processors: usize, mib: u64) -> Vec<Row> {
+    let row = |what: String, workers, most_mib, alone| Row {
+        what: format!("beside: {what}"),
+        workers,
+        most_mib,
+        alone,
+        seen: Seen::default(),
+    };
+    let idle = format!("{mib} MiB brought back, nobody beside");
+    let mut rows = vec![row(idle, (0, Within::Cache), None, ALONE)];
+    for (within, place) in [
+        (Within::Cache, "in their caches"),
+        (Within::Memory, "in memory"),
+    ] {
+        if processors > 1 {
+            let what = format!("{mib} MiB brought back, all processors but one busy {place}");
+            rows.push(row(what, (processors - 1, within), None, ALONE));
+        }
+        let part = mib / CROWDED_PART;
+        let what = format!("{part} MiB brought back, all processors busy {place}");
+        rows.push(row(what, (processors, within), Some(part), ALONE_CROWDED));
+    }
+    rows
+}
+
 /// Several restores beside the workers of `row`.
-fn restores(stage: &Stage, owner: &Owner, row: &Row, seen: &mut Seen) -> Result<(), Error> {
+fn restores(stage: &Stage, owner: &Owner, row: &mut Row) -> Result<(), Error> {
     let (clock, over) = (Instant::now(), AtomicBool::new(false));
     let (windows, rounds) = thread::scope(|scope| {
         let workers = Workers::start(row.workers, scope, &over, clock);
@@ -97,8 +109,8 @@ fn restores(stage: &Stage, owner: &Owner, row: &Row, seen: &mut Seen) -> Result<
         (windows, workers.rounds())
     });
     for window in windows? {
-        seen.restore_s.push(window.end_s - window.start_s);
-        if row.workers == 0 {
+        row.seen.restore_s.push(window.end_s - window.start_s);
+        if row.workers.0 == 0 {
             continue;
         }
         let alone = around(window, row.alone);
@@ -107,8 +119,8 @@ fn restores(stage: &Stage, owner: &Owner, row: &Row, seen: &mut Seen) -> Result<
             what: "the rounds of the workers",
             why: "none lies wholly within a restore: it is too short here".to_owned(),
         })?;
-        seen.beside_s.push(beside_s);
-        seen.alone_s.push(alone_s);
+        row.seen.beside_s.push(beside_s);
+        row.seen.alone_s.push(alone_s);
     }
     Ok(())
 }
@@ -147,19 +159,16 @@ fn around(window: Span, alone: Duration) -> [Span; 2] {
     [before, after]
 }
 
-fn rows(record: &mut Record, what: &str, seen: &Seen) -> Result<(), Error> {
-    let round = format!("{what}: a worker's round");
-    let pair = (
-        Series::new("beside", &seen.beside_s),
-        Series::new("alone", &seen.alone_s),
-    );
-    let row = Comparison::against(&round, "s", pair, MOST)?;
-    record.comparisons.push(row);
-    stage::alone(
-        record,
-        &format!("{what}: its time"),
-        "s",
-        &seen.restore_s,
-        None,
-    )
+fn kept(record: &mut Record, row: &Row) -> Result<(), Error> {
+    let (what, seen) = (&row.what, &row.seen);
+    if row.workers.0 > 0 {
+        let pair = (
+            Series::new("beside", &seen.beside_s),
+            Series::new("alone", &seen.alone_s),
+        );
+        let round = Comparison::against(&format!("{what}: a worker's round"), "s", pair, MOST)?;
+        record.comparisons.push(round);
+    }
+    let time = format!("{what}: its time");
+    stage::alone(record, &time, "s", &seen.restore_s, None)
 }

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::stage::{self, Owner, Restore, Stage, meminfo_bytes};
-use super::workers::Workers;
+use super::workers::{Within, Workers};
 use super::{STOPPED_MIB, scaled};
 use crate::bench::Request;
 use crate::bench::record::{Record, Target};
@@ -71,7 +71,7 @@ fn beside(stage: &Stage, owner: &Owner, set_bytes: u64, count: usize) -> Result<
     stage.evict(owner)?;
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
-        let _workers = Workers::start(count, scope, &over, Instant::now());
+        let _workers = Workers::start((count, Within::Memory), scope, &over, Instant::now());
         let floor = meminfo_bytes("MemAvailable:")?.saturating_sub(part(set_bytes, ROOM));
         let mut restore = stage.restore(owner, &["--floor", &floor.to_string()])?;
         let swapped = owner.swapped_bytes()?;
