@@ -11,9 +11,10 @@ use machine::demand::{Demand, DemandReader};
 use std::time::Duration;
 use sys::clock::now_ns;
 
-/// Of the time of all processors, while one is left to it. Seen with one of two busy: at a half of it,
-/// unbounded, the other was 8 % slower, at this 2 %.
-const BESIDE: f64 = 0.2;
+/// Of the time of all processors, while one is left to it: what it reads still goes through the caches
+/// and the memory that others use. Seen with one of two busy in 64 MiB of its own: 2 % slower at this,
+/// 8 % at twice as much, 21 % unbounded; one that works in its processor's own caches lost nothing.
+const BESIDE: f64 = 0.1;
 /// The same while none is left: others lose that, about half as much to the kernel's threads and to
 /// changes between them, and what was in their caches. Seen with two of two busy, as the others' own
 /// run time: 2 points lost here, 5 at twice as much, 6 at nice 10 alone.
@@ -98,12 +99,12 @@ mod tests {
     fn others_are_left_their_part_of_all_processors() {
         let ms = Duration::from_millis;
         assert_eq!(due(ms(20), Demand::None, 2), ms(0));
-        assert_eq!(due(ms(20), Demand::Some, 2), ms(50));
+        assert_eq!(due(ms(20), Demand::Some, 2), ms(100));
         assert_eq!(due(ms(20), Demand::Full, 2), ms(500));
         assert_eq!(due(ms(20), Demand::Full, 1), ms(1000));
         assert!(
-            due(ms(20), Demand::Some, 64) < ms(2),
-            "no pause for one of many"
+            due(ms(20), Demand::Some, 64) < ms(20),
+            "no pause for one thread of many processors"
         );
     }
 
