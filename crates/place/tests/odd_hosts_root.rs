@@ -13,6 +13,7 @@ use place::workingset::targets::Selection;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
+use std::time::Duration;
 use support::{Holding, SET_BYTES, Toucher, alone, request};
 use sys::memory::Pages;
 use testkit::{Cgroup, FakeRoot, SlowDisk, SwapArea, ZramDevice};
@@ -300,6 +301,27 @@ impl Drop for SegmentUser {
     }
 }
 
+/// Lowers the group's limit until no more than this of its shared memory is left and all that went is
+/// written: until then a page counts as in memory, and may go after somebody has looked. At most for 5 s.
+fn push_shared_out(group: &Path, limit_bytes: u64, left_bytes: u64) {
+    let limit = group.join("memory.limit_in_bytes");
+    for _ in 0..500 {
+        // Refused where less cannot be reached at once; what went is gone nonetheless.
+        let _ = std::fs::write(&limit, limit_bytes.to_string());
+        let stat = std::fs::read_to_string(group.join("memory.stat")).unwrap();
+        let bytes = |name: &str| {
+            let line = stat.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|line| line.trim().parse::<u64>().ok())
+        };
+        // Older kernels do not tell of the swap cache; what is in it is not gone.
+        let here = bytes("shmem ").unwrap() + bytes("swapcached ").unwrap_or(0);
+        if bytes("writeback ").unwrap() == 0 && here <= left_bytes {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 #[test]
 fn system_v_memory_comes_back() {
     let _alone = alone();
@@ -319,9 +341,7 @@ fn system_v_memory_comes_back() {
         return testkit::skip("python3 with ctypes");
     }
     let limit = group.path().join("memory.limit_in_bytes");
-    // Refused where less cannot be reached at once; what went is gone nonetheless.
-    let lower = |_: &u32| std::fs::write(&limit, MIB.to_string()).is_ok();
-    let _ = (0..20).find(lower);
+    push_shared_out(group.path(), MIB, SET / 4);
     std::fs::write(&limit, (16 * SET).to_string()).unwrap();
     let request = Request {
         anonymous: false,
