@@ -12,8 +12,8 @@ use std::time::Duration;
 use sys::clock::now_ns;
 
 /// Of the time of all processors, while one is left to it: what it reads still goes through the caches
-/// and the memory that others use. Seen with one of two busy in 64 MiB of its own: 2 % slower at this,
-/// 8 % at twice as much, 21 % unbounded; one that works in its processor's own caches lost nothing.
+/// and the memory that others use. Seen with one of two busy in 64 MiB of its own: 2 to 3 % slower at
+/// this, 7 to 8 % at twice as much, 21 % unbounded; in its processor's own cache at most 2 %.
 const BESIDE: f64 = 0.1;
 /// The same while none is left: others lose that, about half as much to the kernel's threads and to
 /// changes between them, and what was in their caches. Seen with two of two busy, as the others' own

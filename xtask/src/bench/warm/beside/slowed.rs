@@ -16,11 +16,11 @@ use crate::error::Error;
 
 /// Restores of an alternation: a shared host disturbs single ones by more than is looked for.
 const RESTORES: usize = 8;
-/// Where no processor is left a restore takes twenty times as long; it ends after this part of the set.
+/// Where no processor is left a restore takes many times as long; it ends after this part of the set.
 const CROWDED_PART: u64 = 4;
 /// What is left to the disk and its driver after the set was pushed out.
 const SETTLE: Duration = Duration::from_millis(300);
-/// Alone, before a restore and after it: together about as long as the restore itself.
+/// Alone, before a restore and again after it: hundreds of rounds, so near that the machine is still the same.
 const ALONE: Duration = Duration::from_millis(1000);
 const ALONE_CROWDED: Duration = Duration::from_millis(3000);
 
