@@ -370,12 +370,18 @@ fn a_sleep_is_a_timer_and_the_states_sum_to_the_life() {
     if !traced.read() {
         return;
     }
-    let at_end_ns = traced.lives_ns();
-    if !traced.read() {
-        return;
+    // Who waits for a child may be told before it has left its processor for the last time.
+    for _ in 0..100 {
+        let before_ns = traced.lives_ns();
+        std::thread::sleep(Duration::from_millis(10));
+        if !traced.read() {
+            return;
+        }
+        if traced.lives_ns() == before_ns {
+            return traced.assert_closed();
+        }
     }
-    assert_eq!(traced.lives_ns(), at_end_ns, "nobody lives any more");
-    traced.assert_closed();
+    panic!("somebody lives still");
 }
 
 #[test]
