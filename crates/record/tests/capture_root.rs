@@ -288,7 +288,8 @@ fn a_group_is_watched_until_it_is_gone() {
         Err(need) => return testkit::skip(need),
     };
     let _alone = alone();
-    let mut member = group.command("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let mut member = group.command("cat");
+    let mut member = group.spawn(member.stdin(Stdio::piped())).unwrap();
     let stdin = member.stdin.take();
     let path = group.path().to_owned();
     let directory = TempDir::new();

@@ -82,7 +82,7 @@ fn who_is_pushed_out_is_named_processes_and_files() {
     reader
         .args(["-c", "exec sleep 600"])
         .stdin(File::open(&path).unwrap());
-    let _reader = Started(reader.spawn().unwrap());
+    let _reader = Started(group.spawn(&mut reader).unwrap());
     // Charged to whoever reads it first: out of the cache, and in again by the group.
     run({
         let mut command = Command::new("dd");

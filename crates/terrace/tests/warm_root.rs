@@ -366,7 +366,7 @@ fn files_fill_a_group_up_to_its_limit_and_push_nothing_out() {
     }
     let mut user = group.command("sleep");
     user.arg("1000").stdin(File::open(&files[0]).unwrap());
-    let mut user = user.spawn().unwrap();
+    let mut user = group.spawn(&mut user).unwrap();
     let met = || std::fs::read_to_string(group.path().join("memory.failcnt")).unwrap();
     let met_before = met();
     let line = "warm restore --only files --floor 1m --json --pid";

@@ -2,8 +2,10 @@
 //! needs a host that has the controller there: a version 2 tree would have to be changed above
 //! the own group first. One of version 2 has no limits, only counters. Needs root.
 
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -75,6 +77,29 @@ impl Cgroup {
         command.args(["-c", r#"echo $$ > "$0/cgroup.procs" && exec "$@""#]);
         command.arg(&self.directory).arg(program);
         command
+    }
+
+    /// Starts a command of [`Cgroup::command`], and returns once the program itself runs inside.
+    /// To join takes the kernel 5 to 20 ms, in which a test would meet the shell in its own group.
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub fn spawn(&self, command: &mut Command) -> io::Result<Child> {
+        let mut child = command.spawn()?;
+        let arguments = format!("/proc/{}/cmdline", child.id());
+        let directory = self.directory.as_os_str().as_bytes();
+        // Only the shell is given the directory. What has ended already has no arguments.
+        while child.try_wait()?.is_none() {
+            let arguments = std::fs::read(&arguments)?;
+            let is_shell = arguments
+                .split(|byte| *byte == 0)
+                .any(|one| one == directory);
+            if !arguments.is_empty() && !is_shell {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(child)
     }
 
     fn v1(controller: &str, settings: &[(&str, String)]) -> Result<Self, String> {
@@ -176,6 +201,27 @@ mod tests {
         let path = group.path().to_owned();
         drop(group);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn who_was_started_is_inside_already() {
+        let group = match Cgroup::v1_memory(64 << 20) {
+            Ok(group) => group,
+            Err(need) => return crate::skip(need),
+        };
+        for _ in 0..4 {
+            let mut child = group.spawn(group.command("sleep").arg("1000")).unwrap();
+            let members = std::fs::read_to_string(group.path().join("cgroup.procs")).unwrap();
+            let name = std::fs::read_to_string(format!("/proc/{}/comm", child.id())).unwrap();
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert_eq!(members.trim(), child.id().to_string());
+            assert_eq!(name.trim(), "sleep");
+        }
+        let mut ended = group.spawn(&mut group.command("true")).unwrap();
+        assert!(ended.wait().unwrap().success());
+        let mut absent = group.spawn(&mut group.command("/no/such/program")).unwrap();
+        assert!(!absent.wait().unwrap().success());
     }
 
     #[test]

@@ -329,17 +329,12 @@ mod tests {
             Ok(group) => group,
             Err(need) => return testkit::skip(need),
         };
-        let mut child = group.command("sleep").arg("1000").spawn().unwrap();
+        let mut child = group.spawn(group.command("sleep").arg("1000")).unwrap();
         let root = Root::system();
-        let membership = || std::fs::read_to_string(format!("/proc/{}/cgroup", child.id()));
-        let path = loop {
-            let text = membership().unwrap();
-            let line = text.lines().find(|line| line.contains(":memory:")).unwrap();
-            let path = PathBuf::from(line.splitn(3, ':').nth(2).unwrap());
-            if path.file_name() == group.path().file_name() {
-                break path;
-            }
-        };
+        let text = std::fs::read_to_string(format!("/proc/{}/cgroup", child.id())).unwrap();
+        let line = text.lines().find(|line| line.contains(":memory:")).unwrap();
+        let path = PathBuf::from(line.splitn(3, ':').nth(2).unwrap());
+        assert_eq!(path.file_name(), group.path().file_name());
         let found = [path, group.path().to_owned()]
             .map(|path| find(&root, &Selection::Group(path)).unwrap());
         child.kill().unwrap();
