@@ -3,7 +3,7 @@
 //! device of its own. The surveys run one at a time, since they would be each
 //! other's noise.
 // Helpers of tests may unwrap as the tests do.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod support;
 
@@ -13,6 +13,9 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use support::{TERRACE, run};
 use testkit::{Cgroup, Mounted, SwapArea, skip};
+
+/// Others on this machine may take the disk or the processors meanwhile; then no rate is flat.
+const ATTEMPTS: usize = 3;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -44,6 +47,22 @@ fn finish(mut command: Command, path: Option<&Path>) -> Value {
 
 fn plain() -> Command {
     Command::new(TERRACE)
+}
+
+/// The first survey of a few for which `is_it` holds; what each other one found is printed.
+#[track_caller]
+fn until(ask: impl Fn() -> Value, is_it: impl Fn(&Value) -> bool) -> Value {
+    for attempt in 1..=ATTEMPTS {
+        let seen = ask();
+        if is_it(&seen) {
+            return seen;
+        }
+        println!(
+            "attempt {attempt}: {:#} {:#}",
+            seen["findings"], seen["unchecked"]
+        );
+    }
+    panic!("not in {ATTEMPTS} attempts");
 }
 
 /// The findings with this id, and whether the check was made at all.
@@ -163,15 +182,15 @@ fn a_volume_that_is_held_to_a_rate_is_recognised_until_it_is_not() {
         Ok(group) => group,
         Err(need) => return skip(need),
     };
-    let held = whole_survey(group.command(TERRACE), mounted.path());
-    let found = findings(&held, "volume_limit_bandwidth");
-    assert_eq!(found.len(), 1, "{held}");
-    assert!(found[0]["claim"].as_str().unwrap().contains(&name));
-    let free = whole_survey(plain(), mounted.path());
-    assert_eq!(findings(&free, "volume_limit_bandwidth").len(), 0);
-    assert!(
-        !unchecked(&free, "volume_limit_bandwidth"),
-        "{}",
-        free["unchecked"]
+    let id = "volume_limit_bandwidth";
+    let held = until(
+        || whole_survey(group.command(TERRACE), mounted.path()),
+        |held| findings(held, id).len() == 1,
+    );
+    let claim = findings(&held, id)[0]["claim"].to_string();
+    assert!(claim.contains(&name), "{claim}");
+    until(
+        || whole_survey(plain(), mounted.path()),
+        |free| findings(free, id).is_empty() && !unchecked(free, id),
     );
 }
