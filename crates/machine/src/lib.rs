@@ -8,6 +8,7 @@
 pub mod block;
 pub mod cgroup;
 pub mod cpu;
+pub mod damon;
 pub mod demand;
 pub mod diskstats;
 mod error;
