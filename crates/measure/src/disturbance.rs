@@ -268,8 +268,8 @@ mod tests {
                 sys::affinity::pin(cpu).unwrap();
                 let mut bracket = Bracket::for_this_thread(&Root::system(), Some(cpu));
                 let before = bracket.read();
-                let start = sys::clock::now_ns();
-                while sys::clock::now_ns() - start < 200_000_000 {
+                let start = sys::scheduling::thread_cpu_ns();
+                while sys::scheduling::thread_cpu_ns() - start < 100_000_000 {
                     std::hint::spin_loop();
                 }
                 Disturbance::between(&before, &bracket.read())

@@ -398,8 +398,8 @@ mod tests {
                 |team| {
                     team.mark();
                     team.run(|_| {
-                        let start = sys::clock::now_ns();
-                        while sys::clock::now_ns() - start < 200_000_000 {}
+                        let start = sys::scheduling::thread_cpu_ns();
+                        while sys::scheduling::thread_cpu_ns() - start < 100_000_000 {}
                     });
                     Ok(team.others_disturbed())
                 },

@@ -290,14 +290,15 @@ fn a_device_is_surveyed_within_its_time_and_its_bytes() {
     let _alone = alone();
     let Some(disk) = on_disk() else { return };
     let limits = DeviceLimits {
-        total: Duration::from_secs(3),
+        // A slow disk needs its time to be filled.
+        total: Duration::from_secs(12),
         written: Bytes(128 * MIB),
         raw: true,
     };
     let started = std::time::Instant::now();
     let report = survey_device(disk.path(), &limits, &Root::system()).unwrap();
     // The sync of a write cannot be cut; ten times is not a matter of speed.
-    assert!(started.elapsed() < Duration::from_secs(30));
+    assert!(started.elapsed() < Duration::from_secs(120));
     assert!(report.failure.is_none(), "{:?}", report.failure);
     assert!(report.written_bytes <= 128 * MIB && report.file_bytes >= 8 * MIB);
     let latency = report.latency_ns.unwrap();
@@ -310,7 +311,12 @@ fn a_device_is_surveyed_within_its_time_and_its_bytes() {
         let rate = rate.as_ref().unwrap();
         assert!(rate.trials >= 1 && rate.median > 0.0, "{rate:?}");
     }
-    assert_eq!(report.served.by, ServedBy::Device, "{:?}", report.served);
+    let raw = report.raw.as_ref();
+    let by = match raw.is_some_and(|raw| raw.host_cache_suspected) {
+        true => ServedBy::HostCacheSuspected,
+        false => ServedBy::Device,
+    };
+    assert_eq!(report.served.by, by, "{:?}", report.served);
     assert!(report.raw.is_some() != report.raw_reason.is_some());
     assert!(report.paced.unwrap().requests > 0);
     assert!(report.page_cache.unwrap().latency_ns.unwrap().median < latency.median);

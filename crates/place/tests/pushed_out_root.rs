@@ -18,6 +18,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Stdio};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 use testkit::{Cgroup, SwapArea, TempDir};
 
 const MIB: u64 = 1 << 20;
@@ -103,12 +104,19 @@ impl Stage {
         self.line() == "same"
     }
 
-    /// Makes the group short of memory for a moment.
+    /// Makes the group short of memory for a moment, until most of its objects is written: until
+    /// then a page counts as in memory. At most for 5 s.
     fn push_out(&self) {
         let limit = self.group.path().join("memory.limit_in_bytes");
-        // Refused where less cannot be reached; what went is gone nonetheless.
-        let _ = std::fs::write(&limit, (16 * MIB).to_string());
-        std::fs::write(&limit, (1024 * MIB).to_string()).unwrap();
+        for _ in 0..100 {
+            // Refused where less cannot be reached; what went is gone nonetheless.
+            let _ = std::fs::write(&limit, (16 * MIB).to_string());
+            std::fs::write(&limit, (1024 * MIB).to_string()).unwrap();
+            if swapped_bytes(&self.objects()) > 2 * OBJECT_BYTES {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     fn objects(&self) -> Vec<SharedObject> {
@@ -190,7 +198,13 @@ fn shared_memory_in_swap_is_found_and_comes_back_whole() {
         assert_eq!(asked, ranges::total(&object.swapped));
         assert_eq!((present, told), (asked, asked));
     }
-    assert_eq!(swapped_bytes(&stage.objects()), 0);
+    // Others of its pages may have left meanwhile: their way to swap ends when they are written.
+    for object in stage.objects() {
+        let was = found.iter().find(|one| one.identity == object.identity);
+        let was = &was.unwrap().swapped;
+        let still = ranges::total(was) - ranges::total(&ranges::without(was, &object.swapped));
+        assert_eq!(still, 0, "{object:?}");
+    }
     assert!(stage.is_same(), "0 wrong bytes");
 }
 

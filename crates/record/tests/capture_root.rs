@@ -406,9 +406,14 @@ fn what_led_to_a_jump_has_pressure_and_schedstat_a_hundred_times_a_second() {
             continue;
         }
         let history = at(jump_ns - HISTORY_NS)..at(jump_ns);
-        // Ten times a second alone there would be four; some looks may come late.
-        assert!(history.len() >= 20, "{history:?}");
-        assert!(changes(&recording, "leader.run_ns", history.clone()) >= 10);
+        // Ten times a second alone there would be four of forty. Half of them may come late, and
+        // none comes while the host holds up all: that is one gap.
+        let ticks = &recording.ticks[history.clone()];
+        let gaps = ticks.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns);
+        let gap_ns = gaps.max().unwrap_or(HISTORY_NS).min(HISTORY_NS);
+        let least = (20 * (HISTORY_NS - gap_ns) / HISTORY_NS) as usize;
+        assert!(history.len() >= least.max(5), "{history:?}, {gap_ns} ns");
+        assert!(changes(&recording, "leader.run_ns", history.clone()) >= least / 2);
         assert!(changes(&recording, "pressure.cpu.some_ns", history.clone()) >= 2);
         // What only ordinary samples have stands still between them.
         assert!(changes(&recording, "own.sample_ns", history.clone()) < history.len() / 2);

@@ -309,7 +309,7 @@ fn on_a_terminal_no_color_is_obeyed_and_the_progress_line_goes_away() {
     }
     let on_terminal = |no_color: &str| {
         let mut script = Command::new("script");
-        let line = format!("{TERRACE} measure compute --budget 100ms");
+        let line = format!("{TERRACE} measure compute --budget 2s");
         script
             .args(["-qec", &line, "/dev/null"])
             .env("NO_COLOR", no_color)

@@ -171,8 +171,10 @@ fn a_command_does_not_differ_from_itself_and_a_longer_one_does() {
         )) == "unproven"
     };
     assert!((0..TRIES).any(equal));
-    let longer = against(&directory, "sleep 0.2", &options, &["sleep", "0.05"]);
-    assert_eq!(wall(&longer), "larger", "{longer:#}");
+    // One run that the host holds up leaves six against six unproven.
+    let mut tries =
+        (0..TRIES).map(|_| against(&directory, "sleep 0.5", &options, &["sleep", "0.05"]));
+    let longer = tries.find(|longer| wall(longer) == "larger").unwrap();
     assert!(
         longer["sentence"].as_str().unwrap().contains("longer ("),
         "{longer:#}"

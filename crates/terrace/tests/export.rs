@@ -73,10 +73,11 @@ fn a_secret_in_the_words_place_file_mark_group_or_mount_is_nowhere_in_an_export(
     let mount = Tmpfs::mount(64 << 10);
     let group = Cgroup::v2();
     let file = directory.join("x.trec");
-    let started = directory.join("started");
+    let (started, marked) = (directory.join("started"), directory.join("marked"));
     let script = format!(
-        "echo > plugh-file; touch {}; ./plugh-prog 0.5; exit 0",
-        started.display()
+        "echo > plugh-file; touch {}; until [ -e {} ]; do ./plugh-prog 0.1; done",
+        started.display(),
+        marked.display()
     );
     let options = ["--quiet", "-o", file.to_str().unwrap()];
     let words = ["sh", "-c", &script, SECRET];
@@ -91,9 +92,12 @@ fn a_secret_in_the_words_place_file_mark_group_or_mount_is_nowhere_in_an_export(
     };
     let mut child = joined.current_dir(&place).spawn().unwrap();
     while !started.exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it never started");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    terrace("mark plugh-mark").done();
+    let mark = terrace("mark plugh-mark");
+    fs::write(marked, "").unwrap();
+    mark.done();
     assert!(child.wait().unwrap().success());
     let export = |options: &str| terrace(&format!("export {} {options}", file.display())).done();
     let mut secrets = vec![

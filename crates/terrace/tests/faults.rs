@@ -44,7 +44,7 @@ fn ctrl_c_during_the_wait_prints_what_was_measured() {
         "measure faults --limit 8m --wait 30min --way 4k --budget 1h",
         &[],
         "INT",
-        "1",
+        "3",
     );
     assert_interrupted(&ran, "new");
 }

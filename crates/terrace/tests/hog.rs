@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use support::{
     Ran, Started, as_ordinary_user, assert_interrupted, in_group, run, signalled, terrace,
@@ -63,14 +64,20 @@ fn status(pid: u32, field: &str) -> u64 {
     kib.unwrap_or(0) * 1024
 }
 
-fn swap_and_group(swap_bytes: u64, limit: u64) -> Option<(SwapArea, Cgroup)> {
-    let made = SwapArea::on(swap_bytes).and_then(|area| Ok((area, Cgroup::v1_memory(limit)?)));
+/// Swap of which nobody else here makes use, and a group. An area belongs to the whole machine.
+fn swap_and_group(swap_bytes: u64, limit: u64) -> Option<(SwapArea, Cgroup, Turn)> {
+    static SWAP: Mutex<()> = Mutex::new(());
+    let turn = SWAP.lock().unwrap_or_else(PoisonError::into_inner);
+    let made = SwapArea::on(swap_bytes);
+    let made = made.and_then(|area| Ok((area, Cgroup::v1_memory(limit)?, turn)));
     made.map_err(testkit::skip).ok()
 }
 
+type Turn = MutexGuard<'static, ()>;
+
 #[test]
 fn who_is_pushed_out_is_named_processes_and_files() {
-    let Some((_area, group)) = swap_and_group(256 * MIB, 96 * MIB) else {
+    let Some((_area, group, _turn)) = swap_and_group(256 * MIB, 96 * MIB) else {
         return;
     };
     let victim = victim(&group, 32 * MIB);
@@ -125,7 +132,7 @@ fn who_is_pushed_out_is_named_processes_and_files() {
 
 #[test]
 fn they_stop_growing_when_somebody_waits_for_memory() {
-    let Some((_area, group)) = swap_and_group(448 * MIB, 64 * MIB) else {
+    let Some((_area, group, _turn)) = swap_and_group(448 * MIB, 64 * MIB) else {
         return;
     };
     if !Path::new("/proc/pressure/memory").exists() {
@@ -170,7 +177,7 @@ fn the_limit_of_the_own_group_counts() {
 
 #[test]
 fn ctrl_c_ends_the_hogs_and_tells_what_they_did() {
-    let ran = signalled("hog --size 8m --hold 50s --repeat 3", &[], "INT", "2");
+    let ran = signalled("hog --size 8m --hold 50s --repeat 3", &[], "INT", "5");
     assert_interrupted(&ran, "terrace hog: 2 of 8 MiB, 3 times");
     assert!(ran.out.contains("they touched 16 MiB"), "{ran:?}");
 }

@@ -84,7 +84,7 @@ fn a_run_of_fio_is_taken_in_whole_and_by_its_log() {
         "--name=db",
         "--size=8m",
         "--rw=randread",
-        "--runtime=1",
+        "--runtime=4",
         "--time_based",
         "--log_avg_msec=100",
         "--output-format=json",

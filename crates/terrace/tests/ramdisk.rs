@@ -10,10 +10,11 @@ mod support;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use support::{
-    Ran, Started, TERRACE, as_ordinary_user, assert_interrupted, command, in_group, run, signalled,
-    terrace,
+    Ran, Started, TERRACE, as_ordinary_user, assert_interrupted, command, in_group, interrupted,
+    run, terrace,
 };
 use testkit::{Cgroup, SwapArea, TempDir, Tmpfs};
 
@@ -24,6 +25,12 @@ const ATTEMPTS: usize = 5;
 const TOUCHED_RUNS: usize = 4;
 /// Far longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(30);
+static SWAP: Mutex<()> = Mutex::new(());
+
+/// Whoever holds it is the only one that switches swap on, or must have none.
+fn alone() -> MutexGuard<'static, ()> {
+    SWAP.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The result of a run that did all it was asked, and said before what it takes.
 #[track_caller]
@@ -103,6 +110,7 @@ fn touched_memory_is_never_the_hosts_fault() {
 
 #[test]
 fn a_group_that_must_swap_is_named_with_its_limit() {
+    let _alone = alone();
     let made = SwapArea::on(512 * MIB).and_then(|area| Ok((area, Cgroup::v1_memory(128 * MIB)?)));
     let Ok((_area, group)) = made.map_err(testkit::skip) else {
         return;
@@ -139,6 +147,7 @@ fn a_group_that_must_swap_is_named_with_its_limit() {
 
 #[test]
 fn a_group_without_swap_kills_the_writer_and_that_is_the_answer() {
+    let _alone = alone();
     let swap = fs::read_to_string("/proc/swaps").unwrap_or_default();
     if swap.lines().count() > 1 {
         return testkit::skip("a machine without swap at this moment");
@@ -170,6 +179,7 @@ fn a_group_without_swap_kills_the_writer_and_that_is_the_answer() {
 
 #[test]
 fn clean_page_cache_that_is_dropped_costs_nothing() {
+    let _alone = alone();
     let group = match Cgroup::v1_memory(192 * MIB) {
         Ok(group) => group,
         Err(need) => return testkit::skip(need),
@@ -270,7 +280,7 @@ fn time_that_is_over_leaves_a_verdict_of_what_there_is() {
 
 #[test]
 fn ctrl_c_gives_the_memory_back_and_tells_what_was_seen() {
-    let ran = signalled("ramdisk why --size 4g", &[], "INT", "0.7");
+    let ran = interrupted("ramdisk why --size 4g", &["0.7", "1", "1.4"]);
     if ran.code == Some(3) {
         return testkit::skip("4 GiB of memory that nobody uses");
     }

@@ -160,12 +160,17 @@ fn a_wrong_rotational_flag_is_found_until_it_is_corrected() {
     let flag = mounted.queue_setting("rotational");
     for (value, expected) in [("1", 1), ("0", 0)] {
         std::fs::write(&flag, value).unwrap();
-        let seen = survey(plain(), Some(mounted.path()));
         let name = mounted.device_name();
-        let about_it = findings(&seen, "device_flag_at_odds")
-            .into_iter()
-            .filter(|finding| finding.to_string().contains(&name));
-        assert_eq!(about_it.count(), expected, "rotational {value}: {seen}");
+        let about_it = |seen: &Value| {
+            let found = findings(seen, "device_flag_at_odds").into_iter();
+            found
+                .filter(|finding| finding.to_string().contains(&name))
+                .count()
+        };
+        until(
+            || survey(plain(), Some(mounted.path())),
+            |seen| about_it(seen) == expected,
+        );
     }
 }
 

@@ -13,7 +13,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use support::{Ran, Started, assert_interrupted, signalled, terrace, warm_json};
+use std::time::{Duration, Instant};
+use support::{Ran, Started, assert_interrupted, command, ended_by_wish, terrace, warm_json};
 use testkit::{Cgroup, Random, SlowDisk, SwapArea, TempDir};
 
 /// The set of the test process.
@@ -30,6 +31,8 @@ const ASKED: &str = "TERRACE_TEST_TOUCHER";
 const MARK: &str = "@";
 /// A restore that met a short wait for memory of the tests beside it is made again.
 const ATTEMPTS: u32 = 10;
+/// Far longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The process whose memory is moved: fills its set, and when told touches every page in a
 /// scattered order and says how many were wrong and how many faults needed a device.
@@ -69,7 +72,7 @@ struct Toucher {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    _group: Cgroup,
+    group: Cgroup,
 }
 
 /// Whoever holds it is the only one that pushes anything to swap.
@@ -94,7 +97,7 @@ impl Toucher {
             child,
             input,
             output,
-            _group: group,
+            group,
         };
         assert_eq!(toucher.answer(), "ready");
         Ok(toucher)
@@ -239,7 +242,6 @@ fn limits_of_bytes_and_an_end_that_was_not_asked_for_are_told_apart() {
     );
 }
 
-/// The slow disk has its model's times on any machine: by half a second nothing can be back.
 #[test]
 fn ctrl_c_ends_a_restore_with_a_receipt() {
     let _alone = alone();
@@ -252,17 +254,52 @@ fn ctrl_c_ends_a_restore_with_a_receipt() {
         Ok(toucher) => toucher,
         Err(need) => return testkit::skip(need),
     };
-    toucher.push_out();
-    if disk.statistics().written_bytes < NEARLY_ALL_BYTES {
-        return testkit::skip("no swap of others that fills first");
-    }
     let line = format!(
         "warm restore --pid {} --only anonymous --floor 1m",
         toucher.child.id()
     );
-    let ran = signalled(&line, &[], "INT", "0.5");
-    assert_interrupted(&ran, "Ended: interrupted.");
-    assert!(toucher.swapped_bytes() > 0, "{ran:?}");
+    for _ in 0..ATTEMPTS {
+        toucher.push_out();
+        if !written(&disk) {
+            return testkit::skip("no swap of others that fills first");
+        }
+        // What was written lies in memory as well, in the swap cache, until memory gets short.
+        let _ = std::fs::write(toucher.group.path().join("memory.force_empty"), "0");
+        let read_bytes = disk.statistics().read_bytes;
+        let mut restore = command(&line);
+        restore.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let restore = restore.spawn().unwrap();
+        let started = Instant::now();
+        // More than the trial of the disk reads.
+        while disk.statistics().read_bytes < read_bytes + (4 << 20) {
+            assert!(started.elapsed() < PATIENCE, "it never read");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let ran = ended_by_wish(restore);
+        // Its host may have held this test up until all was back.
+        if ran.code != Some(0) {
+            assert_interrupted(&ran, "Ended: interrupted.");
+            assert!(toucher.swapped_bytes() > 0, "{ran:?}");
+            return;
+        }
+    }
+    panic!("{ATTEMPTS} restores ended before they were interrupted");
+}
+
+/// Whether the set reaches the disk: writing to swap goes on after pages have left.
+fn written(disk: &SlowDisk) -> bool {
+    let bytes = || disk.statistics().written_bytes;
+    let mut before = u64::MAX;
+    while bytes() < NEARLY_ALL_BYTES && bytes() != before {
+        before = bytes();
+        std::thread::sleep(Duration::from_secs(2));
+    }
+    bytes() >= NEARLY_ALL_BYTES
+}
+
+/// A host where DAMON pushes out what nobody uses takes some pages at any moment.
+fn nearly(bytes: u64) -> u64 {
+    bytes / 10 * 9
 }
 
 /// Bytes of all files in the page cache.
@@ -298,7 +335,7 @@ fn files_of_a_snapshot_come_back_and_a_changed_one_does_not() {
     files.iter().for_each(|path| write(path, &mut random));
     let whole = 6 * FILE_BYTES as u64;
     let sleeper = Started::sleeping(Command::new("sleep"));
-    if cached_bytes(&files) != whole {
+    if cached_bytes(&files) < nearly(whole) {
         return testkit::skip("a temporary directory on a disk, with a page cache");
     }
     let (snapshot, tree) = (directory.join("x.snapshot"), tree.display());
@@ -328,7 +365,11 @@ fn files_of_a_snapshot_come_back_and_a_changed_one_does_not() {
         notes.contains("1 file of the snapshot has changed"),
         "{notes}"
     );
-    assert_eq!(cached_bytes(&files[..5]), 5 * FILE_BYTES as u64);
+    let back = cached_bytes(&files[..5]);
+    assert!(
+        back >= nearly(5 * FILE_BYTES as u64),
+        "{back} of {receipt:#}"
+    );
     assert_eq!(cached_bytes(&files[5..]), 0, "a changed file was read");
 
     // What is there already is no work.
@@ -336,12 +377,9 @@ fn files_of_a_snapshot_come_back_and_a_changed_one_does_not() {
         "warm restore {} --only files --floor 1m --json",
         snapshot.display()
     ));
-    let read = again["planned"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|part| part["bytes"].as_u64().unwrap());
-    assert!(read.sum::<u64>() < FILE_BYTES as u64, "{again}");
+    let parts = again["planned"].as_array().unwrap().iter();
+    let read: u64 = parts.map(|part| part["bytes"].as_u64().unwrap()).sum();
+    assert!(read < FILE_BYTES as u64, "{again}");
 }
 
 /// Files that are read count as room in the account of a group, since they could go again: whoever

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use testkit::disk_model::{DiskModel, Kind, Request};
 use testkit::{Cgroup, Random, SlowDisk};
 
@@ -58,6 +58,7 @@ fn direct(disk: &SlowDisk) -> File {
 
 #[test]
 fn random_reads_take_the_time_of_the_model_and_sequential_ones_do_not() {
+    let _alone = alone();
     let Some(disk) = disk(64 * MIB) else { return };
     let file = direct(&disk);
     let mut page = Aligned::new(MIB as usize);
@@ -98,6 +99,7 @@ fn random_reads_take_the_time_of_the_model_and_sequential_ones_do_not() {
 
 #[test]
 fn what_was_written_is_read_back() {
+    let _alone = alone();
     let Some(disk) = disk(8 * MIB) else { return };
     let mut random = Random(7);
     let text: Vec<u8> = (0..3 * MIB).map(|_| random.below(256) as u8).collect();
@@ -157,7 +159,13 @@ fn memory_of_a_group_is_swapped_to_it_and_comes_back_intact() {
     }
     let before = disk.statistics();
     // A limit below what is used makes the kernel push the rest out.
-    std::fs::write(group.path().join("memory.limit_in_bytes"), "6000000").unwrap();
+    // Refused while what leaves is not written yet; what went is gone nonetheless.
+    for _ in 0..600 {
+        if std::fs::write(group.path().join("memory.limit_in_bytes"), "6000000").is_ok() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
     let pushed = disk.statistics();
     std::fs::write(group.path().join("memory.limit_in_bytes"), "67108864").unwrap();
     let out_bytes = pushed.written_bytes - before.written_bytes;

@@ -227,14 +227,17 @@ mod tests {
         };
         let number = std::fs::metadata(device.path()).unwrap().rdev();
         let number = sys::block::device_numbers(number);
-        let speed = of_device(&Root::system(), number, purpose(u64::MAX)).unwrap();
         let name = device.path().file_name().unwrap();
-        assert_eq!(speed.device.as_str(), name);
-        let single_ns = speed.random_read_ns.unwrap();
-        let per_s = speed.sequential_bytes_per_s.unwrap();
-        // The same bytes in large requests can take no longer than one by one, by far.
-        let one_by_one = RANDOM_READ_BYTES as u64 * 1_000_000_000 / single_ns;
-        assert!(per_s > one_by_one, "{per_s} and {one_by_one} bytes/s");
+        // The same bytes in large requests can take no longer than one by one, by far; a pause of
+        // the host within the few milliseconds of either is neither's.
+        let is_so = |_| {
+            let speed = of_device(&Root::system(), number, purpose(u64::MAX)).unwrap();
+            assert_eq!(speed.device.as_str(), name);
+            let single_ns = speed.random_read_ns.unwrap();
+            let one_by_one = RANDOM_READ_BYTES as u64 * 1_000_000_000 / single_ns;
+            speed.sequential_bytes_per_s.unwrap() > one_by_one
+        };
+        assert!((0..5).any(is_so));
     }
 
     #[test]

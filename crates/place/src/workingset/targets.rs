@@ -304,10 +304,18 @@ mod tests {
         let folder = testkit::TempDir::new();
         let program = folder.join("unusual-name-of-a-program");
         std::fs::copy("/bin/sleep", &program).unwrap();
-        let mut child = std::process::Command::new(&program)
-            .arg("1000")
-            .spawn()
-            .unwrap();
+        let start = || std::process::Command::new(&program).arg("1000").spawn();
+        let mut child = loop {
+            match start() {
+                // A child that a test beside this one starts may hold the copy open until its exec.
+                Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {}
+                started => break started.unwrap(),
+            }
+        };
+        let comm = || std::fs::read_to_string(format!("/proc/{}/comm", child.id())).unwrap();
+        while !comm().starts_with("unusual-name-of") {
+            std::thread::yield_now();
+        }
         let root = Root::system();
         let by_name = |name: &str| find(&root, &Selection::Application(name.to_owned()));
         let found = by_name("unusual-name-of-a-program");

@@ -11,7 +11,7 @@ import { createRequire } from "node:module";
 const order = JSON.parse(process.argv[2]);
 const { chromium } = createRequire(`${order.packages}/`)("playwright-core");
 const arguments_ = ["--no-sandbox", "--disable-dev-shm-usage", "--enable-precise-memory-info"];
-const browser = await chromium.launch({ executablePath: order.browser, args: arguments_ });
+const browser = await chromium.launch({ executablePath: order.browser, args: arguments_, timeout: 180_000 });
 const told = [], complaints = [], requests = [];
 try {
   const colorScheme = order.dark ? "dark" : "light";

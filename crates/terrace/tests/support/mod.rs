@@ -255,6 +255,20 @@ pub fn signalled(line: &str, more: &[&OsStr], signal: &str, after_s: &str) -> Ra
     timed_out(&["--foreground"], line, more, signal, after_s)
 }
 
+/// Ctrl-C after each of these times in turn, until it comes when there is something to tell: a
+/// program that the host held up has not begun yet.
+pub fn interrupted(line: &str, after_s: &[&str]) -> Ran {
+    let mut last = None;
+    for after_s in after_s {
+        let ran = signalled(line, &[], "INT", after_s);
+        if !ran.out.is_empty() {
+            return ran;
+        }
+        last = Some(ran);
+    }
+    last.unwrap()
+}
+
 /// The same by plain `timeout`, which sends its signal twice: to the program and then to
 /// its group.
 pub fn signalled_twice(line: &str, more: &[&OsStr], signal: &str, after_s: &str) -> Ran {

@@ -104,9 +104,13 @@ pub fn faults(case: &Case, told: &Told) -> Vec<String> {
     faults.extend(unexplained(told));
     faults.extend(bars_close(told));
     faults.extend(disagreement(told));
-    if let Some(seen) = &told.witnessed {
-        faults.extend(contradicted(told, "thread", &seen.threads));
-        faults.extend(contradicted(told, "wall", &seen.wall));
+    match &told.witnessed {
+        Some(Ok(seen)) => {
+            faults.extend(contradicted(told, "thread", &seen.threads));
+            faults.extend(contradicted(told, "wall", &seen.wall));
+        }
+        Some(Err(why)) => faults.push(why.clone()),
+        None => {}
     }
     faults
 }

@@ -44,7 +44,7 @@ pub struct Told {
     /// The recording itself.
     pub recording: model::recording::Recording,
     /// What the kernel's own trace says of the same command, where it was asked.
-    pub witnessed: Option<Lives>,
+    pub witnessed: Option<Result<Lives, String>>,
     /// The share of all processors that others had meanwhile, the host included, 0 to 1;
     /// `None` where neighbours belong to the stage.
     pub others: Option<f64>,
@@ -108,7 +108,7 @@ pub fn run(case: &Case) -> Result<Told, String> {
         json,
         page,
         recording,
-        witnessed: trace.map(|trace| witness::lives(&trace, number).unwrap()),
+        witnessed: trace.map(|trace| witness::lives(&trace, number)),
         others,
     })
 }

@@ -51,12 +51,15 @@ pub fn start() -> Result<KernelTrace, String> {
 }
 
 /// What the command that `recorder` (the recorder's process) started did, and all its
-/// children; `None` where the trace has no such command.
-pub fn lives(trace: &str, recorder: u32) -> Option<Lives> {
+/// children.
+///
+/// # Errors
+/// The trace, which may lose events, has no such command.
+pub fn lives(trace: &str, recorder: u32) -> Result<Lives, String> {
     let mut told = parse(trace);
     told.extend(untold(&told));
     told.sort_by_key(|told| told.time_ns);
-    let (first, command) = command(&told, recorder)?;
+    let (first, command) = command(&told, recorder).ok_or("the trace has no such command")?;
     let mut threads = Threads {
         now_ns: told[first].time_ns,
         ..Threads::default()
@@ -91,7 +94,7 @@ pub fn lives(trace: &str, recorder: u32) -> Option<Lives> {
             What::Wake(_) | What::Fork { .. } | What::Exec(_) | What::Ran { .. } => {}
         }
     }
-    Some(threads.lives)
+    Ok(threads.lives)
 }
 
 /// The command's threads that live: the state of each, and since when.

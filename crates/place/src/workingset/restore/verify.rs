@@ -147,6 +147,11 @@ mod tests {
             .arg("1000")
             .spawn()
             .unwrap();
+        // Its parent goes on at the start of the exec; the stack has its name at the end of it.
+        let arguments = || std::fs::read(format!("/proc/{}/cmdline", child.id())).unwrap();
+        while !arguments().starts_with(b"sleep\0") {
+            std::thread::yield_now();
+        }
         let selection = crate::workingset::targets::Selection::Processes(vec![child.id()]);
         let targets = crate::workingset::targets::find(&root, &selection).unwrap();
         let maps = machine::maps::read(&root, child.id()).unwrap();

@@ -314,9 +314,16 @@ mod tests {
 
     /// A command during which the clock is set; what the recorder made of it.
     fn recorded(moved_ns: i64) -> Recording {
+        let directory = testkit::TempDir::new();
+        let (begun, set) = (directory.join("begun"), directory.join("set"));
+        let script = r#"touch "$0"; until [ -e "$1" ]; do sleep 0.05; done; sleep 0.5"#;
+        let words = ["sh", "-c", script].map(Into::into);
         let clock = DayClock::default();
         let plan = CommandPlan {
-            argv: ["sleep", "1.5"].map(Into::into).to_vec(),
+            argv: words
+                .into_iter()
+                .chain([begun.clone().into(), set.clone().into()])
+                .collect(),
             own_group: false,
             watch: Watch {
                 rate_hz: 50,
@@ -326,8 +333,13 @@ mod tests {
         };
         std::thread::scope(|scope| {
             let running = scope.spawn(|| capture::command(&plan).unwrap().recording);
-            std::thread::sleep(Duration::from_millis(700));
+            while !begun.exists() {
+                assert!(!running.is_finished(), "it never began");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            std::thread::sleep(Duration::from_millis(500));
             clock.set_by(moved_ns);
+            std::fs::write(&set, "").unwrap();
             running.join().unwrap()
         })
     }
@@ -338,7 +350,7 @@ mod tests {
         for moved_ns in [HOUR_NS, -HOUR_NS] {
             let recording = recorded(moved_ns);
             let wall_ns = recording.wall_ns();
-            assert!((1_500_000_000..HOUR_NS.unsigned_abs()).contains(&wall_ns));
+            assert!((1_000_000_000..HOUR_NS.unsigned_abs()).contains(&wall_ns));
             let ticks = &recording.ticks;
             assert!(ticks.windows(2).all(|pair| pair[0].at_ns < pair[1].at_ns));
             let whole = explain::recording::explain(&recording, Window::default());
