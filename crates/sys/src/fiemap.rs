@@ -14,6 +14,8 @@ const FS_IOC_FIEMAP: libc::c_ulong = 0xc020_660b;
 const EXTENT_LAST: u32 = 0x1;
 /// No place on the disk that could be told: unknown, not allocated yet, or inside of an inode.
 const EXTENT_NO_PLACE: u32 = 0x2 | 0x4 | 0x200;
+/// Reserved, and not written through the file system.
+const EXTENT_UNWRITTEN: u32 = 0x800;
 /// How many extents one call asks for; the answer then takes 7 KiB.
 const EXTENTS_A_CALL: usize = 128;
 
@@ -26,6 +28,9 @@ pub struct Extent {
     pub bytes: u64,
     /// Where it begins on the device, in bytes; `None` where it has no place of its own.
     pub physical: Option<u64>,
+    /// Whether it is only reserved (`fallocate`): a read of the file gives zeros there and asks no disk,
+    /// though swap may have written to it past the file system.
+    pub unwritten: bool,
 }
 
 /// `struct fiemap_extent` of linux/fiemap.h.
@@ -88,11 +93,19 @@ pub fn extents(file: &File, range: Range<u64>) -> Result<Vec<Extent>> {
     Ok(found)
 }
 
+/// Whether a part of the file is only reserved, so that a read of it tells nothing of its disk.
+#[must_use]
+pub fn has_unwritten(file: &File) -> bool {
+    let all = extents(file, 0..u64::MAX).unwrap_or_default();
+    all.iter().any(|extent| extent.unwritten)
+}
+
 fn extent(raw: &RawExtent) -> Extent {
     Extent {
         offset: raw.logical,
         bytes: raw.length,
         physical: (raw.flags & EXTENT_NO_PLACE == 0).then_some(raw.physical),
+        unwritten: raw.flags & EXTENT_UNWRITTEN != 0,
     }
 }
 
@@ -120,6 +133,27 @@ mod tests {
         let behind = extents(&file, far..far + 4096).unwrap();
         assert_eq!((behind.len(), behind[0].offset), (1, far));
         assert_eq!(extents(&file, 8192..8192 * 2).unwrap(), []);
+    }
+
+    #[test]
+    fn what_is_only_reserved_is_told_from_what_is_written() {
+        let directory = TempDir::new();
+        let path = directory.join("file");
+        let reserve = std::process::Command::new("fallocate")
+            .args(["-l", "1m"])
+            .arg(&path)
+            .status();
+        if !reserve.is_ok_and(|status| status.success()) {
+            return testkit::skip("fallocate, and a file system that reserves");
+        }
+        let file = File::options().write(true).open(&path).unwrap();
+        if extents(&file, 0..u64::MAX).is_err() {
+            return testkit::skip("a file system that tells");
+        }
+        assert!(has_unwritten(&file));
+        file.write_all_at(&vec![1; 1 << 20], 0).unwrap();
+        file.sync_all().unwrap();
+        assert!(!has_unwritten(&file));
     }
 
     #[test]

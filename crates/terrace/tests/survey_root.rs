@@ -151,6 +151,22 @@ fn a_machine_without_swap_has_a_finding_until_there_is_some() {
 }
 
 #[test]
+fn a_swap_file_that_is_only_reserved_has_no_latency() {
+    let _alone = alone();
+    let area = match SwapArea::reserved(64 << 20) {
+        Ok(area) => area,
+        Err(need) => return skip(need),
+    };
+    let seen = survey(plain(), None);
+    let tiers = seen["tiers"].as_array().unwrap();
+    let path = area.path().display().to_string();
+    let name = |tier: &&Value| tier["name"].as_str().unwrap().ends_with(&path);
+    let tier = tiers.iter().find(name).unwrap();
+    assert!(tier["latency_ns"].is_null(), "{tier}");
+    assert!(tier["reason"].to_string().contains("reserved"), "{tier}");
+}
+
+#[test]
 fn a_wrong_rotational_flag_is_found_until_it_is_corrected() {
     let _alone = alone();
     let mounted = match Mounted::ext4(700 << 20) {

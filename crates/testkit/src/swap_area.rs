@@ -24,6 +24,22 @@ impl SwapArea {
     /// # Errors
     /// The words for [`crate::skip`].
     pub fn on(bytes: u64) -> Result<Self, String> {
+        // A swap file must have no holes.
+        Self::made_by(|file| {
+            write_zeros(file, bytes).map_err(|error| format!("{bytes} bytes of disk: {error}"))
+        })
+    }
+
+    /// The same on a file that is reserved and not written, as many systems make theirs.
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`].
+    pub fn reserved(bytes: u64) -> Result<Self, String> {
+        let length = bytes.to_string();
+        Self::made_by(|file| run("fallocate", &["-l", &length, &file.to_string_lossy()]).map(drop))
+    }
+
+    fn made_by(make: impl FnOnce(&Path) -> Result<(), String>) -> Result<Self, String> {
         if !is_root() {
             return Err("root".to_owned());
         }
@@ -31,8 +47,7 @@ impl SwapArea {
             directory: TempDir::new(),
         };
         let file = area.path();
-        // A swap file must have no holes.
-        write_zeros(&file, bytes).map_err(|error| format!("{bytes} bytes of disk: {error}"))?;
+        make(&file)?;
         run("chmod", &["600", &file.to_string_lossy()])?;
         run("mkswap", &[&file.to_string_lossy()])?;
         run("swapon", &[&file.to_string_lossy()])?;

@@ -72,11 +72,16 @@ pub fn of_device(root: &Root, device: (u32, u32), purpose: Purpose) -> Result<Sp
 }
 
 /// As [`of_device`] by reading a file on it, which tells of the part
-/// of the disk that is meant, and is permitted where the device itself is closed.
+/// of the disk that is meant, and is permitted where the device itself is closed. Of a file that is only
+/// reserved, as `fallocate` makes swap files, a read asks no disk: then the device is tried.
 ///
 /// # Errors
 /// `Impossible` without the right to read the file, or where it cannot be read directly.
 pub fn of_file(root: &Root, device: (u32, u32), path: &Path, purpose: Purpose) -> Result<Speed> {
+    if File::open(path).is_ok_and(|file| sys::fiemap::has_unwritten(&file)) {
+        let start = None;
+        return of_device(root, device, Purpose { start, ..purpose });
+    }
     try_reads(disk(root, device)?, path, purpose)
 }
 
@@ -238,6 +243,30 @@ mod tests {
             speed.sequential_bytes_per_s.unwrap() > one_by_one
         };
         assert!((0..5).any(is_so));
+    }
+
+    #[test]
+    fn of_a_file_that_is_only_reserved_the_device_is_tried() {
+        let mounted = match testkit::Mounted::ext4(64 << 20) {
+            Ok(mounted) => mounted,
+            Err(need) => return testkit::skip(need),
+        };
+        let path = mounted.path().join("swap");
+        let reserve = std::process::Command::new("fallocate")
+            .args(["-l", "16m"])
+            .arg(&path)
+            .status();
+        assert!(reserve.unwrap().success());
+        let number = sys::block::device_numbers(std::fs::metadata(&path).unwrap().dev());
+        let statistics = format!("/sys/block/{}/stat", mounted.device_name());
+        let reads = || -> u64 {
+            let text = std::fs::read_to_string(&statistics).unwrap();
+            text.split_whitespace().next().unwrap().parse().unwrap()
+        };
+        let before = reads();
+        of_file(&Root::system(), number, &path, purpose(64 << 20)).unwrap();
+        // One at a random place and one in order at least.
+        assert!(reads() >= before + 2, "{} reads", reads() - before);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! The kernel lets nobody time a swap-in without causing memory pressure, so root
 //! reads random pages of the area itself, read-only and past the page cache: the
 //! same request to the same device. Others, and areas that hold nothing that
-//! could be read, stay unseen with the reason.
+//! could be read, stay unseen with the reason: a file that is only reserved
+//! (`fallocate`) answers with zeros and asks no disk.
 
 use machine::Root;
 use machine::swap::Area;
@@ -11,6 +12,7 @@ use measure::Budget;
 use measure::storage::{self, Access, IolatPlan};
 use model::Latency;
 use model::bytes::Bytes;
+use std::fs::File;
 use std::time::Duration;
 
 /// Requests made of one area.
@@ -72,6 +74,11 @@ fn look_at(area: &Area, root: &Root, stop: &Budget) -> SwapTier {
     } else if compressed {
         tier.reason = Some(
             "a read of compressed RAM costs its decompression, and unused slots cost nothing: not timed"
+                .to_owned(),
+        );
+    } else if File::open(&area.path).is_ok_and(|file| sys::fiemap::has_unwritten(&file)) {
+        tier.reason = Some(
+            "the file is only reserved (fallocate): its file system answers reads without the disk"
                 .to_owned(),
         );
     } else {
