@@ -179,7 +179,7 @@ fn the_limit_of_the_own_group_counts() {
 fn ctrl_c_ends_the_hogs_and_tells_what_they_did() {
     let ran = signalled("hog --size 8m --hold 50s --repeat 3", &[], "INT", "5");
     assert_interrupted(&ran, "terrace hog: 2 of 8 MiB, 3 times");
-    assert!(ran.out.contains("they touched 16 MiB"), "{ran:?}");
+    assert!(ran.out.contains("16 MiB were touched"), "{ran:?}");
 }
 
 #[test]
@@ -188,7 +188,10 @@ fn an_ordinary_user_may_hog_and_may_not_make_groups() {
         return;
     };
     let text = run(command).done();
-    assert!(text.contains("1 hogs ended by themselves"), "{text}");
+    assert!(
+        text.contains("1 hog ended by itself; 4 MiB were touched"),
+        "{text}"
+    );
     let command = as_ordinary_user("hog --size 4m --count 1 --in-cgroup 64m").unwrap();
     let ran = run(command);
     ran.refused(3, "control group");

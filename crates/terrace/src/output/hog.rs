@@ -76,9 +76,12 @@ fn done(report: &Report) -> String {
     let swapped = or_absent(report.machine_swapped_out_bytes, |bytes| {
         Bytes(bytes).to_string()
     });
+    let ended = match report.finished {
+        1 => "1 hog ended by itself".to_owned(),
+        count => format!("{count} hogs ended by themselves"),
+    };
     format!(
-        "{} hogs ended by themselves; they touched {} in {}. The machine wrote {swapped} to swap meanwhile, theirs included.",
-        report.finished,
+        "{ended}; {} were touched in {}. The machine wrote {swapped} to swap meanwhile, theirs included.",
         Bytes(report.touched_bytes),
         figure::time(report.elapsed_ns as f64, Digits::Three),
     )
@@ -171,7 +174,7 @@ mod tests {
         );
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for expected in [
-            "49 hogs ended by themselves; they touched 50 GiB in 41 s.",
+            "49 hogs ended by themselves; 50 GiB were touched in 41 s.",
             "wrote - to swap",
             "20 % of the time: reached",
             "A hog was killed: ended by signal 9",
