@@ -1,40 +1,55 @@
 //! DAMON, the kernel's monitor of which memory is used: schemes that push out what nobody used
-//! for a while, whether or not memory is short (`/sys/kernel/mm/damon/admin`, Linux 5.18).
+//! for a while, short of memory or not (`/sys/kernel/mm/damon/admin`, Linux 5.18).
+//!
+//! It watches regions, not pages: what was just read goes with a region that lay unused.
 
 use crate::root::Root;
 use std::time::Duration;
 
 const KDAMONDS: &str = "/sys/kernel/mm/damon/admin/kdamonds";
-/// The scheme's action that writes pages out and frees them.
-const PAGEOUT: &str = "pageout";
 
-/// How long memory must lie unused before a running scheme pushes it out, by the scheme that does
-/// so earliest; `None` where none runs, or where it is not told.
+/// How long a region of the machine's memory must lie unused until a scheme that always runs
+/// pushes it out, by the scheme that does so earliest; `None` where there is none, or where it is
+/// not told. Left out are schemes of single processes, and those that wait until little is free.
 #[must_use]
 pub fn pages_out_after(root: &Root) -> Option<Duration> {
-    let numbered = |directory: &str| -> Vec<String> {
-        let names = root.names(directory).into_iter();
-        let names = names.filter(|name| name.parse::<u32>().is_ok());
-        names.map(|name| format!("{directory}/{name}")).collect()
-    };
-    let running = |thread: &String| root.word(format!("{thread}/state")).as_deref() == Some("on");
-    let contexts = numbered(KDAMONDS)
-        .into_iter()
+    let running = |thread: &String| is(root, thread, "state", "on");
+    let all_memory = |context: &String| is(root, context, "operations", "paddr");
+    let contexts = numbered(root, KDAMONDS)
         .filter(running)
-        .flat_map(|thread| numbered(&format!("{thread}/contexts")));
-    let schemes = contexts.flat_map(|context| {
-        let interval_us = format!("{context}/monitoring_attrs/intervals/aggr_us");
-        let interval_us: Option<u64> = root.number(interval_us);
-        let schemes = numbered(&format!("{context}/schemes")).into_iter();
-        schemes.map(move |scheme| (scheme, interval_us))
-    });
-    let unused = schemes.filter_map(|(scheme, interval_us)| {
-        let action = root.word(format!("{scheme}/action"))?;
-        let intervals: u64 = root.number(format!("{scheme}/access_pattern/age/min"))?;
-        let unused = Duration::from_micros(interval_us?.saturating_mul(intervals));
-        (action == PAGEOUT).then_some(unused)
-    });
-    unused.min()
+        .flat_map(|thread| numbered(root, &format!("{thread}/contexts")))
+        .filter(all_memory);
+    contexts
+        .filter_map(|context| {
+            let schemes = numbered(root, &format!("{context}/schemes"));
+            let intervals = schemes.filter_map(|scheme| unused_intervals(root, &scheme));
+            let interval_us = format!("{context}/monitoring_attrs/intervals/aggr_us");
+            let interval_us: u64 = root.number(interval_us)?;
+            Some(Duration::from_micros(
+                interval_us.saturating_mul(intervals.min()?),
+            ))
+        })
+        .min()
+}
+
+/// For how many intervals of the monitor a region lies unused until this scheme pushes it out.
+fn unused_intervals(root: &Root, scheme: &str) -> Option<u64> {
+    let always = is(root, scheme, "watermarks/metric", "none");
+    let pushes_out = always && is(root, scheme, "action", "pageout");
+    root.number(format!("{scheme}/access_pattern/age/min"))
+        .filter(|_| pushes_out)
+}
+
+fn is(root: &Root, directory: &str, file: &str, word: &str) -> bool {
+    root.word(format!("{directory}/{file}")).as_deref() == Some(word)
+}
+
+/// The directories whose names are numbers.
+fn numbered(root: &Root, directory: &str) -> impl Iterator<Item = String> + use<> {
+    let names = root.names(directory).into_iter();
+    let names = names.filter(|name| name.parse::<u32>().is_ok());
+    let directory = directory.to_owned();
+    names.map(move |name| format!("{directory}/{name}"))
 }
 
 #[cfg(test)]
@@ -42,27 +57,27 @@ mod tests {
     use super::*;
     use testkit::FakeRoot;
 
-    /// A thread with two schemes.
-    fn tree(state: &str, actions: [&str; 2]) -> FakeRoot {
-        let thread = format!("{KDAMONDS}/0");
-        let context = format!("{thread}/contexts/0");
+    const CONTEXT: &str = "/sys/kernel/mm/damon/admin/kdamonds/0/contexts/0";
+
+    /// A thread with two schemes, the second of which is the earlier one.
+    fn tree(actions: [&str; 2]) -> FakeRoot {
         let mut tree = FakeRoot::bare()
             .file(&format!("{KDAMONDS}/nr_kdamonds"), "1\n")
-            .file(&format!("{thread}/state"), format!("{state}\n"))
-            .file(
-                &format!("{context}/monitoring_attrs/intervals/aggr_us"),
-                "5000000\n",
-            );
+            .file(&format!("{KDAMONDS}/0/state"), "on\n")
+            .file(&format!("{CONTEXT}/operations"), "paddr\n")
+            .file(&interval(), "5000000\n");
         for (index, (action, age)) in actions.iter().zip(["24", "12"]).enumerate() {
-            let scheme = format!("{context}/schemes/{index}");
+            let file = |name: &str| format!("{CONTEXT}/schemes/{index}/{name}");
             tree = tree
-                .file(&format!("{scheme}/action"), format!("{action}\n"))
-                .file(
-                    &format!("{scheme}/access_pattern/age/min"),
-                    format!("{age}\n"),
-                );
+                .file(&file("action"), format!("{action}\n"))
+                .file(&file("watermarks/metric"), "none\n")
+                .file(&file("access_pattern/age/min"), format!("{age}\n"));
         }
         tree
+    }
+
+    fn interval() -> String {
+        format!("{CONTEXT}/monitoring_attrs/intervals/aggr_us")
     }
 
     fn after_s(tree: &FakeRoot) -> Option<u64> {
@@ -71,17 +86,25 @@ mod tests {
 
     #[test]
     fn the_earliest_scheme_that_pushes_out_counts() {
-        assert_eq!(after_s(&tree("on", ["pageout", "pageout"])), Some(60));
-        assert_eq!(after_s(&tree("on", ["pageout", "stat"])), Some(120));
+        assert_eq!(after_s(&tree(["pageout", "pageout"])), Some(60));
+        assert_eq!(after_s(&tree(["pageout", "stat"])), Some(120));
+        assert_eq!(after_s(&tree(["stat", "lru_deprio"])), None);
+        assert_eq!(after_s(&FakeRoot::bare()), None);
     }
 
     #[test]
-    fn others_and_those_that_do_not_run_do_not() {
-        assert_eq!(after_s(&tree("off", ["pageout", "pageout"])), None);
-        assert_eq!(after_s(&tree("on", ["stat", "lru_deprio"])), None);
-        assert_eq!(after_s(&FakeRoot::bare()), None);
-        let age = format!("{KDAMONDS}/0/contexts/0/schemes/1/access_pattern/age/min");
-        let odd = tree("on", ["stat", "pageout"]).file(&age, "many\n");
-        assert_eq!(after_s(&odd), None);
+    fn only_what_runs_always_on_all_memory_and_is_told_counts() {
+        let scheme = |name: &str| format!("{CONTEXT}/schemes/1/{name}");
+        for (file, text) in [
+            (format!("{KDAMONDS}/0/state"), "off\n"),
+            (format!("{CONTEXT}/operations"), "vaddr\n"),
+            (interval(), "\n"),
+            (scheme("watermarks/metric"), "free_mem_rate\n"),
+            (scheme("access_pattern/age/min"), "many\n"),
+        ] {
+            let tree = tree(["stat", "pageout"]);
+            assert_eq!(after_s(&tree), Some(60));
+            assert_eq!(after_s(&tree.file(&file, text)), None, "{file}");
+        }
     }
 }

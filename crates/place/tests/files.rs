@@ -7,7 +7,7 @@
     reason = "lists of ranges are meant, also of one"
 )]
 
-use machine::Root;
+use machine::{Root, damon};
 use model::Bytes;
 use place::guard::{Limits, Stop};
 use place::workingset::charge::Work;
@@ -170,6 +170,8 @@ fn files_that_the_own_group_uses_are_read_without_another_process() {
     };
     let root = Root::system();
     let plan = restore::plan(&root, &request).unwrap();
+    let note = plan.notes.iter().find(|note| note.starts_with("DAMON"));
+    assert_eq!(note.is_some(), damon::pages_out_after(&root).is_some());
     let report = restore::carry_out(&root, &request, plan, &mut |_| {}).unwrap();
     assert_eq!((report.stop, report.notes), (Stop::Done, Vec::new()));
     assert_eq!(cached_bytes(&file), Some(2 * MIB));

@@ -1,6 +1,6 @@
 //! The guard says stop when it must and not before, on a tree whose counters a test moves.
 //! How soon is not asserted: `restore_stops_root` shows it with a real hog.
-#![allow(clippy::unwrap_used, reason = "a test program")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test program")]
 
 use machine::Root;
 use model::Bytes;
@@ -165,7 +165,8 @@ fn others_who_waited_before_do_not() {
         })
     };
     // A writer that is held up while a guard starts shows it less than there is.
-    assert!((0..8).map(looked).any(|stops| stops == (None, None)));
+    let mut stops = (0..8).map(looked).inspect(|stops| println!("{stops:?}"));
+    assert!(stops.any(|stops| stops == (None, None)));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `terrace compare` and `terrace run --against`: real runs that differ in a known way are told
 //! apart and the cause is named, equal ones are not; what cannot be compared is refused.
 // A helper of tests may unwrap as the tests do.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod support;
 
@@ -174,7 +174,11 @@ fn a_command_does_not_differ_from_itself_and_a_longer_one_does() {
     // One run that the host holds up leaves six against six unproven.
     let mut tries =
         (0..TRIES).map(|_| against(&directory, "sleep 0.5", &options, &["sleep", "0.05"]));
-    let longer = tries.find(|longer| wall(longer) == "larger").unwrap();
+    let longer = tries.find(|longer| {
+        println!("{longer:#}");
+        wall(longer) == "larger"
+    });
+    let longer = longer.unwrap();
     assert!(
         longer["sentence"].as_str().unwrap().contains("longer ("),
         "{longer:#}"

@@ -8,6 +8,7 @@
     reason = "lists of ranges are meant, also of one"
 )]
 
+use machine::{Root, damon};
 use place::Kind;
 use place::workingset::charge::{self, Work};
 use place::workingset::files::{self, Identity, NamedFile};
@@ -111,16 +112,18 @@ fn the_cache_is_charged_to_the_group() {
     assert_eq!((done.bytes, told), (64 * MIB, 64 * MIB));
     assert_eq!(done.changed_files, 0);
     // Where DAMON pushes out what nobody uses, some pages go at any moment.
-    assert!(done.present_bytes.min(cached_bytes(&path)) >= 58 * MIB);
+    let taken = damon::pages_out_after(&Root::system()).map_or(0, |_| 6 * MIB);
+    assert!(done.present_bytes.min(cached_bytes(&path)) >= 64 * MIB - taken);
     let grown = charged_bytes(group.path()) - before;
     assert!(
-        (57 * MIB..70 * MIB).contains(&grown),
+        (63 * MIB - taken..70 * MIB).contains(&grown),
         "{grown} bytes were charged"
     );
     // The same by this process is charged elsewhere: the group's account shows the difference.
     let work = cold_work(&path, 64 * MIB);
     let before = charged_bytes(group.path());
-    assert!(read::pieces(&work, &mut |_| false).present_bytes >= 58 * MIB);
+    let read = read::pieces(&work, &mut |_| false);
+    assert!(read.present_bytes >= 64 * MIB - taken);
     assert!(charged_bytes(group.path()) < before + MIB);
     passed("the_cache_is_charged_to_the_group");
 }

