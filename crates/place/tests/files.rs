@@ -10,6 +10,7 @@
 use machine::{Root, damon};
 use model::Bytes;
 use place::guard::{Limits, Stop};
+use place::workingset::access::Access;
 use place::workingset::charge::Work;
 use place::workingset::files::{self, Identity, NamedFile, Piece, UsedFile};
 use place::workingset::restore::{self, Request};
@@ -79,7 +80,7 @@ impl Holder {
     }
 
     fn files(&self) -> Vec<UsedFile> {
-        files::find(&Root::system(), &self.targets).unwrap()
+        files::find(&Root::system(), &self.targets, &mut access()).unwrap()
     }
 }
 
@@ -101,8 +102,13 @@ fn work_of(wanted: &[(PathBuf, Identity, Vec<Range<u64>>)]) -> Work {
     };
     Work {
         files: wanted.iter().map(named).collect(),
-        pieces: files::by_position(wanted),
+        pieces: files::by_position(wanted, &mut access()),
     }
+}
+
+/// With all bounds unused.
+fn access() -> Access {
+    Access::new(&Root::system())
 }
 
 #[test]
@@ -192,7 +198,7 @@ fn a_file_of_two_processes_is_one_and_files_without_disk_or_name_are_none() {
     std::fs::remove_file(&gone).unwrap();
     let selection = Selection::Processes(vec![one.child.id(), two.child.id()]);
     let targets = targets::find(&Root::system(), &selection).unwrap();
-    let found = files::find(&Root::system(), &targets).unwrap();
+    let found = files::find(&Root::system(), &targets, &mut access()).unwrap();
     let named = |path: &Path| found.iter().filter(|file| file.path == *path).count();
     assert_eq!((named(&kept), named(&gone), named(&in_ram)), (1, 0, 0));
     let shared = found.iter().find(|file| file.path == kept).unwrap();

@@ -16,7 +16,7 @@ pub use holes::next_data;
 pub use mapped::Mapped;
 pub use scratch::Scratch;
 pub use system::{FileSystem, file_system, file_system_of};
-pub use unnoticed::open_unnoticed;
+pub use unnoticed::{open_place, open_unnoticed, open_unnoticed_below};
 
 use crate::error::{Error, Kind, Result, check, count};
 use std::fs::{File, OpenOptions};
