@@ -274,7 +274,7 @@ fn may_be_replaced(path: &Path) -> bool {
     match std::fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() && metadata.len() > 0 => {
             let mut start = [0; format::NAME.len()];
-            let file = File::open(path);
+            let file = sys::file::open_input(path);
             file.is_ok_and(|mut file| file.read_exact(&mut start).is_ok()) && start == format::NAME
         }
         Ok(metadata) => metadata.is_file(),
@@ -311,7 +311,7 @@ fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 /// `NotASnapshot` for anything else, damaged or newer.
 pub fn read(path: &Path) -> Result<Snapshot> {
     let failed = |error: &std::io::Error| Error::io("read the snapshot", path, error);
-    let file = File::open(path).map_err(|error| failed(&error))?;
+    let file = sys::file::open_input(path).map_err(|error| failed(&error.source))?;
     let mut bytes = Vec::new();
     file.take(format::MAX_FILE_BYTES + 1)
         .read_to_end(&mut bytes)
