@@ -317,3 +317,126 @@ impl Table {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::TempDir;
+
+    const TABLE: &str = "\
+27 1 254:0 / / rw - ext4 /dev/vda rw
+30 27 0:50 / /mnt/ssh rw - fuse.sshfs host: rw
+31 30 8:1 / /mnt/ssh/disk rw - ext4 /dev/sda1 rw
+32 27 0:51 / /mnt/both rw - fuse x rw
+33 32 8:2 / /mnt/both rw - xfs /dev/sdb1 rw
+34 27 0:52 / /net rw - autofs -hosts rw
+35 34 8:3 / /net/near rw - ext4 /dev/sdc1 rw
+36 27 0:53 / /srv/nfs rw - nfs4 server:/x rw
+37 27 0:54 / /dev/shm rw - tmpfs tmpfs rw
+38 27 0:55 / /ntfs rw - fuseblk /dev/sdd1 rw
+39 27 0:56 / /host rw - virtiofs host rw
+40 27 0:57 / /merged rw - overlay overlay rw
+";
+
+    fn crossed(table: &Table, path: &str) -> String {
+        match table.crossing(Path::new(path)) {
+            Crossing::Unknown => "unknown".to_owned(),
+            Crossing::OfTheKernel => "kernel".to_owned(),
+            Crossing::MayHang(point, fs_type) => format!("{} {fs_type}", point.display()),
+            Crossing::Leads(_, point) => point.display().to_string(),
+        }
+    }
+
+    #[test]
+    fn a_mount_that_may_hang_is_known_wherever_it_is_on_the_way() {
+        let table = Table::new(mounts::parse(TABLE), None);
+        for (path, expected) in [
+            ("/etc/passwd", "/"),
+            ("/mnt/ssh/file", "/mnt/ssh fuse.sshfs"),
+            ("/mnt/ssh", "/mnt/ssh fuse.sshfs"),
+            ("/mnt/ssh/disk/file", "/mnt/ssh fuse.sshfs"),
+            ("/mnt/sshx", "/"),
+            ("/mnt/both/file", "/mnt/both"),
+            ("/net/far/file", "/net autofs"),
+            ("/net/near/file", "/net/near"),
+            ("/srv/nfs/a/b", "/srv/nfs nfs4"),
+            ("/dev/shm/x", "kernel"),
+            ("/ntfs/x", "/ntfs fuseblk"),
+            ("/host/x", "/host"),
+            ("/merged/x", "/merged"),
+        ] {
+            assert_eq!(crossed(&table, path), expected, "{path}");
+        }
+        assert_eq!(crossed(&Table::new(Vec::new(), None), "/x"), "unknown");
+    }
+
+    #[test]
+    fn another_namespace_is_trusted_with_disks_and_with_what_is_mounted_here() {
+        let own = Table::new(mounts::parse(TABLE), None);
+        let other = mounts::parse(
+            "\
+90 1 0:57 / / rw - overlay overlay rw
+91 90 8:9 / /disk rw - ext4 /dev/sdx rw
+92 90 0:90 / /own rw - overlay overlay rw
+93 90 0:91 / /tmp rw - tmpfs tmpfs rw
+",
+        );
+        let table = Table::new(other, Some(&own));
+        for (path, expected) in [
+            ("/etc/x", "/"),
+            ("/disk/x", "/disk"),
+            ("/own/x", "/own overlay"),
+            ("/tmp/x", "kernel"),
+        ] {
+            assert_eq!(crossed(&table, path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_was_started_from_a_network_looks_at_its_own_root() {
+        let table = "27 1 0:40 / / rw - nfs server:/ rw\n";
+        let table = Table::new(mounts::parse(table), None);
+        assert_eq!(crossed(&table, "/bin/sh"), "/");
+    }
+
+    #[test]
+    fn files_are_opened_here_and_through_a_process() {
+        let directory = TempDir::new();
+        let path = directory.path().canonicalize().unwrap().join("file");
+        std::fs::write(&path, "x").unwrap();
+        let mut reach = Reach::new(&Root::system());
+        if reach.open(&path).is_err() {
+            return testkit::skip("a temporary directory on a disk");
+        }
+        let through = Path::new("/proc")
+            .join(std::process::id().to_string())
+            .join("root")
+            .join(path.strip_prefix("/").unwrap());
+        assert!(reach.open(&through).is_ok());
+        assert_eq!(
+            reach.open(Path::new("/proc/version")).err(),
+            Some(Refusal::Closed)
+        );
+        assert_eq!(
+            reach.open(Path::new("/proc/self/exe")).err(),
+            Some(Refusal::Closed)
+        );
+        assert_eq!(reach.open(directory.path()).err(), Some(Refusal::Closed));
+        assert_eq!(reach.note(), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_table_ends_the_walk(
+            rows in proptest::collection::vec((0u32..6, 0u32..6, "(/[ab]){0,3}"), 0..12),
+            path in "(/[ab]){0,4}",
+        ) {
+            let text: String = rows
+                .iter()
+                .map(|(id, parent, point)| format!("{id} {parent} 1:1 / /{point} rw - x y z\n"))
+                .collect();
+            let table = Table::new(mounts::parse(&text), None);
+            let _ = table.crossing(Path::new(&format!("/{path}")));
+        }
+    }
+}
