@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use support::command;
 use testkit::{Dead, DeadFuse, TempDir};
 
+/// Far more than a refusal takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whether it ends by itself; it is killed otherwise.
@@ -82,10 +83,12 @@ fn the_first_signal_ends_the_opening_of_a_file_whose_server_is_gone() {
     };
     dead.stop(Dead::Gone);
     let path = dead.path().display().to_string();
+    let directory = TempDir::new();
+    let out = directory.join("out").display().to_string();
     for line in [
         format!("explain {path}"),
         format!("compare {path} {path}"),
-        format!("import {path} -o /dev/null"),
+        format!("import {path} -o {out}"),
         format!("warm restore {path}"),
     ] {
         let mut child = start(&line);

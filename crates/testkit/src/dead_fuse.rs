@@ -102,6 +102,12 @@ impl DeadFuse {
             .map_err(|error| format!("the program sleep ({error})"))?;
         let pid = holder.id();
         self.holders.push(holder);
+        // Its exec closes the file's other descriptor, which asks the server. A process that waits
+        // there holds up whoever reads its `/proc/PID/stat`.
+        let arguments = || std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        while !arguments().starts_with(b"sleep\0") {
+            std::thread::sleep(PAUSE);
+        }
         Ok(pid)
     }
 
