@@ -1,10 +1,13 @@
 //! Files of other users that are made to hold root's commands up: on a mount whose server no longer
 //! answers, sparse ones of exabytes, reserved address space, hostile snapshots. Parts need root.
 #![allow(clippy::unwrap_used, reason = "a test program")]
+#![allow(
+    clippy::single_range_in_vec_init,
+    reason = "a list of one range is meant"
+)]
 
 mod support;
 
-use machine::Root;
 use place::workingset::files::Identity;
 use place::workingset::snapshot::{self, CachedFile, HeldProcess, Snapshot};
 use std::fs::File;
@@ -44,8 +47,9 @@ fn ended(line: &str) -> Option<(Option<i32>, String)> {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    // It may not die before its server is gone, which is up to the caller's fixture.
     let _ = child.kill();
+    // It may not die before its server is gone, which the caller's fixture sees to.
+    std::thread::spawn(move || child.wait());
     None
 }
 
@@ -131,7 +135,7 @@ fn a_tree_is_walked_past_a_mount_whose_server_is_dead() {
 #[test]
 fn sparse_files_of_other_users_cost_nothing() {
     let _alone = alone();
-    const FILES: usize = 50;
+    const FILES: usize = 600;
     let directory = TempDir::new();
     let mut held = Vec::new();
     for number in 0..FILES {
@@ -202,7 +206,6 @@ fn a_hostile_snapshot_ends() {
     if tried == 0 {
         testkit::skip("a file system that takes long files");
     }
-    assert!(Root::system().path("/proc").exists());
 }
 
 #[test]
