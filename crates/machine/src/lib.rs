@@ -21,6 +21,7 @@ mod parse;
 pub mod pressure;
 pub mod process_io;
 pub mod process_memory;
+pub mod reach;
 pub mod reported;
 mod root;
 pub mod schedstat;

@@ -76,10 +76,28 @@ pub struct Mount {
     pub automount: bool,
 }
 
+impl Mount {
+    /// Whether a call on its files can wait for ever for a process or a server that no longer
+    /// answers. All of FUSE counts, also for a local disk (`fuseblk`): a program serves it. `virtiofs`
+    /// does not: the host serves it, as it serves the disks of a guest.
+    #[must_use]
+    pub fn may_hang(&self) -> bool {
+        let by_program =
+            self.fs_type == "fuseblk" || self.fs_type.split('.').next() == Some("fuse");
+        self.network || by_program
+    }
+}
+
 /// The mounts that this process sees; none where /proc is missing.
 #[must_use]
 pub fn read(root: &Root) -> Vec<Mount> {
-    root.read_bytes("/proc/self/mountinfo")
+    read_of(root, "self")
+}
+
+/// The mounts that a process sees from its root directory; none where it may not be looked into.
+#[must_use]
+pub fn read_of(root: &Root, process: impl std::fmt::Display) -> Vec<Mount> {
+    root.read_bytes(format!("/proc/{process}/mountinfo"))
         .map(|text| parse_bytes(&text))
         .unwrap_or_default()
 }

@@ -7,6 +7,7 @@
 //! looks. A [`snapshot`] keeps what is in memory now, by name and without content, and is
 //! restored later. [`evict`] does the opposite, for experiments.
 
+pub mod access;
 pub mod anonymous;
 mod areas;
 pub mod cached;

@@ -10,6 +10,8 @@
 use machine::{Root, damon};
 use model::Bytes;
 use place::guard::{Limits, Stop};
+use place::workingset::access::Access;
+use place::workingset::cached::Questions;
 use place::workingset::charge::Work;
 use place::workingset::files::{self, Identity, NamedFile, Piece, UsedFile};
 use place::workingset::restore::{self, Request};
@@ -79,7 +81,7 @@ impl Holder {
     }
 
     fn files(&self) -> Vec<UsedFile> {
-        files::find(&Root::system(), &self.targets).unwrap()
+        files::find(&Root::system(), &self.targets, &mut access()).unwrap()
     }
 }
 
@@ -101,8 +103,13 @@ fn work_of(wanted: &[(PathBuf, Identity, Vec<Range<u64>>)]) -> Work {
     };
     Work {
         files: wanted.iter().map(named).collect(),
-        pieces: files::by_position(wanted),
+        pieces: files::by_position(wanted, &mut access()),
     }
+}
+
+/// With all bounds unused.
+fn access() -> Access {
+    Access::new(&Root::system())
 }
 
 #[test]
@@ -192,7 +199,7 @@ fn a_file_of_two_processes_is_one_and_files_without_disk_or_name_are_none() {
     std::fs::remove_file(&gone).unwrap();
     let selection = Selection::Processes(vec![one.child.id(), two.child.id()]);
     let targets = targets::find(&Root::system(), &selection).unwrap();
-    let found = files::find(&Root::system(), &targets).unwrap();
+    let found = files::find(&Root::system(), &targets, &mut access()).unwrap();
     let named = |path: &Path| found.iter().filter(|file| file.path == *path).count();
     assert_eq!((named(&kept), named(&gone), named(&in_ram)), (1, 0, 0));
     let shared = found.iter().find(|file| file.path == kept).unwrap();
@@ -364,6 +371,34 @@ fn ranges_of_a_sparse_giant_cost_little() {
     if let Some(there) = there {
         assert_eq!(there, [far - 8192..far - 4096]);
     }
+}
+
+/// What another user made sparse must not cost root hours: 16 TiB would be 262,144 windows.
+#[test]
+fn a_sparse_file_takes_few_questions() {
+    let directory = TempDir::new();
+    let path = directory.join("giant");
+    let file = File::options()
+        .write(true)
+        .create_new(true)
+        .open(&path)
+        .unwrap();
+    let far = (16 << 40) - 4096;
+    if file.set_len(far).is_err() {
+        return testkit::skip("a file system that takes a file of 16 TiB");
+    }
+    let open = open_unnoticed(&path).unwrap();
+    let all = 0..far;
+    let mut questions = Questions::default();
+    let parts = std::slice::from_ref(&all);
+    if questions.ranges_of(&open, parts) == Ok(None) {
+        return testkit::skip("cachestat (Linux 6.5)");
+    }
+    assert!(questions.asked() <= 2, "{questions:?}");
+    std::os::unix::fs::FileExt::write_all_at(&file, &[1; 4096], far - 8192).unwrap();
+    let found = questions.ranges_of(&open, parts).unwrap().unwrap();
+    assert_eq!(found, vec![far - 8192..far - 4096]);
+    assert!(questions.asked() <= 200, "{questions:?}");
 }
 
 /// The pages belong to the file below, where `cachestat` does not look.

@@ -7,6 +7,7 @@ use machine::Root;
 use model::Bytes;
 use place::Kind;
 use place::guard::{Guard, Limits};
+use place::workingset::access::Access;
 use place::workingset::charge::Work;
 use place::workingset::evict::{self, Victim};
 use place::workingset::files::{self, NamedFile};
@@ -62,9 +63,14 @@ fn read_back(missing: &Missing) -> read::Read {
     };
     let work = Work {
         files: missing.files.iter().map(named).collect(),
-        pieces: files::by_position(&missing.files),
+        pieces: files::by_position(&missing.files, &mut access()),
     };
     read::pieces(&work, &mut |_| false)
+}
+
+/// With all bounds unused.
+fn access() -> Access {
+    Access::new(&Root::system())
 }
 
 #[test]
@@ -98,7 +104,7 @@ fn what_was_dropped_comes_back_and_what_changed_does_not() {
     let now = snapshot::read(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
 
-    let nothing = snapshot::missing(&now);
+    let nothing = snapshot::missing(&now, &mut access());
     assert_eq!((nothing.bytes, nothing.changed_files), (0, 0));
     assert_eq!(now.processes.len(), 1);
     assert!(ranges::total(&now.processes[0].present) > 0);
@@ -108,7 +114,7 @@ fn what_was_dropped_comes_back_and_what_changed_does_not() {
     }
     std::fs::write(directory.join("file-3"), "changed").unwrap();
     std::fs::remove_file(directory.join("file-4")).unwrap();
-    let missing = snapshot::missing(&now);
+    let missing = snapshot::missing(&now, &mut access());
     assert_eq!(missing.changed_files, 2);
     assert_eq!(missing.files.len(), 38);
     let read = read_back(&missing);
@@ -116,7 +122,7 @@ fn what_was_dropped_comes_back_and_what_changed_does_not() {
         (read.bytes, read.present_bytes),
         (missing.bytes, missing.bytes)
     );
-    let missing = snapshot::missing(&now);
+    let missing = snapshot::missing(&now, &mut access());
     assert_eq!((missing.bytes, missing.changed_files), (0, 2));
 }
 
@@ -153,10 +159,10 @@ fn what_a_stranger_says_behind_the_end_of_a_file_is_not_read() {
     if !dropped(&path) {
         return testkit::skip("a temporary directory on a disk");
     }
-    let missing = snapshot::missing(&now);
+    let missing = snapshot::missing(&now, &mut access());
     assert_eq!((missing.bytes, missing.present_bytes), (8192, 0));
     let unclipped = (path, now.files[0].identity, now.files[0].cached.clone());
-    let pieces = files::by_position(&[unclipped]);
+    let pieces = files::by_position(&[unclipped], &mut access());
     assert!(pieces.iter().all(|piece| piece.range.end <= 8192));
     assert_eq!(read_back(&missing).present_bytes, 8192);
 }
@@ -192,14 +198,14 @@ fn directories_and_inodes_of_a_tree_are_walked() {
     }
     std::os::unix::fs::symlink("/usr", directory.join("link")).unwrap();
     let trees = [directory.path().to_owned()];
-    let walked = metadata::warm(&trees, &mut guard()).unwrap();
+    let walked = metadata::warm(&Root::system(), &trees, &mut guard()).unwrap();
     assert_eq!(
         (walked.directories, walked.inodes, walked.refused),
         (3, 7, 0)
     );
     assert_eq!(walked.stopped, None);
     let nowhere = [directory.join("nowhere")];
-    let error = metadata::warm(&nowhere, &mut guard()).unwrap_err();
+    let error = metadata::warm(&Root::system(), &nowhere, &mut guard()).unwrap_err();
     assert_eq!(error.kind, Kind::Usage);
 }
 

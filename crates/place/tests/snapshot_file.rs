@@ -93,6 +93,7 @@ fn snapshots() -> impl Strategy<Value = Snapshot> {
             processes,
             cached_bytes,
             found_bytes,
+            ..Snapshot::default()
         }
     })
 }
@@ -122,6 +123,7 @@ fn sample() -> Snapshot {
         processes: vec![process],
         cached_bytes: Some(9_100_000_000),
         found_bytes: 8_200_000_000,
+        notes: Vec::new(),
     }
 }
 

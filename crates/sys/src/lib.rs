@@ -22,6 +22,7 @@ pub mod local_time;
 pub mod lock;
 pub mod memory;
 pub mod orphans;
+pub mod pagemap;
 pub mod parent;
 pub mod perf;
 pub mod pidfd;

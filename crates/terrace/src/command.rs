@@ -121,8 +121,12 @@ fn if_interrupted(error: Error) -> Error {
 
 /// Refuses a path that is not there, before anything is done.
 fn must_exist(path: &Path) -> Result<()> {
-    path.metadata().map(drop).map_err(|error| {
-        let reason = sys::plain_reason(&error);
+    sys::file::examine_input(path).map(drop).map_err(|error| {
+        let reason = sys::plain_reason(&error.source);
+        if error.kind == sys::Kind::Interrupted {
+            let text = format!("interrupted while {} was opened", path.display());
+            return Error::new(Exit::Partial, text);
+        }
         Error::usage(format!("cannot open {}: {reason}", path.display()))
     })
 }

@@ -10,6 +10,7 @@ use place::workingset::cached;
 use serde_json::Value;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -46,7 +47,23 @@ fn the_toucher() {
         Random(page as u64).fill(content);
     }
     println!("{MARK}ready");
-    for _ in std::io::stdin().lines() {
+    for line in std::io::stdin().lines() {
+        match line.unwrap().as_str() {
+            "end" => std::process::exit(0),
+            "exec" => {
+                let error = Command::new("sleep").arg("1000").exec();
+                panic!("exec: {error}");
+            }
+            "remap" => {
+                // The old memory goes, and the new may lie at the same addresses.
+                drop(std::mem::take(&mut memory));
+                memory = vec![0_u8; SET_BYTES];
+                for (page, content) in memory.chunks_mut(PAGE_BYTES).enumerate() {
+                    Random(page as u64).fill(content);
+                }
+            }
+            _ => {}
+        }
         let before = major_faults();
         let mut expected = vec![0; PAGE_BYTES];
         let mut wrong = 0;
@@ -181,6 +198,93 @@ fn restored(line: &str) -> Value {
         assert!(ran.err.contains("others began to wait"), "{ran:?}");
     }
     panic!("others waited for memory {ATTEMPTS} times");
+}
+
+/// Starts it, and after `delay` does `then`; it must end by itself or by that. Its exit status.
+fn midway(line: &str, delay: Duration, then: impl FnOnce(&mut Child)) -> Option<i32> {
+    let mut child = command(line)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(delay);
+    then(&mut child);
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let _ = child.kill();
+    panic!("{line}: does not end");
+}
+
+/// The ways to read, one after another.
+fn restore_line(round: usize, pid: u32) -> String {
+    let methods = ["auto", "remote", "readers:4", "willneed"];
+    let method = methods[round % methods.len()];
+    format!("warm restore --pid {pid} --hurry --method {method}")
+}
+
+#[test]
+fn killed_at_any_moment_it_leaves_nothing_and_no_page_is_wrong() {
+    let _alone = alone();
+    let (_swap, mut toucher) = match in_a_swap_file() {
+        Ok(both) => both,
+        Err(need) => return testkit::skip(need),
+    };
+    let pid = toucher.child.id();
+    let directory = TempDir::new();
+    let noted = directory.join("snapshot");
+    for round in 0..20 {
+        let line = match round % 3 {
+            2 => format!("warm snapshot {} --pid {pid}", noted.display()),
+            _ => restore_line(round, pid),
+        };
+        let mut drawn = [0; 1];
+        Random(round as u64).fill(&mut drawn);
+        midway(&line, Duration::from_millis(u64::from(drawn[0])), |child| {
+            let _ = child.kill();
+        });
+        if round % 7 == 6 {
+            assert_eq!(toucher.touch().0, 0, "after round {round}");
+            toucher.push_out();
+        }
+    }
+    assert_eq!(toucher.touch().0, 0);
+    // Nobody is left in the group, and the snapshot is whole or not there.
+    let members = std::fs::read_to_string(toucher.group.path().join("cgroup.procs")).unwrap();
+    assert_eq!(members.trim(), pid.to_string());
+    if noted.exists() {
+        terrace(&format!("warm restore --dry-run {}", noted.display())).done();
+    }
+}
+
+#[test]
+fn what_a_process_becomes_while_it_is_brought_back_is_its_own() {
+    let _alone = alone();
+    for (round, order) in ["remap", "exec", "end", "remap", "exec", "end"]
+        .iter()
+        .enumerate()
+    {
+        let (_swap, mut toucher) = match in_a_swap_file() {
+            Ok(both) => both,
+            Err(need) => return testkit::skip(need),
+        };
+        let pid = toucher.child.id();
+        let delay = Duration::from_millis(20 + 15 * round as u64);
+        let code = midway(&restore_line(round, pid), delay, |_| {
+            writeln!(toucher.input, "{order}").unwrap();
+        });
+        // It may have been done before, or find the process gone, closed or others waiting.
+        assert!(matches!(code, Some(0..=3)), "{order}: {code:?}");
+        if *order == "remap" {
+            assert!(toucher.answer().starts_with("0 "));
+            assert_eq!(toucher.touch().0, 0);
+        }
+    }
 }
 
 #[test]

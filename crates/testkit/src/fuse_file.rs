@@ -27,6 +27,43 @@ pub trait Content: Send + 'static {
     fn flush(&mut self);
 }
 
+/// What is answered: [`Content`], and how long the kernel may keep what it was told.
+pub(crate) trait Answers {
+    /// How many seconds attributes hold.
+    const VALID_S: u64;
+    /// How the kernel is to treat an open file.
+    const OPEN_FLAGS: u32;
+    /// As of [`Content`].
+    fn bytes(&self) -> u64;
+    /// As of [`Content`].
+    fn read(&mut self, offset: u64, bytes: usize) -> &[u8];
+    /// As of [`Content`].
+    fn write(&mut self, offset: u64, data: &[u8]);
+    /// As of [`Content`].
+    fn flush(&mut self);
+}
+
+impl<C: Content> Answers for C {
+    const VALID_S: u64 = 3600;
+    const OPEN_FLAGS: u32 = DIRECT;
+
+    fn bytes(&self) -> u64 {
+        Content::bytes(self)
+    }
+
+    fn read(&mut self, offset: u64, bytes: usize) -> &[u8] {
+        Content::read(self, offset, bytes)
+    }
+
+    fn write(&mut self, offset: u64, data: &[u8]) {
+        Content::write(self, offset, data);
+    }
+
+    fn flush(&mut self) {
+        Content::flush(self);
+    }
+}
+
 /// How the mounts of this program's tests are known, with the number of the process after it.
 pub(crate) const SOURCE_PREFIX: &str = "terrace-test-";
 
@@ -118,7 +155,7 @@ impl Drop for FuseFile {
 }
 
 /// Mounts by the program `mount`, which gets the connection as its standard input.
-fn mount(device: &File, path: &Path) -> Result<(), String> {
+pub(crate) fn mount(device: &File, path: &Path) -> Result<(), String> {
     let connection = device.try_clone().map_err(|error| error.to_string())?;
     let output = Command::new("mount")
         .args(["--internal-only", "-t", "fuse"])
@@ -164,13 +201,13 @@ fn serve(mut device: &File, mut content: impl Content) {
     }
 }
 
-fn answer(device: &File, content: &mut impl Content, request: &[u8]) {
+pub(crate) fn answer<A: Answers>(device: &File, content: &mut A, request: &[u8]) {
     let unique = number64(request, 8);
     let ok = |body: &[u8]| reply(device, unique, 0, body);
     match number32(request, 4) {
         opcode::INIT => ok(&init_body(request)),
-        opcode::GETATTR => ok(&attributes(content.bytes())),
-        opcode::OPEN => ok(&[0u64.to_ne_bytes(), words(DIRECT, 0)].concat()),
+        opcode::GETATTR => ok(&attributes(content.bytes(), A::VALID_S)),
+        opcode::OPEN => ok(&[0u64.to_ne_bytes(), words(A::OPEN_FLAGS, 0)].concat()),
         opcode::READ => match part(request, content.bytes()) {
             Some((offset, bytes)) => ok(content.read(offset, bytes)),
             None => reply(device, unique, OUTSIDE, &[]),
@@ -226,10 +263,10 @@ fn init_body(request: &[u8]) -> [u8; 64] {
 }
 
 /// `struct fuse_attr_out` of a regular file.
-fn attributes(bytes: u64) -> [u8; 104] {
+fn attributes(bytes: u64, valid_s: u64) -> [u8; 104] {
     let mut body = [0; 104];
     let mut put = |at: usize, bytes: &[u8]| body[at..at + bytes.len()].copy_from_slice(bytes);
-    put(0, &3600u64.to_ne_bytes());
+    put(0, &valid_s.to_ne_bytes());
     put(16, &1u64.to_ne_bytes());
     put(24, &bytes.to_ne_bytes());
     put(32, &bytes.div_ceil(512).to_ne_bytes());

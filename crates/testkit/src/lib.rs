@@ -6,6 +6,7 @@
 //! here is an error with the words for [`skip`]. Used as a dev-dependency only.
 
 mod cgroup;
+mod dead_fuse;
 mod device;
 pub mod disk_model;
 mod fake_root;
@@ -23,6 +24,7 @@ pub mod web;
 mod zram_device;
 
 pub use cgroup::Cgroup;
+pub use dead_fuse::{Dead, DeadFuse};
 pub use device::{Fault, Faulty, MemoryDevice};
 pub use fake_root::FakeRoot;
 pub use kernel_trace::KernelTrace;

@@ -4,14 +4,14 @@
 //! The idea: a first look before the hogs and one after each round; the most that somebody
 //! had lost at any of them counts, for he may have fetched it back since. Which files are
 //! looked at is settled before: those that live processes have mapped or open, the largest
-//! first, on local disks.
+//! first, on local disks. What a program or a server serves is never touched: it may not answer.
 
 use super::PushedOut;
 use crate::Budget;
 use machine::process_memory::{self, ProcessMemory};
-use machine::{Root, maps, mounts};
+use machine::reach::Reach;
+use machine::{Root, maps};
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -80,8 +80,9 @@ impl Losses {
                 process.lost_bytes = process.lost_bytes.max(lost);
             }
         }
+        let mut reach = Reach::new(root);
         for file in &mut self.files {
-            if let Some(now) = cached_bytes(&file.path, file.identity) {
+            if let Some(now) = cached_bytes(&mut reach, &file.path, file.identity) {
                 let lost = file.before_bytes.saturating_sub(now);
                 file.lost_bytes = file.lost_bytes.max(lost);
             }
@@ -119,7 +120,9 @@ impl Losses {
 
 /// The files that `processes` use, largest first, with what of them is in the page cache.
 fn used_files(root: &Root, processes: &[ProcessMemory], notes: &mut Vec<String>) -> Vec<UsedFile> {
-    let search = Search::over(root, processes);
+    let mut reach = Reach::new(root);
+    let search = Search::over(root, processes, &mut reach);
+    notes.extend(reach.note());
     let mut candidates: Vec<(u64, (u64, u64), PathBuf)> = search.found;
     candidates.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.2.cmp(&b.2)));
     let beyond = candidates.len().saturating_sub(MOST_FILES);
@@ -127,7 +130,7 @@ fn used_files(root: &Root, processes: &[ProcessMemory], notes: &mut Vec<String>)
     let mut refused = 0;
     let mut files = Vec::new();
     for (_, identity, path) in candidates {
-        match cached_bytes(&path, identity) {
+        match cached_bytes(&mut reach, &path, identity) {
             Some(before_bytes) => files.push(UsedFile {
                 path,
                 identity,
@@ -165,11 +168,8 @@ struct Search {
 }
 
 impl Search {
-    fn over(root: &Root, processes: &[ProcessMemory]) -> Self {
+    fn over(root: &Root, processes: &[ProcessMemory], reach: &mut Reach) -> Self {
         let budget = Budget::of(SEARCH);
-        let mounts = mounts::read(root);
-        // A server that does not answer must not hold this up.
-        let local = |path: &Path| mounts::behind(&mounts, path).is_some_and(|at| !at.network);
         let mut search = Self {
             found: Vec::new(),
             closed: 0,
@@ -186,14 +186,15 @@ impl Search {
                 continue;
             };
             for path in used {
-                if !paths.insert(path.clone()) || !local(&path) {
+                if !paths.insert(path.clone()) {
                     continue;
                 }
-                let Ok(file) = std::fs::metadata(&path) else {
+                let Some(file) = reach.open(&path).ok().and_then(|file| file.metadata().ok())
+                else {
                     continue;
                 };
                 let identity = (file.dev(), file.ino());
-                if file.is_file() && file.len() > 0 && identities.insert(identity) {
+                if file.len() > 0 && identities.insert(identity) {
                     search.found.push((file.len(), identity, path));
                 }
             }
@@ -216,8 +217,8 @@ fn paths_of(root: &Root, pid: u32) -> Option<Vec<PathBuf>> {
 
 /// What of the file is in the page cache; `None` where it is another one now or the kernel
 /// does not say.
-fn cached_bytes(path: &Path, identity: (u64, u64)) -> Option<u64> {
-    let file = File::open(path).ok()?;
+fn cached_bytes(reach: &mut Reach, path: &Path, identity: (u64, u64)) -> Option<u64> {
+    let file = reach.open(path).ok()?;
     let now = file.metadata().ok()?;
     if (now.dev(), now.ino()) != identity {
         return None;
@@ -229,6 +230,7 @@ fn cached_bytes(path: &Path, identity: (u64, u64)) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
     use testkit::TempDir;
 
     #[test]
@@ -268,7 +270,7 @@ mod tests {
         held.sync_all().unwrap();
         let whole = std::fs::metadata(&path).unwrap();
         let identity = (whole.dev(), whole.ino());
-        if cached_bytes(&path, identity).is_none() {
+        if cached_bytes(&mut Reach::new(&root), &path, identity).is_none() {
             return testkit::skip("cachestat (Linux 6.5)");
         }
         // What this process has open is found, under its own number.

@@ -45,6 +45,9 @@ pub fn scan(root: &Root, target: &Target, index: u32) -> Result<Scan> {
     let mappings = maps::read(root, target.pid).map_err(failed)?;
     let mut scan = Scan::default();
     for mapping in mappings.into_iter().filter(may_hold_private_pages) {
+        if sys::interrupt::requested() {
+            break;
+        }
         pagemap
             .read(mapping.range, |address, page| match page {
                 Page::Swapped { area, slot } => scan.swapped.push(SwappedPage {

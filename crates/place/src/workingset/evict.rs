@@ -44,7 +44,7 @@ pub struct Evicted {
 pub fn evict(root: &Root, victim: &Victim) -> Result<Evicted> {
     match victim {
         Victim::Process(pid) => evict_process(root, *pid),
-        Victim::Path(path) => evict_path(path),
+        Victim::Path(path) => evict_path(root, path),
     }
 }
 
@@ -57,10 +57,10 @@ const DIRTY: &str = "still being written";
 const IN_RAM: &str = "on a file system in RAM, where they have no other place";
 const REFUSED: &str = "not this user's to read, or not told of by the kernel";
 
-fn evict_path(path: &Path) -> Result<Evicted> {
+fn evict_path(root: &Root, path: &Path) -> Result<Evicted> {
     let mut evicted = Evicted::default();
     let mut kept: BTreeMap<&str, u64> = BTreeMap::new();
-    tree::walk(path, &mut |met| {
+    tree::walk(root, path, &mut |met| {
         let why = match met {
             Met::Entry(path, metadata) if metadata.is_file() => evict_file(path, &mut evicted),
             Met::Refused => Some(REFUSED),
@@ -69,7 +69,10 @@ fn evict_path(path: &Path) -> Result<Evicted> {
         if let Some(why) = why {
             *kept.entry(why).or_default() += 1;
         }
-        ControlFlow::Continue(())
+        match sys::interrupt::requested() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
     })?;
     evicted.kept = kept
         .iter()
@@ -186,6 +189,9 @@ fn page_out(process: BorrowedFd<'_>, ranges: &[Range<u64>]) -> Result<u64> {
     let mut locked = 0;
     for range in ranges {
         for start in range.clone().step_by(ADVISE_BYTES as usize) {
+            if sys::interrupt::requested() {
+                return Ok(locked);
+            }
             let part = start..range.end.min(start + ADVISE_BYTES);
             match process_memory::advise(process, &[part], process_memory::Advice::PageOut) {
                 Ok(_) => {}

@@ -5,8 +5,9 @@
 //! length may be. Where the file system tells (FIEMAP) the reads go by physical position.
 //! Files in RAM (tmpfs) are left to [`super::shared`], files without a name to nobody.
 
+use super::access::Access;
 use super::targets::Target;
-use super::{cached, path_text, ranges};
+use super::{path_text, ranges};
 use crate::Result;
 use machine::Root;
 use machine::maps::Kind;
@@ -57,15 +58,6 @@ impl Identity {
         let page_bytes = sys::process::page_bytes() as u64;
         self.bytes.div_ceil(page_bytes).saturating_mul(page_bytes)
     }
-
-    /// Opens `path` for reading if it is still this file; `None` where it is another by now,
-    /// is gone or may not be read.
-    #[must_use]
-    pub fn open(&self, path: &Path) -> Option<File> {
-        let file = sys::file::open_unnoticed(path).ok()?;
-        let now = file.metadata().ok().filter(Metadata::is_file)?;
-        self.is_still(&Self::of(&now)).then_some(file)
-    }
 }
 
 /// A file in use.
@@ -111,14 +103,16 @@ pub struct NamedFile {
 ///
 /// # Errors
 /// None of a single process; `Impossible` where /proc cannot be read at all.
-pub fn find(root: &Root, targets: &[Target]) -> Result<Vec<UsedFile>> {
-    let mut files = in_use(root, targets)?;
+pub fn find(root: &Root, targets: &[Target], access: &mut Access) -> Result<Vec<UsedFile>> {
+    let mut files = in_use(root, targets, access)?;
     for file in &mut files {
-        let cached = file.identity.open(&file.path).and_then(|open| {
-            let parts = file.used.iter();
-            parts.map(|part| cached::ranges_of(&open, part)).collect()
-        });
-        if let Some(cached) = cached.map(|parts: Vec<_>| parts.concat()) {
+        if sys::interrupt::requested() {
+            break;
+        }
+        let Ok(open) = access.open(&file.path, &file.identity) else {
+            continue;
+        };
+        if let Ok(Some(cached)) = access.cached(&open, &file.used) {
             file.cached_bytes = Some(ranges::total(&cached));
             file.absent = ranges::without(&file.used, &cached);
         }
@@ -127,9 +121,16 @@ pub fn find(root: &Root, targets: &[Target]) -> Result<Vec<UsedFile>> {
 }
 
 /// As [`find`], without asking for what is in the page cache.
-pub(super) fn in_use(root: &Root, targets: &[Target]) -> Result<Vec<UsedFile>> {
-    let mut found = Found::new(root)?;
+pub(super) fn in_use(
+    root: &Root,
+    targets: &[Target],
+    access: &mut Access,
+) -> Result<Vec<UsedFile>> {
+    let mut found = Found::new(root, access)?;
     for (index, target) in (0..).zip(targets) {
+        if sys::interrupt::requested() {
+            break;
+        }
         let base = namespace_of(root, target.pid, &found.own_namespace);
         // A process that has ended meanwhile uses nothing.
         for mapping in machine::maps::read(root, target.pid).unwrap_or_default() {
@@ -151,7 +152,8 @@ pub(super) fn in_use(root: &Root, targets: &[Target]) -> Result<Vec<UsedFile>> {
 }
 
 /// The files found so far.
-struct Found {
+struct Found<'a> {
+    access: &'a mut Access,
     own_namespace: Option<PathBuf>,
     files: Vec<UsedFile>,
     /// Where a path leads: an index into `files`, or nowhere. Libraries are met in every process.
@@ -159,14 +161,15 @@ struct Found {
     by_identity: HashMap<(u64, u64), usize>,
 }
 
-impl Found {
-    fn new(root: &Root) -> Result<Self> {
+impl<'a> Found<'a> {
+    fn new(root: &Root, access: &'a mut Access) -> Result<Self> {
         let proc = root.path("/proc");
         std::fs::read_dir(&proc).map_err(|error| {
             let reason = sys::plain_reason(&error);
             crate::Error::new(crate::Kind::Impossible, "look for processes in", reason).at(&proc)
         })?;
         Ok(Self {
+            access,
             own_namespace: mount_namespace(root, "self"),
             files: Vec::new(),
             by_path: HashMap::new(),
@@ -201,13 +204,12 @@ impl Found {
 
     /// Where the file at `path` stands among the files; `None` for what is no file on a disk.
     fn place(&mut self, path: &Path) -> Option<usize> {
-        let metadata = std::fs::metadata(path).ok().filter(Metadata::is_file)?;
-        let identity = Identity::of(&metadata);
+        let file = self.access.reach.open(path).ok()?;
+        let identity = Identity::of(&file.metadata().ok()?);
         let key = (identity.device, identity.inode);
         if let Some(place) = self.by_identity.get(&key) {
             return Some(*place);
         }
-        let file = sys::file::open_unnoticed(path).ok()?;
         let system = sys::file::file_system(&file).ok()?;
         // Pages of tmpfs are shared memory; /proc and /sys have none at all.
         if system.in_ram || matches!(system.name, Some("proc" | "sysfs")) {
@@ -257,7 +259,10 @@ fn open_paths(root: &Root, pid: u32) -> Vec<PathBuf> {
 /// behind those of each device what has no position, by inode. What is a hole needs no disk
 /// and makes no piece; a file that is another by now makes none either.
 #[must_use]
-pub fn by_position(wanted: &[(PathBuf, Identity, Vec<Range<u64>>)]) -> Vec<Piece> {
+pub fn by_position(
+    wanted: &[(PathBuf, Identity, Vec<Range<u64>>)],
+    access: &mut Access,
+) -> Vec<Piece> {
     // Opening a file reads its inode: in the order of the inodes that is one sweep as well.
     let mut order: Vec<u32> = (0..wanted.len() as u32).collect();
     let identity = |file: u32| wanted[file as usize].1;
@@ -265,11 +270,14 @@ pub fn by_position(wanted: &[(PathBuf, Identity, Vec<Range<u64>>)]) -> Vec<Piece
     let mut pieces = Vec::new();
     for file in order {
         let (path, identity, ranges) = &wanted[file as usize];
-        let Some(open) = identity.open(path) else {
+        let Ok(open) = access.open(path, identity) else {
             continue;
         };
         let end = identity.end();
         for range in ranges {
+            if sys::interrupt::requested() {
+                return Vec::new();
+            }
             // A stranger's snapshot may name what lies behind the end, however far.
             let within = range.start..range.end.min(end);
             if !within.is_empty() {
@@ -287,11 +295,7 @@ pub fn by_position(wanted: &[(PathBuf, Identity, Vec<Range<u64>>)]) -> Vec<Piece
 /// The pieces of one range of a file, those that lie behind one another joined.
 fn add_pieces(pieces: &mut Vec<Piece>, file: u32, open: &File, range: &Range<u64>) {
     let Ok(extents) = sys::fiemap::extents(open, range.clone()) else {
-        pieces.push(Piece {
-            file,
-            range: range.clone(),
-            physical: None,
-        });
+        add_data(pieces, file, open, range);
         return;
     };
     for extent in extents {
@@ -311,6 +315,26 @@ fn add_pieces(pieces: &mut Vec<Piece>, file: u32, open: &File, range: &Range<u64
             Some(last) if continues(last, &next) => last.range.end = end,
             _ => pieces.push(next),
         }
+    }
+}
+
+/// As [`add_pieces`] of a file whose place is not told: only where it has data, since a file may be
+/// as long as its owner says.
+fn add_data(pieces: &mut Vec<Piece>, file: u32, open: &File, range: &Range<u64>) {
+    let mut from = range.start;
+    while from < range.end && !sys::interrupt::requested() {
+        let Ok(Some(data)) = sys::file::next_data(open, from) else {
+            break;
+        };
+        let part = data.start.max(range.start)..data.end.min(range.end);
+        if !part.is_empty() {
+            pieces.push(Piece {
+                file,
+                range: part,
+                physical: None,
+            });
+        }
+        from = data.end.max(from.saturating_add(1));
     }
 }
 

@@ -6,6 +6,7 @@
 use super::tree::{self, Met};
 use crate::Result;
 use crate::guard::{Guard, Stop};
+use machine::Root;
 use model::Bytes;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -28,10 +29,10 @@ pub struct Walked {
 ///
 /// # Errors
 /// `Usage` for a tree that is not there.
-pub fn warm(trees: &[PathBuf], guard: &mut Guard) -> Result<Walked> {
+pub fn warm(root: &Root, trees: &[PathBuf], guard: &mut Guard) -> Result<Walked> {
     let mut walked = Walked::default();
     for tree in trees {
-        tree::walk(tree, &mut |met| {
+        tree::walk(root, tree, &mut |met| {
             match met {
                 Met::Directory => walked.directories += 1,
                 Met::Entry(..) => walked.inodes += 1,

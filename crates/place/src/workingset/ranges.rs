@@ -49,10 +49,16 @@ pub fn without(whole: &[Range<u64>], taken: &[Range<u64>]) -> Vec<Range<u64>> {
     out
 }
 
-/// How many bytes they hold together.
+/// How many bytes they hold together; files of 8 EiB each may be more than can be counted.
 #[must_use]
 pub fn total(ranges: &[Range<u64>]) -> u64 {
-    ranges.iter().map(|range| range.end - range.start).sum()
+    sum(ranges.iter().map(|range| range.end - range.start))
+}
+
+/// The sum of numbers that other users decide on: the largest number where it is beyond.
+#[must_use]
+pub fn sum(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]

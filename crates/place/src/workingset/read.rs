@@ -8,8 +8,9 @@
 //! 4. A batch has come when the last byte of each of its steps can be read. Then it is counted
 //!    what of it is in memory, and the caller may end it all.
 
+use super::access::Access;
 use super::charge::Work;
-use super::files::Piece;
+use super::files::{NamedFile, Piece};
 use super::{cached, pace};
 use machine::Root;
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,7 @@ impl Read {
 pub fn pieces(work: &Work, ends: &mut dyn FnMut(&Read) -> bool) -> Read {
     let mut reader = Reader {
         work,
+        access: Access::new(&Root::system()),
         next: 0,
         reached: 0,
         open: HashMap::new(),
@@ -91,6 +93,7 @@ struct Open {
 
 struct Reader<'a> {
     work: &'a Work,
+    access: Access,
     /// The piece that comes next, and how much of it was asked for.
     next: usize,
     reached: u64,
@@ -152,7 +155,8 @@ impl Reader<'_> {
             return None;
         }
         let named = self.work.files.get(index as usize);
-        let Some(file) = named.and_then(|named| named.identity.open(&named.path)) else {
+        let open = |named: &NamedFile| self.access.open(&named.path, &named.identity).ok();
+        let Some(file) = named.and_then(open) else {
             self.left_out.insert(index);
             self.done.changed_files += 1;
             return None;

@@ -1,5 +1,7 @@
 //! Shared memory and tmpfs pages that lie in swap. They are invisible in pagemap: each
-//! mapping is opened through /proc/PID/map_files; what is data and not resident is in swap.
+//! mapping is opened through /proc/PID/map_files; what is data and not resident is in swap. Only
+//! mappings of a RAM disk are looked at, by the number of their device: a file of a server that no
+//! longer answers is not asked what it is.
 //!
 //! Its slots cannot be seen at all, so it is brought back in the order of its own offsets,
 //! which is the order in which it went, where one thing pushed it out.
@@ -9,7 +11,8 @@ use super::{cached, pace, ranges};
 use crate::{Error, Kind, Result};
 use machine::Root;
 use machine::maps::{self, Mapping};
-use std::collections::HashSet;
+use machine::reach::Reach;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
@@ -46,23 +49,35 @@ pub struct SharedObject {
 /// `CAP_CHECKPOINT_RESTORE`).
 pub fn find(root: &Root, targets: &[Target]) -> Result<Vec<SharedObject>> {
     let mut objects: Vec<SharedObject> = Vec::new();
+    let mut by_identity: HashMap<(u64, u64), usize> = HashMap::new();
+    let mut reach = Reach::new(root);
+    let nameless = nameless_device();
     // What was looked at and is no shared memory, by the numbers in maps.
     let mut others = HashSet::new();
     for (index, target) in (0..).zip(targets) {
+        let mut in_ram = reach.ram_devices(target.pid);
+        in_ram.extend(nameless);
         // A process that has ended meanwhile has nothing mapped.
         for mapping in maps::read(root, target.pid).unwrap_or_default() {
+            if sys::interrupt::requested() {
+                return Ok(objects);
+            }
             let key = (mapping.device, mapping.inode);
-            if !may_be_shared(&mapping) || others.contains(&key) {
+            let is_ram = may_be_shared(&mapping) && in_ram.contains(&mapping.device);
+            if !is_ram || others.contains(&key) {
                 continue;
             }
             let link = link_of(root, target.pid, &mapping);
             match identity_of(&link)? {
                 None => {}
-                Some(identity) => match objects.iter_mut().find(|one| one.identity == identity) {
+                Some(identity) => match by_identity.get(&identity).map(|at| &mut objects[*at]) {
                     Some(known) if known.targets.last() == Some(&index) => {}
                     Some(known) => known.targets.push(index),
                     None => match open(&link, &mapping, identity, index) {
-                        Some(object) => objects.push(object),
+                        Some(object) => {
+                            by_identity.insert(identity, objects.len());
+                            objects.push(object);
+                        }
                         None => drop(others.insert(key)),
                     },
                 },
@@ -144,6 +159,12 @@ fn present_of(file: &File, batch: &[Range<u64>]) -> u64 {
     present.map(|parts| ranges::total(&parts)).sum()
 }
 
+/// The device number of shared memory without a name (`memfd`, System V), which is in no mount table.
+fn nameless_device() -> Option<(u32, u32)> {
+    let metadata = sys::shared_memory::file().ok()?.metadata().ok()?;
+    Some(sys::block::device_numbers(metadata.dev()))
+}
+
 /// Only mappings of a file system without a disk: cheap to tell, before anything is opened.
 fn may_be_shared(mapping: &Mapping) -> bool {
     let backed = matches!(mapping.kind, maps::Kind::SharedMemory | maps::Kind::File);
@@ -198,6 +219,9 @@ fn data_ranges(file: &File, page_bytes: u64) -> Option<Vec<Range<u64>>> {
     let mut found = Vec::new();
     let mut from = 0;
     while let Some(data) = sys::file::next_data(file, from).ok()? {
+        if sys::interrupt::requested() {
+            return None;
+        }
         from = data.end;
         let start = data.start / page_bytes * page_bytes;
         ranges::push(&mut found, start..data.end.next_multiple_of(page_bytes));

@@ -1,6 +1,7 @@
 //! Who has how much in RAM, in swap and in the page cache, and what a restore would read.
 //! Only looks: the plan of a restore is made and thrown away.
 
+use super::access::Access;
 use super::files::{self, UsedFile};
 use super::restore::{self, Part, Request};
 use super::shared::{self, SharedObject};
@@ -63,17 +64,21 @@ pub fn show(root: &Root, request: &Request) -> Result<Shown> {
         plan.notes.push(note.to_owned());
     }
     let targets = targets::find(root, &request.selection)?;
+    // The plan has asked the same, and its notes name what was left out.
+    let mut access = Access::new(root);
+    let files = files::find(root, &targets, &mut access)?;
     let used = Used {
         mounts: mounts::read(root),
         // Where it may not be seen, a note of the plan says so.
         shared: shared::find(root, &targets).ok(),
-        files: files::find(root, &targets)?,
+        by_target: by_target(targets.len(), &files),
+        files,
     };
     // All that may be looked into can be none; of those that were named it is a refusal.
     let named = request.selection != Selection::All;
     let processes = used.processes(root, &targets, named, &mut plan.notes)?;
     let cached_bytes = machine::memory::page_cache(root).map(|bytes| bytes.0);
-    let found_bytes = used.files.iter().filter_map(|file| file.cached_bytes).sum();
+    let found_bytes = ranges::sum(used.files.iter().filter_map(|file| file.cached_bytes));
     Ok(Shown {
         processes,
         parts: plan.parts,
@@ -89,6 +94,18 @@ struct Used {
     mounts: Vec<Mount>,
     shared: Option<Vec<SharedObject>>,
     files: Vec<UsedFile>,
+    /// The files of each target: indices into `files`.
+    by_target: Vec<Vec<usize>>,
+}
+
+fn by_target(targets: usize, files: &[UsedFile]) -> Vec<Vec<usize>> {
+    let mut found = vec![Vec::new(); targets];
+    for (at, file) in files.iter().enumerate() {
+        for target in &file.targets {
+            found[*target as usize].push(at);
+        }
+    }
+    found
 }
 
 impl Used {
@@ -103,6 +120,9 @@ impl Used {
     ) -> Result<Vec<Process>> {
         let (mut processes, mut refused) = (Vec::new(), Vec::new());
         for (index, target) in (0..).zip(targets) {
+            if sys::interrupt::requested() {
+                break;
+            }
             match self.process(root, target, index) {
                 Ok(process) => processes.push(process),
                 Err(error) if error.kind == Kind::Impossible => refused.push(error),
@@ -121,7 +141,8 @@ impl Used {
             }
         }
         processes.sort_by_key(|process: &Process| {
-            let swapped = process.swapped_bytes + process.shared_swapped_bytes.unwrap_or(0);
+            let shared = process.shared_swapped_bytes.unwrap_or(0);
+            let swapped = process.swapped_bytes.saturating_add(shared);
             Reverse((swapped, process.resident_bytes))
         });
         Ok(processes)
@@ -137,8 +158,8 @@ impl Used {
             all.filter(|object| object.targets.contains(&index))
         };
         let files = || {
-            let all = self.files.iter();
-            all.filter(|file| file.targets.contains(&index))
+            let own = self.by_target[index as usize].iter();
+            own.map(|at| &self.files[*at])
         };
         // Of a file that does not tell, all would count as absent: it is left out.
         let told = || files().filter_map(|file| Some((file, file.cached_bytes?)));
@@ -152,9 +173,9 @@ impl Used {
             resident_bytes: scan.present_pages * page_bytes + shared_present,
             swapped_bytes: scan.swapped.len() as u64 * page_bytes,
             shared_swapped_bytes: shared.map(|_| shared_swapped.sum()),
-            file_cached_bytes: is_told.then(|| told().map(|(_, cached)| cached).sum()),
+            file_cached_bytes: is_told.then(|| ranges::sum(told().map(|(_, cached)| cached))),
             file_absent_bytes: is_told
-                .then(|| told().map(|(file, _)| ranges::total(&file.absent)).sum()),
+                .then(|| ranges::sum(told().map(|(file, _)| ranges::total(&file.absent)))),
         })
     }
 

@@ -10,15 +10,17 @@ mod format;
 
 pub use format::{decode, encode, reseal};
 
+use super::access::Access;
 use super::files::{self, Identity, UsedFile};
 use super::targets::{self, Selection, Target};
 use super::tree::{self, Met};
-use super::{cached, path_text, ranges};
+use super::{path_text, ranges};
 use crate::{Error, Kind, Result};
 use machine::Root;
 use machine::pagemap::{Page, Pagemap};
+use machine::reach::Refusal;
 use serde::{Deserialize, Serialize};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::ops::{ControlFlow, Range};
@@ -39,6 +41,8 @@ pub struct Snapshot {
     pub cached_bytes: Option<u64>,
     /// Of it, listed here.
     pub found_bytes: u64,
+    /// What was left out, each in a line; not stored in the file.
+    pub notes: Vec<String>,
 }
 
 impl Snapshot {
@@ -100,7 +104,7 @@ pub struct Missing {
     pub bytes: u64,
     /// Bytes that are in memory already.
     pub present_bytes: u64,
-    /// Files that are others by now or gone; nothing of them is read.
+    /// Files that are others by now, gone, or not on a disk; nothing of them is read.
     pub changed_files: u64,
 }
 
@@ -116,53 +120,53 @@ pub fn take(root: &Root, selection: &Selection, trees: &[PathBuf]) -> Result<Sna
         ..Snapshot::default()
     };
     let mut seen = HashSet::new();
-    // What was asked of one file holds for its file system.
-    let mut in_ram = HashMap::new();
-    for UsedFile { path, identity, .. } in files::in_use(root, &targets)? {
+    let mut access = Access::new(root);
+    for UsedFile { path, identity, .. } in files::in_use(root, &targets, &mut access)? {
         seen.insert((identity.device, identity.inode));
         // A path that leads through a process means nothing once that is gone.
         if !path.starts_with(root.path("/proc")) {
-            snapshot.add(path, &identity, &mut in_ram);
+            snapshot.add(path, &identity, &mut access);
         }
     }
     for tree in trees {
-        let tree =
-            std::path::absolute(tree).map_err(|error| Error::io("look below", tree, &error))?;
-        tree::walk(&tree, &mut |met| {
+        // A link on the way is followed now: a restore follows none that leads to another mount.
+        let tree = tree::real(tree)?;
+        tree::walk(root, &tree, &mut |met| {
             if let Met::Entry(path, metadata) = met
                 && metadata.is_file()
                 && metadata.len() > 0
             {
                 let identity = Identity::of(metadata);
                 if seen.insert((identity.device, identity.inode)) {
-                    snapshot.add(path.to_owned(), &identity, &mut in_ram);
+                    snapshot.add(path.to_owned(), &identity, &mut access);
                 }
             }
-            ControlFlow::Continue(())
+            match sys::interrupt::requested() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
         })?;
     }
     snapshot.processes = targets.iter().filter_map(|one| held(root, one)).collect();
+    snapshot.notes = access.notes();
     Ok(snapshot)
 }
 
 impl Snapshot {
     /// Notes what of the file is in the page cache, if anything is.
-    fn add(&mut self, path: PathBuf, identity: &Identity, in_ram: &mut HashMap<u64, bool>) {
-        let Some(open) = identity.open(&path) else {
+    fn add(&mut self, path: PathBuf, identity: &Identity, access: &mut Access) {
+        // What lies in RAM is not opened: it has no disk to come back from.
+        let Ok(open) = access.open(&path, identity) else {
             return;
         };
-        // A tree may be named that lies in RAM: it has no disk to come back from.
-        let has_no_disk = *in_ram
-            .entry(identity.device)
-            .or_insert_with(|| sys::file::file_system(&open).is_ok_and(|system| system.in_ram));
-        if has_no_disk {
+        let all = 0..identity.bytes;
+        let Ok(Some(cached)) = access.cached(&open, &[all]) else {
             return;
-        }
-        let cached = cached::ranges_of(&open, &(0..identity.bytes)).unwrap_or_default();
+        };
         if cached.is_empty() {
             return;
         }
-        self.found_bytes += ranges::total(&cached);
+        self.found_bytes = self.found_bytes.saturating_add(ranges::total(&cached));
         self.files.push(CachedFile {
             path,
             identity: *identity,
@@ -177,6 +181,9 @@ fn held(root: &Root, target: &Target) -> Option<HeldProcess> {
     let page_bytes = sys::process::page_bytes() as u64;
     let mut present = Vec::new();
     for mapping in machine::maps::read(root, target.pid).ok()? {
+        if sys::interrupt::requested() {
+            return None;
+        }
         if mapping.kind == machine::maps::Kind::Special {
             continue;
         }
@@ -203,28 +210,44 @@ fn executable(root: &Root, pid: u32) -> Option<PathBuf> {
 
 /// What of the files of `snapshot` is absent now and still unchanged.
 #[must_use]
-pub fn missing(snapshot: &Snapshot) -> Missing {
+pub fn missing(snapshot: &Snapshot, access: &mut Access) -> Missing {
     let mut missing = Missing::default();
     let mut order: Vec<&CachedFile> = snapshot.files.iter().collect();
     // Opening a file reads its inode: in the order of the inodes that is one sweep.
     order.sort_unstable_by_key(|file| (file.identity.device, file.identity.inode));
     for file in order {
-        let Some(open) = file.identity.open(&file.path) else {
-            missing.changed_files += 1;
+        if sys::interrupt::requested() {
+            break;
+        }
+        let open = match access.open(&file.path, &file.identity) {
+            Ok(open) => open,
+            Err(Refusal::LeftOut) => continue,
+            Err(Refusal::Closed) => {
+                missing.changed_files += 1;
+                continue;
+            }
+        };
+        // The device's number may differ from that in the snapshot: what it is now counts.
+        let device = open.metadata().map(|now| Identity::of(&now).device);
+        let identity = Identity {
+            device: device.unwrap_or(file.identity.device),
+            ..file.identity
+        };
+        let all = 0..file.identity.bytes;
+        let Ok(now) = access.cached(&open, &[all]) else {
             continue;
         };
-        let now = cached::ranges_of(&open, &(0..file.identity.bytes)).unwrap_or_default();
+        let now = now.unwrap_or_default();
         // A stranger's snapshot may name what lies behind the end, however far.
         let behind = file.identity.end()..u64::MAX;
         let was = ranges::without(&file.cached, std::slice::from_ref(&behind));
         let absent = ranges::without(&was, &now);
         let absent_bytes = ranges::total(&absent);
         missing.bytes = missing.bytes.saturating_add(absent_bytes);
-        missing.present_bytes += ranges::total(&was) - absent_bytes;
+        let present_bytes = ranges::total(&was).saturating_sub(absent_bytes);
+        missing.present_bytes = missing.present_bytes.saturating_add(present_bytes);
         if !absent.is_empty() {
-            missing
-                .files
-                .push((file.path.clone(), file.identity, absent));
+            missing.files.push((file.path.clone(), identity, absent));
         }
     }
     missing
@@ -271,7 +294,7 @@ fn may_be_replaced(place: &FilePlace) -> bool {
 /// `NotASnapshot` for anything else, damaged or newer.
 pub fn read(path: &Path) -> Result<Snapshot> {
     let failed = |error: &std::io::Error| Error::io("read the snapshot", path, error);
-    let file = File::open(path).map_err(|error| failed(&error))?;
+    let file = sys::file::open_input(path).map_err(|error| failed(&error.source))?;
     let mut bytes = Vec::new();
     file.take(format::MAX_FILE_BYTES + 1)
         .read_to_end(&mut bytes)

@@ -1,9 +1,12 @@
 //! Walking a directory tree in the order of the inodes, on one file system, following no link.
 //!
 //! The idea: inodes lie on the disk by their numbers and names in a directory do not, so each
-//! directory is listed first and its entries are visited sorted.
+//! directory is listed first and its entries are visited sorted. A mount that may hang is not
+//! asked even what it is.
 
 use crate::{Error, Kind, Result};
+use machine::Root;
+use machine::reach::Reach;
 use std::fs::{DirEntry, Metadata, ReadDir};
 use std::ops::ControlFlow;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
@@ -22,16 +25,46 @@ pub(super) enum Met<'a> {
     Refused,
 }
 
+/// `top` as an absolute path whose directories are no links; the last name is as it is.
+///
+/// # Errors
+/// `Usage` where it is not there.
+pub(super) fn real(top: &Path) -> Result<PathBuf> {
+    let absent = |error: std::io::Error| {
+        Error::new(Kind::Usage, "look below", sys::plain_reason(&error)).at(top)
+    };
+    match (top.parent(), top.file_name()) {
+        (Some(parent), Some(name)) => {
+            let parent = match parent.as_os_str().is_empty() {
+                true => Path::new("."),
+                false => parent,
+            };
+            Ok(parent.canonicalize().map_err(absent)?.join(name))
+        }
+        _ => top.canonicalize().map_err(absent),
+    }
+}
+
 /// Tells `visit` of everything below `top`, and of `top` itself, until it breaks off.
 ///
 /// # Errors
 /// `Usage` where `top` is not there.
-pub(super) fn walk(top: &Path, visit: &mut dyn FnMut(Met<'_>) -> ControlFlow<()>) -> Result<()> {
+pub(super) fn walk(
+    root: &Root,
+    top: &Path,
+    visit: &mut dyn FnMut(Met<'_>) -> ControlFlow<()>,
+) -> Result<()> {
     let metadata = std::fs::symlink_metadata(top).map_err(|error| {
         Error::new(Kind::Usage, "look below", sys::plain_reason(&error)).at(top)
     })?;
     let mut waiting = Vec::new();
+    let real = real(top)?;
+    let mut reach = Reach::new(root);
     let mut walk = Walk {
+        // The mount of `top` itself is the caller's choice.
+        reach: reach.is_safe(&real).then_some(&mut reach),
+        top,
+        real: &real,
         device: metadata.dev(),
         waiting: &mut waiting,
         visit,
@@ -42,6 +75,10 @@ pub(super) fn walk(top: &Path, visit: &mut dyn FnMut(Met<'_>) -> ControlFlow<()>
 }
 
 struct Walk<'a> {
+    /// `None` where the walk is on a mount that may hang.
+    reach: Option<&'a mut Reach>,
+    top: &'a Path,
+    real: &'a Path,
     device: u64,
     waiting: &'a mut Vec<PathBuf>,
     visit: &'a mut dyn FnMut(Met<'_>) -> ControlFlow<()>,
@@ -62,14 +99,25 @@ impl Walk<'_> {
                     break;
                 }
                 for entry in entries {
+                    let path = entry.path();
+                    if !self.is_safe(&path) {
+                        continue;
+                    }
                     match entry.metadata() {
-                        Ok(metadata) => self.meet(&entry.path(), &metadata)?,
+                        Ok(metadata) => self.meet(&path, &metadata)?,
                         Err(_) => (self.visit)(Met::Refused)?,
                     }
                 }
             }
         }
         ControlFlow::Continue(())
+    }
+
+    /// Whether `path` is not where a mount that may hang begins.
+    fn is_safe(&mut self, path: &Path) -> bool {
+        let below = path.strip_prefix(self.top).unwrap_or(path);
+        let real = self.real.join(below);
+        self.reach.as_mut().is_none_or(|reach| reach.is_safe(&real))
     }
 
     fn meet(&mut self, path: &Path, metadata: &Metadata) -> ControlFlow<()> {

@@ -10,6 +10,7 @@
 
 use machine::{Root, damon};
 use place::Kind;
+use place::workingset::access::Access;
 use place::workingset::charge::{self, Work};
 use place::workingset::files::{self, Identity, NamedFile};
 use place::workingset::{cached, read};
@@ -59,6 +60,11 @@ fn helper() -> Vec<OsString> {
     vec![std::env::current_exe().unwrap().into(), "serve".into()]
 }
 
+/// With all bounds unused.
+fn access() -> Access {
+    Access::new(&Root::system())
+}
+
 /// A file that is on the disk and not in memory, and the reading of all of it.
 fn cold_work(path: &Path, bytes: u64) -> Work {
     std::fs::write(path, vec![7; bytes as usize]).unwrap();
@@ -71,7 +77,10 @@ fn cold_work(path: &Path, bytes: u64) -> Work {
             path: path.to_owned(),
             identity,
         }],
-        pieces: files::by_position(&[(path.to_owned(), identity, vec![0..bytes])]),
+        pieces: files::by_position(
+            &[(path.to_owned(), identity, vec![0..bytes])],
+            &mut access(),
+        ),
     }
 }
 

@@ -113,7 +113,8 @@ impl Tail {
             let why = "only a file can be followed, or the directory of a flight recorder";
             return Err(Error::new(Kind::NotARecording, "follow the recording", why).at(path));
         }
-        let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
+        let file =
+            sys::file::open_input(path).map_err(|error| Error::io("open", path, error.source))?;
         let again = file.try_clone();
         let again = again.map_err(|error| Error::io("open", path, error))?;
         let chunks = reader::start(BufReader::new(again)).map_err(|error| error.at(path))?;

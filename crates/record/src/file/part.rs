@@ -32,9 +32,7 @@ impl Outline<File> {
     /// can tell what it is.
     #[must_use]
     pub fn open(path: &Path) -> Option<Self> {
-        // Looked at before it is opened, which would wait for ever on a pipe.
-        let is_file = path.metadata().is_ok_and(|about| about.is_file());
-        Self::read(File::open(path).ok().filter(|_| is_file)?)
+        Self::read(sys::file::open_input(path).ok()?)
     }
 }
 

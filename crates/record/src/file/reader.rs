@@ -10,7 +10,6 @@ use crate::registry::{ABSENT, MAX_SERIES};
 use crate::{Error, Result};
 use model::recording::{Recording, Schema, Series, Span, Step, Tick};
 use serde::de::DeserializeOwned;
-use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
@@ -88,7 +87,8 @@ pub fn open(path: &Path) -> Result<Recording> {
     if !about.is_file() {
         return Err(not_a_recording("it is no regular file".to_owned()).at(path));
     }
-    let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
+    let file =
+        sys::file::open_input(path).map_err(|error| Error::io("open", path, error.source))?;
     read(BufReader::new(file)).map_err(|error| error.at(path))
 }
 

@@ -5,6 +5,7 @@
 //! file is in `scratch`, what `statfs` tells in `system`.
 
 mod holes;
+mod input;
 mod mapped;
 mod scratch;
 mod system;
@@ -13,10 +14,11 @@ mod tests;
 mod unnoticed;
 
 pub use holes::next_data;
+pub use input::{examine_input, open_input};
 pub use mapped::Mapped;
 pub use scratch::Scratch;
 pub use system::{FileSystem, file_system, file_system_of};
-pub use unnoticed::open_unnoticed;
+pub use unnoticed::{open_place, open_unnoticed, open_unnoticed_below};
 
 use crate::error::{Error, Kind, Result, check, count};
 use std::fs::{File, OpenOptions};

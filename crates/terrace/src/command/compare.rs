@@ -12,7 +12,6 @@ use explain::recording::{Window, explain};
 use model::compared::{Aligned, Comparison};
 use model::explanation::Explanation;
 use model::survey::{SCHEMA, Survey};
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -142,7 +141,7 @@ fn survey(file: &Path) -> Result<Option<Survey>> {
     }
     let wrong = |why: &str| Error::usage(format!("{} is no survey: {why}", file.display()));
     let failed = |error| sys::Error::new("read", error).at(file);
-    let mut opened = File::open(file).map_err(failed)?.take(LONGEST_SURVEY);
+    let mut opened = sys::file::open_input(file)?.take(LONGEST_SURVEY);
     let mut bytes = vec![0];
     if opened.read(&mut bytes).map_err(failed)? == 0 || bytes[0] != b'{' {
         return Ok(None);

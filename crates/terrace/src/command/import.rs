@@ -7,7 +7,6 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::{self, Target};
 use record::import::{Form, MAX_BYTES, Told, form_of, import as import_text};
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -58,7 +57,11 @@ fn form(tool: Tool) -> Form {
 /// All of the text, at most [`MAX_BYTES`].
 fn text(path: &Path) -> Result<String> {
     let failed = |error: io::Error| {
-        let why = format!("cannot read {}: {error}", path.display());
+        let why = format!(
+            "cannot read {}: {}",
+            path.display(),
+            sys::plain_reason(&error)
+        );
         Error::new(Exit::Impossible, why)
     };
     let mut text = String::new();
@@ -67,7 +70,12 @@ fn text(path: &Path) -> Result<String> {
         io::stdin().lock().take(limit).read_to_string(&mut text)
     } else {
         must_exist(path)?;
-        let file = File::open(path).map_err(failed)?;
+        let file = sys::file::open_input(path).map_err(|error| {
+            let pipe = (error.kind == sys::Kind::Invalid)
+                .then_some("what another program writes is read from standard input: FILE is -");
+            let error = failed(error.source);
+            pipe.into_iter().fold(error, Error::hint)
+        })?;
         file.take(limit).read_to_string(&mut text)
     };
     if read.map_err(failed)? as u64 > MAX_BYTES {

@@ -9,12 +9,13 @@ use super::anonymous::GROUP_MARGIN_BYTES;
 use super::planning::{Work, in_order_ns, try_area, try_device};
 use super::{Course, Done, Part, PartKind, Plan, Request};
 use crate::guard::Stop;
+use crate::workingset::access::Access;
 use crate::workingset::charge::{self, Work as Pieces};
 use crate::workingset::files::{self, Identity, NamedFile};
 use crate::workingset::read::{self, Read};
 use crate::workingset::speed::{Purpose, Speed};
 use crate::workingset::targets::Target;
-use crate::workingset::{metadata, shared, snapshot};
+use crate::workingset::{metadata, ranges, shared, snapshot};
 use crate::{Kind, Result};
 use machine::cgroup::{self, Controller};
 use machine::mounts::{self, Mount};
@@ -179,16 +180,17 @@ pub(super) fn bring_shared_back(
 /// Finds what of files is not in the page cache, by group and disk.
 pub(super) fn plan_files(root: &Root, request: &Request, plan: &mut Plan) -> Result<()> {
     let mounts = mounts::read(root);
+    let mut access = Access::new(root);
     let mut by_group: BTreeMap<Option<Group>, Vec<Wanted>> = BTreeMap::new();
     match &request.snapshot {
         Some(snapshot) => {
-            let missing = snapshot::missing(snapshot);
+            let missing = snapshot::missing(snapshot, &mut access);
             plan.notes.extend(changed(missing.changed_files));
             by_group.insert(None, missing.files);
         }
         None => {
             let mut groups = Groups::new(root, &mounts, plan.work.targets());
-            let found = files::find(root, plan.work.targets())?;
+            let found = files::find(root, plan.work.targets(), &mut access)?;
             for file in found.into_iter().filter(|file| !file.absent.is_empty()) {
                 let group = file.targets.first().and_then(|user| groups.of(*user));
                 let wanted = by_group.entry(group).or_default();
@@ -198,9 +200,18 @@ pub(super) fn plan_files(root: &Root, request: &Request, plan: &mut Plan) -> Res
     }
     for (group, wanted) in by_group {
         for (device, wanted) in by_device(wanted) {
-            plan_reading(root, request, group.clone(), device, &wanted, plan);
+            let pieces = files::by_position(&wanted, &mut access);
+            plan_reading(
+                root,
+                request,
+                group.clone(),
+                device,
+                (&wanted, pieces),
+                plan,
+            );
         }
     }
+    plan.notes.extend(access.notes());
     Ok(())
 }
 
@@ -218,10 +229,7 @@ fn changed(files: u64) -> Option<String> {
 fn by_device(wanted: Vec<Wanted>) -> BTreeMap<u64, Vec<Wanted>> {
     let mut devices: BTreeMap<u64, Vec<Wanted>> = BTreeMap::new();
     for file in wanted {
-        // The device's number may differ from that in a snapshot: what it is now counts.
-        let now = std::fs::metadata(&file.0).map(|metadata| Identity::of(&metadata).device);
-        let device = now.unwrap_or(file.1.device);
-        devices.entry(device).or_default().push(file);
+        devices.entry(file.1.device).or_default().push(file);
     }
     devices
 }
@@ -238,14 +246,11 @@ fn plan_reading(
     request: &Request,
     group: Option<Group>,
     device: u64,
-    wanted: &[Wanted],
+    (wanted, pieces): (&[Wanted], Vec<files::Piece>),
     plan: &mut Plan,
 ) {
-    let pieces = files::by_position(wanted);
-    let bytes: u64 = pieces
-        .iter()
-        .map(|piece| piece.range.end - piece.range.start)
-        .sum();
+    let lengths = pieces.iter();
+    let bytes = ranges::sum(lengths.map(|piece| piece.range.end - piece.range.start));
     if bytes == 0 {
         return;
     }
@@ -274,7 +279,7 @@ fn plan_reading(
         bytes,
         runs,
         estimated_ns: figures.and_then(|speed| in_order_ns(speed, runs, bytes)),
-        by_demand_ns: figures.and_then(|speed| Some(speed.random_read_ns? * pages)),
+        by_demand_ns: figures.and_then(|speed| Some(speed.random_read_ns?.saturating_mul(pages))),
         skipped: None,
     });
     let named = |(path, identity, _): &Wanted| NamedFile {
@@ -347,7 +352,7 @@ pub(super) fn warm_metadata(course: &mut Course<'_>) -> Result<Option<Stop>> {
     if trees.is_empty() {
         return Ok(None);
     }
-    let walked = metadata::warm(trees, &mut course.guard)?;
+    let walked = metadata::warm(course.root, trees, &mut course.guard)?;
     course.notes.push(format!(
         "{} directories with {} entries were listed, {} were refused",
         walked.directories, walked.inodes, walked.refused
@@ -358,7 +363,7 @@ pub(super) fn warm_metadata(course: &mut Course<'_>) -> Result<Option<Stop>> {
 /// The pieces, from the first on, that have `room` bytes together; whether these are not all.
 fn fitting(work: &Pieces, room: Option<u64>) -> (Cow<'_, Pieces>, bool) {
     let length = |piece: &files::Piece| piece.range.end - piece.range.start;
-    let bytes: u64 = work.pieces.iter().map(length).sum();
+    let bytes = ranges::sum(work.pieces.iter().map(length));
     let Some(mut left) = room.filter(|room| *room < bytes) else {
         return (Cow::Borrowed(work), false);
     };

@@ -13,6 +13,7 @@ use crate::workingset::targets::{self, Selection, Target};
 use crate::{Error, Kind, Result};
 use machine::{Root, damon, swap};
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 /// Why pages that are seen in swap cannot be put into an order.
 const HIDDEN: &str = "the kernel shows the slots of swap to holders of the capability \
@@ -243,6 +244,9 @@ fn scan_all(root: &Root, selection: &Selection, plan: &mut Plan) -> Result<Vec<S
     let mut refused = None;
     let mut refusals = 0;
     for (index, target) in (0..).zip(&plan.work.targets) {
+        if sys::interrupt::requested() {
+            break;
+        }
         match anonymous::scan(root, target, index) {
             Ok(mut scan) => pages.append(&mut scan.swapped),
             Err(error) if error.kind == Kind::Impossible => {
@@ -272,9 +276,16 @@ fn was_present(
     snapshot: &Snapshot,
     targets: &[Target],
 ) -> impl FnMut(&SwappedPage) -> bool {
+    // A snapshot may name millions.
+    let mut by_start = HashMap::new();
+    for process in &snapshot.processes {
+        by_start
+            .entry((process.pid, process.start_ticks))
+            .or_insert(process);
+    }
     let held = targets.iter().map(|target| {
-        let mut processes = snapshot.processes.iter();
-        let process = processes.find(|process| process.is(root, target));
+        let same = by_start.get(&(target.pid, target.start_ticks));
+        let process = same.filter(|process| process.is(root, target));
         process
             .map(|process| process.present.clone())
             .unwrap_or_default()

@@ -16,7 +16,12 @@ use std::path::Path;
 pub fn evict(args: &EvictArgs) -> Result<Exit> {
     let evicted = evict::evict(&Root::system(), &victim(&args.victim))?;
     let whose = args.victim.display().to_string();
-    Ok(output::show(&output::warm::evicted(&evicted, &whose)))
+    let shown = output::show(&output::warm::evicted(&evicted, &whose));
+    if sys::interrupt::requested() {
+        output::announce("warm evict", "interrupted: the rest is as it was");
+        return Ok(Exit::Partial);
+    }
+    Ok(shown)
 }
 
 /// A number is a process; every other word is a path.

@@ -45,7 +45,11 @@ impl Answer for Receipt {
     }
 
     fn shortfall(&self) -> Option<String> {
-        let stop = self.done.as_ref()?.stop;
+        let Some(done) = &self.done else {
+            let seen = "interrupted: this is what was seen until then";
+            return sys::interrupt::requested().then(|| seen.to_owned());
+        };
+        let stop = done.stop;
         // Whoever sets a limit is not surprised by it.
         let wanted = matches!(stop, Stop::Done | Stop::Budget);
         (!wanted).then(|| format!("not all of it is back: {}", why(stop)))

@@ -16,10 +16,15 @@ pub fn summary(snapshot: &Snapshot, file: &Path, file_bytes: Option<u64>) -> Str
     let held = snapshot.processes.iter();
     let held_bytes = held.map(|process| ranges::total(&process.present)).sum();
     let name = file.display().to_string();
+    let notes: String = snapshot
+        .notes
+        .iter()
+        .map(|note| format!("{note}\n"))
+        .collect();
     format!(
         "{name}: {}, {} with {} of their own, {}\n\
          Page cache {}: {} of it listed, {} unseen\n\
-         Bring it back: terrace warm restore {}\n",
+         {notes}Bring it back: terrace warm restore {}\n",
         counted(snapshot.files.len() as u64, "file", "files"),
         counted(snapshot.processes.len() as u64, "process", "processes"),
         Bytes(held_bytes),
@@ -40,6 +45,7 @@ mod tests {
         let snapshot = Snapshot {
             cached_bytes: Some(9 << 30),
             found_bytes: 8 << 30,
+            notes: vec!["1 file was left out".to_owned()],
             ..Snapshot::default()
         };
         let text = summary(&snapshot, Path::new("/x/a b"), Some(1 << 20));
@@ -47,6 +53,7 @@ mod tests {
             text,
             "/x/a b: 0 files, 0 processes with 0 B of their own, 1 MiB\n\
              Page cache 9 GiB: 8 GiB of it listed, 1 GiB unseen\n\
+             1 file was left out\n\
              Bring it back: terrace warm restore '/x/a b'\n"
         );
         let unknown = Snapshot {

@@ -1,0 +1,63 @@
+//! How files of others are looked at: what may hang is left out, and what one file or all may cost
+//! is bounded. One [`Access`] lasts for a command, so that its bounds hold for all files together.
+
+use super::cached::{Cut, Questions};
+use super::files::Identity;
+use machine::Root;
+use machine::reach::{Reach, Refusal};
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+
+/// The way to files, what may still be asked, and what was left out.
+#[derive(Debug)]
+pub struct Access {
+    /// Which files are opened.
+    pub reach: Reach,
+    /// What the page cache is asked.
+    pub questions: Questions,
+}
+
+impl Access {
+    /// With all bounds unused.
+    #[must_use]
+    pub fn new(root: &Root) -> Self {
+        Self {
+            reach: Reach::new(root),
+            questions: Questions::default(),
+        }
+    }
+
+    /// Opens `path` for reading if it is still the file `identity`.
+    ///
+    /// # Errors
+    /// `LeftOut` on a mount that may hang, `Closed` where it is another by now, is gone or may not be
+    /// read.
+    pub fn open(&mut self, path: &Path, identity: &Identity) -> Result<File, Refusal> {
+        let file = self.reach.open(path)?;
+        let now = file.metadata().map_err(|_| Refusal::Closed)?;
+        match identity.is_still(&Identity::of(&now)) {
+            true => Ok(file),
+            false => Err(Refusal::Closed),
+        }
+    }
+
+    /// What of `parts` is in the page cache; `None` where the kernel does not say.
+    ///
+    /// # Errors
+    /// `Cut` for a file that is left out.
+    pub fn cached(
+        &mut self,
+        file: &File,
+        parts: &[Range<u64>],
+    ) -> Result<Option<Vec<Range<u64>>>, Cut> {
+        self.questions.ranges_of(file, parts)
+    }
+
+    /// What was left out, each in a line.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let notes = [self.reach.note(), self.questions.note()];
+        notes.into_iter().flatten().collect()
+    }
+}
