@@ -2,6 +2,7 @@
 //! The kernel has no list of cached files, so the part that is unseen is always said.
 
 use super::counted;
+use crate::output::clean::escaped;
 use crate::output::figure::or_absent;
 use crate::output::prose::shell_word;
 use model::Bytes;
@@ -17,9 +18,10 @@ pub fn summary(snapshot: &Snapshot, file: &Path, file_bytes: Option<u64>) -> Str
     let held_bytes = held.map(|process| ranges::total(&process.present)).sum();
     let name = file.display().to_string();
     format!(
-        "{name}: {}, {} with {} of their own, {}\n\
+        "{}: {}, {} with {} of their own, {}\n\
          Page cache {}: {} of it listed, {} unseen\n\
          Bring it back: terrace warm restore {}\n",
+        escaped(&name),
         counted(snapshot.files.len() as u64, "file", "files"),
         counted(snapshot.processes.len() as u64, "process", "processes"),
         Bytes(held_bytes),
