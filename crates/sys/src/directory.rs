@@ -22,10 +22,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use walk::{End, Last, walk};
+use walk::{End, Last, Make, walk};
 
-/// Only the owner may enter: the mode of every directory that is made on the way.
-const PRIVATE_MODE: u32 = 0o700;
 /// Write permission of the group and of all others.
 const OTHERS_WRITE: u32 = 0o022;
 
@@ -64,7 +62,15 @@ impl Directory {
     /// # Errors
     /// `NotFound`, `Denied` as for opening it, and `Denied` for such a link.
     pub fn open(path: &Path) -> Result<Self> {
-        Self::from_end(walk(path, Last::Directory, false)?)
+        Self::from_end(walk(path, Last::Directory, Make::Nothing)?)
+    }
+
+    /// As [`Directory::open`]; makes the directories that do not exist, with `mode`.
+    ///
+    /// # Errors
+    /// As [`Directory::open`], and as for making a directory.
+    pub fn create(path: &Path, mode: u32) -> Result<Self> {
+        Self::from_end(walk(path, Last::Directory, Make::Missing(mode))?)
     }
 
     /// Opens `path`, which only this user can change and no other user can exchange: each
@@ -73,7 +79,7 @@ impl Directory {
     /// # Errors
     /// As [`Directory::open`]; `Denied` with the component at fault.
     pub fn open_private(path: &Path) -> Result<Self> {
-        Self::private(walk(path, Last::Directory, false)?)
+        Self::private(walk(path, Last::Directory, Make::Nothing)?)
     }
 
     /// As [`Directory::open_private`]; makes the directories that do not exist, mode 0700.
@@ -81,13 +87,16 @@ impl Directory {
     /// # Errors
     /// As [`Directory::open_private`]. Nothing is made below a directory that others can change.
     pub fn create_private(path: &Path) -> Result<Self> {
-        Self::private(walk(path, Last::Directory, true)?)
+        Self::private(walk(path, Last::Directory, Make::MissingIfPrivate)?)
     }
 
     fn from_end(end: End) -> Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&end.directory, ".", flags, Mode::empty())
-            .map_err(|errno| failed("open the directory", errno).at(&end.path))?;
+        let file = match rustix::fs::openat(&end.directory, ".", flags, Mode::empty()) {
+            // It may be entered and written to, but not listed.
+            Err(Errno::ACCESS) => end.directory,
+            answer => answer.map_err(|errno| failed("open the directory", errno).at(&end.path))?,
+        };
         Ok(Self {
             file: file.into(),
             path: end.path,
@@ -103,14 +112,23 @@ impl Directory {
         }
     }
 
-    /// What keeps the directory from being this user's alone; `None` if nothing does.
+    /// What keeps the directory, or the way to it, from being this user's alone; `None` if nothing
+    /// does.
     ///
     /// # Errors
     /// Where it cannot be examined.
     pub fn fault(&self) -> Result<Option<Exposure>> {
-        if let Some(exposure) = &self.exposure {
-            return Ok(Some(exposure.clone()));
+        match &self.exposure {
+            Some(exposure) => Ok(Some(exposure.clone())),
+            None => self.fault_of_itself(),
         }
+    }
+
+    /// What keeps the directory itself from being this user's alone, whatever is above it.
+    ///
+    /// # Errors
+    /// Where it cannot be examined.
+    pub fn fault_of_itself(&self) -> Result<Option<Exposure>> {
         let about = self.metadata_of_itself()?;
         let why = if about.uid() != crate::process::effective_uid() {
             "it belongs to another user"
@@ -121,6 +139,12 @@ impl Directory {
         };
         let path = self.path.clone();
         Ok(Some(Exposure { path, why }))
+    }
+
+    /// Why another user can exchange what its path leads to; `None` if none can.
+    #[must_use]
+    pub fn exposure(&self) -> Option<&Exposure> {
+        self.exposure.as_ref()
     }
 
     /// Its owner's number.
@@ -155,6 +179,18 @@ impl Directory {
     pub fn create_new(&self, name: &OsStr, mode: u32) -> Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         self.open_beneath("create", name, flags, mode)
+    }
+
+    /// Makes a regular file that never has a name (`O_TMPFILE`), readable and writable.
+    ///
+    /// # Errors
+    /// Various numbers on file systems that cannot; as for making a file.
+    pub(crate) fn create_nameless(&self, mode: u32) -> Result<File> {
+        // EXCL here means that the file can never be given a name later.
+        let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::EXCL | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.file, ".", flags, Mode::from_raw_mode(mode))
+            .map(File::from)
+            .map_err(|errno| failed("create", errno).at(&self.path))
     }
 
     /// Opens a regular file for reading; any user's.
@@ -351,7 +387,7 @@ impl FilePlace {
     /// # Errors
     /// As [`Directory::open`] for its directory; `Invalid` for what cannot name a file.
     pub fn of(path: &Path) -> Result<Self> {
-        let mut end = walk(path, Last::File, false)?;
+        let mut end = walk(path, Last::File, Make::Nothing)?;
         let name = end.name.take();
         let Some(name) = name.filter(|name| name != "..") else {
             return Err(Error::invalid("open", "it is not the name of a file").at(path));

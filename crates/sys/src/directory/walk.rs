@@ -4,9 +4,11 @@
 //! nor this one, or if its group or all others may write to it without the sticky bit. From the
 //! first such component on the way is exposed: the directory may still be used through its
 //! descriptor, but is not private. As root, a link is followed only where another user can neither
-//! have made it nor have put it there; `fs.protected_symlinks` covers sticky directories only.
+//! have made it nor have put it there. For every user the rule of `fs.protected_symlinks` holds: in
+//! a sticky directory that all may write to, a link is followed if this user or the owner of the
+//! directory made it.
 
-use super::{Exposure, PRIVATE_MODE, beneath, failed, is_link, refused};
+use super::{Exposure, beneath, failed, is_link, refused};
 use crate::error::{Error, Result};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -32,21 +34,34 @@ pub(super) enum Last {
     File,
 }
 
+/// Which directories of the path are made if they do not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Make {
+    /// None.
+    Nothing,
+    /// Those below directories that another user cannot change, mode 0700; below others it is an
+    /// error.
+    MissingIfPrivate,
+    /// All, with this mode.
+    Missing(u32),
+}
+
 /// Where a walk ended.
 #[derive(Debug)]
 pub(super) struct End {
     pub(super) directory: OwnedFd,
     pub(super) path: PathBuf,
     pub(super) exposure: Option<Exposure>,
+    /// The owner of the directory, if it is sticky and all may write to it.
+    shared_by: Option<u32>,
     /// The last component, for [`Last::File`].
     pub(super) name: Option<OsString>,
     /// Whether the last component as it was asked for is a link.
     pub(super) is_link: bool,
 }
 
-/// Walks `path`. With `make`, directories that do not exist are made with mode 0700, as long as
-/// the way is not exposed.
-pub(super) fn walk(path: &Path, last: Last, make: bool) -> Result<End> {
+/// Walks `path`.
+pub(super) fn walk(path: &Path, last: Last, make: Make) -> Result<End> {
     let mut pending = components(path);
     let first = match path.is_absolute() {
         true => "/",
@@ -56,7 +71,7 @@ pub(super) fn walk(path: &Path, last: Last, make: bool) -> Result<End> {
     let mut links = 0;
     while let Some(name) = pending.pop() {
         let is_last = pending.is_empty();
-        let Some((found, about)) = look(&end, &name, make && last == Last::Directory)? else {
+        let Some((found, about)) = look(&end, &name, make)? else {
             if is_last && last == Last::File {
                 end.name = Some(name);
                 return Ok(end);
@@ -95,6 +110,7 @@ impl End {
         } else {
             self.path.push(name);
         }
+        self.shared_by = shared_by(about);
         let found = || exposure(about, &self.path);
         self.exposure = self.exposure.take().or_else(found);
     }
@@ -122,6 +138,7 @@ fn start(path: &Path) -> Result<End> {
         directory,
         path: path.to_owned(),
         exposure: exposure(&about, path),
+        shared_by: shared_by(&about),
         name: None,
         is_link: false,
     })
@@ -135,15 +152,19 @@ fn rooted(before: Option<Exposure>) -> Result<End> {
 }
 
 /// The entry `name` where `end` stands, not followed; `None` if it does not exist.
-fn look(end: &End, name: &OsStr, make: bool) -> Result<Option<(OwnedFd, Metadata)>> {
+fn look(end: &End, name: &OsStr, make: Make) -> Result<Option<(OwnedFd, Metadata)>> {
     let path = end.path.join(name);
     let open = || beneath(end.directory.as_fd(), name, OFlags::PATH, Mode::empty());
     let opened = match open() {
-        Err(Errno::NOENT) if make => {
-            if let Some(Exposure { path, why }) = end.exposure.clone() {
-                return Err(refused("make a directory in", why).at(path));
+        Err(Errno::NOENT) if make != Make::Nothing => {
+            let exposure = end.exposure.clone();
+            if let Some(exposure) = exposure.filter(|_| make == Make::MissingIfPrivate) {
+                return Err(refused("make a directory in", exposure.why).at(exposure.path));
             }
-            let mode = Mode::from_raw_mode(PRIVATE_MODE);
+            let mode = match make {
+                Make::Missing(mode) => Mode::from_raw_mode(mode),
+                Make::Nothing | Make::MissingIfPrivate => Mode::RWXU,
+            };
             match rustix::fs::mkdirat(&end.directory, name, mode) {
                 Ok(()) | Err(Errno::EXIST) => open(),
                 Err(errno) => return Err(failed("make the directory", errno).at(path)),
@@ -178,8 +199,10 @@ fn follow(
     if links > LINKS_MAX {
         return Err(failed("open", Errno::LOOP).at(path));
     }
-    let is_ours = is_trusted(about.uid()) && end.exposure.is_none();
-    if crate::process::effective_uid() == 0 && !is_ours {
+    let user = crate::process::effective_uid();
+    let in_safe_place = user != 0 || (is_trusted(about.uid()) && end.exposure.is_none());
+    let by_owner = |owner| [owner, user].contains(&about.uid());
+    if !in_safe_place || !end.shared_by.is_none_or(by_owner) {
         let why = "it is a symbolic link that another user can change";
         return Err(refused("follow", why).at(path));
     }
@@ -205,6 +228,12 @@ pub(super) fn exposure(about: &Metadata, path: &Path) -> Option<Exposure> {
     };
     let path = path.to_owned();
     Some(Exposure { path, why })
+}
+
+/// The owner of the directory `about`, if it is sticky and all may write to it.
+fn shared_by(about: &Metadata) -> Option<u32> {
+    let both = STICKY | ALL_WRITE;
+    (about.mode() & both == both).then_some(about.uid())
 }
 
 /// Root, and the user of this process.
