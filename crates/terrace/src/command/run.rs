@@ -233,7 +233,11 @@ fn numbered(path: &Path, run: &str) -> PathBuf {
 /// Puts the verdict on standard error. When that is gone, nobody wants to know.
 fn tell(text: &str) {
     // On a terminal the command may have left the cursor in the middle of a line.
-    let start = if std::io::stderr().is_terminal() { "\n" } else { "" };
+    let start = if std::io::stderr().is_terminal() {
+        "\n"
+    } else {
+        ""
+    };
     output::report(&format!("{start}{text}"));
 }
 

@@ -42,14 +42,14 @@ pub fn view(args: &ViewArgs) -> Result<Exit> {
 
 /// Serves `site` until Ctrl-C; `meanwhile` is done again and again.
 fn serve(args: &ViewArgs, site: Arc<dyn Site>, meanwhile: impl Fn()) -> Result<Exit> {
-    let server = Server::listen(secret()?)
-        .map_err(|error| sys::Error::new("listen on 127.0.0.1", error))?;
-    Target::standard().write(&format!("{}\n", server.address()))?;
+    let server =
+        Server::listen(secret()?).map_err(|error| sys::Error::new("listen on 127.0.0.1", error))?;
     let was_fetched = server.was_fetched();
     let mut signpost = match args.no_browser {
         true => None,
         false => browser::open(&server.address()),
     };
+    Target::standard().write(&format!("{}\n", server.address()))?;
     let progress = Progress::new();
     progress.step("terrace view: Ctrl-C ends it");
     // Its threads hold nothing that outlives the process.

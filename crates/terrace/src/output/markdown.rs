@@ -59,7 +59,9 @@ mod tests {
     #[test]
     fn nothing_of_it_is_markup() {
         assert_eq!(
-            text("# <img src=x onerror=a>&amp; `c` **b** [l](u) |\n_i_ ~~s~~ ![p](q) \\ \x1b[2J\u{202e}"),
+            text(
+                "# <img src=x onerror=a>&amp; `c` **b** [l](u) |\n_i_ ~~s~~ ![p](q) \\ \x1b[2J\u{202e}"
+            ),
             "\\# &lt;img src=x onerror=a&gt;&amp;amp; \\`c\\` \\*\\*b\\*\\* \\[l\\](u) \\| \\_i\\_ \\~\\~s\\~\\~ \
              \\!\\[p\\](q) \\\\ \\\\x1b\\[2J\\\\u{202e}"
         );
@@ -76,7 +78,10 @@ mod tests {
 
     #[test]
     fn a_sentence_keeps_its_code_and_nothing_else() {
-        assert_eq!(sentence("`a_b` <moved> by *2*."), "`a_b` &lt;moved&gt; by \\*2\\*.");
+        assert_eq!(
+            sentence("`a_b` <moved> by *2*."),
+            "`a_b` &lt;moved&gt; by \\*2\\*."
+        );
         assert_eq!(sentence("a ` b"), "a \\` b");
     }
 }

@@ -8,7 +8,11 @@ use model::proof::{Card, Moved, Run};
 
 /// The card as Markdown.
 pub fn markdown(card: &Card) -> String {
-    let mut text = format!("> {}\n\n**{}**\n", plain(&card.claim), sentence(&card.verdict));
+    let mut text = format!(
+        "> {}\n\n**{}**\n",
+        plain(&card.claim),
+        sentence(&card.verdict)
+    );
     if !card.counters.is_empty() {
         text.push_str("\n| counter | first | second | change | why it is here |\n");
         text.push_str("|---|---:|---:|---:|---|\n");

@@ -307,7 +307,10 @@ mod tests {
             style: super::super::style::Style::new(true),
         };
         let text = table.render(page, 0);
-        assert_eq!(super::super::clean::printable(&text), "\x1b[33mab\x1b[0m  c\n");
+        assert_eq!(
+            super::super::clean::printable(&text),
+            "\x1b[33mab\x1b[0m  c\n"
+        );
     }
 
     #[test]

@@ -87,7 +87,8 @@ fn remove_stale(directory: &Directory) {
     let names = directory.names().unwrap_or_default();
     for name in names.iter().filter(|name| is_ours(name)) {
         let file = directory.open_own(name);
-        let is_stale = file.is_ok_and(|file| lock::try_take(&file, Mode::Exclusive).is_ok_and(|it| it));
+        let is_stale =
+            file.is_ok_and(|file| lock::try_take(&file, Mode::Exclusive).is_ok_and(|it| it));
         if is_stale {
             let _ = directory.remove(name);
         }
@@ -97,7 +98,9 @@ fn remove_stale(directory: &Directory) {
 /// Whether a file has a name that [`Signpost::create`] gives.
 fn is_ours(name: &OsStr) -> bool {
     let name = name.to_str().unwrap_or_default();
-    let number = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
+    let number = name
+        .strip_prefix(PREFIX)
+        .and_then(|rest| rest.strip_suffix(SUFFIX));
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit()))
 }
 
@@ -139,7 +142,10 @@ mod tests {
         let path = folder.join("terrace").join(&signpost.name);
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.contains("content=\"0; url=http://127.0.0.1:1/ab/\""), "{text}");
+        assert!(
+            text.contains("content=\"0; url=http://127.0.0.1:1/ab/\""),
+            "{text}"
+        );
         // A second server leaves the file of one that lives.
         remove_stale(&directory(&folder));
         assert!(path.exists());
