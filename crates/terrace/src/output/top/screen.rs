@@ -233,7 +233,7 @@ mod tests {
         };
         assert_eq!(
             (row(0).as_str(), row(1).as_str()),
-            ("abc \\x1bd", "01234567")
+            ("abc \\x1b", "01234567")
         );
         assert_eq!(buffer[(0, 0)].fg, Color::Yellow);
         assert!(buffer[(2, 0)].modifier.contains(Modifier::REVERSED));
