@@ -121,8 +121,8 @@ enum Where {
     Series,
 }
 
-/// Writes `recording` anew with poison.
-fn write_poisoned(recording: &Recording, out: &Path, at: Where, is_killed: bool) {
+/// The facts of `recording` with poison, of one that was `is_killed` also in what was not seen.
+fn poisoned_facts(recording: &Recording, is_killed: bool) -> Facts {
     let mut facts: Facts = recording.facts.clone();
     facts.redacted = false;
     let mut facts = poisoned(&facts);
@@ -134,6 +134,12 @@ fn write_poisoned(recording: &Recording, out: &Path, at: Where, is_killed: bool)
         });
         facts = serde_json::from_value(value).unwrap();
     }
+    facts
+}
+
+/// Writes `recording` anew with poison.
+fn write_poisoned(recording: &Recording, out: &Path, at: Where, is_killed: bool) {
+    let facts = poisoned_facts(recording, is_killed);
     let schema = |schema: &Schema| {
         let mut schema = schema.clone();
         schema.source.push_str(POISON);

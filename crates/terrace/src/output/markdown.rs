@@ -1,4 +1,5 @@
 //! Text of others as text in Markdown: no element of HTML, no markup, no end of a line or a cell.
+//! Shared by all commands that write Markdown.
 
 use super::clean::spaced;
 
