@@ -10,7 +10,7 @@ use crate::output::json;
 use model::survey::Survey;
 use std::ffi::OsString;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use sys::directory::Directory;
 
 /// How many of one machine. Picked: 190 pairs, of which noise is learnt well.
@@ -24,20 +24,25 @@ const TIME_DIGITS: usize = 12;
 
 /// Keeps the figures of a survey. What to tell the user; `None` where there is no place.
 pub fn keep(survey: &Survey) -> Option<String> {
-    let path = path(survey)?;
+    Some(keep_in(&state()?, survey))
+}
+
+fn keep_in(state: &Path, survey: &Survey) -> String {
+    let path = path(state, survey);
     let kept = Directory::create_private(&path).map_err(Into::into);
-    Some(match kept.and_then(|place| put(survey, place)) {
+    match kept.and_then(|place| put(survey, place)) {
         Ok(number) => format!(
             "kept its figures as {number} of at most {MOST} of this machine in {}, for `terrace compare` (--no-keep keeps none)",
             path.display()
         ),
         Err(why) => format!("its figures are not kept for `terrace compare`: {why}"),
-    })
+    }
 }
 
 /// The kept surveys of the machine that `survey` is of; none where they cannot be read.
 pub fn of_machine(survey: &Survey) -> Vec<Survey> {
-    let place = path(survey).and_then(|path| Directory::open_private(&path).ok());
+    let path = state().map(|state| path(&state, survey));
+    let place = path.and_then(|path| Directory::open_private(&path).ok());
     place.map(|place| newest(&place)).unwrap_or_default()
 }
 
@@ -54,16 +59,19 @@ fn read(place: &Directory, name: &OsString) -> Option<Survey> {
     serde_json::from_str(&text).ok()
 }
 
-/// The directory of the machine's surveys; `None` for a user without a state directory.
-fn path(survey: &Survey) -> Option<PathBuf> {
+/// The directory of this user's state; `None` for a user without one.
+fn state() -> Option<PathBuf> {
     let absolute = |name: &str| {
         let path = std::env::var_os(name).map(PathBuf::from);
         path.filter(|path| path.is_absolute())
     };
-    let state = absolute("XDG_STATE_HOME");
-    let state = state.or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
+    absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))
+}
+
+/// The directory of the surveys of one machine.
+fn path(state: &Path, survey: &Survey) -> PathBuf {
     let surveys = state.join("terrace/surveys");
-    Some(surveys.join(survey.machine.fingerprint()))
+    surveys.join(survey.machine.fingerprint())
 }
 
 /// Puts it there, and removes the oldest beyond [`MOST`]; how many there are then.
@@ -174,5 +182,44 @@ mod tests {
         ] {
             assert!(!is_kept(other), "{other}");
         }
+    }
+
+    #[test]
+    fn as_root_no_link_of_another_user_leads_to_where_surveys_are_removed() {
+        use std::os::unix::fs::{lchown, symlink};
+        const OTHER: u32 = 65534;
+        let parent = TempDir::new();
+        let survey = recorded(1);
+        let fingerprint = format!("terrace/surveys/{}", survey.machine.fingerprint());
+        let victim = parent.join("victim");
+        std::fs::create_dir(&victim).unwrap();
+        for number in 0..25 {
+            std::fs::write(victim.join(format!("{number:012}-1.json")), "{}").unwrap();
+        }
+        for (number, link) in ["", "terrace", "terrace/surveys", &fingerprint]
+            .iter()
+            .enumerate()
+        {
+            let state = parent.join(&format!("state{number}"));
+            let link = state.join(link);
+            std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+            // `join("")` ends in a slash, which would name what the link leads to.
+            let link: PathBuf = link.components().collect();
+            symlink(&victim, &link).unwrap();
+            let given = lchown(&link, Some(OTHER), Some(OTHER));
+            if given.is_err() {
+                return testkit::skip("root");
+            }
+            let said = keep_in(&state, &survey);
+            assert!(said.contains("are not kept"), "{said}");
+        }
+        let left = std::fs::read_dir(&victim).unwrap().count();
+        assert_eq!(left, 25);
+        // Directories of another user are refused as well, where nothing is a link.
+        let theirs = parent.join("theirs");
+        std::fs::create_dir(&theirs).unwrap();
+        std::os::unix::fs::chown(&theirs, Some(OTHER), None).unwrap();
+        assert!(keep_in(&theirs, &survey).contains("belongs to another user"));
+        assert_eq!(std::fs::read_dir(&theirs).unwrap().count(), 0);
     }
 }
