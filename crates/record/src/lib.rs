@@ -16,7 +16,7 @@ pub mod import;
 mod living;
 pub mod redact;
 mod registry;
-mod run_directory;
+pub mod run_directory;
 pub mod tasks;
 pub mod trace;
 pub mod undo;

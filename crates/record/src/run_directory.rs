@@ -13,7 +13,7 @@ use sys::directory::Directory;
 ///
 /// # Errors
 /// When it cannot be made, or is not this user's alone.
-pub(crate) fn own() -> Result<Directory> {
+pub fn own() -> Result<Directory> {
     Ok(Directory::create_private(&place())?)
 }
 

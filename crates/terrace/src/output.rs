@@ -3,12 +3,14 @@
 //! Results become text (`human`, `survey`), JSON or CSV first, by pure functions; a
 //! [`Target`] then takes the whole text at once.
 
+pub mod clean;
 pub mod compare;
 pub mod csv;
 pub mod figure;
 pub mod hog;
 pub mod json;
 pub mod lab;
+pub mod markdown;
 pub mod progress;
 pub mod proof;
 pub mod prose;
@@ -40,17 +42,21 @@ pub fn show(text: &str) -> Exit {
 
 /// Says on standard error what `command` will do to the machine, or has kept there.
 pub fn announce(command: &str, text: &str) {
-    // Nobody who cannot read it is hindered by that.
-    let _ = std::io::stderr().write_all(format!("terrace: {command}: {text}\n").as_bytes());
+    report(&format!("terrace: {command}: {}\n", clean::escaped(text)));
+}
+
+/// Writes a text to standard error, printable. A reader that has gone does not end the command.
+pub fn report(text: &str) {
+    let _ = std::io::stderr().write_all(clean::printable(text).as_bytes());
 }
 
 /// Says on standard error what went wrong, and gives the exit status that it means.
 pub fn complain(error: &Error) -> Exit {
-    let mut lines = format!("terrace: {error}\n");
+    let mut lines = format!("terrace: {}\n", clean::escaped(&error.to_string()));
     if let Some(hint) = &error.hint {
-        lines.push_str(&format!("hint: {hint}\n"));
+        lines.push_str(&format!("hint: {}\n", clean::escaped(hint)));
     }
     // When standard error is gone too, the exit status is all that is left to say.
-    let _ = std::io::stderr().write_all(lines.as_bytes());
+    report(&lines);
     error.exit
 }

@@ -256,60 +256,267 @@ fn is_followed_to_its_end(mut recorder: Command, file: &Path) {
     assert_eq!(served.end().code, Some(0));
 }
 
-/// A program in the place of `xdg-open`, which notes what it was told.
-fn noted_browser(directory: &TempDir) -> std::path::PathBuf {
-    let program = directory.join("xdg-open");
-    let noted = directory.join("noted");
-    fs::write(
-        &program,
-        format!("#!/bin/sh\necho \"$1\" > {}\n", words(&noted)),
-    )
-    .unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    noted
+/// Two users of the machine: one that views, and one that wants to see what.
+const VIEWER: &str = "65534";
+const SPY: &str = "65533";
+
+/// A program run as the user of this number.
+fn as_user(number: &str, program: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    let user = format!("--reuid={number}");
+    command.args([&user, "--regid=65534", "--clear-groups", program]);
+    command
+}
+
+fn with_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// What `file` says once it is there and ends with a line.
+fn awaited(file: &Path) -> String {
+    let told = (0..LOOKS).find_map(|_| {
+        sleep(Duration::from_millis(20));
+        let text = fs::read_to_string(file).ok();
+        text.filter(|text| text.ends_with('\n'))
+    });
+    told.unwrap_or_else(|| panic!("{} was not written", file.display()))
+}
+
+/// A machine with a screen: a directory for this run, a recording, and a program in the place of
+/// `xdg-open`, which takes a while to start and then notes what it was given and what it says.
+struct Desktop {
+    directory: TempDir,
+    recording: PathBuf,
+    runtime: PathBuf,
+    noted: PathBuf,
+    path: String,
+}
+
+impl Desktop {
+    fn new() -> Self {
+        let directory = TempDir::new();
+        with_mode(directory.path(), 0o755);
+        let recording = directory.join("x.trec");
+        fs::copy(fixture("cold_read"), &recording).unwrap();
+        with_mode(&recording, 0o644);
+        let (runtime, notes) = (directory.join("runtime"), directory.join("notes"));
+        for (path, mode) in [(&runtime, 0o700), (&notes, 0o733)] {
+            fs::create_dir(path).unwrap();
+            with_mode(path, mode);
+        }
+        if testkit::is_root() {
+            let number = VIEWER.parse().ok();
+            std::os::unix::fs::chown(&runtime, number, number).unwrap();
+        }
+        let noted = notes.join("noted");
+        let program = directory.join("xdg-open");
+        let (file, part) = (words(&noted), words(&notes.join("part")));
+        let script = format!(
+            "#!/bin/sh\nsleep 0.5\n{{ echo \"$1\"; cat \"${{1#file://}}\"; }} > {part}\nmv {part} {file}\n"
+        );
+        fs::write(&program, script).unwrap();
+        with_mode(&program, 0o755);
+        let path = std::env::var("PATH").unwrap();
+        let path = format!("{}:{path}", words(directory.path()));
+        Self {
+            directory,
+            recording,
+            runtime,
+            noted,
+            path,
+        }
+    }
+
+    fn on_screen(&self, mut command: Command) -> Command {
+        command.env("DISPLAY", ":9").env("PATH", &self.path);
+        command.env("XDG_RUNTIME_DIR", &self.runtime);
+        command
+    }
+
+    fn line(&self) -> String {
+        format!("view {}", words(&self.recording))
+    }
+
+    /// The files that lead to pages.
+    fn signposts(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.runtime.join("terrace")).into_iter();
+        let paths = entries.flatten().map(|entry| entry.unwrap().path());
+        let paths = paths.filter(|path| path.extension().is_some_and(|it| it == "html"));
+        paths.collect()
+    }
 }
 
 #[test]
-fn the_browser_of_an_ordinary_user_is_led_there_once_and_roots_never() {
-    let directory = TempDir::new();
-    let noted = noted_browser(&directory);
-    let readable = directory.join("x.trec");
-    fs::copy(fixture("cold_read"), &readable).unwrap();
-    for path in [directory.path(), &readable] {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
-    }
-    let path = format!(
-        "{}:{}",
-        words(directory.path()),
-        std::env::var("PATH").unwrap()
-    );
+fn the_browser_of_an_ordinary_user_gets_a_file_that_leads_there_and_root_s_never() {
+    let desktop = Desktop::new();
     if testkit::is_root() {
-        let mut command = support::command(&format!("view {}", words(&readable)));
-        command.env("DISPLAY", ":9").env("PATH", &path);
-        let served = Served::of(command);
+        let served = Served::of(desktop.on_screen(command(&desktop.line())));
         assert!(web::get(&served.address).is_ok());
         assert_eq!(served.end().code, Some(0));
-        assert!(!noted.exists());
+        assert!(!desktop.noted.exists());
     }
-    let Some(mut command) = as_ordinary_user(&format!("view {}", words(&readable))) else {
+    let Some(view) = as_ordinary_user(&desktop.line()) else {
         return;
     };
-    command.env("DISPLAY", ":9").env("PATH", &path);
-    let served = Served::of(command);
-    let told = (0..LOOKS).find_map(|_| {
-        sleep(Duration::from_millis(20));
-        fs::read_to_string(&noted)
-            .ok()
-            .filter(|text| text.ends_with('\n'))
-    });
-    let told = told.unwrap();
-    assert_ne!(told.trim(), served.address);
-    let answer = web::get(told.trim()).unwrap();
-    let (_, path) = served.address.split_at(served.address.len() - 34);
-    assert!(
-        answer.contains(&format!("Location: {path}\r\n")),
-        "{answer}"
+    let served = Served::of(desktop.on_screen(view));
+    let [signpost] = &desktop.signposts()[..] else {
+        panic!("{:?}", desktop.signposts());
+    };
+    assert_eq!(
+        signpost.metadata().unwrap().permissions().mode() & 0o777,
+        0o600
     );
-    assert!(web::get(told.trim()).unwrap().starts_with("HTTP/1.1 404 "));
+    let told = awaited(&desktop.noted);
+    let (url, page) = told.split_once('\n').unwrap();
+    assert_eq!(url, format!("file://{}", words(signpost)));
+    assert!(
+        page.contains(&format!("url={}\"", served.address)),
+        "{page}"
+    );
+    // It goes when the browser has come, and the page stays.
+    assert!(
+        web::get(&served.address)
+            .unwrap()
+            .starts_with("HTTP/1.1 200 ")
+    );
+    let is_gone = (0..LOOKS).any(|_| {
+        sleep(Duration::from_millis(20));
+        !signpost.exists()
+    });
+    assert!(is_gone);
+    assert!(
+        web::get(&served.address)
+            .unwrap()
+            .starts_with("HTTP/1.1 200 ")
+    );
+    assert_eq!(served.end().code, Some(0));
+}
+
+/// Ctrl-C before any browser came, and a server that is killed.
+#[test]
+fn no_way_to_a_page_outlives_its_server() {
+    let desktop = Desktop::new();
+    let start = || {
+        let view = as_ordinary_user(&desktop.line())?;
+        Some(Served::of(desktop.on_screen(view)))
+    };
+    let Some(served) = start() else {
+        return;
+    };
+    assert_eq!(desktop.signposts().len(), 1);
+    assert_eq!(served.end().code, Some(0));
+    assert_eq!(desktop.signposts(), Vec::<PathBuf>::new());
+    let killed = start().unwrap();
+    let left = desktop.signposts();
+    assert_eq!(left.len(), 1);
+    // That is a SIGKILL.
+    drop(killed);
+    assert_eq!(desktop.signposts(), left);
+    let served = start().unwrap();
+    let now = desktop.signposts();
+    assert!(now.len() == 1 && now != left, "{now:?}");
+    assert_eq!(served.end().code, Some(0));
+}
+
+/// Reads all command lines and environments that it may, all the time, and tries each file and each
+/// address in them.
+#[test]
+fn another_user_of_the_machine_finds_no_way_to_the_page() {
+    if !testkit::is_root() {
+        testkit::skip("root, to be two other users");
+        return;
+    }
+    let desktop = Desktop::new();
+    let Some(view) = as_ordinary_user(&desktop.line()) else {
+        return;
+    };
+    let seen = desktop.directory.join("notes/seen");
+    // In brackets, so that the spy does not find its own words.
+    let script = format!(
+        "while :; do cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | \
+         grep -aE 'file:/[/]{0}|http:/[/]127' >> {1}; for f in $(grep -ao 'file:/[/]{0}[^ ]*' {1} | sort -u); do \
+         cat \"${{f#file://}}\" >> {1} 2>/dev/null; ls \"$(dirname \"${{f#file://}}\")\" >> {1} 2>/dev/null; done; done",
+        words(&desktop.runtime),
+        words(&seen)
+    );
+    let file = desktop.directory.join("spy.sh");
+    fs::write(&file, script).unwrap();
+    let mut spy = as_user(SPY, "sh");
+    spy.arg(&file).stdin(Stdio::null());
+    spy.stdout(Stdio::null()).stderr(Stdio::null());
+    let spy = support::Started(spy.spawn().unwrap());
+    let served = Served::of(desktop.on_screen(view));
+    let told = awaited(&desktop.noted);
+    assert!(
+        told.contains(&served.address),
+        "the browser got there: {told}"
+    );
+    let seen = awaited(&seen);
+    drop(spy);
+    assert!(
+        seen.contains("file://"),
+        "the spy saw the command line: {seen}"
+    );
+    let (_, secret) = served
+        .address
+        .trim_end_matches('/')
+        .rsplit_once('/')
+        .unwrap();
+    assert!(
+        !seen.contains(secret) && !seen.contains("http://"),
+        "{seen}"
+    );
+    assert!(
+        !seen.lines().any(|line| line.starts_with("view-")),
+        "{seen}"
+    );
+    assert_eq!(served.end().code, Some(0));
+}
+
+/// The processor time of a process, in ticks of a hundredth of a second.
+fn processor_ticks(pid: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, rest) = text.rsplit_once(')').unwrap();
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    fields[11..13]
+        .iter()
+        .map(|field| field.parse::<u64>().unwrap())
+        .sum()
+}
+
+#[test]
+fn a_stream_of_a_page_that_is_not_live_costs_no_processor() {
+    let served = Served::start(&[fixture("cold_read").to_str().unwrap()]);
+    let address = format!("{}events", served.address);
+    let before = processor_ticks(served.pid());
+    let started = std::time::Instant::now();
+    let clients: Vec<_> = (0..4)
+        .map(|_| {
+            let address = address.clone();
+            // As a browser does that comes back whenever the stream ends.
+            std::thread::spawn(move || {
+                while started.elapsed() < Duration::from_secs(2) {
+                    use std::io::{Read, Write};
+                    let rest = address.strip_prefix("http://").unwrap();
+                    let (host, path) = rest.split_once('/').unwrap();
+                    let mut stream = std::net::TcpStream::connect(host).unwrap();
+                    stream
+                        .set_read_timeout(Some(Duration::from_secs(2)))
+                        .unwrap();
+                    let head = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+                    stream.write_all(head.as_bytes()).unwrap();
+                    let mut text = String::new();
+                    let ended = stream.read_to_string(&mut text);
+                    assert!(ended.is_ok() && text.starts_with("HTTP/1.1 204 "), "{text}");
+                    sleep(Duration::from_secs(1));
+                }
+            })
+        })
+        .collect();
+    let failed = clients.into_iter().map(|client| client.join().is_err());
+    assert_eq!(failed.filter(|failed| *failed).count(), 0);
+    let ticks = processor_ticks(served.pid()) - before;
+    let wall_ms = started.elapsed().as_millis() as u64;
+    assert!(ticks * 10 * 10 < wall_ms, "{ticks} ticks in {wall_ms} ms");
     assert_eq!(served.end().code, Some(0));
 }

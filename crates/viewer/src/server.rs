@@ -14,7 +14,8 @@ use reply::{Body, Reply};
 use request::{Refusal, Request};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use visitors::{Visit, Visitors};
 
@@ -26,6 +27,9 @@ const READ_PAUSE: Duration = Duration::from_millis(250);
 
 /// A stream without news says so this often, which tells whether its page is still there.
 const SILENCE: Duration = Duration::from_secs(5);
+
+/// The least time between two questions for news, also of a site that does not wait for them.
+const NEWS_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long a page waits before it asks for the stream again.
 const RETRY_MS: u32 = 1_000;
@@ -49,21 +53,21 @@ pub struct Server {
     listener: TcpListener,
     port: u16,
     secret: String,
-    ticket: Mutex<Option<String>>,
+    was_fetched: Arc<AtomicBool>,
 }
 
 impl Server {
-    /// Listens. Who knows `secret` sees the page; who knows `ticket` is led there, once.
+    /// Listens. A client that knows `secret` gets the page.
     ///
     /// # Errors
     /// When the kernel has no port.
-    pub fn listen(secret: String, ticket: String) -> io::Result<Self> {
+    pub fn listen(secret: String) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         Ok(Self {
             port: listener.local_addr()?.port(),
             listener,
             secret,
-            ticket: Mutex::new(Some(ticket)),
+            was_fetched: Arc::default(),
         })
     }
 
@@ -73,13 +77,10 @@ impl Server {
         format!("http://127.0.0.1:{}/{}/", self.port, self.secret)
     }
 
-    /// An address that leads to the page once: what is told to a browser on its command line can
-    /// be seen by everybody on the machine.
+    /// Becomes true once a client has asked for the page with the secret.
     #[must_use]
-    pub fn address_for_once(&self) -> Option<String> {
-        let ticket = self.ticket.lock().unwrap_or_else(PoisonError::into_inner);
-        let ticket = ticket.as_ref()?;
-        Some(format!("http://127.0.0.1:{}/{ticket}", self.port))
+    pub fn was_fetched(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.was_fetched)
     }
 
     /// Serves `site` until the process ends.
@@ -112,14 +113,14 @@ impl Server {
         }
         let deadline = Instant::now() + ASK_LIMIT;
         let head = request::read_head(&mut &*stream, deadline);
-        visit.has_asked();
         let answered = match head {
             Ok(None) => return,
             Ok(Some(head)) => request::parse(&head, self.port),
             Err(refusal) => Err(refusal),
         };
-        let answered = answered.and_then(|request| self.answer(&request, stream, site));
+        let answered = answered.and_then(|request| self.answer(&request, stream, site, visit));
         if let Err(Refusal(status, why)) = answered {
+            visit.is_refused();
             // Who does not listen to a refusal needs none.
             let _ = Reply::new(status, Body::Line(why)).send(stream, false);
         }
@@ -130,48 +131,43 @@ impl Server {
         request: &Request,
         stream: &TcpStream,
         site: &dyn Site,
+        visit: &Visit,
     ) -> Result<(), Refusal> {
         const NOT_HERE: Refusal = Refusal("404 Not Found", "nothing is here");
         let path = request.path.trim_start_matches('/');
         let (first, rest) = path.split_once('/').unwrap_or((path, ""));
-        if self.takes_ticket(first, request) {
-            let own = format!("/{}/", self.secret);
-            let _ = Reply::new("303 See Other", Body::Location(&own)).send(stream, true);
-            return Ok(());
+        if !is_same(first, &self.secret) || !request.path.starts_with('/') {
+            return Err(NOT_HERE);
         }
-        let known = is_same(first, &self.secret) && request.path.starts_with('/');
+        visit.is_known();
         // A client that goes away in the middle of its answer is no fault of ours.
         let _ = match rest {
-            "" if known && request.path.ends_with('/') => {
+            "" if request.path.ends_with('/') => {
                 let page = site.page().ok_or(NO_PAGE)?;
+                self.was_fetched.store(true, Ordering::Relaxed);
                 Reply::new("200 OK", Body::Page(&page)).send(stream, request.head_only)
             }
-            "events" if known => tell(request, stream, site),
+            "events" => stream_events(request, stream, site),
             _ => return Err(NOT_HERE),
         };
         Ok(())
-    }
-
-    /// Whether `word` is the ticket, which then is used up.
-    fn takes_ticket(&self, word: &str, request: &Request) -> bool {
-        let mut ticket = self.ticket.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = ticket.as_ref().is_some_and(|known| is_same(word, known));
-        if is_it && !request.head_only {
-            *ticket = None;
-        }
-        is_it
     }
 }
 
 const NO_PAGE: Refusal = Refusal("500 Internal Server Error", "the page cannot be made");
 
-/// Tells news until there are no more, or the page has gone.
-fn tell(request: &Request, stream: &TcpStream, site: &dyn Site) -> io::Result<()> {
+/// Sends events until there are no more, or the page has gone. Where nothing will follow, an
+/// empty answer makes a browser not ask again.
+fn stream_events(request: &Request, stream: &TcpStream, site: &dyn Site) -> io::Result<()> {
     let asked = request.query.strip_prefix("from=");
     let place = request.last_event.as_deref().or(asked);
     let mut place: Place = place
         .and_then(|place| place.parse().ok())
         .unwrap_or_default();
+    // The end itself is an event of a recording that was followed.
+    if site.has_ended(place) && site.event(place).is_none() {
+        return Reply::new("204 No Content", Body::Nothing).send(stream, request.head_only);
+    }
     let reply = Reply::new("200 OK", Body::Stream);
     reply.send(stream, request.head_only)?;
     if request.head_only {
@@ -180,17 +176,25 @@ fn tell(request: &Request, stream: &TcpStream, site: &dyn Site) -> io::Result<()
     reply::write_all(stream, format!("retry: {RETRY_MS}\n\n").as_bytes())?;
     let mut silent_since = Instant::now();
     loop {
-        if let Some((event, after)) = site.event(place) {
+        let asked = Instant::now();
+        let event = site.event(place);
+        let has_news = event.is_some();
+        if let Some((event, after)) = event {
             let text = format!("id: {after}\ndata: {event}\n\n");
             reply::write_all(stream, text.as_bytes())?;
             (place, silent_since) = (after, Instant::now());
-            if site.has_ended(place) {
-                return Ok(());
-            }
-        } else if silent_since.elapsed() >= SILENCE {
+        }
+        if site.has_ended(place) {
+            return Ok(());
+        }
+        if has_news {
+            continue;
+        }
+        if silent_since.elapsed() >= SILENCE {
             reply::write_all(stream, b":\n\n")?;
             silent_since = Instant::now();
         }
+        std::thread::sleep(NEWS_PAUSE.saturating_sub(asked.elapsed()));
     }
 }
 

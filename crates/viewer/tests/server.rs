@@ -6,11 +6,12 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 use viewer::live::Place;
 use viewer::{Server, Site};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
-const TICKET: &str = "fedcba9876543210fedcba9876543210";
 const PAGE: &str = "<!doctype html><title>the page</title>";
 
 /// A page, and as many events as were asked for.
@@ -38,9 +39,13 @@ impl Site for Made {
 
 /// The port of a server of its own, whose stream ends after `events` events.
 fn served(events: u64) -> u16 {
-    let server = Server::listen(SECRET.to_owned(), TICKET.to_owned()).unwrap();
+    serving(Made { events })
+}
+
+/// The port of a server of its own that shows `site`.
+fn serving(site: impl Site + 'static) -> u16 {
+    let server = Server::listen(SECRET.to_owned()).unwrap();
     let address = server.address();
-    let site = Made { events };
     std::thread::spawn(move || server.serve(Arc::new(site)));
     let rest = address.strip_prefix("http://127.0.0.1:").unwrap();
     let (port, path) = rest.split_once('/').unwrap();
@@ -181,17 +186,98 @@ fn idlers_make_room_for_who_asks() {
     page_is_there(port);
 }
 
+/// 404s lock nobody out: 200 clients without the secret ask, are refused, stay as long as they can
+/// and come back at once. Half of them never ask.
 #[test]
-fn a_ticket_leads_to_the_page_once() {
+fn clients_without_the_secret_keep_out_none_that_has_it() {
+    const CLIENTS: usize = 200;
+    const GOOD: usize = 40;
     let port = served(0);
-    let text = get(port, &format!("/{TICKET}"));
-    assert!(text.starts_with("HTTP/1.1 303 "), "{text}");
-    assert!(
-        text.contains(&format!("\r\nLocation: /{SECRET}/\r\n")),
-        "{text}"
-    );
-    refused(&get(port, &format!("/{TICKET}")), "404");
+    let is_over = Arc::new(AtomicBool::new(false));
+    let refusals = Arc::new(AtomicUsize::new(0));
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|number| {
+            let (is_over, refusals) = (Arc::clone(&is_over), Arc::clone(&refusals));
+            std::thread::spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    let linger = |mut stream: TcpStream| -> std::io::Result<()> {
+                        stream.set_read_timeout(Some(Duration::from_millis(500)))?;
+                        if number % 2 == 0 {
+                            let head = format!("GET /x HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n");
+                            stream.write_all(head.as_bytes())?;
+                        }
+                        let mut answer = [0; 4096];
+                        // Until the server ends it; never by a wish of the client.
+                        while stream.read(&mut answer)? > 0 {
+                            refusals.fetch_add(1, Ordering::Relaxed);
+                        }
+                        std::thread::sleep(Duration::from_millis(100));
+                        Ok(())
+                    };
+                    let _ = TcpStream::connect(("127.0.0.1", port)).and_then(linger);
+                }
+            })
+        })
+        .collect();
+    while refusals.load(Ordering::Relaxed) < CLIENTS {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    for _ in 0..GOOD {
+        page_is_there(port);
+    }
+    is_over.store(true, Ordering::Relaxed);
+    clients
+        .into_iter()
+        .for_each(|client| client.join().unwrap());
+}
+
+/// A page that is not live has no events: what asks for them is answered and goes.
+#[test]
+fn a_stream_that_has_nothing_to_say_ends_at_once() {
+    struct Still;
+    impl Site for Still {
+        fn page(&self) -> Option<Arc<String>> {
+            Some(Arc::new(PAGE.to_owned()))
+        }
+        fn event(&self, _: Place) -> Option<(String, Place)> {
+            None
+        }
+        fn has_ended(&self, _: Place) -> bool {
+            true
+        }
+    }
+    let port = serving(Still);
+    let text = get(port, &format!("/{SECRET}/events"));
+    assert!(text.starts_with("HTTP/1.1 204 "), "{text}");
     page_is_there(port);
+}
+
+/// Also a site that does not wait for news, as it should, costs no processor.
+#[test]
+fn a_stream_without_news_asks_for_them_with_pauses() {
+    struct Silent(Arc<AtomicUsize>);
+    impl Site for Silent {
+        fn page(&self) -> Option<Arc<String>> {
+            None
+        }
+        fn event(&self, _: Place) -> Option<(String, Place)> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            None
+        }
+        fn has_ended(&self, _: Place) -> bool {
+            false
+        }
+    }
+    let asked = Arc::new(AtomicUsize::new(0));
+    let port = serving(Silent(Arc::clone(&asked)));
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let head = format!("GET /{SECRET}/events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let started = Instant::now();
+    std::thread::sleep(Duration::from_secs(1));
+    let most = started.elapsed().as_millis() / 100 + 2;
+    let asked = asked.load(Ordering::Relaxed);
+    assert!((1..=most).contains(&(asked as u128)), "{asked}");
 }
 
 #[test]

@@ -65,7 +65,7 @@ pub fn compare(args: &CompareArgs, color: When) -> Result<Exit> {
         compare::page(comparison, page)
     };
     if let Some(html) = html {
-        html.write(&page::of_comparison(&compared, !args.no_redact)?)?;
+        html.write_data(&page::of_comparison(&compared, !args.no_redact)?)?;
     }
     target.write(&text)?;
     Ok(args

@@ -12,6 +12,6 @@ use clap_complete::Shell;
 pub fn print(shell: Shell) -> Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "terrace", &mut script);
-    Target::standard().write(&String::from_utf8_lossy(&script))?;
+    Target::standard().write_data(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Done)
 }

@@ -16,7 +16,7 @@ use std::io::{self, Write};
 pub fn print() -> Result<Exit> {
     let page = page()
         .map_err(|why| Error::new(Exit::Partial, format!("cannot render the manual: {why}")))?;
-    Target::standard().write(&String::from_utf8_lossy(&page))?;
+    Target::standard().write_data(&String::from_utf8_lossy(&page))?;
     Ok(Exit::Done)
 }
 

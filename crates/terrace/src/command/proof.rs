@@ -32,11 +32,10 @@ pub fn proof(args: &ProofArgs) -> Result<Exit> {
     let mut card = comparison::card(&first, &second, &asked);
     card.first.file = name(&args.first);
     card.second.file = name(&args.second);
-    let text = match args.html {
-        Some(_) => proof::html(&card),
-        None => proof::markdown(&card),
+    match args.html {
+        Some(_) => target.write_data(&proof::html(&card))?,
+        None => target.write(&proof::markdown(&card))?,
     };
-    target.write(&text)?;
     Ok(Exit::Done)
 }
 

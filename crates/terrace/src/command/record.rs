@@ -5,6 +5,7 @@ use super::watching;
 use crate::args::record::RecordArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
+use crate::output::clean::escaped;
 use crate::output::figure::{self, Digits};
 use crate::output::progress::Progress;
 use crate::output::prose::{count, long_time, shell_word};
@@ -58,7 +59,8 @@ fn summary(captured: &Captured, file: &Path) -> String {
     let name = file.display();
     let word = shell_word(&name.to_string());
     format!(
-        "{name}: {}\nLook at it: terrace explain {word}\n",
+        "{}: {}\nLook at it: terrace explain {word}\n",
+        escaped(&name.to_string()),
         parts.join(", ")
     )
 }

@@ -20,7 +20,7 @@ use model::explanation::Explanation;
 use model::recording::{Ending, Recording};
 use record::capture::{self, CommandPlan};
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -232,10 +232,13 @@ fn numbered(path: &Path, run: &str) -> PathBuf {
 
 /// Puts the verdict on standard error. When that is gone, nobody wants to know.
 fn tell(text: &str) {
-    let mut out = std::io::stderr();
     // On a terminal the command may have left the cursor in the middle of a line.
-    let start = if out.is_terminal() { "\n" } else { "" };
-    let _ = out.write_all(format!("{start}{text}").as_bytes());
+    let start = if std::io::stderr().is_terminal() {
+        "\n"
+    } else {
+        ""
+    };
+    output::report(&format!("{start}{text}"));
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::output::Target;
 use crate::output::progress::Progress;
 use live::Live;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use viewer::live::Place;
 use viewer::{Server, Site};
@@ -27,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub fn view(args: &ViewArgs) -> Result<Exit> {
     if let Some(out) = &args.html {
         let target = Target::of_redacted(Some(out), args.is_redacted())?;
-        target.write(&page(args)?)?;
+        target.write_data(&page(args)?)?;
         return Ok(Exit::Done);
     }
     if !args.live {
@@ -41,18 +42,22 @@ pub fn view(args: &ViewArgs) -> Result<Exit> {
 
 /// Serves `site` until Ctrl-C; `meanwhile` is done again and again.
 fn serve(args: &ViewArgs, site: Arc<dyn Site>, meanwhile: impl Fn()) -> Result<Exit> {
-    let server = Server::listen(secret()?, secret()?)
-        .map_err(|error| sys::Error::new("listen on 127.0.0.1", error))?;
+    let server =
+        Server::listen(secret()?).map_err(|error| sys::Error::new("listen on 127.0.0.1", error))?;
+    let was_fetched = server.was_fetched();
+    let mut signpost = match args.no_browser {
+        true => None,
+        false => browser::open(&server.address()),
+    };
     Target::standard().write(&format!("{}\n", server.address()))?;
-    if !args.no_browser {
-        browser::open(&server);
-    }
     let progress = Progress::new();
     progress.step("terrace view: Ctrl-C ends it");
     // Its threads hold nothing that outlives the process.
     std::thread::spawn(move || server.serve(site));
     while !sys::interrupt::requested() {
         meanwhile();
+        // The browser knows the way now.
+        signpost = signpost.filter(|_| !was_fetched.load(Ordering::Relaxed));
         // A pause that a signal ends.
         let _ = sys::poll::readable([None], Some(LOOK_EVERY.as_nanos() as u64));
     }

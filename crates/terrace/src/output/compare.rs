@@ -6,7 +6,9 @@
 mod grid;
 
 use super::Page;
+use super::clean::spaced;
 use super::figure;
+use super::markdown::{self, code};
 use super::prose::{painted_lines, value};
 use super::style::Tone;
 use super::table::{length, wrap};
@@ -37,22 +39,22 @@ pub fn details(comparison: &Comparison, page: Page) -> String {
 pub fn markdown(comparison: &Comparison) -> String {
     let mut text = String::new();
     for (title, side) in [("First", &comparison.first), ("Second", &comparison.second)] {
-        let (name, runs) = (grid::code(&side.name), runs(side));
+        let (name, runs) = (code(&side.name), runs(side));
         text.push_str(&format!("- {title}: {name}, {runs}\n"));
     }
-    text.push_str(&format!("\n**{}**\n", comparison.sentence));
+    text.push_str(&format!("\n**{}**\n", markdown::text(&comparison.sentence)));
     for section in sections(comparison, false) {
         text.push_str(&format!(
             "\n{}\n\n{}",
-            section.title,
+            markdown::text(&section.title),
             section.grid.markdown()
         ));
         if !section.note.is_empty() {
-            text.push_str(&format!("\n{}\n", section.note));
+            text.push_str(&format!("\n{}\n", markdown::text(section.note)));
         }
     }
     for note in &comparison.notes {
-        text.push_str(&format!("\n> {note}\n"));
+        text.push_str(&format!("\n> {}\n", markdown::text(note)));
     }
     text
 }
@@ -91,7 +93,7 @@ fn header(comparison: &Comparison, page: Page) -> String {
             [only] => format!(" {only}"),
             [first, rest @ ..] => format!(" {first} and {} more", rest.len()),
         };
-        let line = format!("{title}  {}, {}{files}", clean(&side.name), runs(side));
+        let line = format!("{title}  {}, {}{files}", spaced(&side.name), runs(side));
         text.push_str(&hanging(&line, Tone::Dim, 8, page));
     }
     text
@@ -102,13 +104,6 @@ fn runs(side: &Side) -> String {
         1 => "1 run".to_owned(),
         many => format!("{many} runs"),
     }
-}
-
-/// A command line may hold line ends and worse; the page stays a page.
-fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
 }
 
 fn sections(comparison: &Comparison, all: bool) -> Vec<Section> {

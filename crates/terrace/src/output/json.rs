@@ -3,6 +3,7 @@
 //! `docs/json.md` describes it. The number after the slash of a schema goes up when a
 //! field changes its meaning or goes; fields may be added without that.
 
+use super::clean;
 use model::machine::MachineFacts;
 use serde::Serialize;
 
@@ -52,10 +53,10 @@ pub struct Harness {
     pub bracket_ns: f64,
 }
 
-/// `value` as indented JSON with a line end.
+/// `value` as indented JSON with a line end, without characters that a terminal obeys.
 pub fn render(value: &impl Serialize) -> crate::error::Result<String> {
     serde_json::to_string_pretty(value)
-        .map(|text| text + "\n")
+        .map(|text| clean::json(&text).into_owned() + "\n")
         .map_err(|error| {
             crate::error::Error::new(
                 crate::exit::Exit::Partial,

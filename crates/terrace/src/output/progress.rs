@@ -3,6 +3,7 @@
 //! Only on a terminal. The line stands still between steps: a ticking one would wake a
 //! thread in the midst of the trials that it reports on.
 
+use super::clean::escaped;
 use std::io::{IsTerminal, Write};
 
 /// The line; erased when dropped.
@@ -22,7 +23,7 @@ impl Progress {
     /// Replaces the line.
     pub fn step(&self, text: &str) {
         if self.shown {
-            self.put(&format!("\r\x1b[K{text} ..."));
+            self.put(&format!("\r\x1b[K{} ...", escaped(text)));
         }
     }
 

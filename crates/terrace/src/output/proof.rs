@@ -1,13 +1,18 @@
 //! The card of a claim, as Markdown or as one small HTML file: the claim, what moved, and the
 //! two recordings. Pure: a [`Card`] becomes text.
 
+use super::markdown::{code_in_cell, sentence, text as plain};
 use super::prose::{long_time, value};
 use model::Evidence;
 use model::proof::{Card, Moved, Run};
 
 /// The card as Markdown.
 pub fn markdown(card: &Card) -> String {
-    let mut text = format!("> {}\n\n**{}**\n", plain(&card.claim), card.verdict);
+    let mut text = format!(
+        "> {}\n\n**{}**\n",
+        plain(&card.claim),
+        sentence(&card.verdict)
+    );
     if !card.counters.is_empty() {
         text.push_str("\n| counter | first | second | change | why it is here |\n");
         text.push_str("|---|---:|---:|---:|---|\n");
@@ -15,8 +20,8 @@ pub fn markdown(card: &Card) -> String {
     for counter in &card.counters {
         let [first, second, change] = figures(counter);
         text.push_str(&format!(
-            "| `{}` | {first} | {second} | {change} | {} |\n",
-            plain(&counter.series),
+            "| {} | {first} | {second} | {change} | {} |\n",
+            code_in_cell(&counter.series),
             plain(&counter.why)
         ));
     }
@@ -111,19 +116,6 @@ fn made_by() -> String {
     format!("terrace proof {}", env!("CARGO_PKG_VERSION"))
 }
 
-/// Text that is no markup in Markdown and in a cell of its tables.
-fn plain(text: &str) -> String {
-    let mut out = String::new();
-    for letter in text.chars() {
-        match letter {
-            c if c.is_control() => out.push(' '),
-            '\\' | '`' | '*' | '[' | ']' | '<' | '>' | '|' => out.extend(['\\', letter]),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 /// Text that is no markup in HTML.
 fn escaped(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;");
@@ -166,11 +158,11 @@ mod tests {
     fn the_markdown_tells_what_moved() {
         let text = markdown(&card());
         for words in [
-            "> \\<script\\>alert(1)\\</script\\> \\| \\`swap\\`",
+            "> &lt;script&gt;alert(1)&lt;/script&gt; \\| \\`swap\\`",
             "| `vmstat.pswpin` | 8000 | 2000 | / 4 |",
             "| 0 | 900 | from nothing |",
             "| 9 | not recorded | - |",
-            "First: cat \\<x\\>, 1.5 s (a.trec)",
+            "First: cat &lt;x&gt;, 1.5 s (a.trec)",
         ] {
             assert!(text.contains(words), "{words} in\n{text}");
         }

@@ -2,6 +2,7 @@
 //! number with its unit. Pure text, shared by the pages that show findings.
 
 use super::Page;
+use super::clean::is_hazard;
 use super::figure::{self, Digits};
 use super::style::Tone;
 use super::table::tied;
@@ -93,11 +94,22 @@ pub fn count(value: u64) -> String {
     text
 }
 
-/// A path or word as one word of a shell's command line.
+/// A path or word as one word of a shell's command line. One that a page would show escaped is
+/// written as bash, ksh and zsh read it back: `$'a\x1b'`.
 pub fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
+    } else if word.contains(is_hazard) {
+        let escape = |letter: char| match letter {
+            '\'' | '\\' => format!("\\{letter}"),
+            letter if is_hazard(letter) => {
+                let bytes = letter.encode_utf8(&mut [0; 4]).as_bytes().to_vec();
+                bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect()
+            }
+            letter => letter.to_string(),
+        };
+        format!("$'{}'", word.chars().map(escape).collect::<String>())
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
     }
@@ -140,5 +152,9 @@ mod tests {
         assert_eq!(long_time(36_000_000_000_000), "10 h");
         assert_eq!((count(0), count(131_072)), ("0".into(), "131,072".into()));
         assert_eq!(shell_word("a b's"), r"'a b'\''s'");
+        assert_eq!(
+            shell_word("a\x1b'\\\u{202e}b"),
+            r"$'a\x1b\'\\\xe2\x80\xaeb'"
+        );
     }
 }

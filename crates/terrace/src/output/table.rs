@@ -4,6 +4,7 @@
 //! rank is left out; those of rank 0 always stay. Cells are measured without colour.
 
 use super::Page;
+use super::clean::escaped;
 use super::style::Tone;
 
 /// The space between two columns.
@@ -45,7 +46,7 @@ impl Column {
     /// A column of words.
     pub fn words(title: &str) -> Self {
         Self {
-            title: title.to_owned(),
+            title: escaped(title).into_owned(),
             align: Align::Left,
             rank: 0,
         }
@@ -67,10 +68,10 @@ impl Column {
 }
 
 impl Cell {
-    /// A cell in a tone.
+    /// A cell in a tone; its text is escaped.
     pub fn toned(text: impl Into<String>, tone: Tone) -> Self {
         Self {
-            text: text.into(),
+            text: escaped(&text.into()).into_owned(),
             tone,
         }
     }
@@ -198,9 +199,10 @@ impl Table {
     }
 }
 
-/// The columns that `text` takes on a terminal: one for each character of those used here.
+/// The columns that `text` takes on a terminal once it is escaped: one for each character of those
+/// used here.
 pub fn length(text: &str) -> usize {
-    text.chars().count()
+    escaped(text).chars().count()
 }
 
 /// Holds words together on one line: [`wrap`] shows it as a space.
@@ -226,10 +228,16 @@ fn is_quantity(number: &str, unit: &str) -> bool {
         && UNITS.contains(&unit)
 }
 
+/// `text` escaped, with one space between its words.
+fn escaped_words(text: &str) -> String {
+    let words: Vec<_> = text.split_ascii_whitespace().map(escaped).collect();
+    words.join(" ")
+}
+
 /// The words of `text`; a number and its unit are one.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
-    for word in text.split_ascii_whitespace() {
+    for word in escaped_words(text).split(' ') {
         match words.last_mut().filter(|last| is_quantity(last, word)) {
             Some(last) => *last += &format!("{TIE}{word}"),
             None => words.push(word.to_owned()),
@@ -238,7 +246,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// `text` in lines of at most `width` columns, each further line indented by `hang` spaces.
+/// `text`, escaped, in lines of at most `width` columns, each further line indented by `hang` spaces.
 /// A word that is longer than the width stands alone on its line.
 pub fn wrap(text: &str, width: usize, hang: usize) -> String {
     let mut out = String::new();
@@ -298,7 +306,11 @@ mod tests {
             width: 80,
             style: super::super::style::Style::new(true),
         };
-        assert_eq!(table.render(page, 0), "\x1b[33mab\x1b[0m  c\n");
+        let text = table.render(page, 0);
+        assert_eq!(
+            super::super::clean::printable(&text),
+            "\x1b[33mab\x1b[0m  c\n"
+        );
     }
 
     #[test]

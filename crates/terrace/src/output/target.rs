@@ -5,9 +5,10 @@
 //! Devices, directories and pipes are refused: a measuring tool must never overwrite a disk by a
 //! typing error.
 
+use super::clean::{self, TerminalWriter, printable};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use sys::directory::{Directory, FilePlace, TempFile};
 
@@ -99,11 +100,28 @@ impl Target {
         })
     }
 
-    /// Writes the whole text.
+    /// Writes the whole text of a page, printable: marks of colours become escape sequences, and
+    /// no other character that a terminal obeys leaves.
     ///
     /// # Errors
     /// When it did not arrive whole; an existing file is then as it was.
     pub fn write(&self, text: &str) -> Result<Written> {
+        self.put(&printable(text))
+    }
+
+    /// Writes the whole text as it is: for programs, such as a browser. A terminal gets it
+    /// printable.
+    ///
+    /// # Errors
+    /// As [`Target::write`].
+    pub fn write_data(&self, text: &str) -> Result<Written> {
+        match self {
+            Target::Standard if io::stdout().is_terminal() => self.put(&clean::data(text)),
+            _ => self.put(text),
+        }
+    }
+
+    fn put(&self, text: &str) -> Result<Written> {
         match self {
             Target::Standard => write_standard(text),
             Target::File(file) => {
@@ -118,7 +136,8 @@ impl Target {
 }
 
 impl Target {
-    /// Writes what `fill` gives, piece by piece: for a text too long to be held.
+    /// Writes what `fill` gives, piece by piece, as [`Target::write_data`] does: for a text too
+    /// long to be held.
     ///
     /// # Errors
     /// As [`Target::write`], and what `fill` reports.
@@ -126,7 +145,15 @@ impl Target {
         match self {
             Target::Standard => {
                 let mut sink = Sink::new(io::stdout().lock());
-                let filled = fill(&mut sink).and_then(|()| sink.end("standard output"));
+                let filled = match io::stdout().is_terminal() {
+                    true => {
+                        let mut clean = TerminalWriter::new(&mut sink);
+                        let said = |source| failed("standard output", &source);
+                        fill(&mut clean).and_then(|()| clean.end().map_err(said))
+                    }
+                    false => fill(&mut sink),
+                };
+                let filled = filled.and_then(|()| sink.end("standard output"));
                 if sink.reader_gone {
                     return Ok(Written::ReaderGone);
                 }

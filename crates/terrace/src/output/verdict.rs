@@ -17,6 +17,7 @@ pub use causes::{claim_words, shown, suspect};
 pub use repeats::{Repeat, median_of, repeats};
 
 use super::Page;
+use super::clean::spaced;
 use super::figure;
 use super::prose::{long_time, painted_lines};
 use super::style::Tone;
@@ -278,12 +279,9 @@ fn indented(text: &str, tone: Tone, indent: usize, hang: usize, page: Page) -> S
 /// `text` in at most `room` columns, its end cut off.
 pub fn shortened(text: &str, room: usize) -> String {
     // A command line may hold line ends and worse; the page stays a page.
-    let clean: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
+    let clean = spaced(text);
     if length(&clean) <= room {
-        return clean;
+        return clean.into_owned();
     }
     let kept: String = clean.chars().take(room.saturating_sub(2)).collect();
     format!("{}..", kept.trim_end())

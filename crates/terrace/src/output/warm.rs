@@ -10,6 +10,7 @@ pub mod snapshot;
 pub use receipt::Receipt;
 
 use super::Page;
+use super::clean::escaped;
 use super::figure::{self, Digits};
 use super::style::Tone;
 use super::table::wrap;
@@ -44,9 +45,10 @@ pub fn on_the_way(now: Progress) -> String {
 /// What was pushed out, and why something stayed.
 pub fn evicted(evicted: &Evicted, whose: &str) -> String {
     let (before, after) = (Bytes(evicted.before_bytes), Bytes(evicted.after_bytes));
+    let whose = escaped(whose);
     let mut text = format!("{whose}: {before} were in memory, {after} still are\n");
     for why in &evicted.kept {
-        text.push_str(&format!(" stayed: {why}\n"));
+        text.push_str(&format!(" stayed: {}\n", escaped(why)));
     }
     text
 }

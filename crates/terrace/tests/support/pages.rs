@@ -141,6 +141,11 @@ impl Served {
         }
     }
 
+    /// The number of its process.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     /// Ends it as Ctrl-C does.
     pub fn end(mut self) -> Ran {
         ended_by_wish(self.child.take().unwrap())

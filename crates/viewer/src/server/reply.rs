@@ -35,8 +35,8 @@ pub(super) enum Body<'a> {
     Page(&'a str),
     /// A line of plain words.
     Line(&'a str),
-    /// Nothing but where to go.
-    Location(&'a str),
+    /// Nothing.
+    Nothing,
     /// Events, which follow as they happen.
     Stream,
 }
@@ -62,7 +62,7 @@ impl<'a> Reply<'a> {
                 line = format!("terrace: {words}\n");
                 &line
             }
-            Body::Location(_) | Body::Stream => "",
+            Body::Nothing | Body::Stream => "",
         };
         write_all(stream, self.head(body.len()).as_bytes())?;
         if !head_only {
@@ -83,7 +83,7 @@ impl<'a> Reply<'a> {
                 "Content-Type: text/plain; charset=utf-8\r\nContent-Length: {length}\r\n\
                  Allow: GET, HEAD\r\n"
             ),
-            Body::Location(path) => format!("Location: {path}\r\nContent-Length: 0\r\n"),
+            Body::Nothing => String::new(),
             Body::Stream => "Content-Type: text/event-stream\r\n".to_owned(),
         };
         format!(

@@ -41,7 +41,7 @@ impl PageFile {
             redact::redact_survey(&mut survey, private);
         }
         let page = viewer::survey_page(json::render(&survey)?);
-        self.target.write(&page).map(drop)
+        self.target.write_data(&page).map(drop)
     }
 }
 

@@ -2,6 +2,7 @@
 //! the page to say.
 
 use crate::output::Page;
+use crate::output::markdown;
 use crate::output::table::{Column, Table};
 
 /// Rows of text below titles.
@@ -61,18 +62,9 @@ impl Grid {
 
 /// A cell of Markdown; the indent of a part inside of another survives.
 fn cell(text: &str) -> String {
-    let escaped = text.trim_start().replace('\\', "\\\\").replace('|', "\\|");
+    let escaped = markdown::text(text.trim_start());
     match text.starts_with(' ') {
         true => format!("&nbsp;&nbsp;{escaped}"),
         false => escaped,
     }
-}
-
-/// Text as code in Markdown, whatever signs it holds.
-pub(super) fn code(text: &str) -> String {
-    let text = text.replace(|c: char| c.is_control(), " ");
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(longest + 1);
-    let space = if longest > 0 { " " } else { "" };
-    format!("{fence}{space}{text}{space}{fence}")
 }

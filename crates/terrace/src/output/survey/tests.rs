@@ -192,7 +192,8 @@ fn colour_adds_nothing_but_codes() {
         width: 80,
         style: crate::output::style::Style::new(true),
     };
-    let mut text = page(&survey, Detail::Full, coloured);
+    let text = page(&survey, Detail::Full, coloured);
+    let mut text = crate::output::clean::printable(&text).into_owned();
     assert!(text.contains('\x1b'));
     for code in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[33m"] {
         text = text.replace(code, "");

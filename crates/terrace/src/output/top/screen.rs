@@ -5,6 +5,7 @@
 //! ones suit alike.
 
 use super::{Size, Wish};
+use crate::output::clean::spaced;
 use crate::output::style::{Tone, Toned};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -172,10 +173,8 @@ impl Widget for Lines<'_> {
             let mut column = area.left();
             for (tone, text) in line {
                 // A name may hold line ends and worse; the screen stays a screen.
-                let clean = text.replace(
-                    |letter: char| letter.is_control() || letter == '\u{a0}',
-                    " ",
-                );
+                let text = text.replace('\u{a0}', " ");
+                let clean = spaced(&text);
                 let room = usize::from(area.right().saturating_sub(column));
                 let style = style(*tone, self.coloured);
                 (column, _) = buffer.set_stringn(column, row, clean, room, style);
@@ -232,7 +231,10 @@ mod tests {
                 .map(|at| buffer[(at, row)].symbol())
                 .collect::<String>()
         };
-        assert_eq!((row(0).as_str(), row(1).as_str()), ("abc  d  ", "01234567"));
+        assert_eq!(
+            (row(0).as_str(), row(1).as_str()),
+            ("abc \\x1b", "01234567")
+        );
         assert_eq!(buffer[(0, 0)].fg, Color::Yellow);
         assert!(buffer[(2, 0)].modifier.contains(Modifier::REVERSED));
     }

@@ -2,6 +2,7 @@
 //! widths, and that no page is wider than it may be.
 
 use super::*;
+use crate::output::clean::printable;
 use model::explanation::{Bars, Cause, Cleared, OfWhich, Repair, SCHEMA, Unseen, Watching};
 use model::{Evidence, Finding};
 
@@ -308,7 +309,8 @@ fn colour_adds_nothing_but_codes() {
         style: crate::output::style::Style::new(true),
     };
     for detail in [Detail::Brief, Detail::Full] {
-        let mut text = page(&crowded(), &setting(), detail, coloured);
+        let text = page(&crowded(), &setting(), detail, coloured);
+        let mut text = printable(&text).into_owned();
         assert!(text.contains("\x1b[32m##"), "{text}");
         for code in ["0", "1", "2", "32", "33", "35", "36"] {
             text = text.replace(&format!("\x1b[{code}m"), "");

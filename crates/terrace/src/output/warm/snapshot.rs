@@ -2,6 +2,7 @@
 //! The kernel has no list of cached files, so the part that is unseen is always said.
 
 use super::counted;
+use crate::output::clean::escaped;
 use crate::output::figure::or_absent;
 use crate::output::prose::shell_word;
 use model::Bytes;
@@ -19,12 +20,13 @@ pub fn summary(snapshot: &Snapshot, file: &Path, file_bytes: Option<u64>) -> Str
     let notes: String = snapshot
         .notes
         .iter()
-        .map(|note| format!("{note}\n"))
+        .map(|note| format!("{}\n", escaped(note)))
         .collect();
     format!(
-        "{name}: {}, {} with {} of their own, {}\n\
+        "{}: {}, {} with {} of their own, {}\n\
          Page cache {}: {} of it listed, {} unseen\n\
          {notes}Bring it back: terrace warm restore {}\n",
+        escaped(&name),
         counted(snapshot.files.len() as u64, "file", "files"),
         counted(snapshot.processes.len() as u64, "process", "processes"),
         Bytes(held_bytes),

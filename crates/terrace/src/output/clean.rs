@@ -1,0 +1,163 @@
+//! Characters that a terminal would obey, made visible.
+//!
+//! Names of processes, groups, mounts and files, recordings and surveys are text of other users. It
+//! enters the layout through [`wrap`](super::table::wrap), cells of a table and
+//! [`Style::paint`](super::style::Style::paint), which escape it before any width is computed. On the way
+//! out [`printable`] escapes what is left in a whole text, and is the only place that writes
+//! escape sequences: the layout marks colours with noncharacters, which foreign text cannot hold.
+
+use super::style::Mark;
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+/// Whether a terminal or a reader could take `letter` for more than a sign: control characters, what
+/// changes the direction of text or ends a line of it, what cannot be seen, and noncharacters.
+pub fn is_hazard(letter: char) -> bool {
+    letter.is_control()
+        || matches!(
+            letter,
+            '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'
+                | '\u{200e}'
+                | '\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{fdd0}'..='\u{fdef}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// `text` on one line, each character that could do harm as an escape: `\n`, `\x1b`, `\u{202e}`.
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    replaced(text, is_hazard, visible)
+}
+
+/// As [`escaped`], but white space of any kind becomes a space: for command lines as titles.
+pub fn spaced(text: &str) -> Cow<'_, str> {
+    replaced(text, is_hazard, |letter, out| match letter {
+        letter if letter.is_ascii_whitespace() => out.push(' '),
+        letter => visible(letter, out),
+    })
+}
+
+/// As [`escaped`], but ends of lines stay: for text that is laid out already.
+pub fn escaped_lines(text: &str) -> Cow<'_, str> {
+    replaced(text, |letter| letter != '\n' && is_hazard(letter), visible)
+}
+
+/// JSON as it was, with such characters as `\u202e`. They stand only in strings, where that means the
+/// same.
+pub fn json(text: &str) -> Cow<'_, str> {
+    replaced(text, |letter| letter != '\n' && is_hazard(letter), unit)
+}
+
+/// Data as a terminal is given it: such characters as `\u202e`, ends of lines and tabs as they are.
+pub fn data(text: &str) -> Cow<'_, str> {
+    replaced(text, is_hazard_in_data, unit)
+}
+
+fn is_hazard_in_data(letter: char) -> bool {
+    !matches!(letter, '\n' | '\t') && is_hazard(letter)
+}
+
+/// A text of pages as it is written: marks of colours become escape sequences, everything else but
+/// ends of lines is made visible.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let is_replaced = |letter| letter != '\n' && is_hazard(letter);
+    replaced(text, is_replaced, |letter, out| match Mark::of(letter) {
+        Some(mark) => out.push_str(&mark.sequence()),
+        None => visible(letter, out),
+    })
+}
+
+fn replaced(
+    text: &str,
+    is_replaced: impl Fn(char) -> bool,
+    replace: impl Fn(char, &mut String),
+) -> Cow<'_, str> {
+    if !text.contains(&is_replaced) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for letter in text.chars() {
+        match is_replaced(letter) {
+            true => replace(letter, &mut out),
+            false => out.push(letter),
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn visible(letter: char, out: &mut String) {
+    match letter {
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        '\0'..='\x7f' => out.push_str(&format!("\\x{:02x}", u32::from(letter))),
+        _ => out.push_str(&format!("\\u{{{:x}}}", u32::from(letter))),
+    }
+}
+
+fn unit(letter: char, out: &mut String) {
+    for unit in letter.encode_utf16(&mut [0; 2]) {
+        out.push_str(&format!("\\u{unit:04x}"));
+    }
+}
+
+/// A writer to a terminal for data that is not a page, such as an export: such characters become
+/// `\u202e`, bytes that are not UTF-8 become `\xff`. Ends of lines and tabs stay.
+#[derive(Debug)]
+pub struct TerminalWriter<W> {
+    inner: W,
+    /// The beginning of a character whose rest has not come yet.
+    begun: Vec<u8>,
+}
+
+impl<W: Write> TerminalWriter<W> {
+    pub fn new(inner: W) -> Self {
+        let begun = Vec::new();
+        Self { inner, begun }
+    }
+
+    /// Writes what was begun as well.
+    pub fn end(mut self) -> io::Result<()> {
+        let rest = std::mem::take(&mut self.begun);
+        let text: String = rest.iter().map(|byte| format!("\\x{byte:02x}")).collect();
+        self.inner.write_all(text.as_bytes())?;
+        self.inner.flush()
+    }
+}
+
+impl<W: Write> Write for TerminalWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let all = [&self.begun[..], bytes].concat();
+        let mut out = String::new();
+        let mut at = 0;
+        for chunk in all.utf8_chunks() {
+            out.push_str(&data(chunk.valid()));
+            at += chunk.valid().len();
+            let invalid = chunk.invalid();
+            // At the end it may be a character that goes on in the next piece.
+            let may_go_on = at + invalid.len() == all.len()
+                && std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none());
+            if may_go_on {
+                break;
+            }
+            out.extend(invalid.iter().map(|byte| format!("\\x{byte:02x}")));
+            at += invalid.len();
+        }
+        self.begun = all[at..].to_vec();
+        self.inner.write_all(out.as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests;
