@@ -120,6 +120,31 @@ fn send_in(directory: &Path, text: &str) -> Result<usize> {
     }
 }
 
+/// The sockets in `directory` on which nobody listens any more; with `remove`, those that could be
+/// removed. None where the directory is not this user's alone.
+pub(super) fn of_the_dead(directory: &Path, remove: bool) -> Vec<PathBuf> {
+    let is_ours = run_directory::check(directory, sys::process::effective_uid()).is_ok();
+    let entries = std::fs::read_dir(directory).ok().filter(|_| is_ours);
+    let sockets = entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
+    let mut found: Vec<PathBuf> = sockets
+        .filter(|path| is_ear(path) && is_dead(path))
+        .collect();
+    found.sort();
+    found.retain(|path| !remove || std::fs::remove_file(path).is_ok());
+    found
+}
+
+/// Whether nobody listens: a socket that is bound never refuses.
+fn is_dead(path: &Path) -> bool {
+    let speaker = UnixDatagram::unbound();
+    let connected = speaker.and_then(|speaker| speaker.connect(path));
+    connected.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+}
+
 /// As much of a text as a mark holds.
 pub(super) fn clipped(text: &str) -> &str {
     let mut end = text.len().min(MAX_MARK_BYTES);
@@ -198,6 +223,23 @@ mod tests {
         std::fs::write(directory.join("rec-8-0.sock"), "no socket").unwrap();
         assert_eq!(send_in(directory.path(), "hello").unwrap(), 0);
         assert_eq!(directory.names(), ["rec-8-0.sock"]);
+    }
+
+    #[test]
+    fn sockets_of_the_dead_are_named_and_removed_and_others_stay() {
+        let directory = TempDir::new();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(directory.path(), mode).unwrap();
+        let (dead, alive) = ("rec-7-0.sock", Ear::open_in(directory.path()).unwrap());
+        drop(UnixDatagram::bind(directory.join(dead)).unwrap());
+        std::fs::write(directory.join("rec-8-0.sock"), "no socket").unwrap();
+        for remove in [false, true] {
+            let found = of_the_dead(directory.path(), remove);
+            assert_eq!(found, [directory.join(dead)]);
+        }
+        assert!(of_the_dead(directory.path(), true).is_empty());
+        assert_eq!(directory.names().len(), 2);
+        drop(alive);
     }
 
     #[test]

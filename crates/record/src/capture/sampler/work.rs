@@ -390,8 +390,10 @@ impl Work {
             // Cannot fail on Linux; the process goes on without a recorder.
             let _ = sys::scheduling::unlock_memory();
         }
+        let recording = self.sink.finish(self.facts, outcome);
+        sys::perf::wait_until_left();
         // A caller that is gone wants only that the file is whole.
-        let _ = give.send(self.sink.finish(self.facts, outcome));
+        let _ = give.send(recording);
     }
 
     fn flush_burst(&mut self) {
