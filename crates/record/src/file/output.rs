@@ -25,7 +25,7 @@ pub enum Output {
     /// Into memory.
     Memory(Writer<Vec<u8>>),
     /// Into a file.
-    File(Box<FileOutput>),
+    File(FileOutput),
     /// Into a directory of files that keeps the last hours.
     Ring(Box<Ring>),
 }
@@ -134,7 +134,7 @@ impl Output {
     /// file cannot be made.
     pub fn create(path: &Path, force: bool, facts: &Facts) -> Result<Self> {
         let output = FileOutput::create(path, force, facts)?;
-        Ok(Output::File(Box::new(output)))
+        Ok(Output::File(output))
     }
 
     /// Starts or goes on with a ring of files in the directory `path`, see [`Ring::open`].
