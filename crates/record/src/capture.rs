@@ -9,6 +9,7 @@ mod burst;
 mod command;
 mod day_clock;
 mod group;
+mod leftovers;
 mod live;
 mod marks;
 mod out_of_memory;
@@ -23,17 +24,18 @@ mod watch;
 pub use background::Background;
 pub use command::command;
 pub use day_clock::DayClock;
+pub use leftovers::leftovers;
 pub use live::Live;
 pub use marks::{MAX_MARK_BYTES, mark};
 pub use recent::Keep;
-pub use watch::watch;
+pub use watch::{watch, watch_telling};
 
 use crate::trace::Family;
 use crate::undo::Applied;
 use crate::{Error, Kind, Result};
 use marks::Ear;
 use model::machine::MachineFacts;
-use model::recording::{Facts, Recording, Sight, Subject};
+use model::recording::{Ending, Facts, Recording, Sight, Subject};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -115,6 +117,8 @@ pub struct Captured {
     pub recording: Recording,
     /// The file that holds it.
     pub file: Option<PathBuf>,
+    /// How a command ended, by the kernel's own word: never read from the recording.
+    pub ending: Ending,
 }
 
 /// Refuses what makes no sense, before anything is opened.

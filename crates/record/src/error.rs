@@ -21,6 +21,10 @@ pub enum Kind {
     CommandNotExecutable,
     /// The file is no recording, or one of a newer version.
     NotARecording,
+    /// The file system, or the quota of this user, has no space left.
+    NoSpace,
+    /// The file has reached the largest size that this process may write.
+    FileTooLarge,
     /// It failed on the way.
     Failed,
 }

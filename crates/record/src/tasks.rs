@@ -54,6 +54,7 @@ pub struct Listener {
     /// The threads whose end was read last, and when.
     told: HashMap<u32, u64>,
     kept: Kept,
+    lives_ns: HashMap<u32, u64>,
     /// Ends whose row could not be placed because too many waited.
     unplaced: u64,
     /// Times that the kernel said it lost some, where it does not say how many.
@@ -77,6 +78,9 @@ pub struct Heard {
     pub processes: u64,
     /// Ends that were lost.
     pub lost: u64,
+    /// How long the first threads of the processes at the top of the tree lived, where their
+    /// ends were told.
+    pub lives_ns: HashMap<u32, u64>,
 }
 
 /// Ends that may wait for their parents to be known. Children end before their parents, and
@@ -122,6 +126,7 @@ impl Listener {
             waiting: VecDeque::new(),
             told: HashMap::new(),
             kept: Kept::default(),
+            lives_ns: HashMap::new(),
             unplaced: 0,
             overruns: 0,
         };
@@ -184,6 +189,7 @@ impl Listener {
             tasks: self.kept.finish(),
             processes: self.members.count(),
             lost,
+            lives_ns: self.lives_ns,
         }
     }
 
@@ -195,7 +201,11 @@ impl Listener {
         };
         let received_ns = sys::clock::now_ns();
         let waiting = &mut self.waiting;
+        let (lives_ns, tops) = (&mut self.lives_ns, &self.tree.processes);
         let drained = connection.drain(|stats| {
+            if tops.contains(&stats.tid) {
+                lives_ns.insert(stats.tid, stats.elapsed_ns);
+            }
             told.insert(stats.tid, received_ns);
             waiting.push_back(End { stats, received_ns });
         });

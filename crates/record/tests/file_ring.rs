@@ -92,8 +92,8 @@ fn room(directory: &Path) -> u64 {
 fn segments_join_to_the_whole_recording() {
     let directory = TempDir::new();
     let recording = run().record(directory.path(), |_| ());
-    // 60 s in segments of 10 s.
-    assert_eq!(directory.names().len(), 6);
+    // 60 s in segments of 10 s, and the lock.
+    assert_eq!(directory.names().len(), 6 + 1);
     assert_eq!(recording.damage, Vec::<String>::new());
     assert_eq!(recording.facts.started_unix_ns, STARTED_NS);
     assert_eq!(recording.ticks.len(), 600);

@@ -12,7 +12,7 @@ mod holder;
 mod record;
 mod ring;
 
-pub use holder::Holder;
+pub use holder::{Holder, wait_until_left};
 pub use record::{Record, Sample, Switch, Task};
 pub use ring::Ring;
 

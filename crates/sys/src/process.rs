@@ -3,6 +3,8 @@
 //! Capabilities are asked of the kernel, not guessed from the user number: root in a
 //! container often has few of them.
 
+use crate::error::{Result, check};
+
 /// The capabilities that some level of insight depends on; numbers from `capability(7)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -52,6 +54,20 @@ pub fn effective_uid() -> u32 {
 pub fn effective_gid() -> u32 {
     // SAFETY: takes nothing, touches no memory, cannot fail.
     unsafe { libc::getegid() }
+}
+
+/// Makes this process that user's for good, with no other group than `gid`.
+///
+/// # Errors
+/// `Denied` without the right to; the process may have lost its groups then, so end it.
+pub fn become_user(uid: u32, gid: u32) -> Result<()> {
+    const OPERATION: &str = "become another user";
+    // SAFETY: no group is read from the null pointer, as none is counted.
+    check(OPERATION, unsafe { libc::setgroups(0, std::ptr::null()) })?;
+    // SAFETY: takes numbers. The group first: afterwards there is no right to it.
+    check(OPERATION, unsafe { libc::setgid(gid) })?;
+    // SAFETY: takes a number; the C library does it for all threads.
+    check(OPERATION, unsafe { libc::setuid(uid) }).map(drop)
 }
 
 /// Whether the calling thread has `capability` in effect; false also when nobody can say.

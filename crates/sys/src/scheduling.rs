@@ -16,11 +16,15 @@ pub const SAMPLER_PRIORITY: u8 = 10;
 ///
 /// # Errors
 /// `Denied` without CAP_SYS_NICE or a limit that permits it; `Invalid` for a priority that
-/// does not exist.
+/// does not exist, or where RLIMIT_RTTIME would kill the process for it.
 pub fn realtime(priority: u8) -> Result<()> {
     const OPERATION: &str = "take a realtime priority";
     if !(1..=99).contains(&priority) {
         return Err(Error::invalid(OPERATION, "priorities are 1 to 99"));
+    }
+    if has_realtime_limit() {
+        let why = "the limit on realtime processor time (RLIMIT_RTTIME) could kill it";
+        return Err(Error::invalid(OPERATION, why));
     }
     let parameters = libc::sched_param {
         sched_priority: libc::c_int::from(priority),
@@ -29,6 +33,17 @@ pub fn realtime(priority: u8) -> Result<()> {
     // SAFETY: 0 is the calling thread; `parameters` is live and complete.
     let answer = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
     check(OPERATION, answer).map(drop)
+}
+
+/// Whether a thread with a realtime priority is killed once it has run for a time without a sleep.
+fn has_realtime_limit() -> bool {
+    let mut limit = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: `limit` is room for the answer; untouched (no limit) if the call fails.
+    unsafe { libc::getrlimit(libc::RLIMIT_RTTIME, &raw mut limit) };
+    limit.rlim_cur != libc::RLIM_INFINITY
 }
 
 /// Gives the calling thread back its fair share only.

@@ -4,10 +4,13 @@
 //! The terminal sends SIGINT and SIGQUIT to the command as well, which is in the same
 //! process group, so here they are ignored. What was ignored before stays ignored. The
 //! handler reads one number and sends one signal, so it is safe at any instant.
+//!
+//! The two signals of resource limits (SIGXFSZ, SIGXCPU) are met by handlers, which the kernel
+//! takes away at `execve`: no program that this one starts inherits a change.
 
 use crate::error::{Result, check};
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 /// Who gets what is passed on; 0 for nobody.
 static TARGET: AtomicI32 = AtomicI32::new(0);
@@ -21,13 +24,29 @@ static IGNORED_HERE: AtomicU64 = AtomicU64::new(0);
 /// The terminal's: every process of the foreground group gets them.
 const TERMINAL: [libc::c_int; 2] = [libc::SIGINT, libc::SIGQUIT];
 
-/// Sent to one process by people and supervisors.
-const PASSED_ON: [libc::c_int; 4] = [libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2];
+/// Sent to one process by people, supervisors and timers: all that end a process unless it asks
+/// for another action, and that no instruction of its own causes. The realtime signals too.
+const PASSED_ON: [libc::c_int; 10] = [
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGALRM,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
+    libc::SIGIO,
+    libc::SIGPWR,
+    libc::SIGSTKFLT,
+];
+
+/// Whether this process has used the processor time that RLIMIT_CPU gives it.
+static IS_CPU_USED_UP: AtomicBool = AtomicBool::new(false);
 
 /// While it lives, signals go to the command. At most one at a time makes sense.
 #[must_use]
 pub struct PassOn {
     before: Vec<(libc::c_int, libc::sigaction)>,
+    cpu_limit: Option<libc::rlimit>,
 }
 
 impl std::fmt::Debug for PassOn {
@@ -45,15 +64,26 @@ impl PassOn {
     pub fn start(pid: u32) -> Result<Self> {
         TARGET.store(pid.cast_signed(), Ordering::SeqCst);
         PASSED.store(0, Ordering::SeqCst);
-        let mut guard = Self { before: Vec::new() };
+        let mut guard = Self {
+            before: Vec::new(),
+            cpu_limit: warn_before_cpu_limit(),
+        };
         for number in TERMINAL {
             if guard.replace(number, libc::SIG_IGN)? {
                 IGNORED_HERE.fetch_or(bit(number), Ordering::SeqCst);
             }
         }
-        for number in PASSED_ON {
+        for number in PASSED_ON
+            .into_iter()
+            .chain(libc::SIGRTMIN()..=libc::SIGRTMAX())
+        {
             guard.replace(number, pass_on as extern "C" fn(libc::c_int) as usize)?;
         }
+        // The command has the same limit, and a signal of its own.
+        guard.replace(
+            libc::SIGXCPU,
+            note_cpu_limit as extern "C" fn(libc::c_int) as usize,
+        )?;
         Ok(guard)
     }
 
@@ -63,11 +93,7 @@ impl PassOn {
         if before.sa_sigaction == libc::SIG_IGN {
             return Ok(false);
         }
-        // SAFETY: all-zero is a valid `sigaction`: empty mask, no flags, default handler.
-        let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-        action.sa_sigaction = handler;
-        action.sa_flags = libc::SA_RESTART;
-        set(number, &action)?;
+        set(number, &action(handler))?;
         self.before.push((number, before));
         Ok(true)
     }
@@ -81,7 +107,55 @@ impl Drop for PassOn {
         }
         IGNORED_HERE.store(0, Ordering::SeqCst);
         TARGET.store(0, Ordering::SeqCst);
+        if let Some(limit) = &self.cpu_limit {
+            // SAFETY: `limit` is live; its soft limit is not above the hard one.
+            unsafe { libc::setrlimit(libc::RLIMIT_CPU, limit) };
+        }
     }
+}
+
+/// From now on a file that reaches RLIMIT_FSIZE is an error of the write (`EFBIG`) and does not
+/// kill: what this process owns must still be put back. A signal that is ignored stays ignored.
+///
+/// # Errors
+/// None on Linux; the kernel's word otherwise.
+pub fn survive_file_size_limit() -> Result<()> {
+    match disposition(libc::SIGXFSZ)?.sa_sigaction {
+        libc::SIG_DFL => {
+            let nothing = do_nothing as extern "C" fn(libc::c_int) as usize;
+            set(libc::SIGXFSZ, &action(nothing))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether this process has used up its processor time (RLIMIT_CPU) while a [`PassOn`] lived. It
+/// is killed soon unless it uses no more.
+#[must_use]
+pub fn is_cpu_used_up() -> bool {
+    IS_CPU_USED_UP.load(Ordering::SeqCst)
+}
+
+/// Where RLIMIT_CPU would kill without a warning: makes the warning come a second before. Gives
+/// the limit from before, if it was changed.
+fn warn_before_cpu_limit() -> Option<libc::rlimit> {
+    let mut limit = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: `limit` is room for the answer; untouched (no limit) if the call fails.
+    unsafe { libc::getrlimit(libc::RLIMIT_CPU, &raw mut limit) };
+    let is_silent = limit.rlim_max != libc::RLIM_INFINITY && limit.rlim_cur == limit.rlim_max;
+    if !is_silent || limit.rlim_max < 2 {
+        return None;
+    }
+    let earlier = libc::rlimit {
+        rlim_cur: limit.rlim_max - 1,
+        ..limit
+    };
+    // SAFETY: `earlier` is live; its soft limit is below the hard one.
+    let answer = unsafe { libc::setrlimit(libc::RLIMIT_CPU, &raw const earlier) };
+    (answer == 0).then_some(limit)
 }
 
 /// The last signal that was passed on since [`PassOn::start`].
@@ -116,11 +190,26 @@ fn disposition(number: libc::c_int) -> Result<libc::sigaction> {
     Ok(unsafe { now.assume_init() })
 }
 
+/// An action that runs `handler`, or one of the two constants for none.
+fn action(handler: libc::sighandler_t) -> libc::sigaction {
+    // SAFETY: all-zero is a valid `sigaction`: empty mask, no flags, default handler.
+    let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+    action.sa_sigaction = handler;
+    action.sa_flags = libc::SA_RESTART;
+    action
+}
+
 fn set(number: libc::c_int, action: &libc::sigaction) -> Result<()> {
     // SAFETY: `action` is complete: one that the kernel gave, or one whose handler does only
     // what is permitted in a signal handler.
     let answer = unsafe { libc::sigaction(number, action, std::ptr::null_mut()) };
     check("install a signal handler", answer).map(drop)
+}
+
+extern "C" fn do_nothing(_: libc::c_int) {}
+
+extern "C" fn note_cpu_limit(_: libc::c_int) {
+    IS_CPU_USED_UP.store(true, Ordering::SeqCst);
 }
 
 extern "C" fn pass_on(number: libc::c_int) {

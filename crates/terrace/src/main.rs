@@ -14,6 +14,8 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     sys::interrupt::reset_broken_pipe();
+    // It cannot fail on Linux; elsewhere the limit kills, as it does by default.
+    let _ = sys::signals::survive_file_size_limit();
     ExitCode::from(run())
 }
 

@@ -64,10 +64,21 @@ pub struct Outcome {
     pub lost_events: u64,
     /// Samples that were due and not taken.
     pub missed_samples: u64,
+    /// Samples that were taken and could not be written for lack of space.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost_samples: u64,
+    /// For how long nothing could be written.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost_ns: u64,
     /// CPU time that the recorder used.
     pub own_cpu_ns: u64,
     /// Of that, what opening and closing cost, before the first and after the last sample.
     pub own_setup_ns: u64,
     /// Why the recorder stopped before the subject ended: `the disk is full`.
     pub stopped_early: Option<String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

@@ -21,7 +21,6 @@ use machine::pagemap::{Page, Pagemap};
 use machine::reach::Refusal;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::{Read, Write};
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};

@@ -33,6 +33,7 @@ impl Background {
             watched: found.watched,
             recent: None,
             beside_probe: true,
+            needs_file: false,
             cpu_before_ns: 0,
         })?;
         Ok(Self { sampler })

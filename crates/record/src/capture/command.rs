@@ -27,11 +27,12 @@ use sys::wait::Exit;
 
 /// The signal of the kernel's out-of-memory killer.
 const SIGKILL: i32 = 9;
+/// The most of a command line that is recorded; a shell that expands `*` may make 2 MiB of one.
+const ARGV_BYTES_MAX: usize = 4 << 20;
 /// How often orphans that have ended are forgotten: each keeps a process number until then.
 const REAP_PERIOD_NS: u64 = 500_000_000;
 
-/// Starts `plan.argv` and watches it to its end. The command's exit status is in the
-/// recording's outcome. Signals that ask this process to end are passed on to the command.
+/// Starts `plan.argv` and watches it to its end, which [`Captured::ending`] tells. Signals that ask this process to end are passed on to the command.
 ///
 /// # Errors
 /// [`crate::Kind::CommandNotFound`] and [`crate::Kind::CommandNotExecutable`] for a command
@@ -43,7 +44,7 @@ pub fn command(plan: &CommandPlan) -> Result<Captured> {
     find(&plan.argv)?;
     let applied = super::apply(&plan.watch)?;
     let mut child = Gated::spawn(&plan.argv)?;
-    let pid = child.pid();
+    let (pid, began_ns) = (child.pid(), sys::clock::now_ns());
     let reaper = sys::orphans::Reaper::start().ok();
     let (group, own_group) = if plan.own_group {
         group::make(pid)
@@ -59,12 +60,12 @@ pub fn command(plan: &CommandPlan) -> Result<Captured> {
         watched: watched(pid, reaper.is_some()),
         recent: None,
         beside_probe: false,
+        needs_file: false,
         cpu_before_ns,
     })?;
     let passing = sys::signals::PassOn::start(pid).ok();
     if let Err(error) = open_gate(&mut child, &plan.argv) {
-        drop(sampler);
-        remove_useless(plan);
+        sampler.discard();
         return Err(error);
     }
     wait_for_end(pid);
@@ -76,22 +77,59 @@ pub fn command(plan: &CommandPlan) -> Result<Captured> {
     let ended = Ended {
         ending: ending(exit.as_ref(), &watchman),
         at_ns: Some(ended_ns),
+        process: Some((pid, began_ns)),
         usage: exit.map(|exit| exit.usage),
     };
+    let ending = ended.ending.clone();
     let recording = sampler.close(ended.clone());
     let recording = recording.unwrap_or_else(|error| without_samples(facts, ended, &error));
     forget_orphans(None);
     drop(group);
     drop(applied);
     let file = plan.watch.output.clone();
-    Ok(Captured { recording, file })
+    Ok(Captured {
+        recording,
+        file,
+        ending,
+    })
 }
 
 fn subject(argv: &[OsString]) -> Subject {
-    let words = argv.iter().map(|word| word.to_string_lossy().into_owned());
     Subject::Command {
-        argv: words.collect(),
+        argv: words(argv, ARGV_BYTES_MAX),
     }
+}
+
+/// The words of a command line, or as many as `max_bytes` of JSON hold; the last one then says
+/// how many bytes are missing.
+fn words(argv: &[OsString], max_bytes: usize) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut left = max_bytes;
+    for (index, word) in argv.iter().enumerate() {
+        let word = word.to_string_lossy();
+        let mut end = 0;
+        for letter in word.chars() {
+            // A control character is written as six.
+            let bytes = if letter.is_control() {
+                6
+            } else {
+                letter.len_utf8() + 1
+            };
+            if bytes > left {
+                break;
+            }
+            left -= bytes;
+            end += letter.len_utf8();
+        }
+        if end < word.len() {
+            let rest = argv[index + 1..].iter().map(|word| word.len() + 1);
+            let missing = word.len() - end + rest.sum::<usize>();
+            words.push(format!("{}... ({missing} more bytes)", &word[..end]));
+            return words;
+        }
+        words.push(word.into_owned());
+    }
+    words
 }
 
 fn watched(pid: u32, is_reaper: bool) -> Watched {
@@ -148,13 +186,6 @@ fn not_started(argv: &[OsString], error: &sys::Error) -> Error {
     };
     let error = Error::new(kind, "run", sys::plain_reason(&error.source));
     error.at(argv.first().map_or(OsStr::new(""), OsString::as_os_str))
-}
-
-/// Removes the file of a recording of nothing; it was made a moment ago.
-fn remove_useless(plan: &CommandPlan) {
-    if let (Some(path), None) = (&plan.watch.output, plan.watch.keep_ns) {
-        let _ = std::fs::remove_file(path);
-    }
 }
 
 /// Returns when the command has ended, which is not reaped yet; meanwhile orphans that have
@@ -221,6 +252,16 @@ mod tests {
 
     fn words(words: &[&str]) -> Vec<OsString> {
         words.iter().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn a_command_line_of_any_length_fits_and_says_what_is_missing() {
+        assert_eq!(super::words(&words(&["a", "b c"]), 100), ["a", "b c"]);
+        let long = words(&["x", &"\u{1}".repeat(50), "tail"]);
+        let cut = super::words(&long, 32);
+        // Two bytes for the first word, five control characters of six bytes each.
+        assert_eq!(cut, ["x", "\u{1}\u{1}\u{1}\u{1}\u{1}... (50 more bytes)"]);
+        assert_eq!(super::words(&words(&["äö"]), 3), ["ä... (2 more bytes)"]);
     }
 
     #[test]

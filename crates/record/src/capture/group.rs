@@ -99,13 +99,33 @@ fn own_directory(root: &Root) -> Option<PathBuf> {
 /// Removes the empty groups of recorders that were killed. One in use cannot be removed: the
 /// kernel refuses it.
 fn remove_leftovers(parent: &Path) {
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+    for directory in groups_of_the_dead(parent) {
+        let _ = fs::remove_dir(directory);
+    }
+}
+
+/// The groups next to the own one whose recorders are gone; with `remove`, those that could be
+/// removed.
+pub(super) fn of_the_dead(remove: bool) -> Vec<PathBuf> {
+    if sys::process::effective_uid() != 0 || Path::new(SERVICE_MANAGER).is_dir() {
+        return Vec::new();
+    }
+    let Some(parent) = own_directory(&Root::system()) else {
+        return Vec::new();
+    };
+    let mut found = groups_of_the_dead(&parent);
+    found.retain(|directory| !remove || fs::remove_dir(directory).is_ok());
+    found
+}
+
+fn groups_of_the_dead(parent: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let is_left = |entry: &fs::DirEntry| {
         let name = entry.file_name();
         let recorder = name.to_str().and_then(recorder_of);
-        if recorder.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
-            let _ = fs::remove_dir(entry.path());
-        }
-    }
+        recorder.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists())
+    };
+    entries.filter(is_left).map(|entry| entry.path()).collect()
 }
 
 /// The recorder that made the group of this name.

@@ -35,6 +35,7 @@ impl Live {
             watched: found.watched,
             recent: Some(recent.clone()),
             beside_probe: false,
+            needs_file: false,
             cpu_before_ns: 0,
         })?;
         Ok(Self {

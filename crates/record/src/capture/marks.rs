@@ -11,6 +11,7 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use sys::directory::Directory;
@@ -126,6 +127,24 @@ fn send_in(directory: &Directory, text: &str) -> Result<usize> {
     }
 }
 
+/// The sockets in `directory` that no recorder listens on any more; with `remove`, those that
+/// could be removed.
+pub(super) fn of_the_dead(directory: &Directory, remove: bool) -> Vec<PathBuf> {
+    let names = directory.names().unwrap_or_default().into_iter();
+    let dead = names.filter(|name| {
+        is_ear(directory, name) && is_dead(&directory.path().join(name))
+    });
+    let found = dead.filter(|name| !remove || directory.remove(name).is_ok());
+    found.map(|name| directory.path().join(name)).collect()
+}
+
+/// Whether no recorder listens: a socket that is bound never refuses.
+fn is_dead(path: &Path) -> bool {
+    let speaker = UnixDatagram::unbound();
+    let connected = speaker.and_then(|speaker| speaker.connect(path));
+    connected.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+}
+
 /// As much of a text as a mark holds.
 pub(super) fn clipped(text: &str) -> &str {
     let mut end = text.len().min(MAX_MARK_BYTES);
@@ -209,6 +228,23 @@ mod tests {
         std::fs::write(directory.join("rec-8-0.sock"), "no socket").unwrap();
         assert_eq!(send_in(&held(&directory), "hello").unwrap(), 0);
         assert_eq!(directory.names(), ["rec-8-0.sock"]);
+    }
+
+    #[test]
+    fn sockets_of_the_dead_are_named_and_removed_and_others_stay() {
+        let directory = TempDir::new();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(directory.path(), mode).unwrap();
+        let (dead, alive) = ("rec-7-0.sock", Ear::open_in(held(&directory)).unwrap());
+        drop(UnixDatagram::bind(directory.join(dead)).unwrap());
+        std::fs::write(directory.join("rec-8-0.sock"), "no socket").unwrap();
+        for remove in [false, true] {
+            let found = of_the_dead(&held(&directory), remove);
+            assert_eq!(found, [directory.join(dead)]);
+        }
+        assert!(of_the_dead(&held(&directory), true).is_empty());
+        assert_eq!(directory.names().len(), 2);
+        drop(alive);
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub(super) struct Assignment {
     /// Whether it runs beside a probe of this process, whose memory and processors must stay
     /// as they are, and whose CPU time is not the recorder's.
     pub beside_probe: bool,
+    /// Whether the recording ends when nobody can find its file any more.
+    pub needs_file: bool,
     /// CPU time that this process had used before it began to prepare.
     pub cpu_before_ns: u64,
 }
@@ -39,8 +41,11 @@ pub(super) struct Assignment {
 pub(super) struct Ended {
     /// Why.
     pub ending: Ending,
-    /// When, by the steady clock; the last sample where absent.
+    /// When it was noticed, by the steady clock; the last sample where absent.
     pub at_ns: Option<u64>,
+    /// The process whose end that was, and when it began, by the steady clock: the kernel may
+    /// tell that it had ended long before it was noticed.
+    pub process: Option<(u32, u64)>,
     /// What `wait4` told.
     pub usage: Option<Usage>,
 }
@@ -52,6 +57,17 @@ enum Order {
     /// To be answered when it has been taken.
     LastSample(SyncSender<()>),
     Close(Box<Ended>),
+    /// Nothing was recorded: the file goes.
+    Discard,
+}
+
+/// What the thread tells while it works.
+#[derive(Debug)]
+enum News {
+    /// For a person.
+    Text(String),
+    /// Nothing more is recorded.
+    Stopped,
 }
 
 /// A sampler at work.
@@ -59,6 +75,7 @@ enum Order {
 pub(super) struct Sampler {
     orders: Sender<Order>,
     wake: UnixStream,
+    news: Receiver<News>,
     /// The recording, once it is closed; `None` after it was taken.
     closed: Option<Receiver<Recording>>,
 }
@@ -79,9 +96,10 @@ impl Sampler {
         let (wake, woken) = UnixStream::pair().map_err(words)?;
         woken.set_nonblocking(true).map_err(words)?;
         let (orders, told) = mpsc::channel();
+        let (report, news) = mpsc::channel();
         let (tell, ready) = mpsc::sync_channel(1);
         let (give, closed) = mpsc::sync_channel(1);
-        let body = move || match Work::prepare(assignment) {
+        let body = move || match Work::prepare(assignment, report) {
             Ok(work) => {
                 let _ = tell.send(Ok(()));
                 work.run(&Desk { told, woken }, &give);
@@ -101,6 +119,7 @@ impl Sampler {
         Ok(Self {
             orders,
             wake,
+            news,
             closed: Some(closed),
         })
     }
@@ -127,6 +146,27 @@ impl Sampler {
         let closed = self.closed.take().ok_or_else(gone)?;
         // The thread still closes its sources, for which nobody has to wait.
         closed.recv().map_err(|_| gone())
+    }
+
+    /// Ends a recording of nothing, and removes its file.
+    pub fn discard(mut self) {
+        self.tell(Order::Discard);
+        if let Some(closed) = self.closed.take() {
+            // It gives nothing: the thread has done it when it lets go of its end.
+            let _ = closed.recv();
+        }
+    }
+
+    /// Hands on what the thread has to say; whether it still records.
+    pub fn hear(&self, mut each: impl FnMut(&str)) -> bool {
+        let mut is_recording = true;
+        for news in self.news.try_iter() {
+            match news {
+                News::Text(text) => each(&text),
+                News::Stopped => is_recording = false,
+            }
+        }
+        is_recording
     }
 
     /// Whether the thread is gone without a word.

@@ -69,6 +69,29 @@ impl Sink {
         }
     }
 
+    /// As [`Output::loss`].
+    pub fn loss(&self) -> Option<&'static str> {
+        match self {
+            Self::Kept(output) => output.loss(),
+            Self::Recent(_) => None,
+        }
+    }
+
+    /// As [`Output::news`].
+    pub fn news(&mut self) -> Option<String> {
+        match self {
+            Self::Kept(output) => output.news(),
+            Self::Recent(_) => None,
+        }
+    }
+
+    /// As [`Output::discard`].
+    pub fn discard(self) {
+        if let Self::Kept(output) = self {
+            output.discard();
+        }
+    }
+
     /// Ends the recording and reads it back. What cannot be read is missing from it, and
     /// its damage says so; the last minutes stay with whoever looks at them.
     pub fn finish(self, facts: Facts, outcome: Outcome) -> Recording {

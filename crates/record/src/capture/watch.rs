@@ -6,6 +6,7 @@ use super::sampler::{Assignment, Ended, Sampler};
 use super::target::{self, End};
 use super::{Captured, Target, Watch, process_cpu_ns};
 use crate::Result;
+use model::recording::Ending;
 use std::os::fd::AsFd;
 
 /// How often a request for the end is looked for: a person does not notice it.
@@ -18,6 +19,20 @@ const LOOK_NS: u64 = 50_000_000;
 /// [`crate::Kind::Usage`] when the target is not there; others when the recording cannot be
 /// made.
 pub fn watch(target: &Target, for_ns: Option<u64>, watch: &Watch) -> Result<Captured> {
+    watch_telling(target, for_ns, watch, |_| ())
+}
+
+/// As [`watch`]; tells what a person should know at once. It ends also when nothing more can be
+/// recorded.
+///
+/// # Errors
+/// As [`watch`].
+pub fn watch_telling(
+    target: &Target,
+    for_ns: Option<u64>,
+    watch: &Watch,
+    mut tell: impl FnMut(&str),
+) -> Result<Captured> {
     let cpu_before_ns = process_cpu_ns();
     super::check(watch)?;
     let found = target::find(target)?;
@@ -28,10 +43,11 @@ pub fn watch(target: &Target, for_ns: Option<u64>, watch: &Watch) -> Result<Capt
         watched: found.watched,
         recent: None,
         beside_probe: false,
+        needs_file: true,
         cpu_before_ns,
     })?;
     let until_ns = for_ns.map(|for_ns| sys::clock::now_ns().saturating_add(for_ns));
-    wait(&found.end, until_ns);
+    wait(&found.end, until_ns, || sampler.hear(&mut tell));
     let at_ns = Some(sys::clock::now_ns());
     sampler.take_last_sample();
     let recording = sampler.close(Ended {
@@ -40,15 +56,19 @@ pub fn watch(target: &Target, for_ns: Option<u64>, watch: &Watch) -> Result<Capt
     })?;
     drop(applied);
     let file = watch.output.clone();
-    Ok(Captured { recording, file })
+    Ok(Captured {
+        recording,
+        file,
+        ending: Ending::Stopped,
+    })
 }
 
-/// Waits for the first thing that ends the recording.
-fn wait(end: &End, until_ns: Option<u64>) {
+/// Waits for the first thing that ends the recording; one is that it is over by itself.
+fn wait(end: &End, until_ns: Option<u64>, mut is_recording: impl FnMut() -> bool) {
     loop {
         let now_ns = sys::clock::now_ns();
         let left_ns = until_ns.map_or(u64::MAX, |until_ns| until_ns.saturating_sub(now_ns));
-        if left_ns == 0 || sys::interrupt::requested() {
+        if left_ns == 0 || sys::interrupt::requested() || !is_recording() {
             return;
         }
         let process = match end {

@@ -115,6 +115,11 @@ impl Tail {
         }
         let file =
             sys::file::open_input(path).map_err(|error| Error::io("open", path, error.source))?;
+        Self::of(file, path)
+    }
+
+    /// As [`Tail::open`], of a regular file that is open.
+    pub(super) fn of(file: File, path: &Path) -> Result<Self> {
         let again = file.try_clone();
         let again = again.map_err(|error| Error::io("open", path, error))?;
         let chunks = reader::start(BufReader::new(again)).map_err(|error| error.at(path))?;

@@ -3,24 +3,32 @@
 //!
 //! Each segment is a complete recording with its own series and times, so any of them can
 //! be read alone, lost, or damaged without harm to the others; [`read_ring`] joins them.
-//! Only regular files with a segment's name and a recording's first bytes are ever removed.
-//! One recorder at a time may use a directory: it holds a lock on it.
+//! The directory is opened once; from then on all is done through its descriptor. Only regular
+//! files with a segment's name and a recording's first bytes are ever removed. One recorder at
+//! a time may use a directory: it holds a lock on a file in it. `outage` says what becomes of a
+//! ring that has no space.
 
 mod followed;
 mod joined;
+mod outage;
+mod place;
 
 pub(super) use followed::RingFollower;
 pub use joined::read_ring;
 
-use super::output::{FILE_MODE, end_file, starts_with_magic};
+use super::output::{FILE_MODE, at, end_file};
 use super::{Writer, follow};
 use crate::registry::Row;
 use crate::{Error, Kind, Result};
 use model::recording::{Facts, Outcome, Recording, Schema, Span, Task, Tick};
+use outage::Outages;
+use place::{Segment, locked, opened, segment_name, segments};
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use sys::directory::Directory;
 
 /// How many segments the time and the room of a ring are cut into: one more than asked for
 /// exists at most, so a ring holds at most 4 % too long.
@@ -32,36 +40,33 @@ const MIN_SEGMENT_NS: u64 = 1_000_000_000;
 /// Less room would hold little but the names of the series.
 pub const MIN_KEEP_BYTES: u64 = 256 << 10;
 
-/// What a segment's name starts and ends with; between them its start in nanoseconds since
-/// 1970, with as many digits as the largest number has, so that names sort by time.
-const NAME_START: &str = "terrace-";
-const NAME_END: &str = ".trec";
-const NAME_DIGITS: usize = 20;
-
-/// A segment that is no longer written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Segment {
-    path: PathBuf,
-    started_unix_ns: u64,
-    bytes: u64,
-}
-
 /// A ring that is being written.
 #[derive(Debug)]
 pub struct Ring {
-    directory: PathBuf,
+    directory: Directory,
+    path: PathBuf,
     keep_ns: u64,
     keep_bytes: u64,
     facts: Facts,
     /// Oldest first, without the current one.
     closed: VecDeque<Segment>,
-    writer: Writer<File>,
-    current: PathBuf,
+    /// What is written; `None` while there is no space.
+    current: Option<Current>,
+    outages: Outages,
     /// What the current segment's times count from, since the start of this run.
     base_ns: u64,
     written_before: u64,
-    /// The locked directory; the lock goes with it, however this process ends.
+    /// The lock goes with it, however this process ends.
     _lock: File,
+}
+
+/// The segment that is written.
+#[derive(Debug)]
+struct Current {
+    name: OsString,
+    writer: Writer<File>,
+    /// What it had when it was made: its header and its facts.
+    empty_bytes: u64,
 }
 
 impl Ring {
@@ -70,29 +75,27 @@ impl Ring {
     ///
     /// # Errors
     /// [`Kind::Usage`] for no time, less than [`MIN_KEEP_BYTES`], or a directory that another
-    /// recorder uses; others when the directory cannot be used.
-    pub fn open(directory: &Path, keep_ns: u64, keep_bytes: u64, facts: &Facts) -> Result<Self> {
+    /// recorder uses; [`Kind::Impossible`] for one that another user can change; others when the
+    /// directory cannot be used.
+    pub fn open(path: &Path, keep_ns: u64, keep_bytes: u64, facts: &Facts) -> Result<Self> {
         if keep_ns == 0 || keep_bytes < MIN_KEEP_BYTES {
             let least_kib = MIN_KEEP_BYTES >> 10;
             let why = format!("it needs time, and room of at least {least_kib} KiB");
             return Err(Error::new(Kind::Usage, "keep a flight recorder", why));
         }
-        let made = std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory);
-        made.map_err(|error| Error::io("create", directory, error))?;
-        let lock = locked(directory)?;
-        let closed = segments(directory)?;
-        let (current, writer) = start(directory, facts)?;
+        let directory = opened(path)?;
+        let lock = locked(&directory, path)?;
+        let closed = segments(&directory)?;
+        let current = start(&directory, facts)?;
         let mut ring = Self {
-            directory: directory.to_owned(),
+            directory,
+            path: path.to_owned(),
             keep_ns,
             keep_bytes,
             facts: facts.clone(),
             closed: closed.into(),
-            writer,
-            current,
+            current: Some(current),
+            outages: Outages::default(),
             base_ns: 0,
             written_before: 0,
             _lock: lock,
@@ -101,27 +104,47 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Adds a sample; starts the next segment when it is time.
+    /// Adds a sample; starts the next segment when it is time. A sample for which there is no
+    /// space is counted.
     ///
     /// # Errors
-    /// As [`Writer::sample`], and when a segment can be neither made nor removed.
+    /// As [`Writer::sample`] but for a lack of space, and when a segment can be neither made nor
+    /// removed.
     pub fn sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) -> Result<()> {
+        if self.current.is_none() && !self.resume(tick.at_ns)? {
+            return Ok(());
+        }
+        let held = self.held(tick.at_ns);
+        match self.write_sample(tick, schemas, row) {
+            Err(error) if outage::is_no_space(&error) => self.lose(&error, held, tick.at_ns),
+            written => written,
+        }
+    }
+
+    fn write_sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) -> Result<()> {
         let segment_ns = (self.keep_ns / SEGMENTS).max(MIN_SEGMENT_NS);
         let is_long = tick.due_ns.saturating_sub(self.base_ns) >= segment_ns;
-        if is_long || self.writer.bytes() >= self.keep_bytes / SEGMENTS {
+        if is_long || self.current_bytes() >= self.keep_bytes / SEGMENTS {
             self.rotate(tick.due_ns)?;
         }
-        let before = self.writer.bytes();
-        let tick = Tick {
-            due_ns: tick.due_ns.saturating_sub(self.base_ns),
-            at_ns: tick.at_ns.saturating_sub(self.base_ns),
+        let base_ns = self.base_ns;
+        let Some(current) = &mut self.current else {
+            return Ok(());
         };
-        let written = self.writer.sample(tick, schemas, row);
-        let written = written.and_then(|()| follow::tell(&mut self.writer));
-        written.map_err(|error| error.at(&self.current))?;
-        if self.writer.bytes() != before {
-            let since_start_ns = self.base_ns.saturating_add(tick.at_ns);
-            self.remove_old(self.facts.started_unix_ns.saturating_add(since_start_ns))?;
+        let before = current.writer.bytes();
+        let since_start = tick;
+        let tick = Tick {
+            due_ns: tick.due_ns.saturating_sub(base_ns),
+            at_ns: tick.at_ns.saturating_sub(base_ns),
+        };
+        let written = current.writer.sample(tick, schemas, row);
+        let written = written.and_then(|()| follow::tell(&mut current.writer));
+        written.map_err(|error| self.here(error))?;
+        if self.current_bytes() != before {
+            self.outages.has_gained();
+            let now_ns = self.facts.started_unix_ns;
+            self.remove_old(now_ns.saturating_add(since_start.at_ns))?;
+            self.check_segment(since_start.due_ns)?;
         }
         Ok(())
     }
@@ -130,45 +153,76 @@ impl Ring {
     /// with it.
     ///
     /// # Errors
-    /// As [`Writer::sample`].
+    /// As [`Ring::sample`].
     pub fn span(&mut self, span: &Span) -> Result<()> {
+        let held = self.held(span.end_ns);
         let span = Span {
             start_ns: span.start_ns.saturating_sub(self.base_ns),
             end_ns: span.end_ns.saturating_sub(self.base_ns),
             ..span.clone()
         };
-        let written = self.writer.span(&span);
-        written.map_err(|error| error.at(&self.current))
+        self.write(held, |writer| writer.span(&span))
     }
 
     /// Adds rows of delay accounting.
     ///
     /// # Errors
-    /// As [`Writer::sample`].
+    /// As [`Ring::sample`].
     pub fn tasks(&mut self, tasks: &[Task]) -> Result<()> {
-        let written = self.writer.tasks(tasks);
-        written.map_err(|error| error.at(&self.current))
+        let held = self.held(self.base_ns);
+        self.write(held, |writer| writer.tasks(tasks))
     }
 
     /// Writes what is still held.
     ///
     /// # Errors
-    /// As [`Writer::sample`].
+    /// As [`Ring::sample`].
     pub fn flush(&mut self) -> Result<()> {
-        let written = self.writer.flush();
-        written.map_err(|error| error.at(&self.current))
+        let held = self.held(self.base_ns);
+        self.write(held, Writer::flush)
+    }
+
+    /// What stands for a sample does not count as one here.
+    fn write(
+        &mut self,
+        held: outage::Held,
+        write: impl FnOnce(&mut Writer<File>) -> Result<()>,
+    ) -> Result<()> {
+        let Some(current) = &mut self.current else {
+            return Ok(());
+        };
+        let written = write(&mut current.writer).map_err(|error| self.here(error));
+        match written {
+            Err(error) if outage::is_no_space(&error) => {
+                let now_ns = held.last_ns;
+                let samples = held.samples.saturating_sub(1);
+                self.lose(&error, outage::Held { samples, ..held }, now_ns)
+            }
+            written => written,
+        }
     }
 
     /// Bytes that this run has written.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.written_before + self.writer.bytes()
+        self.written_before + self.current_bytes()
+    }
+
+    fn current_bytes(&self) -> u64 {
+        let current = self.current.as_ref();
+        current.map_or(0, |current| current.writer.bytes())
     }
 
     /// The directory.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.directory
+        &self.path
+    }
+
+    /// Why nobody finds what is written, once that is so.
+    pub(super) fn loss(&self) -> Option<&'static str> {
+        let about = self.directory.file().metadata().ok()?;
+        (about.nlink() == 0).then_some(REMOVED)
     }
 
     /// Ends the run: whether its end could be written, and all that the ring holds.
@@ -177,14 +231,27 @@ impl Ring {
         facts: &Facts,
         outcome: &Outcome,
     ) -> (Result<()>, Result<Recording>) {
+        if self.current.is_none() {
+            // The last chance; what it lacks is told by the outcome.
+            let _ = self.resume(outcome.ended_ns);
+        }
         let facts = self.rebased(facts);
+        let (lost_samples, lost_ns) = self.outages.lost(outcome.ended_ns);
         let outcome = Outcome {
             ended_ns: outcome.ended_ns.saturating_sub(self.base_ns),
+            lost_samples,
+            lost_ns,
             ..outcome.clone()
         };
-        let ended = end_file(&mut self.writer, &facts, &outcome);
-        let ended = ended.map_err(|error| error.at(&self.current));
-        (ended, read_ring(&self.directory))
+        let Some(mut current) = self.current.take() else {
+            let why = self.outages.why();
+            let error = Error::new(Kind::NoSpace, "write the recording", why).at(&self.path);
+            return (Err(error), joined::read_closed(&self.directory, None));
+        };
+        let ended = end_file(&mut current.writer, &facts, &outcome).map(drop);
+        let ended = ended.map_err(|error| error.at(self.path.join(&current.name)));
+        let own = (current.name, current.writer.into_sink());
+        (ended, joined::read_closed(&self.directory, Some(own)))
     }
 
     /// `facts` for a segment that starts at the current base.
@@ -195,119 +262,121 @@ impl Ring {
         }
     }
 
+    fn here(&self, error: Error) -> Error {
+        match &self.current {
+            Some(current) => error.at(self.path.join(&current.name)),
+            None => error.at(&self.path),
+        }
+    }
+
     /// Ends the current segment and starts the next one at `base_ns` of this run.
     fn rotate(&mut self, base_ns: u64) -> Result<()> {
-        self.flush()?;
-        let started_unix_ns = self.facts.started_unix_ns.saturating_add(self.base_ns);
+        if let Some(current) = &mut self.current {
+            let flushed = current.writer.flush();
+            flushed.map_err(|error| self.here(error))?;
+        }
+        self.close();
         self.base_ns = base_ns;
-        let (path, writer) = start(&self.directory, &self.rebased(&self.facts))?;
-        let before = std::mem::replace(&mut self.writer, writer);
-        self.written_before += before.bytes();
-        self.closed.push_back(Segment {
-            path: std::mem::replace(&mut self.current, path),
-            started_unix_ns,
-            bytes: before.bytes(),
-        });
+        self.current = Some(start(&self.directory, &self.rebased(&self.facts))?);
         self.remove_old(self.facts.started_unix_ns.saturating_add(base_ns))
+    }
+
+    /// Closes the current segment, of which nothing more is written; one without a sample goes.
+    fn close(&mut self) {
+        let Some(Current { name, writer, .. }) = self.current.take() else {
+            return;
+        };
+        self.written_before += writer.bytes();
+        self.closed.push_back(Segment {
+            name,
+            started_unix_ns: self.facts.started_unix_ns.saturating_add(self.base_ns),
+            bytes: writer.bytes(),
+        });
+    }
+
+    /// Begins another segment where somebody removed the one that is written.
+    fn check_segment(&mut self, base_ns: u64) -> Result<()> {
+        if let Some(why) = self.loss() {
+            return Err(Error::new(Kind::Failed, "record to", why).at(&self.path));
+        }
+        let current = self.current.as_ref();
+        let about = current.and_then(|current| current.writer.sink().metadata().ok());
+        match about {
+            Some(about) if about.nlink() == 0 => {
+                self.current = None;
+                self.base_ns = base_ns;
+                self.current = Some(start(&self.directory, &self.rebased(&self.facts))?);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Removes segments from the oldest on, while they are too old or all are too large.
     fn remove_old(&mut self, now_unix_ns: u64) -> Result<()> {
         let horizon_ns = now_unix_ns.saturating_sub(self.keep_ns);
         let current_ns = self.facts.started_unix_ns.saturating_add(self.base_ns);
-        while let Some(oldest) = self.closed.front() {
-            let ended_ns = self
-                .closed
-                .get(1)
-                .map_or(current_ns, |next| next.started_unix_ns);
+        while !self.closed.is_empty() {
+            let next = self.closed.get(1);
+            let ended_ns = next.map_or(current_ns, |next| next.started_unix_ns);
             let all_bytes: u64 = self.closed.iter().map(|segment| segment.bytes).sum();
-            let is_large = all_bytes + self.writer.bytes() > self.keep_bytes;
+            let is_large = all_bytes + self.current_bytes() > self.keep_bytes;
             if ended_ns > horizon_ns && !is_large {
                 break;
             }
-            if is_segment(&oldest.path) {
-                let removed = std::fs::remove_file(&oldest.path);
-                removed.map_err(|error| Error::io("remove", &oldest.path, error))?;
-            }
-            self.closed.pop_front();
+            self.remove_oldest()?;
         }
         Ok(())
     }
+
+    /// Removes the oldest segment that is closed; the bytes that it had.
+    fn remove_oldest(&mut self) -> Result<u64> {
+        let Some(oldest) = self.closed.front() else {
+            return Ok(0);
+        };
+        place::remove(&self.directory, &oldest.name)?;
+        let bytes = oldest.bytes;
+        self.closed.pop_front();
+        Ok(bytes)
+    }
 }
 
-/// Keeps others out of `directory`: two recorders would remove each other's segments.
-fn locked(directory: &Path) -> Result<File> {
-    let opened = File::open(directory);
-    let opened = opened.map_err(|error| Error::io("open", directory, error))?;
-    let free = sys::lock::try_take(&opened, sys::lock::Mode::Exclusive);
-    // A file system without locks holds a ring as well; then it is the user who takes care.
-    if free.unwrap_or(true) {
-        return Ok(opened);
-    }
-    let why = "another recorder writes to it";
-    Err(Error::new(Kind::Usage, "record to", why).at(directory))
-}
+/// What is said of a directory that is gone.
+const REMOVED: &str = "the directory was removed";
 
 /// Makes the file of a segment that starts with `facts`.
-fn start(directory: &Path, facts: &Facts) -> Result<(PathBuf, Writer<File>)> {
+fn start(directory: &Directory, facts: &Facts) -> Result<Current> {
     let mut number = facts.started_unix_ns;
     loop {
-        let name = format!("{NAME_START}{number:0NAME_DIGITS$}{NAME_END}");
-        let path = directory.join(name);
-        let made = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(FILE_MODE)
-            .open(&path);
-        match made {
+        let name = segment_name(number);
+        let path = directory.path().join(&name);
+        match directory.create_new(&name, FILE_MODE) {
             Ok(file) => {
-                let writer = Writer::new(file, facts).map_err(|error| error.at(&path))?;
-                return Ok((path, writer));
+                return match Writer::new(file, facts) {
+                    Ok(writer) => Ok(Current {
+                        name,
+                        empty_bytes: writer.bytes(),
+                        writer,
+                    }),
+                    Err(error) => {
+                        // Nothing is in it; what cannot be removed does no harm.
+                        let _ = directory.remove(&name);
+                        Err(error.at(path))
+                    }
+                };
             }
             // Two runs that began in the same nanosecond, or with a clock that stands still.
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            Err(error) if error.source.kind() == std::io::ErrorKind::AlreadyExists => {
                 number = number.wrapping_add(1);
             }
-            Err(error) => return Err(Error::io("create", &path, error)),
+            Err(error) => {
+                let is_full = error.kind == sys::Kind::NoSpace;
+                let mut error = at("create", &path, &error);
+                if is_full {
+                    error.kind = Kind::NoSpace;
+                }
+                return Err(error);
+            }
         }
     }
-}
-
-/// The segments in `directory`, oldest first.
-fn segments(directory: &Path) -> Result<Vec<Segment>> {
-    let failed = |error| Error::io("read", directory, error);
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let name = entry.file_name();
-        let Some(started_unix_ns) = name.to_str().and_then(start_in_name) else {
-            continue;
-        };
-        let path = entry.path();
-        if is_segment(&path) {
-            // Gone since: then it takes no room.
-            let bytes = entry.metadata().map_or(0, |about| about.len());
-            found.push(Segment {
-                path,
-                started_unix_ns,
-                bytes,
-            });
-        }
-    }
-    found.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(found)
-}
-
-/// The start that a segment's name tells; `None` for any other name.
-fn start_in_name(name: &str) -> Option<u64> {
-    let digits = name.strip_prefix(NAME_START)?.strip_suffix(NAME_END)?;
-    let is_number = digits.len() == NAME_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| digits.parse().ok()).flatten()
-}
-
-/// Whether `path` is a regular file, not a link to one, that starts as recordings do.
-fn is_segment(path: &Path) -> bool {
-    let is_file = path.symlink_metadata().is_ok_and(|about| about.is_file());
-    is_file && File::open(path).is_ok_and(|mut file| starts_with_magic(&mut file))
 }

@@ -198,6 +198,12 @@ impl<W: Write> Writer<W> {
         self.bytes
     }
 
+    /// The rows that are held: how many, and when the first was taken.
+    pub(super) fn held(&self) -> (u64, Option<u64>) {
+        let first = self.held.ticks.first();
+        (self.held.ticks.len() as u64, first.map(|tick| tick.at_ns))
+    }
+
     /// How long the first of the rows that are held has been.
     pub(super) fn held_ns(&self) -> u64 {
         let first = self.held.ticks.first();
@@ -352,7 +358,12 @@ impl Writer<File> {
 }
 
 fn refused(error: &std::io::Error) -> Error {
-    failed(sys::plain_reason(error))
+    let kind = match (sys::Kind::of(error), error.kind()) {
+        (_, std::io::ErrorKind::FileTooLarge) => crate::Kind::FileTooLarge,
+        (sys::Kind::NoSpace, _) => crate::Kind::NoSpace,
+        _ => crate::Kind::Failed,
+    };
+    Error::new(kind, "write the recording", sys::plain_reason(error))
 }
 
 fn failed(why: impl Into<String>) -> Error {

@@ -3,13 +3,17 @@
 //! Whoever holds an event last waits, at the latest when it ends as a process; a thread that
 //! closes them only delays that. So a child process holds them for a moment longer than this
 //! one, and ends. It keeps no other descriptor, so that nobody who reads a pipe to its end
-//! waits for it, and runs nothing but what follows.
+//! waits for it, leaves the control groups and the working directory that it was born in, so
+//! that nobody finds them busy, and runs nothing but what follows. What cannot be left: the mount
+//! of the program itself, and as an ordinary user the groups.
 
 use super::Event;
 use crate::error::{Error, Result, check};
 use crate::spawn::{block_all_signals, restore_signals};
 use crate::wait;
-use std::os::fd::AsRawFd;
+use std::ffi::CString;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// How long it holds them. This process closes its own in far less, also as it ends.
 const HOLD_NS: libc::c_long = 250_000_000;
@@ -21,6 +25,27 @@ pub struct Holder {
     pid: u32,
 }
 
+/// The pipe that says when the last holder has left; -1 for none.
+static LEAVING: AtomicI32 = AtomicI32::new(-1);
+
+/// How long an end of this process waits for that: to leave a group takes the kernel a few
+/// milliseconds for each hierarchy.
+const LEAVE_PATIENCE_NS: u64 = 500_000_000;
+
+/// Waits until a holder that was started has left the groups and the directory of this process,
+/// so that whoever called this program can remove them as soon as it has ended.
+pub fn wait_until_left() {
+    let number = LEAVING.swap(-1, Ordering::SeqCst);
+    if number < 0 {
+        return;
+    }
+    // SAFETY: the number was taken from a pipe that `Holder::start` gave up, and the exchange
+    // gives it to one caller only.
+    let pipe = unsafe { OwnedFd::from_raw_fd(number) };
+    // The end of the pipe is the sign.
+    let _ = crate::poll::readable([Some(pipe.as_fd())], Some(LEAVE_PATIENCE_NS));
+}
+
 impl Holder {
     /// Starts it. Drop the events afterwards.
     ///
@@ -29,7 +54,11 @@ impl Holder {
     pub fn start<'a>(events: impl Iterator<Item = &'a Event>) -> Result<Self> {
         const OPERATION: &str = "hand kernel events on";
         let held = events.map(|event| event.descriptor.as_raw_fd().unsigned_abs());
-        let others = all_but(held.collect());
+        let mut held: Vec<u32> = held.collect();
+        let (left, leaving) = pipe()?;
+        held.push(leaving.as_raw_fd().unsigned_abs());
+        let others = all_but(held);
+        let groups = groups_to_join();
         // Asks only: there is no such descriptor.
         close_range(u32::MAX, u32::MAX).map_err(|source| Error::new(OPERATION, source))?;
         let mask = block_all_signals()?;
@@ -37,13 +66,17 @@ impl Holder {
         // ends in `_exit`.
         let answer = unsafe { libc::fork() };
         if answer == 0 {
-            hold(&others);
+            hold(&others, &groups, leaving.as_raw_fd());
         }
         let forked = check(OPERATION, answer);
         restore_signals(&mask);
-        Ok(Self {
-            pid: forked?.unsigned_abs(),
-        })
+        let pid = forked?.unsigned_abs();
+        let before = LEAVING.swap(left.into_raw_fd(), Ordering::SeqCst);
+        if before >= 0 {
+            // SAFETY: as in `wait_until_left`: the exchange gave it to this caller only.
+            drop(unsafe { OwnedFd::from_raw_fd(before) });
+        }
+        Ok(Self { pid })
     }
 }
 
@@ -77,11 +110,72 @@ fn close_range(first: u32, last: u32) -> std::io::Result<()> {
     }
 }
 
+/// The files by which a process joins the top of each hierarchy in which this one is below it.
+/// Empty where that is not known.
+fn groups_to_join() -> Vec<CString> {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let (own, mounts) = (read("/proc/self/cgroup"), read("/proc/self/mountinfo"));
+    let paths = own.lines().filter_map(|line| tops(line, &mounts));
+    paths.filter_map(|path| CString::new(path).ok()).collect()
+}
+
+/// The file of the top of the hierarchy of one line of `/proc/self/cgroup`.
+fn tops(line: &str, mounts: &str) -> Option<String> {
+    let mut fields = line.splitn(3, ':').skip(1);
+    let (controllers, path) = (fields.next()?, fields.next()?);
+    if path == "/" {
+        return None;
+    }
+    let mount = mounts.lines().find(|mount| {
+        let (Some((head, tail)), false) = (mount.split_once(" - "), mount.is_empty()) else {
+            return false;
+        };
+        let is_top = head.split(' ').nth(3) == Some("/");
+        let mut tail = tail.split(' ');
+        let (kind, options) = (tail.next(), tail.nth(1).unwrap_or_default());
+        let is_this = match controllers {
+            "" => kind == Some("cgroup2"),
+            controllers => {
+                let has = |name| options.split(',').any(|option| option == name);
+                kind == Some("cgroup") && controllers.split(',').all(has)
+            }
+        };
+        is_top && is_this
+    })?;
+    let point = mount.split(' ').nth(4)?;
+    // The kernel writes spaces and the like as octal numbers; such a place is left alone.
+    (!point.contains('\\')).then(|| format!("{point}/cgroup.procs"))
+}
+
+/// A pipe as (reading end, writing end), both closed on exec.
+fn pipe() -> Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [-1; 2];
+    // SAFETY: `ends` is room for the two descriptors that the call stores.
+    check("make a pipe", unsafe {
+        libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC)
+    })?;
+    // SAFETY: the call succeeded, so both are open and nobody else owns them.
+    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+}
+
 /// All that the child does.
-fn hold(others: &[(u32, u32)]) -> ! {
+fn hold(others: &[(u32, u32)], groups: &[CString], leaving: libc::c_int) -> ! {
     for (first, last) in others {
         // The child's own copies; nobody uses them in it.
         let _ = close_range(*first, *last);
+    }
+    // SAFETY: the names end with a zero byte; nothing is allocated and no lock is taken. What is
+    // refused stays as it was.
+    unsafe {
+        libc::chdir(c"/".as_ptr());
+        for group in groups {
+            let file = libc::open(group.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+            if file >= 0 {
+                libc::write(file, c"0".as_ptr().cast(), 1);
+                libc::close(file);
+            }
+        }
+        libc::close(leaving);
     }
     let time = libc::timespec {
         tv_sec: 0,
@@ -138,6 +232,24 @@ mod tests {
                 return assert_eq!(kept.unwrap(), event.iter().count());
             }
         }
+    }
+
+    #[test]
+    fn the_top_of_each_hierarchy_is_found() {
+        let mounts = "30 20 0:26 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
+                      31 20 0:27 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n\
+                      32 20 0:28 /box /mnt rw - cgroup cgroup rw,memory\n\
+                      33 20 0:29 / /run/named rw - cgroup cgroup rw,name=systemd\n";
+        let top = |line| tops(line, mounts);
+        let cpu = "/sys/fs/cgroup/cpu,cpuacct/cgroup.procs";
+        assert_eq!(top("4:cpu,cpuacct:/box").as_deref(), Some(cpu));
+        let unified = "/sys/fs/cgroup/cgroup.procs";
+        assert_eq!(top("0::/a/b").as_deref(), Some(unified));
+        let named = "/run/named/cgroup.procs";
+        assert_eq!(top("1:name=systemd:/x").as_deref(), Some(named));
+        // One is at the top already, the top of the other cannot be seen.
+        assert_eq!(top("0::/"), None);
+        assert_eq!(top("5:memory:/box/a"), None);
     }
 
     #[test]

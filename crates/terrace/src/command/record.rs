@@ -29,20 +29,37 @@ pub fn record(args: &RecordArgs) -> Result<Exit> {
     let progress = Progress::new();
     let file = args.output.display();
     progress.step(&format!("terrace record: to {file}, Ctrl-C ends it"));
-    let captured = capture::watch(&target, args.duration.map(nanoseconds), &watch)?;
+    let for_ns = args.duration.map(nanoseconds);
+    let tell = |text: &str| output::announce("record", text);
+    let captured = capture::watch_telling(&target, for_ns, &watch, tell)?;
     drop(progress);
     let file = captured.file.as_deref().unwrap_or(&args.output).to_owned();
     Target::standard().write(&summary(&captured, &file))?;
-    let outcome = captured.recording.outcome.as_ref();
-    match outcome.and_then(|outcome| outcome.stopped_early.as_ref()) {
-        Some(why) => {
-            let text = format!("the recording ended early: {why}");
-            Ok(output::complain(
-                &Error::new(Exit::Partial, text).during("record"),
-            ))
-        }
+    match lack(&captured.recording) {
+        Some(text) => Ok(output::complain(
+            &Error::new(Exit::Partial, text).during("record"),
+        )),
         None => Ok(Exit::Done),
     }
+}
+
+/// What the recording lacks, if it is not all that was asked for.
+fn lack(recording: &Recording) -> Option<String> {
+    let Some(outcome) = &recording.outcome else {
+        let why = recording
+            .damage
+            .first()
+            .map_or("its end is missing", |why| why);
+        return Some(format!("the recording is not whole: {why}"));
+    };
+    if let Some(why) = &outcome.stopped_early {
+        return Some(format!("the recording ended early: {why}"));
+    }
+    (outcome.lost_samples > 0).then(|| {
+        let samples = count(outcome.lost_samples);
+        let time = long_time(outcome.lost_ns);
+        format!("{samples} samples in {time} were lost for lack of space")
+    })
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

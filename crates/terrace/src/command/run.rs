@@ -17,7 +17,7 @@ use crate::output::verdict::{self, Repeat, Setting};
 use crate::output::{self, Page, Target, json};
 use explain::recording::{Window, explain};
 use model::explanation::Explanation;
-use model::recording::{Ending, Recording};
+use model::recording::Ending;
 use record::capture::{self, CommandPlan};
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -124,17 +124,16 @@ fn once(args: &RunArgs, source: Source<'_>) -> Result<Ran> {
         explanation: explain(&recording, Window::default()),
         root: recording.facts.root,
         file: captured.file,
-        status: status(&recording),
+        status: status(&captured.ending),
     })
 }
 
 /// What a shell would say of the command's end.
-fn status(recording: &Recording) -> u8 {
-    let ending = recording.outcome.as_ref().map(|outcome| &outcome.ending);
+fn status(ending: &Ending) -> u8 {
     let code = match ending {
-        Some(Ending::Exited { code }) => *code,
-        Some(Ending::Killed { signal, .. }) => BY_SIGNAL + signal,
-        Some(Ending::Stopped) | None => return failed_before(),
+        Ending::Exited { code } => *code,
+        Ending::Killed { signal, .. } => BY_SIGNAL + signal,
+        Ending::Stopped => return failed_before(),
     };
     u8::try_from(code).unwrap_or(u8::MAX)
 }
@@ -244,28 +243,16 @@ fn tell(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::recording::Outcome;
-
-    fn ended(ending: Ending) -> Recording {
-        let outcome = Outcome {
-            ending,
-            ..Outcome::default()
-        };
-        Recording {
-            outcome: Some(outcome),
-            ..Recording::default()
-        }
-    }
 
     #[test]
     fn the_status_is_the_command_s_own() {
-        assert_eq!(status(&ended(Ending::Exited { code: 7 })), 7);
+        assert_eq!(status(&Ending::Exited { code: 7 }), 7);
         let killed = Ending::Killed {
             signal: 9,
             out_of_memory: None,
         };
-        assert_eq!(status(&ended(killed)), 137);
-        assert_eq!(status(&Recording::default()), 125);
+        assert_eq!(status(&killed), 137);
+        assert_eq!(status(&Ending::Stopped), 125);
     }
 
     #[test]

@@ -1,10 +1,12 @@
-//! `terrace undo`: settings that a crash left changed are put back, or only listed.
+//! `terrace undo`: settings that a crash left changed are put back, or only listed; so are
+//! sockets and control groups of recorders that were killed.
 //! What others still need, or have changed since, is left alone, and that is said.
 
 use crate::args::undo::UndoArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output;
+use record::capture::leftovers;
 use record::undo::{self, Entry, Outcome, Undone};
 
 /// Puts back, or lists.
@@ -13,11 +15,15 @@ use record::undo::{self, Entry, Outcome, Undone};
 /// When the journal cannot be read.
 pub fn undo(args: &UndoArgs) -> Result<Exit> {
     if args.list {
-        let entries: Vec<String> = undo::list()?.iter().map(listed).collect();
+        let mut entries: Vec<String> = undo::list()?.iter().map(listed).collect();
+        let left = leftovers(false).into_iter();
+        entries.extend(left.map(|path| format!("{}: its recorder is gone\n", path.display())));
         return Ok(output::show(&or_nothing(&entries)));
     }
     let undone = undo::all()?;
-    let lines: Vec<String> = undone.iter().map(told).collect();
+    let mut lines: Vec<String> = undone.iter().map(told).collect();
+    let removed = leftovers(true).into_iter();
+    lines.extend(removed.map(|path| format!("{}: removed\n", path.display())));
     let shown = output::show(&or_nothing(&lines));
     let failed = undone.iter().filter(|undone| failed(undone)).count();
     if failed > 0 {

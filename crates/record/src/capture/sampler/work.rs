@@ -4,8 +4,7 @@
 //! A recording that cannot be written any more stops the sampling; the command never
 //! notices.
 
-use super::{Assignment, Desk, Ended, Order};
-use crate::Result;
+use super::{Assignment, Desk, Ended, News, Order};
 use crate::capture::burst::{self, Burst};
 use crate::capture::day_clock::DayClock;
 use crate::capture::marks::Ear;
@@ -13,15 +12,23 @@ use crate::capture::pace::Pace;
 use crate::capture::sink::Sink;
 use crate::capture::sources::{Sources, Watched};
 use crate::capture::{listen_for_marks, process_cpu_ns, steady_thread};
+use crate::{Error, Kind, Result};
 use model::recording::{ClockSet, Ending, Facts, Outcome, Recording, Sight, Span, Tick};
 use std::os::fd::AsFd;
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{Sender, SyncSender};
 
 /// A second.
 const SECOND_NS: u64 = 1_000_000_000;
 /// The clock of the day was set if it moved against the steady one by more than this; what
 /// keeps it right moves it by less.
 const CLOCK_JUMP_NS: i128 = 1_000_000_000;
+
+/// Who sleeps for so much longer than asked for was not allowed to run: stopped, frozen with its
+/// group or its virtual machine, or without a processor.
+const STOPPED_NS: u64 = 1_000_000_000;
+
+/// Between two looks whether the file is still there.
+const FILE_LOOK_NS: u64 = 1_000_000_000;
 
 /// The words for a rate that was raised for a while.
 const RAISED: &str = "pressure rose: more samples";
@@ -41,6 +48,9 @@ pub(super) struct Work {
     /// The clock of the day less the steady one, when last looked at.
     day_offset_ns: i128,
     stopped_early: Option<String>,
+    report: Sender<News>,
+    /// When the file is looked for again, since the start; `None` where nobody needs it.
+    file_look_ns: Option<u64>,
     last_taken: bool,
     beside_probe: bool,
     cpu_before_ns: u64,
@@ -50,13 +60,14 @@ pub(super) struct Work {
 
 impl Work {
     /// Opens everything and takes the first sample.
-    pub fn prepare(assignment: Assignment) -> Result<Self> {
+    pub fn prepare(assignment: Assignment, report: Sender<News>) -> Result<Self> {
         let Assignment {
             watch,
             mut facts,
             watched,
             recent,
             beside_probe,
+            needs_file,
             cpu_before_ns,
         } = assignment;
         // Who only looks keeps no marks, and leaves no socket however it ends.
@@ -88,6 +99,8 @@ impl Work {
             day_offset_ns: watch.clock.offset_ns(),
             clock: watch.clock,
             stopped_early: None,
+            report,
+            file_look_ns: needs_file.then_some(0),
             last_taken: false,
             beside_probe,
             cpu_before_ns,
@@ -113,6 +126,7 @@ impl Work {
     pub fn run(mut self, desk: &Desk, give: &SyncSender<Recording>) {
         loop {
             self.wait(desk);
+            self.check_limits();
             desk.clear();
             while let Some(order) = desk.next() {
                 match order {
@@ -123,6 +137,7 @@ impl Work {
                         let _ = taken.send(());
                     }
                     Order::Close(ended) => return self.close(*ended, give),
+                    Order::Discard => return self.sink.discard(),
                 }
             }
             self.hear_marks();
@@ -131,7 +146,7 @@ impl Work {
     }
 
     /// Waits for the next deadline, an order or a mark.
-    fn wait(&self, desk: &Desk) {
+    fn wait(&mut self, desk: &Desk) {
         let now_ns = sys::clock::now_ns();
         let idle = self.last_taken || self.stopped_early.is_some();
         let limit_ns = (!idle).then(|| match &self.burst {
@@ -141,6 +156,45 @@ impl Work {
         let ear = self.ear.as_ref().map(Ear::as_fd);
         // Which of them it was is found by asking both.
         let _ = sys::poll::readable([Some(desk.woken.as_fd()), ear], limit_ns);
+        if let Some(limit_ns) = limit_ns {
+            self.note_stop(now_ns, limit_ns);
+        }
+    }
+
+    /// Notes that this thread did not run when it should have: it went to sleep at `slept_ns` for
+    /// `limit_ns` at most. What happened meanwhile is known from its sums only.
+    fn note_stop(&mut self, slept_ns: u64, limit_ns: u64) {
+        let now_ns = sys::clock::now_ns();
+        let late_ns = now_ns.saturating_sub(slept_ns).saturating_sub(limit_ns);
+        if late_ns < STOPPED_NS {
+            return;
+        }
+        let seconds = late_ns as f64 / 1e9;
+        let text = format!(
+            "the recorder did not run for {seconds:.1} s: it or its machine was stopped, and when \
+             things happened meanwhile is not known"
+        );
+        let (start_ns, end_ns) = (self.since_start(slept_ns), self.since_start(now_ns));
+        self.note("gap", text, start_ns, end_ns);
+    }
+
+    /// Stops where this process would be killed if it went on.
+    fn check_limits(&mut self) {
+        if sys::signals::is_cpu_used_up() {
+            let why = "the limit of processor time is reached (RLIMIT_CPU)";
+            self.check(Err(Error::new(Kind::Failed, "record", why)));
+        }
+    }
+
+    /// Stops where the file is gone and nobody would find the recording.
+    fn check_file(&mut self, at_ns: u64) {
+        if self.file_look_ns.is_none_or(|look_ns| at_ns < look_ns) {
+            return;
+        }
+        self.file_look_ns = Some(at_ns.saturating_add(FILE_LOOK_NS));
+        if let Some(why) = self.sink.loss() {
+            self.check(Err(Error::new(Kind::Failed, "record", why)));
+        }
     }
 
     /// Takes the sample that is due, and looks at the pressure where that was asked for.
@@ -222,6 +276,11 @@ impl Work {
             }
         };
         self.check(written);
+        self.check_file(tick.at_ns);
+        if let Some(text) = self.sink.news() {
+            // A caller that is gone needs no news.
+            let _ = self.report.send(News::Text(text));
+        }
     }
 
     fn span(&mut self, span: &Span) {
@@ -236,6 +295,7 @@ impl Work {
             && self.stopped_early.is_none()
         {
             self.stopped_early = Some(error.to_string());
+            let _ = self.report.send(News::Stopped);
             self.last_sample_cpu_ns = self.cpu_ns();
         }
     }
@@ -287,7 +347,7 @@ impl Work {
         self.ear = None;
         self.flush_burst();
         let now_ns = sys::clock::now_ns();
-        let ended_ns = self.since_start(ended.at_ns.unwrap_or(now_ns));
+        let noticed_ns = self.since_start(ended.at_ns.unwrap_or(now_ns));
         let ending = match ended.ending {
             Ending::Killed {
                 signal,
@@ -299,6 +359,15 @@ impl Work {
             other => other,
         };
         let last = self.sources.finish(now_ns, &mut self.facts);
+        let told_ns = ended.process.and_then(|(pid, began_ns)| {
+            let lived_ns = last.heard.lives_ns.get(&pid)?;
+            Some(self.since_start(began_ns.saturating_add(*lived_ns)))
+        });
+        // The kernel's own word, where this process was stopped when the command ended.
+        let ended_ns = match told_ns {
+            Some(told_ns) if noticed_ns.saturating_sub(told_ns) > STOPPED_NS => told_ns,
+            _ => noticed_ns,
+        };
         let written = self.sink.tasks(&last.heard.tasks);
         self.check(written);
         let cpu_ns = self.cpu_ns();
@@ -310,6 +379,9 @@ impl Work {
             lost_exits: last.heard.lost,
             lost_events: last.lost_events,
             missed_samples: self.pace.missed(),
+            // A ring knows what it lost.
+            lost_samples: 0,
+            lost_ns: 0,
             own_cpu_ns: cpu_ns.saturating_sub(self.cpu_before_ns),
             own_setup_ns: self.setup_ns + cpu_ns.saturating_sub(self.last_sample_cpu_ns),
             stopped_early: self.stopped_early,
@@ -318,8 +390,10 @@ impl Work {
             // Cannot fail on Linux; the process goes on without a recorder.
             let _ = sys::scheduling::unlock_memory();
         }
+        let recording = self.sink.finish(self.facts, outcome);
+        sys::perf::wait_until_left();
         // A caller that is gone wants only that the file is whole.
-        let _ = give.send(self.sink.finish(self.facts, outcome));
+        let _ = give.send(recording);
     }
 
     fn flush_burst(&mut self) {

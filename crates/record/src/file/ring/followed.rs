@@ -3,21 +3,23 @@
 //!
 //! What the recorder removes meanwhile stays in what was read: a page goes on from what it knows.
 
-use super::joined::{Joined, newest, nothing_in};
-use super::segments;
+use super::joined::{Joined, newest, nothing_in, opened};
+use super::place::segments;
 use crate::Result;
 use crate::file::follow::Tail;
 use crate::file::{MAX_SAMPLES, MAX_STEPS};
 use model::recording::Recording;
-use std::path::{Path, PathBuf};
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use sys::directory::Directory;
 
 /// A ring that may grow.
 #[derive(Debug)]
 pub struct RingFollower {
-    directory: PathBuf,
-    /// The newest segment, and where it lies.
+    directory: Directory,
+    /// The newest segment, and its name.
     tail: Tail,
-    path: PathBuf,
+    name: OsString,
     joined: Joined,
 }
 
@@ -26,14 +28,15 @@ impl RingFollower {
     ///
     /// # Errors
     /// As [`read_ring`](super::read_ring).
-    pub fn open(directory: &Path) -> Result<Self> {
-        let all = segments(directory)?;
+    pub fn open(path: &Path) -> Result<Self> {
+        let directory = opened(path)?;
+        let all = segments(&directory)?;
         let Some((last, before)) = all.split_last() else {
-            return Err(nothing_in(directory, None));
+            return Err(nothing_in(path, None));
         };
-        let tail = Tail::open(&last.path)?;
+        let tail = tail(&directory, &last.name)?;
         let mut joined = Joined::default();
-        let (parts, damage) = newest(before);
+        let (parts, damage) = newest(&directory, before);
         for part in parts {
             joined.add(&part);
         }
@@ -42,9 +45,9 @@ impl RingFollower {
         joined.recording.outcome = None;
         joined.recording.damage = damage;
         Ok(Self {
-            directory: directory.to_owned(),
+            name: last.name.clone(),
+            directory,
             tail,
-            path: last.path.clone(),
             joined,
         })
     }
@@ -57,13 +60,13 @@ impl RingFollower {
             let next = self.next_segment();
             self.tail.advance();
             self.joined.advance(self.tail.recording());
-            let Some((path, tail)) = next else {
+            let Some((name, tail)) = next else {
                 break;
             };
             let damage = self.tail.recording().damage.iter().cloned();
             self.joined.recording.damage.extend(damage);
             self.joined.next();
-            (self.path, self.tail) = (path, tail);
+            (self.name, self.tail) = (name, tail);
         }
         self.joined.recording.ticks.len() > before || self.is_over()
     }
@@ -84,13 +87,18 @@ impl RingFollower {
     }
 
     /// The segment after the one that is read, where its header is there already.
-    fn next_segment(&self) -> Option<(PathBuf, Tail)> {
+    fn next_segment(&self) -> Option<(OsString, Tail)> {
         // A directory that cannot be read any more has no next one.
         let all = segments(&self.directory).ok()?;
-        let next = all.into_iter().find(|segment| segment.path > self.path)?;
-        let tail = Tail::open(&next.path).ok()?;
-        Some((next.path, tail))
+        let next = all.into_iter().find(|segment| segment.name > self.name)?;
+        let tail = tail(&self.directory, &next.name).ok()?;
+        Some((next.name, tail))
     }
+}
+
+fn tail(directory: &Directory, name: &OsStr) -> Result<Tail> {
+    let path = directory.path().join(name);
+    Tail::of(directory.open_regular(name)?, &path)
 }
 
 #[cfg(test)]

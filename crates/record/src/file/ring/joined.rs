@@ -3,12 +3,16 @@
 //! Series are joined by their names, times count from the first segment's start. What a
 //! segment does not have is absent while it lasts.
 
-use super::{Segment, segments};
-use crate::file::{MAX_SAMPLES, MAX_STEPS, open};
+use super::place::{Segment, segments};
+use crate::file::output::{at, read_back};
+use crate::file::{MAX_SAMPLES, MAX_STEPS};
 use crate::{Error, Kind, Result};
 use model::recording::{Facts, Outcome, Recording, Schema, Series, Span, Step, Tick};
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::ffi::OsString;
+use std::fs::File;
 use std::path::Path;
+use sys::directory::Directory;
 
 /// The recorder's own processor time: it begins anew with each run.
 const OWN_CPU: &str = "own.cpu_ns";
@@ -23,11 +27,30 @@ const GAP_NS: u64 = 2_000_000_000;
 ///
 /// # Errors
 /// [`Kind::NotARecording`] for a directory without a segment; others when it cannot be read.
-pub fn read_ring(directory: &Path) -> Result<Recording> {
-    let (parts, mut damage) = newest(&segments(directory)?);
+pub fn read_ring(path: &Path) -> Result<Recording> {
+    read_closed(&opened(path)?, None)
+}
+
+/// The directory of a ring, to be read.
+pub(super) fn opened(path: &Path) -> Result<Directory> {
+    Directory::open(path).map_err(|error| at("open", path, &error))
+}
+
+/// As [`read_ring`]; the segment `own` is read by the descriptor that wrote it.
+pub(super) fn read_closed(
+    directory: &Directory,
+    own: Option<(OsString, File)>,
+) -> Result<Recording> {
+    let mut all = segments(directory)?;
+    let mut own_files = Vec::new();
+    if let Some((name, file)) = own {
+        all.retain(|segment| segment.name != name);
+        own_files.push((name, file));
+    }
+    let (parts, mut damage) = newest_with(directory, &all, own_files);
     if parts.is_empty() {
         let why = damage.pop();
-        return Err(nothing_in(directory, why));
+        return Err(nothing_in(directory.path(), why));
     }
     let mut joined = Joined::default();
     for part in parts {
@@ -46,15 +69,37 @@ pub(super) fn nothing_in(directory: &Path, why: Option<String>) -> Error {
 
 /// The recordings of as many of the newest segments as a reader takes, oldest first, and what is
 /// wrong with them.
-pub(super) fn newest(segments: &[Segment]) -> (VecDeque<Recording>, Vec<String>) {
+pub(super) fn newest(
+    directory: &Directory,
+    segments: &[Segment],
+) -> (VecDeque<Recording>, Vec<String>) {
+    newest_with(directory, segments, Vec::new())
+}
+
+/// As [`newest`], after segments whose files are open.
+fn newest_with(
+    directory: &Directory,
+    segments: &[Segment],
+    open: Vec<(OsString, File)>,
+) -> (VecDeque<Recording>, Vec<String>) {
     let mut damage = Vec::new();
     let mut parts = VecDeque::new();
     let (mut steps, mut samples) = (0, 0);
-    for segment in segments.iter().rev() {
-        let recording = match open(&segment.path) {
+    let open = open.into_iter().map(|(name, file)| (name, Some(file)));
+    let closed = segments
+        .iter()
+        .rev()
+        .map(|segment| (segment.name.clone(), None));
+    for (name, file) in open.chain(closed) {
+        let file = match file {
+            Some(file) => Ok(file),
+            None => directory.open_regular(&name).map_err(Error::from),
+        };
+        let path = directory.path().join(&name);
+        let recording = match file.and_then(read_back) {
             Ok(recording) => recording,
             Err(error) => {
-                damage.push(error.to_string());
+                damage.push(error.at(&path).to_string());
                 continue;
             }
         };
@@ -62,11 +107,10 @@ pub(super) fn newest(segments: &[Segment]) -> (VecDeque<Recording>, Vec<String>)
         let series = recording.series.iter();
         steps += series.map(|series| series.steps.len()).sum::<usize>();
         if steps > MAX_STEPS || samples > MAX_SAMPLES {
-            let path = segment.path.display();
+            let path = path.display();
             damage.push(format!("what is older than {path} was left out"));
             break;
         }
-        let name = segment.path.file_name().unwrap_or_default();
         let name = name.to_string_lossy();
         let texts = recording.damage.iter();
         damage.extend(texts.map(|text| format!("{name}: {text}")));

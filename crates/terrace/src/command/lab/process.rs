@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -51,11 +51,15 @@ fn become_member(group: Option<&Path>, user: Option<(u32, u32)>, words: &[OsStri
     let Some((program, arguments)) = words.split_first() else {
         return Error::usage("no program is named");
     };
+    if let Some((uid, gid)) = user {
+        // Another user forgets the wish to end with the parent, so it is made once more.
+        let become_user = sys::process::become_user(uid, gid);
+        if let Err(error) = become_user.and_then(|()| sys::parent::die_with_it()) {
+            return error.into();
+        }
+    }
     let mut command = Command::new(program);
     command.args(arguments);
-    if let Some((uid, gid)) = user {
-        command.uid(uid).gid(gid);
-    }
     failed("start", Path::new(program), &command.exec())
 }
 

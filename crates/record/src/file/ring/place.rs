@@ -1,0 +1,130 @@
+//! The directory of a ring: opened and locked, and the segments in it.
+//!
+//! Another user must not be able to change it: a lock that any user can take would keep the
+//! recorder from its work, and a file that any user can exchange would be read as a segment. So
+//! the lock is on a file that only its owner can open, and nothing in it is followed as a link.
+
+use super::super::output::{at, starts_with_magic};
+use crate::{Error, Kind, Result};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use sys::directory::Directory;
+
+/// What a segment's name starts and ends with; between them its start in nanoseconds since
+/// 1970, with as many digits as the largest number has, so that names sort by time.
+const NAME_START: &str = "terrace-";
+const NAME_END: &str = ".trec";
+const NAME_DIGITS: usize = 20;
+
+/// The file that a recorder locks, and its mode.
+const LOCK: &str = "terrace.lock";
+const LOCK_MODE: u32 = 0o600;
+/// Only the owner may enter a directory that is made here.
+const DIRECTORY_MODE: u32 = 0o700;
+
+/// A segment that is no longer written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub(super) name: OsString,
+    pub(super) started_unix_ns: u64,
+    pub(super) bytes: u64,
+}
+
+/// Opens the directory of a ring for writing; makes it where it is missing.
+pub(super) fn opened(path: &Path) -> Result<Directory> {
+    let directory = open_or_make(path).map_err(|error| at("create", path, &error))?;
+    let about = directory.file().metadata();
+    let about = about.map_err(|error| Error::io("examine", path, error))?;
+    let refusal = |why: &str| Err(Error::new(Kind::Impossible, "record to", why).at(path));
+    // Many systems give each user a group of the same number and let it write.
+    let is_own_group = [0, sys::process::effective_gid()].contains(&about.gid());
+    let others_write = about.mode() & 0o002 != 0 || (about.mode() & 0o020 != 0 && !is_own_group);
+    if about.uid() != sys::process::effective_uid() {
+        refusal("the directory belongs to another user")
+    } else if others_write {
+        refusal("others may write to the directory")
+    } else {
+        Ok(directory)
+    }
+}
+
+fn open_or_make(path: &Path) -> sys::Result<Directory> {
+    let opened = Directory::open(path);
+    let (Err(error), Some(name)) = (&opened, path.file_name()) else {
+        return opened;
+    };
+    if error.source.kind() != std::io::ErrorKind::NotFound {
+        return opened;
+    }
+    let parent = path.parent().filter(|parent| *parent != Path::new(""));
+    let parent = open_or_make(parent.unwrap_or(Path::new(".")))?;
+    match parent.create_subdirectory(name, DIRECTORY_MODE) {
+        Err(error) if error.source.kind() == std::io::ErrorKind::AlreadyExists => {
+            parent.subdirectory(name)
+        }
+        made => made,
+    }
+}
+
+/// Keeps other recorders out: two would remove each other's segments.
+pub(super) fn locked(directory: &Directory, path: &Path) -> Result<std::fs::File> {
+    let file = directory.open_or_create(OsStr::new(LOCK), LOCK_MODE);
+    let file = file.map_err(|error| at("lock", &path.join(LOCK), &error))?;
+    let free = sys::lock::try_take(&file, sys::lock::Mode::Exclusive);
+    // A file system without locks holds a ring as well; then it is the user who takes care.
+    if free.unwrap_or(true) {
+        return Ok(file);
+    }
+    let why = "another recorder writes to it";
+    Err(Error::new(Kind::Usage, "record to", why).at(path))
+}
+
+/// The name of a segment that starts then.
+pub(super) fn segment_name(started_unix_ns: u64) -> OsString {
+    format!("{NAME_START}{started_unix_ns:0NAME_DIGITS$}{NAME_END}").into()
+}
+
+/// The segments in `directory`, oldest first.
+pub(super) fn segments(directory: &Directory) -> Result<Vec<Segment>> {
+    let mut found = Vec::new();
+    for name in directory.names()? {
+        let Some(started_unix_ns) = name.to_str().and_then(start_in_name) else {
+            continue;
+        };
+        if let Some(bytes) = segment_bytes(directory, &name) {
+            found.push(Segment {
+                name,
+                started_unix_ns,
+                bytes,
+            });
+        }
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
+}
+
+/// Removes a segment; anything else of its name stays, and one that is gone is no error.
+pub(super) fn remove(directory: &Directory, name: &OsStr) -> Result<()> {
+    if segment_bytes(directory, name).is_none() {
+        return Ok(());
+    }
+    match directory.remove(name) {
+        Err(error) if error.kind != sys::Kind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// The start that a segment's name tells; `None` for any other name.
+fn start_in_name(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix(NAME_START)?.strip_suffix(NAME_END)?;
+    let is_number = digits.len() == NAME_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().ok()).flatten()
+}
+
+/// The length of a regular file that starts as recordings do; `None` for anything else.
+fn segment_bytes(directory: &Directory, name: &OsStr) -> Option<u64> {
+    let mut file = directory.open_regular(name).ok()?;
+    let bytes = file.metadata().map_or(0, |about| about.len());
+    starts_with_magic(&mut file).then_some(bytes)
+}
