@@ -358,7 +358,7 @@ mod tests {
                 source: text(source),
                 ..Default::default()
             },
-            steps: Vec::new(),
+            steps: model::recording::Steps::new(),
         };
         let span = |kind: &str, words: &str| Span {
             kind: text(kind),

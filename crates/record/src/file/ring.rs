@@ -11,6 +11,7 @@ mod joined;
 
 pub(super) use followed::RingFollower;
 pub use joined::read_ring;
+pub(super) use joined::read_ring_within;
 
 use super::output::{FILE_MODE, end_file, starts_with_magic};
 use super::{Writer, follow};

@@ -15,8 +15,8 @@ use std::path::Path;
 /// When a recording cannot be read, or neither has a counter that was asked for.
 pub fn proof(args: &ProofArgs) -> Result<Exit> {
     let target = Target::of(args.html.as_deref().or(args.output.as_deref()))?;
-    let first = recording::open(&args.first)?;
-    let second = recording::open(&args.second)?;
+    let first = recording::open_one_of(&args.first, 2)?;
+    let second = recording::open_one_of(&args.second, 2)?;
     for name in &args.counters {
         if first.series(name).or(second.series(name)).is_none() {
             let error = Error::usage(format!("neither recording has a counter `{name}`"));

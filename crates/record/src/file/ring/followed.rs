@@ -7,7 +7,7 @@ use super::joined::{Joined, newest, nothing_in};
 use super::segments;
 use crate::Result;
 use crate::file::follow::Tail;
-use crate::file::{MAX_SAMPLES, MAX_STEPS};
+use crate::file::reader::MAX_BYTES;
 use model::recording::Recording;
 use std::path::{Path, PathBuf};
 
@@ -31,8 +31,8 @@ impl RingFollower {
         let Some((last, before)) = all.split_last() else {
             return Err(nothing_in(directory, None));
         };
-        let tail = Tail::open(&last.path)?;
-        let mut joined = Joined::default();
+        let tail = Tail::open(&last.path, MAX_BYTES / 4)?;
+        let mut joined = Joined::new(MAX_BYTES / 2);
         let (parts, damage) = newest(before);
         for part in parts {
             joined.add(&part);
@@ -79,8 +79,7 @@ impl RingFollower {
     #[must_use]
     pub fn is_over(&self) -> bool {
         let recording = &self.joined.recording;
-        let is_full = recording.ticks.len() >= MAX_SAMPLES || self.joined.steps >= MAX_STEPS;
-        recording.outcome.is_some() || is_full
+        recording.outcome.is_some() || self.joined.is_full()
     }
 
     /// The segment after the one that is read, where its header is there already.
@@ -88,7 +87,7 @@ impl RingFollower {
         // A directory that cannot be read any more has no next one.
         let all = segments(&self.directory).ok()?;
         let next = all.into_iter().find(|segment| segment.path > self.path)?;
-        let tail = Tail::open(&next.path).ok()?;
+        let tail = Tail::open(&next.path, MAX_BYTES / 4).ok()?;
         Some((next.path, tail))
     }
 }

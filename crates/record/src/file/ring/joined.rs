@@ -4,9 +4,9 @@
 //! segment does not have is absent while it lasts.
 
 use super::{Segment, segments};
-use crate::file::{MAX_SAMPLES, MAX_STEPS, open};
+use crate::file::reader::{Budget, Limits, MAX_BYTES, bytes_of_values, open_within, thin, thinned};
 use crate::{Error, Kind, Result};
-use model::recording::{Facts, Outcome, Recording, Schema, Series, Span, Step, Tick};
+use model::recording::{Facts, Outcome, Recording, Schema, Series, Span, Step, Task, Tick};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;
 
@@ -16,26 +16,52 @@ const OWN_CPU: &str = "own.cpu_ns";
 /// A pause between two samples that is told as a gap: twice the longest period there is.
 const GAP_NS: u64 = 2_000_000_000;
 
+/// Of the memory that a ring may take, the segment that is added takes one part of so many,
+/// the whole the rest.
+const PART_SHARE: usize = 4;
+
 /// Reads a ring: all its segments as one recording, times counted from the first one's
 /// start, series joined by their names. The facts are those of the newest segment. A pause
-/// between two segments is a span of kind `gap`; of more than a reader takes, the newest is
-/// kept.
+/// between two segments is a span of kind `gap`.
 ///
 /// # Errors
 /// [`Kind::NotARecording`] for a directory without a segment; others when it cannot be read.
 pub fn read_ring(directory: &Path) -> Result<Recording> {
-    let (parts, mut damage) = newest(&segments(directory)?);
-    if parts.is_empty() {
-        let why = damage.pop();
-        return Err(nothing_in(directory, why));
+    read_ring_within(directory, Limits::default())
+}
+
+/// As [`read_ring`], within `limits`.
+pub(in crate::file) fn read_ring_within(directory: &Path, limits: Limits) -> Result<Recording> {
+    let part_bytes = limits.bytes / PART_SHARE;
+    let part_limits = Limits {
+        bytes: part_bytes,
+        ..limits
+    };
+    let mut joined = Joined::new(limits.bytes - part_bytes);
+    let mut damage = Vec::new();
+    for segment in segments(directory)? {
+        match open_within(&segment.path, part_limits) {
+            Ok(part) => {
+                damage.extend(damage_of(&segment, &part));
+                joined.add(&part);
+                joined.fit();
+            }
+            Err(error) => damage.push(error.to_string()),
+        }
     }
-    let mut joined = Joined::default();
-    for part in parts {
-        joined.add(&part);
+    if !joined.is_begun {
+        return Err(nothing_in(directory, damage.pop()));
     }
-    let mut recording = joined.recording;
-    recording.damage = damage;
-    Ok(recording)
+    Ok(joined.finish(damage))
+}
+
+/// What is wrong with a segment, with its name.
+fn damage_of(segment: &Segment, part: &Recording) -> impl Iterator<Item = String> {
+    let name = segment.path.file_name().unwrap_or_default();
+    let name = name.to_string_lossy();
+    part.damage
+        .iter()
+        .map(move |text| format!("{name}: {text}"))
 }
 
 /// A directory without a recording that can be read.
@@ -49,38 +75,41 @@ pub(super) fn nothing_in(directory: &Path, why: Option<String>) -> Error {
 pub(super) fn newest(segments: &[Segment]) -> (VecDeque<Recording>, Vec<String>) {
     let mut damage = Vec::new();
     let mut parts = VecDeque::new();
-    let (mut steps, mut samples) = (0, 0);
+    let mut bytes = 0;
+    let limits = Limits {
+        bytes: MAX_BYTES / PART_SHARE,
+        ..Limits::default()
+    };
     for segment in segments.iter().rev() {
-        let recording = match open(&segment.path) {
+        let recording = match open_within(&segment.path, limits) {
             Ok(recording) => recording,
             Err(error) => {
                 damage.push(error.to_string());
                 continue;
             }
         };
-        samples += recording.ticks.len();
-        let series = recording.series.iter();
-        steps += series.map(|series| series.steps.len()).sum::<usize>();
-        if steps > MAX_STEPS || samples > MAX_SAMPLES {
+        bytes += bytes_of_values(&recording);
+        if bytes > MAX_BYTES / PART_SHARE {
             let path = segment.path.display();
             damage.push(format!("what is older than {path} was left out"));
             break;
         }
-        let name = segment.path.file_name().unwrap_or_default();
-        let name = name.to_string_lossy();
-        let texts = recording.damage.iter();
-        damage.extend(texts.map(|text| format!("{name}: {text}")));
+        damage.extend(damage_of(segment, &recording));
         parts.push_front(recording);
     }
     (parts, damage)
 }
 
 /// Segments, put together in order of their time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Joined {
     pub(super) recording: Recording,
-    /// Changes of values in it.
-    pub(super) steps: usize,
+    budget: Budget,
+    /// One of so many samples is kept.
+    every: u32,
+    /// Samples of all segments.
+    seen: u32,
+    last: Tick,
     ids: HashMap<String, usize>,
     is_begun: bool,
     part: Part,
@@ -102,6 +131,46 @@ struct Part {
 }
 
 impl Joined {
+    /// Nothing yet; at most `bytes` of memory.
+    pub(super) fn new(bytes: usize) -> Self {
+        Self {
+            recording: Recording::default(),
+            budget: Budget::new(bytes),
+            every: 1,
+            seen: 0,
+            last: Tick::default(),
+            ids: HashMap::new(),
+            is_begun: false,
+            part: Part::default(),
+        }
+    }
+
+    /// Whether it is more than a reader takes.
+    pub(super) fn is_full(&self) -> bool {
+        bytes_of_values(&self.recording) > self.budget.left()
+    }
+
+    /// Makes it fit by thinning its samples, as a file that is too long.
+    fn fit(&mut self) {
+        while self.is_full() && self.recording.ticks.len() > self.recording.series.len().max(16) {
+            self.every *= 2;
+            thin(&mut self.recording);
+        }
+    }
+
+    /// The whole, whose segments had this `damage`.
+    fn finish(mut self, damage: Vec<String>) -> Recording {
+        if self.seen > 0 && !(self.seen - 1).is_multiple_of(self.every) {
+            self.recording.ticks.push(self.last);
+        }
+        self.recording.damage = damage;
+        let is_thinned = self.every > 1;
+        let thinned = is_thinned.then(|| thinned(u64::from(self.every)));
+        self.recording.damage.extend(thinned);
+        self.recording.damage.extend(self.budget.left_out());
+        self.recording
+    }
+
     /// Adds a whole segment.
     pub(super) fn add(&mut self, part: &Recording) {
         self.next();
@@ -131,7 +200,7 @@ impl Joined {
         if !self.is_begun {
             whole.facts.started_unix_ns = part.facts.started_unix_ns;
         }
-        let last = whole.ticks.last().copied().unwrap_or_default();
+        let last = self.last;
         let started_unix_ns = whole.facts.started_unix_ns;
         let mut offset_ns = part.facts.started_unix_ns.saturating_sub(started_unix_ns);
         let is_back = |first: &Tick| {
@@ -152,14 +221,14 @@ impl Joined {
                 end_ns: first_ns,
             });
         }
-        let first = whole.ticks.len() as u32;
+        let first = self.seen;
         if !part.ticks.is_empty() {
             let at_once = |series: &&Series| series.steps.first().is_some_and(|it| it.sample == 0);
             let there = part.series.iter().filter(at_once);
             let there: HashSet<&str> = there.map(|series| &*series.schema.name).collect();
             let known = whole.series.iter_mut();
             for series in known.filter(|series| !there.contains(&*series.schema.name)) {
-                series.push(first, None);
+                series.push(first.div_ceil(self.every), None);
             }
         }
         self.is_begun = true;
@@ -179,19 +248,36 @@ impl Joined {
             started_unix_ns: whole.facts.started_unix_ns,
             ..part.facts.clone()
         };
-        let ticks = part.ticks[self.part.ticks..].iter();
-        whole.ticks.extend(ticks.map(|tick| Tick {
-            due_ns: moved(tick.due_ns),
-            at_ns: moved(tick.at_ns),
-        }));
-        let spans = part.spans[self.part.spans..].iter();
-        whole.spans.extend(spans.map(|span| Span {
-            start_ns: moved(span.start_ns),
-            end_ns: moved(span.end_ns),
-            ..span.clone()
-        }));
-        let tasks = &part.tasks[self.part.tasks..];
-        whole.tasks.extend_from_slice(tasks);
+        for tick in &part.ticks[self.part.ticks..] {
+            self.last = Tick {
+                due_ns: moved(tick.due_ns),
+                at_ns: moved(tick.at_ns),
+            };
+            if self.seen.is_multiple_of(self.every) {
+                whole.ticks.push(self.last);
+            }
+            self.seen = self.seen.saturating_add(1);
+        }
+        for span in &part.spans[self.part.spans..] {
+            if self
+                .budget
+                .has_room_for::<Span>(span.text.as_bytes(), "spans")
+            {
+                whole.spans.push(Span {
+                    start_ns: moved(span.start_ns),
+                    end_ns: moved(span.end_ns),
+                    ..span.clone()
+                });
+            }
+        }
+        for task in &part.tasks[self.part.tasks..] {
+            if self
+                .budget
+                .has_room_for::<Task>(task.comm.as_bytes(), "tasks")
+            {
+                whole.tasks.push(task.clone());
+            }
+        }
         self.part.ticks = part.ticks.len();
         self.part.spans = part.spans.len();
         self.part.tasks = part.tasks.len();
@@ -215,7 +301,7 @@ impl Joined {
                 let (id, schema) = (next as u32, part.schema.clone());
                 whole.push(Series {
                     schema: Schema { id, ..schema },
-                    steps: Vec::new(),
+                    steps: model::recording::Steps::new(),
                 });
             }
             let is_twice = self.part.series.iter().any(|(it, _)| *it == Some(index));
@@ -225,12 +311,11 @@ impl Joined {
             let Some(series) = index.map(|index| &mut whole[index]) else {
                 continue;
             };
-            let before = series.steps.len();
-            for Step { sample, value } in &part.steps[*taken..] {
-                series.push(self.part.first + sample, *value);
+            for Step { sample, value } in part.steps.skip(*taken) {
+                let sample = self.part.first.saturating_add(sample);
+                series.push(sample.div_ceil(self.every), value);
             }
             *taken = part.steps.len();
-            self.steps += series.steps.len() - before;
         }
     }
 }
@@ -238,9 +323,12 @@ impl Joined {
 /// What all runs together spent between the samples that are here.
 fn own_cpu_ns(recording: &Recording) -> u64 {
     let own = recording.series(OWN_CPU);
-    let steps = own.map_or(&[][..], |own| &own.steps);
-    let pairs = steps.windows(2);
-    let spent = pairs.filter_map(|pair| Some(pair[1].value?.saturating_sub(pair[0].value?)));
+    let mut before: Option<i64> = None;
+    let steps = own.into_iter().flat_map(|own| &own.steps);
+    let spent = steps.filter_map(|step| {
+        let before = std::mem::replace(&mut before, step.value)?;
+        Some(step.value?.saturating_sub(before))
+    });
     // Less than before: another run began.
     spent.map(|spent| u64::try_from(spent).unwrap_or(0)).sum()
 }
