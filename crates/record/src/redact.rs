@@ -9,6 +9,7 @@
 
 mod kernel;
 mod names;
+mod search;
 mod survey;
 
 use kernel::Vocabulary;
