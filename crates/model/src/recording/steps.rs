@@ -66,14 +66,14 @@ impl Steps {
     /// All changes.
     #[must_use]
     pub fn iter(&self) -> StepIter<'_> {
-        self.from_block(0)
+        self.at_block(0)
     }
 
     /// All changes but the first `count`.
     #[must_use]
     pub fn skip(&self, count: usize) -> StepIter<'_> {
         let block = (count / BLOCK).min(self.blocks.len());
-        let mut rest = self.from_block(block);
+        let mut rest = self.at_block(block);
         for _ in block * BLOCK..count {
             rest.next();
         }
@@ -92,7 +92,7 @@ impl Steps {
             return (Some(self.tail[held]), after);
         }
         let after = self.blocks.partition_point(|block| block.first <= sample);
-        let (mut held, mut rest) = (None, self.from_block(after.saturating_sub(1)));
+        let (mut held, mut rest) = (None, self.at_block(after.saturating_sub(1)));
         loop {
             let before = rest.clone();
             match rest.next() {
@@ -142,7 +142,7 @@ impl Steps {
         self.tail.clear();
     }
 
-    fn from_block(&self, index: usize) -> StepIter<'_> {
+    fn at_block(&self, index: usize) -> StepIter<'_> {
         StepIter {
             current: None,
             blocks: self.blocks[index..].iter(),
@@ -305,7 +305,8 @@ fn pack(steps: &[Step]) -> Box<[u8]> {
     }
     let divisor = divisor.max(1);
     let mut out = Vec::with_capacity(BLOCK * 4);
-    out.push(u8::from(has_gaps) * HAS_GAPS | u8::from(has_absent) * HAS_ABSENT);
+    let (gaps, absent) = (u8::from(has_gaps), u8::from(has_absent));
+    out.push((gaps * HAS_GAPS) | (absent * HAS_ABSENT));
     put(&mut out, divisor);
     put_signed(&mut out, base);
     let mut next = steps.first().map_or(0, |step| step.sample);
