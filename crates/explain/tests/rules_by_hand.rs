@@ -19,7 +19,7 @@ use model::explanation::{OfWhich, Slice};
 use model::machine::MachineFacts;
 use model::recording::{
     DeviceFacts, DeviceKind, Ending, GroupFacts, Kind, MountFacts, Outcome, Recording, Series,
-    Sight, Subject, Tick,
+    Sight, Step, Subject, Tick,
 };
 use model::{Evidence, Grade};
 use proptest::prelude::*;
@@ -470,8 +470,13 @@ proptest! {
             let mut times = times.iter().cycle();
             let kept = |i: usize| (keep >> (i % 64)) & 1 == 1;
             for (i, series) in fixture.recording.series.iter_mut().enumerate() {
-                for step in series.steps.iter_mut().filter(|_| !kept(i)) {
-                    step.value = values.next().copied();
+                if !kept(i) {
+                    let steps = series.steps.iter();
+                    let changed = steps.map(|step| Step {
+                        value: values.next().copied(),
+                        ..step
+                    });
+                    series.steps = changed.collect();
                 }
             }
             let accounts = &mut fixture.accounts;

@@ -8,12 +8,14 @@ pub mod clock;
 pub mod facts;
 pub mod outcome;
 pub mod series;
+pub mod steps;
 pub mod task;
 
 pub use clock::ClockSet;
 pub use facts::{DeviceFacts, DeviceKind, Facts, GroupFacts, MountFacts, Sight, Subject};
 pub use outcome::{Ending, Outcome, Usage};
 pub use series::{Kind, Schema, Series, Step};
+pub use steps::{StepIter, Steps};
 pub use task::{Delay, Task, TaskSource};
 
 use serde::{Deserialize, Serialize};
@@ -57,7 +59,8 @@ pub struct Recording {
     pub tasks: Vec<Task>,
     /// How it ended; `None` for a recording that was cut.
     pub outcome: Option<Outcome>,
-    /// What was wrong with the file that it was read from; empty when nothing was.
+    /// What was wrong with the file that it was read from, and what of it was more than a
+    /// reader takes; empty when nothing was.
     pub damage: Vec<String>,
 }
 

@@ -12,10 +12,11 @@ pub use perfetto::perfetto;
 
 use crate::file::Writer;
 use crate::{ABSENT, Error, Kind, Result, Row};
-use model::recording::{Recording, Schema, Series, Step};
+use model::recording::{Recording, Schema, Series, Step, StepIter};
 use serde::Serialize;
 use serde::ser::{SerializeSeq, SerializeTuple, Serializer};
 use std::io::Write;
+use std::iter::Peekable;
 
 /// What the JSON calls itself; the number grows when a field changes its meaning or goes.
 pub const JSON_SCHEMA: &str = "terrace.recording/1";
@@ -103,25 +104,22 @@ pub fn recording(recording: &Recording, sink: impl Write) -> Result<()> {
 
 /// A series that is walked through in order of its samples.
 struct Cursor<'a> {
-    rest: &'a [Step],
+    rest: Peekable<StepIter<'a>>,
     value: Option<i64>,
 }
 
 impl<'a> Cursor<'a> {
     fn new(series: &'a Series) -> Self {
         Self {
-            rest: &series.steps,
+            rest: series.steps.iter().peekable(),
             value: None,
         }
     }
 
     /// The value at `sample`, which never goes back.
     fn value(&mut self, sample: u32) -> Option<i64> {
-        while let Some((step, rest)) = self.rest.split_first() {
-            if step.sample > sample {
-                break;
-            }
-            (self.value, self.rest) = (step.value, rest);
+        while let Some(step) = self.rest.next_if(|step| step.sample <= sample) {
+            self.value = step.value;
         }
         self.value
     }
@@ -193,7 +191,7 @@ struct OneSeries<'a> {
     steps: Steps<'a>,
 }
 
-struct Steps<'a>(&'a [Step]);
+struct Steps<'a>(&'a model::recording::Steps);
 
 impl Serialize for Steps<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
@@ -206,9 +204,9 @@ impl Serialize for Steps<'_> {
 }
 
 /// `[sample, value]`: a third of the text that an object with names would take.
-struct Pair<'a>(&'a Step);
+struct Pair(Step);
 
-impl Serialize for Pair<'_> {
+impl Serialize for Pair {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let mut pair = serializer.serialize_tuple(2)?;
         pair.serialize_element(&self.0.sample)?;
@@ -238,7 +236,7 @@ mod tests {
                     name: name.to_owned(),
                     ..Schema::default()
                 },
-                steps: Vec::new(),
+                steps: model::recording::Steps::new(),
             };
             for (sample, value) in (0..).zip(values) {
                 series.push(sample, value);

@@ -20,6 +20,7 @@ pub use chunk::{MAGIC, MAX_RAW_BYTES, VERSION_MAJOR, VERSION_MINOR, reseal};
 pub use follow::Follower;
 pub use output::{Output, check};
 pub use part::Outline;
-pub use reader::{MAX_SAMPLES, MAX_SPANS, MAX_STEPS, MAX_TASKS, MAX_TEXT_BYTES, open, read};
+pub(crate) use reader::bytes_of_values;
+pub use reader::{MAX_BYTES, MAX_CHANGES, open, open_one_of, read};
 pub use ring::{MIN_KEEP_BYTES, Ring, SEGMENTS, read_ring};
 pub use writer::Writer;

@@ -6,6 +6,7 @@
 //! was rounded away there stays away. The first report of `vmstat` and `iostat` is an average
 //! since the machine's start and is left out.
 
+mod bounded;
 mod fio;
 mod iostat;
 mod sadf;
@@ -17,8 +18,9 @@ use crate::{Error, Kind, Result};
 use model::recording::Recording;
 use std::time::Duration;
 
-/// The longest text that is taken in: a day of `sadf -j -- -A` each second is less.
-pub const MAX_BYTES: u64 = 512 << 20;
+/// The longest text that is taken in. It is in memory as a whole: with what is made of it the
+/// program stays below 512 MiB.
+pub const MAX_BYTES: u64 = 192 << 20;
 
 /// Who wrote the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,6 +9,7 @@
 
 mod kernel;
 mod names;
+mod search;
 mod survey;
 
 use kernel::Vocabulary;
@@ -358,7 +359,7 @@ mod tests {
                 source: text(source),
                 ..Default::default()
             },
-            steps: Vec::new(),
+            steps: model::recording::Steps::new(),
         };
         let span = |kind: &str, words: &str| Span {
             kind: text(kind),

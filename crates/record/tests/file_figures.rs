@@ -175,6 +175,71 @@ fn told(recording: &Recording) -> String {
     )
 }
 
+/// Where [`a_busy_day_is_written`] puts it, to be explained by the program itself.
+const BUSY_DAY: &str = "TERRACE_BUSY_DAY";
+
+/// A day at 10 Hz of 800 values, of which 120 change with each sample: times to the nanosecond
+/// and in clock ticks, pages, sectors, levels.
+#[test]
+#[ignore = "writes 300 MB for a measurement"]
+fn a_busy_day_is_written() {
+    let Some(path) = std::env::var_os(BUSY_DAY) else {
+        println!("{BUSY_DAY} names no file");
+        return;
+    };
+    let mut registry = Registry::new();
+    let mut row = Row::default();
+    let names = (0..800).map(|number| match number {
+        0 => "tree.run_ns".to_owned(),
+        1 => "stat.cpu.user_ns".to_owned(),
+        2 => "tree.threads".to_owned(),
+        _ => format!("vmstat.s{number}"),
+    });
+    let kind = |number| match number % 6 {
+        2 => Kind::Gauge,
+        _ => Kind::Counter,
+    };
+    let ids: Vec<u32> = (0..)
+        .zip(names)
+        .filter_map(|(number, name)| registry.id(&name, "count", kind(number), "x"))
+        .collect();
+    let file = std::io::BufWriter::new(std::fs::File::create(path).unwrap());
+    let facts = Facts {
+        processors: 2,
+        ..Facts::default()
+    };
+    let mut writer = file::Writer::new(file, &facts).unwrap();
+    let (mut state, mut values) = (1u64, vec![1i64; ids.len()]);
+    for number in 0..24 * 36_000u64 {
+        for (index, value) in values.iter_mut().take(120).enumerate() {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let random = (state >> 40) as i64;
+            match index % 6 {
+                0 => *value += random % 90_000_000 + 1,
+                1 => *value += (random % 9 + 1) * 10_000_000,
+                2 => *value = random % 60,
+                3 => *value += random % 5_000 + 1,
+                4 => *value += (random % 20_000 + 1) * 512,
+                _ => *value += (random % 300 + 1) * 4096,
+            }
+        }
+        for (id, value) in ids.iter().zip(&values) {
+            row.set(*id, *value);
+        }
+        let due_ns = number * PERIOD.as_nanos() as u64;
+        let at_ns = due_ns + (state >> 48);
+        let tick = Tick { due_ns, at_ns };
+        writer.sample(tick, registry.schemas(), &row).unwrap();
+    }
+    let outcome = Outcome {
+        ended_ns: 86_400_000_000_000,
+        ..Outcome::default()
+    };
+    writer.finish(&facts, &outcome).unwrap();
+}
+
 /// So many hours of 800 values at 10 Hz: 100 of them change with each sample, 100 now and
 /// then, as during a compile.
 fn made(hours: u64) -> Vec<u8> {

@@ -119,7 +119,7 @@ fn use_it(file: &[u8]) -> Option<Recording> {
     let middle_ns = recording.wall_ns() / 2;
     let outline = file::Outline::read(std::io::Cursor::new(file));
     let part = outline.and_then(|outline| outline.part(middle_ns, middle_ns));
-    assert!(part.is_none_or(|part| part.ticks.len() <= file::MAX_SAMPLES));
+    drop(part);
     Some(recording)
 }
 

@@ -79,7 +79,7 @@ fn series(name: &str, source: &str) -> Series {
     };
     Series {
         schema,
-        steps: Vec::new(),
+        steps: model::recording::Steps::new(),
     }
 }
 

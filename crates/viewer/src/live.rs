@@ -123,8 +123,10 @@ pub fn event(
 fn changes(recording: &Recording, from: u32, to: u32) -> Vec<(usize, u32, Option<i64>)> {
     let mut changes = Vec::new();
     for (index, series) in recording.series.iter().enumerate() {
-        let first = series.steps.partition_point(|step| step.sample < from);
-        let news = series.steps[first..].iter();
+        let news = match from.checked_sub(1) {
+            Some(before) => series.steps.split(before).1,
+            None => series.steps.iter(),
+        };
         let news = news.take_while(|step| step.sample < to);
         changes.extend(news.map(|step| (index, step.sample, step.value)));
     }
@@ -144,7 +146,7 @@ mod tests {
                 name: "a".to_owned(),
                 ..Schema::default()
             },
-            steps: Vec::new(),
+            steps: model::recording::Steps::new(),
         };
         let mut ticks = Vec::new();
         for sample in 0..samples {

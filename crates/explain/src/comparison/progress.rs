@@ -208,7 +208,7 @@ mod tests {
                 unit: "bytes".to_owned(),
                 ..Schema::default()
             },
-            steps: Vec::new(),
+            steps: model::recording::Steps::new(),
         };
         let mut value = 7;
         series.push(0, Some(value));

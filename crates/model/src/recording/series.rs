@@ -1,6 +1,7 @@
 //! One value over time, kept as its changes: most counters stand still most of the time,
 //! and an hour of a thousand counters must fit in memory.
 
+use super::{StepIter, Steps};
 use serde::{Deserialize, Serialize};
 
 /// What the numbers mean to arithmetic.
@@ -46,22 +47,34 @@ pub struct Series {
     /// What it is.
     pub schema: Schema,
     /// Its changes, in order of their sample; before the first one it is absent.
-    pub steps: Vec<Step>,
+    pub steps: Steps,
 }
 
 impl Series {
     /// The value at a sample.
     #[must_use]
     pub fn at(&self, sample: u32) -> Option<i64> {
-        let after = self.steps.partition_point(|step| step.sample <= sample);
-        self.steps[..after].last()?.value
+        self.since(sample).0
     }
 
-    /// Notes the value at a sample; samples come in order.
+    /// Notes the value at a sample; samples come in order, and of several values at one sample
+    /// the last one holds.
     pub fn push(&mut self, sample: u32, value: Option<i64>) {
+        if self.steps.last().is_some_and(|last| last.sample >= sample) {
+            self.steps.pop();
+        }
         let before = self.steps.last().and_then(|step| step.value);
         if before != value {
             self.steps.push(Step { sample, value });
+        }
+    }
+
+    /// Gives each change another sample, in the same order: of several at one sample the last
+    /// one holds.
+    pub fn renumber(&mut self, number: impl Fn(u32) -> u32) {
+        let steps = std::mem::take(&mut self.steps);
+        for Step { sample, value } in &steps {
+            self.push(number(sample), value);
         }
     }
 
@@ -69,10 +82,10 @@ impl Series {
     /// of its increases. `None` if it was never present there.
     #[must_use]
     pub fn growth(&self, from: u32, to: u32) -> Option<u64> {
-        let mut last = self.at(from);
+        let (mut last, changes) = self.since(from);
         let mut seen = last.is_some();
         let mut sum = 0u64;
-        for step in self.within(from, to) {
+        for step in changes.take_while(|step| step.sample <= to) {
             if let (Some(before), Some(now)) = (last, step.value) {
                 let step = u64::try_from(now.saturating_sub(before)).unwrap_or(0);
                 sum = sum.saturating_add(step);
@@ -86,23 +99,27 @@ impl Series {
     /// The largest value from sample `from` to sample `to`, both included.
     #[must_use]
     pub fn max(&self, from: u32, to: u32) -> Option<i64> {
-        let changes = self.within(from, to).iter().filter_map(|step| step.value);
+        let changes = self.within(from, to).filter_map(|step| step.value);
         changes.chain(self.at(from)).max()
     }
 
     /// The smallest value from sample `from` to sample `to`, both included.
     #[must_use]
     pub fn min(&self, from: u32, to: u32) -> Option<i64> {
-        let changes = self.within(from, to).iter().filter_map(|step| step.value);
+        let changes = self.within(from, to).filter_map(|step| step.value);
         changes.chain(self.at(from)).min()
     }
 
     /// The changes after sample `from`, up to and with sample `to`.
-    #[must_use]
-    pub fn within(&self, from: u32, to: u32) -> &[Step] {
-        let start = self.steps.partition_point(|step| step.sample <= from);
-        let end = self.steps.partition_point(|step| step.sample <= to);
-        &self.steps[start..end.max(start)]
+    pub fn within(&self, from: u32, to: u32) -> impl Iterator<Item = Step> + '_ {
+        let (_, changes) = self.since(from);
+        changes.take_while(move |step| step.sample <= to)
+    }
+
+    /// The value at `sample`, and the changes after it.
+    fn since(&self, sample: u32) -> (Option<i64>, StepIter<'_>) {
+        let (held, changes) = self.steps.split(sample);
+        (held.and_then(|step| step.value), changes)
     }
 }
 
@@ -127,6 +144,16 @@ mod tests {
             assert_eq!(series.at(sample as u32), *value, "sample {sample}");
         }
         assert_eq!(series.at(99), Some(9));
+    }
+
+    #[test]
+    fn of_several_values_at_one_sample_the_last_one_holds() {
+        let mut series = series(&[Some(5), Some(7), Some(7), Some(8), Some(7)]);
+        series.renumber(|sample| sample.div_ceil(2));
+        let told: Vec<_> = series.steps.iter().map(|s| (s.sample, s.value)).collect();
+        assert_eq!(told, [(0, Some(5)), (1, Some(7))]);
+        series.push(1, Some(5));
+        assert_eq!((series.steps.len(), series.at(9)), (1, Some(5)));
     }
 
     #[test]

@@ -131,9 +131,8 @@ fn send_in(directory: &Directory, text: &str) -> Result<usize> {
 /// could be removed.
 pub(super) fn of_the_dead(directory: &Directory, remove: bool) -> Vec<PathBuf> {
     let names = directory.names().unwrap_or_default().into_iter();
-    let dead = names.filter(|name| {
-        is_ear(directory, name) && is_dead(&directory.path().join(name))
-    });
+    let dead =
+        names.filter(|name| is_ear(directory, name) && is_dead(&directory.path().join(name)));
     let found = dead.filter(|name| !remove || directory.remove(name).is_ok());
     found.map(|name| directory.path().join(name)).collect()
 }

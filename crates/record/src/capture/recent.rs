@@ -4,7 +4,7 @@
 //! so that forgetting is rare. Samples are numbered from the oldest one that is left.
 
 use crate::registry::{ABSENT, Row};
-use model::recording::{Facts, Recording, Schema, Series, Span, Step, Tick};
+use model::recording::{Facts, Recording, Schema, Series, Span, Tick};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How much is kept.
@@ -62,7 +62,7 @@ impl Recent {
         let new = schemas.iter().skip(series.len()).cloned();
         series.extend(new.map(|schema| Series {
             schema,
-            steps: Vec::new(),
+            steps: model::recording::Steps::new(),
         }));
         for (series, value) in series.iter_mut().zip(row.values()) {
             series.push(sample, Some(*value).filter(|value| *value != ABSENT));
@@ -75,7 +75,7 @@ impl Recent {
     }
 
     fn bytes(&self) -> usize {
-        let steps = |series: &Series| series.steps.len() * size_of::<Step>();
+        let steps = |series: &Series| series.steps.bytes();
         let spans = |span: &Span| size_of::<Span>() + span.text.len();
         self.recording.series.iter().map(steps).sum::<usize>()
             + self.recording.spans.iter().map(spans).sum::<usize>()
@@ -111,13 +111,9 @@ impl Recent {
         } = &mut self.recording;
         ticks.drain(..count);
         let cut = u32::try_from(count).unwrap_or(u32::MAX);
-        for Series { steps, .. } in series {
+        for series in series {
             // The last of those before it holds on.
-            let before = steps.partition_point(|step| step.sample <= cut);
-            steps.drain(..before.saturating_sub(1));
-            for step in steps {
-                step.sample = step.sample.saturating_sub(cut);
-            }
+            series.renumber(|sample| sample.saturating_sub(cut));
         }
         let first_ns = ticks.first().map_or(0, |tick| tick.at_ns);
         spans.retain(|span| span.end_ns >= first_ns);

@@ -6,7 +6,7 @@
 
 use super::Writer;
 use super::chunk::Chunks;
-use super::reader::{self, MAX_STEPS, Reading};
+use super::reader::{self, Limits, MAX_BYTES, Reading};
 use super::ring::RingFollower;
 use crate::{Error, Kind, Result};
 use model::recording::Recording;
@@ -60,7 +60,7 @@ impl Follower {
         let about = about.map_err(|error| Error::io("open", path, error))?;
         match about.is_dir() {
             true => Ok(Self::Ring(Box::new(RingFollower::open(path)?))),
-            false => Ok(Self::File(Box::new(Tail::open(path)?))),
+            false => Ok(Self::File(Box::new(Tail::open(path, MAX_BYTES)?))),
         }
     }
 
@@ -104,8 +104,9 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// Opens the file at `path`, and reads nothing but its header.
-    pub(super) fn open(path: &Path) -> Result<Self> {
+    /// Opens the file at `path`, and reads nothing but its header. What is read of it takes at
+    /// most `bytes` of memory.
+    pub(super) fn open(path: &Path, bytes: usize) -> Result<Self> {
         // Looked at before it is opened, which would wait for ever on a pipe.
         let about = path.metadata();
         let about = about.map_err(|error| Error::io("open", path, error))?;
@@ -115,11 +116,11 @@ impl Tail {
         }
         let file =
             sys::file::open_input(path).map_err(|error| Error::io("open", path, error.source))?;
-        Self::of(file, path)
+        Self::of(file, path, bytes)
     }
 
-    /// As [`Tail::open`], of a regular file that is open.
-    pub(super) fn of(file: File, path: &Path) -> Result<Self> {
+    /// As [`Tail::open`], of a regular file that is open, in so many bytes of memory.
+    pub(super) fn of(file: File, path: &Path, bytes: usize) -> Result<Self> {
         let again = file.try_clone();
         let again = again.map_err(|error| Error::io("open", path, error))?;
         let chunks = reader::start(BufReader::new(again)).map_err(|error| error.at(path))?;
@@ -127,7 +128,11 @@ impl Tail {
             file,
             is_locked: false,
             chunks,
-            reading: Reading::new(MAX_STEPS),
+            reading: Reading::new(Limits {
+                bytes,
+                may_thin: false,
+                ..Limits::default()
+            }),
         })
     }
 

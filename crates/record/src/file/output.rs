@@ -6,6 +6,7 @@
 //! it tells the command lines of everybody.
 
 use super::chunk::MAGIC;
+use super::reader::{Limits, read_within};
 use super::{Ring, Writer, follow, read};
 use crate::registry::Row;
 use crate::{Error, Kind, Result};
@@ -272,7 +273,7 @@ impl Output {
             Output::File(mut file) => {
                 let ended = end_file(&mut file.writer, facts, outcome);
                 let loss = file.loss();
-                let recording = read_back(file.writer.into_sink());
+                let recording = read_back(file.writer.into_sink(), Limits::default());
                 let mut recording = recording.map_err(|error| error.at(&file.path))?;
                 let words = |why: &str| format!("{}: {why}", file.path.display());
                 recording.damage.extend(loss.map(words));
@@ -287,13 +288,13 @@ impl Output {
 }
 
 /// Reads what was written to an open file, from its start.
-pub(super) fn read_back(mut file: File) -> Result<Recording> {
+pub(super) fn read_back(mut file: File, limits: Limits) -> Result<Recording> {
     let rewound = file.rewind();
     rewound.map_err(|error| {
         let reason = sys::plain_reason(&error);
         Error::new(Kind::Failed, "read the recording", reason)
     })?;
-    read(BufReader::new(file))
+    read_within(BufReader::new(file), limits)
 }
 
 /// What was read back, with the facts and the outcome that are known without it.

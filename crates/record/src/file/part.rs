@@ -7,7 +7,7 @@
 //! other is to be read in one pass, which says what is wrong with it.
 
 use super::chunk::{Chunks, Kind};
-use super::reader::{self, MAX_STEPS, Reading};
+use super::reader::{self, Limits, Reading};
 use model::recording::Recording;
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -44,7 +44,7 @@ impl<R: Read + Seek> Outline<R> {
         let mut outline = Self {
             start: chunks.offset,
             chunks,
-            reading: Reading::new(MAX_STEPS),
+            reading: Reading::new(Limits::default()),
             rows: Vec::new(),
         };
         outline.walk().ok()??;

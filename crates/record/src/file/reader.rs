@@ -1,48 +1,71 @@
-//! The reading side: one pass over the chunks, values to steps.
+//! The reading side: one pass over the chunks, values to changes.
 //!
-//! What is whole before the first bad chunk is kept; what was wrong is said in words. A
-//! hostile file can fill memory up to the limits named here and no further, and is never
-//! worth a panic.
+//! What is whole before the first bad chunk is kept; what was wrong is said in words. What is
+//! read takes at most [`MAX_BYTES`] of memory. A recording with more values than fit is
+//! thinned: every second sample goes, as often as needed, but never the first or the last
+//! one. Counters stay right by that, only short peaks of levels are lost. Spans and tasks that
+//! do not fit are left out, and the outcome is read in any case.
+
+mod budget;
+mod kept;
 
 use super::chunk::{self, Chunks, FILE_HEADER_BYTES, Header, Kind};
-use super::columns::{self, Base, Sink};
+use super::columns::{self, Base};
 use crate::registry::{ABSENT, MAX_SERIES};
 use crate::{Error, Result};
-use model::recording::{Recording, Schema, Series, Span, Step, Tick};
+pub(super) use budget::Budget;
+use kept::KeptSamples;
+pub(crate) use kept::bytes_of_values;
+pub(super) use kept::{thin, thinned};
+use model::recording::{Recording, Schema, Series, Span, Steps, Task};
 use serde::de::DeserializeOwned;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-/// The most changes of values, 1.5 GB in memory: sixteen hours at 10 Hz of a machine where
-/// a hundred values change all the time.
-pub const MAX_STEPS: usize = 64 << 20;
+/// The most memory that recordings take after reading, all of one command together: a day at
+/// 10 Hz of a machine where 120 values change with each sample fits, and the program stays
+/// below 512 MiB.
+pub const MAX_BYTES: usize = 352 << 20;
 
-/// The most samples: 46 hours at 100 Hz.
-pub const MAX_SAMPLES: usize = 16 << 20;
+/// The most changes of values that are decoded: nine days at 10 Hz and 120 changes each, some
+/// ten seconds of decoding. Samples after them are left out.
+pub const MAX_CHANGES: u64 = 1 << 30;
 
-/// The most spans; nobody reads more.
-pub const MAX_SPANS: usize = 1 << 20;
+/// What a reader takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Bytes of memory.
+    pub bytes: usize,
+    /// Changes of values that are decoded.
+    pub changes: u64,
+    /// Whether samples may go to make room. Not while a recording is followed: samples keep
+    /// their numbers then, and too many end it.
+    pub may_thin: bool,
+}
 
-/// The most tasks: a build that forks a thousand times a second for a quarter of an hour.
-/// The recorder sums tasks up long before.
-pub const MAX_TASKS: usize = 1 << 20;
-
-/// The most bytes of JSON in one recording; a million tasks have about as many.
-pub const MAX_TEXT_BYTES: usize = 512 << 20;
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            bytes: MAX_BYTES,
+            changes: MAX_CHANGES,
+            may_thin: true,
+        }
+    }
+}
 
 /// Reads a recording; one that is cut or damaged opens with all that is whole, and says so
-/// in [`Recording::damage`].
+/// in [`Recording::damage`]. So does one that is more than a reader takes.
 ///
 /// # Errors
 /// [`crate::Kind::NotARecording`] for another file or a newer major version.
 pub fn read(source: impl Read) -> Result<Recording> {
-    read_within(source, MAX_STEPS)
+    read_within(source, Limits::default())
 }
 
-/// As [`read`], with at most `max_steps` changes of values.
-fn read_within(source: impl Read, max_steps: usize) -> Result<Recording> {
+/// As [`read`], within `limits`.
+pub(super) fn read_within(source: impl Read, limits: Limits) -> Result<Recording> {
     let mut chunks = start(source)?;
-    let mut reading = Reading::new(max_steps);
+    let mut reading = Reading::new(limits);
     loop {
         let offset = chunks.offset;
         let taken = match chunks.next() {
@@ -78,18 +101,36 @@ pub(super) fn start<R: Read>(mut source: R) -> Result<Chunks<R>> {
 /// # Errors
 /// As [`read`], and when it cannot be opened.
 pub fn open(path: &Path) -> Result<Recording> {
+    open_one_of(path, 1)
+}
+
+/// As [`open`], for one of `count` recordings that are in memory at the same time: each takes
+/// its share of [`MAX_BYTES`].
+///
+/// # Errors
+/// As [`open`].
+pub fn open_one_of(path: &Path, count: usize) -> Result<Recording> {
+    let limits = Limits {
+        bytes: MAX_BYTES / count.max(1),
+        ..Limits::default()
+    };
+    open_within(path, limits)
+}
+
+/// As [`open`], within `limits`.
+pub(super) fn open_within(path: &Path, limits: Limits) -> Result<Recording> {
     // Looked at before it is opened, which would wait for ever on a pipe.
     let about = path.metadata();
     let about = about.map_err(|error| Error::io("open", path, error))?;
     if about.is_dir() {
-        return super::read_ring(path);
+        return super::ring::read_ring_within(path, limits);
     }
     if !about.is_file() {
         return Err(not_a_recording("it is no regular file".to_owned()).at(path));
     }
     let file =
         sys::file::open_input(path).map_err(|error| Error::io("open", path, error.source))?;
-    read(BufReader::new(file)).map_err(|error| error.at(path))
+    read_within(BufReader::new(file), limits).map_err(|error| error.at(path))
 }
 
 fn not_a_recording(why: String) -> Error {
@@ -101,47 +142,54 @@ fn failed(why: String) -> Error {
 }
 
 /// What was read so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Reading {
     pub(super) recording: Recording,
     base: Base,
-    steps_left: usize,
-    text_bytes: usize,
+    samples: KeptSamples,
+    budget: Budget,
     has_facts: bool,
 }
 
 impl Reading {
-    /// Nothing yet; at most `max_steps` changes of values.
-    pub(super) fn new(max_steps: usize) -> Self {
+    /// Nothing yet.
+    pub(super) fn new(limits: Limits) -> Self {
         Self {
-            steps_left: max_steps,
-            ..Self::default()
+            recording: Recording::default(),
+            base: Base::default(),
+            samples: KeptSamples::new(limits),
+            budget: Budget::new(limits.bytes),
+            has_facts: false,
         }
     }
 
     /// Takes one whole chunk.
     pub(super) fn take(&mut self, header: &Header, raw: &[u8]) -> std::result::Result<(), String> {
-        if !matches!(header.kind, Kind::Samples | Kind::Row | Kind::Unknown(_)) {
-            self.text_bytes += raw.len();
-            if self.text_bytes > MAX_TEXT_BYTES {
-                return Err(format!("more than {MAX_TEXT_BYTES} bytes of text"));
-            }
-        }
-        let recording = &mut self.recording;
+        let Self {
+            recording, budget, ..
+        } = self;
         match header.kind {
             Kind::Facts => {
+                budget.take_facts(raw)?;
                 recording.facts = parse(raw)?;
                 self.has_facts = true;
             }
-            Kind::Schema => lines(raw, |schema: Schema| self.schema(schema))?,
+            Kind::Schema => lines(raw, |line| self.schema(line))?,
             Kind::Samples => self.samples(raw)?,
             Kind::Row => self.row(raw)?,
-            Kind::Spans => lines(raw, |mut span: Span| {
-                span.end_ns = span.end_ns.max(span.start_ns);
-                keep(&mut recording.spans, span, MAX_SPANS, "spans")
+            Kind::Spans => lines(raw, |line| {
+                if budget.has_room_for::<Span>(line, "spans") {
+                    let mut span: Span = parse(line)?;
+                    span.end_ns = span.end_ns.max(span.start_ns);
+                    recording.spans.push(span);
+                }
+                Ok(())
             })?,
-            Kind::Tasks => lines(raw, |task| {
-                keep(&mut recording.tasks, task, MAX_TASKS, "tasks")
+            Kind::Tasks => lines(raw, |line| {
+                if budget.has_room_for::<Task>(line, "tasks") {
+                    recording.tasks.push(parse(line)?);
+                }
+                Ok(())
             })?,
             Kind::Outcome => recording.outcome = Some(parse(raw)?),
             Kind::Unknown(_) => {}
@@ -149,43 +197,45 @@ impl Reading {
         Ok(())
     }
 
-    fn schema(&mut self, schema: Schema) -> std::result::Result<(), String> {
+    fn schema(&mut self, line: &[u8]) -> std::result::Result<(), String> {
+        let schema: Schema = parse(line)?;
         let series = &mut self.recording.series;
         if schema.id as usize != series.len() {
             return Err("its series are out of order".to_owned());
         }
-        let steps = Vec::new();
-        keep(series, Series { schema, steps }, MAX_SERIES, "series")
+        // A series that is left out would move the columns after it.
+        if series.len() >= MAX_SERIES || !self.budget.has_room_for::<Series>(line, "series") {
+            return Err("it has more series than a reader takes".to_owned());
+        }
+        let steps = Steps::new();
+        series.push(Series { schema, steps });
+        Ok(())
     }
 
     fn samples(&mut self, raw: &[u8]) -> std::result::Result<(), String> {
-        let known = self.recording.series.len();
-        let mut base = std::mem::take(&mut self.base);
-        let taken = columns::decode(raw, known, &mut base, &mut self.rows());
-        self.base = base;
-        taken
-    }
-
-    /// Where rows go that come now.
-    fn rows(&mut self) -> Rows<'_> {
-        Rows {
-            first: self.recording.ticks.len(),
-            ticks: &mut self.recording.ticks,
-            series: &mut self.recording.series,
-            steps_left: &mut self.steps_left,
+        if self.samples.is_over {
+            return Ok(());
         }
+        let known = self.recording.series.len();
+        let mut sink = self.samples.sink(&mut self.recording);
+        let taken = columns::decode(raw, known, &mut self.base, &mut sink);
+        let left = self.budget.left();
+        taken.and_then(|()| self.samples.fit(&mut self.recording, left))
     }
 
     /// A row says again what is known, unless reading begins with it.
     fn row(&mut self, raw: &[u8]) -> std::result::Result<(), String> {
+        if self.samples.is_over {
+            return Ok(());
+        }
         let row = Base::decode(raw, self.recording.series.len())?;
         if self.recording.ticks.is_empty() {
             let (tick, values) = row.row();
-            let mut rows = self.rows();
-            rows.tick(tick)?;
+            let mut sink = self.samples.sink(&mut self.recording);
+            columns::Sink::tick(&mut sink, tick)?;
             for (column, value) in values.iter().enumerate() {
                 if *value != ABSENT {
-                    rows.step(column, 0, *value)?;
+                    columns::Sink::step(&mut sink, column, 0, *value)?;
                 }
             }
             self.base = row;
@@ -203,69 +253,29 @@ impl Reading {
     }
 
     pub(super) fn finish(mut self) -> Recording {
+        self.samples.finish(&mut self.recording);
+        let damage = &mut self.recording.damage;
+        damage.extend(self.budget.left_out());
         if !self.has_facts {
-            let text = "nothing says what was watched, where and when";
-            self.recording.damage.push(text.to_owned());
+            damage.push("nothing says what was watched, where and when".to_owned());
         }
         self.recording.spans.sort_by_key(|span| span.start_ns);
         self.recording
     }
 }
 
-/// Where the rows of one chunk go.
-struct Rows<'a> {
-    /// The number of the chunk's first sample.
-    first: usize,
-    ticks: &'a mut Vec<Tick>,
-    series: &'a mut [Series],
-    steps_left: &'a mut usize,
-}
-
-impl Sink for Rows<'_> {
-    fn tick(&mut self, tick: Tick) -> std::result::Result<(), String> {
-        keep(self.ticks, tick, MAX_SAMPLES, "samples")
-    }
-
-    fn step(&mut self, column: usize, row: usize, value: i64) -> std::result::Result<(), String> {
-        let Some(steps_left) = self.steps_left.checked_sub(1) else {
-            return Err("it has more changes of values than a reader takes".to_owned());
-        };
-        *self.steps_left = steps_left;
-        // Below MAX_SAMPLES, so it fits.
-        let sample = (self.first + row) as u32;
-        let value = (value != ABSENT).then_some(value);
-        if let Some(series) = self.series.get_mut(column) {
-            series.steps.push(Step { sample, value });
-        }
-        Ok(())
-    }
-}
-
-fn keep<T>(
-    list: &mut Vec<T>,
-    item: T,
-    limit: usize,
-    what: &str,
-) -> std::result::Result<(), String> {
-    if list.len() >= limit {
-        return Err(format!("more than {limit} {what}"));
-    }
-    list.push(item);
-    Ok(())
-}
-
 fn parse<T: DeserializeOwned>(raw: &[u8]) -> std::result::Result<T, String> {
     serde_json::from_slice(raw).map_err(|_| "its text makes no sense".to_owned())
 }
 
-/// Reads JSON objects, one a line.
-fn lines<T: DeserializeOwned>(
+/// Goes over JSON objects, one a line.
+fn lines(
     raw: &[u8],
-    mut take: impl FnMut(T) -> std::result::Result<(), String>,
+    mut take: impl FnMut(&[u8]) -> std::result::Result<(), String>,
 ) -> std::result::Result<(), String> {
     for line in raw.split(|byte| *byte == b'\n') {
         if !line.is_empty() {
-            take(parse(line)?)?;
+            take(line)?;
         }
     }
     Ok(())
@@ -276,35 +286,138 @@ mod tests {
     use super::*;
     use crate::file::Writer;
     use crate::{Registry, Row};
-    use model::recording::{Facts, Outcome};
+    use model::recording::{Facts, Outcome, Tick};
 
-    #[test]
-    fn the_number_of_changes_is_bounded() {
+    const COLUMNS: u32 = 10;
+    const SAMPLES: u64 = 20_000;
+
+    /// Ten values that change at different rates, one of which comes and goes, with a mark and a
+    /// thread for every hundredth sample.
+    fn bytes() -> Vec<u8> {
         let mut registry = Registry::new();
-        for column in 0..10 {
+        for column in 0..COLUMNS {
             let name = format!("s{column}");
             registry.id(&name, "count", model::recording::Kind::Gauge, "x");
         }
         let mut writer = Writer::new(Vec::new(), &Facts::default()).unwrap();
         let mut row = Row::default();
-        for number in 0..500 {
-            for column in 0..10 {
-                row.set(column, number);
+        for number in 0..SAMPLES {
+            for column in 0..COLUMNS {
+                let value = number * number % 977 / (u64::from(column) + 1);
+                row.set(column, value as i64);
             }
-            writer
-                .sample(Tick::default(), registry.schemas(), &row)
-                .unwrap();
+            if number % 31 < 9 {
+                row.set(3, ABSENT);
+            }
+            let (due_ns, at_ns) = (number * 10, number * 10);
+            let tick = Tick { due_ns, at_ns };
+            writer.sample(tick, registry.schemas(), &row).unwrap();
+            if number % 100 == 0 {
+                let mark = Span {
+                    kind: "mark".to_owned(),
+                    text: "x".repeat(50),
+                    start_ns: at_ns,
+                    end_ns: at_ns,
+                };
+                writer.span(&mark).unwrap();
+            }
         }
-        let file = writer
+        writer.tasks(&vec![Task::default(); 300]).unwrap();
+        writer
             .finish(&Facts::default(), &Outcome::default())
-            .unwrap();
-        let steps = |limit| {
-            let recording = read_within(&file[..], limit).unwrap();
-            let lists = recording.series.iter().map(|series| series.steps.len());
-            (lists.sum::<usize>(), recording.damage.len())
+            .unwrap()
+    }
+
+    fn within(limits: Limits) -> Recording {
+        read_within(&bytes()[..], limits).unwrap()
+    }
+
+    #[test]
+    fn what_does_not_fit_is_thinned_and_every_kept_sample_is_right() {
+        let whole = within(Limits::default());
+        assert!(whole.damage.is_empty());
+        let needed = bytes_of_values(&whole);
+        for part in [1, 2, 3, 7, 20] {
+            let bytes = needed / part + (40 << 10);
+            let limits = Limits {
+                bytes,
+                ..Limits::default()
+            };
+            let thinned = within(limits);
+            assert!(
+                bytes_of_values(&thinned) <= bytes + bytes / 8,
+                "part {part}"
+            );
+            assert_eq!(thinned.ticks.first(), whole.ticks.first());
+            assert_eq!(thinned.ticks.last(), whole.ticks.last());
+            assert!(thinned.outcome.is_some());
+            let is_said = thinned.damage.iter().any(|text| text.contains("1 of "));
+            assert_eq!(is_said, thinned.ticks.len() < whole.ticks.len());
+            assert_eq!(is_said, part > 1, "{:?}", thinned.damage);
+            for (sample, tick) in (0..).zip(&thinned.ticks) {
+                let original = (tick.at_ns / 10) as u32;
+                for (thinned, whole) in thinned.series.iter().zip(&whole.series) {
+                    assert_eq!(thinned.at(sample), whole.at(original), "{original}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn spans_and_tasks_without_room_are_left_out_and_the_outcome_is_read() {
+        let bytes = 100 << 10;
+        let few = within(Limits {
+            bytes,
+            ..Limits::default()
+        });
+        assert!(few.spans.len() < 200 && !few.spans.is_empty());
+        let said = few.damage.join("; ");
+        assert!(said.contains("tasks were left out"), "{said}");
+        assert!(few.outcome.is_some());
+    }
+
+    #[test]
+    fn the_number_of_changes_is_bounded_and_the_outcome_is_read() {
+        let changes = 10_000;
+        let some = within(Limits {
+            changes,
+            ..Limits::default()
+        });
+        let steps: usize = some.series.iter().map(|series| series.steps.len()).sum();
+        assert!((10_000..12_000).contains(&steps), "{steps}");
+        assert!(some.outcome.is_some() && some.tasks.len() == 300);
+        assert!(
+            some.damage[0].contains("samples after"),
+            "{:?}",
+            some.damage
+        );
+    }
+
+    #[test]
+    fn what_is_followed_is_never_thinned() {
+        let some = within(Limits {
+            bytes: 200 << 10,
+            may_thin: false,
+            ..Limits::default()
+        });
+        assert!(some.damage[0].contains("more values"), "{:?}", some.damage);
+        assert_eq!(some.ticks[1].at_ns, 10);
+    }
+
+    #[test]
+    fn facts_that_grow_when_they_are_parsed_are_refused() {
+        let facts = Facts {
+            swaps: vec![String::new(); 200_000],
+            ..Facts::default()
         };
-        assert_eq!(steps(5000), (5000, 0));
-        assert_eq!(steps(4999), (4999, 1));
-        assert_eq!(steps(0), (0, 1));
+        let writer = Writer::new(Vec::new(), &facts).unwrap();
+        let file = writer.finish(&facts, &Outcome::default()).unwrap();
+        assert!(read(&file[..]).unwrap().damage.is_empty());
+        let limits = Limits {
+            bytes: 32 << 20,
+            ..Limits::default()
+        };
+        let refused = read_within(&file[..], limits).unwrap();
+        assert!(refused.damage[0].contains("facts"), "{:?}", refused.damage);
     }
 }

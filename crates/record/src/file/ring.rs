@@ -15,8 +15,10 @@ mod place;
 
 pub(super) use followed::RingFollower;
 pub use joined::read_ring;
+pub(super) use joined::read_ring_within;
 
 use super::output::{FILE_MODE, at, end_file};
+use super::reader::Limits;
 use super::{Writer, follow};
 use crate::registry::Row;
 use crate::{Error, Kind, Result};
@@ -246,12 +248,18 @@ impl Ring {
         let Some(mut current) = self.current.take() else {
             let why = self.outages.why();
             let error = Error::new(Kind::NoSpace, "write the recording", why).at(&self.path);
-            return (Err(error), joined::read_closed(&self.directory, None));
+            return (
+                Err(error),
+                joined::read_closed(&self.directory, None, Limits::default()),
+            );
         };
         let ended = end_file(&mut current.writer, &facts, &outcome).map(drop);
         let ended = ended.map_err(|error| error.at(self.path.join(&current.name)));
         let own = (current.name, current.writer.into_sink());
-        (ended, joined::read_closed(&self.directory, Some(own)))
+        (
+            ended,
+            joined::read_closed(&self.directory, Some(own), Limits::default()),
+        )
     }
 
     /// `facts` for a segment that starts at the current base.

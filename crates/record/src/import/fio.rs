@@ -3,6 +3,7 @@
 //! The JSON has sums and percentiles of each job and no course in time, so it becomes two
 //! samples, begin and end. A log has one line for each interval and direction.
 
+use super::bounded::{EACH, each};
 use super::timeline::Timeline;
 use model::recording::Recording;
 use serde_json::Value;
@@ -16,30 +17,33 @@ const PERCENTILES: [(&str, &str); 3] = [
     ("99.900000", "p999_ns"),
 ];
 
+/// The most lines of a log, 150 MB in memory: 70 minutes of one line a millisecond.
+const MAX_LOG_LINES: usize = 4 << 20;
+
 /// Reads the JSON of `fio --output-format=json`.
 pub fn read(text: &str) -> Result<Recording, String> {
-    let value: Value =
-        serde_json::from_str(text).map_err(|error| format!("it is no whole JSON: {error}"))?;
-    let jobs = value["jobs"].as_array().map_or(&[][..], Vec::as_slice);
     let runtime_ms = |job: &Value| {
         let each = DIRECTIONS
             .iter()
             .filter_map(|way| job[*way]["runtime"].as_u64());
         each.max().unwrap_or(0)
     };
-    let longest_ms = jobs.iter().map(runtime_ms).max().unwrap_or(0);
+    let (mut longest_ms, mut ended_ms) = (0, 0);
+    each(text, &["jobs", EACH], |job| {
+        longest_ms = runtime_ms(&job).max(longest_ms);
+    })?;
+    each(text, &["timestamp_ms"], |ended| {
+        ended_ms = ended.as_u64().unwrap_or(0);
+    })?;
     let mut timeline = Timeline::new("fio");
-    let ended_ms = value["timestamp_ms"].as_u64().unwrap_or(0);
     timeline.facts().started_unix_ns = ended_ms
         .saturating_sub(longest_ms)
         .saturating_mul(1_000_000);
     if timeline.report(longest_ms.saturating_mul(1_000_000)) {
-        for job in jobs {
-            take(&mut timeline, job);
-        }
-        for disk in value["disk_util"].as_array().map_or(&[][..], Vec::as_slice) {
-            take_disk(&mut timeline, disk);
-        }
+        each(text, &["jobs", EACH], |job| take(&mut timeline, &job))?;
+        each(text, &["disk_util", EACH], |disk| {
+            take_disk(&mut timeline, &disk);
+        })?;
     }
     timeline.finish()
 }
@@ -106,7 +110,13 @@ pub fn read_log(text: &str, file: &str) -> Result<Recording, String> {
         .split_once(&format!("_{kind}."))
         .map_or("job", |(name, _)| name);
     let name = word(name.rsplit('/').next().unwrap_or(name));
-    let mut lines: Vec<[u64; 3]> = text.lines().filter_map(numbers).collect();
+    let all = text.lines().filter_map(numbers);
+    let mut lines: Vec<[u64; 3]> = all.take(MAX_LOG_LINES + 1).collect();
+    if lines.len() > MAX_LOG_LINES {
+        return Err(format!(
+            "it has more than {MAX_LOG_LINES} lines; log_avg_msec of fio makes fewer"
+        ));
+    }
     // Directions are told one after another for each interval.
     lines.sort_by_key(|line| line[0]);
     let mut timeline = Timeline::new("fio");

@@ -1,6 +1,7 @@
 //! `sadf -j`: the reports of `sar` as JSON, of one host.
 //! What a version of `sadf` does not tell is no series.
 
+use super::bounded::{EACH, FIRST, each};
 use super::time;
 use super::timeline::Timeline;
 use model::recording::Recording;
@@ -76,22 +77,21 @@ const DISK: [(&str, &str, &str, f64); 3] = [
     ("wkB", "write_bytes", "bytes", 1024.0),
 ];
 
+/// Where the one host is.
+const HOST: &[&str] = &["sysstat", "hosts", FIRST];
+
 /// Reads the text.
 pub fn read(text: &str) -> Result<Recording, String> {
-    let value: Value =
-        serde_json::from_str(text).map_err(|error| format!("it is no whole JSON: {error}"))?;
-    let host = &value["sysstat"]["hosts"][0];
-    let reports = host["statistics"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut cpus = 1;
+    each(text, &[HOST, &["number-of-cpus"]].concat(), |count| {
+        cpus = count.as_u64().unwrap_or(1).clamp(1, 65_536);
+    })?;
     let mut timeline = Timeline::new("sadf");
-    let cpus = host["number-of-cpus"]
-        .as_u64()
-        .unwrap_or(1)
-        .clamp(1, 65_536);
     timeline.facts().processors = cpus as u32;
     let mut start_s = None;
-    for report in reports {
+    each(text, &[HOST, &["statistics", EACH]].concat(), |report| {
         let Some(now_s) = when(&report["timestamp"]) else {
-            continue;
+            return;
         };
         let interval_s = report["timestamp"]["interval"].as_u64().unwrap_or(0);
         let start_s = *start_s.get_or_insert_with(|| {
@@ -101,9 +101,9 @@ pub fn read(text: &str) -> Result<Recording, String> {
         });
         let at_ns = now_s.saturating_sub(start_s).saturating_mul(1_000_000_000);
         if timeline.report(at_ns) {
-            take(&mut timeline, report, cpus as f64);
+            take(&mut timeline, &report, cpus as f64);
         }
-    }
+    })?;
     timeline.finish()
 }
 

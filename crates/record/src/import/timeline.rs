@@ -4,7 +4,7 @@
 use model::recording::{Facts, Kind, Outcome, Recording, Schema, Series, Sight, Span, Tick};
 use std::collections::HashMap;
 
-use crate::file::MAX_SAMPLES;
+use crate::file::bytes_of_values;
 use crate::registry::MAX_SERIES;
 
 /// Sights that no report of another tool opens.
@@ -17,6 +17,18 @@ const CLOSED: [&str; 6] = [
     "events.writeback",
 ];
 
+/// The most reports: twelve days of one a second.
+const MAX_REPORTS: usize = 1 << 20;
+
+/// The most memory that values take.
+const MAX_VALUE_BYTES: usize = 96 << 20;
+
+/// Memory is counted again after so many values.
+const COUNT_EVERY: usize = 1 << 20;
+
+/// A longer name is none of a device: its values are left out.
+const MAX_NAME_BYTES: usize = 255;
+
 /// A recording while it is made.
 pub struct Timeline {
     recording: Recording,
@@ -24,6 +36,10 @@ pub struct Timeline {
     /// The exact sum of each counter: a small growth is not lost to rounding.
     sums: Vec<f64>,
     source: String,
+    /// Values since memory was counted.
+    uncounted: usize,
+    /// It has more than is taken in.
+    is_full: bool,
 }
 
 impl Timeline {
@@ -49,6 +65,8 @@ impl Timeline {
             ids: HashMap::new(),
             sums: Vec::new(),
             source: source.to_owned(),
+            uncounted: 0,
+            is_full: false,
         }
     }
 
@@ -58,10 +76,15 @@ impl Timeline {
     }
 
     /// Begins the report that ended at `at_ns` after the start. False where it is not later
-    /// than the last one, or there are too many: it is left out then.
+    /// than the last one, which leaves it out, or there are too many, which ends in an error.
     pub fn report(&mut self, at_ns: u64) -> bool {
         let last = self.recording.ticks.last().map_or(0, |tick| tick.at_ns);
-        if at_ns <= last || self.recording.ticks.len() >= MAX_SAMPLES {
+        if self.uncounted >= COUNT_EVERY {
+            self.uncounted = 0;
+            self.is_full |= bytes_of_values(&self.recording) > MAX_VALUE_BYTES;
+        }
+        self.is_full |= self.recording.ticks.len() > MAX_REPORTS;
+        if at_ns <= last || self.is_full {
             return false;
         }
         let due_ns = at_ns;
@@ -84,6 +107,7 @@ impl Timeline {
         };
         let by = if by.is_finite() { by.max(0.0) } else { 0.0 };
         let now = self.now();
+        self.uncounted += 1;
         self.sums[index] += by;
         let sum = self.sums[index].round() as i64;
         let series = &mut self.recording.series[index];
@@ -109,6 +133,7 @@ impl Timeline {
     pub fn stood_at(&mut self, name: &str, unit: &str, value: f64) {
         let now = self.now();
         if let Some(index) = self.index(name, unit, Kind::Gauge) {
+            self.uncounted += 1;
             let value = value.is_finite().then_some(value.round() as i64);
             self.recording.series[index].push(now, value);
         }
@@ -117,8 +142,11 @@ impl Timeline {
     /// The recording.
     ///
     /// # Errors
-    /// When there was no report.
+    /// When there was no report, or too much.
     pub fn finish(mut self) -> Result<Recording, String> {
+        if self.is_full {
+            return Err("it has more reports or values than are taken in".to_owned());
+        }
         let ticks = &self.recording.ticks;
         let Some(ended_ns) = ticks.last().map(|tick| tick.at_ns).filter(|at| *at > 0) else {
             return Err(format!(
@@ -154,7 +182,7 @@ impl Timeline {
             return Some(*index);
         }
         let index = self.recording.series.len();
-        if index >= MAX_SERIES {
+        if index >= MAX_SERIES || name.len() > MAX_NAME_BYTES {
             return None;
         }
         self.recording.series.push(Series {
@@ -166,7 +194,7 @@ impl Timeline {
                 source: self.source.clone(),
                 refresh_ns: None,
             },
-            steps: Vec::new(),
+            steps: model::recording::Steps::new(),
         });
         self.sums.push(0.0);
         self.ids.insert(name.to_owned(), index);

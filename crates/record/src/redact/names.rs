@@ -4,6 +4,7 @@
 //! is found by its slash.
 
 use super::kernel::{self, Vocabulary};
+use super::search::Search;
 use std::collections::HashMap;
 
 /// Mount points that tell nothing about anybody.
@@ -46,6 +47,9 @@ const MAX_SECRETS: usize = 4096;
 /// recorder's texts name none.
 const MAX_NAMES: usize = 1024;
 
+/// The most stand-ins; what comes after them has the number 0 of its class, equal or not.
+const MAX_STAND_INS: usize = 1 << 18;
+
 /// Classes of which a recording may hold any number.
 const COMMON_CLASSES: &[&str] = &["task-", "mark-"];
 
@@ -62,8 +66,11 @@ pub(super) struct Names {
     counts: HashMap<&'static str, usize>,
     /// What is not looked for: our own words.
     vocabulary: Vocabulary,
-    /// All that was replaced and is long enough to be looked for, longest first.
-    secrets: Vec<(String, String)>,
+    /// How many of all that was replaced are long enough to be looked for.
+    secrets: usize,
+    /// Those that are not in the search yet.
+    pending: Vec<(String, String)>,
+    search: Search,
 }
 
 impl Names {
@@ -81,18 +88,18 @@ impl Names {
         if let Some(stand_in) = self.stand_ins.get(&key) {
             return stand_in.clone();
         }
+        if self.stand_ins.len() >= MAX_STAND_INS {
+            return format!("{class}0");
+        }
         let count = self.counts.entry(class).or_insert(0);
         *count += 1;
         let stand_in = format!("{class}{count}");
         self.stand_ins.insert(key, stand_in.clone());
-        let is_common = COMMON_CLASSES.contains(&class) && self.secrets.len() >= MAX_NAMES;
+        let is_common = COMMON_CLASSES.contains(&class) && self.secrets >= MAX_NAMES;
         let is_looked_for = text.len() >= SHORTEST_SECRET && !self.is_ours(class, text);
-        if is_looked_for && !is_common && self.secrets.len() <= MAX_SECRETS {
-            let length = |secret: &(String, String)| secret.0.len();
-            let at = self
-                .secrets
-                .partition_point(|secret| length(secret) >= text.len());
-            self.secrets.insert(at, (text.to_owned(), stand_in.clone()));
+        if is_looked_for && !is_common && self.secrets <= MAX_SECRETS {
+            self.secrets += 1;
+            self.pending.push((text.to_owned(), stand_in.clone()));
         }
         stand_in
     }
@@ -138,38 +145,16 @@ impl Names {
     /// Replaces in a text of the recorder all that was replaced elsewhere, and then every
     /// path that is not the kernel's.
     pub(super) fn scrub(&mut self, text: &mut String) {
-        if self.secrets.len() > MAX_SECRETS {
+        self.learn_groups(text);
+        for (secret, stand_in) in self.pending.drain(..) {
+            self.search.add(&secret, &stand_in);
+        }
+        self.search.prepare();
+        if self.secrets > MAX_SECRETS || !self.search.can_search(text.len()) {
             REMOVED.clone_into(text);
             return;
         }
-        let mut cleaned = String::with_capacity(text.len());
-        let mut rest = text.as_str();
-        let mut before = ' ';
-        while let Some(letter) = rest.chars().next() {
-            if letter == '/' && !before.is_alphanumeric() {
-                let word = rest.split(is_end).next().unwrap_or_default();
-                let word = word.trim_end_matches(':');
-                if let Some(path) = kernel::path(word, self) {
-                    cleaned.push_str(&path);
-                    before = '/';
-                    rest = &rest[word.len()..];
-                    continue;
-                }
-            }
-            let found = self
-                .secrets
-                .iter()
-                .find(|(secret, _)| is_at(rest, before, secret));
-            if let Some((secret, stand_in)) = found {
-                cleaned.push_str(stand_in);
-                before = secret.chars().next_back().unwrap_or(' ');
-                rest = &rest[secret.len()..];
-            } else {
-                cleaned.push(letter);
-                before = letter;
-                rest = &rest[letter.len_utf8()..];
-            }
-        }
+        let cleaned = self.without_secrets(text);
         *text = cleaned
             .split_inclusive(is_end)
             .map(|token| {
@@ -182,24 +167,74 @@ impl Names {
             })
             .collect();
     }
+
+    /// Notes the groups that kernel files in a text name.
+    fn learn_groups(&mut self, text: &str) {
+        let (mut rest, mut before) = (text, ' ');
+        while let Some(letter) = rest.chars().next() {
+            let word = kernel_word(rest, letter, before);
+            let is_file = word.is_some_and(|word| kernel::path(word, self).is_some());
+            let passed = word.filter(|_| is_file).map_or(letter.len_utf8(), str::len);
+            before = if is_file { '/' } else { letter };
+            rest = &rest[passed..];
+        }
+    }
+
+    /// A text with all secrets replaced.
+    fn without_secrets(&mut self, text: &str) -> String {
+        let search = std::mem::take(&mut self.search);
+        let mut cleaned = String::with_capacity(text.len());
+        let mut walk = search.walk(text);
+        let mut before = ' ';
+        while let Some(letter) = walk.rest().chars().next() {
+            let word = kernel_word(walk.rest(), letter, before);
+            if let Some((word, path)) =
+                word.and_then(|word| Some((word, kernel::path(word, self)?)))
+            {
+                cleaned.push_str(&path);
+                walk.skip(word.len());
+                before = '/';
+                continue;
+            }
+            let found = walk.found();
+            let passed = walk.skip(
+                found
+                    .as_ref()
+                    .map_or(letter.len_utf8(), |found| found.length),
+            );
+            cleaned.push_str(found.map_or(passed, |found| found.stand_in));
+            before = passed.chars().next_back().unwrap_or(' ');
+        }
+        drop(walk);
+        self.search = search;
+        cleaned
+    }
+}
+
+/// The word at the start of `rest`, if it is a file of the kernel. Looks no further than its
+/// first two parts unless it is one: a text of slashes alone takes no longer than another.
+fn kernel_word(rest: &str, letter: char, before: char) -> Option<&str> {
+    if letter != '/' || before.is_alphanumeric() {
+        return None;
+    }
+    let mut slashes = 0;
+    let is_far = |letter: char| {
+        slashes += usize::from(letter == '/');
+        slashes > 2 || is_end(letter)
+    };
+    let head = rest.split(is_far).next().unwrap_or_default();
+    let is_whole = !rest[head.len()..].starts_with('/');
+    let head = match is_whole {
+        true => head.trim_end_matches(':'),
+        false => head,
+    };
+    let word = || rest.split(is_end).next().unwrap_or_default();
+    kernel::is_kernel(head).then(|| word().trim_end_matches(':'))
 }
 
 /// Whether a letter ends a path in a sentence.
 fn is_end(letter: char) -> bool {
     letter.is_whitespace() || "\"'`,;()".contains(letter)
-}
-
-/// Whether `secret` stands at the start of `text` as a word of its own; `before` is the
-/// letter in front of it.
-fn is_at(text: &str, before: char, secret: &str) -> bool {
-    let Some(after) = text.strip_prefix(secret) else {
-        return false;
-    };
-    let joins = |left: Option<char>, right: Option<char>| {
-        left.is_some_and(char::is_alphanumeric) && right.is_some_and(char::is_alphanumeric)
-    };
-    !joins(Some(before), secret.chars().next())
-        && !joins(secret.chars().next_back(), after.chars().next())
 }
 
 /// Whether a word is a path that a person or a service made.

@@ -164,7 +164,10 @@ fn middle(runs: &[Explanation]) -> usize {
 }
 
 fn aligned([first, second]: [&PathBuf; 2], series: Option<&str>) -> Result<Aligned> {
-    let recordings = (recording::open(first)?, recording::open(second)?);
+    let recordings = (
+        recording::open_one_of(first, 2)?,
+        recording::open_one_of(second, 2)?,
+    );
     comparison::aligned(&recordings.0, &recordings.1, series).map_err(|why| {
         let file = |is_second| if is_second { second } else { first };
         match why {

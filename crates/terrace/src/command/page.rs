@@ -67,7 +67,7 @@ pub fn of_recordings<const N: usize>(
     let meanings = Meanings::documented();
     let mut views = Vec::new();
     for (number, path) in (1..).zip(files) {
-        let mut recording = recording::open(path)?;
+        let mut recording = recording::open_one_of(path, N)?;
         must_fit(&recording).map_err(|error| too_long(path, error))?;
         let mut name = super::name_of(path);
         if is_redacted {
@@ -100,7 +100,7 @@ pub fn meaning(meanings: &Meanings) -> impl Fn(&str) -> String {
 pub fn must_fit(recording: &Recording) -> std::result::Result<(), usize> {
     let series = recording.series.iter().map(|series| {
         let schema = &series.schema;
-        schema.name.len() + schema.source.len() + schema.unit.len() + series.steps.len()
+        schema.name.len() + schema.source.len() + schema.unit.len() + series.steps.bytes()
     });
     let spans = recording.spans.iter();
     let spans = spans.map(|span| span.kind.len() + span.text.len());

@@ -17,8 +17,8 @@ pub fn proof(args: &ProofArgs) -> Result<Exit> {
     // It holds no names of processes, paths or hosts, and is made to be shown.
     let output = args.html.as_deref().or(args.output.as_deref());
     let target = Target::of_redacted(output, true)?;
-    let first = recording::open(&args.first)?;
-    let second = recording::open(&args.second)?;
+    let first = recording::open_one_of(&args.first, 2)?;
+    let second = recording::open_one_of(&args.second, 2)?;
     for name in &args.counters {
         if first.series(name).or(second.series(name)).is_none() {
             let error = Error::usage(format!("neither recording has a counter `{name}`"));

@@ -12,6 +12,14 @@ use std::path::Path;
 /// When it cannot be read or is no recording. One that is cut or damaged opens with what is
 /// whole, and says so.
 pub fn open(path: &Path) -> Result<Recording> {
+    open_one_of(path, 1)
+}
+
+/// As [`open`], for one of `count` recordings that are in memory at the same time.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_one_of(path: &Path, count: usize) -> Result<Recording> {
     must_exist(path)?;
-    Ok(record::file::open(path)?)
+    Ok(record::file::open_one_of(path, count)?)
 }

@@ -13,7 +13,7 @@ fn grown(counters: &[(&str, &str, i64)]) -> Recording {
                 unit: (*unit).to_owned(),
                 ..Schema::default()
             },
-            steps: Vec::new(),
+            steps: model::recording::Steps::new(),
         };
         series.push(0, Some(5));
         series.push(1, Some(5 + growth));

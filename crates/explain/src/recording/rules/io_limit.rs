@@ -161,8 +161,9 @@ fn limits<'a>(case: &Case<'a>, level: u32) -> Vec<Limited<'a>> {
 /// What went through in a second, from the first sample that saw something to the last.
 fn rate(case: &Case, traffic: &Series) -> Option<f64> {
     let (first, last) = case.view.samples();
-    let steps = traffic.within(first, last);
-    let (from, to) = (steps.first()?.sample, steps.last()?.sample);
+    let mut steps = traffic.within(first, last).map(|step| step.sample);
+    let from = steps.next()?;
+    let to = steps.last().unwrap_or(from);
     let ticks = &case.view.recording().ticks;
     let at_ns = |sample: u32| ticks.get(sample as usize).map(|tick| tick.at_ns);
     let ns = at_ns(to)?.checked_sub(at_ns(from)?).filter(|ns| *ns > 0)?;

@@ -132,7 +132,7 @@ fn reached_at(case: &Case, level: u32) -> Option<Hit> {
 fn most_below(case: &Case, usage: &str, limit: Option<&str>) -> Option<i64> {
     let (first, last) = case.view.samples();
     let changes = |name| Some(case.view.series(name)?.within(first, last));
-    let change = limit.and_then(changes).and_then(<[_]>::last);
+    let change = limit.and_then(changes).and_then(Iterator::last);
     let since = change.map_or(first, |change| change.sample);
     case.view.series(usage)?.max(since, last)
 }

@@ -7,7 +7,7 @@ use super::joined::{Joined, newest, nothing_in, opened};
 use super::place::segments;
 use crate::Result;
 use crate::file::follow::Tail;
-use crate::file::{MAX_SAMPLES, MAX_STEPS};
+use crate::file::reader::MAX_BYTES;
 use model::recording::Recording;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -35,7 +35,7 @@ impl RingFollower {
             return Err(nothing_in(path, None));
         };
         let tail = tail(&directory, &last.name)?;
-        let mut joined = Joined::default();
+        let mut joined = Joined::new(MAX_BYTES / 2);
         let (parts, damage) = newest(&directory, before);
         for part in parts {
             joined.add(&part);
@@ -82,8 +82,7 @@ impl RingFollower {
     #[must_use]
     pub fn is_over(&self) -> bool {
         let recording = &self.joined.recording;
-        let is_full = recording.ticks.len() >= MAX_SAMPLES || self.joined.steps >= MAX_STEPS;
-        recording.outcome.is_some() || is_full
+        recording.outcome.is_some() || self.joined.is_full()
     }
 
     /// The segment after the one that is read, where its header is there already.
@@ -98,7 +97,7 @@ impl RingFollower {
 
 fn tail(directory: &Directory, name: &OsStr) -> Result<Tail> {
     let path = directory.path().join(name);
-    Tail::of(directory.open_regular(name)?, &path)
+    Tail::of(directory.open_regular(name)?, &path, MAX_BYTES / 4)
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@
 
 use super::place::{Segment, segments};
 use crate::file::output::{at, read_back};
-use crate::file::{MAX_SAMPLES, MAX_STEPS};
+use crate::file::reader::{Budget, Limits, MAX_BYTES, bytes_of_values, thin, thinned};
 use crate::{Error, Kind, Result};
-use model::recording::{Facts, Outcome, Recording, Schema, Series, Span, Step, Tick};
+use model::recording::{Facts, Outcome, Recording, Schema, Series, Span, Step, Task, Tick};
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::Path;
 use sys::directory::Directory;
@@ -20,15 +20,23 @@ const OWN_CPU: &str = "own.cpu_ns";
 /// A pause between two samples that is told as a gap: twice the longest period there is.
 const GAP_NS: u64 = 2_000_000_000;
 
+/// Of the memory that a ring may take, the segment that is added takes one part of so many,
+/// the whole the rest.
+const PART_SHARE: usize = 4;
+
 /// Reads a ring: all its segments as one recording, times counted from the first one's
 /// start, series joined by their names. The facts are those of the newest segment. A pause
-/// between two segments is a span of kind `gap`; of more than a reader takes, the newest is
-/// kept.
+/// between two segments is a span of kind `gap`.
 ///
 /// # Errors
 /// [`Kind::NotARecording`] for a directory without a segment; others when it cannot be read.
 pub fn read_ring(path: &Path) -> Result<Recording> {
-    read_closed(&opened(path)?, None)
+    read_ring_within(path, Limits::default())
+}
+
+/// As [`read_ring`], within `limits`.
+pub(in crate::file) fn read_ring_within(path: &Path, limits: Limits) -> Result<Recording> {
+    read_closed(&opened(path)?, None, limits)
 }
 
 /// The directory of a ring, to be read.
@@ -36,29 +44,56 @@ pub(super) fn opened(path: &Path) -> Result<Directory> {
     Directory::open(path).map_err(|error| at("open", path, &error))
 }
 
-/// As [`read_ring`]; the segment `own` is read by the descriptor that wrote it.
+/// As [`read_ring_within`]; the segment `own`, the newest, is read by the descriptor that wrote it.
 pub(super) fn read_closed(
     directory: &Directory,
     own: Option<(OsString, File)>,
+    limits: Limits,
 ) -> Result<Recording> {
-    let mut all = segments(directory)?;
-    let mut own_files = Vec::new();
-    if let Some((name, file)) = own {
-        all.retain(|segment| segment.name != name);
-        own_files.push((name, file));
+    let part_bytes = limits.bytes / PART_SHARE;
+    let part_limits = Limits {
+        bytes: part_bytes,
+        ..limits
+    };
+    let mut joined = Joined::new(limits.bytes - part_bytes);
+    let mut damage = Vec::new();
+    let mut names = names_of(&segments(directory)?);
+    if let Some((own, _)) = &own {
+        names.retain(|name| name != own);
     }
-    let (parts, mut damage) = newest_with(directory, &all, own_files);
-    if parts.is_empty() {
-        let why = damage.pop();
-        return Err(nothing_in(directory.path(), why));
+    let closed = names.into_iter().map(|name| (name, None));
+    let own = own.map(|(name, file)| (name, Some(file)));
+    for (name, file) in closed.chain(own) {
+        let opened = file.map_or_else(|| directory.open_regular(&name), Ok);
+        let part = opened.map_err(Error::from);
+        match part.and_then(|file| read_back(file, part_limits)) {
+            Ok(part) => {
+                damage.extend(damage_of(&name, &part));
+                joined.add(&part);
+                joined.fit();
+            }
+            Err(error) => damage.push(error.at(directory.path().join(&name)).to_string()),
+        }
     }
-    let mut joined = Joined::default();
-    for part in parts {
-        joined.add(&part);
+    if !joined.is_begun {
+        return Err(nothing_in(directory.path(), damage.pop()));
     }
-    let mut recording = joined.recording;
-    recording.damage = damage;
-    Ok(recording)
+    Ok(joined.finish(damage))
+}
+
+fn names_of(segments: &[Segment]) -> Vec<OsString> {
+    segments
+        .iter()
+        .map(|segment| segment.name.clone())
+        .collect()
+}
+
+/// What is wrong with a segment, with its name.
+fn damage_of(name: &OsStr, part: &Recording) -> impl Iterator<Item = String> {
+    let name = name.to_string_lossy();
+    part.damage
+        .iter()
+        .map(move |text| format!("{name}: {text}"))
 }
 
 /// A directory without a recording that can be read.
@@ -73,58 +108,45 @@ pub(super) fn newest(
     directory: &Directory,
     segments: &[Segment],
 ) -> (VecDeque<Recording>, Vec<String>) {
-    newest_with(directory, segments, Vec::new())
-}
-
-/// As [`newest`], after segments whose files are open.
-fn newest_with(
-    directory: &Directory,
-    segments: &[Segment],
-    open: Vec<(OsString, File)>,
-) -> (VecDeque<Recording>, Vec<String>) {
     let mut damage = Vec::new();
     let mut parts = VecDeque::new();
-    let (mut steps, mut samples) = (0, 0);
-    let open = open.into_iter().map(|(name, file)| (name, Some(file)));
-    let closed = segments
-        .iter()
-        .rev()
-        .map(|segment| (segment.name.clone(), None));
-    for (name, file) in open.chain(closed) {
-        let file = match file {
-            Some(file) => Ok(file),
-            None => directory.open_regular(&name).map_err(Error::from),
-        };
+    let mut bytes = 0;
+    let limits = Limits {
+        bytes: MAX_BYTES / PART_SHARE,
+        ..Limits::default()
+    };
+    for name in names_of(segments).into_iter().rev() {
         let path = directory.path().join(&name);
-        let recording = match file.and_then(read_back) {
+        let file = directory.open_regular(&name).map_err(Error::from);
+        let recording = match file.and_then(|file| read_back(file, limits)) {
             Ok(recording) => recording,
             Err(error) => {
                 damage.push(error.at(&path).to_string());
                 continue;
             }
         };
-        samples += recording.ticks.len();
-        let series = recording.series.iter();
-        steps += series.map(|series| series.steps.len()).sum::<usize>();
-        if steps > MAX_STEPS || samples > MAX_SAMPLES {
+        bytes += bytes_of_values(&recording);
+        if bytes > MAX_BYTES / PART_SHARE {
             let path = path.display();
             damage.push(format!("what is older than {path} was left out"));
             break;
         }
-        let name = name.to_string_lossy();
-        let texts = recording.damage.iter();
-        damage.extend(texts.map(|text| format!("{name}: {text}")));
+        damage.extend(damage_of(&name, &recording));
         parts.push_front(recording);
     }
     (parts, damage)
 }
 
 /// Segments, put together in order of their time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Joined {
     pub(super) recording: Recording,
-    /// Changes of values in it.
-    pub(super) steps: usize,
+    budget: Budget,
+    /// One of so many samples is kept.
+    every: u32,
+    /// Samples of all segments.
+    seen: u32,
+    last: Tick,
     ids: HashMap<String, usize>,
     is_begun: bool,
     part: Part,
@@ -146,6 +168,46 @@ struct Part {
 }
 
 impl Joined {
+    /// Nothing yet; at most `bytes` of memory.
+    pub(super) fn new(bytes: usize) -> Self {
+        Self {
+            recording: Recording::default(),
+            budget: Budget::new(bytes),
+            every: 1,
+            seen: 0,
+            last: Tick::default(),
+            ids: HashMap::new(),
+            is_begun: false,
+            part: Part::default(),
+        }
+    }
+
+    /// Whether it is more than a reader takes.
+    pub(super) fn is_full(&self) -> bool {
+        bytes_of_values(&self.recording) > self.budget.left()
+    }
+
+    /// Makes it fit by thinning its samples, as a file that is too long.
+    fn fit(&mut self) {
+        while self.is_full() && self.recording.ticks.len() > self.recording.series.len().max(16) {
+            self.every *= 2;
+            thin(&mut self.recording);
+        }
+    }
+
+    /// The whole, whose segments had this `damage`.
+    fn finish(mut self, damage: Vec<String>) -> Recording {
+        if self.seen > 0 && !(self.seen - 1).is_multiple_of(self.every) {
+            self.recording.ticks.push(self.last);
+        }
+        self.recording.damage = damage;
+        let is_thinned = self.every > 1;
+        let thinned = is_thinned.then(|| thinned(u64::from(self.every)));
+        self.recording.damage.extend(thinned);
+        self.recording.damage.extend(self.budget.left_out());
+        self.recording
+    }
+
     /// Adds a whole segment.
     pub(super) fn add(&mut self, part: &Recording) {
         self.next();
@@ -175,7 +237,7 @@ impl Joined {
         if !self.is_begun {
             whole.facts.started_unix_ns = part.facts.started_unix_ns;
         }
-        let last = whole.ticks.last().copied().unwrap_or_default();
+        let last = self.last;
         let started_unix_ns = whole.facts.started_unix_ns;
         let mut offset_ns = part.facts.started_unix_ns.saturating_sub(started_unix_ns);
         let is_back = |first: &Tick| {
@@ -196,14 +258,14 @@ impl Joined {
                 end_ns: first_ns,
             });
         }
-        let first = whole.ticks.len() as u32;
+        let first = self.seen;
         if !part.ticks.is_empty() {
             let at_once = |series: &&Series| series.steps.first().is_some_and(|it| it.sample == 0);
             let there = part.series.iter().filter(at_once);
             let there: HashSet<&str> = there.map(|series| &*series.schema.name).collect();
             let known = whole.series.iter_mut();
             for series in known.filter(|series| !there.contains(&*series.schema.name)) {
-                series.push(first, None);
+                series.push(first.div_ceil(self.every), None);
             }
         }
         self.is_begun = true;
@@ -223,19 +285,36 @@ impl Joined {
             started_unix_ns: whole.facts.started_unix_ns,
             ..part.facts.clone()
         };
-        let ticks = part.ticks[self.part.ticks..].iter();
-        whole.ticks.extend(ticks.map(|tick| Tick {
-            due_ns: moved(tick.due_ns),
-            at_ns: moved(tick.at_ns),
-        }));
-        let spans = part.spans[self.part.spans..].iter();
-        whole.spans.extend(spans.map(|span| Span {
-            start_ns: moved(span.start_ns),
-            end_ns: moved(span.end_ns),
-            ..span.clone()
-        }));
-        let tasks = &part.tasks[self.part.tasks..];
-        whole.tasks.extend_from_slice(tasks);
+        for tick in &part.ticks[self.part.ticks..] {
+            self.last = Tick {
+                due_ns: moved(tick.due_ns),
+                at_ns: moved(tick.at_ns),
+            };
+            if self.seen.is_multiple_of(self.every) {
+                whole.ticks.push(self.last);
+            }
+            self.seen = self.seen.saturating_add(1);
+        }
+        for span in &part.spans[self.part.spans..] {
+            if self
+                .budget
+                .has_room_for::<Span>(span.text.as_bytes(), "spans")
+            {
+                whole.spans.push(Span {
+                    start_ns: moved(span.start_ns),
+                    end_ns: moved(span.end_ns),
+                    ..span.clone()
+                });
+            }
+        }
+        for task in &part.tasks[self.part.tasks..] {
+            if self
+                .budget
+                .has_room_for::<Task>(task.comm.as_bytes(), "tasks")
+            {
+                whole.tasks.push(task.clone());
+            }
+        }
         self.part.ticks = part.ticks.len();
         self.part.spans = part.spans.len();
         self.part.tasks = part.tasks.len();
@@ -259,7 +338,7 @@ impl Joined {
                 let (id, schema) = (next as u32, part.schema.clone());
                 whole.push(Series {
                     schema: Schema { id, ..schema },
-                    steps: Vec::new(),
+                    steps: model::recording::Steps::new(),
                 });
             }
             let is_twice = self.part.series.iter().any(|(it, _)| *it == Some(index));
@@ -269,12 +348,11 @@ impl Joined {
             let Some(series) = index.map(|index| &mut whole[index]) else {
                 continue;
             };
-            let before = series.steps.len();
-            for Step { sample, value } in &part.steps[*taken..] {
-                series.push(self.part.first + sample, *value);
+            for Step { sample, value } in part.steps.skip(*taken) {
+                let sample = self.part.first.saturating_add(sample);
+                series.push(sample.div_ceil(self.every), value);
             }
             *taken = part.steps.len();
-            self.steps += series.steps.len() - before;
         }
     }
 }
@@ -282,9 +360,12 @@ impl Joined {
 /// What all runs together spent between the samples that are here.
 fn own_cpu_ns(recording: &Recording) -> u64 {
     let own = recording.series(OWN_CPU);
-    let steps = own.map_or(&[][..], |own| &own.steps);
-    let pairs = steps.windows(2);
-    let spent = pairs.filter_map(|pair| Some(pair[1].value?.saturating_sub(pair[0].value?)));
+    let mut before: Option<i64> = None;
+    let steps = own.into_iter().flat_map(|own| &own.steps);
+    let spent = steps.filter_map(|step| {
+        let before = std::mem::replace(&mut before, step.value)?;
+        Some(step.value?.saturating_sub(before))
+    });
     // Less than before: another run began.
     spent.map(|spent| u64::try_from(spent).unwrap_or(0)).sum()
 }

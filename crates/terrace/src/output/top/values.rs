@@ -107,11 +107,7 @@ impl<'a> Lane<'a> {
         let (mut start, mut end) = (from, to);
         if let Some(refresh_ns) = refresh_ns(&self.series.schema) {
             let reading = |sample: u32| {
-                let changed = self
-                    .series
-                    .steps
-                    .partition_point(|step| step.sample <= sample);
-                let changed = self.series.steps.get(changed.checked_sub(1)?)?.sample;
+                let changed = self.series.steps.split(sample).0?.sample;
                 let age_ns = at_ns(sample)?.saturating_sub(at_ns(changed)?);
                 (age_ns <= refresh_ns + refresh_ns / 2).then_some(changed)
             };
@@ -203,7 +199,7 @@ mod tests {
                 kind,
                 ..Schema::default()
             },
-            steps: Vec::new(),
+            steps: model::recording::Steps::new(),
         };
         let mut series = vec![
             named("bytes", "bytes", Kind::Counter),
@@ -263,7 +259,7 @@ mod tests {
         let series = &mut recording.series[0];
         series.schema.name = "tree.run_ns".to_owned();
         series.schema.unit = "ns".to_owned();
-        series.steps.clear();
+        series.steps = model::recording::Steps::new();
         for sample in 0..80u32 {
             let at_ns = u64::from(sample) * 100_000_000;
             recording.ticks.push(Tick {
