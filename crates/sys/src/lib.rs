@@ -12,6 +12,7 @@ pub mod block;
 pub mod cachestat;
 pub mod clock;
 pub mod device;
+pub mod directory;
 mod error;
 pub mod fiemap;
 pub mod file;

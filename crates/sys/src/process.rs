@@ -47,6 +47,13 @@ pub fn effective_uid() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// The effective group number.
+#[must_use]
+pub fn effective_gid() -> u32 {
+    // SAFETY: takes nothing, touches no memory, cannot fail.
+    unsafe { libc::getegid() }
+}
+
 /// Whether the calling thread has `capability` in effect; false also when nobody can say.
 #[must_use]
 pub fn has_capability(capability: Capability) -> bool {

@@ -22,9 +22,9 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::ops::{ControlFlow, Range};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+use sys::directory::{FilePlace, TempFile};
 
 /// What was in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -237,49 +237,32 @@ pub fn missing(snapshot: &Snapshot) -> Missing {
 /// # Errors
 /// `Usage` where another file is there; `Failed` with the file system's reason.
 pub fn write(snapshot: &Snapshot, path: &Path) -> Result<()> {
-    if may_be_replaced(path) {
-        replace(path, &encode(snapshot)?)
-            .map_err(|error| Error::io("write the snapshot", path, &error))
-    } else {
+    const OPERATION: &str = "write the snapshot";
+    let failed = |error: &std::io::Error| Error::io(OPERATION, path, error);
+    let place = FilePlace::of(path).map_err(|error| failed(&error.source))?;
+    if !may_be_replaced(&place) {
         let why = "another file is there, which is no snapshot";
-        Err(Error::new(Kind::Usage, "write the snapshot", why).at(path))
+        return Err(Error::new(Kind::Usage, OPERATION, why).at(path));
     }
+    let part = TempFile::create(&place.directory, &place.name, 0o600);
+    let part = part.map_err(|error| failed(&error.source))?;
+    let written = part.file().write_all(&encode(snapshot)?);
+    written.map_err(|error| failed(&error))?;
+    part.put().map_err(|error| failed(&error.source))
 }
 
 /// Whether nothing is there, or an empty file, or what begins like a snapshot.
-fn may_be_replaced(path: &Path) -> bool {
-    match std::fs::symlink_metadata(path) {
+fn may_be_replaced(place: &FilePlace) -> bool {
+    match place.directory.metadata(&place.name) {
         Ok(metadata) if metadata.is_file() && metadata.len() > 0 => {
             let mut start = [0; format::NAME.len()];
-            let file = File::open(path);
+            let file = place.directory.open_regular(&place.name);
             file.is_ok_and(|mut file| file.read_exact(&mut start).is_ok()) && start == format::NAME
         }
         Ok(metadata) => metadata.is_file(),
-        // What is wrong with the name is told when it is written.
+        // What is wrong with the name is reported when it is written.
         Err(_) => true,
     }
-}
-
-/// Puts a file with this content into the place of `path` in one step.
-fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let name = path.file_name().ok_or(std::io::ErrorKind::IsADirectory)?;
-    let mut unfinished = std::ffi::OsString::from(".");
-    unfinished.push(name);
-    unfinished.push(format!(".unfinished-{}", std::process::id()));
-    let unfinished = path.with_file_name(unfinished);
-    let mut file = File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&unfinished)?;
-    let written = file
-        .write_all(bytes)
-        .and_then(|()| file.sync_all())
-        .and_then(|()| std::fs::rename(&unfinished, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&unfinished);
-    }
-    written
 }
 
 /// Reads a snapshot.

@@ -6,13 +6,14 @@
 
 use crate::run_directory;
 use crate::{Error, Kind, Result};
+use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixDatagram;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+use sys::directory::Directory;
 
 /// The longest text of a mark: one datagram, and more than anybody reads in a chart.
 pub const MAX_MARK_BYTES: usize = 4096;
@@ -34,28 +35,32 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 #[derive(Debug)]
 pub(super) struct Ear {
     socket: UnixDatagram,
-    path: PathBuf,
+    directory: Directory,
+    name: OsString,
     buffer: Vec<u8>,
 }
 
 impl Ear {
     /// Listens in the run directory of this user.
     pub fn open() -> Result<Self> {
-        Self::open_in(&run_directory::own()?)
+        Self::open_in(run_directory::own()?)
     }
 
-    fn open_in(directory: &Path) -> Result<Self> {
+    fn open_in(directory: Directory) -> Result<Self> {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = directory.join(format!("rec-{}-{number}.sock", std::process::id()));
+        let name = OsString::from(format!("rec-{}-{number}.sock", std::process::id()));
         // One of this name is left over from a process that had our number before.
-        let _ = std::fs::remove_file(&path);
+        let _ = directory.remove(&name);
+        // By its path, which no other user can exchange: the directory is private.
+        let path = directory.path().join(&name);
         let fault = |error| Error::io("listen for marks at", &path, error);
         let socket = UnixDatagram::bind(&path).map_err(fault)?;
         socket.set_nonblocking(true).map_err(fault)?;
         Ok(Self {
             socket,
             buffer: vec![0; MAX_MARK_BYTES],
-            path,
+            directory,
+            name,
         })
     }
 
@@ -78,7 +83,7 @@ impl Ear {
 impl Drop for Ear {
     fn drop(&mut self) {
         // It may be gone already: /run was cleaned.
-        let _ = std::fs::remove_file(&self.path);
+        let _ = self.directory.remove(&self.name);
     }
 }
 
@@ -88,27 +93,28 @@ impl Drop for Ear {
 /// [`Kind::Usage`] for a text that is empty or longer than [`MAX_MARK_BYTES`]; when a recorder
 /// is there and could not be told.
 pub fn mark(text: &str) -> Result<usize> {
-    send_in(&run_directory::place(), text)
+    must_be_a_mark(text)?;
+    let directory = run_directory::existing()?;
+    directory.map_or(Ok(0), |directory| send_in(&directory, text))
 }
 
-fn send_in(directory: &Path, text: &str) -> Result<usize> {
+fn must_be_a_mark(text: &str) -> Result<()> {
     if text.trim().is_empty() || text.len() > MAX_MARK_BYTES {
         let why = format!("its text must have 1 to {MAX_MARK_BYTES} bytes");
         return Err(Error::new(Kind::Usage, "set a mark", why));
     }
-    let entries = match std::fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
-        Err(error) => return Err(Error::io("look for recorders in", directory, error)),
-    };
-    run_directory::check(directory, sys::process::effective_uid())?;
+    Ok(())
+}
+
+fn send_in(directory: &Directory, text: &str) -> Result<usize> {
+    let names = directory.names()?;
     let speaker = UnixDatagram::unbound()
         .and_then(|socket| socket.set_nonblocking(true).map(|()| socket))
-        .map_err(|error| Error::io("set a mark in", directory, error))?;
-    let sockets = entries.flatten().map(|entry| entry.path());
+        .map_err(|error| Error::io("set a mark in", directory.path(), error))?;
+    let sockets = names.iter().filter(|name| is_ear(directory, name));
     let (mut told, mut fault) = (0, None);
-    for path in sockets.filter(|path| is_ear(path)).take(MAX_RECORDERS) {
-        match tell(&speaker, &path, text) {
+    for name in sockets.take(MAX_RECORDERS) {
+        match tell(&speaker, directory, name, text) {
             Ok(heard) => told += usize::from(heard),
             // The others are told all the same.
             Err(error) => fault = Some(error),
@@ -130,12 +136,12 @@ pub(super) fn clipped(text: &str) -> &str {
 }
 
 /// Whether it is a socket with a name that [`Ear`] gives.
-fn is_ear(path: &Path) -> bool {
-    let found = std::fs::symlink_metadata(path);
+fn is_ear(directory: &Directory, name: &OsStr) -> bool {
+    let found = directory.metadata(name);
     if !found.is_ok_and(|found| found.file_type().is_socket()) {
         return false;
     }
-    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.to_str();
     let middle = name.and_then(|name| name.strip_prefix("rec-")?.strip_suffix(".sock"));
     middle.is_some_and(|middle| {
         let mut digits = middle.bytes().filter(|byte| *byte != b'-');
@@ -144,7 +150,8 @@ fn is_ear(path: &Path) -> bool {
 }
 
 /// Sends to one recorder; false if nobody listens there any more.
-fn tell(speaker: &UnixDatagram, path: &Path, text: &str) -> Result<bool> {
+fn tell(speaker: &UnixDatagram, directory: &Directory, name: &OsStr, text: &str) -> Result<bool> {
+    let path = &directory.path().join(name);
     let mut sent = speaker.send_to(text.as_bytes(), path);
     for _ in 0..FULL_TRIES {
         if !matches!(&sent, Err(error) if error.kind() == ErrorKind::WouldBlock) {
@@ -157,7 +164,7 @@ fn tell(speaker: &UnixDatagram, path: &Path, text: &str) -> Result<bool> {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
             // Its owner was killed: a socket that is bound never refuses.
-            let _ = std::fs::remove_file(path);
+            let _ = directory.remove(name);
             Ok(false)
         }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
@@ -170,6 +177,10 @@ mod tests {
     use super::*;
     use testkit::TempDir;
 
+    fn held(directory: &TempDir) -> Directory {
+        Directory::open_private(directory.path()).unwrap()
+    }
+
     fn taken(ear: &mut Ear) -> Vec<String> {
         let mut texts = Vec::new();
         ear.take(|text| texts.push(text));
@@ -179,15 +190,15 @@ mod tests {
     #[test]
     fn every_recorder_hears_it_once() {
         let directory = TempDir::new();
-        let mut ears = [0, 1].map(|_| Ear::open_in(directory.path()).unwrap());
-        assert_eq!(send_in(directory.path(), "phase two").unwrap(), 2);
+        let mut ears = [0, 1].map(|_| Ear::open_in(held(&directory)).unwrap());
+        assert_eq!(send_in(&held(&directory), "phase two").unwrap(), 2);
         for ear in &mut ears {
             assert_eq!(taken(ear), ["phase two"]);
             assert!(taken(ear).is_empty());
         }
         drop(ears);
         assert!(directory.names().is_empty());
-        assert_eq!(send_in(directory.path(), "nobody").unwrap(), 0);
+        assert_eq!(send_in(&held(&directory), "nobody").unwrap(), 0);
     }
 
     #[test]
@@ -196,22 +207,19 @@ mod tests {
         let dead = directory.join("rec-7-0.sock");
         drop(UnixDatagram::bind(&dead).unwrap());
         std::fs::write(directory.join("rec-8-0.sock"), "no socket").unwrap();
-        assert_eq!(send_in(directory.path(), "hello").unwrap(), 0);
+        assert_eq!(send_in(&held(&directory), "hello").unwrap(), 0);
         assert_eq!(directory.names(), ["rec-8-0.sock"]);
     }
 
     #[test]
     fn a_text_has_its_limits() {
         let directory = TempDir::new();
-        let mut ear = Ear::open_in(directory.path()).unwrap();
+        let mut ear = Ear::open_in(held(&directory)).unwrap();
         let longest = "x".repeat(MAX_MARK_BYTES);
-        assert_eq!(send_in(directory.path(), &longest).unwrap(), 1);
+        assert_eq!(send_in(&held(&directory), &longest).unwrap(), 1);
         assert_eq!(taken(&mut ear), [longest.as_str()]);
         for text in ["", "  ", &format!("{longest}y")] {
-            assert_eq!(
-                send_in(directory.path(), text).unwrap_err().kind,
-                Kind::Usage
-            );
+            assert_eq!(must_be_a_mark(text).unwrap_err().kind, Kind::Usage);
         }
     }
 
@@ -222,11 +230,5 @@ mod tests {
         let odd = format!("x{long}");
         assert_eq!(clipped(&odd).len(), MAX_MARK_BYTES - 1);
         assert_eq!(clipped("short"), "short");
-    }
-
-    #[test]
-    fn no_directory_is_no_recorder() {
-        let directory = TempDir::new();
-        assert_eq!(send_in(&directory.join("none"), "x").unwrap(), 0);
     }
 }

@@ -7,10 +7,11 @@
 use super::{Hold, Setting, failed};
 use crate::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Write};
 use std::path::{Component, Path, PathBuf};
+use sys::directory::{Directory, TempFile};
 use sys::lock::{Mode, take, try_take};
 
 /// Where changes are written down.
@@ -40,6 +41,8 @@ const ENTRY_BYTES_MAX: u64 = 64 << 10;
 const ENTRY: &str = "setting-";
 const HOLDER: &str = "holder-";
 const LOCK: &str = "lock";
+/// All files of the journal are their owner's only.
+const MODE: u32 = 0o600;
 
 impl Journal {
     /// The journal of this user: `/run/terrace/undo` for root, `$XDG_RUNTIME_DIR` has the
@@ -89,10 +92,7 @@ impl Journal {
 
     /// Waits until nobody else reads or writes the journal; makes it first if need be.
     pub(super) fn lock(&self) -> Result<File> {
-        self.make()?;
-        let path = self.directory.join(LOCK);
-        let file = private().create(true).truncate(false).open(&path);
-        let file = file.map_err(|error| failed("open the journal", &path, error))?;
+        let file = self.open()?.open_or_create(OsStr::new(LOCK), MODE)?;
         take(&file, Mode::Exclusive)?;
         Ok(file)
     }
@@ -105,8 +105,8 @@ impl Journal {
     /// The entry of a setting, if there is one.
     pub(super) fn entry(&self, setting: &Path) -> Result<Option<Setting>> {
         let file = self.entry_file(setting);
-        match fs::symlink_metadata(&file) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        match self.open()?.metadata(name_of(&file)) {
+            Err(error) if error.kind == sys::Kind::NotFound => Ok(None),
             _ => self.read(&file).map(Some),
         }
     }
@@ -117,11 +117,15 @@ impl Journal {
             let why = format!("the entry is damaged ({why}); remove it when you have read it");
             Error::new(Kind::Failed, "read the journal", why).at(file)
         };
-        let bytes = fs::metadata(file).map_or(0, |meta| meta.len());
+        let opened = self.open()?.open_regular(name_of(file));
+        let opened = opened.map_err(|error| failed("read the journal", file, error.source))?;
+        let mut text = Vec::new();
+        let mut limited = opened.take(ENTRY_BYTES_MAX + 1);
+        let read = limited.read_to_end(&mut text);
+        let bytes = read.map_err(|error| failed("read the journal", file, error))? as u64;
         if bytes > ENTRY_BYTES_MAX {
-            return Err(damaged(format!("{bytes} bytes")));
+            return Err(damaged(format!("more than {ENTRY_BYTES_MAX} bytes")));
         }
-        let text = fs::read(file).map_err(|error| failed("read the journal", file, error))?;
         let written: Written =
             serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
         if written.version != VERSION {
@@ -140,7 +144,6 @@ impl Journal {
     /// Writes one entry, complete or not at all.
     pub(super) fn write(&self, setting: &Setting) -> Result<()> {
         let path = self.entry_file(&setting.path);
-        let new = self.directory.join(format!("new-{}", std::process::id()));
         let written = Written {
             version: VERSION,
             path: setting.path.clone(),
@@ -149,40 +152,49 @@ impl Journal {
         };
         let text = serde_json::to_vec(&written)
             .map_err(|error| Error::new(Kind::Failed, "write the journal", error).at(&path))?;
-        let file = private().create(true).truncate(true).open(&new);
-        file.and_then(|mut file| file.write_all(&text).and_then(|()| file.sync_all()))
-            .and_then(|()| fs::rename(&new, &path))
-            .map_err(|error| failed("write the journal", &path, error))
+        let directory = self.open()?;
+        let part = TempFile::create(&directory, name_of(&path), MODE)?;
+        part.file()
+            .write_all(&text)
+            .map_err(|error| failed("write the journal", &path, error))?;
+        part.put()
+            .map_err(|error| failed("write the journal", &path, error.source))
     }
 
     /// Removes the entry of a setting that was put back, and what dead holders left.
     pub(super) fn remove(&self, setting: &Setting) -> Result<()> {
+        let directory = self.open()?;
         for file in self.holder_files(&setting.path)? {
-            // It is nobody's; the next removal would take it.
-            let _ = fs::remove_file(file);
+            // No process holds it; the next removal would take it.
+            let _ = directory.remove(name_of(&file));
         }
         let path = self.entry_file(&setting.path);
-        fs::remove_file(&path).map_err(|error| failed("write the journal", &path, error))
+        directory
+            .remove(name_of(&path))
+            .map_err(|error| failed("write the journal", &path, error.source))
     }
 
     /// Shows that this process relies on a setting, as long as the hold lives.
     pub(super) fn hold(&self, setting: &Path) -> Result<Hold> {
         let pid = std::process::id();
+        let directory = self.open()?;
         // A process may rely on one setting several times.
         let mut number = 0;
         let (path, mut file) = loop {
             let path = self
                 .directory
                 .join(format!("{HOLDER}{}-{pid}-{number}", escaped(setting)));
-            match private().create_new(true).open(&path) {
+            match directory.create_new(name_of(&path), MODE) {
                 Ok(file) => break (path, file),
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
-                Err(error) => return Err(failed("write the journal", &path, error)),
+                Err(error) if error.source.kind() == std::io::ErrorKind::AlreadyExists => {
+                    number += 1;
+                }
+                Err(error) => return Err(failed("write the journal", &path, error.source)),
             }
         };
         take(&file, Mode::Exclusive)?;
         // For people; that somebody lives is known by the lock.
-        let began = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        let began = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let began = began.rsplit(' ').nth(30).unwrap_or_default().to_owned();
         file.write_all(format!("pid {pid}, began at tick {began}\n").as_bytes())
             .map_err(|error| failed("write the journal", &path, error))?;
@@ -191,9 +203,9 @@ impl Journal {
 
     /// Ends a hold.
     pub(super) fn let_go(&self, hold: Hold) -> Result<()> {
-        match fs::remove_file(&hold.path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(failed("write the journal", &hold.path, error))
+        match self.open()?.remove(name_of(&hold.path)) {
+            Err(error) if error.kind != sys::Kind::NotFound => {
+                Err(failed("write the journal", &hold.path, error.source))
             }
             _ => Ok(()),
         }
@@ -201,9 +213,10 @@ impl Journal {
 
     /// The processes that rely on a setting now.
     pub(super) fn holders(&self, setting: &Path) -> Result<Vec<u32>> {
+        let directory = self.open()?;
         let mut holders = Vec::new();
         for path in self.holder_files(setting)? {
-            let Ok(file) = File::open(&path) else {
+            let Ok(file) = directory.open_regular(name_of(&path)) else {
                 continue;
             };
             if !try_take(&file, Mode::Shared)? {
@@ -223,39 +236,26 @@ impl Journal {
     }
 
     fn files(&self, prefix: &str) -> Result<Vec<PathBuf>> {
-        let failed = |error| failed("read the journal", &self.directory, error);
-        let mut files = Vec::new();
-        for entry in fs::read_dir(&self.directory).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            if entry.file_name().to_string_lossy().starts_with(prefix) {
-                files.push(entry.path());
-            }
-        }
-        files.sort();
-        Ok(files)
+        let names = self.open()?.names()?.into_iter();
+        let found = names.filter(|name| name.to_string_lossy().starts_with(prefix));
+        Ok(found.map(|name| self.directory.join(name)).collect())
     }
 
-    /// Makes the directory; one that others may write to is not trusted.
-    fn make(&self) -> Result<()> {
-        let mut builder = DirBuilder::new();
-        let made = builder.recursive(true).mode(0o700).create(&self.directory);
-        made.map_err(|error| failed("make the journal", &self.directory, error))?;
-        let meta = fs::symlink_metadata(&self.directory)
-            .map_err(|error| failed("read the journal", &self.directory, error))?;
-        let ours = meta.uid() == sys::process::effective_uid();
-        if ours && meta.is_dir() && meta.mode() & 0o022 == 0 {
-            return Ok(());
-        }
-        let why = "it belongs to another user, or others may write to it";
-        Err(Error::new(Kind::Failed, "trust the journal", why).at(&self.directory))
+    /// The directory, made if need be; one that another user can change is not trusted.
+    fn open(&self) -> Result<Directory> {
+        Directory::create_private(&self.directory).map_err(|error| match error.kind {
+            sys::Kind::Denied if error.number().is_none() => {
+                let path = error.path.unwrap_or_default();
+                Error::new(Kind::Failed, "trust the journal in", error.source).at(path)
+            }
+            _ => failed("open the journal", &self.directory, error.source),
+        })
     }
 }
 
-/// How all files of the journal are opened.
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true).mode(0o600);
-    options
+/// The name of a file of the journal.
+fn name_of(file: &Path) -> &OsStr {
+    file.file_name().unwrap_or_default()
 }
 
 /// A path as one name of a file: no two paths have the same.

@@ -76,8 +76,13 @@ pub fn open_read(path: &Path, direct: bool) -> Result<File> {
     // After it: the name may have been exchanged in between, and O_NONBLOCK kept that harmless.
     refuse_special(&file.metadata().map_err(fail)?).map_err(fail)?;
     // io_uring answers EAGAIN on a non-blocking file; nothing here waits on a peer any more.
-    set_flag(&file, libc::O_NONBLOCK, false).map_err(|error| error.at(path))?;
+    clear_nonblocking(&file).map_err(|error| error.at(path))?;
     Ok(file)
+}
+
+/// Lets requests on an open file wait again, after a careful open.
+pub(crate) fn clear_nonblocking(file: &File) -> Result<()> {
+    set_flag(file, libc::O_NONBLOCK, false)
 }
 
 /// Switches direct I/O on or off for this open file description and all its duplicates.

@@ -6,7 +6,9 @@
 //! an empty file, named so that it can be recognised.
 
 use super::direct_refusal;
+use crate::directory::Directory;
 use crate::error::{Error, Kind, Result};
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
@@ -30,6 +32,15 @@ impl Scratch {
     /// # Errors
     /// `NotFound`, `Denied`, `NoSpace` as for creating a file there.
     pub fn create_in(directory: &Path) -> Result<Self> {
+        let opened = Directory::open(directory);
+        Self::create(&opened.map_err(|error| creation_error(error.source, directory))?)
+    }
+
+    /// Creates an empty scratch file on the file system that holds `directory`.
+    ///
+    /// # Errors
+    /// As [`Scratch::create_in`].
+    pub fn create(directory: &Directory) -> Result<Self> {
         match Self::nameless(directory) {
             Err(error) if lacks_nameless(&error) => Self::unlinked(directory),
             other => other,
@@ -68,45 +79,32 @@ impl Scratch {
             .map_err(|error| direct_refusal(error, direct))
     }
 
-    fn nameless(directory: &Path) -> Result<Self> {
-        // O_EXCL here means that the file can never be given a name later.
-        OpenOptions::new()
-            .read(true)
-            .write(true)
-            .mode(MODE)
-            .custom_flags(libc::O_TMPFILE | libc::O_EXCL)
-            .open(directory)
+    fn nameless(directory: &Directory) -> Result<Self> {
+        directory
+            .create_nameless(MODE)
             .map(|file| Self {
                 file,
-                directory: directory.to_owned(),
+                directory: directory.path().to_owned(),
             })
-            .map_err(|source| creation_error(source, directory))
+            .map_err(|error| creation_error(error.source, directory.path()))
     }
 
     /// The way for file systems without `O_TMPFILE`.
-    pub(super) fn unlinked(directory: &Path) -> Result<Self> {
+    pub(super) fn unlinked(directory: &Directory) -> Result<Self> {
         let mut tries = 0;
         loop {
             tries += 1;
-            let path = directory.join(format!(".terrace-scratch-{:016x}", crate::random::seed()?));
-            let opened = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create_new(true)
-                .mode(MODE)
-                .open(&path);
-            match opened {
+            let name = format!(".terrace-scratch-{:016x}", crate::random::seed()?);
+            match directory.create_new(OsStr::new(&name), MODE) {
                 Ok(file) => {
-                    std::fs::remove_file(&path)
-                        .map_err(|source| Error::new("unlink", source).at(&path))?;
+                    directory.remove(OsStr::new(&name))?;
                     return Ok(Self {
                         file,
-                        directory: directory.to_owned(),
+                        directory: directory.path().to_owned(),
                     });
                 }
-                Err(error)
-                    if error.kind() == std::io::ErrorKind::AlreadyExists && tries < NAME_TRIES => {}
-                Err(source) => return Err(creation_error(source, directory)),
+                Err(error) if error.number() == Some(libc::EEXIST) && tries < NAME_TRIES => {}
+                Err(error) => return Err(creation_error(error.source, directory.path())),
             }
         }
     }

@@ -19,8 +19,9 @@ fn noise(bytes: usize) -> Vec<u8> {
 #[test]
 fn a_scratch_file_has_no_name() {
     let directory = TempDir::new();
-    for create in [Scratch::create_in, Scratch::unlinked] {
-        let scratch = create(directory.path()).unwrap();
+    let held = crate::directory::Directory::open(directory.path()).unwrap();
+    for create in [Scratch::create, Scratch::unlinked] {
+        let scratch = create(&held).unwrap();
         assert!(directory.names().is_empty());
         assert_eq!(scratch.file().metadata().unwrap().nlink(), 0);
         assert_eq!(scratch.file().metadata().unwrap().mode() & 0o777, 0o600);

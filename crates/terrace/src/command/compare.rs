@@ -50,7 +50,7 @@ enum Runs {
 /// When a file cannot be read, the two sides are not of one sort, or have no work in common.
 pub fn compare(args: &CompareArgs, color: When) -> Result<Exit> {
     let target = Target::of(args.output.as_deref())?;
-    let html = page::target(args.html.as_deref())?;
+    let html = page::target(args.html.as_deref(), !args.no_redact)?;
     let page = Page::of(&target, color);
     let (first, second) = match &args.files[..] {
         [first, second] => (std::slice::from_ref(first), std::slice::from_ref(second)),

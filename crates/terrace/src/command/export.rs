@@ -12,7 +12,7 @@ use crate::output::Target;
 /// # Errors
 /// When the recording cannot be read, or the text did not arrive whole.
 pub fn export(args: &ExportArgs) -> Result<Exit> {
-    let target = Target::of(args.output.as_deref())?;
+    let target = Target::of_redacted(args.output.as_deref(), !args.no_redact)?;
     let mut recording = recording::open(&args.file)?;
     if !args.no_redact {
         record::redact::redact(&mut recording);

@@ -8,10 +8,10 @@
 use crate::output::Target;
 use crate::output::json;
 use model::survey::Survey;
-use std::fs::{self, DirBuilder};
+use std::ffi::OsString;
 use std::io::Read;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use sys::directory::Directory;
 
 /// How many of one machine. Picked: 190 pairs, of which noise is learnt well.
 const MOST: usize = 20;
@@ -19,63 +19,75 @@ const MOST: usize = 20;
 /// No survey is longer.
 const MOST_BYTES: u64 = 4 << 20;
 
+/// Digits of the time in the name of a kept survey.
+const TIME_DIGITS: usize = 12;
+
 /// Keeps the figures of a survey. What to tell the user; `None` where there is no place.
 pub fn keep(survey: &Survey) -> Option<String> {
-    let place = place(survey)?;
-    Some(match put(survey, &place) {
+    Some(keep_in(&state()?, survey))
+}
+
+fn keep_in(state: &Path, survey: &Survey) -> String {
+    let path = path(state, survey);
+    let kept = Directory::create_private(&path).map_err(Into::into);
+    match kept.and_then(|place| put(survey, place)) {
         Ok(number) => format!(
             "kept its figures as {number} of at most {MOST} of this machine in {}, for `terrace compare` (--no-keep keeps none)",
-            place.display()
+            path.display()
         ),
         Err(why) => format!("its figures are not kept for `terrace compare`: {why}"),
-    })
+    }
 }
 
 /// The kept surveys of the machine that `survey` is of; none where they cannot be read.
 pub fn of_machine(survey: &Survey) -> Vec<Survey> {
-    let Some(place) = place(survey) else {
-        return Vec::new();
-    };
-    let newest = files(&place).into_iter().rev().take(MOST);
-    newest.filter_map(|path| read(&path)).collect()
+    let path = state().map(|state| path(&state, survey));
+    let place = path.and_then(|path| Directory::open_private(&path).ok());
+    place.map(|place| newest(&place)).unwrap_or_default()
 }
 
-fn read(path: &Path) -> Option<Survey> {
+/// The newest [`MOST`] surveys in `place`.
+fn newest(place: &Directory) -> Vec<Survey> {
+    let names = names(place).into_iter().rev().take(MOST);
+    names.filter_map(|name| read(place, &name)).collect()
+}
+
+fn read(place: &Directory, name: &OsString) -> Option<Survey> {
     let mut text = String::new();
-    let file = fs::File::open(path).ok()?;
+    let file = place.open_regular(name).ok()?;
     file.take(MOST_BYTES).read_to_string(&mut text).ok()?;
     serde_json::from_str(&text).ok()
 }
 
-/// The directory of the machine's surveys; `None` where this user has no state directory.
-fn place(survey: &Survey) -> Option<PathBuf> {
+/// The directory of this user's state; `None` for a user without one.
+fn state() -> Option<PathBuf> {
     let absolute = |name: &str| {
         let path = std::env::var_os(name).map(PathBuf::from);
         path.filter(|path| path.is_absolute())
     };
-    let state = absolute("XDG_STATE_HOME");
-    let state = state.or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
-    let existing = state.ancestors().find_map(|path| fs::metadata(path).ok())?;
-    let is_ours = existing.uid() == sys::process::effective_uid();
-    let place = state
-        .join("terrace/surveys")
-        .join(survey.machine.fingerprint());
-    is_ours.then_some(place)
+    absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))
+}
+
+/// The directory of the surveys of one machine.
+fn path(state: &Path, survey: &Survey) -> PathBuf {
+    let surveys = state.join("terrace/surveys");
+    surveys.join(survey.machine.fingerprint())
 }
 
 /// Puts it there, and removes the oldest beyond [`MOST`]; how many there are then.
-fn put(survey: &Survey, place: &Path) -> crate::error::Result<usize> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(place);
-    made.map_err(|error| sys::Error::new("make", error).at(place))?;
-    let name = format!("{:012}-{}.json", survey.started_unix_s, std::process::id());
-    Target::of(Some(&place.join(name)))?.write(&json::render(&figures(survey))?)?;
-    let files = files(place);
-    let beyond = files.len().saturating_sub(MOST);
+fn put(survey: &Survey, place: Directory) -> crate::error::Result<usize> {
+    let path = place.path().to_owned();
+    let time = survey.started_unix_s;
+    let name = format!("{time:0TIME_DIGITS$}-{}.json", std::process::id());
+    Target::in_directory(place, &name).write(&json::render(&figures(survey))?)?;
+    let place = Directory::open_private(&path)?;
+    let names = names(&place);
+    let beyond = names.len().saturating_sub(MOST);
     // One that cannot be removed is one too many, and no harm.
-    files[..beyond]
+    names[..beyond]
         .iter()
-        .for_each(|old| drop(fs::remove_file(old)));
-    Ok(files.len() - beyond)
+        .for_each(|old| drop(place.remove(old)));
+    Ok(names.len() - beyond)
 }
 
 /// What is kept of a survey: nothing that names a host, a file or a finding.
@@ -90,22 +102,25 @@ fn figures(survey: &Survey) -> Survey {
     survey
 }
 
-/// The kept files, oldest first.
-fn files(place: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(place).into_iter().flatten().flatten();
-    let paths = entries.map(|entry| entry.path());
-    let is_kept = |path: &PathBuf| {
-        path.extension()
-            .is_some_and(|extension| extension == "json")
-    };
-    let mut paths: Vec<PathBuf> = paths.filter(is_kept).collect();
-    paths.sort();
-    paths
+/// The names of the kept surveys, oldest first: only those that [`put`] gives.
+fn names(place: &Directory) -> Vec<OsString> {
+    let names = place.names().unwrap_or_default();
+    let is_kept = |name: &OsString| name.to_str().is_some_and(is_kept);
+    names.into_iter().filter(is_kept).collect()
+}
+
+/// Whether `name` is the time and the process of a survey, as in `000000000123-4567.json`.
+fn is_kept(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let stem = name.strip_suffix(".json");
+    stem.and_then(|stem| stem.split_once('-'))
+        .is_some_and(|(time, pid)| time.len() == TIME_DIGITS && is_number(time) && is_number(pid))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::MetadataExt;
     use testkit::TempDir;
 
     fn recorded(started_unix_s: u64) -> Survey {
@@ -119,12 +134,13 @@ mod tests {
     #[test]
     fn the_last_twenty_are_kept_without_names() {
         let directory = TempDir::new();
-        let place = directory.join("a/b");
+        let place = || Directory::create_private(&directory.join("a/b")).unwrap();
         for number in 1..=23 {
-            let kept = put(&recorded(number), &place).unwrap();
+            let kept = put(&recorded(number), place()).unwrap();
             assert_eq!(kept, usize::min(number as usize, MOST));
         }
-        let all: Vec<Survey> = files(&place).iter().filter_map(|path| read(path)).collect();
+        let mut all = newest(&place());
+        all.reverse();
         assert_eq!(all.len(), MOST);
         assert_eq!((all[0].started_unix_s, all[19].started_unix_s), (4, 23));
         assert_eq!(all[0].tiers, recorded(4).tiers);
@@ -132,18 +148,78 @@ mod tests {
             all.iter()
                 .all(|survey| survey.machine.host.is_none() && survey.findings.is_empty())
         );
-        let mode = fs::metadata(&place).unwrap().mode();
+        let mode = std::fs::metadata(directory.join("a/b")).unwrap().mode();
         assert_eq!(mode & 0o777, 0o700);
     }
 
     #[test]
-    fn what_is_no_survey_is_passed_over() {
+    fn only_names_that_it_gives_are_read_and_removed() {
         let directory = TempDir::new();
-        put(&recorded(1), directory.path()).unwrap();
-        fs::write(directory.join("2.json"), "{").unwrap();
-        fs::write(directory.join("notes.txt"), "x").unwrap();
-        let files = files(directory.path());
-        assert_eq!(files.len(), 2);
-        assert_eq!(files.iter().filter_map(|path| read(path)).count(), 1);
+        let place = || Directory::create_private(directory.path()).unwrap();
+        for number in 0..25 {
+            std::fs::write(directory.join(format!("conf{number:02}.json")), "{}").unwrap();
+        }
+        std::fs::write(directory.join("000000000000-1.json"), "{").unwrap();
+        for number in 1..=21 {
+            put(&recorded(number), place()).unwrap();
+        }
+        assert_eq!(newest(&place()).len(), MOST);
+        let names = directory.names();
+        let foreign = names.iter().filter(|name| name.starts_with("conf"));
+        assert_eq!(foreign.count(), 25);
+        assert_eq!(names.len(), 25 + MOST);
+    }
+
+    #[test]
+    fn a_name_has_a_time_and_a_process() {
+        assert!(is_kept("000000000123-4567.json"));
+        for other in [
+            "conf.json",
+            "123-4.json",
+            "000000000123-.json",
+            "x",
+            "000000000123-1.txt",
+        ] {
+            assert!(!is_kept(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn as_root_no_link_of_another_user_leads_to_where_surveys_are_removed() {
+        use std::os::unix::fs::{lchown, symlink};
+        const OTHER: u32 = 65534;
+        let parent = TempDir::new();
+        let survey = recorded(1);
+        let fingerprint = format!("terrace/surveys/{}", survey.machine.fingerprint());
+        let victim = parent.join("victim");
+        std::fs::create_dir(&victim).unwrap();
+        for number in 0..25 {
+            std::fs::write(victim.join(format!("{number:012}-1.json")), "{}").unwrap();
+        }
+        for (number, link) in ["", "terrace", "terrace/surveys", &fingerprint]
+            .iter()
+            .enumerate()
+        {
+            let state = parent.join(&format!("state{number}"));
+            let link = state.join(link);
+            std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+            // `join("")` ends in a slash, which would name what the link leads to.
+            let link: PathBuf = link.components().collect();
+            symlink(&victim, &link).unwrap();
+            let given = lchown(&link, Some(OTHER), Some(OTHER));
+            if given.is_err() {
+                return testkit::skip("root");
+            }
+            let said = keep_in(&state, &survey);
+            assert!(said.contains("are not kept"), "{said}");
+        }
+        let left = std::fs::read_dir(&victim).unwrap().count();
+        assert_eq!(left, 25);
+        // Directories of another user are refused as well, where nothing is a link.
+        let theirs = parent.join("theirs");
+        std::fs::create_dir(&theirs).unwrap();
+        std::os::unix::fs::chown(&theirs, Some(OTHER), None).unwrap();
+        assert!(keep_in(&theirs, &survey).contains("belongs to another user"));
+        assert_eq!(std::fs::read_dir(&theirs).unwrap().count(), 0);
     }
 }

@@ -23,8 +23,9 @@ const PAGE_BYTES_MAX: usize = 128 << 20;
 ///
 /// # Errors
 /// When that is no file, or none that could be written.
-pub fn target(html: Option<&Path>) -> Result<Option<Target>> {
-    match html.map(|path| Target::of(Some(path))).transpose()? {
+pub fn target(html: Option<&Path>, is_redacted: bool) -> Result<Option<Target>> {
+    let target = html.map(|path| Target::of_redacted(Some(path), is_redacted));
+    match target.transpose()? {
         Some(Target::Standard) => Err(Error::usage(
             "the page goes to a file; standard output is for the text",
         )),

@@ -26,7 +26,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// When a recording cannot be read, or its page would be too long or could not be written.
 pub fn view(args: &ViewArgs) -> Result<Exit> {
     if let Some(out) = &args.html {
-        let target = Target::of(Some(out))?;
+        let target = Target::of_redacted(Some(out), args.is_redacted())?;
         target.write(&page(args)?)?;
         return Ok(Exit::Done);
     }

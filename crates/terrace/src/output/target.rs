@@ -1,22 +1,36 @@
 //! Where a result goes: standard output, or a file that is written whole or not at all.
 //!
-//! A file is checked before anything is measured, and written afterwards: to a file
-//! without a usual name beside it, renamed over it when complete. Devices, directories
-//! and pipes are refused: a measuring tool must never overwrite a disk by a typing error.
+//! A file is checked before anything is measured, and written afterwards: to a temporary file in
+//! the same directory, renamed over it when complete. The directory is opened at the check and held.
+//! Devices, directories and pipes are refused: a measuring tool must never overwrite a disk by a
+//! typing error.
 
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use sys::directory::{Directory, FilePlace, TempFile};
+
+/// The mode of a result that names processes, paths or hosts: for its owner only.
+const PRIVATE_MODE: u32 = 0o600;
+/// The mode of a result that is made to be passed on; the user's mask takes bits away.
+const SHARED_MODE: u32 = 0o666;
 
 /// Where a result goes.
 #[derive(Debug)]
 pub enum Target {
     /// Standard output.
     Standard,
-    /// The file of this path, with symbolic links resolved.
-    File(PathBuf),
+    /// A file in a directory that is held open.
+    File(OutputFile),
+}
+
+/// The file of `-o`.
+#[derive(Debug)]
+pub struct OutputFile {
+    place: FilePlace,
+    /// Its mode if it does not exist yet.
+    mode: u32,
 }
 
 /// What became of a written text.
@@ -34,7 +48,8 @@ impl Target {
         Target::Standard
     }
 
-    /// The target of `-o`; `None`, `-` and `/dev/stdout` are standard output.
+    /// The target of `-o`; `None`, `-` and `/dev/stdout` are standard output. A file that does not
+    /// exist is made for its owner only; see [`Target::of_redacted`].
     ///
     /// # Errors
     /// When the file could not be written: it is no regular file, or its directory
@@ -46,12 +61,42 @@ impl Target {
         if path == Path::new("-") || path == Path::new("/dev/stdout") {
             return Ok(Target::Standard);
         }
-        let path = resolved(path)?;
+        let place = placed(path)?;
         // The only sure way to know that a directory takes a file is to make one; this one has
         // no name, so that nothing stays behind if the process dies here.
-        sys::file::Scratch::create_in(directory_of(&path))
-            .map_err(|error| refused(&path, error))?;
-        Ok(Target::File(path))
+        sys::file::Scratch::create(&place.directory).map_err(|error| refused(path, error))?;
+        Ok(Target::File(OutputFile {
+            place,
+            mode: PRIVATE_MODE,
+        }))
+    }
+
+    /// As [`Target::of`]. What `is_redacted` is made to be passed on: others may read its file, as
+    /// far as the user's mask lets them.
+    ///
+    /// # Errors
+    /// As [`Target::of`].
+    pub fn of_redacted(output: Option<&Path>, is_redacted: bool) -> Result<Self> {
+        let mut target = Self::of(output)?;
+        if let Target::File(file) = &mut target
+            && is_redacted
+        {
+            file.mode = SHARED_MODE;
+        }
+        Ok(target)
+    }
+
+    /// The file `name` in a directory that is held open, for its owner only.
+    pub fn in_directory(directory: Directory, name: &str) -> Self {
+        let place = FilePlace {
+            directory,
+            name: name.into(),
+            is_link: false,
+        };
+        Target::File(OutputFile {
+            place,
+            mode: PRIVATE_MODE,
+        })
     }
 
     /// Writes the whole text.
@@ -61,9 +106,13 @@ impl Target {
     pub fn write(&self, text: &str) -> Result<Written> {
         match self {
             Target::Standard => write_standard(text),
-            Target::File(path) => replace(path, text)
-                .map(|()| Written::Whole)
-                .map_err(|source| failed(&path.display().to_string(), &source)),
+            Target::File(file) => {
+                let part = file.part()?;
+                part.file()
+                    .write_all(text.as_bytes())
+                    .map_err(|source| failed(&file.name(), &source))?;
+                file.put(part)
+            }
         }
     }
 }
@@ -83,17 +132,37 @@ impl Target {
                 }
                 filled.map(|()| Written::Whole)
             }
-            Target::File(path) => {
-                let name = path.display().to_string();
-                let said = |source: io::Error| failed(&name, &source);
-                let beside = Beside::create(path).map_err(said)?;
-                let mut sink = Sink::new(&beside.file);
-                fill(&mut sink).and_then(|()| sink.end(&name))?;
+            Target::File(file) => {
+                let part = file.part()?;
+                let mut sink = Sink::new(part.file());
+                fill(&mut sink).and_then(|()| sink.end(&file.name()))?;
                 drop(sink);
-                beside.put_at(path).map_err(said)?;
-                Ok(Written::Whole)
+                file.put(part)
             }
         }
+    }
+}
+
+impl OutputFile {
+    fn name(&self) -> String {
+        self.place.path().display().to_string()
+    }
+
+    /// The file that becomes this one when it is whole.
+    fn part(&self) -> Result<TempFile<'_>> {
+        let FilePlace {
+            directory, name, ..
+        } = &self.place;
+        TempFile::create(directory, name, self.mode).map_err(|error| self.failed(error))
+    }
+
+    fn put(&self, part: TempFile<'_>) -> Result<Written> {
+        part.put().map_err(|error| self.failed(error))?;
+        Ok(Written::Whole)
+    }
+
+    fn failed(&self, error: sys::Error) -> Error {
+        failed(&self.name(), &error.source)
     }
 }
 
@@ -144,24 +213,29 @@ fn write_standard(text: &str) -> Result<Written> {
     }
 }
 
-/// `path` with links resolved, if a regular file is there or can be put there.
-fn resolved(path: &Path) -> Result<PathBuf> {
+/// The place of the file `path`, if a regular file is there or can be put there.
+fn placed(path: &Path) -> Result<FilePlace> {
     let refuse = |why: &str| {
         let text = format!("cannot write {}: {why}", path.display());
         Err(Error::usage(text).hint("-o takes the name of a regular file"))
     };
-    let Ok(link) = fs::symlink_metadata(path) else {
-        return match path.file_name() {
-            Some(_) => Ok(path.to_owned()),
-            None => refuse("it is not the name of a file"),
-        };
+    let place = match FilePlace::of(path) {
+        Ok(place) => place,
+        Err(error) if error.kind == sys::Kind::Invalid => {
+            return refuse(match path.is_dir() {
+                true => "it is a directory",
+                false => "it is not the name of a file",
+            });
+        }
+        Err(error) => return Err(refused(path, error)),
     };
-    match (fs::metadata(path), path.canonicalize()) {
-        (Ok(what), _) if what.is_dir() => refuse("it is a directory"),
-        (Ok(what), Ok(whole)) if what.is_file() => Ok(whole),
-        (Ok(_), _) => refuse("it is a device or a pipe"),
-        (Err(_), _) if link.is_symlink() => refuse("it is a symbolic link to nothing"),
-        (Err(source), _) => Err(failed(&path.display().to_string(), &source)),
+    match place.directory.metadata(&place.name) {
+        Ok(about) if about.is_file() => Ok(place),
+        Ok(about) if about.is_dir() => refuse("it is a directory"),
+        Ok(_) => refuse("it is a device or a pipe"),
+        Err(error) if error.kind != sys::Kind::NotFound => Err(refused(path, error)),
+        Err(_) if place.is_link => refuse("it is a symbolic link to nothing"),
+        Err(_) => Ok(place),
     }
 }
 
@@ -175,67 +249,6 @@ fn refused(path: &Path, error: sys::Error) -> Error {
     Error {
         exit: if missing { Exit::Usage } else { error.exit },
         ..error
-    }
-}
-
-fn directory_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
-/// Puts `text` at `path`: written beside it, synced, renamed over it.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let beside = Beside::create(path)?;
-    (&beside.file).write_all(text.as_bytes())?;
-    beside.put_at(path)
-}
-
-/// The file being written; removed again unless it was renamed.
-struct Beside {
-    file: File,
-    path: Option<PathBuf>,
-}
-
-impl Beside {
-    fn create(target: &Path) -> io::Result<Self> {
-        let name = target.file_name().unwrap_or_default().to_string_lossy();
-        let path = directory_of(target).join(format!(".{name}.{}.part", std::process::id()));
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&path)?;
-        Ok(Self {
-            file,
-            path: Some(path),
-        })
-    }
-
-    /// Puts the file, whole and durable, in the place of `path`, with the mode of what was there.
-    fn put_at(self, path: &Path) -> io::Result<()> {
-        if let Ok(old) = fs::metadata(path) {
-            self.file.set_permissions(old.permissions())?;
-        }
-        self.file.sync_data()?;
-        self.rename_to(path)
-    }
-
-    fn rename_to(mut self, target: &Path) -> io::Result<()> {
-        if let Some(path) = &self.path {
-            fs::rename(path, target)?;
-        }
-        self.path = None;
-        Ok(())
-    }
-}
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        if let Some(path) = &self.path {
-            // The write has failed already and says so; a second complaint would hide it.
-            let _ = fs::remove_file(path);
-        }
     }
 }
 

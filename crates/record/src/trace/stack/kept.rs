@@ -7,11 +7,11 @@
 use super::functions::Names;
 use super::symbols::{self, Function};
 use crate::run_directory;
-use std::fs::{self, File, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, BufReader, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::io::{BufReader, Read, Write};
+use sys::directory::{Directory, TempFile};
 
 /// The file's name; addresses of the kernel are root's to know.
 const FILE: &str = "functions";
@@ -60,9 +60,9 @@ fn validity(names: &Names) -> Option<String> {
 }
 
 /// Reads what is kept, if it holds and is whole.
-fn read(directory: &Path, valid: &str, names: &Names) -> Option<Vec<Function>> {
+fn read(directory: &Directory, valid: &str, names: &Names) -> Option<Vec<Function>> {
     let mut text = String::new();
-    let file = File::open(directory.join(FILE)).ok()?;
+    let file = directory.open_regular(OsStr::new(FILE)).ok()?;
     file.take(BYTES_MAX).read_to_string(&mut text).ok()?;
     let mut lines = text.lines();
     if lines.next()? != valid {
@@ -89,7 +89,7 @@ fn function(line: &str, names: &Names) -> Option<Function> {
 }
 
 /// Keeps the functions; the file is there whole or not at all.
-fn write(directory: &Path, valid: &str, functions: &[Function]) -> io::Result<()> {
+fn write(directory: &Directory, valid: &str, functions: &[Function]) -> sys::Result<()> {
     let mut text = format!("{valid}\n");
     for Function {
         start, end, name, ..
@@ -97,17 +97,11 @@ fn write(directory: &Path, valid: &str, functions: &[Function]) -> io::Result<()
     {
         text.push_str(&format!("{start:x} {end:x} {name}\n"));
     }
-    let new = directory.join(format!("{FILE}-{}", std::process::id()));
-    let mut options = OpenOptions::new();
-    let opened = options.write(true).create(true).truncate(true).mode(0o600);
-    let written = opened
-        .open(&new)
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .and_then(|()| fs::rename(&new, directory.join(FILE)));
-    if written.is_err() {
-        let _ = fs::remove_file(&new);
-    }
-    written
+    let part = TempFile::create(directory, OsStr::new(FILE), 0o600)?;
+    part.file()
+        .write_all(text.as_bytes())
+        .map_err(|error| sys::Error::new("keep the functions of the kernel", error))?;
+    part.put()
 }
 
 #[cfg(test)]
@@ -126,16 +120,18 @@ mod tests {
         let (directory, names) = (TempDir::new(), names());
         let found = found(&names);
         assert_eq!(found.len(), 2);
-        assert_eq!(read(directory.path(), "now", &names), None);
-        write(directory.path(), "now", &found).unwrap();
-        assert_eq!(read(directory.path(), "now", &names), Some(found));
-        assert_eq!(read(directory.path(), "later", &names), None);
+        let held = Directory::open_private(directory.path()).unwrap();
+        assert_eq!(read(&held, "now", &names), None);
+        write(&held, "now", &found).unwrap();
+        assert_eq!(read(&held, "now", &names), Some(found));
+        assert_eq!(read(&held, "later", &names), None);
         assert_eq!(directory.names(), [FILE], "nothing else is left");
     }
 
     #[test]
     fn what_is_damaged_is_not_believed() {
         let (directory, names) = (TempDir::new(), names());
+        let held = Directory::open_private(directory.path()).unwrap();
         for text in [
             "",
             "now\n",
@@ -144,7 +140,7 @@ mod tests {
             "now\n1100 1200 futex_wait\n1000 1100 io_schedule\n",
         ] {
             fs::write(directory.join(FILE), text).unwrap();
-            assert_eq!(read(directory.path(), "now", &names), None, "{text}");
+            assert_eq!(read(&held, "now", &names), None, "{text}");
         }
     }
 

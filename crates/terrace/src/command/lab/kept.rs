@@ -1,39 +1,33 @@
 //! The directory in which an experiment keeps what it found: its own, so that nothing that is
-//! there is ever replaced.
+//! there is ever replaced. It is held open from the start, and belongs to this user alone.
 
 use crate::error::{Error, Result};
-use crate::exit::Exit;
-use std::fs;
+use crate::output::Target;
 use std::io::ErrorKind;
 use std::path::Path;
+use sys::directory::Directory;
+
+/// Others may pass through it to the directory of a database, and read nothing.
+const MODE: u32 = 0o711;
 
 /// Whether `out` can be such a directory.
 ///
 /// # Errors
-/// `Usage` where something is there already.
+/// `Usage` where something is there already, or where another user can change it.
 pub fn check(out: &Path) -> Result<()> {
-    let taken = match fs::read_dir(out) {
-        Ok(mut entries) => entries.next().is_some(),
-        Err(error) => error.kind() != ErrorKind::NotFound,
-    };
-    match taken {
-        false => Ok(()),
-        true => Err(Error::usage(format!(
-            "--out: {} is there and is no empty directory",
-            out.display()
-        ))),
+    match Directory::open(out) {
+        Ok(directory) => must_be_own(&directory).and_then(|()| must_be_empty(&directory)),
+        Err(error) if error.source.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(unusable(out, &error)),
     }
 }
 
 /// Makes it.
 ///
 /// # Errors
-/// `Usage` where that cannot be done.
+/// As [`check`], and `Usage` where it cannot be made.
 pub fn make(out: &Path) -> Result<()> {
-    fs::create_dir_all(out).map_err(|error| {
-        let reason = sys::plain_reason(&error);
-        Error::usage(format!("cannot make {}: {reason}", out.display()))
-    })
+    open(out).and_then(|directory| must_be_empty(&directory))
 }
 
 /// Writes `result.json` into it.
@@ -41,10 +35,48 @@ pub fn make(out: &Path) -> Result<()> {
 /// # Errors
 /// `Partial` where it could not be written.
 pub fn write(out: &Path, json: &str) -> Result<()> {
-    let file = out.join("result.json");
-    fs::write(&file, json).map_err(|error| {
-        let reason = sys::plain_reason(&error);
-        let text = format!("cannot write {}: {reason}", file.display());
-        Error::new(Exit::Partial, text)
-    })
+    let directory = open(out)?;
+    Target::in_directory(directory, "result.json")
+        .write(json)
+        .map(drop)
+}
+
+fn open(out: &Path) -> Result<Directory> {
+    let directory = Directory::create(out, MODE).map_err(|error| unusable(out, &error))?;
+    must_be_own(&directory)?;
+    Ok(directory)
+}
+
+fn must_be_own(directory: &Directory) -> Result<()> {
+    let out = directory.path().display();
+    match directory.fault_of_itself()? {
+        None => Ok(()),
+        Some(fault) => {
+            let error = Error::usage(format!("--out: cannot use {out}: {}", fault.why));
+            Err(error.hint("it takes a directory that only you can change"))
+        }
+    }
+}
+
+fn must_be_empty(directory: &Directory) -> Result<()> {
+    match directory.names()?.is_empty() {
+        true => Ok(()),
+        false => Err(Error::usage(format!(
+            "--out: {} is there and is no empty directory",
+            directory.path().display()
+        ))),
+    }
+}
+
+fn unusable(out: &Path, error: &sys::Error) -> Error {
+    let text = match error.source.kind() {
+        ErrorKind::NotADirectory => {
+            format!(
+                "--out: {} is there and is no empty directory",
+                out.display()
+            )
+        }
+        _ => format!("--out: {error}"),
+    };
+    Error::usage(text)
 }

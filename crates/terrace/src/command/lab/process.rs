@@ -6,18 +6,20 @@ use super::recovery::{toucher, workplace};
 use crate::args::lab::LabProcess;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+use sys::directory::{Directory, FilePlace};
 
 /// How much of the swap file is written between two looks whether it is wanted still.
 const CHUNK_BYTES: u64 = 4 << 20;
+/// A database's user passes through it to a directory of its own, and reads nothing.
+const MODE: u32 = 0o711;
 const OFF_TRIES: u32 = 60;
 const OFF_PAUSE: Duration = Duration::from_millis(500);
 
@@ -60,9 +62,10 @@ fn become_member(group: Option<&Path>, user: Option<(u32, u32)>, words: &[OsStri
 /// Makes the directory and the swap in it, says so, and removes both when the input ends: that
 /// happens also when the lab is killed.
 fn keep(directory: &Path, bytes: u64) -> Result<Exit> {
-    std::fs::create_dir(directory).map_err(|error| failed("make", directory, &error))?;
+    let place = FilePlace::of(directory)?;
+    let made = place.directory.create_subdirectory(&place.name, MODE)?;
     let swap = directory.join(workplace::SWAP);
-    let kept = make_swap(&swap, bytes).and_then(|made| {
+    let kept = make_swap(&made, bytes).and_then(|made| {
         if made {
             let mut output = std::io::stdout().lock();
             // Who does not listen has ended, and so has the input.
@@ -92,17 +95,15 @@ fn switch_off(path: &Path) -> Result<()> {
 }
 
 /// Whether the file was made and switched on; `false` if nobody wants it any more.
-fn make_swap(path: &Path, bytes: u64) -> Result<bool> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600);
-    let mut file = options
-        .open(path)
-        .map_err(|error| failed("make", path, &error))?;
-    if !fill(&mut file, bytes).map_err(|error| failed("write", path, &error))? {
+fn make_swap(directory: &Directory, bytes: u64) -> Result<bool> {
+    let path = directory.path().join(workplace::SWAP);
+    let mut file = directory.create_new(OsStr::new(workplace::SWAP), 0o600)?;
+    if !fill(&mut file, bytes).map_err(|error| failed("write", &path, &error))? {
         return Ok(false);
     }
     sys::swap_area::mark(&file, bytes)?;
-    sys::swap_area::on(path, sys::swap_area::FIRST)?;
+    // By its path, which no other user can exchange: the workplace was checked.
+    sys::swap_area::on(&path, sys::swap_area::FIRST)?;
     Ok(true)
 }
 

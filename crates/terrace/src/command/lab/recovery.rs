@@ -126,10 +126,11 @@ fn of_application(
     progress: &mut dyn FnMut(&str),
 ) -> Result<()> {
     progress(&format!("{}: filling its working set", described.id));
-    let directory = bench.directory(described)?;
+    let files = bench.files(described)?;
     let place = application::Place {
         group: bench.group(),
-        directory: &directory,
+        directory: &files.directory,
+        log: &files.log,
     };
     let mut running = Running::start(bench.root(), described, place, bench.working_set())?;
     for run in 0..bench.runs() {

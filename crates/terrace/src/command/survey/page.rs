@@ -24,7 +24,7 @@ impl PageFile {
     /// # Errors
     /// When the file could not be written.
     pub fn of(args: &SurveyArgs) -> Result<Option<Self>> {
-        let target = page::target(args.html.as_deref())?;
+        let target = page::target(args.html.as_deref(), !args.no_redact)?;
         Ok(target.map(|target| Self {
             target,
             private: (!args.no_redact).then(|| private_words(&args.paths)),

@@ -13,10 +13,12 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
+use sys::directory::Directory;
 
 /// What a row of 1 KiB takes in a table: three in a page of 4 KiB.
 const ROW_BYTES: u64 = 1365;
@@ -26,6 +28,9 @@ const LOOK_NS: u64 = 100_000_000;
 /// How long it may take to end by itself: PostgreSQL writes what is in its buffers.
 const FAREWELL: Duration = Duration::from_secs(10);
 const FAREWELL_LOOK: Duration = Duration::from_millis(10);
+
+/// A last line is looked for in so much of a log: it may be long, and is another user's.
+const LOG_END_BYTES: u64 = 4096;
 
 /// What came of some requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,8 +46,10 @@ pub struct Answers {
 pub struct Place<'a> {
     /// The directory of its group; none on the whole machine.
     pub group: Option<&'a Path>,
-    /// The directory for its files, which it may write to.
-    pub directory: &'a Path,
+    /// The directory for its files, which it may write to and come to own.
+    pub directory: &'a Directory,
+    /// Its standard error, outside of that directory.
+    pub log: &'a File,
 }
 
 /// An application that runs; ended on drop.
@@ -52,7 +59,7 @@ pub struct Running<'a> {
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     described: &'a Application,
-    complaints: PathBuf,
+    log: &'a File,
     rows: u64,
     random: Random,
 }
@@ -82,7 +89,7 @@ impl<'a> Running<'a> {
     pub fn start(
         root: &Root,
         described: &'a Application,
-        place: Place,
+        place: Place<'a>,
         bytes: u64,
     ) -> Result<Self> {
         let bytes = described.content_bytes(bytes);
@@ -113,16 +120,16 @@ impl<'a> Running<'a> {
         root: &Root,
         described: &'a Application,
         sql: &Sql,
-        place: Place,
+        place: Place<'a>,
         bytes: u64,
     ) -> Result<Self> {
         let user = sql.user.as_ref().and_then(|user| numbers_of(root, user));
         if let Some((uid, gid)) = user {
-            std::os::unix::fs::chown(place.directory, Some(uid), Some(gid))
+            std::os::unix::fs::fchown(place.directory.file(), Some(uid), Some(gid))
                 .map_err(|error| told(described, &sys::plain_reason(&error)))?;
         }
         let words = |words: &[String]| -> Vec<OsString> {
-            let directory = place.directory.to_string_lossy();
+            let directory = place.directory.path().to_string_lossy();
             let half_kib = (bytes / 2048).to_string();
             let named = words
                 .first()
@@ -152,7 +159,7 @@ impl<'a> Running<'a> {
 
     fn spawn(
         described: &'a Application,
-        place: Place,
+        place: Place<'a>,
         user: Option<(u32, u32)>,
         words: Vec<OsString>,
         rows: u64,
@@ -169,7 +176,7 @@ impl<'a> Running<'a> {
                 input,
                 output: BufReader::new(output),
                 described,
-                complaints: complaints(place),
+                log: place.log,
                 rows,
                 random: Random::new(rows),
             }),
@@ -284,8 +291,7 @@ impl<'a> Running<'a> {
     }
 
     fn failed(&self, why: &str) -> Error {
-        let text = std::fs::read_to_string(&self.complaints).unwrap_or_default();
-        match text.lines().next_back() {
+        match last_line(self.log) {
             Some(last) => told(self.described, &format!("{why} ({last})")),
             None => told(self.described, why),
         }
@@ -306,7 +312,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// The command that joins the group and becomes `words`, its complaints kept in a file.
+/// The command that joins the group and becomes `words`, its standard error kept in a file.
 fn member(
     described: &Application,
     place: Place,
@@ -323,25 +329,27 @@ fn member(
     }
     line.push("--".into());
     line.extend(words);
-    let log = File::options()
-        .create(true)
-        .append(true)
-        .open(complaints(place))
-        .map_err(|error| told(described, &sys::plain_reason(&error)))?;
+    let log = place.log.try_clone();
+    let log = log.map_err(|error| told(described, &sys::plain_reason(&error)))?;
     let mut command = Command::new(&line[0]);
     command
         .args(&line[1..])
         .stderr(log)
-        .current_dir(place.directory)
+        .current_dir(place.directory.path())
         .env("LC_ALL", "C")
         // Ctrl-C is the lab's to hear.
         .process_group(0);
     Ok(command)
 }
 
-/// Where what it says on its standard error goes.
-fn complaints(place: Place) -> PathBuf {
-    place.directory.join("complaints.txt")
+/// The last line of an application's standard error.
+fn last_line(log: &File) -> Option<String> {
+    let bytes = log.metadata().ok()?.len();
+    let mut end = vec![0; bytes.min(LOG_END_BYTES) as usize];
+    let start = bytes.saturating_sub(LOG_END_BYTES);
+    log.read_exact_at(&mut end, start).ok()?;
+    let text = String::from_utf8_lossy(&end);
+    text.lines().next_back().map(str::to_owned)
 }
 
 fn told(described: &Application, why: &str) -> Error {

@@ -19,8 +19,11 @@ use place::workingset::restore::{self, Request};
 use place::workingset::targets::Selection;
 use record::capture::Background;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::Path;
 use std::time::{Duration, Instant};
+use sys::directory::Directory;
 
 /// Requests in a row whose 99th percentile is taken; two may be slow.
 const WINDOW: u32 = 200;
@@ -108,6 +111,15 @@ pub struct Bench<'a> {
     device: Option<(u32, u32)>,
 }
 
+/// What an application writes to.
+#[derive(Debug)]
+pub struct Files {
+    /// Where its own files go.
+    pub directory: Directory,
+    /// Its standard error, open.
+    pub log: File,
+}
+
 /// What a way did.
 #[derive(Debug, Default)]
 struct Done {
@@ -160,15 +172,16 @@ impl<'a> Bench<'a> {
         self.plan.runs
     }
 
-    /// A directory for the files of this application.
-    pub fn directory(&self, application: &Application) -> Result<PathBuf> {
-        let directory = self.workplace.directory().join(&application.id);
-        std::fs::create_dir(&directory).map_err(|error| {
-            let reason = sys::plain_reason(&error);
-            let text = format!("cannot make {}: {reason}", directory.display());
-            Error::new(Exit::Partial, text)
-        })?;
-        Ok(directory)
+    /// A directory for the files of this application, which it may come to own. Its log is outside
+    /// of it: root never opens a file in a directory that another user can change.
+    pub fn files(&self, application: &Application) -> Result<Files> {
+        let workplace = Directory::open(self.workplace.directory())?;
+        let directory = OsString::from(&application.id);
+        let log = OsString::from(format!("{}.log", application.id));
+        Ok(Files {
+            directory: workplace.create_subdirectory(&directory, 0o700)?,
+            log: workplace.create_new(&log, 0o600)?,
+        })
     }
 
     /// One trial.

@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use sys::directory::Directory;
 
 /// A tenth of the disk's free space at least is left to others.
 const MOST_OF_FREE: f64 = 0.9;
@@ -45,6 +46,7 @@ impl Workplace {
         let disk = disk
             .canonicalize()
             .map_err(|error| refused(&sys::plain_reason(&error)))?;
+        check(&disk)?;
         let directory = disk.join(format!("terrace-lab-{}", std::process::id()));
         let mut words = helper::argv("lab-process")?;
         words.push("workplace".into());
@@ -95,6 +97,16 @@ impl Drop for Workplace {
         drop(self.keeper.stdin.take());
         let _ = self.keeper.wait();
     }
+}
+
+/// Refuses a place that another user can exchange: swap is switched on by its path.
+fn check(disk: &Path) -> Result<()> {
+    let opened = Directory::open(disk)?;
+    let Some(exposure) = opened.exposure() else {
+        return Ok(());
+    };
+    let why = format!("{}: {}", exposure.path.display(), exposure.why);
+    Err(refused(&why).hint("--disk takes a directory that no other user can move, as /var/tmp"))
 }
 
 fn refused(why: &str) -> Error {
