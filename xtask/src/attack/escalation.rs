@@ -8,7 +8,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use super::judge::{self, MEMORY_LIMIT_BYTES};
+use super::judge;
 use super::stage::{
     Held, PATIENCE, Running, Stage, Stop, ensure, give_away, names, need, need_admin, text,
     wait_until,
@@ -34,10 +34,14 @@ pub(super) fn kept_surveys(stage: &Stage) -> Held {
     symlink(&victim, evil.join("terrace/surveys"))?;
     give_away(&evil.join("terrace/surveys"))?;
     give_away(&evil.join("terrace"))?;
-    give_away(&evil)?;
+    // As /tmp is: root's, and everybody may make something in it.
+    std::fs::set_permissions(&evil, PermissionsExt::from_mode(0o1777))?;
     let mut command = stage.terrace(&["survey", "--quick"]);
     command.env("HOME", &home).env_remove("XDG_STATE_HOME");
-    judge::observe(command, SURVEY_LIMIT, MEMORY_LIMIT_BYTES)?;
+    let observed = judge::observe(command, SURVEY_LIMIT, u64::MAX)?;
+    ensure(observed.status == Some(0), || {
+        format!("survey: {:?}", observed.status)
+    })?;
     let made = names(&victim);
     ensure(made.is_empty(), || {
         format!("root wrote through another user's link: {made:?}")
