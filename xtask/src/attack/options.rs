@@ -73,9 +73,14 @@ impl Options {
     }
 }
 
+/// Whether `name` is `chosen`, or begins with it as a finding: `l12` is the first word of `l12a-undo`.
 fn is_named(name: &str, chosen: &str) -> bool {
-    let rest = name.strip_prefix(chosen);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    let Some(rest) = name.strip_prefix(chosen) else {
+        return false;
+    };
+    let after_letter = rest.trim_start_matches(|c: char| c.is_ascii_lowercase());
+    let letters = rest.len() - after_letter.len();
+    rest.is_empty() || (letters <= 1 && after_letter.starts_with('-'))
 }
 
 /// Takes the arguments apart; `names` are the cases and families that exist.
@@ -134,14 +139,14 @@ mod tests {
 
     fn parsed(words: &[&str]) -> Result<Options, String> {
         let args: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        parse(&args, &["m1-recording", "m10", "ring"])
+        parse(&args, &["m1-recording", "m1a-x", "m10", "ring"])
     }
 
     #[test]
     fn options_are_taken_apart() {
         let options = parsed(&["--seed", "7", "--for", "2min", "m1", "ring"]).unwrap();
         assert_eq!((options.seed, options.time), (7, Duration::from_secs(120)));
-        assert!(options.wants("m1-recording") && options.wants("ring"));
+        assert!(options.wants("m1-recording") && options.wants("ring") && options.wants("m1a-x"));
         assert!(!options.wants("m10"));
         let long = parsed(&["--long", "3h"]).unwrap();
         assert_eq!(long.time, Duration::from_secs(10_800));
