@@ -1,7 +1,7 @@
-//! The workspace's own automation: `cargo xtask` with `tidy`, `test`, `bench` and `vm`.
+//! The workspace's own automation: `cargo xtask` with `tidy`, `test`, `attack`, `bench` and `vm`.
 //!
 //! `tidy` holds the rules that no compiler knows, `test` is the one command that says whether a change
-//! is good, `bench` compares with peer programs and keeps the records, `vm` runs a command in a machine of
+//! is good, `attack` runs the binary against hostile input, `bench` compares with peer programs and keeps the records, `vm` runs a command in a machine of
 //! its own. Nothing here is part of the
 //! product, and nothing here is needed to build or run it.
 #![allow(
@@ -10,6 +10,7 @@
     reason = "a tool for people at a terminal"
 )]
 
+pub mod attack;
 pub mod bench;
 pub mod error;
 pub mod process;
@@ -22,11 +23,12 @@ pub mod workspace;
 pub use error::Error;
 
 /// The commands of `cargo xtask`, as typed.
-pub const COMMANDS: &[&str] = &["tidy", "test", "bench", "vm"];
+pub const COMMANDS: &[&str] = &["tidy", "test", "attack", "bench", "vm"];
 
 const USAGE: &str = "\
 usage: cargo xtask tidy                    the rules of the project, one line per violation
        cargo xtask test [--fast]           everything that must hold; --fast leaves out what is slow
+       cargo xtask attack [OPTIONS] [CASE] hostile files, users, disks and signals against the binary; attack --help
        cargo xtask bench SUITE [OPTIONS]   against peer programs: memory, storage, record, warm, aa
        cargo xtask vm [OPTIONS] -- COMMAND in a small machine of its own, with modelled disks; vm --help";
 
@@ -42,6 +44,7 @@ pub fn run(args: &[String]) -> Result<u8, Error> {
     match command.as_str() {
         "tidy" => tidy::run(rest)?,
         "test" => test::run(rest)?,
+        "attack" => attack::run(rest)?,
         "bench" => bench::run(rest)?,
         "vm" => return Ok(vm::run(rest)),
         "help" | "--help" | "-h" => println!("{USAGE}"),

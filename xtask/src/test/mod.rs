@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::error::Error;
-use crate::{tidy, workspace};
+use crate::{attack, tidy, workspace};
 
 pub(crate) mod needs;
 mod readme;
@@ -61,6 +61,12 @@ const STEPS: &[Step] = &[
         name: "tests",
         is_slow: false,
         run: suite::run,
+    },
+    // With the binary that the tests have built.
+    Step {
+        name: "attack",
+        is_slow: true,
+        run: |root| attack::step(root).map(|()| Outcome::Done),
     },
     Step {
         name: "documentation",

@@ -41,6 +41,7 @@ const NEEDS: &[Need] = &[
         "qemu-system-x86",
         "a machine of its own",
     ),
+    need("strace", "strace", "errors at each write of a file"),
 ];
 
 /// A browser and ten small packages over a slow line take some minutes; apt that asks or hangs is given up.

@@ -1,0 +1,475 @@
+//! Files that are not what they seem: pipes, devices, links, locks and directories of other users, as
+//! input and as output.
+//!
+//! Where another user is needed it is the one that owns nothing, by `setpriv`, as root.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use testkit::Tmpfs;
+
+use super::judge::{self, DOCUMENTED, Form, MEMORY_LIMIT_BYTES};
+use super::recording::plain;
+use super::stage::{
+    Held, PATIENCE, Running, Stage, Stop, as_other_user, ensure, give_away, need, need_admin,
+    shown, text, wait_until, words,
+};
+
+fn make_pipe(path: &Path) -> Held {
+    need(&["mkfifo"])?;
+    let made = Command::new("mkfifo").arg(path).status()?;
+    ensure(made.success(), || "mkfifo failed".to_owned())
+}
+
+/// L6: what is not a regular file is refused by every reader, without waiting for it.
+pub(super) fn special_inputs(stage: &Stage) -> Held {
+    let directory = stage.scratch("special")?;
+    let [pipe, loop_link, socket] = ["pipe", "loop", "socket"].map(|name| directory.join(name));
+    make_pipe(&pipe)?;
+    symlink(&loop_link, &loop_link)?;
+    let _socket = std::os::unix::net::UnixListener::bind(&socket)?;
+    let out = directory.join("out");
+    let inputs = [
+        text(&pipe),
+        text(&loop_link),
+        text(&socket),
+        "/dev/null",
+        "/dev/zero",
+        "/dev/full",
+        "/",
+        "/proc/self/mem",
+    ];
+    for input in inputs {
+        for command in readers(input, text(&out)) {
+            stage.attack(&command, Form::Text)?;
+        }
+    }
+    Ok(())
+}
+
+fn readers(input: &str, out: &str) -> Vec<Vec<std::ffi::OsString>> {
+    vec![
+        words(["explain", input]),
+        words(["export", "--to", "csv", "-o", out, input]),
+        words(["view", "--html", out, input]),
+        words(["compare", input, input]),
+        words(["proof", "--claim", "x", "-o", out, input, input]),
+        words(["import", input, "-o", out]),
+        words(["warm", "restore", "--dry-run", input]),
+    ]
+}
+
+/// L9: what is not redacted is for its owner alone, and so is what replaces such a file meanwhile.
+pub(super) fn modes(stage: &Stage) -> Held {
+    let directory = stage.scratch("modes")?;
+    let recording = plain(stage, &directory, "hog_beside")?;
+    let recording = text(&recording);
+    let vmstat = directory.join("vmstat.txt");
+    std::fs::write(&vmstat, super::import::VMSTAT)?;
+    let at = |name: &str| directory.join(name);
+    let [export, page, verdict, imported] =
+        ["export.csv", "page.html", "verdict.json", "imported.trec"].map(at);
+    let commands = [
+        (
+            words([
+                "export",
+                "--no-redact",
+                "--to",
+                "csv",
+                "-o",
+                text(&export),
+                recording,
+            ]),
+            &export,
+        ),
+        (
+            words(["view", "--no-redact", "--html", text(&page), recording]),
+            &page,
+        ),
+        (
+            words(["run", "--json", text(&verdict), "-q", "--", "true"]),
+            &verdict,
+        ),
+        (
+            words(["import", text(&vmstat), "-o", text(&imported)]),
+            &imported,
+        ),
+    ];
+    for (command, path) in &commands {
+        stage.attack(command, Form::Text)?;
+        is_private(path)?;
+    }
+    need(&["strace"])?;
+    // Killed where the finished file is renamed: what is left is the temporary file.
+    std::fs::set_permissions(&export, PermissionsExt::from_mode(0o600))?;
+    let kill = "inject=rename,renameat,renameat2:signal=KILL:error=EIO";
+    let wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", kill];
+    let observed = judge::observe(
+        stage.terrace_under(&wrapper, &commands[0].0),
+        PATIENCE,
+        MEMORY_LIMIT_BYTES,
+    )?;
+    let parts: Vec<PathBuf> = super::stage::names(&directory)
+        .into_iter()
+        .filter(|name| name.ends_with(".part"))
+        .map(|name| directory.join(name))
+        .collect();
+    ensure(observed.status != Some(0), || {
+        "the temporary file is not renamed".to_owned()
+    })?;
+    // Without a name (`O_TMPFILE`) there is nothing to read.
+    parts.iter().try_for_each(|part| is_private(part))
+}
+
+fn is_private(path: &Path) -> Held {
+    let mode = std::fs::metadata(path)?.permissions().mode() & 0o777;
+    ensure(mode & 0o077 == 0, || {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        format!("{name} has mode {mode:o}: others read what is not redacted")
+    })
+}
+
+/// L10: after `run` has ended, nothing of it keeps the caller's directory busy.
+pub(super) fn busy_mount(stage: &Stage) -> Held {
+    need_admin()?;
+    let disk = Tmpfs::mount(4 << 20).map_err(Stop::Needs)?;
+    let mut command = stage.terrace(&["run", "-q", "--", "true"]);
+    command.current_dir(disk.path());
+    let observed = judge::observe(command, PATIENCE, MEMORY_LIMIT_BYTES)?;
+    let unmounted = Command::new("umount")
+        .arg(disk.path())
+        .stderr(Stdio::null())
+        .status()?;
+    ensure(observed.status == Some(0), || {
+        format!("run: {:?}", observed.status)
+    })?;
+    ensure(unmounted.success(), || {
+        "the directory that `run` was called in cannot be unmounted at once".to_owned()
+    })
+}
+
+/// L11: whoever may read the directory of a flight recorder could lock it.
+pub(super) fn foreign_lock(stage: &Stage) -> Held {
+    need_admin()?;
+    need(&["setpriv", "flock"])?;
+    let directory = stage.scratch("foreign-lock")?;
+    let ring = directory.join("ring");
+    let record = ["record", "--keep", "10s", "--for", "1s", "-o", text(&ring)];
+    judge::observe(stage.terrace(&record), PATIENCE, MEMORY_LIMIT_BYTES)?;
+    // Its owner may have opened it to others, who read the segments.
+    std::fs::set_permissions(&ring, PermissionsExt::from_mode(0o755))?;
+    let mut holders = Vec::new();
+    for name in [String::new()]
+        .into_iter()
+        .chain(super::stage::names(&ring))
+    {
+        let mut command = as_other_user("flock");
+        command.arg(ring.join(name)).args(["sleep", "60"]);
+        holders.push(Running::start(command)?);
+    }
+    thread::sleep(Duration::from_millis(500));
+    let observed = judge::observe(stage.terrace(&record), PATIENCE, MEMORY_LIMIT_BYTES)?;
+    ensure(observed.status == Some(0), || {
+        format!(
+            "a lock of another user: status {:?}, {:?}",
+            observed.status,
+            observed.text().trim()
+        )
+    })
+}
+
+/// L12 h: root does not write into a directory that another user can change.
+pub(super) fn foreign_ring(stage: &Stage) -> Held {
+    need_admin()?;
+    let directory = stage.scratch("foreign-ring")?;
+    let ring = directory.join("ring");
+    std::fs::create_dir(&ring)?;
+    give_away(&ring)?;
+    let record = ["record", "--keep", "10s", "--for", "1s", "-o", text(&ring)];
+    let observed = judge::observe(stage.terrace(&record), PATIENCE, MEMORY_LIMIT_BYTES)?;
+    let names = super::stage::names(&ring);
+    ensure(observed.status != Some(0) && names.is_empty(), || {
+        format!("root recorded into another user's directory: {names:?}")
+    })
+}
+
+/// L12 b: the kernel refuses to follow such a link (`protected_symlinks`); the message says so.
+pub(super) fn link_reason(stage: &Stage) -> Held {
+    need_admin()?;
+    let setting = std::fs::read_to_string("/proc/sys/fs/protected_symlinks").unwrap_or_default();
+    if setting.trim() != "1" {
+        return Err(Stop::Needs("fs.protected_symlinks = 1".to_owned()));
+    }
+    let directory = stage.scratch("sticky")?;
+    std::fs::set_permissions(&directory, PermissionsExt::from_mode(0o1777))?;
+    let [target, link] = ["target.trec", "link.trec"].map(|name| directory.join(name));
+    std::fs::write(&target, "")?;
+    symlink(&target, &link)?;
+    give_away(&link)?;
+    let arguments = words(["record", "--for", "1s", "--force", "-o", text(&link)]);
+    let observed = stage.attack(&arguments, Form::Text)?;
+    let says = observed.text();
+    let is_refused = observed.status != Some(0) || std::fs::metadata(&target)?.len() > 0;
+    ensure(is_refused && !says.contains("link to nothing"), || {
+        format!("a wrong reason: {says:?}")
+    })
+}
+
+/// L12 c: a pipe is refused before it is opened: who waits at its other end does not notice.
+pub(super) fn pipe_as_output(stage: &Stage) -> Held {
+    let directory = stage.scratch("pipe-output")?;
+    let pipe = directory.join("pipe");
+    make_pipe(&pipe)?;
+    let mut reader = Running::start({
+        let mut command = Command::new("cat");
+        command.arg(&pipe);
+        command
+    })?;
+    thread::sleep(Duration::from_millis(300));
+    for command in [
+        words(["run", "-q", "--force", "-o", text(&pipe), "--", "true"]),
+        words(["record", "--for", "1s", "--force", "-o", text(&pipe)]),
+    ] {
+        let observed = judge::observe(stage.terrace(&command), PATIENCE, MEMORY_LIMIT_BYTES)?;
+        ensure(!observed.is_late && observed.status != Some(0), || {
+            format!("{:?}: {}", observed.status, shown(&command))
+        })?;
+    }
+    let was_opened = wait_until(Duration::from_millis(500), || !reader.is_alive());
+    let kind = std::fs::symlink_metadata(&pipe)?.file_type();
+    ensure(kind.is_fifo() && !was_opened, || {
+        "the pipe was opened: its reader has ended".to_owned()
+    })
+}
+
+/// Standard output that is full, closed or a pipe that nobody reads.
+pub(super) fn full_output(stage: &Stage) -> Held {
+    let directory = stage.scratch("full-output")?;
+    let recording = plain(stage, &directory, "hog_beside")?;
+    let recording = text(&recording);
+    for arguments in [
+        words(["explain", recording]),
+        words(["explain", "--json", recording]),
+        words(["warm", "show"]),
+        words(["export", "--to", "csv", recording]),
+    ] {
+        let (reader, writer) = io::pipe()?;
+        drop(reader);
+        let outputs = [
+            Stdio::from(File::options().write(true).open("/dev/full")?),
+            Stdio::from(writer),
+        ];
+        for output in outputs {
+            let mut command = stage.terrace(&arguments);
+            command
+                .stdin(Stdio::null())
+                .stdout(output)
+                .stderr(Stdio::piped());
+            let observed = judge::finish(command.spawn()?, PATIENCE, MEMORY_LIMIT_BYTES)?;
+            let is_documented = observed
+                .status
+                .is_some_and(|status| DOCUMENTED.contains(&status));
+            ensure(
+                is_documented && !observed.text().contains("panicked"),
+                || {
+                    format!(
+                        "{:?}, signal {:?}: {}",
+                        observed.status,
+                        observed.signal,
+                        shown(&arguments)
+                    )
+                },
+            )?;
+        }
+        let closed = ["sh", "-c", "exec \"$@\" <&- >&- 2>&-", "sh"];
+        let observed = judge::observe(
+            stage.terrace_under(&closed, &arguments),
+            PATIENCE,
+            MEMORY_LIMIT_BYTES,
+        )?;
+        ensure(
+            observed
+                .status
+                .is_some_and(|status| DOCUMENTED.contains(&status)),
+            || {
+                format!(
+                    "outputs closed: {:?}, signal {:?}: {}",
+                    observed.status,
+                    observed.signal,
+                    shown(&arguments)
+                )
+            },
+        )?;
+    }
+    Ok(())
+}
+
+/// A FUSE connection that answers until somebody has opened its file, and then nothing.
+#[derive(Debug)]
+struct DeadFuse {
+    point: PathBuf,
+    number: u64,
+}
+
+/// Requests that are answered, as the kernel numbers them (`linux/fuse.h`).
+const GETATTR: u32 = 3;
+const OPEN: u32 = 14;
+const INIT: u32 = 26;
+/// Larger than any request without data.
+const REQUEST_BYTES: usize = 1 << 17;
+
+impl DeadFuse {
+    /// Mounts it over a file; the kernel waits for answers from the first `open` on.
+    fn mount(point: &Path) -> Result<Self, Stop> {
+        let absent = |error: io::Error| Stop::Needs(format!("/dev/fuse: {error}"));
+        let device = File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/fuse")
+            .map_err(absent)?;
+        let mut command = Command::new("mount");
+        command.args(["--internal-only", "-t", "fuse", "-o"]);
+        command.arg("fd=0,rootmode=100000,user_id=65534,group_id=65534,allow_other");
+        command
+            .arg("terrace-test")
+            .arg(point)
+            .stdin(Stdio::from(device.try_clone()?));
+        let mounted = command.stderr(Stdio::null()).status()?;
+        if !mounted.success() {
+            return Err(Stop::Needs("FUSE to be mounted".to_owned()));
+        }
+        thread::spawn(move || serve(device));
+        let facts = std::fs::read_to_string("/proc/self/mountinfo")?;
+        let line = facts.lines().find(|line| line.contains(text(point)));
+        let number = line.and_then(|line| {
+            line.split_whitespace()
+                .nth(2)?
+                .split_once(':')?
+                .1
+                .parse()
+                .ok()
+        });
+        Ok(Self {
+            point: point.to_owned(),
+            number: number.unwrap_or(0),
+        })
+    }
+
+    /// Ends the connection: whoever waits gets an error.
+    fn abort(&self) {
+        let path = format!("/sys/fs/fuse/connections/{}/abort", self.number);
+        let _ = File::options()
+            .write(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(b"1"));
+    }
+}
+
+impl Drop for DeadFuse {
+    fn drop(&mut self) {
+        self.abort();
+        let _ = Command::new("umount")
+            .args(["--lazy", "--force"])
+            .arg(&self.point)
+            .stderr(Stdio::null())
+            .status();
+    }
+}
+
+/// Answers until the file was opened; then takes requests and answers none.
+fn serve(mut device: File) {
+    let mut request = vec![0; REQUEST_BYTES];
+    let mut is_dead = false;
+    // An aborted connection is an error of reading.
+    while let Ok(bytes) = device.read(&mut request) {
+        let field = |at: usize| {
+            u32::from_le_bytes([
+                request[at],
+                request[at + 1],
+                request[at + 2],
+                request[at + 3],
+            ])
+        };
+        if bytes < 40 || is_dead {
+            continue;
+        }
+        let body = match field(4) {
+            INIT => [7, 31, 65536, 0, 0, 65536]
+                .iter()
+                .flat_map(|n: &u32| n.to_le_bytes())
+                .chain([0; 40])
+                .collect(),
+            GETATTR => attributes(),
+            OPEN => vec![0; 16],
+            _ => Vec::new(),
+        };
+        // No other request is known (`ENOSYS`).
+        let error: i32 = if body.is_empty() { -38 } else { 0 };
+        let mut answer = ((16 + body.len()) as u32).to_le_bytes().to_vec();
+        answer.extend(error.to_le_bytes());
+        answer.extend(&request[8..16]);
+        answer.extend(&body);
+        is_dead = field(4) == OPEN;
+        let _ = device.write_all(&answer);
+    }
+}
+
+/// The attributes of a regular file of 1 MiB, valid for no time at all.
+fn attributes() -> Vec<u8> {
+    let mut bytes = vec![0; 16];
+    let words: [u64; 6] = [1, 1 << 20, 2048, 0, 0, 0];
+    bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    let halves: [u32; 10] = [0, 0, 0, 0o100_644, 1, 65534, 65534, 0, 4096, 0];
+    bytes.extend(halves.iter().flat_map(|half| half.to_le_bytes()));
+    bytes
+}
+
+/// L5: commands that look at the files of others do not wait for a dead one.
+pub(super) fn dead_fuse(stage: &Stage) -> Held {
+    need_admin()?;
+    let directory = stage.scratch("fuse")?;
+    let point = directory.join("file");
+    File::create(&point)?;
+    let fuse = DeadFuse::mount(&point)?;
+    // Held by a process of its own: this one must not wait for it at its end.
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        &format!(
+            "exec 3<{}; echo open >{}; sleep 600",
+            text(&point),
+            text(&directory.join("open"))
+        ),
+    ]);
+    let holder = Running::start(command)?;
+    let is_open = wait_until(PATIENCE, || directory.join("open").exists());
+    ensure(is_open, || {
+        "the file of the FUSE server cannot be opened".to_owned()
+    })?;
+    let pid = holder.pid().to_string();
+    let snapshot = directory.join("out.snap");
+    let commands = [
+        words(["warm", "show", "--pid", &pid]),
+        words(["warm", "snapshot", "--pid", &pid, text(&snapshot)]),
+        words(["warm", "restore", "--dry-run", "--pid", &pid]),
+        words(["hog", "--size", "16m", "--count", "1", "--repeat", "1"]),
+    ];
+    for arguments in commands {
+        let mut running = Running::start(stage.terrace(&arguments))?;
+        let has_ended = wait_until(Duration::from_secs(30), || !running.is_alive());
+        if !has_ended {
+            // No signal ends it: the connection must go first.
+            drop(fuse);
+            return Err(Stop::Failed(format!(
+                "it waits for the dead file: {}",
+                shown(&arguments)
+            )));
+        }
+    }
+    Ok(())
+}

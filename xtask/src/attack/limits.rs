@@ -1,0 +1,127 @@
+//! Every limit of setrlimit, small, by the program `prlimit`.
+//!
+//! A command that is watched inherits the limits of its caller, as it would without Terrace. They end the
+//! recording at most, never the command; commands that read a file end with a documented status.
+
+use super::judge::{self, DOCUMENTED, MEMORY_LIMIT_BYTES};
+use super::recording::plain;
+use super::stage::{Held, PATIENCE, Stage, ensure, need, shown, text, words};
+
+/// The status of the command, which nothing else has.
+const STATUS: i32 = 9;
+
+/// Limits that a shell and a recorder meet. An address space of 40 MiB and less ends any program with
+/// threads before its first line, so it is not among them.
+const OF_RUN: &[&str] = &[
+    "--as=268435456",
+    "--core=0",
+    "--cpu=2",
+    "--data=67108864",
+    "--fsize=0",
+    "--fsize=4096",
+    "--fsize=100000",
+    "--locks=0",
+    "--memlock=0",
+    "--msgqueue=0",
+    "--nice=0",
+    "--nofile=8",
+    "--nofile=16",
+    "--nofile=32",
+    "--nofile=64",
+    "--rss=0",
+    "--rtprio=0",
+    "--rttime=1000",
+    "--sigpending=0",
+    "--stack=1048576",
+];
+
+/// Limits that a reader of files meets.
+const OF_READERS: &[&str] = &[
+    "--fsize=0",
+    "--fsize=4096",
+    "--nofile=8",
+    "--memlock=0",
+    "--stack=1048576",
+    "--rttime=1000",
+];
+
+/// The status is the command's, or 125 if it was not begun.
+pub(super) fn of_run(stage: &Stage) -> Held {
+    need(&["prlimit"])?;
+    let directory = stage.scratch("limits")?;
+    let [out, mark] = ["out.trec", "mark"].map(|name| directory.join(name));
+    // A directory is made under any limit of the size of files.
+    let script = format!("mkdir {}; sleep 0.3; exit {STATUS}", text(&mark));
+    let arguments = words([
+        "run",
+        "-q",
+        "--rate",
+        "100",
+        "-o",
+        text(&out),
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ]);
+    for limit in OF_RUN {
+        let _ = std::fs::remove_file(&out);
+        let _ = std::fs::remove_dir(&mark);
+        let command = stage.terrace_under(&["prlimit", limit, "--"], &arguments);
+        let observed = judge::observe(command, PATIENCE, MEMORY_LIMIT_BYTES)?;
+        let expected = if mark.exists() { STATUS } else { 125 };
+        ensure(observed.status == Some(expected), || {
+            let (status, signal) = (observed.status, observed.signal);
+            format!(
+                "{limit}: status {status:?}, signal {signal:?} instead of {expected}: {:?}",
+                observed.text()
+            )
+        })?;
+    }
+    Ok(())
+}
+
+/// Commands that read a recording and write a file, under each limit.
+pub(super) fn of_readers(stage: &Stage) -> Held {
+    need(&["prlimit"])?;
+    let directory = stage.scratch("reader-limits")?;
+    let recording = plain(stage, &directory, "hog_beside")?;
+    let (recording, out) = (text(&recording), directory.join("out"));
+    let out = text(&out);
+    let commands = [
+        words(["explain", recording]),
+        words(["explain", "--json", "-o", out, recording]),
+        words(["view", "--html", out, recording]),
+        words(["export", "--to", "trec", "-o", out, recording]),
+        words(["compare", recording, recording]),
+        words(["warm", "show"]),
+    ];
+    for limit in OF_READERS {
+        for arguments in &commands {
+            let command = stage.terrace_under(&["prlimit", limit, "--"], arguments);
+            let observed = judge::observe(command, PATIENCE, MEMORY_LIMIT_BYTES)?;
+            let is_documented = observed
+                .status
+                .is_some_and(|status| DOCUMENTED.contains(&status));
+            ensure(
+                is_documented && !observed.text().contains("panicked"),
+                || {
+                    format!(
+                        "{limit}: status {:?}, signal {:?}: {}",
+                        observed.status,
+                        observed.signal,
+                        shown(arguments)
+                    )
+                },
+            )?;
+            let left: Vec<String> = super::stage::names(&directory)
+                .into_iter()
+                .filter(|name| name.ends_with(".part"))
+                .collect();
+            ensure(left.is_empty(), || {
+                format!("{limit}: left behind: {left:?}: {}", shown(arguments))
+            })?;
+        }
+    }
+    Ok(())
+}

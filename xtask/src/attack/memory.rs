@@ -1,0 +1,184 @@
+//! Small inputs that take much: memory, time, or the patience of who pressed Ctrl-C.
+//!
+//! Recordings and snapshots that unpack to a thousand times their size, and sparse files.
+
+use std::fs::File;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::TempDir;
+
+use super::judge::{self, Expected, Form, MEMORY_LIMIT_BYTES, TIME_LIMIT};
+use super::snapshot;
+use super::stage::{Held, PATIENCE, Stage, Stop, ensure, shown, signal, text, words};
+use super::trec::{self, Chunk};
+
+/// Columns and rows of the widest chunk of samples that a reader takes.
+const COLUMNS: usize = 32_768;
+const ROWS: usize = 100;
+/// So many of them are more changes than a reader takes.
+const CHUNKS: usize = 21;
+/// What the documentation grants to `explain`, and some for the program itself.
+const EXPLAIN_BYTES: u64 = 1 << 30;
+/// More than any reading of a recording takes in a debug build on a loaded machine.
+const READ_LIMIT: Duration = Duration::from_secs(120);
+/// Sparse files: each took 0.4 s, in a release build.
+const SPARSE_FILES: usize = 300;
+const SPARSE_BYTES: u64 = (16 << 40) - 4096;
+/// The largest file that the kernel can describe, rounded down to pages.
+const LARGEST_BYTES: u64 = (1 << 63) - 4097;
+
+/// Facts, series and outcome of a fixture, in this order.
+fn frame(stage: &Stage) -> Result<(Value, Chunk, Chunk), Stop> {
+    let chunks = trec::parse(stage.recording("hog_beside")?);
+    let find = |kind: u8| {
+        chunks
+            .iter()
+            .rev()
+            .find(|chunk| chunk.kind == kind)
+            .cloned()
+    };
+    let found = find(trec::FACTS)
+        .zip(find(trec::OUTCOME))
+        .zip(find(trec::SCHEMA));
+    let ((facts, outcome), schema) =
+        found.ok_or_else(|| Stop::Failed("the fixture is not whole".to_owned()))?;
+    let facts = facts.values().first().cloned().unwrap_or_default();
+    Ok((facts, schema, outcome))
+}
+
+/// L3: 65 KB that hold 64 Mi changes of values.
+pub(super) fn changes(stage: &Stage) -> Held {
+    let directory = stage.scratch("changes")?;
+    let (facts, _, outcome) = frame(stage)?;
+    let mut bytes = trec::header(1, 1);
+    let mut add = |chunk: &Chunk| bytes.extend(trec::encode(chunk, Some(19)));
+    add(&Chunk::lines(trec::FACTS, &[facts]));
+    let series = |id: usize| json!({"id": id, "name": format!("s{id}"), "unit": "ns", "kind": "counter", "source": "x", "refresh_ns": null});
+    let all: Vec<Value> = (0..COLUMNS).map(series).collect();
+    all.chunks(8192)
+        .for_each(|lines| add(&Chunk::lines(trec::SCHEMA, lines)));
+    let samples = trec::encode(&Chunk::new(trec::SAMPLES, dense()), Some(19));
+    (0..CHUNKS).for_each(|_| bytes.extend(&samples));
+    bytes.extend(trec::encode(&outcome, Some(19)));
+    let path = directory.join("changes.trec");
+    std::fs::write(&path, bytes)?;
+    let path = text(&path);
+    let out = directory.join("out.html");
+    for arguments in [
+        words(["explain", path]),
+        words(["view", "--html", text(&out), path]),
+    ] {
+        hold(stage, &arguments, READ_LIMIT, EXPLAIN_BYTES)?;
+    }
+    Ok(())
+}
+
+/// Every value grows by one in every row.
+fn dense() -> Vec<u8> {
+    let mut bytes = trec::varint(ROWS as u64);
+    bytes.extend(trec::varint(COLUMNS as u64));
+    bytes.extend(vec![0; 2 * ROWS]);
+    bytes.extend(vec![0xff; COLUMNS / 8]);
+    let mut column = vec![0, 1];
+    column.extend(vec![2; ROWS]);
+    bytes.extend(column.repeat(COLUMNS));
+    bytes
+}
+
+/// L4: every word of a long command line was looked for at every letter of a text.
+pub(super) fn redaction(stage: &Stage) -> Held {
+    let directory = stage.scratch("redaction")?;
+    let (mut facts, schema, outcome) = frame(stage)?;
+    let word = |index: usize| Value::from(format!("{}{index:04}", "r".repeat(40)));
+    let argv: Vec<Value> = [Value::from("x")]
+        .into_iter()
+        .chain((0..4090).map(word))
+        .collect();
+    facts["redacted"] = Value::from(false);
+    facts["subject"] = json!({"kind": "command", "argv": argv});
+    let span = json!({"kind": "rate", "text": "r".repeat(1 << 20), "start_ns": 1, "end_ns": 1});
+    let chunks = [
+        Chunk::lines(trec::FACTS, &[facts]),
+        schema,
+        Chunk::lines(trec::SPANS, &[span]),
+        outcome,
+    ];
+    let [path, out] = ["redaction.trec", "out"].map(|name| directory.join(name));
+    std::fs::write(&path, trec::file(&chunks))?;
+    let arguments = words(["export", "--to", "json", "-o", text(&out), text(&path)]);
+    hold(stage, &arguments, PATIENCE, MEMORY_LIMIT_BYTES)
+}
+
+/// Runs a command once and judges it with these limits.
+fn hold(
+    stage: &Stage,
+    arguments: &[std::ffi::OsString],
+    limit: Duration,
+    memory_bytes: u64,
+) -> Held {
+    let observed = judge::observe(stage.terrace(arguments), limit, memory_bytes)?;
+    let expected = Expected {
+        memory_bytes,
+        ..Expected::of(Form::Text)
+    };
+    let judged = judge::judge(&observed, &expected);
+    judged.map_err(|why| Stop::Failed(format!("{why}\n    {}", shown(arguments))))
+}
+
+/// A file of this length without a block.
+fn sparse(path: &Path, bytes: u64) -> std::io::Result<File> {
+    let file = File::create(path)?;
+    file.set_len(bytes)?;
+    Ok(file)
+}
+
+/// M6: files that hold nothing, and are looked at for hours.
+pub(super) fn sparse_files(stage: &Stage) -> Held {
+    // On a disk: files in RAM have none to come back from, and are left out.
+    let directory = stage.scratch("sparse")?;
+    let files: Result<Vec<File>, _> = (0..SPARSE_FILES)
+        .map(|number| sparse(&directory.join(number.to_string()), SPARSE_BYTES))
+        .collect();
+    let files =
+        files.map_err(|_| Stop::Needs("a file system that takes files of 16 TiB".to_owned()))?;
+    let pid = std::process::id().to_string();
+    let arguments = words(["warm", "show", "--pid", &pid]);
+    let mut command = stage.terrace(&arguments);
+    command
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped());
+    let child = command.spawn()?;
+    let terrace = child.id();
+    let interrupted = thread::spawn(move || {
+        thread::sleep(Duration::from_secs(2));
+        let _ = signal(terrace, "INT");
+    });
+    let observed = judge::finish(child, TIME_LIMIT * 2, MEMORY_LIMIT_BYTES)?;
+    let _ = interrupted.join();
+    ensure(!observed.is_late, || {
+        "the first Ctrl-C does not end `warm show`".to_owned()
+    })?;
+    hold(stage, &arguments, PATIENCE, MEMORY_LIMIT_BYTES)?;
+    drop(files);
+    Ok(())
+}
+
+/// M6: a snapshot of one file of 8 EiB took for ever.
+pub(super) fn sparse_snapshot(stage: &Stage) -> Held {
+    let shared = TempDir::in_dir(Path::new("/dev/shm"));
+    let path = shared.join("sparse");
+    drop(sparse(&path, LARGEST_BYTES)?);
+    let directory = stage.scratch("sparse-snapshot")?;
+    let lines = [
+        json!({"machine": {"at_ns": 1, "cached_bytes": 1, "found_bytes": 1}}),
+        snapshot::file(text(&path), &[0, LARGEST_BYTES >> 12])?,
+    ];
+    let file = directory.join("sparse.snap");
+    std::fs::write(&file, trec::snapshot(&trec::json_lines(&lines)))?;
+    let arguments = words(["warm", "restore", "--dry-run", text(&file)]);
+    hold(stage, &arguments, PATIENCE, MEMORY_LIMIT_BYTES)
+}

@@ -1,0 +1,374 @@
+//! `cargo xtask attack`: attacks the binary as a hostile file, user, disk or signal would.
+//!
+//! 1. The named cases, each once: every weakness that was ever found, injection, faults, kills, limits.
+//! 2. Mutants of all families in turn, on every processor, until the time is used.
+//!
+//! A mutant repeats from seed, family and index; the input of one that succeeded is kept below
+//! `target/attack/` with the command that repeats it. No case changes a setting and leaves it so.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use testkit::Random;
+
+use crate::error::Error;
+use crate::workspace;
+
+mod arguments;
+mod cases;
+mod escalation;
+mod faults;
+mod files;
+mod http;
+mod import;
+mod injection;
+mod judge;
+mod kill;
+mod limits;
+mod memory;
+mod mutate;
+mod options;
+mod recording;
+mod snapshot;
+mod stage;
+mod status;
+mod survey;
+mod trec;
+
+use cases::CASES;
+use options::{Action, Options};
+use stage::{Bad, Stage, Stop};
+
+/// Where inputs of attacks that succeeded are kept, below the directory of the build.
+const KEPT: &str = "attack";
+/// More failures of mutants than these say nothing new.
+const BAD_MAX: u64 = 20;
+/// How many workers run mutants at most: each may take a GiB.
+const WORKERS_MAX: usize = 8;
+
+/// One kind of mutants.
+struct Family {
+    name: &'static str,
+    attack: fn(&Stage, &mut Random, &Path) -> Result<(), Bad>,
+}
+
+/// Every family has the same share of the mutants.
+const FAMILIES: &[Family] = &[
+    Family {
+        name: "recording",
+        attack: recording::attack_file,
+    },
+    Family {
+        name: "ring",
+        attack: recording::attack_ring,
+    },
+    Family {
+        name: "snapshot",
+        attack: snapshot::attack,
+    },
+    Family {
+        name: "import",
+        attack: import::attack,
+    },
+    Family {
+        name: "survey",
+        attack: survey::attack,
+    },
+    Family {
+        name: "arguments",
+        attack: arguments::attack,
+    },
+    Family {
+        name: "http",
+        attack: http::attack,
+    },
+];
+
+/// What came of the named cases and the mutants.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Tally {
+    held: u32,
+    skipped: u32,
+    failed: Vec<&'static str>,
+    mutants: u64,
+    bad: u64,
+}
+
+impl Tally {
+    /// One line that needs no manual.
+    fn summary(&self, seed: u64) -> String {
+        format!(
+            "attack: {} cases held, {} skipped, {} failed; {} mutants, {} bad; seed {seed}",
+            self.held,
+            self.skipped,
+            self.failed.len(),
+            self.mutants,
+            self.bad
+        )
+    }
+}
+
+/// Builds the binary and attacks it as `args` ask.
+///
+/// # Errors
+/// [`Error::Usage`] for a wrong option or name, [`Error::Failed`] if an attack succeeded.
+pub fn run(args: &[String]) -> Result<(), Error> {
+    let options = options::parse(args, &names()).map_err(Error::Usage)?;
+    match options.action {
+        Action::Help => println!("{}", options::USAGE),
+        Action::List => list(),
+        Action::Attack => {
+            let root = workspace::current_root()?;
+            build(&root)?;
+            attack(&root, &options)?;
+        }
+    }
+    Ok(())
+}
+
+/// The step of `cargo xtask test`: five minutes with the binary that the tests have built.
+///
+/// # Errors
+/// [`Error::Failed`] if an attack succeeded.
+pub(crate) fn step(root: &Path) -> Result<(), Error> {
+    attack(root, &Options::default())
+}
+
+fn names() -> Vec<&'static str> {
+    let cases = CASES.iter().map(|case| case.name);
+    cases
+        .chain(FAMILIES.iter().map(|family| family.name))
+        .collect()
+}
+
+fn list() {
+    for case in CASES {
+        println!("{:28} {}", case.name, case.attack);
+    }
+    for family in FAMILIES {
+        println!("{:28} mutants of this family", family.name);
+    }
+}
+
+fn build(root: &Path) -> Result<(), Error> {
+    let mut command = workspace::cargo(root);
+    command.args(["build", "--locked", "--package", "terrace"]);
+    let status = command.status().map_err(Error::io("run cargo in", root))?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(Error::Failed(
+            "attack: the binary cannot be built".to_owned(),
+        )),
+    }
+}
+
+/// The directory of the build that this program is of; the binary is there as well.
+fn build_directory() -> Result<PathBuf, Error> {
+    let own = std::env::current_exe().map_err(Error::io("find", Path::new("xtask")))?;
+    // A test of this crate runs one directory deeper.
+    let directory = own.ancestors().skip(1).find(|path| !path.ends_with("deps"));
+    Ok(directory.unwrap_or(Path::new(".")).to_owned())
+}
+
+fn attack(root: &Path, options: &Options) -> Result<(), Error> {
+    let started = Instant::now();
+    let directory = build_directory()?;
+    let binary = directory.join("terrace");
+    let kept = directory.with_file_name(KEPT);
+    let stage = Stage::new(root, &binary, options.seed, options.rounds)
+        .map_err(Error::io("attack", &binary))?;
+    println!("attack: seed {}", options.seed);
+    let mut tally = Tally::default();
+    for case in CASES.iter().filter(|case| options.wants(case.name)) {
+        run_case(&stage, case, &mut tally);
+    }
+    let families: Vec<&Family> = FAMILIES
+        .iter()
+        .filter(|family| options.wants(family.name))
+        .collect();
+    if !families.is_empty() {
+        let left = options
+            .time
+            .saturating_sub(started.elapsed())
+            .max(options.mutants_time_min());
+        run_mutants(&stage, &families, options, left, &kept, &mut tally);
+    }
+    println!("{}", tally.summary(options.seed));
+    if tally.failed.is_empty() && tally.bad == 0 {
+        return Ok(());
+    }
+    Err(Error::Failed(format!(
+        "attack: an attack succeeded: {}",
+        match (tally.failed.is_empty(), tally.bad) {
+            (true, bad) => format!("{bad} mutants"),
+            (false, 0) => tally.failed.join(", "),
+            (false, bad) => format!("{}, {bad} mutants", tally.failed.join(", ")),
+        }
+    )))
+}
+
+fn run_case(stage: &Stage, case: &cases::Case, tally: &mut Tally) {
+    let started = Instant::now();
+    let outcome = (case.run)(stage);
+    let seconds = started.elapsed().as_secs_f64();
+    match outcome {
+        Ok(()) => {
+            tally.held += 1;
+            println!("{:28} held, {seconds:.1} s", case.name);
+        }
+        Err(Stop::Needs(what)) => {
+            tally.skipped += 1;
+            println!("{:28} skipped: needs {what}", case.name);
+        }
+        Err(Stop::Failed(why)) => {
+            tally.failed.push(case.name);
+            println!("{:28} FAILED, {seconds:.1} s: {why}", case.name);
+            println!(
+                "    repeat: cargo xtask attack --seed {} {}",
+                stage.seed, case.name
+            );
+        }
+    }
+}
+
+/// The generator of one mutant: the same for the same seed, family and index.
+fn generator(seed: u64, family: &str, index: u64) -> Random {
+    let name = family
+        .bytes()
+        .fold(0_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
+    let mut mixed = Random(seed ^ name.rotate_left(32));
+    Random(
+        mixed
+            .next_u64()
+            .wrapping_add(index.wrapping_mul(0x9e37_79b9)),
+    )
+}
+
+/// Runs mutants until `limit` has passed, or the one that was asked for.
+fn run_mutants(
+    stage: &Stage,
+    families: &[&Family],
+    options: &Options,
+    limit: Duration,
+    kept: &Path,
+    tally: &mut Tally,
+) {
+    let deadline = Instant::now() + limit;
+    let count = options.mutant.map_or(u64::MAX, |_| families.len() as u64);
+    let (next, done, bad) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let lines = Mutex::new(());
+    let worker = |name: String| {
+        while Instant::now() < deadline && bad.load(Ordering::Relaxed) < BAD_MAX {
+            let turn = next.fetch_add(1, Ordering::Relaxed);
+            if turn >= count {
+                return;
+            }
+            let family = families[(turn % families.len() as u64) as usize];
+            let index = options.mutant.unwrap_or(turn / families.len() as u64);
+            let outcome = run_mutant(stage, family, index, &name);
+            done.fetch_add(1, Ordering::Relaxed);
+            if let Err((bad_one, directory)) = outcome {
+                bad.fetch_add(1, Ordering::Relaxed);
+                let _line = lines.lock();
+                report(stage, family, index, &bad_one, &directory, kept);
+            }
+        }
+    };
+    let workers = std::thread::available_parallelism().map_or(1, |count| count.get());
+    std::thread::scope(|scope| {
+        for number in 0..workers.min(WORKERS_MAX) {
+            let worker = &worker;
+            scope.spawn(move || worker(format!("mutant{number}")));
+        }
+    });
+    tally.mutants += done.into_inner();
+    tally.bad += bad.into_inner();
+}
+
+fn run_mutant(
+    stage: &Stage,
+    family: &Family,
+    index: u64,
+    name: &str,
+) -> Result<(), (Bad, PathBuf)> {
+    let directory = stage
+        .scratch(name)
+        .map_err(|error| (error.into(), PathBuf::new()))?;
+    let mut random = generator(stage.seed, family.name, index);
+    (family.attack)(stage, &mut random, &directory).map_err(|bad| (bad, directory))
+}
+
+/// Keeps the input and says what it did, and how to repeat it.
+fn report(stage: &Stage, family: &Family, index: u64, bad: &Bad, directory: &Path, kept: &Path) {
+    let seed = stage.seed;
+    let target = kept.join(format!("{}-{seed}-{index}", family.name));
+    println!("{:28} BAD: {}", format!("{} {index}", family.name), bad.why);
+    let _ = std::fs::remove_dir_all(&target);
+    match copy_all(directory, &target) {
+        Ok(()) => {
+            let [from, to] = [directory, &target].map(stage::text);
+            println!("    repeat: {}", bad.command.replace(from, to));
+        }
+        Err(error) => println!("    its input cannot be kept: {error}"),
+    }
+    println!(
+        "    or: cargo xtask attack --seed {seed} --mutant {index} {}",
+        family.name
+    );
+}
+
+/// Copies the files of a directory and of those below.
+fn copy_all(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            copy_all(&entry.path(), &target)?;
+        } else if kind.is_file() {
+            std::fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mutant_repeats_and_differs_from_its_neighbours() {
+        assert_eq!(generator(1, "ring", 2), generator(1, "ring", 2));
+        let others = [(2, "ring", 2), (1, "survey", 2), (1, "ring", 3)];
+        for (seed, family, index) in others {
+            assert_ne!(generator(1, "ring", 2), generator(seed, family, index));
+        }
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut names = names();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn the_summary_is_one_line() {
+        let tally = Tally {
+            held: 27,
+            skipped: 2,
+            failed: vec![],
+            mutants: 3412,
+            bad: 0,
+        };
+        assert_eq!(
+            tally.summary(17),
+            "attack: 27 cases held, 2 skipped, 0 failed; 3412 mutants, 0 bad; seed 17"
+        );
+    }
+}
