@@ -12,6 +12,7 @@ mod banned_words;
 mod data_file;
 mod dead_file;
 mod dependencies;
+mod file_by_path;
 mod function_length;
 mod header;
 mod printing;
@@ -66,6 +67,7 @@ const RULES: &[(&str, Rule)] = &[
     (data_file::NAME, data_file::check),
     (dead_file::NAME, dead_file::check),
     (dependencies::NAME, dependencies::check),
+    (file_by_path::NAME, file_by_path::check),
     (function_length::NAME, function_length::check),
     (header::NAME, header::check),
     (printing::NAME, printing::check),

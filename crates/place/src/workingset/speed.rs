@@ -78,7 +78,7 @@ pub fn of_device(root: &Root, device: (u32, u32), purpose: Purpose) -> Result<Sp
 /// # Errors
 /// `Impossible` without the right to read the file, or where it cannot be read directly.
 pub fn of_file(root: &Root, device: (u32, u32), path: &Path, purpose: Purpose) -> Result<Speed> {
-    if File::open(path).is_ok_and(|file| sys::fiemap::has_unwritten(&file)) {
+    if sys::file::open_read(path, false).is_ok_and(|file| sys::fiemap::has_unwritten(&file)) {
         let start = None;
         return of_device(root, device, Purpose { start, ..purpose });
     }

@@ -52,6 +52,8 @@ pub struct Ring {
     facts: Facts,
     /// Oldest first, without the current one.
     closed: VecDeque<Segment>,
+    /// How many of these, the first ones, are of earlier runs.
+    earlier: usize,
     /// What is written; `None` while there is no space.
     current: Option<Current>,
     outages: Outages,
@@ -95,6 +97,7 @@ impl Ring {
             keep_ns,
             keep_bytes,
             facts: facts.clone(),
+            earlier: closed.len(),
             closed: closed.into(),
             current: Some(current),
             outages: Outages::default(),
@@ -327,6 +330,11 @@ impl Ring {
         while !self.closed.is_empty() {
             let next = self.closed.get(1);
             let ended_ns = next.map_or(current_ns, |next| next.started_unix_ns);
+            // One of an earlier run ended before this run began, whatever its clock said.
+            let ended_ns = match self.earlier {
+                0 => ended_ns,
+                _ => ended_ns.min(self.facts.started_unix_ns),
+            };
             let all_bytes: u64 = self.closed.iter().map(|segment| segment.bytes).sum();
             let is_large = all_bytes + self.current_bytes() > self.keep_bytes;
             if ended_ns > horizon_ns && !is_large {
@@ -345,6 +353,7 @@ impl Ring {
         place::remove(&self.directory, &oldest.name)?;
         let bytes = oldest.bytes;
         self.closed.pop_front();
+        self.earlier = self.earlier.saturating_sub(1);
         Ok(bytes)
     }
 }

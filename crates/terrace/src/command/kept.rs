@@ -200,7 +200,7 @@ mod tests {
             .iter()
             .enumerate()
         {
-            let state = parent.join(&format!("state{number}"));
+            let state = parent.join(format!("state{number}"));
             let link = state.join(link);
             std::fs::create_dir_all(link.parent().unwrap()).unwrap();
             // `join("")` ends in a slash, which would name what the link leads to.

@@ -12,7 +12,6 @@ use measure::Budget;
 use measure::storage::{self, Access, IolatPlan};
 use model::Latency;
 use model::bytes::Bytes;
-use std::fs::File;
 use std::time::Duration;
 
 /// Requests made of one area.
@@ -76,7 +75,9 @@ fn look_at(area: &Area, root: &Root, stop: &Budget) -> SwapTier {
             "a read of compressed RAM costs its decompression, and unused slots cost nothing: not timed"
                 .to_owned(),
         );
-    } else if File::open(&area.path).is_ok_and(|file| sys::fiemap::has_unwritten(&file)) {
+    } else if sys::file::open_read(std::path::Path::new(&area.path), false)
+        .is_ok_and(|file| sys::fiemap::has_unwritten(&file))
+    {
         tier.reason = Some(
             "the file is only reserved (fallocate): its file system answers reads without the disk"
                 .to_owned(),
