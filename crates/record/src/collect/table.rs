@@ -212,7 +212,9 @@ fn follow(lines: &[Line], mut text: &[u8], row: &mut Row) -> bool {
         if line.words.is_some_and(|planned| planned != words()) {
             return false;
         }
-        fill(&line.cells, rest, row);
+        if !fill(&line.cells, rest, row) {
+            return false;
+        }
         text = text.get(end + 1..).unwrap_or_default();
     }
     // Anything behind the last planned line is new; an over-long file stays cut.
@@ -224,8 +226,8 @@ fn end_of_line(text: &[u8]) -> usize {
     end.unwrap_or(text.len())
 }
 
-/// The words of one line into their columns, in the order of the words.
-fn fill(cells: &[Cell], line: &[u8], row: &mut Row) {
+/// The words of one line into their columns, in the order of the words; whether each column has one.
+fn fill(cells: &[Cell], line: &[u8], row: &mut Row) -> bool {
     let mut words = Words { line, at: 0 };
     let mut next_word = 0;
     let mut word: Option<&[u8]> = None;
@@ -234,8 +236,12 @@ fn fill(cells: &[Cell], line: &[u8], row: &mut Row) {
             word = words.next();
             next_word += 1;
         }
-        row.set(cell.id, word.map_or(ABSENT, |word| value(word, *cell)));
+        let Some(word) = word else {
+            return false;
+        };
+        row.set(cell.id, value(word, *cell));
     }
+    true
 }
 
 /// The words of a line.

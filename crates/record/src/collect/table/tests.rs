@@ -152,6 +152,15 @@ fn words_with_a_name_before_them_count() {
     assert_eq!(fixture.value("t.io"), None);
 }
 
+#[test]
+fn a_line_that_lost_a_word_is_planned_anew() {
+    let mut fixture = Fixture::new("pair 0 0\npair 0 0\n");
+    fixture.write("pair 0 7\npair 0\n");
+    let fresh = Fixture::new("pair 0 7\npair 0\n");
+    assert_eq!(fixture.value("t.second"), fresh.value("t.second"));
+    assert_eq!(fixture.value("t.second"), Some(7));
+}
+
 proptest! {
     #[test]
     fn no_text_panics(
