@@ -4,14 +4,14 @@
 //! Where another user is needed it is the one that owns nothing, by `setpriv`, as root.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use testkit::Tmpfs;
+use testkit::{Dead, DeadFuse, Tmpfs};
 
 use super::judge::{self, DOCUMENTED, Form, MEMORY_LIMIT_BYTES};
 use super::recording::plain;
@@ -309,149 +309,13 @@ pub(super) fn full_output(stage: &Stage) -> Held {
     Ok(())
 }
 
-/// A FUSE connection that answers until somebody has opened its file, and then nothing.
-#[derive(Debug)]
-struct DeadFuse {
-    point: PathBuf,
-    number: u64,
-}
-
-/// Requests that are answered, as the kernel numbers them (`linux/fuse.h`).
-const GETATTR: u32 = 3;
-const OPEN: u32 = 14;
-const INIT: u32 = 26;
-/// Larger than any request without data.
-const REQUEST_BYTES: usize = 1 << 17;
-
-impl DeadFuse {
-    /// Mounts it over a file; the kernel waits for answers from the first `open` on.
-    fn mount(point: &Path) -> Result<Self, Stop> {
-        let absent = |error: io::Error| Stop::Needs(format!("/dev/fuse: {error}"));
-        let device = File::options()
-            .read(true)
-            .write(true)
-            .open("/dev/fuse")
-            .map_err(absent)?;
-        let mut command = Command::new("mount");
-        command.args(["--internal-only", "-t", "fuse", "-o"]);
-        command.arg("fd=0,rootmode=100000,user_id=65534,group_id=65534,allow_other");
-        command
-            .arg("terrace-test")
-            .arg(point)
-            .stdin(Stdio::from(device.try_clone()?));
-        let mounted = command.stderr(Stdio::null()).status()?;
-        if !mounted.success() {
-            return Err(Stop::Needs("FUSE to be mounted".to_owned()));
-        }
-        thread::spawn(move || serve(device));
-        let facts = std::fs::read_to_string("/proc/self/mountinfo")?;
-        let line = facts.lines().find(|line| line.contains(text(point)));
-        let number = line.and_then(|line| {
-            line.split_whitespace()
-                .nth(2)?
-                .split_once(':')?
-                .1
-                .parse()
-                .ok()
-        });
-        Ok(Self {
-            point: point.to_owned(),
-            number: number.unwrap_or(0),
-        })
-    }
-
-    /// Ends the connection: whoever waits gets an error.
-    fn abort(&self) {
-        let path = format!("/sys/fs/fuse/connections/{}/abort", self.number);
-        let _ = File::options()
-            .write(true)
-            .open(path)
-            .and_then(|mut file| file.write_all(b"1"));
-    }
-}
-
-impl Drop for DeadFuse {
-    fn drop(&mut self) {
-        self.abort();
-        let _ = Command::new("umount")
-            .args(["--lazy", "--force"])
-            .arg(&self.point)
-            .stderr(Stdio::null())
-            .status();
-    }
-}
-
-/// Answers until the file was opened; then takes requests and answers none.
-fn serve(mut device: File) {
-    let mut request = vec![0; REQUEST_BYTES];
-    let mut is_dead = false;
-    // An aborted connection is an error of reading.
-    while let Ok(bytes) = device.read(&mut request) {
-        let field = |at: usize| {
-            u32::from_le_bytes([
-                request[at],
-                request[at + 1],
-                request[at + 2],
-                request[at + 3],
-            ])
-        };
-        if bytes < 40 || is_dead {
-            continue;
-        }
-        let body = match field(4) {
-            INIT => [7, 31, 65536, 0, 0, 65536]
-                .iter()
-                .flat_map(|n: &u32| n.to_le_bytes())
-                .chain([0; 40])
-                .collect(),
-            GETATTR => attributes(),
-            OPEN => vec![0; 16],
-            _ => Vec::new(),
-        };
-        // No other request is known (`ENOSYS`).
-        let error: i32 = if body.is_empty() { -38 } else { 0 };
-        let mut answer = ((16 + body.len()) as u32).to_le_bytes().to_vec();
-        answer.extend(error.to_le_bytes());
-        answer.extend(&request[8..16]);
-        answer.extend(&body);
-        is_dead = field(4) == OPEN;
-        let _ = device.write_all(&answer);
-    }
-}
-
-/// The attributes of a regular file of 1 MiB, valid for no time at all.
-fn attributes() -> Vec<u8> {
-    let mut bytes = vec![0; 16];
-    let words: [u64; 6] = [1, 1 << 20, 2048, 0, 0, 0];
-    bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-    let halves: [u32; 10] = [0, 0, 0, 0o100_644, 1, 65534, 65534, 0, 4096, 0];
-    bytes.extend(halves.iter().flat_map(|half| half.to_le_bytes()));
-    bytes
-}
-
 /// L5: commands that look at the files of others do not wait for a dead one.
 pub(super) fn dead_fuse(stage: &Stage) -> Held {
     need_admin()?;
     let directory = stage.scratch("fuse")?;
-    let point = directory.join("file");
-    File::create(&point)?;
-    let fuse = DeadFuse::mount(&point)?;
-    // Held by a process of its own: this one must not wait for it at its end.
-    let mut command = Command::new("sh");
-    command.args([
-        "-c",
-        &format!(
-            "exec 3<{}; echo open >{}; sleep 600",
-            text(&point),
-            text(&directory.join("open"))
-        ),
-    ]);
-    let holder = Running::start(command)?;
-    let is_open = wait_until(PATIENCE, || directory.join("open").exists());
-    ensure(is_open, || {
-        "the file of the FUSE server cannot be opened".to_owned()
-    })?;
-    let pid = holder.pid().to_string();
+    let mut fuse = DeadFuse::mount().map_err(Stop::Needs)?;
+    let pid = fuse.hold().map_err(Stop::Needs)?.to_string();
+    fuse.stop(Dead::Silent);
     let snapshot = directory.join("out.snap");
     let commands = [
         words(["warm", "show", "--pid", &pid]),

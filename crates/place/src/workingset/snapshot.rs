@@ -292,13 +292,20 @@ fn may_be_replaced(place: &FilePlace) -> bool {
 /// # Errors
 /// `NotASnapshot` for anything else, damaged or newer.
 pub fn read(path: &Path) -> Result<Snapshot> {
-    let failed = |error: &std::io::Error| Error::io("read the snapshot", path, error);
-    let file = sys::file::open_input(path).map_err(|error| failed(&error.source))?;
+    const OPERATION: &str = "read the snapshot";
+    let failed = |error: &std::io::Error| Error::io(OPERATION, path, error);
+    let file = sys::file::open_input(path).map_err(|error| match error.kind {
+        sys::Kind::Invalid => {
+            let why = sys::plain_reason(&error.source);
+            Error::new(Kind::NotASnapshot, OPERATION, why).at(path)
+        }
+        _ => failed(&error.source),
+    })?;
     let mut bytes = Vec::new();
     file.take(format::MAX_FILE_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| failed(&error))?;
-    decode(&bytes).map_err(|why| Error::new(Kind::NotASnapshot, "read the snapshot", why).at(path))
+    decode(&bytes).map_err(|why| Error::new(Kind::NotASnapshot, OPERATION, why).at(path))
 }
 
 fn now_ns() -> i64 {
