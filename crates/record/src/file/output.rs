@@ -64,7 +64,12 @@ pub(super) fn at(operation: &str, path: &Path, error: &sys::Error) -> Error {
     {
         reason = format!("{}: {reason}", fault.display());
     }
-    Error::new(Kind::Failed, operation, reason).at(path)
+    let kind = match error.kind {
+        // Refused by a rule of ours, not by the system: this user cannot do it here.
+        sys::Kind::Denied if error.number().is_none() => Kind::Impossible,
+        _ => Kind::Failed,
+    };
+    Error::new(kind, operation, reason).at(path)
 }
 
 impl FileOutput {
