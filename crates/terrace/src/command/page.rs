@@ -16,8 +16,9 @@ use viewer::recording::recording_page;
 use viewer::{Meanings, View};
 
 /// The most bytes of names, texts and changes that a page holds: more takes a browser's memory away.
-/// An hour of a busy machine has 4 MiB.
-const PAGE_BYTES_MAX: usize = 128 << 20;
+/// An hour of a busy machine has 4 MiB. Less than what a reader takes of names alone, so that a
+/// recording that was cut for its names is refused and not drawn.
+const PAGE_BYTES_MAX: usize = 64 << 20;
 
 /// Where a page goes that is written beside what is printed, if it is asked for.
 ///
