@@ -154,6 +154,19 @@ impl Server {
     }
 }
 
+/// The path that a request asks a server at `port` for; `None` when nothing was asked. The fuzzer
+/// calls this in place of a connection.
+///
+/// # Errors
+/// The status of the refusal.
+pub fn path_asked(mut source: impl io::Read, port: u16) -> Result<Option<String>, &'static str> {
+    let head = request::read_head(&mut source, Instant::now() + ASK_LIMIT);
+    let asked = head.and_then(|head| head.map(|head| request::parse(&head, port)).transpose());
+    asked
+        .map(|request| request.map(|request| request.path))
+        .map_err(|Refusal(status, _)| status)
+}
+
 const NO_PAGE: Refusal = Refusal("500 Internal Server Error", "the page cannot be made");
 
 /// Sends events until there are no more, or the page has gone. Where nothing will follow, an

@@ -38,8 +38,11 @@ pub fn seconds(text: &str) -> Option<u64> {
         && hour < 24
         && minute < 60
         && second <= 60;
-    let local = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
-    plausible.then(|| local.saturating_add_signed(-offset(zone)))
+    // Computed only then: with other numbers it overflows.
+    plausible.then(|| {
+        let local = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
+        local.saturating_add_signed(-offset(zone))
+    })
 }
 
 /// Days since 1970 of a date of the Gregorian calendar.
@@ -95,6 +98,12 @@ mod tests {
             "loop0 0.00",
             "2026-13-01 00:00:00",
             "1/2/3 4:5:6:7",
+            // Numbers that overflow where a date is computed from them.
+            "18446744073709551615-11-22 10:15:32",
+            "2026-18446744073709551615-22 10:15:32",
+            "2026-11-18446744073709551615 10:15:32",
+            "2026-11-22 18446744073709551615:15:32",
+            "2026-11-22 10:18446744073709551615:32",
         ] {
             assert_eq!(seconds(text), None, "{text}");
         }
