@@ -45,9 +45,8 @@ fn after_run_the_group_and_the_directory_of_the_caller_are_free() {
 
 #[test]
 fn a_program_of_the_lab_ends_with_it_also_as_another_user() {
-    let line = format!(
-        "{TERRACE} lab-process member --user 65534:65534 -- sleep 1000 & echo $!; wait"
-    );
+    let line =
+        format!("{TERRACE} lab-process member --user 65534:65534 -- sleep 1000 & echo $!; wait");
     let mut parent = Command::new("sh")
         .args(["-c", &line])
         .stdout(Stdio::piped())

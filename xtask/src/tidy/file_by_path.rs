@@ -104,7 +104,9 @@ fn check_with(tree: &Tree, exceptions: &[(&str, &str, &str)]) -> Vec<Violation> 
             }
         }
     }
-    for ((file, word, _), _) in exceptions.iter().zip(used).filter(|(_, used)| !used) {
+    let exists = |file: &str| tree.product().any(|(path, _)| path == file);
+    let unused = exceptions.iter().zip(used).filter(|(_, used)| !used);
+    for ((file, word, _), _) in unused.filter(|((file, _, _), _)| exists(file)) {
         let text = format!("the exception for `{word}` is not needed");
         violations.push(Violation::new(file, 1, NAME, text));
     }
