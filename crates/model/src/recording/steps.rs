@@ -1,6 +1,6 @@
 //! The changes of one series, packed: a day of a hundred counters must fit in memory.
 //!
-//! The last changes are kept as they are. Each [`BLOCK`] changes before them are one run of
+//! The last changes are kept as they are. Each `BLOCK` changes before them are one run of
 //! bytes: differences divided by their greatest common divisor, as LEB128 numbers, the
 //! signed ones zigzag coded. Measured on counters of a busy machine: 1 to 5 bytes a change,
 //! where a [`Step`] has 24.
