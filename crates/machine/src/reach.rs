@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 const MAX_OPEN_MOUNTS: usize = 64;
 /// How many mounts are named in the line about what was left out.
 const MOST_NAMED: usize = 5;
-/// File systems whose files are the kernel's own, in memory, and wait for nobody.
+/// File systems whose files are the kernel's own, in memory, and wait for no server.
 const OF_THE_KERNEL: [&str; 12] = [
     "tmpfs",
     "ramfs",

@@ -373,7 +373,7 @@ impl Directory {
         beneath(self.file.as_fd(), name, flags, Mode::from_raw_mode(mode))
             .map(File::from)
             .map_err(|errno| match errno {
-                // What the kernel says of a link that it was told not to follow.
+                // What the kernel says of a link that it must not follow.
                 Errno::LOOP => refused(operation, "it is a symbolic link"),
                 errno => failed(operation, errno),
             })

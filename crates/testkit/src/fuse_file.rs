@@ -27,7 +27,7 @@ pub trait Content: Send + 'static {
     fn flush(&mut self);
 }
 
-/// What is answered: [`Content`], and how long the kernel may keep what it was told.
+/// What is answered: [`Content`], and how long the kernel may keep the answer.
 pub(crate) trait Answers {
     /// How many seconds attributes hold.
     const VALID_S: u64;

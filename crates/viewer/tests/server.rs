@@ -207,7 +207,7 @@ fn clients_without_the_secret_keep_out_none_that_has_it() {
                             stream.write_all(head.as_bytes())?;
                         }
                         let mut answer = [0; 4096];
-                        // Until the server ends it; never by a wish of the client.
+                        // Until the server ends it; the client never does.
                         while stream.read(&mut answer)? > 0 {
                             refusals.fetch_add(1, Ordering::Relaxed);
                         }

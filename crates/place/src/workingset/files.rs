@@ -318,7 +318,7 @@ fn add_pieces(pieces: &mut Vec<Piece>, file: u32, open: &File, range: &Range<u64
     }
 }
 
-/// As [`add_pieces`] of a file whose place is not told: only where it has data, since a file may be
+/// As [`add_pieces`] of a file whose place is not known: only where it has data, since a file may be
 /// as long as its owner says.
 fn add_data(pieces: &mut Vec<Piece>, file: u32, open: &File, range: &Range<u64>) {
     let mut from = range.start;

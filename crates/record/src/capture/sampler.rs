@@ -30,7 +30,7 @@ pub(super) struct Assignment {
     /// Whether it runs beside a probe of this process, whose memory and processors must stay
     /// as they are, and whose CPU time is not the recorder's.
     pub beside_probe: bool,
-    /// Whether the recording ends when nobody can find its file any more.
+    /// Whether the recording ends when its file has been removed.
     pub needs_file: bool,
     /// CPU time that this process had used before it began to prepare.
     pub cpu_before_ns: u64,

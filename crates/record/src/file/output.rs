@@ -243,7 +243,7 @@ impl Output {
         }
     }
 
-    /// What a person should know of it now; each is told once.
+    /// What a person should know of it now; each is reported once.
     pub fn news(&mut self) -> Option<String> {
         match self {
             Output::Ring(ring) => ring.news(),

@@ -224,7 +224,7 @@ impl Ring {
         &self.path
     }
 
-    /// Why nobody finds what is written, once that is so.
+    /// Why what is written cannot be found, once that is so.
     pub(super) fn loss(&self) -> Option<&'static str> {
         let about = self.directory.file().metadata().ok()?;
         (about.nlink() == 0).then_some(REMOVED)
@@ -237,7 +237,7 @@ impl Ring {
         outcome: &Outcome,
     ) -> (Result<()>, Result<Recording>) {
         if self.current.is_none() {
-            // The last chance; what it lacks is told by the outcome.
+            // The last chance; the outcome says what is missing.
             let _ = self.resume(outcome.ended_ns);
         }
         let facts = self.rebased(facts);

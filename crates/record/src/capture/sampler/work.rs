@@ -49,7 +49,7 @@ pub(super) struct Work {
     day_offset_ns: i128,
     stopped_early: Option<String>,
     report: Sender<News>,
-    /// When the file is looked for again, since the start; `None` where nobody needs it.
+    /// When the file is looked for again, since the start; `None` if that is not needed.
     file_look_ns: Option<u64>,
     last_taken: bool,
     beside_probe: bool,
@@ -186,7 +186,7 @@ impl Work {
         }
     }
 
-    /// Stops where the file is gone and nobody would find the recording.
+    /// Stops if the file was removed: the recording could not be found.
     fn check_file(&mut self, at_ns: u64) {
         if self.file_look_ns.is_none_or(|look_ns| at_ns < look_ns) {
             return;

@@ -52,7 +52,7 @@ fn become_member(group: Option<&Path>, user: Option<(u32, u32)>, words: &[OsStri
         return Error::usage("no program is named");
     };
     if let Some((uid, gid)) = user {
-        // Another user forgets the wish to end with the parent, so it is made once more.
+        // A change of user clears the parent-death signal, so it is set again.
         let become_user = sys::process::become_user(uid, gid);
         if let Err(error) = become_user.and_then(|()| sys::parent::die_with_it()) {
             return error.into();
