@@ -266,13 +266,19 @@ fn placed(path: &Path) -> Result<FilePlace> {
     }
 }
 
-/// The directory of `path` takes no new file.
+/// The directory of `path` takes no new file, or another user can change the way to it.
 fn refused(path: &Path, error: sys::Error) -> Error {
     let missing = error.kind == sys::Kind::NotFound;
-    let error = Error::from(error).hint(format!(
-        "-o {} needs a directory that you can write",
-        path.display()
-    ));
+    let by_system = error.number().is_some();
+    let error = Error::from(error);
+    let error = match by_system {
+        // A rule of ours says all that there is to say.
+        false => error,
+        true => error.hint(format!(
+            "-o {} needs a directory that you can write",
+            path.display()
+        )),
+    };
     Error {
         exit: if missing { Exit::Usage } else { error.exit },
         ..error
