@@ -1,14 +1,32 @@
-// The two bars: where the time went. A bar is a list; what a slice is made of is told below it, on hover, focus or click.
+// The two bars: where the time went. A bar is a list; what a slice is made of is told below it, on
+// hover, focus or click.
 import { element } from "./dom.js";
 import { figure } from "./format.js";
 
-/** @typedef {{name: string, value: number, unit: string, source: string, series?: string[]}} Evidence */
+/**
+ * @typedef {{name: string, value: number, unit: string, source: string, series?: string[]}}
+ * Evidence
+ */
 /** @typedef {{name: string, ns: number, grade: string, evidence: Evidence[]}} Slice */
 
-const NAMES = /** @type {Record<string, string>} */ ({ run: "on a processor", queue: "waiting for a processor", block_io: "waiting for block I/O", children: "waiting for children",
-  sleep: "asleep", unexplained: "unexplained", steal: "taken by the host", idle: "idle" });
+const NAMES = /** @type {Record<string, string>} */ ({
+  run: "on a processor",
+  queue: "waiting for a processor",
+  block_io: "waiting for block I/O",
+  children: "waiting for children",
+  sleep: "asleep",
+  unexplained: "unexplained",
+  steal: "taken by the host",
+  idle: "idle",
+});
 
-const SHORT = /** @type {Record<string, string>} */ ({ run: "CPU", queue: "queue", block_io: "block I/O", children: "children", steal: "host" });
+const SHORT = /** @type {Record<string, string>} */ ({
+  run: "CPU",
+  queue: "queue",
+  block_io: "block I/O",
+  children: "children",
+  steal: "host",
+});
 
 /** @param {string} name */
 export function sliceName(name) {
@@ -26,35 +44,98 @@ function share(ns, of) {
   return percent > 0 && percent < 1 ? "<1 %" : `${percent.toFixed(0)} %`;
 }
 
-/** Both bars of an explanation. @param {any} explain `terrace.explain/1` @param {string} ending of their names @param {string} of whose, where there are two */
+/**
+ * Both bars of an explanation.
+ * @param {any} explain `terrace.explain/1`
+ * @param {string} ending of their names
+ * @param {string} of whose, where there are two
+ */
 export function bars(explain, ending, of) {
   const machine = explain.bars.thread.some((/** @type {Slice} */ { name }) => name === "idle");
-  return element("div.bars", {},
+  return element(
+    "div.bars",
+    {},
     bar(`wall${ending}`, `On the clock${of}`, explain.bars.wall, explain.wall_ns, []),
-    bar(`thread${ending}`, `All ${machine ? "processors" : "threads"} together${of}`, explain.bars.thread, explain.thread_ns, explain.of_which));
+    bar(
+      `thread${ending}`,
+      `All ${machine ? "processors" : "threads"} together${of}`,
+      explain.bars.thread,
+      explain.thread_ns,
+      explain.of_which,
+    ),
+  );
 }
 
-/** @param {string} id @param {string} title @param {Slice[]} slices @param {number} whole @param {any[]} inside */
+/**
+ * @param {string} id
+ * @param {string} title
+ * @param {Slice[]} slices
+ * @param {number} whole
+ * @param {any[]} inside
+ */
 function bar(id, title, slices, whole, inside) {
   const detail = element("p.detail.quiet", { "aria-live": "polite" });
   const shown = slices.filter(({ ns }) => ns > 0);
-  const items = shown.map((slice) => {
+  const items = shown.map(slice => {
     const tell = () => detail.replaceChildren(...details(slice, inside, whole));
     const on = { mouseenter: tell, focus: tell, click: tell };
-    const part = element("div", { ...on, class: "part", style: `flex-grow: ${slice.ns / Math.max(whole, 1)}; --key: var(--${slice.name}, var(--sleep))` }, element("span", {}, `${SHORT[slice.name] ?? sliceName(slice.name)} ${share(slice.ns, whole)}`));
-    const entry = element("button", { ...on, "data-slice": `${id}.${slice.name}` }, element("i", { "aria-hidden": true, style: `--key: var(--${slice.name}, var(--sleep))` }),
-      sliceName(slice.name), " ", element("b", {}, share(slice.ns, whole)), " ", figure(slice.ns, "ns"), slice.grade === "measured" ? null : element("span.badge", {}, slice.grade));
+    const part = element(
+      "div",
+      {
+        ...on,
+        class: "part",
+        style:
+          `flex-grow: ${slice.ns / Math.max(whole, 1)}; ` +
+          `--key: var(--${slice.name}, var(--sleep))`,
+      },
+      element(
+        "span",
+        {},
+        `${SHORT[slice.name] ?? sliceName(slice.name)} ${share(slice.ns, whole)}`,
+      ),
+    );
+    const entry = element(
+      "button",
+      { ...on, "data-slice": `${id}.${slice.name}` },
+      element("i", { "aria-hidden": true, style: `--key: var(--${slice.name}, var(--sleep))` }),
+      sliceName(slice.name),
+      " ",
+      element("b", {}, share(slice.ns, whole)),
+      " ",
+      figure(slice.ns, "ns"),
+      slice.grade === "measured" ? null : element("span.badge", {}, slice.grade),
+    );
     return { part, entry: element("li", {}, entry) };
   });
-  const largest = shown.reduce((/** @type {Slice | null} */ most, slice) => (most && most.ns >= slice.ns ? most : slice), null);
+  const largest = shown.reduce(
+    (/** @type {Slice | null} */ most, slice) => (most && most.ns >= slice.ns ? most : slice),
+    null,
+  );
   if (largest) detail.append(...details(largest, inside, whole));
-  return element("section.bar", { "data-bar": id }, element("h2", {}, `${title}: ${figure(whole, "ns")}`),
-    element("div.parts", { "aria-hidden": true }, ...items.map(({ part }) => part)), element("ul.legend", {}, ...items.map(({ entry }) => entry)), detail);
+  return element(
+    "section.bar",
+    { "data-bar": id },
+    element("h2", {}, `${title}: ${figure(whole, "ns")}`),
+    element("div.parts", { "aria-hidden": true }, ...items.map(({ part }) => part)),
+    element("ul.legend", {}, ...items.map(({ entry }) => entry)),
+    detail,
+  );
 }
 
 /** @param {Slice} slice @param {any[]} inside @param {number} whole */
 function details(slice, inside, whole) {
-  const parts = inside.filter(({ within, ns }) => within === slice.name && ns > 0).map(({ name, ns, grade }) => `${name.replaceAll("_", " ")} ${figure(ns, "ns")} (${share(ns, whole)}, ${grade})`);
-  const known = slice.evidence.map((evidence) => `${evidenceText(evidence)} (${evidence.source})`).join("; ");
-  return [element("b", {}, `${sliceName(slice.name)}, ${slice.grade}`), `: ${known}.`, parts.length ? ` Of which, overlapping: ${parts.join("; ")}.` : ""];
+  const parts = inside
+    .filter(({ within, ns }) => within === slice.name && ns > 0)
+    .map(
+      ({ name, ns, grade }) =>
+        `${name.replaceAll("_", " ")} ${figure(ns, "ns")} (${share(ns, whole)}, ${grade})`,
+    );
+  const known = slice.evidence
+    .map(evidence => `${evidenceText(evidence)} (${evidence.source})`)
+    .join("; ");
+  return [
+    element("b", {}, `${sliceName(slice.name)}, ${slice.grade}`),
+    `: ${known}.`,
+    parts.length ? ` Of which, overlapping: ${parts.join("; ")}.` : "",
+  ];
 }

@@ -1,4 +1,5 @@
-// Charts over one common time: what part of it is shown, where the cursor stands, one uPlot for each picture.
+// Charts over one common time: what part of it is shown, where the cursor stands, one uPlot for
+// each picture.
 // A chart is drawn when it is on screen (or printed), from as many values as it has pixels.
 import { element } from "./dom.js";
 import { figure } from "./format.js";
@@ -6,36 +7,69 @@ import { parted, reduced } from "./decode.js";
 
 /** @typedef {import("./decode.js").Timeline} Timeline */
 /**
- * One line, or one layer of a stack: `names` are the series that it is made of, `refresh_ns` tells where it is read more rarely than
- * it is sampled, `grows` that its values are growth per second, `second` that it is of the second recording,
- * `sparse` that its values may stand alone: each has a dot.
- * @typedef {{label: string, names: string[], meaning: string, timeline: Timeline, values: () => Float64Array, colour: string,
- *   refresh_ns: number | null, grows: boolean, second: boolean, sparse?: boolean}} Trace
+ * One line, or one layer of a stack: `names` are the series that it is made of, `refresh_ns` tells
+ * where it is read more rarely than it is sampled, `grows` that its values are growth per second,
+ * `second` that it is of the second recording, `sparse` that its values may stand alone: each has a
+ * dot.
+ * @typedef {{label: string, names: string[], meaning: string, timeline: Timeline, values: () =>
+ * Float64Array, colour: string, refresh_ns: number | null, grows: boolean, second: boolean,
+ * sparse?: boolean}} Trace
  */
-/** @typedef {{id: string, title: string, unit: string, traces: Trace[], stacked?: boolean}} Picture */
+/**
+ * @typedef {{id: string, title: string, unit: string, traces: Trace[], stacked?: boolean}} Picture
+ */
 
-const DASHES = [[6, 4], [2, 3], [10, 3, 2, 3], [12, 5]];
+const DASHES = [
+  [6, 4],
+  [2, 3],
+  [10, 3, 2, 3],
+  [12, 5],
+];
 const TABLE_BUCKETS = 20;
 const BINARY = Array.from({ length: 50 }, (_, power) => 2 ** power);
-const SECONDS = [...[-6, -5, -4, -3, -2, -1].flatMap((power) => [1, 2, 5].map((step) => step * 10 ** power)), 1, 2, 5, 10, 15, 30]
-  .concat([60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400]);
+const SECONDS = [
+  ...[-6, -5, -4, -3, -2, -1].flatMap(power => [1, 2, 5].map(step => step * 10 ** power)),
+  1,
+  2,
+  5,
+  10,
+  15,
+  30,
+].concat([60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400]);
 
-/** A value of a chart with its unit; sums of time a second are told as what they are. @param {number | null | undefined} value @param {string} unit */
-export function told(value, unit) {
+/**
+ * A value of a chart with its unit; sums of time a second get their own words.
+ * @param {number | null | undefined} value
+ * @param {string} unit
+ */
+export function valueText(value, unit) {
   if (value === null || value === undefined) return figure(value, unit);
   if (unit === "share") return figure(value / 1e9, "ratio");
-  return unit.startsWith("mean ") ? `${figure(value / 1e9, "count")} ${unit.slice(5)}` : figure(value, unit);
+  return unit.startsWith("mean ")
+    ? `${figure(value / 1e9, "count")} ${unit.slice(5)}`
+    : figure(value, unit);
 }
 
-/** An instant of the recording: `3.25 s`, `12:05`. @param {number} seconds @param {number} [step] how near the next one lies */
+/**
+ * An instant of the recording: `3.25 s`, `12:05`.
+ * @param {number} seconds
+ * @param {number} [step] how near the next one lies
+ */
 export function instant(seconds, step = 0.01) {
   if (seconds < 120 || step < 1) return `${Number(seconds.toFixed(step < 0.01 ? 6 : 2))} s`;
-  const [hours, minutes, rest] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, Math.floor(seconds % 60)];
+  const [hours, minutes, rest] = [
+    Math.floor(seconds / 3600),
+    Math.floor(seconds / 60) % 60,
+    Math.floor(seconds % 60),
+  ];
   const two = (/** @type {number} */ number) => String(number).padStart(2, "0");
   return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
 }
 
-/** The part of time that all charts show, where the cursor stands in it, and which series are lifted out. */
+/**
+ * The part of time that all charts show, where the cursor stands in it, and which series are lifted
+ * out.
+ */
 export class Viewport {
   /** @param {Timeline[]} timelines */
   constructor(timelines) {
@@ -55,16 +89,17 @@ export class Viewport {
   }
 
   get end() {
-    return Math.max(...this.timelines.map((timeline) => timeline.end), 1e-9);
+    return Math.max(...this.timelines.map(timeline => timeline.end), 1e-9);
   }
 
   get start() {
-    return Math.min(...this.timelines.map((timeline) => timeline.seconds[0] ?? 0));
+    return Math.min(...this.timelines.map(timeline => timeline.seconds[0] ?? 0));
   }
 
   /** @param {number} from @param {number} to both in seconds */
   show(from, to) {
-    const room = this.end - this.start, length = Math.min(Math.max(to - from, room / 1e6), room);
+    const room = this.end - this.start,
+      length = Math.min(Math.max(to - from, room / 1e6), room);
     this.from = Math.min(Math.max(from, this.start), this.end - length);
     this.to = this.from + length;
     this.whole = length >= room * (1 - 1e-9);
@@ -75,7 +110,10 @@ export class Viewport {
     this.show(this.start, this.end);
   }
 
-  /** More was recorded: the end stays in sight where it was. @param {number} previous the end before */
+  /**
+   * More was recorded: the end stays in sight where it was.
+   * @param {number} previous the end before
+   */
   grown(previous) {
     if (this.whole) this.reset();
     else if (this.to >= previous) this.show(this.from + this.end - previous, this.end);
@@ -100,10 +138,13 @@ function colourOf(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-const seen = new IntersectionObserver((entries) => {
-  for (const { target, isIntersecting } of entries) charted.get(target)?.appear(isIntersecting);
-}, { rootMargin: "200px" });
-const sized = new ResizeObserver((entries) => {
+const seen = new IntersectionObserver(
+  entries => {
+    for (const { target, isIntersecting } of entries) charted.get(target)?.appear(isIntersecting);
+  },
+  { rootMargin: "200px" },
+);
+const sized = new ResizeObserver(entries => {
   for (const { target } of entries) charted.get(target)?.resize();
 });
 /** @type {WeakMap<Element, Chart>} */
@@ -118,17 +159,55 @@ export class Chart {
     [this.onScreen, this.stale, this.isDrawing] = [false, true, false];
     /** @type {uPlot | null} */
     this.plot = null;
-    this.host = element("div.plot", { tabindex: 0, role: "application", "aria-roledescription": "chart", keydown: (/** @type {KeyboardEvent} */ event) => this.key(event) });
+    this.host = element("div.plot", {
+      tabindex: 0,
+      role: "application",
+      "aria-roledescription": "chart",
+      keydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
+    });
     /** Lines from top to bottom; of a stack the one above hides what lies below it. */
-    this.lines = picture.traces.map((trace) => ({ trace, hidden: false, value: element("output", { "aria-live": "off" }) }));
-    if (picture.stacked) this.lines.reverse().sort((a, b) => Number(a.trace.second) - Number(b.trace.second));
-    this.table = element("details", { toggle: () => this.fillTable() }, element("summary", {}, "Table"));
-    const csv = element("button", { "data-csv": picture.id, title: "The samples on screen, as CSV", click: () => this.download() }, "CSV");
-    const slow = Math.max(0, ...picture.traces.map((trace) => trace.refresh_ns ?? 0));
-    const unit = picture.unit === "share" ? "of the time" : picture.unit === "ns" ? "" : picture.unit.replaceAll("_", " ").replace("mean ", "");
-    this.element = element("figure.chart", { "data-chart": picture.id },
-      element("figcaption", {}, element("h3", {}, picture.title), element("small.quiet", {}, slow ? `${unit}, read every ${figure(slow, "ns")}` : unit), csv),
-      this.host, element("ul.legend", {}, ...this.lines.map((line) => this.entry(line))), this.table);
+    this.lines = picture.traces.map(trace => ({
+      trace,
+      hidden: false,
+      value: element("output", { "aria-live": "off" }),
+    }));
+    if (picture.stacked)
+      this.lines.reverse().sort((a, b) => Number(a.trace.second) - Number(b.trace.second));
+    this.table = element(
+      "details",
+      { toggle: () => this.fillTable() },
+      element("summary", {}, "Table"),
+    );
+    const csv = element(
+      "button",
+      {
+        "data-csv": picture.id,
+        title: "The samples on screen, as CSV",
+        click: () => this.download(),
+      },
+      "CSV",
+    );
+    const slow = Math.max(0, ...picture.traces.map(trace => trace.refresh_ns ?? 0));
+    const unit =
+      picture.unit === "share"
+        ? "of the time"
+        : picture.unit === "ns"
+          ? ""
+          : picture.unit.replaceAll("_", " ").replace("mean ", "");
+    this.element = element(
+      "figure.chart",
+      { "data-chart": picture.id },
+      element(
+        "figcaption",
+        {},
+        element("h3", {}, picture.title),
+        element("small.quiet", {}, slow ? `${unit}, read every ${figure(slow, "ns")}` : unit),
+        csv,
+      ),
+      this.host,
+      element("ul.legend", {}, ...this.lines.map(line => this.entry(line))),
+      this.table,
+    );
     charted.set(this.host, this);
     seen.observe(this.host);
     sized.observe(this.host);
@@ -151,8 +230,23 @@ export class Chart {
       button.setAttribute("aria-pressed", String(!line.hidden));
       this.redraw();
     };
-    const key = element(trace.second ? "i.dashed" : "i", { "aria-hidden": true, style: `--key: var(${trace.colour})` });
-    const button = element("button", { "data-series": trace.names.join(" "), "aria-pressed": true, title: trace.meaning || null, click }, key, trace.label, " ", value);
+    const key = element(trace.second ? "i.dashed" : "i", {
+      "aria-hidden": true,
+      style: `--key: var(${trace.colour})`,
+    });
+    const button = element(
+      "button",
+      {
+        "data-series": trace.names.join(" "),
+        "aria-pressed": true,
+        title: trace.meaning || null,
+        click,
+      },
+      key,
+      trace.label,
+      " ",
+      value,
+    );
     return element("li", {}, button);
   }
 
@@ -175,16 +269,35 @@ export class Chart {
     this.fillTable();
   }
 
-  /** What is shown of the window: times, then the values of each line; of a stack the sums up to it. @param {number} buckets */
+  /**
+   * What is shown of the window: times, then the values of each line; of a stack the sums up to it.
+   * @param {number} buckets
+   */
   rows(buckets) {
     const { from, to, timelines } = this.viewport;
-    const parts = timelines.map((timeline) => {
+    const parts = timelines.map(timeline => {
       const lines = this.lines.filter(({ trace }) => trace.timeline === timeline);
       let columns = lines.map(({ trace }) => trace.values());
-      if (this.picture.stacked) columns = columns.map((_, at) => sum(columns.filter((_, below) => below >= at && !lines[below].hidden), timeline.seconds.length));
+      if (this.picture.stacked)
+        columns = columns.map((_, at) =>
+          sum(
+            columns.filter((_, below) => below >= at && !lines[below].hidden),
+            timeline.seconds.length,
+          ),
+        );
       const pauses = timeline.spans.filter(({ kind }) => kind === "gap");
-      const shown = reduced(timeline.seconds, columns, from, to, buckets, this.picture.stacked ? columns[1] : undefined);
-      return parted(shown, pauses.map(({ to }) => to));
+      const shown = reduced(
+        timeline.seconds,
+        columns,
+        from,
+        to,
+        buckets,
+        this.picture.stacked ? columns[1] : undefined,
+      );
+      return parted(
+        shown,
+        pauses.map(({ to }) => to),
+      );
     });
     return /** @type {uPlot.AlignedData} */ (parts.length > 1 ? uPlot.join(parts) : parts[0]);
   }
@@ -194,7 +307,9 @@ export class Chart {
     this.stale = false;
     const rows = this.rows(Math.max(50, this.host.clientWidth));
     this.plot ??= new uPlot(this.options(), rows, this.host);
-    const lifted = this.lines.map(({ trace }) => trace.names.some((name) => this.viewport.lifted.has(name)));
+    const lifted = this.lines.map(({ trace }) =>
+      trace.names.some(name => this.viewport.lifted.has(name)),
+    );
     this.lines.forEach((line, at) => {
       const series = /** @type {uPlot.Series} */ (this.plot?.series[at + 1]);
       series.show = !line.hidden;
@@ -202,42 +317,83 @@ export class Chart {
       series.width = lifted[at] ? 3 : 1.4;
     });
     this.element.toggleAttribute("data-lifted", lifted.includes(true));
-    // In a batch it is drawn at once, so that the cursor finds its place; where it stood on the screen it is not to point.
+    // In a batch it is drawn at once, so that the cursor finds its place; where it stood on the
+    // screen it is not to point.
     this.isDrawing = true;
     this.plot.batch((/** @type {uPlot} */ plot) => {
       plot.setData(rows, false);
       plot.setScale("x", { min: from, max: to });
     });
     this.isDrawing = false;
-    this.host.setAttribute("aria-label", `${this.picture.title}, ${instant(from)} to ${instant(to)}. ${this.summary(rows)}`);
+    this.host.setAttribute(
+      "aria-label",
+      `${this.picture.title}, ${instant(from)} to ${instant(to)}. ${this.summary(rows)}`,
+    );
     this.point(this.viewport.at);
   }
 
   /** @returns {uPlot.Options} */
   options() {
     const { picture, viewport } = this;
-    const quiet = () => colourOf("--quiet"), grid = { stroke: () => colourOf("--line"), width: 1 }, ticks = { show: false };
+    const quiet = () => colourOf("--quiet"),
+      grid = { stroke: () => colourOf("--line"), width: 1 },
+      ticks = { show: false };
     const axis = { stroke: quiet, grid, ticks, font: "11px system-ui, sans-serif" };
     return {
-      width: this.host.clientWidth, height: this.host.clientHeight, legend: { show: false },
-      scales: { x: { time: false }, y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high || 1) * 1.05] } },
+      width: this.host.clientWidth,
+      height: this.host.clientHeight,
+      legend: { show: false },
+      scales: {
+        x: { time: false },
+        y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high || 1) * 1.05] },
+      },
       axes: [
-        { ...axis, size: 24, incrs: SECONDS, values: (_, splits) => splits.map((split) => instant(split, splits.length > 1 ? splits[1] - splits[0] : 1)) },
-        { ...axis, size: 68, space: 26, ...(picture.unit === "bytes" ? { incrs: BINARY } : {}), values: (_, splits) => splits.map((split) => told(split, picture.unit).replace(/ (per|[a-z]{4,}).*$/, "")) },
+        {
+          ...axis,
+          size: 24,
+          incrs: SECONDS,
+          values: (_, splits) =>
+            splits.map(split => instant(split, splits.length > 1 ? splits[1] - splits[0] : 1)),
+        },
+        {
+          ...axis,
+          size: 68,
+          space: 26,
+          ...(picture.unit === "bytes" ? { incrs: BINARY } : {}),
+          values: (_, splits) =>
+            splits.map(split => valueText(split, picture.unit).replace(/ (per|[a-z]{4,}).*$/, "")),
+        },
       ],
       series: [{}, ...this.lines.map(({ trace }, at) => this.series(trace, at))],
       cursor: {
-        y: false, points: { size: 6 }, drag: { x: true, y: false, setScale: false, dist: 4 },
-        bind: { dblclick: () => () => (viewport.reset(), null), mouseleave: (_plot, _target, handler) => (event) => (handler(event), viewport.point(null), null) },
+        y: false,
+        points: { size: 6 },
+        drag: { x: true, y: false, setScale: false, dist: 4 },
+        bind: {
+          dblclick: () => () => (viewport.reset(), null),
+          mouseleave: (_plot, _target, handler) => event => (
+            handler(event),
+            viewport.point(null),
+            null
+          ),
+        },
       },
       hooks: {
-        setCursor: [(plot) => { if (!this.isDrawing && typeof plot.cursor.idx === "number") viewport.point(plot.data[0][plot.cursor.idx]); }],
-        setSelect: [(plot) => {
-          const { left, width } = plot.select;
-          plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
-          if (width > 0) viewport.show(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
-        }],
-        drawClear: [(plot) => this.drawSpans(plot)],
+        setCursor: [
+          plot => {
+            if (!this.isDrawing && typeof plot.cursor.idx === "number")
+              viewport.point(plot.data[0][plot.cursor.idx]);
+          },
+        ],
+        setSelect: [
+          plot => {
+            const { left, width } = plot.select;
+            plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+            if (width > 0)
+              viewport.show(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
+          },
+        ],
+        drawClear: [plot => this.drawSpans(plot)],
       },
     };
   }
@@ -246,23 +402,44 @@ export class Chart {
   series(trace, at) {
     const stroke = () => colourOf(trace.colour);
     const fill = this.picture.stacked && !trace.second ? stroke : undefined;
-    const paths = trace.refresh_ns ? { paths: uPlot.paths.stepped?.({ align: trace.grows ? -1 : 1 }) } : {};
-    return { label: trace.label, stroke, fill, width: 1.4, points: { show: trace.sparse ?? false, size: 4, fill: stroke }, dash: trace.second ? DASHES[at % DASHES.length] : undefined, ...paths };
+    const paths = trace.refresh_ns
+      ? { paths: uPlot.paths.stepped?.({ align: trace.grows ? -1 : 1 }) }
+      : {};
+    return {
+      label: trace.label,
+      stroke,
+      fill,
+      width: 1.4,
+      points: { show: trace.sparse ?? false, size: 4, fill: stroke },
+      dash: trace.second ? DASHES[at % DASHES.length] : undefined,
+      ...paths,
+    };
   }
 
   /** Marks and intervals, and the span of what was chosen. @param {uPlot} plot */
   drawSpans({ ctx, bbox, valToPos }) {
-    const x = (/** @type {number} */ seconds) => Math.min(Math.max(valToPos(seconds, "x", true), bbox.left), bbox.left + bbox.width);
+    const x = (/** @type {number} */ seconds) =>
+      Math.min(Math.max(valToPos(seconds, "x", true), bbox.left), bbox.left + bbox.width);
     const { chosen, timelines } = this.viewport;
     ctx.save();
     if (chosen) {
       ctx.fillStyle = colourOf("--accent-ground");
-      ctx.fillRect(x(chosen.from), bbox.top, Math.max(1, x(chosen.to) - x(chosen.from)), bbox.height);
+      ctx.fillRect(
+        x(chosen.from),
+        bbox.top,
+        Math.max(1, x(chosen.to) - x(chosen.from)),
+        bbox.height,
+      );
     }
     for (const { from, to } of timelines.flatMap(({ spans }) => spans)) {
       const [left, right] = [x(from), x(to)];
       ctx.fillStyle = colourOf("--mark");
-      ctx.fillRect(left, bbox.top, Math.max(2 * devicePixelRatio, right - left), right > left ? 4 * devicePixelRatio : bbox.height);
+      ctx.fillRect(
+        left,
+        bbox.top,
+        Math.max(2 * devicePixelRatio, right - left),
+        right > left ? 4 * devicePixelRatio : bbox.height,
+      );
     }
     ctx.restore();
   }
@@ -271,39 +448,67 @@ export class Chart {
   point(at) {
     const { plot } = this;
     if (!plot || !this.onScreen) return;
-    plot.setCursor(at === null ? { left: -10, top: -10 } : { left: plot.valToPos(at, "x"), top: 1 }, false);
+    plot.setCursor(
+      at === null ? { left: -10, top: -10 } : { left: plot.valToPos(at, "x"), top: 1 },
+      false,
+    );
     const row = plot.cursor.idx ?? null;
-    this.lines.forEach((line, number) => (line.value.textContent = row === null ? "" : told(this.valueAt(plot.data, number, row), this.picture.unit)));
+    this.lines.forEach(
+      (line, number) =>
+        (line.value.textContent =
+          row === null ? "" : valueText(this.valueAt(plot.data, number, row), this.picture.unit)),
+    );
   }
 
   /** @param {uPlot.AlignedData} rows @param {number} at @param {number} row */
   valueAt(rows, at, row) {
     // Of two recordings each has rows in which only the other one was read.
     while (row > 0 && rows[at + 1][row] === undefined) row--;
-    const value = rows[at + 1][row], below = this.lines[at + 1];
+    const value = rows[at + 1][row],
+      below = this.lines[at + 1];
     if (!this.picture.stacked || value === null || value === undefined) return value;
-    return value - (below?.trace.timeline === this.lines[at].trace.timeline ? rows[at + 2][row] ?? 0 : 0);
+    return (
+      value -
+      (below?.trace.timeline === this.lines[at].trace.timeline ? (rows[at + 2][row] ?? 0) : 0)
+    );
   }
 
   /** @param {uPlot.AlignedData} rows */
   summary(rows) {
-    return this.lines.map(({ trace }, at) => {
-      const values = Array.from(rows[0], (_, row) => this.valueAt(rows, at, row)).filter((value) => value !== null && value !== undefined);
-      const [lowest, highest, last] = [Math.min(...values), Math.max(...values), values.at(-1)].map((value) => told(value, this.picture.unit));
-      return values.length ? `${trace.label}: ${lowest} to ${highest}, last ${last}` : `${trace.label}: nothing here`;
-    }).join("; ");
+    return this.lines
+      .map(({ trace }, at) => {
+        const values = Array.from(rows[0], (_, row) => this.valueAt(rows, at, row)).filter(
+          value => value !== null && value !== undefined,
+        );
+        const [lowest, highest, last] = [
+          Math.min(...values),
+          Math.max(...values),
+          values.at(-1),
+        ].map(value => valueText(value, this.picture.unit));
+        return values.length
+          ? `${trace.label}: ${lowest} to ${highest}, last ${last}`
+          : `${trace.label}: nothing here`;
+      })
+      .join("; ");
   }
 
   /** @param {KeyboardEvent} event */
   key(event) {
     const { plot, viewport } = this;
-    const last = (plot?.data[0].length ?? 0) - 1, row = plot?.cursor.idx ?? -1, step = event.shiftKey ? 10 : 1;
-    const { from, to } = viewport, middle = plot?.data[0][row] ?? (from + to) / 2, half = (to - from) / 2;
+    const last = (plot?.data[0].length ?? 0) - 1,
+      row = plot?.cursor.idx ?? -1,
+      step = event.shiftKey ? 10 : 1;
+    const { from, to } = viewport,
+      middle = plot?.data[0][row] ?? (from + to) / 2,
+      half = (to - from) / 2;
     /** @type {Record<string, () => void>} */
     const keys = {
-      ArrowLeft: () => this.stand(Math.max(0, row - step)), ArrowRight: () => this.stand(Math.min(last, row + step)),
-      Home: () => this.stand(0), End: () => this.stand(last),
-      "+": () => viewport.show(middle - half / 2, middle + half / 2), "-": () => viewport.show(middle - half * 2, middle + half * 2),
+      ArrowLeft: () => this.stand(Math.max(0, row - step)),
+      ArrowRight: () => this.stand(Math.min(last, row + step)),
+      Home: () => this.stand(0),
+      End: () => this.stand(last),
+      "+": () => viewport.show(middle - half / 2, middle + half / 2),
+      "-": () => viewport.show(middle - half * 2, middle + half * 2),
     };
     if (!keys[event.key] || event.ctrlKey || event.metaKey) return;
     keys[event.key]();
@@ -316,25 +521,57 @@ export class Chart {
     if (at === undefined) return;
     this.viewport.point(at);
     const said = document.getElementById("said");
-    if (said) said.textContent = `${instant(at)}: ${this.lines.map(({ trace, value }) => `${trace.label} ${value.textContent}`).join(", ")}`;
+    if (!said) return;
+    const values = this.lines.map(({ trace, value }) => `${trace.label} ${value.textContent}`);
+    said.textContent = `${instant(at)}: ${values.join(", ")}`;
   }
 
   fillTable() {
     if (!(/** @type {HTMLDetailsElement} */ (this.table).open)) return;
-    const rows = this.rows(TABLE_BUCKETS), { unit } = this.picture;
-    const head = element("tr", {}, element("th", {}, "time"), ...this.lines.map(({ trace }) => element("th.number", { scope: "col" }, trace.label)));
-    const body = Array.from(rows[0], (at, row) => element("tr", {}, element("td", {}, instant(at, 0.001)),
-      ...this.lines.map((_, line) => element("td.number", {}, told(this.valueAt(rows, line, row), unit)))));
-    this.table.replaceChildren(this.table.children[0], element("div.scrolls", { tabindex: 0 }, element("table", {}, head, ...body)));
+    const rows = this.rows(TABLE_BUCKETS),
+      { unit } = this.picture;
+    const head = element(
+      "tr",
+      {},
+      element("th", {}, "time"),
+      ...this.lines.map(({ trace }) => element("th.number", { scope: "col" }, trace.label)),
+    );
+    const body = Array.from(rows[0], (at, row) =>
+      element(
+        "tr",
+        {},
+        element("td", {}, instant(at, 0.001)),
+        ...this.lines.map((_, line) =>
+          element("td.number", {}, valueText(this.valueAt(rows, line, row), unit)),
+        ),
+      ),
+    );
+    this.table.replaceChildren(
+      this.table.children[0],
+      element("div.scrolls", { tabindex: 0 }, element("table", {}, head, ...body)),
+    );
   }
 
   /** All samples on screen, in the units that they were recorded in, as a file. */
   download() {
     const rows = this.rows(Infinity);
-    const head = ["time_s", ...this.lines.map(({ trace }) => `${trace.sparse ? `${trace.label} ns` : trace.names.join("+")}${trace.grows ? " per s" : ""}${trace.second ? ", second" : ""}`)];
-    const cell = (/** @type {string} */ text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-    const lines = Array.from(rows[0], (at, row) => [at, ...this.lines.map((_, line) => this.valueAt(rows, line, row) ?? "")].join(","));
-    const href = URL.createObjectURL(new Blob([[head.map(cell).join(","), ...lines, ""].join("\n")], { type: "text/csv" }));
+    const head = [
+      "time_s",
+      ...this.lines.map(
+        ({ trace }) =>
+          (trace.sparse ? `${trace.label} ns` : trace.names.join("+")) +
+          (trace.grows ? " per s" : "") +
+          (trace.second ? ", second" : ""),
+      ),
+    ];
+    const cell = (/** @type {string} */ text) =>
+      /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    const lines = Array.from(rows[0], (at, row) =>
+      [at, ...this.lines.map((_, line) => this.valueAt(rows, line, row) ?? "")].join(","),
+    );
+    const href = URL.createObjectURL(
+      new Blob([[head.map(cell).join(","), ...lines, ""].join("\n")], { type: "text/csv" }),
+    );
     element("a", { href, download: `${this.picture.id}.csv` }).click();
     setTimeout(() => URL.revokeObjectURL(href), 1000);
   }

@@ -1,50 +1,70 @@
-// One recording in the browser: its columns, unpacked when they are drawn (docs/view.md has the bytes),
+// One recording in the browser: its columns, unpacked when they are drawn (docs/view.md has the
+// bytes),
 // and what a live stream adds to them.
 import { bytesOf, jsonOf } from "./dom.js";
 
 /** @typedef {{offset: number, length: number}} Column */
-/** @typedef {{name: string, unit: string, kind: "counter" | "gauge", source: string, refresh_ns: number | null, meaning: string} & Partial<Column>} Line */
+/**
+ * @typedef {{name: string, unit: string, kind: "counter" | "gauge", source: string, refresh_ns:
+ * number | null, meaning: string} & Partial<Column>} Line
+ */
 /** @typedef {{kind: string, text: string, start_ns: number, end_ns: number}} Span */
-/** @typedef {{from_sample: number, ticks_ns: number[], series: Line[], changes: [number, number, number | null][], spans: Span[], explain: any, ended?: boolean}} Growth */
+/**
+ * @typedef {{from_sample: number, ticks_ns: number[], series: Line[], changes: [number, number,
+ * number | null][], spans: Span[], explain: any, ended?: boolean}} Growth
+ */
 
 // An hour at ten samples a second: of a live recording the page keeps at least so many, the newest.
 const KEPT_SAMPLES = 36_000;
 
 /**
  * Tells every change of a column: the sample, and the value or NaN for absent.
- * @param {Uint8Array} block @param {Column} column @param {(sample: number, value: number) => void} told
+ * @param {Uint8Array} block
+ * @param {Column} column
+ * @param {(sample: number, value: number) => void} visit
  */
-export function eachChange(block, { offset, length }, told) {
+export function eachChange(block, { offset, length }, visit) {
   const lengths = [];
-  let at = offset, sample = 0, last = 0, lowest = 0;
+  let at = offset,
+    sample = 0,
+    last = 0,
+    lowest = 0;
   for (let sum = 0; at + sum < offset + length; sum += lengths[lengths.length - 1]) {
     let size = 0;
-    for (let scale = 1, byte = 128; byte > 127; scale *= 128) size += ((byte = block[at++]) & 127) * scale;
+    for (let scale = 1, byte = 128; byte > 127; scale *= 128)
+      size += ((byte = block[at++]) & 127) * scale;
     lengths.push(size);
   }
   // Where the next first byte of a number lies, the next second one and so on.
-  const next = lengths.map((size) => (at += size) - size), end = next[1] ?? at;
+  const next = lengths.map(size => (at += size) - size),
+    end = next[1] ?? at;
   const number = () => {
-    let byte = (lowest = block[next[0]++]), value = byte & 127;
-    for (let place = 1, scale = 128; byte > 127; place++, scale *= 128) value += ((byte = block[next[place]++]) & 127) * scale;
+    let byte = (lowest = block[next[0]++]),
+      value = byte & 127;
+    for (let place = 1, scale = 128; byte > 127; place++, scale *= 128)
+      value += ((byte = block[next[place]++]) & 127) * scale;
     return value;
   };
   while (next[0] < end) {
     sample += number();
     for (let count = number(); count > 0; count--, sample++) {
       const code = number();
-      // A code is 1 + zigzag: even ones are negative. Its lowest bit is asked for, since a double forgets it beyond 2^53.
+      // A code is 1 + zigzag: even ones are negative. Its lowest bit is asked for, since a double
+      // forgets it beyond 2^53.
       if (code !== 0) last += lowest & 1 ? (code - 1) / 2 : -code / 2;
-      told(sample, code === 0 ? NaN : last);
+      visit(sample, code === 0 ? NaN : last);
     }
   }
 }
 
 /**
- * Growth per second since the sample before; NaN where either is absent or the counter fell. What is read more rarely
- * than it is sampled grew over the whole time since it was read last, not in the sample that shows it. Samples that nearly
- * coincide, as the last two often do, tell no rate: it goes on as it was.
- * @param {Float64Array} values @param {Float64Array} seconds @param {number} refresh_s
+ * Growth per second since the sample before; NaN where either is absent or the counter fell. What
+ * is read more rarely than it is sampled grew over the whole time since it was read last, not in
+ * the sample that shows it. Samples that nearly coincide, as the last two often do, tell no rate:
+ * it goes on as it was.
+ * @param {Float64Array} values
+ * @param {Float64Array} seconds
+ * @param {number} refresh_s
  */
 export function rates(values, seconds, refresh_s) {
   const rate = new Float64Array(values.length).fill(NaN);
@@ -76,7 +96,7 @@ export class Timeline {
     /** @type {{sample: number[], value: number[]}[]} what came after the block, by series */
     this.added = [];
     /** When each sample was read, in seconds since the start. */
-    this.clock = this.unpacked(view.ticks, undefined, view.samples).map((us) => us / 1e6);
+    this.clock = this.unpacked(view.ticks, undefined, view.samples).map(us => us / 1e6);
     /** Where each sample is drawn. */
     this.seconds = this.clock;
     /** Where an instant of the clock is drawn, both in seconds. */
@@ -84,12 +104,16 @@ export class Timeline {
     /** @type {Map<number, Float64Array>} */
     this.drawn = new Map();
     /** @type {Map<string, number>} */
-    this.index = new Map(view.series.map((/** @type {Line} */ line, /** @type {number} */ at) => [line.name, at]));
+    this.index = new Map(
+      view.series.map((/** @type {Line} */ line, /** @type {number} */ at) => [line.name, at]),
+    );
   }
 
   /**
-   * Where samples are drawn: when they were read, or when the first recording had done as much of the work.
-   * @param {{first_ns: number, second_ns: number}[] | null} sections pieces of the work, how long each side took for them
+   * Where samples are drawn: when they were read, or when the first recording had done as much of
+   * the work.
+   * @param {{first_ns: number, second_ns: number}[] | null} sections pieces of the work, how long
+   * each side took for them
    */
   align(sections) {
     const knots = [[0, 0]];
@@ -99,7 +123,8 @@ export class Timeline {
     }
     this.place = (/** @type {number} */ seconds) => {
       const next = knots.findIndex(([at]) => at > seconds);
-      const [[at, from], [until, to]] = next > 0 ? [knots[next - 1], knots[next]] : [knots[knots.length - 1], [Infinity, Infinity]];
+      const [[at, from], [until, to]] =
+        next > 0 ? [knots[next - 1], knots[next]] : [knots[knots.length - 1], [Infinity, Infinity]];
       return from + (next > 0 ? ((seconds - at) / (until - at)) * (to - from) : seconds - at);
     };
     this.seconds = this.clock.map(this.place);
@@ -108,7 +133,12 @@ export class Timeline {
   /** Marks and intervals where they are drawn. */
   get spans() {
     const spans = /** @type {Span[]} */ (this.view.spans);
-    return spans.map(({ kind, text, start_ns, end_ns }) => ({ kind, text, from: this.place(start_ns / 1e9), to: this.place(end_ns / 1e9) }));
+    return spans.map(({ kind, text, start_ns, end_ns }) => ({
+      kind,
+      text,
+      from: this.place(start_ns / 1e9),
+      to: this.place(end_ns / 1e9),
+    }));
   }
 
   /** @param {number} index @returns {Line} */
@@ -121,39 +151,62 @@ export class Timeline {
     return this.seconds.length ? this.seconds[this.seconds.length - 1] : 0;
   }
 
-  /** How often a series is read, in nanoseconds, where that is not each time. Many processes are read once a second, as a span says. @param {number} index */
+  /**
+   * How often a series is read, in nanoseconds, where that is not each time. Many processes are
+   * read once a second, as a span says.
+   * @param {number} index
+   */
   refresh(index) {
     const { name, refresh_ns } = this.line(index);
-    const isSlow = (/** @type {Span} */ { kind, text }) => kind === "rate" && text.includes("process tree");
-    return refresh_ns ?? (/^(tree|leader)\./.test(name) && this.view.spans.some(isSlow) ? 1e9 : null);
+    const isSlow = (/** @type {Span} */ { kind, text }) =>
+      kind === "rate" && text.includes("process tree");
+    return (
+      refresh_ns ?? (/^(tree|leader)\./.test(name) && this.view.spans.some(isSlow) ? 1e9 : null)
+    );
   }
 
-  /** Whether a series has something to say: it moves, or is a level other than 0. @param {number} index */
+  /**
+   * Whether a series has something to say: it moves, or is a level other than 0.
+   * @param {number} index
+   */
   speaks(index) {
     const { offset = 0, length = 0, kind } = this.line(index);
     // One change takes 30 bytes at most.
     if (length > 30 || this.added[index]?.value.length) return true;
     /** @type {Set<number>} */
     const seen = new Set();
-    eachChange(this.block, { offset, length }, (_, value) => void (Number.isNaN(value) || seen.add(value)));
+    eachChange(
+      this.block,
+      { offset, length },
+      (_, value) => void (Number.isNaN(value) || seen.add(value)),
+    );
     return seen.size > 1 || (kind === "gauge" && seen.size === 1 && !seen.has(0));
   }
 
-  /** The values of a series as they are drawn: a level, or growth per second. @param {number} index */
+  /**
+   * The values of a series as they are drawn: a level, or growth per second.
+   * @param {number} index
+   */
   values(index) {
     const known = this.drawn.get(index);
     if (known) return known;
     const { kind, offset = 0, length = 0 } = this.line(index);
     const level = this.unpacked({ offset, length }, this.added[index], this.seconds.length);
-    const values = kind === "counter" ? rates(level, this.clock, (this.refresh(index) ?? 0) / 1e9) : level;
+    const values =
+      kind === "counter" ? rates(level, this.clock, (this.refresh(index) ?? 0) / 1e9) : level;
     this.drawn.set(index, values);
     return values;
   }
 
-  /** @param {Column} column @param {{sample: number[], value: number[]} | undefined} added @param {number} samples */
+  /**
+   * @param {Column} column
+   * @param {{sample: number[], value: number[]} | undefined} added
+   * @param {number} samples
+   */
   unpacked(column, added, samples) {
     const values = new Float64Array(samples);
-    let from = 0, last = NaN;
+    let from = 0,
+      last = NaN;
     const change = (/** @type {number} */ sample, /** @type {number} */ value) => {
       const to = Math.max(0, sample - this.first);
       values.fill(last, from, to);
@@ -175,7 +228,10 @@ export class Timeline {
     const known = Math.max(0, growth.from_sample - this.first);
     const seconds = new Float64Array(known + growth.ticks_ns.length);
     seconds.set(this.seconds.subarray(0, known));
-    seconds.set(growth.ticks_ns.map((ns) => ns / 1e9), known);
+    seconds.set(
+      growth.ticks_ns.map(ns => ns / 1e9),
+      known,
+    );
     this.clock = this.seconds = seconds;
     this.view.spans.push(...growth.spans);
     if (growth.explain) this.view.explain = growth.explain;
@@ -189,38 +245,51 @@ export class Timeline {
     this.clock = this.seconds = this.seconds.slice(count);
     for (const added of this.added) {
       // The change that still holds at the first sample is kept.
-      const kept = added?.sample.findIndex((sample) => sample > this.first) ?? 0;
+      const kept = added?.sample.findIndex(sample => sample > this.first) ?? 0;
       const gone = kept < 0 ? added.sample.length - 1 : kept - 1;
       if (gone > 0) (added.sample.splice(0, gone), added.value.splice(0, gone));
     }
   }
 }
 
-/** The recording in the page's elements of this ending; null where there is none. @param {"" | "-2"} ending */
+/**
+ * The recording in the page's elements of this ending; null where there is none.
+ * @param {"" | "-2"} ending
+ */
 export async function recordingOf(ending) {
   const view = jsonOf(`view${ending}`);
   return view && new Timeline(view, await bytesOf(`columns${ending}`));
 }
 
 /**
- * What is drawn of the samples between two instants: all of them, or for each bucket its lowest and its highest value in
- * their order, so that a spike of one sample survives. With a `key` all columns are taken where that one is extreme,
- * so that what is stacked stays stacked.
- * @param {Float64Array} seconds @param {Float64Array[]} columns @param {number} from @param {number} to
- * @param {number} buckets @param {Float64Array} [key]
+ * What is drawn of the samples between two instants: all of them, or for each bucket its lowest and
+ * its highest value in their order, so that a spike of one sample survives. With a `key` all
+ * columns are taken where that one is extreme, so that what is stacked stays stacked.
+ * @param {Float64Array} seconds
+ * @param {Float64Array[]} columns
+ * @param {number} from
+ * @param {number} to
+ * @param {number} buckets
+ * @param {Float64Array} [key]
  * @returns {[number[], ...(number | null)[][]]}
  */
 export function reduced(seconds, columns, from, to, buckets, key) {
   // One sample more on either side, so that lines go to the edges.
-  const start = Math.max(0, firstAfter(seconds, from) - 1), stop = Math.min(seconds.length, firstAfter(seconds, to) + 1);
+  const start = Math.max(0, firstAfter(seconds, from) - 1),
+    stop = Math.min(seconds.length, firstAfter(seconds, to) + 1);
   const shown = (/** @type {number} */ value) => (Number.isNaN(value) ? null : value);
   if (stop - start <= 2 * buckets)
-    return [Array.from(seconds.subarray(start, stop)), ...columns.map((column) => Array.from(column.subarray(start, stop), shown))];
-  const edge = (/** @type {number} */ bucket) => start + Math.floor(((stop - start) * bucket) / buckets);
+    return [
+      Array.from(seconds.subarray(start, stop)),
+      ...columns.map(column => Array.from(column.subarray(start, stop), shown)),
+    ];
+  const edge = (/** @type {number} */ bucket) =>
+    start + Math.floor(((stop - start) * bucket) / buckets);
   /** @type {number[]} */
   const times = [];
-  for (let bucket = 0; bucket < buckets; bucket++) times.push(seconds[edge(bucket)], seconds[(edge(bucket) + edge(bucket + 1)) >> 1]);
-  const lines = columns.map((column) => {
+  for (let bucket = 0; bucket < buckets; bucket++)
+    times.push(seconds[edge(bucket)], seconds[(edge(bucket) + edge(bucket + 1)) >> 1]);
+  const lines = columns.map(column => {
     /** @type {(number | null)[]} */
     const line = [];
     for (let bucket = 0; bucket < buckets; bucket++) {
@@ -232,10 +301,14 @@ export function reduced(seconds, columns, from, to, buckets, key) {
   return [times, ...lines];
 }
 
-/** Parts lines where nothing was recorded: a row without values goes before each of these instants. @param {[number[], ...(number | null)[][]]} rows @param {number[]} instants */
+/**
+ * Parts lines where nothing was recorded: a row without values goes before each of these instants.
+ * @param {[number[], ...(number | null)[][]]} rows
+ * @param {number[]} instants
+ */
 export function parted(rows, instants) {
   for (const instant of instants) {
-    const at = rows[0].findIndex((time) => time >= instant);
+    const at = rows[0].findIndex(time => time >= instant);
     if (at <= 0) continue;
     const between = (rows[0][at - 1] + rows[0][at]) / 2;
     rows.forEach((row, number) => row.splice(at, 0, number ? null : between));
@@ -243,9 +316,15 @@ export function parted(rows, instants) {
   return rows;
 }
 
-/** Where the lowest and the highest value lie. @param {Float64Array} column @param {number} from @param {number} to */
+/**
+ * Where the lowest and the highest value lie.
+ * @param {Float64Array} column
+ * @param {number} from
+ * @param {number} to
+ */
 export function extremes(column, from, to) {
-  let lowest = from, highest = from;
+  let lowest = from,
+    highest = from;
   for (let at = from; at < to; at++) {
     if (column[at] < column[lowest] || Number.isNaN(column[lowest])) lowest = at;
     if (column[at] > column[highest] || Number.isNaN(column[highest])) highest = at;
@@ -255,7 +334,8 @@ export function extremes(column, from, to) {
 
 /** The first sample after an instant. @param {Float64Array} seconds @param {number} instant */
 export function firstAfter(seconds, instant) {
-  let low = 0, high = seconds.length;
+  let low = 0,
+    high = seconds.length;
   while (low < high) {
     const middle = (low + high) >> 1;
     if (seconds[middle] > instant) high = middle;

@@ -1,10 +1,11 @@
-// Elements and data of the page. Text always goes in as text: what a recording says is never markup.
+// Elements and data of the page. Text always goes in as text: what a recording says is never
+// markup.
 
 /**
  * Makes an element.
  * @param {string} name its tag, with a class after a dot: `div.finding`
- * @param {Record<string, string | number | boolean | ((event: any) => void) | null | undefined>} attributes
- *   functions listen to the event of that name; null, undefined and false are left out
+ * @param {Record<string, string | number | boolean | ((event: any) => void) | null | undefined>}
+ * attributes functions listen to the event of that name; null, undefined and false are left out
  * @param {...(Node | string | number | null | undefined)} children
  * @returns {HTMLElement}
  */
@@ -37,10 +38,12 @@ export function drawn(tag, attributes = {}, ...children) {
 function fill(made, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (typeof value === "function") made.addEventListener(key, value);
-    else if (value !== null && value !== undefined && value !== false) made.setAttribute(key, String(value));
+    else if (value !== null && value !== undefined && value !== false)
+      made.setAttribute(key, String(value));
   }
   for (const child of children) {
-    if (child !== null && child !== undefined) made.append(child instanceof Node ? child : String(child));
+    if (child !== null && child !== undefined)
+      made.append(child instanceof Node ? child : String(child));
   }
 }
 
@@ -60,11 +63,15 @@ export function jsonOf(id) {
  * @returns {Promise<Uint8Array>}
  */
 export async function bytesOf(id) {
-  const text = document.getElementById(id)?.textContent ?? "", { fromBase64 } = /** @type {any} */ (Uint8Array);
+  const text = document.getElementById(id)?.textContent ?? "",
+    { fromBase64 } = /** @type {any} */ (Uint8Array);
   // An older browser lacks the new way, and takes several times as long.
-  const packed = fromBase64 ? fromBase64.call(Uint8Array, text) : Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const packed = fromBase64
+    ? fromBase64.call(Uint8Array, text)
+    : Uint8Array.from(atob(text), letter => letter.charCodeAt(0));
   // All at once: a Blob's stream comes in small pieces, which takes twice as long.
-  const { readable, writable } = new DecompressionStream("deflate"), writer = writable.getWriter();
+  const { readable, writable } = new DecompressionStream("deflate"),
+    writer = writable.getWriter();
   void writer.write(packed);
   void writer.close();
   return new Uint8Array(await new Response(readable).arrayBuffer());

@@ -3,11 +3,17 @@
 /** @typedef {import("./decode.js").Timeline} Timeline */
 
 /**
- * Takes in what comes until the recording has ended; `grown` is called for what is to be drawn anew, at most once a frame.
- * @param {Timeline} timeline @param {string} path @param {(previousEnd: number, isExplained: boolean, hasEnded: boolean) => void} grown
+ * Takes in what comes until the recording has ended; `grown` is called for what is to be drawn
+ * anew, at most once a frame.
+ * @param {Timeline} timeline
+ * @param {string} path
+ * @param {(previousEnd: number, isExplained: boolean, hasEnded: boolean) => void} grown
  */
 export function follow(timeline, path, grown) {
-  let drawn = timeline.end, waiting = false, isExplained = false, hasEnded = false;
+  let drawn = timeline.end,
+    waiting = false,
+    isExplained = false,
+    hasEnded = false;
   const draw = () => {
     grown(drawn, isExplained, hasEnded);
     [drawn, waiting, isExplained] = [timeline.end, false, false];
