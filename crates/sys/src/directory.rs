@@ -6,12 +6,9 @@
 //! are links (`openat2` with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS`). `walk` says which links on
 //! the way to the directory are followed, and which users can change that way.
 
-mod temporary;
 #[cfg(test)]
 mod tests;
 mod walk;
-
-pub use temporary::TempFile;
 
 use crate::error::{Error, Result};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
@@ -327,13 +324,15 @@ impl Directory {
             .map_err(|errno| failed("rename", errno).at(self.path.join(from)))
     }
 
-    /// Waits until names that were made, replaced or removed in it are on the device.
+    /// Waits until names that were made, replaced or removed in it are on the device; whether it
+    /// could. Some file systems cannot sync a directory, nor can a user who may not list it.
     ///
     /// # Errors
-    /// `Device` if writing failed. A file system that cannot sync a directory is no error.
-    pub fn sync(&self) -> Result<()> {
+    /// `Device` if writing failed.
+    pub fn sync(&self) -> Result<bool> {
         match rustix::fs::fsync(&self.file) {
-            Ok(()) | Err(Errno::INVAL | Errno::ROFS) => Ok(()),
+            Ok(()) => Ok(true),
+            Err(Errno::INVAL | Errno::ROFS | Errno::BADF) => Ok(false),
             Err(errno) => Err(failed("sync the directory", errno).at(&self.path)),
         }
     }

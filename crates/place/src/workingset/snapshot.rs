@@ -21,11 +21,12 @@ use machine::pagemap::{Page, Pagemap};
 use machine::reach::Refusal;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-use sys::directory::{FilePlace, TempFile};
+use sys::directory::FilePlace;
+use sys::file::{Durability, FileMode};
 
 /// What was in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -266,11 +267,15 @@ pub fn write(snapshot: &Snapshot, path: &Path) -> Result<()> {
         let why = "another file is there, which is no snapshot";
         return Err(Error::new(Kind::Usage, OPERATION, why).at(path));
     }
-    let part = TempFile::create(&place.directory, &place.name, 0o600);
-    let part = part.map_err(|error| failed(&error.source))?;
-    let written = part.file().write_all(&encode(snapshot)?);
-    written.map_err(|error| failed(&error))?;
-    part.put().map_err(|error| failed(&error.source))
+    let mode = FileMode::AsBefore { new: 0o600 };
+    sys::file::replace(
+        &place.directory,
+        &place.name,
+        &encode(snapshot)?,
+        mode,
+        Durability::Synced,
+    )
+    .map_err(|error| failed(&error.source))
 }
 
 /// Whether nothing is there, or an empty file, or what begins like a snapshot.

@@ -11,7 +11,8 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Component, Path, PathBuf};
-use sys::directory::{Directory, TempFile};
+use sys::directory::Directory;
+use sys::file::{Durability, FileMode};
 use sys::lock::{Mode, take, try_take};
 
 /// Where changes are written down.
@@ -153,12 +154,14 @@ impl Journal {
         let text = serde_json::to_vec(&written)
             .map_err(|error| Error::new(Kind::Failed, "write the journal", error).at(&path))?;
         let directory = self.open()?;
-        let part = TempFile::create(&directory, name_of(&path), MODE)?;
-        part.file()
-            .write_all(&text)
-            .map_err(|error| failed("write the journal", &path, error))?;
-        part.put()
-            .map_err(|error| failed("write the journal", &path, error.source))
+        sys::file::replace(
+            &directory,
+            name_of(&path),
+            &text,
+            FileMode::OwnerOnly,
+            Durability::Synced,
+        )
+        .map_err(|error| failed("write the journal", &path, error.source))
     }
 
     /// Removes the entry of a setting that was put back, and what dead holders left.

@@ -2,11 +2,13 @@
 //! cached, uncached or direct, and their space, durability and cache hints.
 //!
 //! Offsets are bytes. Calls that a signal interrupts are repeated. The nameless scratch
-//! file is in `scratch`, what `statfs` tells in `system`.
+//! file is in `scratch`, one that is replaced whole or not at all in `replace`, what `statfs` tells
+//! in `system`.
 
 mod holes;
 mod input;
 mod mapped;
+mod replace;
 mod scratch;
 mod system;
 #[cfg(test)]
@@ -16,6 +18,7 @@ mod unnoticed;
 pub use holes::next_data;
 pub use input::{examine_input, open_input};
 pub use mapped::Mapped;
+pub use replace::{Durability, FileMode, TempFile, replace};
 pub use scratch::Scratch;
 pub use system::{FileSystem, file_system, file_system_of};
 pub use unnoticed::{open_place, open_unnoticed, open_unnoticed_below};

@@ -10,7 +10,8 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
-use sys::directory::{Directory, FilePlace, TempFile};
+use sys::directory::{Directory, FilePlace};
+use sys::file::{Durability, FileMode, TempFile};
 
 /// The mode of a result that names processes, paths or hosts: for its owner only.
 const PRIVATE_MODE: u32 = 0o600;
@@ -125,11 +126,13 @@ impl Target {
         match self {
             Target::Standard => write_standard(text),
             Target::File(file) => {
-                let part = file.part()?;
-                part.file()
-                    .write_all(text.as_bytes())
-                    .map_err(|source| failed(&file.name(), &source))?;
-                file.put(part)
+                let FilePlace {
+                    directory, name, ..
+                } = &file.place;
+                let mode = file.file_mode();
+                sys::file::replace(directory, name, text.as_bytes(), mode, Durability::Synced)
+                    .map_err(|error| file.failed(error))?;
+                Ok(Written::Whole)
             }
         }
     }
@@ -164,7 +167,8 @@ impl Target {
                 let mut sink = Sink::new(part.file());
                 fill(&mut sink).and_then(|()| sink.end(&file.name()))?;
                 drop(sink);
-                file.put(part)
+                part.put().map_err(|error| file.failed(error))?;
+                Ok(Written::Whole)
             }
         }
     }
@@ -180,12 +184,12 @@ impl OutputFile {
         let FilePlace {
             directory, name, ..
         } = &self.place;
-        TempFile::create(directory, name, self.mode).map_err(|error| self.failed(error))
+        TempFile::create(directory, name, self.file_mode(), Durability::Synced)
+            .map_err(|error| self.failed(error))
     }
 
-    fn put(&self, part: TempFile<'_>) -> Result<Written> {
-        part.put().map_err(|error| self.failed(error))?;
-        Ok(Written::Whole)
+    fn file_mode(&self) -> FileMode {
+        FileMode::AsBefore { new: self.mode }
     }
 
     fn failed(&self, error: sys::Error) -> Error {

@@ -10,8 +10,9 @@ use crate::run_directory;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{BufReader, Read, Write};
-use sys::directory::{Directory, TempFile};
+use std::io::{BufReader, Read};
+use sys::directory::Directory;
+use sys::file::{Durability, FileMode};
 
 /// The file's name; addresses of the kernel are root's to know.
 const FILE: &str = "functions";
@@ -88,7 +89,7 @@ fn function(line: &str, names: &Names) -> Option<Function> {
     })
 }
 
-/// Keeps the functions; the file is there whole or not at all.
+/// Keeps the functions. They are not synced: they are valid only until the machine starts anew.
 fn write(directory: &Directory, valid: &str, functions: &[Function]) -> sys::Result<()> {
     let mut text = format!("{valid}\n");
     for Function {
@@ -97,11 +98,13 @@ fn write(directory: &Directory, valid: &str, functions: &[Function]) -> sys::Res
     {
         text.push_str(&format!("{start:x} {end:x} {name}\n"));
     }
-    let part = TempFile::create(directory, OsStr::new(FILE), 0o600)?;
-    part.file()
-        .write_all(text.as_bytes())
-        .map_err(|error| sys::Error::new("keep the functions of the kernel", error))?;
-    part.put()
+    sys::file::replace(
+        directory,
+        OsStr::new(FILE),
+        text.as_bytes(),
+        FileMode::OwnerOnly,
+        Durability::Unsynced,
+    )
 }
 
 #[cfg(test)]
