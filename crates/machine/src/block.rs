@@ -117,11 +117,11 @@ pub fn name_of(root: &Root, name: &str) -> Option<String> {
 
 /// The real place below /sys/devices of the disk with this name.
 fn directory_of(root: &Root, name: &str) -> Option<PathBuf> {
-    let name = name.strip_prefix("/dev/").unwrap_or(name);
-    let name = match name.strip_prefix("mapper/") {
+    let below_dev = name.strip_prefix("/dev/").unwrap_or(name);
+    let name = match below_dev.strip_prefix("mapper/") {
         Some(mapped) => mapper_name(root, mapped)?,
         // In sysfs a slash of a device name is an exclamation mark.
-        None => name.replace('/', "!"),
+        None => below_dev.replace('/', "!"),
     };
     // A name is one component; anything else would leave the directory.
     if name.is_empty() || name.starts_with('.') {
@@ -136,9 +136,10 @@ fn directory_of(root: &Root, name: &str) -> Option<PathBuf> {
 
 /// The directory of the whole disk that a device is or is a part of.
 fn whole_of<'a>(root: &Root, directory: &'a Path) -> Option<&'a Path> {
-    match root.has(directory.join("partition")) {
-        true => directory.parent(),
-        false => Some(directory),
+    if root.has(directory.join("partition")) {
+        directory.parent()
+    } else {
+        Some(directory)
     }
 }
 
@@ -214,7 +215,7 @@ fn mapper_name(root: &Root, mapped: &str) -> Option<String> {
 }
 
 /// What the device hangs on, by its name and its place in the device tree; the outermost bus
-/// that is told apart wins, so a SATA disk in a USB case is `usb`.
+/// that can be distinguished wins, so a SATA disk in a USB case is `usb`.
 fn transport(directory: &Path, name: &str) -> Option<&'static str> {
     const BY_NAME: [(&str, &str); 9] = [
         ("nvme", "nvme"),

@@ -9,7 +9,7 @@ use crate::root::Root;
 use model::Bytes;
 use serde::Serialize;
 
-/// The processor as far as it tells.
+/// The processor, as far as it describes itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Cpu {
     /// The model's name.
@@ -41,7 +41,7 @@ pub struct CacheClaims {
     pub shared_by: Option<u32>,
 }
 
-/// All that is known; fields that nobody tells are `None` or empty.
+/// All that is known; unknown fields are `None` or empty.
 #[must_use]
 pub fn read(root: &Root) -> Cpu {
     let info = root.read("/proc/cpuinfo").unwrap_or_default();
@@ -73,7 +73,7 @@ pub fn read(root: &Root) -> Cpu {
     }
 }
 
-/// How many CPUs are online; 0 if nothing tells.
+/// How many CPUs are online; 0 if unknown.
 #[must_use]
 pub fn online_count(root: &Root) -> usize {
     online(root, &root.read("/proc/cpuinfo").unwrap_or_default()).len()

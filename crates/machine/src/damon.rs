@@ -1,4 +1,4 @@
-//! DAMON, the kernel's monitor of which memory is used: schemes that push out what nobody used
+//! DAMON, the kernel's monitor of which memory is used: schemes that evict what was not used
 //! for a while, short of memory or not (`/sys/kernel/mm/damon/admin`, Linux 5.18).
 //!
 //! It watches regions, not pages: what was just read goes with a region that lay unused.
@@ -8,9 +8,9 @@ use std::time::Duration;
 
 const KDAMONDS: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 
-/// How long a region of the machine's memory must lie unused until a scheme that always runs
-/// pushes it out, by the scheme that does so earliest; `None` where there is none, or where it is
-/// not told. Left out are schemes of single processes, and those that wait until little is free.
+/// How long a region of the machine's memory must be unused until a scheme that always runs
+/// evicts it, by the earliest such scheme; `None` if there is no such scheme or its settings are
+/// absent. Left out are schemes of single processes, and those that wait until little is free.
 #[must_use]
 pub fn pages_out_after(root: &Root) -> Option<Duration> {
     let running = |thread: &String| is(root, thread, "state", "on");
@@ -23,8 +23,8 @@ pub fn pages_out_after(root: &Root) -> Option<Duration> {
         .filter_map(|context| {
             let schemes = numbered(root, &format!("{context}/schemes"));
             let intervals = schemes.filter_map(|scheme| unused_intervals(root, &scheme));
-            let interval_us = format!("{context}/monitoring_attrs/intervals/aggr_us");
-            let interval_us: u64 = root.number(interval_us)?;
+            let interval_us: u64 =
+                root.number(format!("{context}/monitoring_attrs/intervals/aggr_us"))?;
             Some(Duration::from_micros(
                 interval_us.saturating_mul(intervals.min()?),
             ))
@@ -32,12 +32,12 @@ pub fn pages_out_after(root: &Root) -> Option<Duration> {
         .min()
 }
 
-/// For how many intervals of the monitor a region lies unused until this scheme pushes it out.
+/// The number of monitor intervals that a region is unused until this scheme evicts it.
 fn unused_intervals(root: &Root, scheme: &str) -> Option<u64> {
     let always = is(root, scheme, "watermarks/metric", "none");
-    let pushes_out = always && is(root, scheme, "action", "pageout");
+    let evicts = always && is(root, scheme, "action", "pageout");
     root.number(format!("{scheme}/access_pattern/age/min"))
-        .filter(|_| pushes_out)
+        .filter(|_| evicts)
 }
 
 fn is(root: &Root, directory: &str, file: &str, word: &str) -> bool {
@@ -46,10 +46,11 @@ fn is(root: &Root, directory: &str, file: &str, word: &str) -> bool {
 
 /// The directories whose names are numbers.
 fn numbered(root: &Root, directory: &str) -> impl Iterator<Item = String> + use<> {
-    let names = root.names(directory).into_iter();
-    let names = names.filter(|name| name.parse::<u32>().is_ok());
-    let directory = directory.to_owned();
-    names.map(move |name| format!("{directory}/{name}"))
+    let parent = directory.to_owned();
+    root.names(directory)
+        .into_iter()
+        .filter(|name| name.parse::<u32>().is_ok())
+        .map(move |name| format!("{parent}/{name}"))
 }
 
 #[cfg(test)]

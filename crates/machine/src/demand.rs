@@ -1,6 +1,6 @@
 //! Whether others want the processors at this moment.
 //!
-//! From /proc/loadavg, where the kernel counts who runs or wants to: /proc/stat tells the same
+//! From /proc/loadavg, where the kernel counts tasks that run or want to: /proc/stat says the same
 //! behind a line for each interrupt, which is long on large machines.
 
 use crate::cpu;
@@ -18,7 +18,7 @@ pub enum Demand {
     Full,
 }
 
-/// What tells it, held open: it may be asked often.
+/// The open file that says so; cheap to ask often.
 #[derive(Debug)]
 pub struct DemandReader {
     loadavg: Rereader,

@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The classes of failure that callers tell apart.
+/// The classes of failure that callers distinguish.
 pub use sys::Kind;
 
 /// The result of a direct reading.
@@ -50,7 +50,7 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {
-    /// What lies beneath the reason that `Display` has already given.
+    /// The cause below the reason that `Display` has already given.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         std::error::Error::source(&self.source)
     }

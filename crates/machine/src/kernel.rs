@@ -1,5 +1,5 @@
 //! The kernel and what it runs on: release, host name, load, virtual machine, container.
-//! A container is told by its traces, which none must leave: absent means unknown.
+//! A container is recognised by traces that it need not leave: absent means unknown.
 
 use crate::cpu;
 use crate::root::Root;
@@ -27,7 +27,7 @@ pub fn load_average(root: &Root) -> Option<f64> {
         .filter(|load: &f64| load.is_finite())
 }
 
-/// What lies between this process and the hardware, as "KVM guest", "docker container" or
+/// What is between this process and the hardware, as "KVM guest", "docker container" or
 /// "KVM guest, docker container"; `None` if nothing can be seen.
 #[must_use]
 pub fn virtualization(root: &Root) -> Option<String> {
@@ -44,7 +44,7 @@ pub fn virtualization(root: &Root) -> Option<String> {
     Some(layers.join(", ")).filter(|text| !text.is_empty())
 }
 
-/// Hints that container engines leave; without one a container cannot be told from a host.
+/// Hints that container engines leave; without one a container looks like a host.
 fn container(root: &Root) -> Option<String> {
     if let Some(name) = root.word("/run/systemd/container") {
         return Some(format!("{name} container"));

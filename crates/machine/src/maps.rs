@@ -1,7 +1,7 @@
 //! What a process has mapped: one entry for each line of /proc/PID/maps.
 //!
 //! Names are bytes: a path may hold any. The kernel escapes a line feed only and marks a file
-//! without a name by " (deleted)", which a real name may end with as well: whoever opens a path
+//! without a name by " (deleted)", which a real name may end with as well: code that opens a path
 //! compares device and inode.
 
 use crate::error::Result;
@@ -51,7 +51,7 @@ pub enum Kind {
     /// Memory of the process alone: heap, stack, `mmap` without a file.
     Anonymous,
     /// Memory that can be shared and has no file: `memfd`, System V, shared `mmap`. A file on
-    /// tmpfs (`/dev/shm`) is not told apart by its name and is `File`.
+    /// tmpfs (`/dev/shm`) cannot be distinguished by its name and is `File`.
     SharedMemory,
     /// A file. Pages that a private mapping wrote to are anonymous nonetheless.
     File,
@@ -67,7 +67,7 @@ pub fn read(root: &Root, pid: u32) -> Result<Vec<Mapping>> {
     Ok(parse(&root.read_bytes(format!("/proc/{pid}/maps"))?))
 }
 
-/// The mappings in the text of maps; lines that are none are skipped.
+/// The mappings in the text of maps; other lines are skipped.
 #[must_use]
 pub fn parse(text: &[u8]) -> Vec<Mapping> {
     text.split(|byte| *byte == b'\n')

@@ -20,7 +20,7 @@ pub struct Memory {
     pub free: Option<Bytes>,
     /// In the page cache, shared memory included.
     pub cached: Option<Bytes>,
-    /// All swap areas together; 0 bytes means that there is none.
+    /// All swap areas together; 0 bytes if there is no swap.
     pub swap_total: Option<Bytes>,
     /// Unused swap.
     pub swap_free: Option<Bytes>,
@@ -61,7 +61,7 @@ pub struct Usable {
     pub bound_by: String,
 }
 
-/// What /proc/meminfo and the settings of huge pages tell.
+/// What /proc/meminfo and the settings of huge pages say.
 #[must_use]
 pub fn read(root: &Root) -> Memory {
     let text = root.read("/proc/meminfo").unwrap_or_default();
@@ -77,7 +77,8 @@ pub fn total(root: &Root) -> Option<Bytes> {
     kib_of(&root.read("/proc/meminfo").ok()?, "MemTotal")
 }
 
-/// What programs can still take without swapping, from a meminfo text: for who asks often.
+/// What programs can still take without swapping, from a meminfo text that the caller re-reads
+/// often.
 #[must_use]
 pub fn parse_available(text: &str) -> Option<Bytes> {
     kib_of(text, "MemAvailable")
@@ -123,8 +124,9 @@ pub fn obtainable(root: &Root) -> Option<Usable> {
         bytes: Bytes(available.0.saturating_add(swap_free.0)),
         bound_by: "machine".to_owned(),
     };
-    let groups = cgroup::memory_and_swap_rooms(root, available, swap_free).into_iter();
-    let groups = groups.map(|(bound_by, bytes)| Usable { bytes, bound_by });
+    let groups = cgroup::memory_and_swap_rooms(root, available, swap_free)
+        .into_iter()
+        .map(|(bound_by, bytes)| Usable { bytes, bound_by });
     std::iter::once(machine)
         .chain(groups)
         .min_by_key(|usable| usable.bytes)

@@ -1,4 +1,4 @@
-//! The mount table, and which mount a path lies on.
+//! The mount table, and which mount a path is on.
 //!
 //! A longest prefix is not enough: a mount over a parent directory hides what was mounted
 //! below before. So the tree is walked from its top as the kernel does, by mount numbers.
@@ -52,7 +52,7 @@ const NETWORK_TYPES: [&str; 32] = [
 pub struct Mount {
     /// The mount's number.
     pub id: u32,
-    /// The number of the mount that it lies on.
+    /// The number of the mount that it is mounted on.
     pub parent: u32,
     /// Device number, major part; 0 for file systems without a device.
     pub major: u32,
@@ -70,7 +70,7 @@ pub struct Mount {
     pub source: String,
     /// Options of the file system itself.
     pub super_options: String,
-    /// Whether its files live on another machine, as far as the type tells.
+    /// Whether its files live on another machine, as far as the type says.
     pub network: bool,
     /// Whether touching it may mount something (autofs).
     pub automount: bool,
@@ -78,8 +78,8 @@ pub struct Mount {
 
 impl Mount {
     /// Whether a call on its files can wait for ever for a process or a server that no longer
-    /// answers. All of FUSE counts, also for a local disk (`fuseblk`): a program serves it. `virtiofs`
-    /// does not: the host serves it, as it serves the disks of a guest.
+    /// answers. All of FUSE counts, also for a local disk (`fuseblk`): a program serves it.
+    /// `virtiofs` does not: the host serves it, as it serves the disks of a guest.
     #[must_use]
     pub fn may_hang(&self) -> bool {
         let by_program =
@@ -116,11 +116,11 @@ pub fn parse_bytes(text: &[u8]) -> Vec<Mount> {
         .collect()
 }
 
-/// The mount that an absolute path lies on.
+/// The mount that an absolute path is on.
 #[must_use]
 pub fn behind<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     let covers = |mount: &&Mount| path.starts_with(&mount.mount_point);
-    // The top: a mount that lies on none of the list.
+    // The top: a mount that is mounted on none of the list.
     let is_top = |mount: &&Mount| {
         !mounts
             .iter()

@@ -1,8 +1,8 @@
 //! Where each page of a process is: in memory, in which slot of swap, or nowhere.
 //!
 //! /proc/PID/pagemap has 8 bytes for each page of the address space (`Documentation/
-//! admin-guide/mm/pagemap.rst`). Slots are shown to holders of `CAP_SYS_ADMIN`; others read
-//! zeros in their place, and no page ever lies in slot 0, which holds the area's header. Shared
+//! admin-guide/mm/pagemap.rst`). Slots are shown to holders of `CAP_SYS_ADMIN`; others read zeros
+//! in their place, and no page is ever stored in slot 0, which holds the area's header. Shared
 //! memory in swap reads as nothing at all.
 
 use crate::error::{Error, Result};
@@ -16,8 +16,8 @@ use std::path::PathBuf;
 const ENTRY_BYTES: usize = 8;
 /// How many entries are read at once: 256 KiB, that stay in the cache.
 const ENTRIES_AT_ONCE: u64 = 32 << 10;
-/// From so many pages on the kernel is asked first which parts are in use: a process may reserve 128 TiB
-/// at no cost, whose entries take minutes to read.
+/// From this many pages on the kernel is asked first which parts are in use: a process may reserve
+/// 128 TiB at no cost, whose entries take minutes to read.
 const LARGE_PAGES: u64 = 4 * ENTRIES_AT_ONCE;
 
 const PRESENT: u64 = 1 << 63;
@@ -107,15 +107,15 @@ impl Pagemap {
             for part in used {
                 self.read_all(part, &mut each)?;
             }
-            start = match next > start {
-                true => next,
-                false => break,
-            };
+            if next <= start {
+                break;
+            }
+            start = next;
         }
-        match start < range.end {
-            true => self.read_all(start..range.end, &mut each),
-            false => Ok(()),
+        if start < range.end {
+            self.read_all(start..range.end, &mut each)?;
         }
+        Ok(())
     }
 
     /// As [`Pagemap::read`], entry by entry.
@@ -233,7 +233,7 @@ mod tests {
             (Err(need), _) | (_, Err(need)) => return testkit::skip(need),
         };
         let page_bytes = sys::process::page_bytes() as u64;
-        // `dd` fills its one buffer with random bytes and then sleeps: nobody reads from the pipe.
+        // `dd` fills its one buffer with random bytes and then sleeps: nothing reads from the pipe.
         let mut child = group
             .command("dd")
             .args([

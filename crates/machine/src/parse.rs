@@ -44,11 +44,11 @@ pub(crate) fn size_bytes(text: &str) -> Option<u64> {
 /// The number behind `key` in lines of the form "key 123" or "key: 123 kB"; units are ignored.
 pub(crate) fn value_of(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| {
-        let rest = line.strip_prefix(key)?;
-        let rest = rest
+        let after_key = line.strip_prefix(key)?;
+        let value = after_key
             .strip_prefix(':')
-            .or_else(|| rest.strip_prefix([' ', '\t']))?;
-        rest.split_whitespace().next()?.parse().ok()
+            .or_else(|| after_key.strip_prefix([' ', '\t']))?;
+        value.split_whitespace().next()?.parse().ok()
     })
 }
 

@@ -1,4 +1,4 @@
-//! How long tasks stood still for want of a resource, summed since boot.
+//! How long tasks stalled because a resource was short, summed since boot (PSI).
 //!
 //! Totals, not the kernel's own averages: a caller subtracts two readings.
 

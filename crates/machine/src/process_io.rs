@@ -1,6 +1,6 @@
 //! What this process has read and written: as it asked, and what reached the disks.
 //!
-//! The difference tells a cached read from a real one without any privilege.
+//! The difference distinguishes a cached read from a real one without any privilege.
 
 use crate::parse::value_of;
 use crate::root::Root;

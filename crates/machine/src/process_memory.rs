@@ -1,7 +1,7 @@
-//! How much of each process lies in swap, without looking at its pages.
+//! How much of each process is in swap, without reading its page table.
 //!
-//! `VmSwap` of /proc/PID/status counts private memory only: shared memory in swap is nobody's
-//! there. Threads of the kernel have no memory and are left out.
+//! `VmSwap` of /proc/PID/status counts private memory only: shared memory in swap belongs to no
+//! process there. Threads of the kernel have no memory and are left out.
 
 use crate::parse::kib_of;
 use crate::root::Root;
@@ -20,7 +20,7 @@ pub struct ProcessMemory {
     pub swap: Bytes,
 }
 
-/// All processes that can be seen, by number; one that ends meanwhile is left out.
+/// All processes that can be seen, by number; one that ends during the scan is left out.
 #[must_use]
 pub fn all(root: &Root) -> Vec<ProcessMemory> {
     let names = root.names("/proc");

@@ -1,9 +1,10 @@
 //! Files of other processes, opened only where no server can hold the caller up.
 //!
-//! The idea: a call on a file of FUSE or of a network may wait for ever, and then not even SIGKILL ends
-//! it. Which mount a path leads to is known from the mount table, before anything is touched. The
-//! file is then opened below the directory of its mount by a walk that crosses to no other mount:
-//! one that is made meanwhile, or a link, leads nowhere. What is left out is counted by mount.
+//! The idea: a call on a file of FUSE or of a network may wait for ever, and then not even SIGKILL
+//! ends it. Which mount a path leads to is known from the mount table, before anything is touched.
+//! The file is then opened below the directory of its mount by a walk that crosses to no other
+//! mount: one made in the meantime, or a link, leads nowhere. What is left out is counted by
+//! mount.
 //!
 //! A path below `/proc/PID/root` is one of another mount namespace, whose user may have mounted
 //! anything there: its file systems are trusted if they are on a disk or mounted here as well.
@@ -131,8 +132,10 @@ impl Reach {
     #[must_use]
     pub fn note(&self) -> Option<String> {
         let files: u64 = self.left_out.values().sum();
-        let named = self.left_out.keys().take(MOST_NAMED);
-        let named: Vec<String> = named
+        let named: Vec<String> = self
+            .left_out
+            .keys()
+            .take(MOST_NAMED)
             .map(|(point, fs_type)| format!("{} ({fs_type})", point.display()))
             .collect();
         let more = match self.left_out.len().saturating_sub(MOST_NAMED) {
@@ -311,9 +314,10 @@ impl Table {
         if mount.automount {
             return Crossing::MayHang(mount.mount_point.clone(), mount.fs_type.clone());
         }
-        match OF_THE_KERNEL.contains(&mount.fs_type.as_str()) {
-            true => Crossing::OfTheKernel,
-            false => Crossing::Leads(mount.id, mount.mount_point.clone()),
+        if OF_THE_KERNEL.contains(&mount.fs_type.as_str()) {
+            Crossing::OfTheKernel
+        } else {
+            Crossing::Leads(mount.id, mount.mount_point.clone())
         }
     }
 }
@@ -394,8 +398,8 @@ mod tests {
 
     #[test]
     fn a_program_that_was_started_from_a_network_looks_at_its_own_root() {
-        let table = "27 1 0:40 / / rw - nfs server:/ rw\n";
-        let table = Table::new(mounts::parse(table), None);
+        let mounts = mounts::parse("27 1 0:40 / / rw - nfs server:/ rw\n");
+        let table = Table::new(mounts, None);
         assert_eq!(crossed(&table, "/bin/sh"), "/");
     }
 

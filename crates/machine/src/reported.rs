@@ -11,7 +11,8 @@ const COUNTERS: [&str; 2] = [
     "/sys/module/virtio_balloon/parameters/reported_kib",
 ];
 
-/// Bytes handed back since boot, those taken again included; `None` if nobody counts.
+/// Bytes reported to the host since boot, including those that were taken again; `None` if not
+/// counted.
 #[must_use]
 pub fn to_host_bytes(root: &Root) -> Option<u64> {
     COUNTERS

@@ -14,7 +14,7 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 /// The first buffer of any reading: most files fit in a page.
 const FIRST_BUFFER_BYTES: usize = 4096;
 
-/// The directory that stands for `/`.
+/// The directory used as `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
     base: PathBuf,
@@ -27,7 +27,7 @@ impl Root {
         Self::at("/")
     }
 
-    /// A tree whose /proc, /sys and so on lie below `base`.
+    /// A tree with its /proc, /sys and so on below `base`.
     #[must_use]
     pub fn at(base: impl Into<PathBuf>) -> Self {
         Self { base: base.into() }
@@ -39,7 +39,7 @@ impl Root {
         self.base == Path::new("/")
     }
 
-    /// Where an absolute path lies in this tree.
+    /// An absolute path, inside this tree.
     #[must_use]
     pub fn path(&self, absolute: impl AsRef<Path>) -> PathBuf {
         let absolute = absolute.as_ref();

@@ -6,7 +6,7 @@
 use crate::error::Result;
 use crate::root::{Rereader, Root};
 
-/// Where "steal" stands behind the label of a `cpu` line: user nice system idle iowait irq
+/// The position of "steal" after the label of a `cpu` line: user nice system idle iowait irq
 /// softirq steal.
 const STEAL_FIELD: usize = 7;
 

@@ -1,4 +1,4 @@
-//! The swap areas in use and the devices that they lie on.
+//! The swap areas in use and the devices that hold them.
 //!
 //! A swap file's device is the one that its mount names; on btrfs that number is not a
 //! disk's, and the mount's source must be asked.
@@ -26,11 +26,11 @@ pub struct Area {
     pub used: Bytes,
     /// Areas of higher priority fill first.
     pub priority: i32,
-    /// The number of the device that it lies on, where it can be told.
+    /// The number of the device that holds it, if known.
     pub device: Option<(u32, u32)>,
 }
 
-/// The areas in use; empty if there are none or the kernel does not say.
+/// The areas in use; empty if swap is off or the kernel does not say.
 #[must_use]
 pub fn areas(root: &Root) -> Vec<Area> {
     let text = root.read_bytes("/proc/swaps").unwrap_or_default();

@@ -29,7 +29,7 @@ pub fn parse(text: &str) -> BTreeMap<String, u64> {
 }
 
 /// The sum of the counters of a text whose names begin with `prefix`, as one that is kept for
-/// each zone; `None` if there is none of them.
+/// each zone; `None` if all are absent.
 #[must_use]
 pub fn sum_of(text: &str, prefix: &str) -> Option<u64> {
     text.lines()

@@ -1,5 +1,5 @@
 //! Whole machines, read from fake trees: a small virtual machine with control groups of
-//! version 1, a desktop with version 2, and one that tells nothing at all.
+//! version 1, a desktop with version 2, and one that says nothing at all.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
 use machine::{Root, block, cgroup, cpu, diskstats, kernel, memory, mounts, swap, vmstat, zram};

@@ -1,9 +1,13 @@
-//! Pointer chases: a cycle through all cache lines of a buffer, each load needing the result of the one before.
+//! Pointer chases: a cycle through all cache lines of a buffer, each load needing the result of the
+//! one before.
 //!
-//! The links live in the buffer itself, so a chase needs no memory beside it that could disturb its caches:
-//! 1. lines start at the first multiple of the line size in the buffer, and each holds the address of the next;
+//! The links live in the buffer itself, so a chase needs no memory beside it that could disturb its
+//! caches:
+//! 1. lines start at the first multiple of the line size in the buffer, and each holds the address
+//!    of the next;
 //! 2. `Random` shuffles all links in place by Sattolo's algorithm, which yields one single cycle;
-//! 3. `InPage` visits the pages in random order, and within a page its lines in random order: one TLB miss a page.
+//! 3. `InPage` visits the pages in random order, and within a page its lines in random order: one
+//!    TLB miss a page.
 
 use std::marker::PhantomData;
 
@@ -12,9 +16,11 @@ use std::marker::PhantomData;
 pub enum Pattern {
     /// All lines in one random cycle over the whole buffer.
     Random,
-    /// Pages in random order, the lines of a page in random order before the next page: one cycle too.
+    /// Pages in random order, the lines of a page in random order before the next page: one cycle
+    /// too.
     InPage {
-        /// Size of a page, a power of two and at least one line; pages begin at its multiples in memory.
+        /// Size of a page, a power of two and at least one line; pages begin at its multiples in
+        /// memory.
         page_bytes: usize,
     },
 }
@@ -22,7 +28,7 @@ pub enum Pattern {
 /// A cycle of dependent loads through a buffer that it borrows, and its place in it.
 #[derive(Debug)]
 pub struct Chase<'a> {
-    /// The first line; all others lie behind it.
+    /// The first line; all others follow it.
     first: *mut u8,
     line_bytes: usize,
     lines: usize,
@@ -34,8 +40,9 @@ pub struct Chase<'a> {
 impl<'a> Chase<'a> {
     /// Links the lines of `buffer` into one cycle, in an order that `seed` determines.
     ///
-    /// Overwrites the first pointer of every line. `None` when fewer than two lines fit, or when `line_bytes` or
-    /// `page_bytes` is not a power of two, a line is smaller than a pointer, or a page smaller than a line.
+    /// Overwrites the first pointer of every line. `None` when fewer than two lines fit, or when
+    /// `line_bytes` or `page_bytes` is not a power of two, a line is smaller than a pointer, or a
+    /// page smaller than a line.
     #[must_use]
     pub fn new(
         buffer: &'a mut [u8],
@@ -72,14 +79,15 @@ impl<'a> Chase<'a> {
         Some(chase)
     }
 
-    /// Performs exactly `loads` loads, each dependent on the one before, from where the last walk stopped.
+    /// Performs exactly `loads` loads, each dependent on the one before, from where the last walk
+    /// stopped.
     pub fn walk(&mut self, loads: u64) {
-        // SAFETY: `at` is a line of the buffer, which this chase borrows exclusively, and every line holds the address
-        // of another since `new`.
+        // SAFETY: `at` is a line of the buffer, which this chase borrows exclusively, and every
+        // line holds the address of another since `new`.
         self.at = unsafe { follow(self.at, loads) };
     }
 
-    /// Lines in the cycle: so many loads lead back to where they began.
+    /// Lines in the cycle: this many loads lead back to the start.
     #[must_use]
     #[allow(clippy::len_without_is_empty)] // a chase of no lines does not exist
     pub fn len(&self) -> usize {
@@ -96,7 +104,8 @@ impl<'a> Chase<'a> {
         for line in 0..self.lines {
             self.set_link(line, self.line(line));
         }
-        // Sattolo: exchanging with a strictly lower line, never with itself, is what makes it one cycle.
+        // Sattolo: exchanging with a strictly lower line, never with itself, is what makes it one
+        // cycle.
         for line in (1..self.lines).rev() {
             let other = random.below(line);
             let (link, other_link) = (self.link(line), self.link(other));
@@ -106,7 +115,8 @@ impl<'a> Chase<'a> {
     }
 
     fn link_by_page(&mut self, page_bytes: usize, random: &mut Random) {
-        // The first page may begin before the first line; counting from its start keeps real page boundaries.
+        // The first page may begin before the first line; counting from its start keeps real page
+        // boundaries.
         let lines_a_page = page_bytes / self.line_bytes;
         let missing = self.first.addr() % page_bytes / self.line_bytes;
         let mut pages: Vec<usize> = (0..(missing + self.lines).div_ceil(lines_a_page)).collect();
@@ -141,7 +151,8 @@ impl<'a> Chase<'a> {
     }
 
     fn link(&self, line: usize) -> *mut u8 {
-        // SAFETY: the line is in the buffer, borrowed exclusively, and aligned to `line_bytes`, so to a pointer.
+        // SAFETY: the line is in the buffer, borrowed exclusively, and aligned to `line_bytes`, so
+        // to a pointer.
         unsafe { self.line(line).cast::<*mut u8>().read() }
     }
 
@@ -157,7 +168,8 @@ impl<'a> Chase<'a> {
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C" fn follow(start: *const u8, loads: u64) -> *const u8 {
-    // 16 loads an iteration: the loop's own instructions run beside the loads and cost nothing that could be seen.
+    // 16 loads an iteration: the loop's own instructions run beside the loads and cost nothing that
+    // could be seen.
     std::arch::naked_asm!(
         "mov rax, rdi",
         "mov rcx, rsi",
@@ -206,7 +218,8 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`; the bias of the multiplication is below 2^-32 for any buffer that fits a machine.
+    /// A number below `limit`; the bias of the multiplication is below 2^-32 for any buffer that
+    /// fits a machine.
     fn below(&mut self, limit: usize) -> usize {
         ((u128::from(self.next()) * limit as u128) >> 64) as usize
     }

@@ -1,9 +1,11 @@
-//! The element loops of 2001 as plain source: what today's compiler makes of them is the measurement.
+//! The element loops of 2001 as plain source: what today's compiler makes of them is the
+//! measurement.
 //!
-//! `*target++ = *source++` over typed elements, and the assignment of a 64-byte struct. As in C, nothing tells the
-//! compiler that the two areas do not overlap: it may check that at run time and use vectors (seen with Rust 1.95), of
-//! the width that the whole program is built for. [`crate::Method::disassemble`] shows what it did. The loops that it
-//! must not touch are in `element`.
+//! `*target++ = *source++` over typed elements, and the assignment of a 64-byte struct. As in C,
+//! nothing tells the compiler that the two areas do not overlap: it may check that at run time and
+//! use vectors (seen with Rust 1.95), of the width that the whole program is built for.
+//! [`crate::Method::disassemble`] shows what it did. The loops that it must not touch are in
+//! `element`.
 
 use std::slice;
 
@@ -25,8 +27,8 @@ macro_rules! compiled_loop {
     ($name:ident, $kernel:ident, $element:ty) => {
         /// Caller guarantees: as [`crate::kernel::CopyBlocks`].
         unsafe extern "C" fn $name(target: *mut u8, source: *const u8, elements: usize) {
-            // SAFETY: the caller of a `CopyBlocks` vouches for both areas, an element being a block, and
-            // `Unaligned` has alignment 1 and no invalid bit pattern.
+            // SAFETY: the caller of a `CopyBlocks` vouches for both areas, an element being a
+            // block, and `Unaligned` has alignment 1 and no invalid bit pattern.
             let (target, source) = unsafe {
                 (
                     slice::from_raw_parts_mut(target.cast::<Unaligned<$element>>(), elements),

@@ -1,6 +1,8 @@
-//! What a method needs of the CPU, and whether this one has it; asked of CPUID, never of a kernel file.
+//! What a method needs of the CPU, and whether this one has it; asked of CPUID, never of a kernel
+//! file.
 //!
-//! AVX and AVX-512 count as present only when the operating system saves their registers too, as `std` checks.
+//! AVX and AVX-512 count as present only when the operating system saves their registers too, as
+//! `std` checks.
 
 /// What a method needs beyond the architecture's base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +33,8 @@ impl Need {
     }
 }
 
-/// Whether `rep movs` and `rep stos` move whole lines (ERMS), as every server CPU since 2013 (Intel) and 2020 (AMD).
+/// Whether `rep movs` and `rep stos` move whole lines (ERMS), as every server CPU since 2013
+/// (Intel) and 2020 (AMD).
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_fast_strings() -> bool {
     std::arch::is_x86_feature_detected!("ermsb")
@@ -47,15 +50,16 @@ fn has_avx512f() -> bool {
     std::arch::is_x86_feature_detected!("avx512f")
 }
 
-/// Leaf 0x8000_0008, EBX bit 0 (AMD64 manual, volume 3, CLZERO). A CPUID under a hypervisor traps and costs
-/// microseconds, so it is asked once.
+/// Leaf 0x8000_0008, EBX bit 0 (AMD64 manual, volume 3, CLZERO). A CPUID under a hypervisor traps
+/// and costs microseconds, so it is asked once.
 #[cfg(target_arch = "x86_64")]
 fn has_clzero() -> bool {
     use std::arch::x86_64::__cpuid;
     static PRESENT: std::sync::LazyLock<bool> = std::sync::LazyLock::new(|| {
         // Newer compilers know that CPUID is safe on x86-64, those of `rust-version` do not.
         #[allow(unused_unsafe)]
-        // SAFETY: every x86-64 CPU has the instruction, and leaf 0x8000_0000 says which leaves are defined.
+        // SAFETY: every x86-64 CPU has the instruction, and leaf 0x8000_0000 says which leaves are
+        // defined.
         unsafe {
             __cpuid(0x8000_0000).eax >= 0x8000_0008 && __cpuid(0x8000_0008).ebx & 1 == 1
         }

@@ -1,25 +1,14 @@
-//! Shows a function as it lies in memory: the result, its errors, and the one place that reads code.
+//! Shows a function as it is in memory: the result, its errors, and the one place that reads
+//! code.
 //!
 //! Only x86-64 has a decoder here; `x86_64::control_flow` decodes and finds the loops.
 
+use crate::instruction::Instruction;
 use std::error::Error;
 use std::fmt;
 
 #[cfg(target_arch = "x86_64")]
 use crate::x86_64::control_flow;
-
-/// One instruction of a function.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Instruction {
-    /// Bytes from the function's first instruction.
-    pub offset: usize,
-    /// The machine code.
-    pub bytes: Vec<u8>,
-    /// Intel syntax; targets of jumps within the function are offsets like `offset`.
-    pub text: String,
-    /// Whether it belongs to an innermost loop: within the span of a backward jump, or a `rep` string instruction.
-    pub in_loop: bool,
-}
 
 /// Why a method's code cannot be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,14 +49,15 @@ impl Error for DisassembleError {}
 /// Decodes the function at `entry`, where it is executed from.
 ///
 /// # Safety
-/// `entry` must be the first instruction of a function that stays mapped and readable, whose every call returns.
+/// `entry` must be the first instruction of a function that stays mapped and readable, whose every
+/// call returns.
 #[cfg(target_arch = "x86_64")]
 pub(crate) unsafe fn live_function(
     _method: &'static str,
     entry: *const u8,
 ) -> Result<Vec<Instruction>, DisassembleError> {
-    // SAFETY: `listing` asks only for bytes of instructions that control flow reaches from the entry, which lie in the
-    // function that the caller vouches for.
+    // SAFETY: `listing` asks only for bytes of instructions that control flow reaches from the
+    // entry, which lie in the function that the caller vouches for.
     let fetch = |offset: usize| unsafe { entry.add(offset).read() };
     Ok(control_flow::listing(fetch))
 }

@@ -1,7 +1,9 @@
-//! The element-wise copy loops of 2001: one load and one store per element and iteration, in assembly.
+//! The element-wise copy loops of 2001: one load and one store per element and iteration, in
+//! assembly.
 //!
-//! A compiler can neither vectorise these nor see a `memcpy` in them, so they still measure what they say. Each width
-//! has a sequential loop, a method of the registry, and a strided one that walks the columns of a matrix.
+//! A compiler can neither vectorise these nor see a `memcpy` in them, so they still measure what
+//! they say. Each width has a sequential loop, a method of the registry, and a strided one that
+//! walks the columns of a matrix.
 
 use std::ffi::{c_int, c_long, c_short};
 
@@ -58,15 +60,18 @@ impl Width {
     }
 }
 
-/// Copies `elements` elements that lie `step_bytes` apart, in the target as in the source.
+/// Copies `elements` elements that are `step_bytes` apart, in the target as in the source.
 ///
-/// Caller guarantees: at least one element; every element lies in both areas, and these do not overlap.
+/// Caller guarantees: at least one element; every element lies in both areas, and these do not
+/// overlap.
 type StridedLoop = unsafe extern "C" fn(*mut u8, *const u8, usize, usize);
 
-/// Copies `source` to `target` in the order of a walk down the columns of a matrix of `stride` columns.
+/// Copies `source` to `target` in the order of a walk down the columns of a matrix of `stride`
+/// columns.
 ///
-/// For each column `c` in `0..stride` the elements `c`, `c + stride`, `c + 2 * stride`, ... are copied, so every
-/// element exactly once; bytes behind the last whole element follow at the end. Stride 0 or 1 is sequential.
+/// For each column `c` in `0..stride` the elements `c`, `c + stride`, `c + 2 * stride`, ... are
+/// copied, so every element exactly once; bytes behind the last whole element follow at the end.
+/// Stride 0 or 1 is sequential.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -84,8 +89,9 @@ pub fn copy_strided(width: Width, target: &mut [u8], source: &[u8], stride: usiz
     for column in 0..columns.min(elements) {
         let rows = (elements - column).div_ceil(columns);
         let offset = column * element_bytes;
-        // SAFETY: the last element is `column + (rows - 1) * columns < elements`, in both slices, of which one is
-        // `&mut`, so they do not overlap; `column < elements` makes `rows` at least 1.
+        // SAFETY: the last element is `column + (rows - 1) * columns < elements`, in both slices,
+        // of which one is `&mut`, so they do not overlap; `column < elements` makes `rows` at least
+        // 1.
         unsafe {
             run(
                 target.as_mut_ptr().add(offset),
@@ -118,7 +124,8 @@ const fn sequential(run: crate::kernel::CopyBlocks, width: Width) -> Kernel {
 mod loops {
     use std::arch::naked_asm;
 
-    /// `$load` and `$store` are the instructions around the address: the loop is the same for every width.
+    /// `$load` and `$store` are the instructions around the address: the loop is the same for every
+    /// width.
     macro_rules! element_loops {
         ($sequential:ident, $strided:ident, $bytes:literal, $load:literal, $store:literal, $register:literal) => {
             /// Caller guarantees: as [`crate::kernel::CopyBlocks`].
@@ -210,7 +217,8 @@ mod loops {
 
 #[cfg(not(target_arch = "x86_64"))]
 mod loops {
-    /// Volatile accesses, for they can be neither merged nor widened; arrays of bytes, for they need no alignment.
+    /// Volatile accesses, for they can be neither merged nor widened; arrays of bytes, for they
+    /// need no alignment.
     macro_rules! element_loops {
         ($sequential:ident, $strided:ident, $element:ty) => {
             /// Caller guarantees: as [`crate::kernel::CopyBlocks`].
@@ -234,7 +242,8 @@ mod loops {
                 #[repr(C, packed)]
                 struct Unaligned($element);
                 for row in 0..elements {
-                    // SAFETY: the caller vouches for `elements` elements `step_bytes` apart in both areas.
+                    // SAFETY: the caller vouches for `elements` elements `step_bytes` apart in both
+                    // areas.
                     unsafe {
                         let value = source
                             .add(row * step_bytes)

@@ -1,10 +1,13 @@
-//! The memory loops: copy, read and fill memory by every method worth comparing, and chase pointers through it.
+//! The memory loops: copy, read and fill memory by every method worth comparing, and chase pointers
+//! through it.
 //!
-//! Each loop is written once and in assembly where a compiler could recognise, vectorise or remove it; [`methods`]
-//! lists them by name, with what each costs on the memory bus and whether this CPU can run it. [`Chase`] measures
-//! latency instead of bandwidth, and [`Method::disassemble`] shows the code as it lies in memory.
+//! Each loop is written once and in assembly where a compiler could recognise, vectorise or remove
+//! it; [`methods`] lists them by name, with what each costs on the memory bus and whether this CPU
+//! can run it. [`Chase`] measures latency instead of bandwidth, and [`Method::disassemble`] shows
+//! the code as it is in memory.
 //!
-//! This crate makes no system call, reads no clock and prints nothing: who measures decides on buffers and time.
+//! This crate makes no system call, reads no clock and prints nothing: the caller decides on
+//! buffers and time.
 //!
 //! `unsafe` compiles here and in `sys` only: loops over raw memory cannot be expressed otherwise.
 #![allow(unsafe_code)]
@@ -14,6 +17,7 @@ mod compiled;
 mod cpu;
 mod disassemble;
 mod element;
+mod instruction;
 mod kernel;
 mod libc;
 mod method;
@@ -29,7 +33,8 @@ mod x86_64;
 mod tests;
 
 pub use chase::{Chase, Pattern};
-pub use disassemble::{DisassembleError, Instruction};
+pub use disassemble::DisassembleError;
 pub use element::{Width, copy_strided};
+pub use instruction::Instruction;
 pub use method::{Group, Method, Operation, Traffic};
 pub use registry::{find, methods};

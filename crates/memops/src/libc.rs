@@ -1,7 +1,7 @@
 //! The C library's own `memcpy` and `memset`, called as any C program calls them.
 //!
-//! The library picks its variant for this CPU when the program is loaded; the addresses here are those of the picked
-//! variants, so a disassembly shows the code that runs.
+//! The library picks its variant for this CPU when the program is loaded; the addresses here are
+//! those of the picked variants, so a disassembly shows the code that runs.
 
 use std::ffi::{c_int, c_void};
 

@@ -1,9 +1,11 @@
-//! One way to copy, read or zero memory: its name, what it costs on the bus, whether it runs here, and running it.
+//! One way to copy, read or zero memory: its name, what it costs on the bus, whether it runs here,
+//! and running it.
 //!
 //! The rows themselves are in `registry`, the loops in the files of their instruction sets.
 
 use crate::cpu::{self, Need};
-use crate::disassemble::{self, DisassembleError, Instruction};
+use crate::disassemble::{self, DisassembleError};
+use crate::instruction::Instruction;
 use crate::kernel::{self, Kernel};
 use crate::libc;
 
@@ -21,7 +23,8 @@ pub enum Operation {
 /// The family that a method belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Group {
-    /// Element by element, in assembly: the pointer loops of 2001 and their 64-bit word counterparts.
+    /// Element by element, in assembly: the pointer loops of 2001 and their 64-bit word
+    /// counterparts.
     Classic,
     /// The same source as the classic loops, as today's compiler optimises it.
     Compiler,
@@ -41,11 +44,13 @@ pub enum Group {
     CacheLine,
 }
 
-/// Which transfers between cache and RAM one operated byte causes, for buffers far larger than the caches.
+/// Which transfers between cache and RAM one operated byte causes, for buffers far larger than the
+/// caches.
 ///
-/// A store that misses the caches first fetches its line (a read for ownership), unless it is non-temporal or
-/// the CPU can claim whole lines unread. For `rep movs` and `rep stos` the latter is inferred from measured rates on CPUs
-/// with ERMS or FSRM, not promised by an architecture manual; without ERMS the fetch is assumed.
+/// A store that misses the caches first fetches its line (a read for ownership), unless it is
+/// non-temporal or the CPU can claim whole lines unread. For `rep movs` and `rep stos` the latter
+/// is inferred from measured rates on CPUs with ERMS or FSRM, not promised by an architecture
+/// manual; without ERMS the fetch is assumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Traffic {
     /// The source is read.
@@ -112,7 +117,8 @@ impl Method {
 
     /// Which bus transfers it causes when the buffers are far larger than the caches, on this CPU.
     ///
-    /// For the C library's `memcpy` this is what its loop does below its own non-temporal threshold.
+    /// For the C library's `memcpy` this is what its loop does below its own non-temporal
+    /// threshold.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
         let by_string_instruction =
@@ -128,7 +134,8 @@ impl Method {
         }
     }
 
-    /// Bytes on the memory bus for each byte operated on: [`Traffic::factor`] of [`Method::traffic`].
+    /// Bytes on the memory bus for each byte operated on: [`Traffic::factor`] of
+    /// [`Method::traffic`].
     #[must_use]
     pub fn traffic_factor(&self) -> f64 {
         self.traffic().factor()
@@ -155,12 +162,13 @@ impl Method {
         else {
             panic!("{} does not copy", self.name);
         };
-        // SAFETY: `present_kernel` found what the loop needs, and the sizes come from the same kernel.
+        // SAFETY: `present_kernel` found what the loop needs, and the sizes come from the same
+        // kernel.
         unsafe { kernel::copy(run, block_bytes, align_bytes, target, source) };
     }
 
-    /// Loads every byte of `source` and returns the wrapping sum of its little-endian `u64` words, counted from the
-    /// start of the slice; a last partial word is extended with zero bytes.
+    /// Loads every byte of `source` and returns the wrapping sum of its little-endian `u64` words,
+    /// counted from the start of the slice; a last partial word is extended with zero bytes.
     ///
     /// # Panics
     /// If the method does not read, or it is [`Method::absent`].
@@ -190,23 +198,25 @@ impl Method {
         unsafe { kernel::write(run, block_bytes, align_bytes, target) };
     }
 
-    /// The method's code as it lies in memory, decoded from its first instruction on. An absent method can be shown
-    /// too, as long as its code is for this architecture.
+    /// The method's code as it is in memory, decoded from its first instruction on. An absent
+    /// method can be shown too, as long as its code is for this architecture.
     ///
     /// For the C library's functions this is the variant that the library picked for this CPU.
     ///
     /// # Errors
-    /// [`DisassembleError`] where the architecture has no decoder here or the method has no code on it.
+    /// [`DisassembleError`] where the architecture has no decoder here or the method has no code on
+    /// it.
     pub fn disassemble(&self) -> Result<Vec<Instruction>, DisassembleError> {
         let entry = self
             .entry()
             .ok_or(DisassembleError::NoCode { method: self.name })?;
-        // SAFETY: the entry is that of a function of this program or of the C library, both loaded for its whole life.
+        // SAFETY: the entry is that of a function of this program or of the C library, both loaded
+        // for its whole life.
         unsafe { disassemble::live_function(self.name, entry) }
     }
 
-    /// The address of its first instruction, from which [`Instruction::offset`] counts; `None` where it has no code on
-    /// this architecture.
+    /// The address of its first instruction, from which [`Instruction::offset`] counts; `None`
+    /// where it has no code on this architecture.
     #[must_use]
     pub fn address(&self) -> Option<usize> {
         self.entry().map(|entry| entry as usize)
@@ -225,7 +235,8 @@ impl Method {
         if let Some(reason) = self.absent() {
             panic!("{} cannot run here: {reason}", self.name);
         }
-        // A need that is met implies the architecture, and every row of an architecture has its loop there.
+        // A need that is met implies the architecture, and every row of an architecture has its
+        // loop there.
         self.kernel.expect("a method that is not absent has a loop")
     }
 }

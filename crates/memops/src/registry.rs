@@ -1,6 +1,8 @@
-//! Every method that this crate knows, on whatever architecture it is compiled for, in the order of a report.
+//! Every method that this crate knows, on whatever architecture it is compiled for, in the order of
+//! a report.
 //!
-//! A row whose loop is for another architecture stays in the list without one, so that a report can name it as absent.
+//! A row whose loop is for another architecture stays in the list without one, so that a report can
+//! name it as absent.
 
 use crate::cpu::Need;
 use crate::kernel::Kernel;

@@ -3,7 +3,8 @@
 
 use crate::kernel::Kernel;
 
-/// Adds up four words an iteration, each into its own sum, so that the additions do not wait for one another.
+/// Adds up four words an iteration, each into its own sum, so that the additions do not wait for
+/// one another.
 pub(crate) const READ: Kernel = Kernel::Read {
     run: read,
     block_bytes: 32,
@@ -66,7 +67,8 @@ unsafe extern "C" fn read(sums: *mut u64, source: *const u8, blocks: usize) {
     let mut partial = [0u64; 4];
     for block in 0..blocks {
         for (word, sum) in partial.iter_mut().enumerate() {
-            // SAFETY: the caller of a `ReadBlocks` vouches for the source. Volatile, so that no vector unit is used.
+            // SAFETY: the caller of a `ReadBlocks` vouches for the source. Volatile, so that no
+            // vector unit is used.
             let bytes = unsafe {
                 source
                     .add(block * 32 + word * 8)
@@ -76,7 +78,8 @@ unsafe extern "C" fn read(sums: *mut u64, source: *const u8, blocks: usize) {
             *sum = sum.wrapping_add(u64::from_le_bytes(bytes));
         }
     }
-    // SAFETY: the caller of a `ReadBlocks` gives room for `PARTIAL_SUMS` words, of which these are four.
+    // SAFETY: the caller of a `ReadBlocks` gives room for `PARTIAL_SUMS` words, of which these are
+    // four.
     unsafe { std::ptr::copy_nonoverlapping(partial.as_ptr(), sums, partial.len()) };
 }
 

@@ -1,6 +1,6 @@
 //! The files of `web/` that a page is made of, in the order that it needs them.
 //!
-//! Each module stands after what it imports. uPlot is vendored and untouched: a script that
+//! Each module comes after what it imports. uPlot is vendored and untouched: a script that
 //! makes the one name `uPlot`, which the modules use as it is and never import.
 
 /// The style sheet of a recording's page.

@@ -1,4 +1,4 @@
-//! What is new in a running recording since a page was told: the events of docs/view.md.
+//! What a page does not have yet of a running recording: the events of docs/view.md.
 //!
 //! Pure: a recording as far as it was read, and the [`Place`] up to which a page knows it,
 //! become one event of bounded length. Nobody but the page remembers its place, so that it may
@@ -11,17 +11,17 @@ use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
 
-/// The most samples that one event tells: a page that was away for long catches up in steps.
+/// The most samples in one event: a page that was away for long catches up in steps.
 const SAMPLES_MAX: usize = 1_000;
 
 /// How much of a recording a page knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Samples that it was told.
+    /// Samples that it has.
     pub samples: usize,
-    /// Series that it was told of.
+    /// Series that it has.
     pub series: usize,
-    /// Spans that it was told, in the order in which they came.
+    /// Spans that it has, in the order of arrival.
     pub spans: usize,
     /// The number of the explanation that it has.
     pub explanation: u64,
@@ -123,12 +123,12 @@ pub fn event(
 fn changes(recording: &Recording, from: u32, to: u32) -> Vec<(usize, u32, Option<i64>)> {
     let mut changes = Vec::new();
     for (index, series) in recording.series.iter().enumerate() {
-        let news = match from.checked_sub(1) {
+        let later = match from.checked_sub(1) {
             Some(before) => series.steps.split(before).1,
             None => series.steps.iter(),
         };
-        let news = news.take_while(|step| step.sample < to);
-        changes.extend(news.map(|step| (index, step.sample, step.value)));
+        let new = later.take_while(|step| step.sample < to);
+        changes.extend(new.map(|step| (index, step.sample, step.value)));
     }
     changes.sort_by_key(|(_, sample, _)| *sample);
     changes
@@ -165,7 +165,7 @@ mod tests {
     }
 
     /// The event after `place`, with the explanation number `explanations`.
-    fn told(recording: &Recording, place: Place, has_ended: bool) -> Option<(Value, Place)> {
+    fn sent(recording: &Recording, place: Place, has_ended: bool) -> Option<(Value, Place)> {
         let now = Now {
             recording,
             explanation: &Explanation::default(),
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_is_new_is_told_once() {
-        let (first, place) = told(&recording(3), Place::default(), false).unwrap();
+        let (first, place) = sent(&recording(3), Place::default(), false).unwrap();
         assert_eq!(first["from_sample"], 0);
         assert_eq!(first["ticks_ns"], json!([0, 10, 20]));
         assert_eq!(
@@ -188,13 +188,13 @@ mod tests {
         assert_eq!(first["series"][0]["meaning"], "meaning of a");
         assert!(first["series"][0].get("offset").is_none());
         assert!(first["explain"].is_object());
-        assert_eq!(told(&recording(3), place, false), None);
-        let (second, place) = told(&recording(4), place, false).unwrap();
+        assert_eq!(sent(&recording(3), place, false), None);
+        let (second, place) = sent(&recording(4), place, false).unwrap();
         assert_eq!(second["from_sample"], 3);
         assert_eq!(second["changes"], json!([[0, 3, null]]));
         assert_eq!(second["series"], json!([]));
         assert!(second["explain"].is_null() && second["ended"] == false);
-        let (last, _) = told(&recording(4), place, true).unwrap();
+        let (last, _) = sent(&recording(4), place, true).unwrap();
         assert_eq!(last["ended"], true);
     }
 
@@ -203,7 +203,7 @@ mod tests {
         let recording = recording(2_500);
         let mut place = Place::default();
         for (from, ended) in [(0, false), (1_000, false), (2_000, true)] {
-            let (event, after) = told(&recording, place, true).unwrap();
+            let (event, after) = sent(&recording, place, true).unwrap();
             assert_eq!(event["from_sample"], from);
             assert_eq!(event["ended"], ended);
             place = after;
@@ -223,8 +223,8 @@ mod tests {
         for text in ["", "1.2.3", "1.2.3.4.5", "-1.0.0.0", "99999999999.0.0.0"] {
             assert_eq!(text.parse::<Place>(), Err(()), "{text}");
         }
-        // One that is ahead of the recording is told nothing that it could not use.
+        // A page that is ahead of the recording gets nothing.
         let ahead = "9.9.9.9".parse().unwrap();
-        assert_eq!(told(&recording(3), ahead, false), None);
+        assert_eq!(sent(&recording(3), ahead, false), None);
     }
 }

@@ -1,9 +1,9 @@
 //! What each series means: the tables of docs/counters.md, read when they are needed.
 //!
-//! The document is the only place where a meaning stands. A pattern there names a series
+//! Meanings are written in that document only. A pattern there names a series
 //! with `<x>` for a name of the machine and `{a,b}` for each of the words.
 
-/// Names longer than this are nobody's, and a pattern may take long to refuse them.
+/// No series has a longer name, and a pattern may take long to refuse one.
 const NAME_BYTES_MAX: usize = 256;
 
 /// The meaning of each series that a recording can hold.
@@ -21,7 +21,7 @@ enum Piece {
 }
 
 impl Meanings {
-    /// As docs/counters.md tells them.
+    /// The meanings in docs/counters.md.
     #[must_use]
     pub fn documented() -> Self {
         Self::read(include_str!("../../../docs/counters.md"))
@@ -42,17 +42,15 @@ impl Meanings {
             } else if *first == "series" {
                 is_table = *last == "meaning";
             } else if is_table && first.starts_with('`') {
-                let told = last.replace('`', "");
-                // A meaning stands alone: one that refers to the rows above it takes theirs along.
-                let told = match told.starts_with("the same") {
-                    true => format!("{told}: {above}"),
-                    false => {
-                        above.clone_from(&told);
-                        told
-                    }
-                };
+                let mut meaning = last.replace('`', "");
+                // A meaning is shown alone: one that refers to the row above it quotes that row.
+                if meaning.starts_with("the same") {
+                    meaning = format!("{meaning}: {above}");
+                } else {
+                    above.clone_from(&meaning);
+                }
                 let patterns = first.split('`').skip(1).step_by(2);
-                rows.extend(patterns.map(|pattern| (pieces(pattern), told.clone())));
+                rows.extend(patterns.map(|pattern| (pieces(pattern), meaning.clone())));
             }
         }
         Self(rows)
@@ -137,7 +135,7 @@ mod tests {
         assert_eq!(of("trace.lost"), of("trace.events"));
         assert_ne!(of("trace.lost"), "");
         assert_eq!(meanings.of("cache copy reads"), None);
-        assert_eq!(meanings.of("nobody.knows"), None);
+        assert_eq!(meanings.of("no.series"), None);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What is drawn together, by the question that it answers: `web/questions.json`, which a page reads
-//! as it is and `terrace top` as these types.
+//! What is drawn together, by the question that it answers: `web/questions.json`, which a page
+//! reads as it is and `terrace top` as these types.
 
 use serde::Deserialize;
 
@@ -24,7 +24,7 @@ pub struct Question {
 pub struct Chart {
     /// Its name.
     pub id: String,
-    /// What stands above it.
+    /// The heading above it.
     pub title: String,
     /// What a terminal puts before the labels of its series: `pressure`.
     pub lane: String,
@@ -40,8 +40,8 @@ pub struct Chart {
     pub layers: Vec<Layer>,
 }
 
-/// A series: its name (`*` is any word; after `|` what is taken where the first has nothing to say),
-/// its label (`*` is that word), and the colour of a page.
+/// A series: its name (`*` is any word; after `|` what is taken where the first has nothing to
+/// say), its label (`*` is that word), and the colour of a page.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "Vec<String>")]
 pub struct Wanted {
@@ -92,7 +92,7 @@ pub fn questions() -> serde_json::Result<Vec<Question>> {
     serde_json::from_str(QUESTIONS)
 }
 
-/// The word that `*` stands for in `pattern` where it is `name`; empty for one without `*`.
+/// The part of `name` that matches `*` in `pattern`; empty for a pattern without `*`.
 #[must_use]
 pub fn matched<'a>(pattern: &str, name: &'a str) -> Option<&'a str> {
     match pattern.split_once('*') {
@@ -115,12 +115,16 @@ mod tests {
         let mut count = 0;
         for chart in questions().unwrap().iter().flat_map(|one| &one.charts) {
             assert!(chart.series.is_empty() != chart.layers.is_empty());
-            let layers = chart.layers.iter();
-            let layers = layers.flat_map(|layer| layer.less.iter().chain([&layer.pattern]));
+            let layers = chart
+                .layers
+                .iter()
+                .flat_map(|layer| layer.less.iter().chain([&layer.pattern]));
             let series = chart.series.iter().flat_map(|wanted| &wanted.patterns);
             for pattern in series.chain(layers) {
-                let name = pattern.replace("group*", "group0");
-                let name = name.replace("sleep.*", "sleep.pipe").replace('*', "vda");
+                let name = pattern
+                    .replace("group*", "group0")
+                    .replace("sleep.*", "sleep.pipe")
+                    .replace('*', "vda");
                 assert!(meanings.of(&name).is_some(), "{name}");
                 count += 1;
             }

@@ -9,11 +9,11 @@ use crate::view::View;
 /// The elements of the first recording and of the second.
 const IDS: [[&str; 2]; 2] = [["view", "columns"], ["view-2", "columns-2"]];
 
-/// The page of the recordings in `views`, at most two. `comparison` is `terrace.compare/1` of them as it
-/// is printed, `events` the path of the stream that tells what is recorded after them.
+/// The page of the recordings in `views`, at most two. `comparison` is `terrace.compare/1` of them
+/// as it is printed, `events` the path of the stream of what is recorded after them.
 ///
 /// # Errors
-/// When JSON cannot hold what they tell.
+/// If a value cannot be written as JSON.
 pub fn recording_page(
     views: Vec<View>,
     comparison: Option<String>,

@@ -1,8 +1,8 @@
 //! The loopback server: one page and its stream of events, for a browser of this machine.
 //!
-//! It listens on 127.0.0.1 only, at a port that the kernel picks, and answers `GET` and `HEAD` of paths
-//! that begin with a secret. A thread serves one connection and one request, and everything is
-//! bounded: connections, bytes of a request, time to ask and to be answered. It is written here
+//! It listens on 127.0.0.1 only, at a port that the kernel picks, and answers `GET` and `HEAD` of
+//! paths that begin with a secret. A thread serves one connection and one request, and everything
+//! is bounded: connections, bytes of a request, time to ask and to be answered. It is written here
 //! because a general server bounds none of these.
 
 mod reply;
@@ -25,7 +25,7 @@ const ASK_LIMIT: Duration = Duration::from_secs(5);
 /// How long one reading waits, so that the limit above is noticed.
 const READ_PAUSE: Duration = Duration::from_millis(250);
 
-/// A stream without news says so this often, which tells whether its page is still there.
+/// How often a stream without news sends a comment: a failed send shows that the page has gone.
 const SILENCE: Duration = Duration::from_secs(5);
 
 /// The least time between two questions for news, also of a site that does not wait for them.
@@ -39,11 +39,11 @@ pub trait Site: Send + Sync {
     /// The page; `None` where it cannot be made now.
     fn page(&self) -> Option<Arc<String>>;
 
-    /// What a page that knows all before `place` is told next, and its place afterwards. Waits a
-    /// while for news; `None` where there are none.
+    /// The next event of a page that has all before `place`, and its place afterwards. Waits a
+    /// while for news; `None` if none came.
     fn event(&self, place: Place) -> Option<(String, Place)>;
 
-    /// Whether nothing will be told after `place`.
+    /// Whether no event will follow after `place`.
     fn has_ended(&self, place: Place) -> bool;
 }
 
@@ -113,15 +113,15 @@ impl Server {
         }
         let deadline = Instant::now() + ASK_LIMIT;
         let head = request::read_head(&mut &*stream, deadline);
-        let answered = match head {
+        let request = match head {
             Ok(None) => return,
             Ok(Some(head)) => request::parse(&head, self.port),
             Err(refusal) => Err(refusal),
         };
-        let answered = answered.and_then(|request| self.answer(&request, stream, site, visit));
-        if let Err(Refusal(status, why)) = answered {
+        let answer = request.and_then(|request| self.answer(&request, stream, site, visit));
+        if let Err(Refusal(status, why)) = answer {
             visit.is_refused();
-            // Who does not listen to a refusal needs none.
+            // A client that has gone does not need the refusal.
             let _ = Reply::new(status, Body::Line(why)).send(stream, false);
         }
     }
@@ -173,8 +173,10 @@ const NO_PAGE: Refusal = Refusal("500 Internal Server Error", "the page cannot b
 /// empty answer makes a browser not ask again.
 fn stream_events(request: &Request, stream: &TcpStream, site: &dyn Site) -> io::Result<()> {
     let asked = request.query.strip_prefix("from=");
-    let place = request.last_event.as_deref().or(asked);
-    let mut place: Place = place
+    let mut place: Place = request
+        .last_event
+        .as_deref()
+        .or(asked)
         .and_then(|place| place.parse().ok())
         .unwrap_or_default();
     // The end itself is an event of a recording that was followed.

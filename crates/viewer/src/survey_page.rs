@@ -1,9 +1,9 @@
 //! The page of a survey: the terrace, the curves, the findings, the machine, in one file; and that
 //! of two surveys over each other.
 //!
-//! It holds exactly the JSON that `terrace survey --json` prints (`terrace.survey/1`), that of two also
-//! what `terrace compare --json` does; all drawing is done by `web/survey.js`, `web/surveys.js` and
-//! what they import.
+//! It holds exactly the JSON that `terrace survey --json` prints (`terrace.survey/1`), that of two
+//! also what `terrace compare --json` does; all drawing is done by `web/survey.js`,
+//! `web/surveys.js` and what they import.
 
 use crate::page::{Data, page};
 
@@ -74,9 +74,9 @@ mod tests {
     fn the_page_asks_for_nothing_and_ends_in_its_module() {
         let text = survey_page("{}".to_owned());
         assert!(text.contains("default-src 'none'"));
-        let text = text.replace("http://www.w3.org/2000/svg", "");
+        let addresses = text.replace("http://www.w3.org/2000/svg", "");
         for fetch in FETCHES {
-            assert!(!text.contains(fetch), "{fetch}");
+            assert!(!addresses.contains(fetch), "{fetch}");
         }
         // Only lines of imports and exports are taken out: nothing of them may be left.
         assert!(

@@ -1,7 +1,7 @@
 //! A recording and its explanation for a browser: JSON that names the series, and one block of
 //! columns that holds their values (docs/view.md draws it).
 //!
-//! Values stand still most of the time, so a column is runs of changes with gaps between; the
+//! Most values rarely change, so a column is runs of changes with gaps between; the
 //! whole block is compressed by the page, which a browser can undo by itself.
 
 use model::explanation::Explanation;
@@ -14,7 +14,7 @@ pub const SCHEMA: &str = "terrace.view/1";
 /// What a browser draws of one recording.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// What everything is, and where in `columns` its values lie.
+    /// What everything is, and where its values are in `columns`.
     pub contents: Contents,
     /// The values: one column after another.
     pub columns: Vec<u8>,
@@ -27,7 +27,7 @@ pub struct Contents {
     pub schema: &'static str,
     /// What it is called: the name of its file.
     pub name: String,
-    /// When it started, nanoseconds since 1970 UTC; 0 where nothing told.
+    /// When it started, nanoseconds since 1970 UTC; 0 if unknown.
     pub started_unix_ns: u64,
     /// How many samples it has.
     pub samples: usize,
@@ -44,7 +44,7 @@ pub struct Contents {
     pub explain: Explanation,
 }
 
-/// Where a column lies in the block.
+/// The position of a column in the block.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Column {
     /// Its first byte.
@@ -66,9 +66,9 @@ pub struct Line {
     pub source: String,
     /// How often it is refreshed, where that is slower than it was read.
     pub refresh_ns: Option<u64>,
-    /// What it means; empty where nobody said.
+    /// What it means; empty if undocumented.
     pub meaning: String,
-    /// Its values; nowhere in what is told bit by bit.
+    /// Its values; absent in the events of a live recording.
     #[serde(flatten)]
     pub column: Option<Column>,
 }
@@ -91,7 +91,7 @@ impl Line {
 }
 
 impl View {
-    /// Packs `recording` with its explanation. `meaning` tells what a series of this name
+    /// Packs `recording` with its explanation. `meaning` says what a series of this name
     /// means.
     #[must_use]
     pub fn new(
@@ -101,10 +101,12 @@ impl View {
         meaning: impl Fn(&str) -> String,
     ) -> Self {
         let mut columns = Vec::new();
-        let ticks = recording.ticks.iter().enumerate();
-        let ticks =
-            ticks.map(|(sample, tick)| (sample as u32, i64::try_from(tick.at_ns / 1_000).ok()));
-        let ticks = pack(ticks, &mut columns);
+        let at_us = recording
+            .ticks
+            .iter()
+            .enumerate()
+            .map(|(sample, tick)| (sample as u32, i64::try_from(tick.at_ns / 1_000).ok()));
+        let ticks = pack(at_us, &mut columns);
         let mut line = |series: &Series| {
             let steps = series.steps.iter().map(|step| (step.sample, step.value));
             Line {
@@ -130,9 +132,9 @@ impl View {
     }
 }
 
-/// Appends the changes `(sample, value)` as runs: how many samples to skip, how many changes
-/// follow one after another, then each change: 0 for absent, else 1 + the zigzag of its
-/// difference to the last value that was there. Numbers are LEB128, their bytes by place (`Planes`).
+/// Appends the changes `(sample, value)` as runs: how many samples to skip, how many changes follow
+/// one after another, then each change: 0 for absent, else 1 + the zigzag of its difference to the
+/// last value that was there. Numbers are LEB128, their bytes by place (`Planes`).
 pub fn pack(changes: impl Iterator<Item = (u32, Option<i64>)>, columns: &mut Vec<u8>) -> Column {
     let offset = columns.len();
     let mut planes = Planes::default();

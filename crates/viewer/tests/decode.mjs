@@ -5,11 +5,11 @@ import { eachChange, parted, rates, reduced, Timeline } from "./decode.js";
 const asked = JSON.parse(readFileSync(0, "utf8"));
 const block = Uint8Array.from(asked.block);
 const changes = asked.columns.map(column => {
-  const told = [];
+  const changes = [];
   eachChange(block, column, (sample, value) =>
-    told.push([sample, Number.isNaN(value) ? null : value]),
+    changes.push([sample, Number.isNaN(value) ? null : value]),
   );
-  return told;
+  return changes;
 });
 
 const view = (samples, lines) => ({

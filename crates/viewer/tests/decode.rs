@@ -23,18 +23,18 @@ fn the_page_unpacks_what_was_packed() {
         .collect();
     let samples = 500;
     let asked = json!({ "block": block, "columns": places, "samples": samples });
-    let told = match decoded(&asked) {
-        Ok(told) => told,
+    let answers = match decoded(&asked) {
+        Ok(answers) => answers,
         Err(need) => return skip(need),
     };
     for (at, changes) in packed.iter().enumerate() {
         let exact = json!(changes);
         assert_eq!(
-            numbers(&told["changes"][at]),
+            numbers(&answers["changes"][at]),
             numbers(&exact),
             "column {at}"
         );
-        let dense = told["dense"][at].as_array().unwrap();
+        let dense = answers["dense"][at].as_array().unwrap();
         assert_eq!(dense.len(), samples);
         for (sample, value) in dense.iter().enumerate() {
             let last = changes.iter().rfind(|change| change.0 as usize <= sample);
@@ -44,24 +44,24 @@ fn the_page_unpacks_what_was_packed() {
     }
 
     assert_eq!(
-        told["spike"], 1e9,
+        answers["spike"], 1e9,
         "a spike of one sample of 100,000 is drawn"
     );
-    assert_eq!(told["dip"], -1e9);
-    assert_eq!(told["drawn"], 1000, "two values for each of 500 buckets");
+    assert_eq!(answers["dip"], -1e9);
+    assert_eq!(answers["drawn"], 1000, "two values for each of 500 buckets");
     assert_eq!(
-        told["zoomed"],
+        answers["zoomed"],
         json!([12, 1_000_000_000]),
         "zoomed in, all samples"
     );
 
     let parted = json!([[0, 1, 1.5, 2, 3], [5, 6, null, 7, 8]]);
     assert_eq!(
-        told["pause"], parted,
+        answers["pause"], parted,
         "a line is parted where nothing was recorded"
     );
 
-    let slow = told["slow"].as_array().unwrap();
+    let slow = answers["slow"].as_array().unwrap();
     let near = |at: usize, rate: f64| (slow[at].as_f64().unwrap() - rate).abs() < 1e-6;
     assert!(slow[0].is_null(), "nothing grows before the first sample");
     assert!(
@@ -74,16 +74,17 @@ fn the_page_unpacks_what_was_packed() {
         "not over more than that: {slow:?}"
     );
 
-    let kept = told["kept"].as_u64().unwrap();
+    let kept = answers["kept"].as_u64().unwrap();
     assert!((36_000..=45_000).contains(&kept), "{kept}");
-    assert!(told["kept_changes"].as_u64().unwrap() <= kept / 2000 + 2);
-    assert_eq!(told["newest"], 9999.9);
-    let first = told["first"].as_u64().unwrap();
+    assert!(answers["kept_changes"].as_u64().unwrap() <= kept / 2000 + 2);
+    assert_eq!(answers["newest"], 9999.9);
+    let first = answers["first"].as_u64().unwrap();
     let last_change = (first - 500) / 2000 * 2000;
-    assert_eq!(told["first_value"].as_f64(), Some(last_change as f64));
+    assert_eq!(answers["first_value"].as_f64(), Some(last_change as f64));
 }
 
-/// Columns that stand still, move, jump by more than 2^53 down and up, and go away and come back.
+/// Columns that do not change, change, jump by more than 2^53 down and up, and go away and come
+/// back.
 fn columns() -> Vec<Vec<Change>> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = move |below: u64| {
@@ -116,7 +117,7 @@ fn columns() -> Vec<Vec<Change>> {
     all
 }
 
-/// Both sides as numbers of one kind: JSON in Rust tells 1 from 1.0.
+/// Both sides as numbers of one kind: JSON in Rust distinguishes 1 from 1.0.
 fn numbers(changes: &Value) -> Vec<(u64, Option<f64>)> {
     let changes = changes.as_array().unwrap().iter();
     changes

@@ -1,5 +1,5 @@
-//! The loopback server against who is not meant: wrong paths, names, methods, sizes and idlers are
-//! refused with one line, and the page is still there afterwards.
+//! The loopback server against clients that it is not meant for: wrong paths, names, methods, sizes
+//! and idlers are refused with one line, and the page is still there afterwards.
 // A helper of tests may unwrap as the tests do.
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ use viewer::{Server, Site};
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 const PAGE: &str = "<!doctype html><title>the page</title>";
 
-/// A page, and as many events as were asked for.
+/// A page, and the requested number of events.
 struct Made {
     events: u64,
 }
@@ -186,8 +186,8 @@ fn idlers_make_room_for_who_asks() {
     page_is_there(port);
 }
 
-/// 404s lock nobody out: 200 clients without the secret ask, are refused, stay as long as they can
-/// and come back at once. Half of them never ask.
+/// 404s lock out no client: 200 clients without the secret ask, are refused, stay as long as they
+/// can and come back at once. Half of them never ask.
 #[test]
 fn clients_without_the_secret_keep_out_none_that_has_it() {
     const CLIENTS: usize = 200;

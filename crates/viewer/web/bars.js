@@ -1,4 +1,4 @@
-// The two bars: where the time went. A bar is a list; what a slice is made of is told below it, on
+// The two bars: where the time went. A bar is a list; what a slice is made of is shown below it, on
 // hover, focus or click.
 import { element } from "./dom.js";
 import { figure } from "./format.js";
@@ -77,8 +77,8 @@ function bar(id, title, slices, whole, inside) {
   const detail = element("p.detail.quiet", { "aria-live": "polite" });
   const shown = slices.filter(({ ns }) => ns > 0);
   const items = shown.map(slice => {
-    const tell = () => detail.replaceChildren(...details(slice, inside, whole));
-    const on = { mouseenter: tell, focus: tell, click: tell };
+    const show = () => detail.replaceChildren(...details(slice, inside, whole));
+    const on = { mouseenter: show, focus: show, click: show };
     const part = element(
       "div",
       {

@@ -1,15 +1,15 @@
-// Charts over one common time: what part of it is shown, where the cursor stands, one uPlot for
-// each picture.
-// A chart is drawn when it is on screen (or printed), from as many values as it has pixels.
+// Charts over one common time: what part of it is shown, the position of the cursor, one uPlot for
+// each chart.
+// A chart is drawn when it is on screen (or printed), with one value for each pixel.
 import { element } from "./dom.js";
 import { figure } from "./format.js";
 import { parted, reduced } from "./decode.js";
 
 /** @typedef {import("./decode.js").Timeline} Timeline */
 /**
- * One line, or one layer of a stack: `names` are the series that it is made of, `refresh_ns` tells
- * where it is read more rarely than it is sampled, `grows` that its values are growth per second,
- * `second` that it is of the second recording, `sparse` that its values may stand alone: each has a
+ * One line, or one layer of a stack: `names` are the series that it is made of, `refresh_ns` is set
+ * if it is read more rarely than it is sampled, `grows` that its values are growth per second,
+ * `second` that it is of the second recording, `sparse` that its values may be isolated: each has a
  * dot.
  * @typedef {{label: string, names: string[], meaning: string, timeline: Timeline, values: () =>
  * Float64Array, colour: string, refresh_ns: number | null, grows: boolean, second: boolean,
@@ -53,7 +53,7 @@ export function valueText(value, unit) {
 /**
  * An instant of the recording: `3.25 s`, `12:05`.
  * @param {number} seconds
- * @param {number} [step] how near the next one lies
+ * @param {number} [step] distance to the next one
  */
 export function instant(seconds, step = 0.01) {
   if (seconds < 120 || step < 1) return `${Number(seconds.toFixed(step < 0.01 ? 6 : 2))} s`;
@@ -67,7 +67,8 @@ export function instant(seconds, step = 0.01) {
 }
 
 /**
- * The part of time that all charts show, where the cursor stands in it, and which series are lifted
+ * The part of time that all charts show, the position of the cursor in it, and which series are
+ * lifted
  * out.
  */
 export class Viewport {
@@ -165,7 +166,7 @@ export class Chart {
       "aria-roledescription": "chart",
       keydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
     });
-    /** Lines from top to bottom; of a stack the one above hides what lies below it. */
+    /** Lines from top to bottom; of a stack the one above hides what is below it. */
     this.lines = picture.traces.map(trace => ({
       trace,
       hidden: false,
@@ -503,10 +504,10 @@ export class Chart {
       half = (to - from) / 2;
     /** @type {Record<string, () => void>} */
     const keys = {
-      ArrowLeft: () => this.stand(Math.max(0, row - step)),
-      ArrowRight: () => this.stand(Math.min(last, row + step)),
-      Home: () => this.stand(0),
-      End: () => this.stand(last),
+      ArrowLeft: () => this.moveCursor(Math.max(0, row - step)),
+      ArrowRight: () => this.moveCursor(Math.min(last, row + step)),
+      Home: () => this.moveCursor(0),
+      End: () => this.moveCursor(last),
       "+": () => viewport.show(middle - half / 2, middle + half / 2),
       "-": () => viewport.show(middle - half * 2, middle + half * 2),
     };
@@ -516,7 +517,7 @@ export class Chart {
   }
 
   /** Moves the cursor to a row by key, and says what is there. @param {number} row */
-  stand(row) {
+  moveCursor(row) {
     const at = this.plot?.data[0][row];
     if (at === undefined) return;
     this.viewport.point(at);

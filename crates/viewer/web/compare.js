@@ -16,7 +16,7 @@ import { between, differences, signed, verdict } from "./differences.js";
  * difference_ns: number, low_ns: number | null, high_ns: number | null, verdict: string}} Part
  */
 
-// A part that is less than this share of either whole has no bar, as on the terminal; it stands
+// A part that is less than this share of either whole has no bar, as on the terminal; it is
 // among the figures.
 const WORTH_A_BAR = 0.005;
 

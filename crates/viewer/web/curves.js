@@ -27,7 +27,7 @@ export const curveFigure = (value, unit) =>
   figure(value, unit).replace(/\.0+(?= |$)|(\.\d*?[1-9])0+(?= |$)/, "$1");
 
 /**
- * Where a value lies between two places, and the round values to mark.
+ * A scale: the position of a value between two places, and the round values to mark.
  * @param {number} low
  * @param {number} high
  * @param {number} from

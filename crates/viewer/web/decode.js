@@ -14,11 +14,12 @@ import { bytesOf, jsonOf } from "./dom.js";
  * number | null][], spans: Span[], explain: any, ended?: boolean}} Growth
  */
 
-// An hour at ten samples a second: of a live recording the page keeps at least so many, the newest.
+// An hour at ten samples a second: the page keeps at least this many samples of a live recording,
+// the newest.
 const KEPT_SAMPLES = 36_000;
 
 /**
- * Tells every change of a column: the sample, and the value or NaN for absent.
+ * Calls `visit` for every change of a column: the sample, and the value or NaN if absent.
  * @param {Uint8Array} block
  * @param {Column} column
  * @param {(sample: number, value: number) => void} visit
@@ -35,7 +36,7 @@ export function eachChange(block, { offset, length }, visit) {
       size += ((byte = block[at++]) & 127) * scale;
     lengths.push(size);
   }
-  // Where the next first byte of a number lies, the next second one and so on.
+  // Position of the next first byte of a number, of the next second byte, and so on.
   const next = lengths.map(size => (at += size) - size),
     end = next[1] ?? at;
   const number = () => {
@@ -60,7 +61,7 @@ export function eachChange(block, { offset, length }, visit) {
 /**
  * Growth per second since the sample before; NaN where either is absent or the counter fell. What
  * is read more rarely than it is sampled grew over the whole time since it was read last, not in
- * the sample that shows it. Samples that nearly coincide, as the last two often do, tell no rate:
+ * the sample that shows it. Samples that nearly coincide, as the last two often do, give no rate:
  * it goes on as it was.
  * @param {Float64Array} values
  * @param {Float64Array} seconds
@@ -253,7 +254,7 @@ export class Timeline {
 }
 
 /**
- * The recording in the page's elements of this ending; null where there is none.
+ * The recording in the page's elements of this ending; null if absent.
  * @param {"" | "-2"} ending
  */
 export async function recordingOf(ending) {
@@ -317,7 +318,7 @@ export function parted(rows, instants) {
 }
 
 /**
- * Where the lowest and the highest value lie.
+ * The positions of the lowest and the highest value.
  * @param {Float64Array} column
  * @param {number} from
  * @param {number} to

@@ -8,7 +8,7 @@ import { figure } from "./format.js";
  * second less the first
  */
 /**
- * `text` is its figures in words, `inside` that it lies inside of the row before it, `better` which
+ * `text` is its figures in words, `inside` that it is part of the row before it, `better` which
  * end is good where that must be said (time is best short), `button` makes what is pressed of what
  * it shows.
  * @typedef {Judged & {name: string, text: string, inside?: boolean, better?: string | null, button:

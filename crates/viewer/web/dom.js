@@ -48,7 +48,7 @@ function fill(made, attributes, children) {
 }
 
 /**
- * The JSON in the page's element of this id; null where there is none.
+ * The JSON in the page's element of this id; null if absent.
  * @param {string} id
  * @returns {any}
  */

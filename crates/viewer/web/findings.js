@@ -1,4 +1,4 @@
-// What hurt, worst first, each with what it rests on; who is not to blame; what could not be seen.
+// What cost time, worst first, each with its evidence; the causes ruled out; what was not seen.
 import { element } from "./dom.js";
 import { evidenceText } from "./bars.js";
 

@@ -108,7 +108,7 @@ const SHARES = /** @type {const} */ ([
 ]);
 
 /**
- * Within how long the requests of each sample were done, as the counters of their family tell.
+ * Within how long the requests of each sample were done, by the counters of their family.
  * @param {Timeline} timeline
  * @param {string} family
  * @returns {Trace[]}
@@ -127,7 +127,7 @@ function durations(timeline, family) {
       const wanted = share * rates[rates.length - 1][at],
         here = wanted > 0 ? rates.findIndex(rate => rate[at] >= wanted * (1 - 1e-9)) : -1;
       if (here < 0) return NaN;
-      // Inside of a step, which goes from the half of its time, they lie evenly.
+      // Inside of a step, which goes from the half of its time, they are spread evenly.
       const before = here ? rates[here - 1][at] || 0 : 0;
       return (counters[here].up / 2) * (1 + (wanted - before) / (rates[here][at] - before));
     });
@@ -186,7 +186,7 @@ function matching(timeline, pattern) {
 }
 
 /**
- * Levels that add up, as the kernel tells of them once a second: what lies in two layers is taken
+ * Levels that add up, as the kernel reports them once a second: what is in two layers is subtracted
  * out of one, and what has no other name is used. Null where one of them is not known.
  * @param {Timeline} timeline
  * @param {Want} want

@@ -4,7 +4,7 @@
 // data-question, data-chart, data-series, data-csv,
 // data-add, data-mark; #comparison; #window (data-from, data-to, data-whole), #whole, #align,
 // #evidence, #counter-search, #said, #help, #state;
-// body[data-ready] once the first picture stands.
+// body[data-ready] once the first chart is drawn.
 import { element, jsonOf } from "./dom.js";
 import { figure } from "./format.js";
 import { recordingOf } from "./decode.js";

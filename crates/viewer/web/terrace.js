@@ -61,7 +61,8 @@ const terraceThickness = tier =>
  * @param {(tier: Tier) => void} show
  */
 export function terraceDrawing(tiers, width, findings, spoken, show) {
-  // Levels of a size whose latency was not seen lie below the drawing, one below the other.
+  // Levels of a size whose latency was not measured are listed below the drawing, one below the
+  // other.
   const untimed = tiers.filter(tier => !tier.latency_ns && tier.capacity_bytes);
   const lane = untimed.length * 34;
   const height = Math.round(Math.min(540, Math.max(400, width * 0.5))) + lane;
@@ -262,8 +263,7 @@ function terraceWidth(text, font) {
 
 /**
  * A label for each tread, as near to it as there is room, best beside its end, with a line to it
- * where it is not near. One that finds no room is left out: the step tells its numbers all the
- * same.
+ * where it is not near. One that finds no room is left out: the step still gives its numbers.
  * @param {Tread[]} treads
  * @param {number} width
  * @param {{left: number, top: number, bottom: number, height: number}} frame

@@ -30,7 +30,7 @@ pub struct MemoryLimit {
 impl MemoryLimit {
     /// What the group can still take without being slowed down or killed: the bound minus the
     /// usage, plus the file pages that are easily dropped. `None` if there is no limit; 0 if the
-    /// usage is not told.
+    /// usage is absent.
     #[must_use]
     pub fn room(&self) -> Option<Bytes> {
         let bound = [self.limit, self.high].into_iter().flatten().min()?;
@@ -98,10 +98,12 @@ pub fn memory_and_swap_rooms(
         let path = group.path.clone();
         let memory = memory_limit(root, group, place.version)?;
         let inactive_file = memory.inactive_file.map_or(0, |bytes| bytes.0);
-        let memory = memory.room().map(|room| room.0);
-        let by_memory = (memory.is_some() || swap.is_some()).then(|| {
-            let swap = swap.map_or(swap_free.0, |swap| swap.min(swap_free.0));
-            memory.unwrap_or(available.0).saturating_add(swap)
+        let memory_room = memory.room().map(|room| room.0);
+        let by_memory = (memory_room.is_some() || swap.is_some()).then(|| {
+            let usable_swap = swap.map_or(swap_free.0, |swap| swap.min(swap_free.0));
+            memory_room
+                .unwrap_or(available.0)
+                .saturating_add(usable_swap)
         });
         let by_both = both.map(|both| both.saturating_add(inactive_file));
         let room = [by_memory, by_both].into_iter().flatten().min()?;

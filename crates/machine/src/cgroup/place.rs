@@ -1,4 +1,4 @@
-//! Where a controller's groups of this process lie: from /proc/self/cgroup, which names the
+//! The paths of a controller's groups of this process: from /proc/self/cgroup, which names the
 //! group, and the mount table, which says where its hierarchy is mounted.
 //!
 //! In a container the mount often shows only a part of the hierarchy; then the group's path
@@ -95,7 +95,8 @@ pub(super) fn find(root: &Root, controller: Controller) -> Option<Place> {
 /// The same from the texts: the mount table, and the /proc/PID/cgroup of any process.
 #[must_use]
 pub fn locate(mounts: &[Mount], membership: &str, controller: Controller) -> Option<Place> {
-    // A controller lives in one hierarchy only; version 1 names its controllers, so it is asked first.
+    // A controller lives in one hierarchy only; version 1 names its controllers, so it is asked
+    // first.
     let v1 = || {
         let name = controller.name()?;
         let group = v1_group(membership, name)?;

@@ -1,6 +1,6 @@
 //! Limits of version 1, version 2 and mixed hosts, from the kernel's own text forms.
 //!
-//! Whole trees are tested in `tests/fake_machines.rs`; here stand the cases that are hard
+//! Whole trees are tested in `tests/fake_machines.rs`; these cases are hard
 //! to see: groups outside of the namespace, bind mounts, missing files.
 
 use super::place::{Controller, Version, locate};

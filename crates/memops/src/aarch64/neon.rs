@@ -1,7 +1,7 @@
 //! The vector loops of aarch64: four 16-byte registers an iteration, paired loads and stores.
 //!
-//! `ldnp` and `stnp` hint that the data is not used again; whether a core then skips the fetch of the target's lines is
-//! its own choice.
+//! `ldnp` and `stnp` hint that the data is not used again; whether a core then skips the fetch of
+//! the target's lines is its own choice.
 
 use crate::kernel::Kernel;
 

@@ -85,7 +85,8 @@ fn every_listing_is_whole_and_ends_in_a_way_out() {
     {
         let lines = method.disassemble().unwrap();
         let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
-        // The C library may use instructions that the decoder lacks (seen: kmovq in memset); our loops must not.
+        // The C library may use instructions that the decoder lacks (seen: kmovq in memset); our
+        // loops must not.
         let whole =
             method.group() == Group::Libc || !texts.iter().any(|text| text.contains("unknown"));
         assert!(whole, "{}: {texts:?}", method.name());

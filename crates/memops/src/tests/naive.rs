@@ -1,7 +1,8 @@
 //! The oracle:
 //! what each operation means, in the plainest code, sharing nothing with the loops.
 
-/// Copies element by element through a plan of indices: each column of `stride` columns, top to bottom.
+/// Copies element by element through a plan of indices: each column of `stride` columns, top to
+/// bottom.
 pub(super) fn strided_order(elements: usize, stride: usize) -> Vec<usize> {
     let columns = stride.max(1);
     (0..columns.min(elements))
@@ -18,7 +19,8 @@ pub(super) fn sum(source: &[u8]) -> u64 {
     sum
 }
 
-/// Bytes in which no short period hides a displaced block; `salt` makes two patterns differ everywhere.
+/// Bytes in which no short period hides a displaced block; `salt` makes two patterns differ
+/// everywhere.
 pub(super) fn pattern(len: usize, salt: u8) -> Vec<u8> {
     (0..len)
         .map(|index| ((index * 167 + index / 251 * 31) as u8) ^ salt)

@@ -1,14 +1,15 @@
 //! The properties of copy, read and write, once, and every method that must have them, by name.
 //!
-//! `every_method_is_instantiated` fails for a method of the registry that is missing from the lists at the end. Where the
-//! CPU lacks a method, its test says so and passes.
+//! `every_method_is_instantiated` fails for a method of the registry that is missing from the lists
+//! at the end. Where the CPU lacks a method, its test says so and passes.
 
 use proptest::prelude::*;
 
 use super::naive;
 use crate::{Chase, Method, Operation, Pattern, Width, copy_strided, find, methods};
 
-/// Every length up to here is tried: past two blocks of the widest loop (256 bytes) and an alignment.
+/// Every length up to here is tried: past two blocks of the widest loop (256 bytes) and an
+/// alignment.
 const LEN_EXHAUSTIVE: usize = 600;
 /// Offsets from a 64-byte boundary: aligned, odd, one vector, one off a line.
 const OFFSETS: [usize; 5] = [0, 1, 16, 33, 63];

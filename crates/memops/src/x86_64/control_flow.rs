@@ -1,8 +1,10 @@
 //! Decodes a function of x86-64 by following its control flow, and marks its loops.
 //!
-//! 1. Decoding starts at the entry and goes on at jump targets and at what comes after an instruction, never at what
-//!    comes after a return. So only bytes of reachable instructions are read, and none behind the function.
-//! 2. An instruction's length is that of the shortest run of bytes that decodes, so no byte behind it is read either.
+//! 1. Decoding starts at the entry and goes on at jump targets and at what comes after an
+//!    instruction, never at what comes after a return. So only bytes of reachable instructions are
+//!    read, and none behind the function.
+//! 2. An instruction's length is that of the shortest run of bytes that decodes, so no byte behind
+//!    it is read either.
 //! 3. A backward jump that its own target can reach closes a loop; the innermost loops are marked.
 //!
 //! Jumps to before the entry and indirect jumps are shown and not followed.
@@ -11,7 +13,7 @@ use std::collections::BTreeMap;
 
 use yaxpeax_x86::amd64::{DecodeError, InstDecoder, Instruction as Decoded, Opcode, Operand};
 
-use crate::disassemble::Instruction;
+use crate::instruction::Instruction;
 
 /// Most bytes behind the entry that are followed; glibc 2.36's AVX-512 `memcpy` spans 2 KiB.
 const SPAN_MAX_BYTES: usize = 16 * 1024;
@@ -20,7 +22,8 @@ const INSTRUCTIONS_MAX: usize = 4096;
 /// The longest instruction of x86-64, by definition of the architecture.
 const INSTRUCTION_MAX_BYTES: usize = 15;
 
-/// All instructions that control flow reaches from offset 0, in the order of offsets; `fetch` reads a byte of code.
+/// All instructions that control flow reaches from offset 0, in the order of offsets; `fetch` reads
+/// a byte of code.
 pub(crate) fn listing(fetch: impl Fn(usize) -> u8) -> Vec<Instruction> {
     mark_loops(decode(fetch))
 }

@@ -1,6 +1,7 @@
 //! The loops of x86-64: string instructions, three vector widths, and AMD's cache-line zeroing.
 //!
-//! `vector` holds the vector loops once; `sse2`, `avx2` and `avx512` instantiate them. `control_flow` disassembles them.
+//! `vector` holds the vector loops once; `sse2`, `avx2` and `avx512` instantiate them.
+//! `control_flow` disassembles them.
 
 #[macro_use]
 mod vector;

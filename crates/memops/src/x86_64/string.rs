@@ -1,4 +1,5 @@
-//! The string instructions: one instruction is the whole loop, and microcode chooses how lines move.
+//! The string instructions: one instruction is the whole loop, and microcode chooses how lines
+//! move.
 //!
 //! The System V ABI guarantees a clear direction flag, so all of them run upwards.
 

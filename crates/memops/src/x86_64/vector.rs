@@ -1,16 +1,20 @@
-//! The vector loops, once for every width: a few registers an iteration, the target aligned, the source anywhere.
+//! The vector loops, once for every width: a few registers an iteration, the target aligned, the
+//! source anywhere.
 //!
-//! Non-temporal stores bypass the caches, so the target's lines are never fetched; they are weakly ordered, and the
-//! `sfence` at the end is part of what is measured. A prefetch may point behind the source: it never faults.
+//! Non-temporal stores bypass the caches, so the target's lines are never fetched; they are weakly
+//! ordered, and the `sfence` at the end is part of what is measured. A prefetch may point behind
+//! the source: it never faults.
 //!
-//! Block sizes and the prefetch distance were picked on Zen 5, copying 256 MiB: blocks of 128 bytes were up to 18 % faster
-//! than 256 with non-temporal 64-byte stores, and 256 bytes ahead the best of 256, 512, 1,024, 2,048 and 4,096.
+//! Block sizes and the prefetch distance were picked on Zen 5, copying 256 MiB: blocks of 128 bytes
+//! were up to 18 % faster than 256 with non-temporal 64-byte stores, and 256 bytes ahead the best
+//! of 256, 512, 1,024, 2,048 and 4,096.
 
 /// All loops of one instruction set.
 ///
-/// `move` loads from and stores to any address, `aligned` and `stream` store at a multiple of `bytes`. `block` is what
-/// an iteration of copy and write moves: `at` lists its registers' numbers with their offsets, `lines` the offsets to
-/// prefetch, one for each of its cache lines. `zero` and `add` are whole instructions on four sums and four loads.
+/// `move` loads from and stores to any address, `aligned` and `stream` store at a multiple of
+/// `bytes`. `block` is what an iteration of copy and write moves: `at` lists its registers' numbers
+/// with their offsets, `lines` the offsets to prefetch, one for each of its cache lines. `zero` and
+/// `add` are whole instructions on four sums and four loads.
 macro_rules! vector_loops {
     (
         bytes: $bytes:literal, register: $register:literal, move: $move:literal, aligned: $aligned:literal,

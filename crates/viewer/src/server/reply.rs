@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-/// What every answer says: nothing is kept, guessed, framed or told to others.
+/// Headers of every answer: no caching, no type sniffing, no framing, no referrer.
 const SECURITY: &str = "Cache-Control: no-store\r\n\
     Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
     img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n\
@@ -15,8 +15,8 @@ const SECURITY: &str = "Cache-Control: no-store\r\n\
     X-Content-Type-Options: nosniff\r\n\
     X-Frame-Options: DENY\r\n";
 
-/// The most time for one piece, and for a whole body: a browser of this machine takes a second for the
-/// largest page.
+/// The most time for one piece, and for a whole body: a browser of this machine takes a second for
+/// the largest page.
 const PIECE_LIMIT: Duration = Duration::from_secs(10);
 const BODY_LIMIT: Duration = Duration::from_secs(120);
 

@@ -1,7 +1,7 @@
 //! What a browser asked: the head of a request, read within bounds and checked.
 //!
 //! Pure but for the reading. Everything that is not exactly what the page needs is refused with
-//! a status and a line: any other method, a foreign `Host` (a name that somebody let point to
+//! a status and a line: any other method, a foreign `Host` (a name that was made to point to
 //! this machine), a head that is too long or comes too slowly.
 
 use std::io::{ErrorKind, Read};
@@ -120,7 +120,7 @@ pub(super) fn parse(head: &str, port: u16) -> Result<Request, Refusal> {
     })
 }
 
-/// Whether `host` names this machine by a name that nobody else can give away.
+/// Whether `host` names this machine by a name that others cannot assign.
 fn is_own(host: &str, port: u16) -> bool {
     ["127.0.0.1", "localhost", "[::1]"]
         .iter()

@@ -1,8 +1,8 @@
 //! The connections that are open: two bounded pools, so that clients without the secret never keep
 //! out one that has it.
 //!
-//! A connection begins as unknown. It becomes known with a request that has the secret. In either pool
-//! the oldest connection is closed where a new one finds it full; among the unknown those that
+//! A connection begins as unknown. It becomes known with a request that has the secret. In either
+//! pool the oldest connection is closed where a new one finds it full; among the unknown those that
 //! were refused go first, and one that has not asked yet has [`GRACE`] to do so.
 
 use std::net::{Shutdown, TcpStream};
@@ -16,7 +16,7 @@ const KNOWN_MAX: usize = 32;
 const UNKNOWN_MAX: usize = 64;
 
 /// How long a new connection may take to ask when others want its place. A browser needs a
-/// millisecond; so many connections at once come every 20 ms at most.
+/// millisecond; this many connections at once come every 20 ms at most.
 const GRACE: Duration = Duration::from_millis(20);
 
 /// The connections that are open now.
