@@ -8,7 +8,7 @@
 )]
 
 use machine::{Root, damon};
-use model::Bytes;
+use model::{Bytes, Control, progress};
 use place::guard::{Limits, Stop};
 use place::workingset::access::Access;
 use place::workingset::cached::Questions;
@@ -179,7 +179,7 @@ fn files_that_the_own_group_uses_are_read_without_another_process() {
     let plan = restore::plan(&root, &request).unwrap();
     let note = plan.notes.iter().find(|note| note.starts_with("DAMON"));
     assert_eq!(note.is_some(), damon::pages_out_after(&root).is_some());
-    let report = restore::carry_out(&root, &request, plan, &mut |_| {}).unwrap();
+    let report = restore::carry_out(&root, &request, plan, &mut progress::ignore).unwrap();
     assert_eq!((report.stop, report.notes), (Stop::Done, Vec::new()));
     assert_eq!(cached_bytes(&file), Some(2 * MIB));
 }
@@ -235,7 +235,7 @@ fn files_come_back_in_the_order_of_the_disk() {
     let mut told = Vec::new();
     let read = read::pieces(&work, &mut |read| {
         told.push(read.bytes);
-        false
+        Control::Continue
     });
     let all = 20 * (MIB / 2 + 8192);
     assert_eq!(
@@ -279,7 +279,7 @@ fn a_file_that_is_another_by_now_is_not_read() {
     for name in ["appended", "replaced"] {
         cool(&File::open(directory.join(name)).unwrap());
     }
-    let read = read::pieces(&work, &mut |_| false);
+    let read = read::pieces(&work, &mut |_| Control::Continue);
     assert_eq!(
         (read.bytes, read.present_bytes, read.changed_files),
         (MIB, MIB, 4)
@@ -314,7 +314,7 @@ fn a_file_that_is_cut_midway_ends_nothing() {
                 .set_len(5000)
                 .unwrap();
         }
-        false
+        Control::Continue
     });
     assert_eq!(read.bytes, 64 * MIB, "all was asked for");
     assert!(read.present_bytes < 64 * MIB);
@@ -331,7 +331,7 @@ fn it_ends_when_told_to() {
     let mut asked = 0;
     let read = read::pieces(&work, &mut |_| {
         asked += 1;
-        true
+        Control::Stop
     });
     assert_eq!(asked, 1);
     // The first batch, and the one that was on its way: not the file.
@@ -349,7 +349,7 @@ fn a_work_that_names_no_such_file_is_harmless() {
             physical: None,
         }],
     };
-    let read = read::pieces(&work, &mut |_| false);
+    let read = read::pieces(&work, &mut |_| Control::Continue);
     assert_eq!((read.bytes, read.changed_files), (0, 1));
 }
 

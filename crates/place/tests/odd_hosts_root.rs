@@ -7,6 +7,7 @@
 mod support;
 
 use machine::Root;
+use model::{Control, progress};
 use place::guard::Stop;
 use place::workingset::restore::{self, Done, Method, Part, PartKind, Report, Request};
 use place::workingset::targets::Selection;
@@ -39,8 +40,11 @@ fn restored_at(
 ) -> (Vec<Part>, Report) {
     let plan = restore::plan(root, request).unwrap();
     let parts = plan.parts.clone();
-    let mut tell = |now: restore::Progress| progress(now.done_bytes);
-    let report = restore::carry_out(root, request, plan, &mut tell).unwrap();
+    let report = restore::carry_out(root, request, plan, &mut |now| {
+        progress(now.done);
+        Control::Continue
+    })
+    .unwrap();
     (parts, report)
 }
 
@@ -94,8 +98,13 @@ fn of_two_areas_each_is_read_in_its_order() {
     let plan = restore::plan(&Root::system(), &request(toucher.pid())).unwrap();
     let before = disk.statistics();
     let parts = plan.parts.clone();
-    let report =
-        restore::carry_out(&Root::system(), &request(toucher.pid()), plan, &mut |_| {}).unwrap();
+    let report = restore::carry_out(
+        &Root::system(),
+        &request(toucher.pid()),
+        plan,
+        &mut progress::ignore,
+    )
+    .unwrap();
     let seeks = disk.statistics().seeks - before.seeks;
     let sources: Vec<_> = report.parts.iter().map(|part| &part.source).collect();
     let expected = [swap.path(), &file.path()].map(|path| path.display().to_string());

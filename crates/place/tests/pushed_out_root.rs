@@ -9,6 +9,7 @@
 use machine::Root;
 use machine::maps;
 use machine::pagemap::{Page, Pagemap};
+use model::Control;
 use place::Kind;
 use place::workingset::evict::{self, Victim};
 use place::workingset::shared::{self, SharedObject};
@@ -190,10 +191,10 @@ fn shared_memory_in_swap_is_found_and_comes_back_whole() {
     );
     for object in &found {
         let mut told = 0;
-        let (asked, present) = shared::bring_back(object, &mut |bytes| {
-            assert!(bytes > told);
-            told = bytes;
-            false
+        let (asked, present) = shared::bring_back(object, &mut |progress| {
+            assert!(progress.done > told);
+            told = progress.done;
+            Control::Continue
         });
         assert_eq!(asked, ranges::total(&object.swapped));
         assert_eq!((present, told), (asked, asked));
@@ -219,7 +220,7 @@ fn bringing_shared_memory_back_ends_when_told_to() {
     found.sort_by_key(|one| ranges::total(&one.swapped));
     let largest = found.last().unwrap();
     let swapped = ranges::total(&largest.swapped);
-    let (asked, _) = shared::bring_back(largest, &mut |_| true);
+    let (asked, _) = shared::bring_back(largest, &mut |_| Control::Stop);
     assert!(asked > 0 && asked < swapped, "{asked} of {swapped}");
 }
 

@@ -5,7 +5,7 @@
 mod support;
 
 use machine::Root;
-use model::Bytes;
+use model::{Bytes, Control};
 use place::guard::Stop;
 use place::workingset::restore::{self, Method, Report, Request};
 use std::num::NonZero;
@@ -41,6 +41,7 @@ fn restored_at(root: &Root, request: &Request, progress: &mut dyn FnMut(u32)) ->
     let report = restore::carry_out(root, request, plan, &mut |_| {
         batch += 1;
         progress(batch);
+        Control::Continue
     });
     report.unwrap()
 }

@@ -6,7 +6,7 @@
 mod support;
 
 use machine::Root;
-use model::Bytes;
+use model::{Bytes, Control, progress};
 use place::Kind;
 use place::guard::{Limits, Stop};
 use place::workingset::restore::{self, Report, Request};
@@ -35,6 +35,7 @@ fn restored(root: &Root, request: &Request, progress: &mut dyn FnMut(u32)) -> Re
     restore::carry_out(root, request, plan, &mut |_| {
         batch += 1;
         progress(batch);
+        Control::Continue
     })
     .unwrap()
 }
@@ -75,9 +76,10 @@ fn free_memory_is_used_down_to_the_floor_only() {
     let mut done = 0;
     let plan = restore::plan(&root, &request).unwrap();
     let report = restore::carry_out(&root, &request, plan, &mut |progress| {
-        done = progress.done_bytes;
+        done = progress.done;
         let left = available - done;
         std::fs::write(&meminfo, format!("MemAvailable: {} kB\n", left >> 10)).unwrap();
+        Control::Continue
     })
     .unwrap();
     assert_eq!(report.stop, Stop::Floor);
@@ -253,7 +255,7 @@ fn refused() {
     let root = Root::system();
     let request = request(pid);
     let done = restore::plan(&root, &request)
-        .and_then(|plan| restore::carry_out(&root, &request, plan, &mut |_| {}));
+        .and_then(|plan| restore::carry_out(&root, &request, plan, &mut progress::ignore));
     let error = done.unwrap_err();
     assert_eq!(error.kind, Kind::Impossible);
     println!("{MARK}{:?}: {error}", error.kind);

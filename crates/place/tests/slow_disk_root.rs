@@ -7,6 +7,7 @@
 mod support;
 
 use machine::Root;
+use model::progress;
 use place::guard::Stop;
 use place::workingset::evict::{self, Victim};
 use place::workingset::restore::{self, Method, Report, Request};
@@ -46,7 +47,7 @@ fn restored(disk: &SlowDisk, request: &Request) -> Restored {
     let plan = restore::plan(&root, request).unwrap();
     let runs = plan.parts.iter().map(|part| part.runs).sum();
     let before = disk.statistics();
-    let report = restore::carry_out(&root, request, plan, &mut |_| {}).unwrap();
+    let report = restore::carry_out(&root, request, plan, &mut progress::ignore).unwrap();
     let all = start.elapsed();
     assert_eq!(report.stop, Stop::Done, "{report:?}");
     let served = disk.statistics();

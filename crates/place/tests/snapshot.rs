@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
 use machine::Root;
-use model::Bytes;
+use model::{Bytes, Control};
 use place::Kind;
 use place::guard::{Guard, Limits};
 use place::workingset::access::Access;
@@ -65,7 +65,7 @@ fn read_back(missing: &Missing) -> read::Read {
         files: missing.files.iter().map(named).collect(),
         pieces: files::by_position(&missing.files, &mut access()),
     };
-    read::pieces(&work, &mut |_| false)
+    read::pieces(&work, &mut |_| Control::Continue)
 }
 
 /// With all bounds unused.

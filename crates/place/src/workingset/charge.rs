@@ -9,6 +9,7 @@
 use super::files::{NamedFile, Piece};
 use super::read::{self, Read};
 use crate::{Error, Kind, Result};
+use model::Control;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -41,8 +42,8 @@ struct Told {
 }
 
 /// Reads `work` from inside of the control group whose directory is `group`, by the program
-/// `argv` (this program's hidden command, which calls [`serve`]). `cancelled` is told what was
-/// read so far, at least every 50 ms; the helper is ended at once when it says so.
+/// `argv` (this program's hidden command, which calls [`serve`]). `progress` gets what was read
+/// so far, at least every 50 ms, and ends the helper at once by [`Control::Stop`].
 ///
 /// # Errors
 /// `Impossible` where a process may not be put into the group; `Failed` where the helper ended.
@@ -50,7 +51,7 @@ pub fn read_inside(
     group: &Path,
     argv: &[OsString],
     work: &Work,
-    cancelled: &mut dyn FnMut(&Read) -> bool,
+    progress: &mut dyn FnMut(&Read) -> Control,
 ) -> Result<Read> {
     let mut helper = Helper::start(argv)?;
     helper.enter(group)?;
@@ -60,11 +61,11 @@ pub fn read_inside(
         // What was told of once is told again while the helper waits for its disk, never less.
         let mut so_far = done;
         loop {
-            let told = helper.next(&mut || cancelled(&so_far))?;
+            let told = helper.next(&mut || progress(&so_far))?;
             let Some(told) = told else { return Ok(so_far) };
             so_far = done;
             so_far.add(&told.read);
-            if cancelled(&so_far) {
+            if progress(&so_far).is_stop() {
                 return Ok(so_far);
             }
             if told.ended {
@@ -99,7 +100,7 @@ pub fn serve(input: impl BufRead, mut output: impl Write) -> Result<()> {
                 ended: false,
             };
             broken = tell(&told).err();
-            broken.is_some()
+            Control::stop_if(broken.is_some())
         });
         if let Some(error) = broken {
             return Err(unheard(error));
@@ -180,15 +181,15 @@ impl Helper {
             .map_err(|error| ended(sys::plain_reason(&error)))
     }
 
-    /// Its next line; `None` when `cancelled` says so first.
-    fn next(&mut self, cancelled: &mut dyn FnMut() -> bool) -> Result<Option<Told>> {
+    /// Its next line; `None` if `progress` stops it first.
+    fn next(&mut self, progress: &mut dyn FnMut() -> Control) -> Result<Option<Told>> {
         // A line may be in the buffer already, where no descriptor tells of it.
         while self.output.buffer().is_empty() {
             let source = Some(self.output.get_ref().as_fd());
             if sys::poll::readable([source], Some(ASK_EVERY_NS)) == [true] {
                 break;
             }
-            if cancelled() {
+            if progress().is_stop() {
                 return Ok(None);
             }
         }

@@ -13,6 +13,7 @@ use super::charge::Work;
 use super::files::{NamedFile, Piece};
 use super::{cached, pace};
 use machine::Root;
+use model::Control;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -55,9 +56,9 @@ impl Read {
     }
 }
 
-/// Reads the pieces of `work` in their order. After each batch `ends` is told what was done so
-/// far and answers whether to stop; batches on their way still arrive.
-pub fn pieces(work: &Work, ends: &mut dyn FnMut(&Read) -> bool) -> Read {
+/// Reads the pieces of `work` in their order. After each batch `progress` gets what was done
+/// so far and may stop it; batches on their way still arrive.
+pub fn pieces(work: &Work, progress: &mut dyn FnMut(&Read) -> Control) -> Read {
     let mut reader = Reader {
         work,
         access: Access::new(&Root::system()),
@@ -76,7 +77,7 @@ pub fn pieces(work: &Work, ends: &mut dyn FnMut(&Read) -> bool) -> Read {
         let bytes = reader.settle(&before);
         batch_bytes = pace::next(bytes, start.elapsed(), STEP_BYTES..=MAX_BATCH_BYTES);
         before = next;
-        if ends(&reader.done) {
+        if progress(&reader.done).is_stop() {
             break;
         }
     }

@@ -21,7 +21,7 @@ use super::targets::Selection;
 use crate::guard::{Guard, Limits, Stop};
 use crate::{Error, Kind, Result};
 use machine::Root;
-use model::Bytes;
+use model::{Bytes, Control, Progress, ProgressSink};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -120,17 +120,6 @@ pub struct Plan {
     pub work: Work,
 }
 
-/// How far it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// Bytes read so far.
-    pub done_bytes: u64,
-    /// Of these.
-    pub planned_bytes: u64,
-    /// Since the start, ns.
-    pub elapsed_ns: u64,
-}
-
 /// The receipt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
@@ -172,8 +161,8 @@ pub struct Done {
     pub avoided_ns: Option<u64>,
 }
 
-/// Does `plan`, telling `progress` after each batch. Ends early when the guard says so; that
-/// is no error, it stands in the report.
+/// Does `plan`, and reports to `progress` after each batch. Ends early when the guard or
+/// `progress` says so: that is not an error, the report gives the reason.
 ///
 /// # Errors
 /// `Impossible` where the first read is refused.
@@ -181,7 +170,7 @@ pub fn carry_out(
     root: &Root,
     request: &Request,
     plan: Plan,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut ProgressSink<'_>,
 ) -> Result<Report> {
     if let Some(reason) = plan.work.refused() {
         let operation = "bring anonymous memory back";
@@ -195,6 +184,7 @@ pub fn carry_out(
         request,
         guard,
         progress,
+        control: Control::Continue,
         planned_bytes: planned.map(|part| part.bytes).sum(),
         moved_bytes: 0,
         started_ns: now_ns(),
@@ -227,7 +217,9 @@ struct Course<'a> {
     root: &'a Root,
     request: &'a Request,
     guard: Guard,
-    progress: &'a mut dyn FnMut(Progress),
+    progress: &'a mut ProgressSink<'a>,
+    /// What `progress` answered last.
+    control: Control,
     planned_bytes: u64,
     moved_bytes: u64,
     started_ns: u64,
@@ -265,11 +257,8 @@ impl Course<'_> {
     /// So many bytes more were read.
     fn advance(&mut self, bytes: u64) {
         self.moved_bytes += bytes;
-        (self.progress)(Progress {
-            done_bytes: self.moved_bytes,
-            planned_bytes: self.planned_bytes,
-            elapsed_ns: now_ns() - self.started_ns,
-        });
+        let total = Some(self.planned_bytes);
+        self.control = (self.progress)(Progress::bytes("restoring", self.moved_bytes, total));
     }
 
     /// A line for the person, unless it stands there already.
@@ -283,7 +272,9 @@ impl Course<'_> {
     /// as long as is their due.
     fn check(&mut self) -> Option<Stop> {
         loop {
-            let stop = self.guard.check(Bytes(self.moved_bytes));
+            let stop = self
+                .cancelled()
+                .or_else(|| self.guard.check(Bytes(self.moved_bytes)));
             if stop.is_some() {
                 return self.hurry_after(stop);
             }
@@ -295,6 +286,11 @@ impl Course<'_> {
             std::thread::sleep(pause.min(LONGEST_SLEEP));
             self.paused_ns += now_ns() - before_ns;
         }
+    }
+
+    /// Whether `progress` asked for the end.
+    fn cancelled(&self) -> Option<Stop> {
+        self.control.is_stop().then_some(Stop::Cancelled)
     }
 
     /// Nothing more will be read after a stop: the rest of the work, a look at what came, is soon

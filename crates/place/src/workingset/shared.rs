@@ -12,6 +12,7 @@ use crate::{Error, Kind, Result};
 use machine::Root;
 use machine::maps::{self, Mapping};
 use machine::reach::Reach;
+use model::{Progress, ProgressSink};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::ops::Range;
@@ -87,11 +88,12 @@ pub fn find(root: &Root, targets: &[Target]) -> Result<Vec<SharedObject>> {
     Ok(objects)
 }
 
-/// Brings the swapped parts of `object` back. After each batch `ends` is told how many bytes
-/// were asked for so far and answers whether to stop. The pages stay charged to the group that
+/// Brings the swapped parts of `object` back, and reports the bytes asked for to `progress` after
+/// each batch, which may stop it. The pages stay charged to the group that
 /// they were charged to. Gives the bytes asked for and, of these, those present afterwards.
-pub fn bring_back(object: &SharedObject, ends: &mut dyn FnMut(u64) -> bool) -> (u64, u64) {
+pub fn bring_back(object: &SharedObject, progress: &mut ProgressSink<'_>) -> (u64, u64) {
     let page_bytes = sys::process::page_bytes() as u64;
+    let total = ranges::total(&object.swapped);
     let (mut asked_bytes, mut present_bytes) = (0, 0);
     let mut batch_bytes = FIRST_BATCH_BYTES;
     let mut left = object.swapped.iter().cloned();
@@ -108,7 +110,7 @@ pub fn bring_back(object: &SharedObject, ends: &mut dyn FnMut(u64) -> bool) -> (
         present_bytes += present_of(&object.file, &batch);
         batch_bytes = pace::next(length, began.elapsed(), page_bytes..=MAX_BATCH_BYTES)
             .next_multiple_of(page_bytes);
-        if ends(asked_bytes) {
+        if progress(Progress::bytes("restoring", asked_bytes, Some(total))).is_stop() {
             break;
         }
     }

@@ -9,6 +9,7 @@
 )]
 
 use machine::{Root, damon};
+use model::Control;
 use place::Kind;
 use place::workingset::access::Access;
 use place::workingset::charge::{self, Work};
@@ -115,7 +116,7 @@ fn the_cache_is_charged_to_the_group() {
     let done = charge::read_inside(group.path(), &helper(), &work, &mut |read| {
         assert!(read.bytes >= told);
         told = read.bytes;
-        false
+        Control::Continue
     });
     let done = done.unwrap();
     assert_eq!((done.bytes, told), (64 * MIB, 64 * MIB));
@@ -131,7 +132,7 @@ fn the_cache_is_charged_to_the_group() {
     // The same by this process is charged elsewhere: the group's account shows the difference.
     let work = cold_work(&path, 64 * MIB);
     let before = charged_bytes(group.path());
-    let read = read::pieces(&work, &mut |_| false);
+    let read = read::pieces(&work, &mut |_| Control::Continue);
     assert!(read.present_bytes >= 64 * MIB - taken);
     assert!(charged_bytes(group.path()) < before + MIB);
     passed("the_cache_is_charged_to_the_group");
@@ -145,7 +146,7 @@ fn what_is_cancelled_ends_at_once() {
     let mut asked = 0;
     let done = charge::read_inside(group.path(), &helper(), &work, &mut |_| {
         asked += 1;
-        true
+        Control::Stop
     });
     assert!(done.unwrap().bytes < 256 * MIB);
     assert_eq!(asked, 1);
@@ -160,7 +161,7 @@ fn hold(group: &Path, path: &Path) {
     let _ = charge::read_inside(group, &helper(), &work, &mut |_| {
         println!("reading");
         std::thread::sleep(Duration::from_secs(600));
-        false
+        Control::Continue
     });
 }
 
@@ -192,8 +193,10 @@ fn nothing_outlives_its_parent() {
 fn a_group_that_is_none_is_an_error() {
     let directory = TempDir::new();
     let nowhere = directory.join("no-group");
-    let error =
-        charge::read_inside(&nowhere, &helper(), &Work::default(), &mut |_| false).unwrap_err();
+    let error = charge::read_inside(&nowhere, &helper(), &Work::default(), &mut |_| {
+        Control::Continue
+    })
+    .unwrap_err();
     assert_eq!(error.kind, Kind::Impossible);
     assert!(error.to_string().contains("no-group"), "{error}");
     passed("a_group_that_is_none_is_an_error");
@@ -205,7 +208,8 @@ fn a_helper_that_is_none_is_an_error() {
     let work = cold_work(&directory.join("data"), MIB);
     for program in ["/no/such/program", "true", "cat"] {
         let argv = [program.into()];
-        let answer = charge::read_inside(directory.path(), &argv, &work, &mut |_| false);
+        let answer =
+            charge::read_inside(directory.path(), &argv, &work, &mut |_| Control::Continue);
         assert_eq!(answer.unwrap_err().kind, Kind::Failed, "{program}");
     }
     passed("a_helper_that_is_none_is_an_error");

@@ -1,10 +1,17 @@
-//! One line on standard error that says what is being measured, gone at the end.
+//! One line on standard error that says what a command is doing, erased at the end.
 //!
-//! Only on a terminal. The line stands still between steps: a ticking one would wake a
-//! thread in the midst of the trials that it reports on.
+//! Only on a terminal. The line changes with the steps and batches of the operation and never by
+//! itself: a thread that redraws it would wake in the midst of the trials that it reports on.
 
 use super::clean::escaped;
+use super::figure::{self, Digits};
+use model::progress::{Control, ProgressUnit};
+use model::{Bytes, Progress as Amount};
 use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// An operation that reports after each batch changes the line this often at most.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The line; erased when dropped.
 #[derive(Debug)]
@@ -13,7 +20,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A line that is empty so far, and stays so where standard error is no terminal.
+    /// An empty line; it stays empty unless standard error is a terminal.
     pub fn new() -> Self {
         Self {
             shown: std::io::stderr().is_terminal(),
@@ -27,9 +34,23 @@ impl Progress {
         }
     }
 
+    /// A sink that displays what an operation of `command` reports, with the rate since now.
+    pub fn display<'a>(&'a self, command: &'a str) -> impl FnMut(Amount<'_>) -> Control + 'a {
+        let started = Instant::now();
+        let mut displayed = started;
+        move |amount| {
+            if displayed.elapsed() >= SHORTEST_INTERVAL {
+                displayed = Instant::now();
+                let text = describe(amount, started.elapsed());
+                self.step(&format!("terrace {command}: {text}"));
+            }
+            Control::Continue
+        }
+    }
+
     fn put(&self, text: &str) {
         let mut terminal = std::io::stderr();
-        // Who cannot read the progress has no use for an error about it either.
+        // If the line cannot be written, an error message cannot be written either.
         let _ = terminal.write_all(text.as_bytes());
         let _ = terminal.flush();
     }
@@ -40,5 +61,43 @@ impl Drop for Progress {
         if self.shown {
             self.put("\r\x1b[K");
         }
+    }
+}
+
+/// `12 MiB of 48 MiB, 203 MB/s, Ctrl-C ends it`, or the step and its count.
+fn describe(amount: Amount<'_>, elapsed: Duration) -> String {
+    let of_total = |show: fn(u64) -> String| match amount.total {
+        Some(total) => format!("{} of {}", show(amount.done), show(total)),
+        None => show(amount.done),
+    };
+    match amount.unit {
+        ProgressUnit::Bytes => {
+            let rate = amount.done as f64 / elapsed.as_secs_f64().max(1e-9);
+            let rate = figure::rate(rate, Digits::Three);
+            format!(
+                "{}, {rate}, Ctrl-C ends it",
+                of_total(|bytes| Bytes(bytes).to_string())
+            )
+        }
+        ProgressUnit::Items if amount.total.is_none() && amount.done == 0 => amount.step.to_owned(),
+        ProgressUnit::Items => {
+            format!("{}, {}", amount.step, of_total(|items| items.to_string()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_have_a_rate_and_a_step_has_its_name() {
+        let text = |amount| describe(amount, Duration::from_millis(500));
+        assert_eq!(
+            text(Amount::bytes("restoring", 12 << 20, Some(48 << 20))),
+            "12 MiB of 48 MiB, 25.2 MB/s, Ctrl-C ends it"
+        );
+        assert_eq!(text(Amount::step("random reads")), "random reads");
+        assert_eq!(text(Amount::items("trials", 3, Some(9))), "trials, 3 of 9");
     }
 }

@@ -11,12 +11,11 @@ pub use receipt::Receipt;
 
 use super::Page;
 use super::clean::escaped;
-use super::figure::{self, Digits};
 use super::style::Tone;
 use super::table::wrap;
 use model::Bytes;
 use place::workingset::evict::Evicted;
-use place::workingset::restore::{PartKind, Progress};
+use place::workingset::restore::PartKind;
 use serde::Serialize;
 
 /// What one of the commands has to say, in the forms in which it can be printed.
@@ -29,17 +28,6 @@ pub trait Answer: Serialize {
 
     /// What is missing of what was asked for.
     fn shortfall(&self) -> Option<String>;
-}
-
-/// How far a restore is: `12 MiB of 48 MiB, 203 MB/s, Ctrl-C ends it`.
-pub fn on_the_way(now: Progress) -> String {
-    let rate = now.done_bytes as f64 * 1e9 / now.elapsed_ns.max(1) as f64;
-    format!(
-        "{} of {}, {}, Ctrl-C ends it",
-        Bytes(now.done_bytes),
-        Bytes(now.planned_bytes),
-        figure::rate(rate, Digits::Three)
-    )
 }
 
 /// What was pushed out, and why something stayed.
@@ -103,15 +91,6 @@ mod tests {
         assert_eq!(
             evicted(&gone, "/x"),
             "/x: 64 MiB were in memory, 4 KiB still are\n stayed: 1 file: mapped\n"
-        );
-        let now = Progress {
-            done_bytes: 12 << 20,
-            planned_bytes: 48 << 20,
-            elapsed_ns: 500_000_000,
-        };
-        assert_eq!(
-            on_the_way(now),
-            "12 MiB of 48 MiB, 25.2 MB/s, Ctrl-C ends it"
         );
     }
 }

@@ -20,7 +20,7 @@ use crate::{Kind, Result};
 use machine::cgroup::{self, Controller};
 use machine::mounts::{self, Mount};
 use machine::{Root, swap};
-use model::Bytes;
+use model::{Bytes, Control};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
@@ -151,11 +151,11 @@ pub(super) fn bring_shared_back(
     {
         let started_ns = now_ns();
         let mut told = 0;
-        let (bytes, present) = shared::bring_back(object, &mut |asked| {
-            course.advance(asked - told);
-            told = asked;
+        let (bytes, present) = shared::bring_back(object, &mut |progress| {
+            course.advance(progress.done - told);
+            told = progress.done;
             stop = course.check();
-            stop.is_some()
+            Control::stop_if(stop.is_some())
         });
         let present_pages = present / page_bytes;
         parts.push(Done {
@@ -401,9 +401,9 @@ impl Course<'_> {
             let mut ends = |read: &Read| {
                 self.advance(read.bytes - told);
                 told = read.bytes;
-                stop = self.group_limit(group);
+                stop = self.cancelled().or_else(|| self.group_limit(group));
                 stop = stop.or_else(|| self.guard.check_beside(Bytes(self.moved_bytes)));
-                stop.is_some()
+                Control::stop_if(stop.is_some())
             };
             match charge::read_inside(&other.directory, helper, &fitting, &mut ends) {
                 Err(error) if error.kind == Kind::Impossible => self.notes.push(format!(
@@ -422,7 +422,7 @@ impl Course<'_> {
             self.advance(read.bytes - told);
             told = read.bytes;
             stop = self.group_limit(charged).or_else(|| self.check());
-            stop.is_some()
+            Control::stop_if(stop.is_some())
         });
         Ok((done, stop.or(cut)))
     }

@@ -8,7 +8,6 @@ use crate::args::When;
 use crate::args::warm::{Memory, RestoreArgs, Way};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output;
 use crate::output::progress::Progress;
 use crate::output::warm::{Answer, Receipt};
 use ::record::capture::Background;
@@ -30,8 +29,6 @@ const SMALLEST_FLOOR: Bytes = Bytes(64 << 20);
 const PRESSURE_PERMILLE: u32 = 100;
 /// If fewer than half of the pages stay, as many are pushed out again as are brought.
 const YIELD_PERCENT: u32 = 50;
-/// The progress line is written again so often.
-const STEP_NS: u64 = 100_000_000;
 
 /// Brings back, or only plans to, and delivers the receipt.
 ///
@@ -183,17 +180,7 @@ fn carry_out(
     if args.dry_run {
         return Ok(receipt);
     }
-    let mut shown_ns = 0;
-    let report = restore::carry_out(root, request, plan, &mut |now| {
-        if now.elapsed_ns - shown_ns >= STEP_NS {
-            shown_ns = now.elapsed_ns;
-            progress.step(&format!(
-                "terrace {}: {}",
-                Receipt::COMMAND,
-                output::warm::on_the_way(now)
-            ));
-        }
-    })?;
-    receipt.done = Some(report);
+    let mut display = progress.display(Receipt::COMMAND);
+    receipt.done = Some(restore::carry_out(root, request, plan, &mut display)?);
     Ok(receipt)
 }

@@ -307,7 +307,7 @@ impl<'a> Bench<'a> {
         };
         let mut plan = restore::plan(self.root, &request)?;
         let mut notes = std::mem::take(&mut plan.notes);
-        let report = restore::carry_out(self.root, &request, plan, &mut |_| {})?;
+        let report = restore::carry_out(self.root, &request, plan, &mut model::progress::ignore)?;
         notes.extend(report.notes.iter().cloned());
         Ok(Done {
             restored: Some(report),
