@@ -4,11 +4,6 @@
 use clap::Args;
 use std::path::PathBuf;
 
-/// Compare two surveys or recordings, or several of each
-///
-/// Says what differs by more than noise, by how much (with 95 % intervals), and what made the difference. Surveys are the
-/// JSON files of `terrace survey --json`, recordings are .trec files. What noise explains is called unproven; at least four
-/// runs of each side can prove a difference, and two single surveys are judged by those that this machine has kept.
 #[derive(Clone, Debug, Args)]
 #[command(
     override_usage = "terrace compare [OPTIONS] A B\n       terrace compare [OPTIONS] --first A... --second B..."

@@ -5,10 +5,6 @@ use super::probe::ProbeArgs;
 use super::value;
 use clap::Args;
 
-/// How fast the processor computes without memory: the control
-///
-/// Iterates one point of the Mandelbrot set in double precision, as the control of 2001 did. When a memory figure
-/// differs between two machines and this one does not, it is the memory.
 #[derive(Clone, Debug, Args)]
 pub struct ComputeArgs {
     /// Iterations of one trial

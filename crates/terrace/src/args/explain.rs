@@ -5,10 +5,6 @@ use super::moment::{self, Moment};
 use clap::Args;
 use std::path::PathBuf;
 
-/// Say where the time of a recording went, with the counters that prove it
-///
-/// T is a time since the start of the recording (12.5s, 3min) or a time of day (14:32, 14:32:05) by the clock of the machine
-/// that was recorded.
 #[derive(Clone, Debug, Args)]
 pub struct ExplainArgs {
     /// A recording, or the directory of a flight recorder

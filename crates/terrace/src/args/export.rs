@@ -4,10 +4,6 @@
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// Write a recording as CSV, JSON, a trace or a recording that may be shared
-///
-/// Command lines, user and host names and paths are replaced by stand-ins, the same one for the same name, because an export
-/// is meant to be shared; --no-redact keeps them.
 #[derive(Clone, Debug, Args)]
 pub struct ExportArgs {
     /// A recording, or the directory of a flight recorder

@@ -7,10 +7,6 @@ use clap::{Args, ValueEnum};
 use model::Bytes;
 use std::time::Duration;
 
-/// What the first touch of memory costs
-///
-/// Maps new memory and times each first touch. Finds memory that the host has not backed yet (a second, slower mode),
-/// and how soon freed memory goes cold again. Never takes more than a quarter of the memory that is available.
 #[derive(Clone, Debug, Args)]
 pub struct FaultsArgs {
     /// Touch at most this much memory

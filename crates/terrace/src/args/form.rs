@@ -4,7 +4,7 @@
 use clap::Args;
 use std::path::PathBuf;
 
-/// The options of every command that has a result.
+// The options of every command that has a result.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct FormArgs {

@@ -7,11 +7,6 @@ use clap::{Args, ValueEnum};
 use model::Bytes;
 use std::time::Duration;
 
-/// Make memory short on purpose, and say who lost what
-///
-/// Starts processes that take memory, touch every page of it and end, as in the recovery experiment of 2012. What was pushed
-/// out of memory by that is told, by process and by file. Refuses what would make the kernel kill others; its processes are
-/// the first that the kernel would kill, and end with it whatever happens.
 #[derive(Clone, Debug, Args)]
 pub struct HogArgs {
     /// Memory of each hog

@@ -6,10 +6,6 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Make a recording of what another tool wrote: sadf, fio, vmstat, iostat
-///
-/// Rates become the growth of counters under the names that they have here, so that `view`, `explain`, `compare` and `export`
-/// take the recording like one of their own. What the other tool did not tell stays unseen.
 #[derive(Clone, Debug, Args)]
 pub struct ImportArgs {
     /// The text: `sadf -j`, the JSON of fio, a log of fio, `vmstat N` or `iostat N`; `-` is standard input

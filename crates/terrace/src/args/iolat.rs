@@ -8,11 +8,6 @@ use model::Bytes;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long one storage request takes, one at a time (as ioping)
-///
-/// PATH is a directory (a scratch file without a name is made there, filled with incompressible data, and gone
-/// afterwards), a file or a block device (both only read). Says by the kernel's counters what really served the
-/// requests: the page cache, RAM or the device.
 #[derive(Clone, Debug, Args)]
 pub struct IolatArgs {
     /// A directory, a file or a block device

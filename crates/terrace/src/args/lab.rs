@@ -8,7 +8,7 @@ pub mod recovery;
 use clap::Subcommand;
 use std::path::PathBuf;
 
-/// What can be done with the experiments.
+// What can be done with the experiments.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Lab {
     /// List the experiments
@@ -41,7 +41,7 @@ pub enum Experiment {
     Recovery2012(Box<recovery::RecoveryArgs>),
 }
 
-/// What `lab` starts as processes of its own.
+// What `lab` starts as processes of its own.
 #[derive(Clone, Debug, Subcommand)]
 pub enum LabProcess {
     /// Join a group, end with the parent, become another program

@@ -3,7 +3,6 @@
 
 use clap::Args;
 
-/// Put a mark into every recording of yours that runs now
 #[derive(Clone, Debug, Args)]
 pub struct MarkArgs {
     /// Its words

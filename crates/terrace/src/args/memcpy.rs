@@ -6,10 +6,6 @@ use super::value::{self, Offset};
 use clap::{Args, ValueEnum};
 use model::Bytes;
 
-/// How fast memory is copied, read and written, by which method
-///
-/// Runs every method in turn, A/B/A/B, verifies each copy, and says which method wins where and what the C library
-/// leaves on the table. A copied byte counts once; the bytes that cross the memory bus are a column of their own.
 #[derive(Clone, Debug, Args)]
 pub struct MemcpyArgs {
     /// Methods to run (default: all that this processor has; --list names them)

@@ -7,10 +7,6 @@ use super::value;
 use clap::{Args, ValueEnum};
 use model::Bytes;
 
-/// How long a dependent load takes, at each size of buffer
-///
-/// Follows a chain of pointers through a buffer, so that each load waits for the one before. Finds the real edges of
-/// the caches beside what the system claims, and splits the time of main memory into the memory and the page walk.
 #[derive(Clone, Debug, Args)]
 pub struct MemlatArgs {
     /// Sizes of the buffer (default: steps from 4 KiB to 1 GiB)

@@ -6,7 +6,7 @@ use super::value;
 use clap::Args;
 use std::time::Duration;
 
-/// How long, where and in which form a probe runs.
+// How long, where and in which form a probe runs.
 #[derive(Clone, Debug, Args)]
 pub struct ProbeArgs {
     /// Stop measuring after this time, and print what there is (default: 20s for memcpy, 45s for memlat, 30s for faults,

@@ -4,10 +4,6 @@
 use clap::Args;
 use std::path::PathBuf;
 
-/// Make a card of a claim: which counters moved between two recordings, or that none did
-///
-/// The card holds the counters that the claim's words name and those of the findings whose time differs most. It says what
-/// moved between two runs; it never says that the claim is proven.
 #[derive(Clone, Debug, Args)]
 pub struct ProofArgs {
     /// The recording before

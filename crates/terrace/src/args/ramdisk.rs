@@ -8,7 +8,7 @@ use model::Bytes;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What can be done with RAM disks.
+// What can be done with RAM disks.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Ramdisk {
     Why(WhyArgs),

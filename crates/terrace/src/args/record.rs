@@ -9,10 +9,6 @@ use model::Bytes;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Record the counters of this machine, of a process or of a control group
-///
-/// Goes on until the time is over, the process has ended or Ctrl-C comes; then `terrace explain` says where the time went.
-/// With --keep it is a flight recorder: FILE is a directory that holds the last hours and never grows beyond --keep-bytes.
 #[derive(Clone, Debug, Args)]
 pub struct RecordArgs {
     /// Record for so long (default: until Ctrl-C)

@@ -7,11 +7,6 @@ use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Run a command, and say where its time went
-///
-/// The command keeps its terminal, its signals and its exit status; only afterwards about ten lines on standard error say
-/// what it waited for, with the counters that prove it, and who is not to blame. As root it sees more, and it says what
-/// more. Nothing is changed on the machine, unless by --apply, and that is undone.
 #[derive(Clone, Debug, Args)]
 #[command(override_usage = "terrace run [OPTIONS] [--] CMD [ARGS]...")]
 pub struct RunArgs {

@@ -7,10 +7,6 @@ use clap::Args;
 use model::Bytes;
 use std::path::PathBuf;
 
-/// How fast a file is written and read in sequence (what people use dd for)
-///
-/// In a directory: writes a scratch file of incompressible data, syncs it, reads it cold, reads it from the page cache.
-/// The scratch file has no name and is gone afterwards. A file or a block device is only read.
 #[derive(Clone, Debug, Args)]
 pub struct SeqioArgs {
     /// A directory, a file or a block device

@@ -5,12 +5,6 @@ use super::form::FormArgs;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Measure every level of this machine, and say what is odd about them
-///
-/// Finds the CPU caches, RAM (used before, and new), RAM disks, the page cache, compressed RAM, swap, and the devices
-/// behind the current directory, the home directory, the temporary directory and each --path. Takes at most 60 seconds,
-/// 15 with --quick, and removes all that it writes. As root it sees more, and it says what more. The figures of the last
-/// 20 surveys are kept in the user's state directory, so that `compare` knows the noise of this machine.
 #[derive(Clone, Debug, Args)]
 pub struct SurveyArgs {
     /// Take at most 15 seconds instead of 60; the error bars are wider

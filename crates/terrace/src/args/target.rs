@@ -5,7 +5,7 @@ use super::value;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Whom to watch.
+// What is watched.
 #[derive(Clone, Debug, Args)]
 pub struct TargetArgs {
     /// Watch this process and its children

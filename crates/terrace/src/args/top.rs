@@ -7,10 +7,6 @@ use super::watch::Events;
 use clap::Args;
 use std::path::PathBuf;
 
-/// See in the terminal what hurts right now, and why
-///
-/// The bars, the findings and the counters behind them, of the last ten seconds; with the arrow keys of any moment of the last
-/// ten minutes, or of a recording. Nothing is written and nothing is changed. `?` shows the keys, q ends it.
 #[derive(Clone, Debug, Args)]
 pub struct TopArgs {
     /// A recording, also one that is being written, or the directory of a flight recorder (default: this machine, now)

@@ -5,10 +5,6 @@ use super::compare::Align;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Look at a recording in a browser: where its time went, and every counter over time
-///
-/// Serves one page on 127.0.0.1, at an address that nobody can guess, until Ctrl-C; opens the browser where there is one. With
-/// --html it writes the same page as one file that needs no network. Nothing is sent anywhere.
 #[derive(Clone, Debug, Args)]
 pub struct ViewArgs {
     /// A recording, or the directory of a flight recorder

@@ -9,16 +9,35 @@ use place::workingset::restore::Method;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The ways to see and to move a working set.
+// The ways to see and to move a working set.
 #[derive(Clone, Debug, Subcommand)]
+#[command(defer = true)]
 pub enum Warm {
+    /// Show who has how much in RAM, in swap and in the page cache
+    ///
+    /// Of all processes that this user may look into, or of those named. Says also what a restore would read, in how many pieces,
+    /// and how long that would take by what the disk itself showed in a short trial. Brings nothing back.
     Show(ShowArgs),
+    /// Bring back what was pushed out of memory, in the order of the disk
+    ///
+    /// Reads the memory of processes back from swap in the order in which it lies there, and the files that they use in the order
+    /// of their disk. With FILE it brings back what `warm snapshot` noted. It takes free memory only and stops when others begin to wait
+    /// for memory. It looks at no byte of what it moves, and keeps none. Needs CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_SYS_NICE and
+    /// CAP_DAC_READ_SEARCH, as root has them; files of a snapshot and --only files can be read without.
     Restore(Box<RestoreArgs>),
+    /// Note what is in memory now, by name and without content
+    ///
+    /// FILE names the files that processes use and what of them is in the page cache, and which memory of which process is there.
+    /// `terrace warm restore FILE` brings that back after a restart or when something has pushed it out.
     Snapshot(SnapshotArgs),
+    /// Push a file or a process out of memory, for experiments
+    ///
+    /// A file, or all files below a directory, leave the page cache, and what was changed is written first. The memory of a process goes
+    /// to swap. Nothing is lost; whatever is used again is slow once.
     Evict(EvictArgs),
 }
 
-/// Whose memory.
+// The processes or the group whose memory is meant.
 #[derive(Clone, Debug, Args)]
 #[group(id = "whose", multiple = false)]
 pub struct WhoseArgs {
@@ -39,10 +58,6 @@ pub struct WhoseArgs {
     pub all: bool,
 }
 
-/// Show who has how much in RAM, in swap and in the page cache
-///
-/// Of all processes that this user may look into, or of those named. Says also what a restore would read, in how many pieces,
-/// and how long that would take by what the disk itself showed in a short trial. Brings nothing back.
 #[derive(Clone, Debug, Args)]
 pub struct ShowArgs {
     /// Whose memory.
@@ -54,12 +69,6 @@ pub struct ShowArgs {
     pub form: FormArgs,
 }
 
-/// Bring back what was pushed out of memory, in the order of the disk
-///
-/// Reads the memory of processes back from swap in the order in which it lies there, and the files that they use in the order
-/// of their disk. With FILE it brings back what `warm snapshot` noted. It takes free memory only and stops when others begin to wait
-/// for memory. It looks at no byte of what it moves, and keeps none. Needs CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_SYS_NICE and
-/// CAP_DAC_READ_SEARCH, as root has them; files of a snapshot and --only files can be read without.
 #[derive(Clone, Debug, Args)]
 pub struct RestoreArgs {
     /// A snapshot: bring back what it names
@@ -112,10 +121,6 @@ pub struct RestoreArgs {
     pub form: FormArgs,
 }
 
-/// Note what is in memory now, by name and without content
-///
-/// FILE names the files that processes use and what of them is in the page cache, and which memory of which process is there.
-/// `terrace warm restore FILE` brings that back after a restart or when something has pushed it out.
 #[derive(Clone, Debug, Args)]
 pub struct SnapshotArgs {
     /// Where to; a snapshot that is there is replaced, any other file never
@@ -131,10 +136,6 @@ pub struct SnapshotArgs {
     pub tree: Vec<PathBuf>,
 }
 
-/// Push a file or a process out of memory, for experiments
-///
-/// A file, or all files below a directory, leave the page cache, and what was changed is written first. The memory of a process goes
-/// to swap. Nothing is lost; whatever is used again is slow once.
 #[derive(Clone, Debug, Args)]
 pub struct EvictArgs {
     /// A path, or the number of a process; a file whose name is a number is `./123`

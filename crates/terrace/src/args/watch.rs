@@ -4,7 +4,7 @@
 use super::value;
 use clap::{Args, ValueEnum};
 
-/// How closely to watch.
+// How closely to watch.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Watching")]
 pub struct WatchArgs {
