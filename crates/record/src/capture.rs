@@ -8,6 +8,7 @@ mod background;
 mod burst;
 mod command;
 mod day_clock;
+mod destination;
 mod group;
 mod leftovers;
 mod live;
@@ -16,7 +17,6 @@ mod out_of_memory;
 mod pace;
 mod recent;
 mod sampler;
-mod sink;
 mod sources;
 mod target;
 mod watch;
@@ -33,9 +33,10 @@ pub use watch::{watch, watch_telling};
 use crate::trace::Family;
 use crate::undo::Applied;
 use crate::{Error, Kind, Result};
-use marks::Ear;
+use marks::MarkSocket;
 use model::machine::MachineFacts;
-use model::recording::{Ending, Facts, Recording, Sight, Subject};
+use model::recording::{Ending, Facts, Outcome, Recording, Sight, Subject};
+use sampler::Purpose;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -153,37 +154,47 @@ fn facts(watch: &Watch, subject: Subject) -> Facts {
     }
 }
 
-/// The socket for marks, or why there is none.
-fn listen_for_marks() -> (Option<Ear>, Sight) {
-    match Ear::open() {
-        Ok(ear) => (Some(ear), Sight::Open),
+/// Opens the socket for marks; the sight says why it could not be opened.
+fn listen_for_marks() -> (Option<MarkSocket>, Sight) {
+    match MarkSocket::open() {
+        Ok(socket) => (Some(socket), Sight::Open),
         Err(error) => (None, Sight::closed(error.to_string(), None)),
     }
 }
 
-/// Makes the calling thread keep its beat on a machine that is out of breath, where the user
-/// may; never beside a probe, which would feel it.
-fn steady_thread(beside_probe: bool, facts: &mut Facts) {
-    let sights = if beside_probe {
+/// Gives the calling thread real-time priority and locks its memory, if permitted. Not beside a
+/// probe, whose figures would change.
+fn prioritize_thread(purpose: Purpose, facts: &mut Facts) {
+    let sights = if purpose == Purpose::Probe {
         let why = "a probe of this process is measured beside it";
         [
             ("realtime", Sight::closed(why, None)),
             ("locked", Sight::closed(why, None)),
         ]
     } else {
-        let told = |answer: sys::Result<()>, right| match answer {
+        let sight = |answer: sys::Result<()>, right| match answer {
             Ok(()) => Sight::Open,
             Err(error) => Sight::closed(sys::plain_reason(&error.source), Some(right)),
         };
         let realtime = sys::scheduling::realtime(sys::scheduling::SAMPLER_PRIORITY);
         let locked = sys::scheduling::lock_memory();
         [
-            ("realtime", told(realtime, "sudo, or ulimit -r 10")),
-            ("locked", told(locked, "sudo, or ulimit -l unlimited")),
+            ("realtime", sight(realtime, "sudo, or ulimit -r 10")),
+            ("locked", sight(locked, "sudo, or ulimit -l unlimited")),
         ]
     };
     for (name, sight) in sights {
         facts.sights.insert(name.to_owned(), sight);
+    }
+}
+
+/// A recording of which only the ends are known.
+fn without_samples(facts: Facts, outcome: Outcome, damage: Option<String>) -> Recording {
+    Recording {
+        damage: damage.into_iter().collect(),
+        outcome: Some(outcome),
+        facts,
+        ..Recording::default()
     }
 }
 

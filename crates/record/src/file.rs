@@ -1,26 +1,37 @@
-//! The recording file: a header, then chunks, each with kind, length, time range, zstd
-//! payload and CRC-32C. docs/recording.md draws it byte by byte.
+//! The recording file: a header, then chunks, each with kind, length, time range, zstd payload and
+//! CRC-32C. docs/recording.md draws it byte by byte.
 //!
-//! [`Writer`] appends, [`read`] goes through once and takes every whole chunk before the
-//! first bad one, [`Outline`] only what a part of the time needs, [`Follower`] what is appended. [`Ring`] keeps the last hours in a directory of such files, and
-//! [`Output`] is whichever of these a user asked for. What the values mean is no business
-//! of this module.
+//! - [`Writer`] appends chunks; [`read`] goes through once and takes every whole chunk before the
+//!   first bad one; [`Outline`] reads only what a part of the time needs.
+//! - A recording is made by a [`RecordSink`](crate::RecordSink): `Writer<Vec<u8>>` in memory,
+//!   [`FileSink`] in a file, [`Ring`] in a directory of files that keeps the last hours.
+//! - [`open`] and [`Follower`] take a path, and find out which of them it is.
+//!
+//! What the values mean is not known here.
 
 mod chunk;
 mod columns;
-mod follow;
-mod output;
+mod file_sink;
+mod follower;
+mod joined;
+mod memory_sink;
+mod open;
 mod part;
+mod read_back;
 mod reader;
 mod ring;
+mod segments;
+mod tail;
 mod varint;
 mod writer;
 
 pub use chunk::{MAGIC, MAX_RAW_BYTES, VERSION_MAJOR, VERSION_MINOR, reseal};
-pub use follow::Follower;
-pub use output::{Output, check};
+pub use file_sink::{FileSink, check};
+pub use follower::Follower;
+pub use joined::read_ring;
+pub use open::{open, open_one_of};
 pub use part::Outline;
 pub(crate) use reader::bytes_of_values;
-pub use reader::{MAX_BYTES, MAX_CHANGES, open, open_one_of, read};
-pub use ring::{MIN_KEEP_BYTES, Ring, SEGMENTS, read_ring};
+pub use reader::{MAX_BYTES, MAX_CHANGES, read};
+pub use ring::{MIN_KEEP_BYTES, Ring, SEGMENTS};
 pub use writer::Writer;

@@ -3,7 +3,7 @@
 //!
 //! Data flows one way: [`collect`] reads the kernel's files, [`trace`] reduces its events,
 //! [`tasks`] asks for its delay accounting; [`capture`] takes samples of them at a steady
-//! rate and hands them to a [`file::Writer`]; [`file::read`] gives back the
+//! rate and hands them to a [`RecordSink`]; [`file::open`] gives back the
 //! [`model::recording::Recording`] that `explain` reads. Nothing here judges or prints, and
 //! nothing is changed on the machine but what [`undo`] can take back.
 
@@ -17,9 +17,11 @@ mod living;
 pub mod redact;
 mod registry;
 pub mod run_directory;
+mod sink;
 pub mod tasks;
 pub mod trace;
 pub mod undo;
 
 pub use error::{Error, Kind, Result};
 pub use registry::{ABSENT, Registry, Row};
+pub use sink::RecordSink;

@@ -5,8 +5,8 @@
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
 use model::recording::{Facts, Outcome, Recording, Span, Tick};
-use record::file::{self, Output};
-use record::{Kind, Registry, Row};
+use record::file::{self, FileSink};
+use record::{Kind, RecordSink, Registry, Row};
 use std::io::Write;
 
 const ROWS: u64 = 12;
@@ -177,7 +177,7 @@ fn on_a_full_disk_the_recording_keeps_its_end() {
         let name = format!("s.{number}");
         registry.id(&name, "count", model::recording::Kind::Gauge, "x");
     }
-    let mut output = Output::create(&path, false, &Facts::default()).unwrap();
+    let mut output = FileSink::create(&path, false, &Facts::default()).unwrap();
     let mut row = Row::default();
     let mut random = testkit::Random(7);
     let mut taken = 0;

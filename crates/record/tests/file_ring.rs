@@ -6,8 +6,8 @@
 
 use model::recording::{Ending, Facts, Kind, Outcome, Recording, Span, Tick};
 use proptest::prelude::*;
-use record::file::{self, Output, SEGMENTS};
-use record::{Registry, Row};
+use record::file::{self, FileSink, Ring, SEGMENTS};
+use record::{RecordSink, Registry, Row};
 use std::path::Path;
 use testkit::TempDir;
 
@@ -33,7 +33,7 @@ impl Run {
             started_unix_ns: STARTED_NS + self.after_ns,
             ..Facts::default()
         };
-        let mut output = Output::ring(directory, self.keep_ns, self.keep_bytes, &facts).unwrap();
+        let mut output = Ring::open(directory, self.keep_ns, self.keep_bytes, &facts).unwrap();
         let mut registry = Registry::new();
         let counter = registry
             .id("number", "count", Kind::Counter, "test")
@@ -177,7 +177,7 @@ fn a_restart_goes_on_and_the_gap_is_told() {
 fn a_directory_is_one_recorder_s_at_a_time() {
     let directory = TempDir::new();
     let facts = Facts::default();
-    let open = || Output::ring(directory.path(), SECOND_NS, MUCH, &facts);
+    let open = || Ring::open(directory.path(), SECOND_NS, MUCH, &facts);
     let first = open().unwrap();
     let before = directory.names();
     let refused = open().unwrap_err();
@@ -201,7 +201,7 @@ fn the_cost_of_all_runs_is_told() {
             started_unix_ns: STARTED_NS + run * 100 * SECOND_NS,
             ..Facts::default()
         };
-        let mut output = Output::ring(directory.path(), 240 * SECOND_NS, MUCH, &facts).unwrap();
+        let mut output = Ring::open(directory.path(), 240 * SECOND_NS, MUCH, &facts).unwrap();
         let mut registry = Registry::new();
         let own = registry
             .id("own.cpu_ns", "ns", Kind::Counter, "test")
@@ -256,7 +256,7 @@ fn nothing_but_its_own_segments_is_removed() {
     // A real recording, elsewhere, that a link with a segment's name leads to.
     let elsewhere = TempDir::new();
     let target = elsewhere.join("mine.trec");
-    let output = Output::create(&target, false, &Facts::default()).unwrap();
+    let output = FileSink::create(&target, false, &Facts::default()).unwrap();
     output
         .finish(&Facts::default(), &Outcome::default())
         .unwrap();
@@ -308,7 +308,7 @@ fn an_empty_directory_is_no_recording() {
     let directory = TempDir::new();
     let error = file::open(directory.path()).unwrap_err();
     assert_eq!(error.kind, record::Kind::NotARecording);
-    let error = Output::ring(directory.path(), 0, 1, &Facts::default()).unwrap_err();
+    let error = Ring::open(directory.path(), 0, 1, &Facts::default()).unwrap_err();
     assert_eq!(error.kind, record::Kind::Usage);
 }
 

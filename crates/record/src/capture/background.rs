@@ -4,8 +4,8 @@
 //! memory, and its own cost is its thread's, not the probe's.
 
 use super::Watch;
-use super::sampler::{Assignment, Ended, Sampler};
-use super::target;
+use super::sampler::{Assignment, Ended, Purpose, Sampler};
+use super::{destination, target};
 use crate::Result;
 use model::recording::Subject;
 
@@ -27,13 +27,11 @@ impl Background {
         let subject = Subject::Probe {
             name: name.to_owned(),
         };
-        let sampler = Sampler::start(Assignment {
+        let sampler = destination::start_sampler(Assignment {
             watch: watch.clone(),
             facts: super::facts(watch, subject),
             watched: found.watched,
-            recent: None,
-            beside_probe: true,
-            needs_file: false,
+            purpose: Purpose::Probe,
             cpu_before_ns: 0,
         })?;
         Ok(Self { sampler })

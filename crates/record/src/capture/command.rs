@@ -10,14 +10,14 @@
 
 use super::group;
 use super::out_of_memory::Watchman;
-use super::sampler::{Assignment, Ended, Sampler};
+use super::sampler::{Assignment, Ended, Purpose};
 use super::sources::Watched;
-use super::{Captured, CommandPlan, process_cpu_ns};
+use super::{Captured, CommandPlan, destination, process_cpu_ns, without_samples};
 use crate::collect::Scope;
 use crate::tasks::Tree;
 use crate::{Error, Kind, Result};
 use machine::Root;
-use model::recording::{Ending, Facts, Outcome, Recording, Sight, Subject};
+use model::recording::{Ending, Outcome, Sight, Subject};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
@@ -54,13 +54,11 @@ pub fn command(plan: &CommandPlan) -> Result<Captured> {
     let watchman = Watchman::new(Root::system(), pid);
     let mut facts = super::facts(&plan.watch, subject(&plan.argv));
     facts.sights.insert("own_group".to_owned(), own_group);
-    let sampler = Sampler::start(Assignment {
+    let sampler = destination::start_sampler(Assignment {
         watch: plan.watch.clone(),
         facts: facts.clone(),
         watched: watched(pid, reaper.is_some()),
-        recent: None,
-        beside_probe: false,
-        needs_file: false,
+        purpose: Purpose::Command,
         cpu_before_ns,
     })?;
     let passing = sys::signals::PassOn::start(pid).ok();
@@ -81,8 +79,15 @@ pub fn command(plan: &CommandPlan) -> Result<Captured> {
         usage: exit.map(|exit| exit.usage),
     };
     let ending = ended.ending.clone();
-    let recording = sampler.close(ended.clone());
-    let recording = recording.unwrap_or_else(|error| without_samples(facts, ended, &error));
+    let recording = sampler.close(ended.clone()).unwrap_or_else(|error| {
+        let outcome = Outcome {
+            ending: ended.ending,
+            usage: ended.usage,
+            stopped_early: Some(error.to_string()),
+            ..Outcome::default()
+        };
+        without_samples(facts, outcome, Some(error.to_string()))
+    });
     forget_orphans(None);
     drop(group);
     drop(applied);
@@ -228,21 +233,6 @@ fn ending(exit: Option<&Exit>, watchman: &Watchman) -> Ending {
                 .then(|| watchman.limit_that_killed())
                 .flatten(),
         },
-    }
-}
-
-/// What is left when the recorder's thread failed: how the command ended.
-fn without_samples(facts: Facts, ended: Ended, error: &Error) -> Recording {
-    Recording {
-        facts,
-        damage: vec![error.to_string()],
-        outcome: Some(Outcome {
-            ending: ended.ending,
-            usage: ended.usage,
-            stopped_early: Some(error.to_string()),
-            ..Outcome::default()
-        }),
-        ..Recording::default()
     }
 }
 

@@ -3,8 +3,8 @@
 //!
 //! Delay accounting is left out: it tells of a whole recording, and this one has no end.
 
-use super::recent::Shared;
-use super::sampler::{Assignment, Sampler};
+use super::recent::RecentSink;
+use super::sampler::{Assignment, Purpose, Sampler};
 use super::target::{self, End};
 use super::{Keep, Target, Watch};
 use crate::Result;
@@ -15,7 +15,7 @@ use std::os::fd::AsFd;
 #[derive(Debug)]
 pub struct Live {
     sampler: Sampler,
-    recent: Shared,
+    recent: RecentSink,
     end: End,
 }
 
@@ -28,15 +28,18 @@ impl Live {
         super::check(watch)?;
         let mut found = target::find(target)?;
         found.watched.tree = None;
-        let recent = Shared::new(keep);
-        let sampler = Sampler::start(Assignment {
+        let recent = RecentSink::new(keep);
+        let sink = recent.clone();
+        let assignment = Assignment {
             watch: watch.clone(),
             facts: super::facts(watch, found.subject),
             watched: found.watched,
-            recent: Some(recent.clone()),
-            beside_probe: false,
-            needs_file: false,
+            purpose: Purpose::Viewer,
             cpu_before_ns: 0,
+        };
+        let sampler = Sampler::start(assignment, move |facts| {
+            sink.begin(facts);
+            Ok(sink)
         })?;
         Ok(Self {
             sampler,

@@ -32,16 +32,16 @@ const FULL_PAUSE: Duration = Duration::from_millis(5);
 /// Tells recorders of one process apart.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// A recorder's ear; its socket is removed on drop.
+/// The socket on which a recorder receives marks; removed on drop.
 #[derive(Debug)]
-pub(super) struct Ear {
+pub(super) struct MarkSocket {
     socket: UnixDatagram,
     directory: Directory,
     name: OsString,
     buffer: Vec<u8>,
 }
 
-impl Ear {
+impl MarkSocket {
     /// Listens in the run directory of this user.
     pub fn open() -> Result<Self> {
         Self::open_in(run_directory::own()?)
@@ -81,7 +81,7 @@ impl Ear {
     }
 }
 
-impl Drop for Ear {
+impl Drop for MarkSocket {
     fn drop(&mut self) {
         // It may be gone already: /run was cleaned.
         let _ = self.directory.remove(&self.name);
@@ -112,7 +112,7 @@ fn send_in(directory: &Directory, text: &str) -> Result<usize> {
     let speaker = UnixDatagram::unbound()
         .and_then(|socket| socket.set_nonblocking(true).map(|()| socket))
         .map_err(|error| Error::io("set a mark in", directory.path(), error))?;
-    let sockets = names.iter().filter(|name| is_ear(directory, name));
+    let sockets = names.iter().filter(|name| is_mark_socket(directory, name));
     let (mut told, mut fault) = (0, None);
     for name in sockets.take(MAX_RECORDERS) {
         match tell(&speaker, directory, name, text) {
@@ -131,8 +131,8 @@ fn send_in(directory: &Directory, text: &str) -> Result<usize> {
 /// could be removed.
 pub(super) fn of_the_dead(directory: &Directory, remove: bool) -> Vec<PathBuf> {
     let names = directory.names().unwrap_or_default().into_iter();
-    let dead =
-        names.filter(|name| is_ear(directory, name) && is_dead(&directory.path().join(name)));
+    let dead = names
+        .filter(|name| is_mark_socket(directory, name) && is_dead(&directory.path().join(name)));
     let found = dead.filter(|name| !remove || directory.remove(name).is_ok());
     found.map(|name| directory.path().join(name)).collect()
 }
@@ -153,8 +153,8 @@ pub(super) fn clipped(text: &str) -> &str {
     &text[..end]
 }
 
-/// Whether it is a socket with a name that [`Ear`] gives.
-fn is_ear(directory: &Directory, name: &OsStr) -> bool {
+/// Whether it is a socket with a name that [`MarkSocket`] gives.
+fn is_mark_socket(directory: &Directory, name: &OsStr) -> bool {
     let found = directory.metadata(name);
     if !found.is_ok_and(|found| found.file_type().is_socket()) {
         return false;
@@ -199,22 +199,22 @@ mod tests {
         Directory::open_private(directory.path()).unwrap()
     }
 
-    fn taken(ear: &mut Ear) -> Vec<String> {
+    fn taken(socket: &mut MarkSocket) -> Vec<String> {
         let mut texts = Vec::new();
-        ear.take(|text| texts.push(text));
+        socket.take(|text| texts.push(text));
         texts
     }
 
     #[test]
     fn every_recorder_hears_it_once() {
         let directory = TempDir::new();
-        let mut ears = [0, 1].map(|_| Ear::open_in(held(&directory)).unwrap());
+        let mut sockets = [0, 1].map(|_| MarkSocket::open_in(held(&directory)).unwrap());
         assert_eq!(send_in(&held(&directory), "phase two").unwrap(), 2);
-        for ear in &mut ears {
-            assert_eq!(taken(ear), ["phase two"]);
-            assert!(taken(ear).is_empty());
+        for socket in &mut sockets {
+            assert_eq!(taken(socket), ["phase two"]);
+            assert!(taken(socket).is_empty());
         }
-        drop(ears);
+        drop(sockets);
         assert!(directory.names().is_empty());
         assert_eq!(send_in(&held(&directory), "nobody").unwrap(), 0);
     }
@@ -234,7 +234,10 @@ mod tests {
         let directory = TempDir::new();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
         std::fs::set_permissions(directory.path(), mode).unwrap();
-        let (dead, alive) = ("rec-7-0.sock", Ear::open_in(held(&directory)).unwrap());
+        let (dead, alive) = (
+            "rec-7-0.sock",
+            MarkSocket::open_in(held(&directory)).unwrap(),
+        );
         drop(UnixDatagram::bind(directory.join(dead)).unwrap());
         std::fs::write(directory.join("rec-8-0.sock"), "no socket").unwrap();
         for remove in [false, true] {
@@ -249,10 +252,10 @@ mod tests {
     #[test]
     fn a_text_has_its_limits() {
         let directory = TempDir::new();
-        let mut ear = Ear::open_in(held(&directory)).unwrap();
+        let mut socket = MarkSocket::open_in(held(&directory)).unwrap();
         let longest = "x".repeat(MAX_MARK_BYTES);
         assert_eq!(send_in(&held(&directory), &longest).unwrap(), 1);
-        assert_eq!(taken(&mut ear), [longest.as_str()]);
+        assert_eq!(taken(&mut socket), [longest.as_str()]);
         for text in ["", "  ", &format!("{longest}y")] {
             assert_eq!(must_be_a_mark(text).unwrap_err().kind, Kind::Usage);
         }

@@ -1,10 +1,12 @@
-//! The last minutes of a recording, in memory, for whoever looks at them while they are made.
+//! The last minutes of a recording, in memory, for a viewer that shows them while they are made.
 //!
 //! Bounded by time and by bytes: what is older is forgotten, a sixteenth of the time at once,
 //! so that forgetting is rare. Samples are numbered from the oldest one that is left.
 
+use crate::Result;
 use crate::registry::{ABSENT, Row};
-use model::recording::{Facts, Recording, Schema, Series, Span, Tick};
+use crate::sink::RecordSink;
+use model::recording::{Facts, Outcome, Recording, Schema, Series, Span, Task, Tick};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How much is kept.
@@ -22,19 +24,50 @@ const SLACK: u64 = 16;
 /// Of a recording that takes too many bytes this part is forgotten at once.
 const TOO_MANY: usize = 8;
 
-/// What is kept, shared by the sampler and whoever looks.
+/// A sink that keeps the last minutes, shared by the sampler and its viewer.
 #[derive(Clone, Debug)]
-pub(super) struct Shared(Arc<Mutex<Recent>>);
+pub(super) struct RecentSink(Arc<Mutex<Recent>>);
 
-impl Shared {
+impl RecentSink {
     pub fn new(keep: Keep) -> Self {
         let recording = Recording::default();
         Self(Arc::new(Mutex::new(Recent { recording, keep })))
     }
 
+    /// Begins with the facts that are known before the first sample.
+    pub fn begin(&self, facts: &Facts) {
+        self.lock().recording.facts = facts.clone();
+    }
+
     pub fn lock(&self) -> MutexGuard<'_, Recent> {
         // Each change leaves a whole recording, also one that did not end.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RecordSink for RecentSink {
+    fn sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) -> Result<()> {
+        self.lock().sample(tick, schemas, row);
+        Ok(())
+    }
+
+    fn span(&mut self, span: &Span) -> Result<()> {
+        self.lock().recording.spans.push(span.clone());
+        Ok(())
+    }
+
+    /// Delay accounting is that of a whole recording, so it is not kept.
+    fn tasks(&mut self, _: &[Task]) -> Result<()> {
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// The samples stay with the viewer.
+    fn finish(self, facts: &Facts, outcome: &Outcome) -> Result<Recording> {
+        Ok(super::without_samples(facts.clone(), outcome.clone(), None))
     }
 }
 
@@ -46,16 +79,11 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// Begins with what is known before the first sample.
-    pub fn begin(&mut self, facts: &Facts) {
-        self.recording.facts = facts.clone();
-    }
-
     pub fn recording(&self) -> &Recording {
         &self.recording
     }
 
-    pub fn sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) {
+    fn sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) {
         let Recording { ticks, series, .. } = &mut self.recording;
         let sample = u32::try_from(ticks.len()).unwrap_or(u32::MAX);
         ticks.push(tick);
@@ -68,10 +96,6 @@ impl Recent {
             series.push(sample, Some(*value).filter(|value| *value != ABSENT));
         }
         self.forget();
-    }
-
-    pub fn span(&mut self, span: &Span) {
-        self.recording.spans.push(span.clone());
     }
 
     fn bytes(&self) -> usize {
@@ -129,7 +153,7 @@ mod tests {
     /// A recording with a sample every second: one series that counts, one that stands still,
     /// one that appears at 50.
     fn after(samples: u64, keep: Keep) -> Recording {
-        let shared = Shared::new(keep);
+        let mut sink = RecentSink::new(keep);
         let mut registry = Registry::new();
         let mut row = Row::default();
         for number in 0..samples {
@@ -146,16 +170,16 @@ mod tests {
                 due_ns: at_ns,
                 at_ns,
             };
-            let mut recent = shared.lock();
-            recent.sample(tick, registry.schemas(), &row);
-            recent.span(&Span {
+            sink.sample(tick, registry.schemas(), &row).unwrap();
+            let mark = Span {
                 kind: "mark".to_owned(),
                 text: number.to_string(),
                 start_ns: at_ns,
                 end_ns: at_ns,
-            });
+            };
+            sink.span(&mark).unwrap();
         }
-        shared.lock().recording().clone()
+        sink.lock().recording().clone()
     }
 
     const HOUR: Keep = Keep {

@@ -1,20 +1,20 @@
 //! The thread that samples, as its caller sees it: started (the first sample is taken by
 //! then), given marks, asked for the last sample, and closed.
 //!
-//! What the thread does stands in `work`. A fault of the recording ends the sampling and
-//! nothing else: the thread then only waits to be asked for what there is.
+//! What the thread does is in `thread`. A fault of the recording ends the sampling and nothing else:
+//! the thread then only waits until the caller asks for the recording.
 
-mod work;
+mod thread;
 
-use super::recent::Shared;
 use super::sources::Watched;
 use super::{Watch, marks};
+use crate::sink::RecordSink;
 use crate::{Error, Kind, Result};
 use model::recording::{Ending, Facts, Recording, Usage};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
-use work::Work;
+use thread::SamplerThread;
 
 /// What a sampler is to do.
 #[derive(Debug)]
@@ -25,15 +25,24 @@ pub(super) struct Assignment {
     pub facts: Facts,
     /// Whom to watch.
     pub watched: Watched,
-    /// Where the last minutes are kept in memory, instead of what `watch` asks for.
-    pub recent: Option<Shared>,
-    /// Whether it runs beside a probe of this process, whose memory and processors must stay
-    /// as they are, and whose CPU time is not the recorder's.
-    pub beside_probe: bool,
-    /// Whether the recording ends when its file has been removed.
-    pub needs_file: bool,
+    /// What the recording is for.
+    pub purpose: Purpose,
     /// CPU time that this process had used before it began to prepare.
     pub cpu_before_ns: u64,
+}
+
+/// What a recording is for, as far as the sampler has to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// The verdict on a command, which must run on whatever happens to the recording.
+    Command,
+    /// A file: the recording ends when its file was removed.
+    File,
+    /// A viewer in this process: takes no marks, so it leaves no socket however it ends.
+    Viewer,
+    /// A probe of this process, whose memory and processors must stay as they are, and whose CPU
+    /// time is not the recorder's.
+    Probe,
 }
 
 /// How the subject ended.
@@ -50,9 +59,9 @@ pub(super) struct Ended {
     pub usage: Option<Usage>,
 }
 
-/// What the sampler is told.
+/// What the caller asks of the thread.
 #[derive(Debug)]
-enum Order {
+enum Request {
     Mark(String),
     /// To be answered when it has been taken.
     LastSample(SyncSender<()>),
@@ -73,7 +82,7 @@ enum News {
 /// A sampler at work.
 #[derive(Debug)]
 pub(super) struct Sampler {
-    orders: Sender<Order>,
+    requests: Sender<Request>,
     wake: UnixStream,
     news: Receiver<News>,
     /// The recording, once it is closed; `None` after it was taken.
@@ -81,11 +90,15 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Starts the thread; returns when the first sample has been taken.
+    /// Starts the thread with the sink that `open` makes; returns when the first sample has been
+    /// taken.
     ///
     /// # Errors
     /// When the recording cannot be made.
-    pub fn start(assignment: Assignment) -> Result<Self> {
+    pub fn start<S: RecordSink>(
+        assignment: Assignment,
+        open: impl FnOnce(&Facts) -> Result<S> + Send + 'static,
+    ) -> Result<Self> {
         let words = |error: std::io::Error| {
             Error::new(
                 Kind::Failed,
@@ -95,14 +108,15 @@ impl Sampler {
         };
         let (wake, woken) = UnixStream::pair().map_err(words)?;
         woken.set_nonblocking(true).map_err(words)?;
-        let (orders, told) = mpsc::channel();
+        let (requests, received) = mpsc::channel();
         let (report, news) = mpsc::channel();
         let (tell, ready) = mpsc::sync_channel(1);
         let (give, closed) = mpsc::sync_channel(1);
-        let body = move || match Work::prepare(assignment, report) {
-            Ok(work) => {
+        let body = move || match SamplerThread::prepare(assignment, open, report) {
+            Ok(thread) => {
                 let _ = tell.send(Ok(()));
-                work.run(&Desk { told, woken }, &give);
+                let requests = received;
+                thread.run(&Inbox { requests, woken }, &give);
             }
             Err(error) => {
                 let _ = tell.send(Err(error));
@@ -117,7 +131,7 @@ impl Sampler {
             Err(_) => return Err(gone()),
         }
         Ok(Self {
-            orders,
+            requests,
             wake,
             news,
             closed: Some(closed),
@@ -126,13 +140,13 @@ impl Sampler {
 
     /// Puts a mark into the recording.
     pub fn mark(&self, text: &str) {
-        self.tell(Order::Mark(marks::clipped(text).to_owned()));
+        self.tell(Request::Mark(marks::clipped(text).to_owned()));
     }
 
     /// Takes the last sample; returns when it has been taken.
     pub fn take_last_sample(&self) {
         let (tell, taken) = mpsc::sync_channel(1);
-        self.tell(Order::LastSample(tell));
+        self.tell(Request::LastSample(tell));
         // A thread that failed lets go of its end, too.
         let _ = taken.recv();
     }
@@ -142,7 +156,7 @@ impl Sampler {
     /// # Errors
     /// Only when the thread failed.
     pub fn close(mut self, ended: Ended) -> Result<Recording> {
-        self.tell(Order::Close(Box::new(ended)));
+        self.tell(Request::Close(Box::new(ended)));
         let closed = self.closed.take().ok_or_else(gone)?;
         // The thread still closes its sources, for which nobody has to wait.
         closed.recv().map_err(|_| gone())
@@ -150,7 +164,7 @@ impl Sampler {
 
     /// Ends a recording of nothing, and removes its file.
     pub fn discard(mut self) {
-        self.tell(Order::Discard);
+        self.tell(Request::Discard);
         if let Some(closed) = self.closed.take() {
             // It gives nothing: the thread has done it when it lets go of its end.
             let _ = closed.recv();
@@ -175,9 +189,9 @@ impl Sampler {
         matches!(answer, Some(Err(mpsc::TryRecvError::Disconnected)))
     }
 
-    fn tell(&self, order: Order) {
+    fn tell(&self, request: Request) {
         // A thread that is gone is found by whoever closes the recording.
-        let _ = self.orders.send(order);
+        let _ = self.requests.send(request);
         let _ = (&self.wake).write(b"w");
     }
 }
@@ -185,7 +199,7 @@ impl Sampler {
 impl Drop for Sampler {
     fn drop(&mut self) {
         if let Some(closed) = self.closed.take() {
-            self.tell(Order::Close(Box::default()));
+            self.tell(Request::Close(Box::default()));
             let _ = closed.recv();
         }
     }
@@ -195,20 +209,20 @@ fn gone() -> Error {
     Error::new(Kind::Failed, "record", "the recorder's thread failed")
 }
 
-/// Where orders arrive.
+/// Where the thread receives requests.
 #[derive(Debug)]
-struct Desk {
-    told: Receiver<Order>,
+struct Inbox {
+    requests: Receiver<Request>,
     woken: UnixStream,
 }
 
-impl Desk {
-    /// The next order, if there is one. A caller that is gone wants the recording closed.
-    fn next(&self) -> Option<Order> {
-        match self.told.try_recv() {
-            Ok(order) => Some(order),
+impl Inbox {
+    /// The next request, if there is one. A caller that is gone wants the recording closed.
+    fn next(&self) -> Option<Request> {
+        match self.requests.try_recv() {
+            Ok(request) => Some(request),
             Err(mpsc::TryRecvError::Empty) => None,
-            Err(mpsc::TryRecvError::Disconnected) => Some(Order::Close(Box::default())),
+            Err(mpsc::TryRecvError::Disconnected) => Some(Request::Close(Box::default())),
         }
     }
 

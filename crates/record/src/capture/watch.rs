@@ -2,9 +2,9 @@
 //!
 //! The subject is not touched: nothing is sent to it, and it notices nothing.
 
-use super::sampler::{Assignment, Ended, Sampler};
+use super::sampler::{Assignment, Ended, Purpose};
 use super::target::{self, End};
-use super::{Captured, Target, Watch, process_cpu_ns};
+use super::{Captured, Target, Watch, destination, process_cpu_ns};
 use crate::Result;
 use model::recording::Ending;
 use std::os::fd::AsFd;
@@ -37,13 +37,11 @@ pub fn watch_telling(
     super::check(watch)?;
     let found = target::find(target)?;
     let applied = super::apply(watch)?;
-    let sampler = Sampler::start(Assignment {
+    let sampler = destination::start_sampler(Assignment {
         watch: watch.clone(),
         facts: super::facts(watch, found.subject),
         watched: found.watched,
-        recent: None,
-        beside_probe: false,
-        needs_file: true,
+        purpose: Purpose::File,
         cpu_before_ns,
     })?;
     let until_ns = for_ns.map(|for_ns| sys::clock::now_ns().saturating_add(for_ns));

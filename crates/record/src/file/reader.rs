@@ -9,7 +9,7 @@
 mod budget;
 mod kept;
 
-use super::chunk::{self, Chunks, FILE_HEADER_BYTES, Header, Kind};
+use super::chunk::{self, Chunks, FILE_HEADER_BYTES, Header, Kind, MAGIC};
 use super::columns::{self, Base};
 use crate::registry::{ABSENT, MAX_SERIES};
 use crate::{Error, Result};
@@ -19,8 +19,8 @@ pub(crate) use kept::bytes_of_values;
 pub(super) use kept::{thin, thinned};
 use model::recording::{Recording, Schema, Series, Span, Steps, Task};
 use serde::de::DeserializeOwned;
-use std::io::{BufReader, Read};
-use std::path::Path;
+use std::fs::File;
+use std::io::Read;
 
 /// The most memory that recordings take after reading, all of one command together: a day at
 /// 10 Hz of a machine where 120 values change with each sample fits, and the program stays
@@ -96,44 +96,13 @@ pub(super) fn start<R: Read>(mut source: R) -> Result<Chunks<R>> {
     Chunks::new(source).map_err(|error| failed(error.to_string()))
 }
 
-/// Reads the recording at `path`: a file, or a directory that is a ring of them.
-///
-/// # Errors
-/// As [`read`], and when it cannot be opened.
-pub fn open(path: &Path) -> Result<Recording> {
-    open_one_of(path, 1)
+/// Whether a file starts as recordings do.
+pub(super) fn starts_with_magic(file: &mut File) -> bool {
+    let mut start = [0; MAGIC.len()];
+    file.read_exact(&mut start).is_ok() && start == MAGIC
 }
 
-/// As [`open`], for one of `count` recordings that are in memory at the same time: each takes
-/// its share of [`MAX_BYTES`].
-///
-/// # Errors
-/// As [`open`].
-pub fn open_one_of(path: &Path, count: usize) -> Result<Recording> {
-    let limits = Limits {
-        bytes: MAX_BYTES / count.max(1),
-        ..Limits::default()
-    };
-    open_within(path, limits)
-}
-
-/// As [`open`], within `limits`.
-pub(super) fn open_within(path: &Path, limits: Limits) -> Result<Recording> {
-    // Looked at before it is opened, which would wait for ever on a pipe.
-    let about = path.metadata();
-    let about = about.map_err(|error| Error::io("open", path, error))?;
-    if about.is_dir() {
-        return super::ring::read_ring_within(path, limits);
-    }
-    if !about.is_file() {
-        return Err(not_a_recording("it is no regular file".to_owned()).at(path));
-    }
-    let file =
-        sys::file::open_input(path).map_err(|error| Error::io("open", path, error.source))?;
-    read_within(BufReader::new(file), limits).map_err(|error| error.at(path))
-}
-
-fn not_a_recording(why: String) -> Error {
+pub(super) fn not_a_recording(why: String) -> Error {
     Error::new(crate::Kind::NotARecording, "read the recording", why)
 }
 

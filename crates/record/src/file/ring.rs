@@ -2,29 +2,26 @@
 //! than asked for or when all together take more room than allowed.
 //!
 //! Each segment is a complete recording with its own series and times, so any of them can
-//! be read alone, lost, or damaged without harm to the others; [`read_ring`] joins them.
+//! be read alone, lost, or damaged without harm to the others; [`super::read_ring`] joins them.
 //! The directory is opened once; from then on all is done through its descriptor. Only regular
 //! files with a segment's name and a recording's first bytes are ever removed. One recorder at
 //! a time may use a directory: it holds a lock on a file in it. `outage` says what becomes of a
 //! ring that has no space.
 
-mod followed;
-mod joined;
 mod outage;
-mod place;
 
-pub(super) use followed::RingFollower;
-pub use joined::read_ring;
-pub(super) use joined::read_ring_within;
-
-use super::output::{FILE_MODE, at, end_file};
+use super::joined::read_closed;
+use super::read_back::with_lost_end;
 use super::reader::Limits;
-use super::{Writer, follow};
+use super::segments::{Segment, lock, open_for_writing, remove, segment_name, segments};
+use super::tail::flush_if_followed;
+use super::writer::{FILE_MODE, Writer};
+use crate::error::at;
 use crate::registry::Row;
+use crate::sink::RecordSink;
 use crate::{Error, Kind, Result};
 use model::recording::{Facts, Outcome, Recording, Schema, Span, Task, Tick};
 use outage::Outages;
-use place::{Segment, locked, opened, segment_name, segments};
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::File;
@@ -59,7 +56,6 @@ pub struct Ring {
     outages: Outages,
     /// What the current segment's times count from, since the start of this run.
     base_ns: u64,
-    written_before: u64,
     /// The lock goes with it, however this process ends.
     _lock: File,
 }
@@ -87,8 +83,8 @@ impl Ring {
             let why = format!("it needs time, and room of at least {least_kib} KiB");
             return Err(Error::new(Kind::Usage, "keep a flight recorder", why));
         }
-        let directory = opened(path)?;
-        let lock = locked(&directory, path)?;
+        let directory = open_for_writing(path)?;
+        let lock = lock(&directory, path)?;
         let closed = segments(&directory)?;
         let current = start(&directory, facts)?;
         let mut ring = Self {
@@ -102,28 +98,10 @@ impl Ring {
             current: Some(current),
             outages: Outages::default(),
             base_ns: 0,
-            written_before: 0,
             _lock: lock,
         };
         ring.remove_old(facts.started_unix_ns)?;
         Ok(ring)
-    }
-
-    /// Adds a sample; starts the next segment when it is time. A sample for which there is no
-    /// space is counted.
-    ///
-    /// # Errors
-    /// As [`Writer::sample`] but for a lack of space, and when a segment can be neither made nor
-    /// removed.
-    pub fn sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) -> Result<()> {
-        if self.current.is_none() && !self.resume(tick.at_ns)? {
-            return Ok(());
-        }
-        let held = self.held(tick.at_ns);
-        match self.write_sample(tick, schemas, row) {
-            Err(error) if outage::is_no_space(&error) => self.lose(&error, held, tick.at_ns),
-            written => written,
-        }
     }
 
     fn write_sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) -> Result<()> {
@@ -143,7 +121,7 @@ impl Ring {
             at_ns: tick.at_ns.saturating_sub(base_ns),
         };
         let written = current.writer.sample(tick, schemas, row);
-        let written = written.and_then(|()| follow::tell(&mut current.writer));
+        let written = written.and_then(|()| flush_if_followed(&mut current.writer));
         written.map_err(|error| self.here(error))?;
         if self.current_bytes() != before {
             self.outages.has_gained();
@@ -152,39 +130,6 @@ impl Ring {
             self.check_segment(since_start.due_ns)?;
         }
         Ok(())
-    }
-
-    /// Adds a named instant or interval; one that began before the current segment begins
-    /// with it.
-    ///
-    /// # Errors
-    /// As [`Ring::sample`].
-    pub fn span(&mut self, span: &Span) -> Result<()> {
-        let held = self.held(span.end_ns);
-        let span = Span {
-            start_ns: span.start_ns.saturating_sub(self.base_ns),
-            end_ns: span.end_ns.saturating_sub(self.base_ns),
-            ..span.clone()
-        };
-        self.write(held, |writer| writer.span(&span))
-    }
-
-    /// Adds rows of delay accounting.
-    ///
-    /// # Errors
-    /// As [`Ring::sample`].
-    pub fn tasks(&mut self, tasks: &[Task]) -> Result<()> {
-        let held = self.held(self.base_ns);
-        self.write(held, |writer| writer.tasks(tasks))
-    }
-
-    /// Writes what is still held.
-    ///
-    /// # Errors
-    /// As [`Ring::sample`].
-    pub fn flush(&mut self) -> Result<()> {
-        let held = self.held(self.base_ns);
-        self.write(held, Writer::flush)
     }
 
     /// What stands for a sample does not count as one here.
@@ -207,62 +152,9 @@ impl Ring {
         }
     }
 
-    /// Bytes that this run has written.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.written_before + self.current_bytes()
-    }
-
     fn current_bytes(&self) -> u64 {
         let current = self.current.as_ref();
         current.map_or(0, |current| current.writer.bytes())
-    }
-
-    /// The directory.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Why what is written cannot be found, once that is so.
-    pub(super) fn loss(&self) -> Option<&'static str> {
-        let about = self.directory.file().metadata().ok()?;
-        (about.nlink() == 0).then_some(REMOVED)
-    }
-
-    /// Ends the run: whether its end could be written, and all that the ring holds.
-    pub(super) fn finish(
-        mut self,
-        facts: &Facts,
-        outcome: &Outcome,
-    ) -> (Result<()>, Result<Recording>) {
-        if self.current.is_none() {
-            // The last chance; the outcome says what is missing.
-            let _ = self.resume(outcome.ended_ns);
-        }
-        let facts = self.rebased(facts);
-        let (lost_samples, lost_ns) = self.outages.lost(outcome.ended_ns);
-        let outcome = Outcome {
-            ended_ns: outcome.ended_ns.saturating_sub(self.base_ns),
-            lost_samples,
-            lost_ns,
-            ..outcome.clone()
-        };
-        let Some(mut current) = self.current.take() else {
-            let why = self.outages.why();
-            let error = Error::new(Kind::NoSpace, "write the recording", why).at(&self.path);
-            return (
-                Err(error),
-                joined::read_closed(&self.directory, None, Limits::default()),
-            );
-        };
-        let ended = end_file(&mut current.writer, &facts, &outcome).map(drop);
-        let ended = ended.map_err(|error| error.at(self.path.join(&current.name)));
-        let own = (current.name, current.writer.into_sink());
-        (
-            ended,
-            joined::read_closed(&self.directory, Some(own), Limits::default()),
-        )
     }
 
     /// `facts` for a segment that starts at the current base.
@@ -297,7 +189,6 @@ impl Ring {
         let Some(Current { name, writer, .. }) = self.current.take() else {
             return;
         };
-        self.written_before += writer.bytes();
         self.closed.push_back(Segment {
             name,
             started_unix_ns: self.facts.started_unix_ns.saturating_add(self.base_ns),
@@ -350,11 +241,84 @@ impl Ring {
         let Some(oldest) = self.closed.front() else {
             return Ok(0);
         };
-        place::remove(&self.directory, &oldest.name)?;
+        remove(&self.directory, &oldest.name)?;
         let bytes = oldest.bytes;
         self.closed.pop_front();
         self.earlier = self.earlier.saturating_sub(1);
         Ok(bytes)
+    }
+}
+
+impl RecordSink for Ring {
+    fn sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) -> Result<()> {
+        if self.current.is_none() && !self.resume(tick.at_ns)? {
+            return Ok(());
+        }
+        let held = self.held(tick.at_ns);
+        match self.write_sample(tick, schemas, row) {
+            Err(error) if outage::is_no_space(&error) => self.lose(&error, held, tick.at_ns),
+            written => written,
+        }
+    }
+
+    fn span(&mut self, span: &Span) -> Result<()> {
+        let held = self.held(span.end_ns);
+        let span = Span {
+            start_ns: span.start_ns.saturating_sub(self.base_ns),
+            end_ns: span.end_ns.saturating_sub(self.base_ns),
+            ..span.clone()
+        };
+        self.write(held, |writer| writer.span(&span))
+    }
+
+    fn tasks(&mut self, tasks: &[Task]) -> Result<()> {
+        let held = self.held(self.base_ns);
+        self.write(held, |writer| writer.tasks(tasks))
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let held = self.held(self.base_ns);
+        self.write(held, Writer::flush)
+    }
+
+    fn loss(&self) -> Option<&'static str> {
+        let about = self.directory.file().metadata().ok()?;
+        (about.nlink() == 0).then_some(REMOVED)
+    }
+
+    fn news(&mut self) -> Option<String> {
+        self.outages.news()
+    }
+
+    fn finish(mut self, facts: &Facts, outcome: &Outcome) -> Result<Recording> {
+        if self.current.is_none() {
+            // The last chance; the outcome says what is missing.
+            let _ = self.resume(outcome.ended_ns);
+        }
+        let (lost_samples, lost_ns) = self.outages.lost(outcome.ended_ns);
+        let segment_facts = self.rebased(facts);
+        let segment_outcome = Outcome {
+            ended_ns: outcome.ended_ns.saturating_sub(self.base_ns),
+            lost_samples,
+            lost_ns,
+            ..outcome.clone()
+        };
+        let (ended, own) = match self.current.take() {
+            None => {
+                let why = self.outages.why();
+                let error = Error::new(Kind::NoSpace, "write the recording", why);
+                (Err(error.at(&self.path)), None)
+            }
+            Some(Current {
+                name, mut writer, ..
+            }) => {
+                let ended = writer.end_or_cut(&segment_facts, &segment_outcome);
+                let ended = ended.map_err(|error| error.at(self.path.join(&name)));
+                (ended.map(drop), Some((name, writer.into_sink())))
+            }
+        };
+        let recording = read_closed(&self.directory, own, Limits::default())?;
+        Ok(with_lost_end(recording, ended, facts, outcome))
     }
 }
 

@@ -27,6 +27,9 @@ const MAX_HELD_SPANS: usize = 256;
 /// row takes as much room as one chunk, and reading so many takes less time than a person sees.
 const ROW_EVERY_CHUNKS: u32 = 32;
 
+/// A recording's file belongs to its owner only.
+pub(super) const FILE_MODE: u32 = 0o600;
+
 /// What zstd is asked for. Measured on 200 rows of 1,300 columns while a compile ran; see
 /// docs/recording.md.
 const LEVEL: i32 = 3;
@@ -340,6 +343,22 @@ impl<W: Write> Writer<W> {
 }
 
 impl Writer<File> {
+    /// Ends the recording, and returns the outcome as it was written. If the disk is full, the end
+    /// is written behind the last whole chunk, and the outcome says that rows are missing.
+    pub(super) fn end_or_cut(&mut self, facts: &Facts, outcome: &Outcome) -> Result<Outcome> {
+        let Err(error) = self.end(facts, outcome) else {
+            return Ok(outcome.clone());
+        };
+        if self.cut_to_whole().is_err() {
+            return Err(error);
+        }
+        let mut outcome = outcome.clone();
+        outcome
+            .stopped_early
+            .get_or_insert(error.source.to_string());
+        self.end(facts, &outcome).map(|()| outcome)
+    }
+
     /// After a failed write: cuts the file behind its last whole chunk, which also frees
     /// what a full disk needs for the end of the recording. What was held is lost.
     ///

@@ -76,14 +76,14 @@ fn setting(args: &ExplainArgs, explanation: &Explanation, facts: &Facts) -> Sett
 mod tests {
     use super::*;
     use model::recording::{Kind, Outcome, Span, Tick};
-    use record::{Registry, Row, file};
+    use record::{RecordSink, Registry, Row, file};
     use std::time::Duration;
     use testkit::TempDir;
 
     /// Two minutes at 10 Hz, in 120 chunks, of a machine that reads from one disk and runs.
     fn made(path: &std::path::Path) {
         let mut registry = Registry::new();
-        let mut output = file::Output::create(path, false, &Facts::default()).unwrap();
+        let mut output = file::FileSink::create(path, false, &Facts::default()).unwrap();
         let names = [
             ("tree.run_ns", Kind::Counter, 60_000_000),
             ("tree.queue_ns", Kind::Counter, 25_000_000),

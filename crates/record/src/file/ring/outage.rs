@@ -8,6 +8,7 @@
 //! 4. The next segment begins with what was lost, and the outcome has the sums.
 
 use super::{Ring, SEGMENTS, start};
+use crate::sink::RecordSink;
 use crate::{Error, Kind, Result};
 use model::recording::Span;
 
@@ -71,6 +72,11 @@ impl Outages {
         (self.samples + samples, self.lost_ns + since)
     }
 
+    /// The first lack of space of this run, for the user; given once.
+    pub(super) fn news(&mut self) -> Option<String> {
+        self.news.take()
+    }
+
     /// Why nothing could be written the last time.
     pub(super) fn why(&self) -> String {
         self.why.clone()
@@ -83,11 +89,6 @@ pub(super) fn is_no_space(error: &Error) -> bool {
 }
 
 impl Ring {
-    /// What a person should know of now: the first lack of space of this run.
-    pub(in super::super) fn news(&mut self) -> Option<String> {
-        self.outages.news.take()
-    }
-
     /// The samples that a write at `now_ns` loses if it fails, its own included.
     pub(super) fn held(&self, now_ns: u64) -> Held {
         let held = self.current.as_ref().map(|current| current.writer.held());

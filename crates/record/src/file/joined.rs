@@ -3,10 +3,10 @@
 //! Series are joined by their names, times count from the first segment's start. What a
 //! segment does not have is absent while it lasts.
 
-use super::place::{Segment, segments};
-use crate::file::output::{at, read_back};
-use crate::file::reader::{Budget, Limits, MAX_BYTES, bytes_of_values, thin, thinned};
-use crate::{Error, Kind, Result};
+use super::read_back::read_back;
+use super::reader::{Budget, Limits, MAX_BYTES, bytes_of_values, thin, thinned};
+use super::segments::{Segment, nothing_in, open_directory, segments};
+use crate::{Error, Result};
 use model::recording::{Facts, Outcome, Recording, Schema, Series, Span, Step, Task, Tick};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -29,19 +29,14 @@ const PART_SHARE: usize = 4;
 /// between two segments is a span of kind `gap`.
 ///
 /// # Errors
-/// [`Kind::NotARecording`] for a directory without a segment; others when it cannot be read.
+/// [`crate::Kind::NotARecording`] for a directory without a segment; others when it cannot be read.
 pub fn read_ring(path: &Path) -> Result<Recording> {
     read_ring_within(path, Limits::default())
 }
 
 /// As [`read_ring`], within `limits`.
-pub(in crate::file) fn read_ring_within(path: &Path, limits: Limits) -> Result<Recording> {
-    read_closed(&opened(path)?, None, limits)
-}
-
-/// The directory of a ring, to be read.
-pub(super) fn opened(path: &Path) -> Result<Directory> {
-    Directory::open(path).map_err(|error| at("open", path, &error))
+pub(super) fn read_ring_within(path: &Path, limits: Limits) -> Result<Recording> {
+    read_closed(&open_directory(path)?, None, limits)
 }
 
 /// As [`read_ring_within`]; the segment `own`, the newest, is read by the descriptor that wrote it.
@@ -57,23 +52,18 @@ pub(super) fn read_closed(
     };
     let mut joined = Joined::new(limits.bytes - part_bytes);
     let mut damage = Vec::new();
-    let mut names = names_of(&segments(directory)?);
-    if let Some((own, _)) = &own {
-        names.retain(|name| name != own);
-    }
-    let closed = names.into_iter().map(|name| (name, None));
-    let own = own.map(|(name, file)| (name, Some(file)));
-    for (name, file) in closed.chain(own) {
-        let opened = file.map_or_else(|| directory.open_regular(&name), Ok);
-        let part = opened.map_err(Error::from);
-        match part.and_then(|file| read_back(file, part_limits)) {
-            Ok(part) => {
-                damage.extend(damage_of(&name, &part));
-                joined.add(&part);
-                joined.fit();
-            }
-            Err(error) => damage.push(error.at(directory.path().join(&name)).to_string()),
+    let closed = segments(directory)?.into_iter().map(|segment| segment.name);
+    let closed = closed.filter(|name| own.as_ref().is_none_or(|(own, _)| name != own));
+    let closed: Vec<OsString> = closed.collect();
+    for name in closed {
+        if let Some(part) = read_segment(directory, &name, None, part_limits, &mut damage) {
+            joined.add_and_thin(&part);
         }
+    }
+    if let Some((name, file)) = own
+        && let Some(part) = read_segment(directory, &name, Some(file), part_limits, &mut damage)
+    {
+        joined.add_and_thin(&part);
     }
     if !joined.is_begun {
         return Err(nothing_in(directory.path(), damage.pop()));
@@ -81,29 +71,34 @@ pub(super) fn read_closed(
     Ok(joined.finish(damage))
 }
 
-fn names_of(segments: &[Segment]) -> Vec<OsString> {
-    segments
-        .iter()
-        .map(|segment| segment.name.clone())
-        .collect()
+/// Reads one segment, from `file` if it is open already. What is wrong with it goes to `damage`,
+/// after its name.
+fn read_segment(
+    directory: &Directory,
+    name: &OsStr,
+    file: Option<File>,
+    limits: Limits,
+    damage: &mut Vec<String>,
+) -> Option<Recording> {
+    let file = file.map_or_else(|| directory.open_regular(name), Ok);
+    match file
+        .map_err(Error::from)
+        .and_then(|file| read_back(file, limits))
+    {
+        Ok(part) => {
+            let name = name.to_string_lossy();
+            damage.extend(part.damage.iter().map(|text| format!("{name}: {text}")));
+            Some(part)
+        }
+        Err(error) => {
+            damage.push(error.at(directory.path().join(name)).to_string());
+            None
+        }
+    }
 }
 
-/// What is wrong with a segment, with its name.
-fn damage_of(name: &OsStr, part: &Recording) -> impl Iterator<Item = String> {
-    let name = name.to_string_lossy();
-    part.damage
-        .iter()
-        .map(move |text| format!("{name}: {text}"))
-}
-
-/// A directory without a recording that can be read.
-pub(super) fn nothing_in(directory: &Path, why: Option<String>) -> Error {
-    let why = why.unwrap_or_else(|| "no recording is in it".to_owned());
-    Error::new(Kind::NotARecording, "read the recordings in", why).at(directory)
-}
-
-/// The recordings of as many of the newest segments as a reader takes, oldest first, and what is
-/// wrong with them.
+/// The recordings of as many of the newest segments as fit, oldest first, and what is wrong with
+/// them.
 pub(super) fn newest(
     directory: &Directory,
     segments: &[Segment],
@@ -115,24 +110,22 @@ pub(super) fn newest(
         bytes: MAX_BYTES / PART_SHARE,
         ..Limits::default()
     };
-    for name in names_of(segments).into_iter().rev() {
-        let path = directory.path().join(&name);
-        let file = directory.open_regular(&name).map_err(Error::from);
-        let recording = match file.and_then(|file| read_back(file, limits)) {
-            Ok(recording) => recording,
-            Err(error) => {
-                damage.push(error.at(&path).to_string());
-                continue;
-            }
-        };
-        bytes += bytes_of_values(&recording);
+    for Segment { name, .. } in segments.iter().rev() {
+        let mut own_damage = Vec::new();
+        let part = read_segment(directory, name, None, limits, &mut own_damage);
+        bytes += part.as_ref().map_or(0, bytes_of_values);
         if bytes > MAX_BYTES / PART_SHARE {
-            let path = path.display();
-            damage.push(format!("what is older than {path} was left out"));
+            let path = directory.path().join(name);
+            damage.push(format!(
+                "what is older than {} was left out",
+                path.display()
+            ));
             break;
         }
-        damage.extend(damage_of(&name, &recording));
-        parts.push_front(recording);
+        damage.extend(own_damage);
+        if let Some(part) = part {
+            parts.push_front(part);
+        }
     }
     (parts, damage)
 }
@@ -187,8 +180,9 @@ impl Joined {
         bytes_of_values(&self.recording) > self.budget.left()
     }
 
-    /// Makes it fit by thinning its samples, as a file that is too long.
-    fn fit(&mut self) {
+    /// Adds a whole segment, and thins the samples of the whole if they do not fit any more.
+    fn add_and_thin(&mut self, part: &Recording) {
+        self.add(part);
         while self.is_full() && self.recording.ticks.len() > self.recording.series.len().max(16) {
             self.every *= 2;
             thin(&mut self.recording);

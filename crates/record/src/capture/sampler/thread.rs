@@ -1,17 +1,17 @@
-//! The sampler's thread: it owns every source and the recording, keeps its beat, and does
-//! what it is told between two samples.
+//! The sampler's thread: it owns every source and the sink, takes samples at fixed deadlines, and
+//! handles requests between two samples.
 //!
 //! A recording that cannot be written any more stops the sampling; the command never
 //! notices.
 
-use super::{Assignment, Desk, Ended, News, Order};
+use super::{Assignment, Ended, Inbox, News, Purpose, Request};
 use crate::capture::burst::{self, Burst};
 use crate::capture::day_clock::DayClock;
-use crate::capture::marks::Ear;
+use crate::capture::marks::MarkSocket;
 use crate::capture::pace::Pace;
-use crate::capture::sink::Sink;
 use crate::capture::sources::{Sources, Watched};
-use crate::capture::{listen_for_marks, process_cpu_ns, steady_thread};
+use crate::capture::{listen_for_marks, prioritize_thread, process_cpu_ns, without_samples};
+use crate::sink::RecordSink;
 use crate::{Error, Kind, Result};
 use model::recording::{ClockSet, Ending, Facts, Outcome, Recording, Sight, Span, Tick};
 use std::os::fd::AsFd;
@@ -35,14 +35,14 @@ const RAISED: &str = "pressure rose: more samples";
 
 /// The thread's own state.
 #[derive(Debug)]
-pub(super) struct Work {
+pub(super) struct SamplerThread<S> {
     sources: Sources,
-    sink: Sink,
+    sink: S,
     facts: Facts,
     pace: Pace,
     normal_period_ns: u64,
     burst: Option<Burst>,
-    ear: Option<Ear>,
+    marks: Option<MarkSocket>,
     started_ns: u64,
     clock: DayClock,
     /// The clock of the day less the steady one, when last looked at.
@@ -52,63 +52,64 @@ pub(super) struct Work {
     /// When the file is looked for again, since the start; `None` if that is not needed.
     file_look_ns: Option<u64>,
     last_taken: bool,
-    beside_probe: bool,
+    purpose: Purpose,
     cpu_before_ns: u64,
     setup_ns: u64,
     last_sample_cpu_ns: u64,
 }
 
-impl Work {
+impl<S: RecordSink> SamplerThread<S> {
     /// Opens everything and takes the first sample.
-    pub fn prepare(assignment: Assignment, report: Sender<News>) -> Result<Self> {
+    pub fn prepare(
+        assignment: Assignment,
+        open: impl FnOnce(&Facts) -> Result<S>,
+        report: Sender<News>,
+    ) -> Result<Self> {
         let Assignment {
             watch,
             mut facts,
             watched,
-            recent,
-            beside_probe,
-            needs_file,
+            purpose,
             cpu_before_ns,
         } = assignment;
-        // Who only looks keeps no marks, and leaves no socket however it ends.
-        let (ear, marks) = match &recent {
-            Some(_) => (None, Sight::NotAsked),
-            None => listen_for_marks(),
+        let (marks, sight) = match purpose {
+            Purpose::Viewer => (None, Sight::NotAsked),
+            _ => listen_for_marks(),
         };
-        facts.sights.insert("marks".to_owned(), marks);
+        facts.sights.insert("marks".to_owned(), sight);
         let mut sources = Sources::open(&watched, &watch.families, &mut facts);
         if facts.sight("own_group").is_open()
             && let Some(own) = facts.groups.first_mut()
         {
             own.made = true;
         }
-        steady_thread(beside_probe, &mut facts);
+        prioritize_thread(purpose, &mut facts);
         let period_ns = SECOND_NS / u64::from(watch.rate_hz.max(1));
         let burst = sources.burst(watch.burst, &watched);
         let now_ns = sys::clock::now_ns();
         facts.started_unix_ns = watch.clock.now_ns();
-        let mut work = Self {
-            sink: Sink::create(&watch, recent, &facts)?,
+        let mut thread = Self {
+            sink: open(&facts)?,
             sources,
             facts,
             pace: Pace::new(period_ns, now_ns),
             normal_period_ns: period_ns,
             burst,
-            ear,
+            marks,
             started_ns: now_ns,
             day_offset_ns: watch.clock.offset_ns(),
             clock: watch.clock,
             stopped_early: None,
             report,
-            file_look_ns: needs_file.then_some(0),
+            file_look_ns: (purpose == Purpose::File).then_some(0),
             last_taken: false,
-            beside_probe,
+            purpose,
             cpu_before_ns,
             setup_ns: 0,
             last_sample_cpu_ns: 0,
         };
-        work.first_sample(&watched);
-        Ok(work)
+        thread.first_sample(&watched);
+        Ok(thread)
     }
 
     /// The recording begins when its first sample has been read, so that what the command
@@ -122,40 +123,40 @@ impl Work {
         self.setup_ns = self.cpu_ns().saturating_sub(self.cpu_before_ns);
     }
 
-    /// Samples until it is told to close.
-    pub fn run(mut self, desk: &Desk, give: &SyncSender<Recording>) {
+    /// Samples until a request closes the recording.
+    pub fn run(mut self, inbox: &Inbox, give: &SyncSender<Recording>) {
         loop {
-            self.wait(desk);
+            self.wait(inbox);
             self.check_limits();
-            desk.clear();
-            while let Some(order) = desk.next() {
-                match order {
-                    Order::Mark(text) => self.mark(text),
-                    Order::LastSample(taken) => {
+            inbox.clear();
+            while let Some(request) = inbox.next() {
+                match request {
+                    Request::Mark(text) => self.mark(text),
+                    Request::LastSample(taken) => {
                         self.last_sample();
                         // A caller that is gone does not wait for it.
                         let _ = taken.send(());
                     }
-                    Order::Close(ended) => return self.close(*ended, give),
-                    Order::Discard => return self.sink.discard(),
+                    Request::Close(ended) => return self.close(*ended, give),
+                    Request::Discard => return self.sink.discard(),
                 }
             }
-            self.hear_marks();
-            self.work();
+            self.drain_marks();
+            self.sample_if_due();
         }
     }
 
-    /// Waits for the next deadline, an order or a mark.
-    fn wait(&mut self, desk: &Desk) {
+    /// Waits for the next deadline, a request or a mark.
+    fn wait(&mut self, inbox: &Inbox) {
         let now_ns = sys::clock::now_ns();
         let idle = self.last_taken || self.stopped_early.is_some();
         let limit_ns = (!idle).then(|| match &self.burst {
             Some(_) => self.pace.wait_ns(now_ns).min(burst::LOOK_NS),
             None => self.pace.wait_ns(now_ns),
         });
-        let ear = self.ear.as_ref().map(Ear::as_fd);
-        // Which of them it was is found by asking both.
-        let _ = sys::poll::readable([Some(desk.woken.as_fd()), ear], limit_ns);
+        let marks = self.marks.as_ref().map(MarkSocket::as_fd);
+        // Both are read afterwards, so it does not matter which of them it was.
+        let _ = sys::poll::readable([Some(inbox.woken.as_fd()), marks], limit_ns);
         if let Some(limit_ns) = limit_ns {
             self.note_stop(now_ns, limit_ns);
         }
@@ -197,8 +198,8 @@ impl Work {
         }
     }
 
-    /// Takes the sample that is due, and looks at the pressure where that was asked for.
-    fn work(&mut self) {
+    /// Takes the sample that is due, and reads the pressure totals if that was asked for.
+    fn sample_if_due(&mut self) {
         if self.last_taken || self.stopped_early.is_some() {
             return;
         }
@@ -314,10 +315,10 @@ impl Work {
         self.note("mark", text, now_ns, now_ns);
     }
 
-    fn hear_marks(&mut self) {
+    fn drain_marks(&mut self) {
         let mut texts = Vec::new();
-        if let Some(ear) = &mut self.ear {
-            ear.take(|text| texts.push(text));
+        if let Some(marks) = &mut self.marks {
+            marks.take(|text| texts.push(text));
         }
         for text in texts {
             self.mark(text);
@@ -341,10 +342,10 @@ impl Work {
         self.last_sample();
         // What follows is no hurry of the machine's.
         let _ = sys::scheduling::ordinary();
-        self.hear_marks();
+        self.drain_marks();
         self.note_raised_rate();
-        // Whoever sets a mark from now on is not told that it arrived.
-        self.ear = None;
+        // A mark that is sent from now on is refused, so its sender learns that it did not arrive.
+        self.marks = None;
         self.flush_burst();
         let now_ns = sys::clock::now_ns();
         let noticed_ns = self.since_start(ended.at_ns.unwrap_or(now_ns));
@@ -390,7 +391,10 @@ impl Work {
             // Cannot fail on Linux; the process goes on without a recorder.
             let _ = sys::scheduling::unlock_memory();
         }
-        let recording = self.sink.finish(self.facts, outcome);
+        let finished = self.sink.finish(&self.facts, &outcome);
+        // The command's exit status must not depend on a disk.
+        let recording = finished
+            .unwrap_or_else(|error| without_samples(self.facts, outcome, Some(error.to_string())));
         sys::perf::wait_until_left();
         // A caller that is gone wants only that the file is whole.
         let _ = give.send(recording);
@@ -413,7 +417,7 @@ impl Work {
 
     /// CPU time of the recorder: of the process, or beside a probe of this thread alone.
     fn cpu_ns(&self) -> u64 {
-        if self.beside_probe {
+        if self.purpose == Purpose::Probe {
             return sys::scheduling::thread_cpu_ns();
         }
         process_cpu_ns()

@@ -1,10 +1,11 @@
-//! The directory of a ring: opened and locked, and the segments in it.
+//! The directory of a ring: opening and locking it, and the segments in it.
 //!
 //! Another user must not be able to change it: a lock that any user can take would keep the
 //! recorder from its work, and a file that any user can exchange would be read as a segment. So
 //! the lock is on a file that only its owner can open, and nothing in it is followed as a link.
 
-use super::super::output::{at, starts_with_magic};
+use super::reader::starts_with_magic;
+use crate::error::at;
 use crate::{Error, Kind, Result};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
@@ -31,8 +32,19 @@ pub(super) struct Segment {
     pub(super) bytes: u64,
 }
 
-/// Opens the directory of a ring for writing; makes it where it is missing.
-pub(super) fn opened(path: &Path) -> Result<Directory> {
+/// Opens the directory of a ring for reading.
+pub(super) fn open_directory(path: &Path) -> Result<Directory> {
+    Directory::open(path).map_err(|error| at("open", path, &error))
+}
+
+/// The error for a directory without a recording that can be read.
+pub(super) fn nothing_in(directory: &Path, why: Option<String>) -> Error {
+    let why = why.unwrap_or_else(|| "no recording is in it".to_owned());
+    Error::new(Kind::NotARecording, "read the recordings in", why).at(directory)
+}
+
+/// Opens the directory of a ring for writing; makes it if it is missing.
+pub(super) fn open_for_writing(path: &Path) -> Result<Directory> {
     let directory = open_or_make(path).map_err(|error| at("create", path, &error))?;
     let about = directory.file().metadata();
     let about = about.map_err(|error| Error::io("examine", path, error))?;
@@ -68,7 +80,7 @@ fn open_or_make(path: &Path) -> sys::Result<Directory> {
 }
 
 /// Keeps other recorders out: two would remove each other's segments.
-pub(super) fn locked(directory: &Directory, path: &Path) -> Result<std::fs::File> {
+pub(super) fn lock(directory: &Directory, path: &Path) -> Result<std::fs::File> {
     let file = directory.open_or_create(OsStr::new(LOCK), LOCK_MODE);
     let file = file.map_err(|error| at("lock", &path.join(LOCK), &error))?;
     let free = sys::lock::try_take(&file, sys::lock::Mode::Exclusive);

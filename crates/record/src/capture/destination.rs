@@ -1,0 +1,27 @@
+//! Where a recording goes: into memory, a file, or a ring of files, as the user asked.
+
+use super::sampler::{Assignment, Sampler};
+use crate::file::{FileSink, Ring, Writer};
+use crate::{Error, Kind, Result};
+
+/// Starts a sampler whose sink is the one that the assignment asks for.
+///
+/// # Errors
+/// When the recording cannot be made.
+pub(super) fn start_sampler(assignment: Assignment) -> Result<Sampler> {
+    let watch = &assignment.watch;
+    let (force, keep_bytes) = (watch.force, watch.keep_bytes);
+    match (watch.output.clone(), watch.keep_ns) {
+        (None, None) => Sampler::start(assignment, |facts| Writer::new(Vec::new(), facts)),
+        (None, Some(_)) => {
+            let why = "a ring needs a directory";
+            Err(Error::new(Kind::Usage, "keep the last hours", why))
+        }
+        (Some(path), None) => Sampler::start(assignment, move |facts| {
+            FileSink::create(&path, force, facts)
+        }),
+        (Some(path), Some(keep_ns)) => Sampler::start(assignment, move |facts| {
+            Ring::open(&path, keep_ns, keep_bytes, facts)
+        }),
+    }
+}

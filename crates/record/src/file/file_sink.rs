@@ -1,0 +1,170 @@
+//! A recording that is written to one file, through its descriptor only.
+//!
+//! A file is made for this recording, or replaces an older recording if that was asked for; any
+//! other file is left alone. As `perf.data` does, it belongs to its owner only: it contains the
+//! command lines of all users.
+
+use super::read_back::{read_back, with_end};
+use super::reader::{Limits, starts_with_magic};
+use super::tail::flush_if_followed;
+use super::writer::{FILE_MODE, Writer};
+use crate::error::at;
+use crate::registry::Row;
+use crate::sink::RecordSink;
+use crate::{Error, Kind, Result};
+use model::recording::{Facts, Outcome, Recording, Schema, Span, Task, Tick};
+use std::fs::File;
+use std::io::Seek;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use sys::directory::FilePlace;
+
+/// A recording that is written to one file.
+#[derive(Debug)]
+pub struct FileSink {
+    writer: Writer<File>,
+    /// As it was asked for.
+    path: PathBuf,
+    place: FilePlace,
+}
+
+impl FileSink {
+    /// Starts a recording in the file at `path`, which is made, or, with `force`, replaced if it
+    /// is a recording (or empty).
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] for a file that exists and may not be replaced; others when the file
+    /// cannot be made.
+    pub fn create(path: &Path, force: bool, facts: &Facts) -> Result<Self> {
+        let place = FilePlace::of(path).map_err(|error| at("create", path, &error))?;
+        let (file, is_new) = match place.directory.create_new(&place.name, FILE_MODE) {
+            Err(error) if error.source.kind() == std::io::ErrorKind::AlreadyExists => {
+                let file = replaceable(&place, path, force)?;
+                let emptied = file.set_len(0).and_then(|()| (&file).rewind());
+                emptied.map_err(|error| Error::io("replace", path, error))?;
+                (file, false)
+            }
+            made => (made.map_err(|error| at("create", path, &error))?, true),
+        };
+        let made = file.metadata().map(|about| about.ino());
+        match Writer::new(file, facts) {
+            Ok(writer) => Ok(Self {
+                writer,
+                path: path.to_owned(),
+                place,
+            }),
+            Err(error) => {
+                // Left there, it would be in the way of the next recording.
+                if let (true, Ok(inode)) = (is_new, made) {
+                    remove(&place, inode);
+                }
+                Err(error.at(path))
+            }
+        }
+    }
+}
+
+impl RecordSink for FileSink {
+    fn sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) -> Result<()> {
+        let written = self.writer.sample(tick, schemas, row);
+        let written = written.and_then(|()| flush_if_followed(&mut self.writer));
+        written.map_err(|error| error.at(&self.path))
+    }
+
+    fn span(&mut self, span: &Span) -> Result<()> {
+        let written = self.writer.span(span);
+        written.map_err(|error| error.at(&self.path))
+    }
+
+    fn tasks(&mut self, tasks: &[Task]) -> Result<()> {
+        let written = self.writer.tasks(tasks);
+        written.map_err(|error| error.at(&self.path))
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let written = self.writer.flush();
+        written.map_err(|error| error.at(&self.path))
+    }
+
+    fn loss(&self) -> Option<&'static str> {
+        let about = self.writer.sink().metadata().ok()?;
+        if about.nlink() == 0 {
+            Some("the file was removed or replaced while it was written")
+        } else if about.len() < self.writer.bytes() {
+            Some("the file was cut while it was written")
+        } else {
+            None
+        }
+    }
+
+    fn finish(mut self, facts: &Facts, outcome: &Outcome) -> Result<Recording> {
+        let ended = self.writer.end_or_cut(facts, outcome);
+        let loss = self.loss();
+        let read = read_back(self.writer.into_sink(), Limits::default());
+        let mut recording = read.map_err(|error| error.at(&self.path))?;
+        let damage = loss.map(|why| format!("{}: {why}", self.path.display()));
+        recording.damage.extend(damage);
+        Ok(with_end(recording, ended, facts, outcome))
+    }
+
+    fn discard(self) {
+        if let Ok(about) = self.writer.sink().metadata() {
+            remove(&self.place, about.ino());
+        }
+    }
+}
+
+/// Checks that a recording could be written to `path`, so that nothing is started in vain.
+/// Makes nothing.
+///
+/// # Errors
+/// As [`FileSink::create`].
+pub fn check(path: &Path, force: bool) -> Result<()> {
+    let place = match FilePlace::of(path) {
+        Err(error) if error.kind == sys::Kind::NotFound => return Ok(()),
+        place => place.map_err(|error| at("write", path, &error))?,
+    };
+    match place.directory.metadata(&place.name) {
+        Err(error) if error.kind == sys::Kind::NotFound => Ok(()),
+        _ => replaceable(&place, path, force).map(drop),
+    }
+}
+
+/// Removes the file that this process made, unless its name has become another's.
+fn remove(place: &FilePlace, inode: u64) {
+    let now = place.directory.metadata(&place.name);
+    if now.is_ok_and(|about| about.ino() == inode) {
+        // What cannot be removed stays; nothing else is lost by it.
+        let _ = place.directory.remove(&place.name);
+    }
+}
+
+/// Opens a file that may be replaced: a recording of this user, checked on the open file so that
+/// nobody can exchange it. What is not a regular file is not opened.
+fn replaceable(place: &FilePlace, path: &Path, force: bool) -> Result<File> {
+    let failed = |error: sys::Error| at("replace", path, &error);
+    let about = place.directory.metadata(&place.name).map_err(failed)?;
+    if about.is_dir() {
+        return Err(refusal(path, "it is a directory; --keep records into one"));
+    }
+    if !force {
+        return Err(refusal(
+            path,
+            "it exists already; --force replaces a recording",
+        ));
+    }
+    if !about.is_file() {
+        return Err(refusal(path, "it is not a regular file"));
+    }
+    let mut file = place.directory.open_own(&place.name).map_err(failed)?;
+    let about = file.metadata();
+    let about = about.map_err(|error| Error::io("replace", path, error))?;
+    if about.len() > 0 && !starts_with_magic(&mut file) {
+        return Err(refusal(path, "it is no recording, so it is left alone"));
+    }
+    Ok(file)
+}
+
+fn refusal(path: &Path, why: &str) -> Error {
+    Error::new(Kind::Usage, "write", why).at(path)
+}

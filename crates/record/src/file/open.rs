@@ -1,0 +1,40 @@
+//! Opening a recording by its path: a file, or a directory that is a ring of files.
+
+use super::joined::read_ring_within;
+use super::reader::{Limits, MAX_BYTES, not_a_recording, read_within};
+use crate::{Error, Result};
+use model::recording::Recording;
+use std::io::BufReader;
+use std::path::Path;
+
+/// Reads the recording at `path`: a file, or a directory that is a ring of them.
+///
+/// # Errors
+/// As [`read`](super::read), and when it cannot be opened.
+pub fn open(path: &Path) -> Result<Recording> {
+    open_one_of(path, 1)
+}
+
+/// As [`open`], for one of `count` recordings that are in memory at the same time: each takes
+/// its share of [`MAX_BYTES`].
+///
+/// # Errors
+/// As [`open`].
+pub fn open_one_of(path: &Path, count: usize) -> Result<Recording> {
+    let limits = Limits {
+        bytes: MAX_BYTES / count.max(1),
+        ..Limits::default()
+    };
+    // The type is read before the file is opened: opening a pipe would block.
+    let about = path.metadata();
+    let about = about.map_err(|error| Error::io("open", path, error))?;
+    if about.is_dir() {
+        return read_ring_within(path, limits);
+    }
+    if !about.is_file() {
+        return Err(not_a_recording("it is no regular file".to_owned()).at(path));
+    }
+    let file =
+        sys::file::open_input(path).map_err(|error| Error::io("open", path, error.source))?;
+    read_within(BufReader::new(file), limits).map_err(|error| error.at(path))
+}
