@@ -1,9 +1,8 @@
 //! What is odd about a machine: observations in, findings with evidence out.
 //!
-//! [`survey`] asks every rule of [`rules`] about one [`Observed`] and puts what
-//! they found in the order of how much it hurts. Everything is pure: no I/O, no
-//! clock, nothing that can fail. A rule that lacks its numbers says what is
-//! missing; it never takes an absent number for a good one.
+//! [`survey`] runs every rule of [`rules`] on one [`Observed`] and sorts the findings
+//! by severity. Everything is pure: no I/O, no clock, no errors. A rule that lacks
+//! an input reports which; an absent number never counts as a good one.
 
 pub mod comparison;
 pub mod copying;
@@ -15,13 +14,13 @@ pub mod recording;
 pub mod rules;
 mod wording;
 
-pub use finding::{Class, Finding, Severity};
+pub use finding::{Class, RankedFinding, Severity};
 pub use observed::Observed;
 pub use rules::{Outcome, RULES, Rule};
 
 use model::survey::Unchecked;
 
-/// What all rules together say of one survey. Each rule's id is in exactly one
+/// The conclusions of all rules from one survey. Each rule's id is in exactly one
 /// of the three lists.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judgement {
@@ -33,23 +32,21 @@ pub struct Judgement {
     pub unchecked: Vec<Unchecked>,
 }
 
-/// Asks every rule about `observed`.
+/// Runs every rule on `observed`.
 pub fn survey(observed: &Observed) -> Judgement {
     let mut judgement = Judgement::default();
     let mut found = Vec::new();
     for rule in &RULES {
+        let id = rule.id.to_owned();
         match (rule.check)(observed) {
-            Outcome::Found(findings) => found.extend(findings),
-            Outcome::Fine => judgement.fine.push(rule.id.to_owned()),
-            Outcome::Unchecked(reason) => judgement.unchecked.push(Unchecked {
-                id: rule.id.to_owned(),
-                reason,
-            }),
+            Ok(findings) if findings.is_empty() => judgement.fine.push(id),
+            Ok(findings) => found.extend(findings),
+            Err(reason) => judgement.unchecked.push(Unchecked { id, reason }),
         }
     }
     // The sort is stable: equals stay in the order of the rules, so that two
-    // runs of one machine list them alike.
-    found.sort_by(|a, b| a.severity().worst_first(&b.severity()));
-    judgement.findings = found.iter().map(Finding::report).collect();
+    // runs on one machine list them alike.
+    found.sort_by(|a, b| a.severity.worst_first(&b.severity));
+    judgement.findings = found.into_iter().map(|ranked| ranked.finding).collect();
     judgement
 }

@@ -56,8 +56,6 @@ pub struct CopySeen {
     pub best_traffic_factor: f64,
     /// The same for the C library's memcpy.
     pub libc_traffic_factor: f64,
-    /// From which size on the C library writes past the caches.
-    pub non_temporal_threshold_bytes: Option<u64>,
     /// The last-level cache that the C library believes in.
     pub libc_l3_bytes: Option<u64>,
     /// Whether source and target together exceed every cache.
@@ -154,8 +152,6 @@ pub struct TranslationSeen {
     pub base_ns: Estimate,
     /// One load, huge pages, the same pattern.
     pub huge_ns: Estimate,
-    /// One load where the pattern stays inside each page in turn.
-    pub in_page_ns: Option<Estimate>,
     /// Whether a hypervisor lies beneath.
     pub virtualized: bool,
 }
@@ -184,8 +180,6 @@ pub struct DeviceSeen {
     pub depth: Vec<DepthSeen>,
     /// Cold sequential read past the page cache.
     pub read_bytes_per_s: Option<Estimate>,
-    /// Cold sequential read through the page cache, fed by read-ahead.
-    pub buffered_read_bytes_per_s: Option<Estimate>,
     /// Sequential write up to stable storage.
     pub write_bytes_per_s: Option<Estimate>,
     /// Spread (interquartile range over median) of the rates of 100 ms each.

@@ -176,7 +176,6 @@ impl Odd {
                 })
                 .collect(),
             read_bytes_per_s: Some(self.estimate()),
-            buffered_read_bytes_per_s: self.flag().then(|| self.estimate()),
             write_bytes_per_s: Some(self.estimate()),
             series_spread: self.maybe(),
             served_by: "device".to_owned(),
@@ -210,7 +209,6 @@ impl Odd {
             best_bytes_per_s: self.estimate(),
             best_traffic_factor: self.number(),
             libc_traffic_factor: self.number(),
-            non_temporal_threshold_bytes: self.maybe_whole(),
             libc_l3_bytes: self.maybe_whole(),
             beyond_caches: self.flag(),
         }
@@ -269,7 +267,6 @@ impl Odd {
                 size_bytes: self.whole(),
                 base_ns: self.estimate(),
                 huge_ns: self.estimate(),
-                in_page_ns: Some(self.estimate()),
                 virtualized: self.flag(),
             }),
             devices: vec![self.device(), self.device()],

@@ -2,84 +2,80 @@
 //!
 //! The measured edge is where latency climbs. sysfs, CPUID and the C library each
 //! claim a size, and programs size their blocks by them. Below a hypervisor all
-//! three may be wrong, and each in its own way; the claim names who is.
+//! three may be wrong, each in its own way; the claim names the wrong ones.
 
-use super::Outcome;
-use crate::finding::{Class, Finding, Severity, Told};
+use super::{Outcome, check_each};
+use crate::finding::{Class, RankedFinding};
 use crate::numbers::{bytes, sound};
 use crate::observed::{CacheSeen, Observed};
 use crate::wording::list;
 use model::knee::Edge;
 use model::{Bytes, Evidence, Grade};
 
-/// The id of this rule's findings. When a claim agrees with an edge is the
-/// matter of [`Edge::agrees_with`]: two thirds of a cache may be all that shows.
+/// The id of this rule's findings. [`Edge::agrees_with`] decides whether a claim agrees
+/// with an edge: two thirds of a cache may be all that shows.
 pub const ID: &str = "cache_size_differs";
 
 /// From this level on a cache is shared, so that neighbours can take a part of it.
 pub const FIRST_SHARED_LEVEL: u8 = 3;
 
+/// A probe's name, as evidence gives it.
+const SOURCE: &str = "measure memlat";
+
 /// The last of the three in the order of the claims.
 const C_LIBRARY: &str = "the C library";
 
-/// One party's claim.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Claim {
-    /// Who: `sysfs`, `CPUID`, `the C library`.
-    pub who: &'static str,
-    /// How large, in bytes.
-    pub bytes: u64,
+/// One source's claim.
+struct Claim {
+    /// `sysfs`, `CPUID` or `the C library`.
+    source: &'static str,
+    bytes: u64,
     /// Whether the measured edge agrees.
-    pub right: bool,
-}
-
-/// One cache whose claims do not fit what was measured.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CacheSizeDiffers {
-    /// The cache's level.
-    pub level: u8,
-    /// Where latency climbs.
-    pub edge: Edge,
-    /// All claims, right and wrong.
-    pub claims: Vec<Claim>,
+    right: bool,
 }
 
 /// Compares each cache's claims with its measured edge.
 pub fn check(observed: &Observed) -> Outcome {
-    Outcome::of_each(
-        observed.caches.iter().map(one),
-        "the caches' edges were not measured",
-    )
+    let if_empty = "the caches' edges were not measured";
+    check_each(&observed.caches, check_cache, if_empty)
 }
 
-fn one(cache: &CacheSeen) -> Outcome {
+fn check_cache(cache: &CacheSeen) -> Outcome {
     let level = cache.level;
-    let Some(edge) = cache.measured.filter(is_sound) else {
-        return Outcome::unchecked(format!("no edge of the L{level} cache was found"));
-    };
-    let claims: Vec<Claim> = [
-        ("sysfs", cache.sysfs_bytes),
-        ("CPUID", cache.cpuid_bytes),
-        (C_LIBRARY, cache.libc_bytes),
-    ]
-    .into_iter()
-    .filter_map(|(who, claimed)| {
-        let bytes = bytes(claimed)?;
-        let right = edge.agrees_with(bytes);
-        Some(Claim { who, bytes, right })
-    })
-    .collect();
+    let edge = cache.measured.filter(is_sound);
+    let edge = edge.ok_or_else(|| format!("no edge of the L{level} cache was found"))?;
+    let claims = claims(cache, &edge);
     if claims.is_empty() {
-        return Outcome::unchecked(format!("nothing claims a size of the L{level} cache"));
+        return Err(format!("nothing claims a size of the L{level} cache"));
     }
-    if claims.iter().all(|claim| claim.right) {
-        return Outcome::Fine;
+    let (right, wrong): (Vec<&Claim>, Vec<&Claim>) = claims.iter().partition(|c| c.right);
+    if wrong.is_empty() {
+        return Ok(Vec::new());
     }
-    Outcome::found(Finding::CacheSizeDiffers(CacheSizeDiffers {
-        level,
-        edge,
-        claims,
-    }))
+    let fits = edge.fits_bytes as f64;
+    let by_neighbours = neighbours_explain(level, &edge, &wrong);
+    let sources: Vec<String> = wrong.iter().map(|claim| claim.source.to_owned()).collect();
+    let finding = model::Finding {
+        id: ID.to_owned(),
+        claim: sentence(level, &edge, &right, &wrong, by_neighbours),
+        tier: Some(format!("L{level} cache")),
+        evidence: evidence(level, &edge, &claims),
+        grade: if by_neighbours {
+            Grade::Inferred
+        } else {
+            Grade::Measured
+        },
+        remedy: Some(format!(
+            "Size blocks that shall stay in this cache by {}, not by the claim of {}. \
+             Risk: it is what is left today; neighbours may leave more or less tomorrow.",
+            Bytes(edge.fits_bytes),
+            list(&sources),
+        )),
+        confirm: Some("terrace measure memlat".to_owned()),
+    };
+    let off = |claim: &&Claim| (claim.bytes as f64 / fits).max(fits / claim.bytes as f64);
+    let factor = wrong.iter().map(off).fold(1.0, f64::max);
+    Ok(vec![RankedFinding::new(Class::Doubt, factor, finding)])
 }
 
 fn is_sound(edge: &Edge) -> bool {
@@ -88,104 +84,76 @@ fn is_sound(edge: &Edge) -> bool {
     ordered && sizes && sound(edge.below_ns).is_some() && sound(edge.above_ns).is_some()
 }
 
-impl CacheSizeDiffers {
-    fn wrong(&self) -> impl Iterator<Item = &Claim> {
-        self.claims.iter().filter(|claim| !claim.right)
-    }
+fn claims(cache: &CacheSeen, edge: &Edge) -> Vec<Claim> {
+    let claimed = [
+        ("sysfs", cache.sysfs_bytes),
+        ("CPUID", cache.cpuid_bytes),
+        (C_LIBRARY, cache.libc_bytes),
+    ];
+    let claims = claimed.into_iter().filter_map(|(source, claimed)| {
+        let bytes = bytes(claimed)?;
+        let right = edge.agrees_with(bytes);
+        Some(Claim {
+            source,
+            bytes,
+            right,
+        })
+    });
+    claims.collect()
+}
 
-    /// Whether neighbours in a shared cache would explain all of it: the hardware's
-    /// own claim is wrong too, everyone wrong claims the same, and it is too much.
-    fn neighbours_explain(&self) -> bool {
-        let mut wrong = self.wrong();
-        let Some(first) = wrong.next() else {
-            return false;
-        };
-        self.level >= FIRST_SHARED_LEVEL
-            && first.who != C_LIBRARY
-            && first.bytes > self.edge.spills_bytes
-            && wrong.all(|claim| claim.bytes == first.bytes)
-    }
+/// Whether neighbours in a shared cache would explain all of it: the hardware's own
+/// claim is wrong too, all wrong claims are the same, and they are too large.
+fn neighbours_explain(level: u8, edge: &Edge, wrong: &[&Claim]) -> bool {
+    let first = wrong[0];
+    level >= FIRST_SHARED_LEVEL
+        && first.source != C_LIBRARY
+        && first.bytes > edge.spills_bytes
+        && wrong.iter().all(|claim| claim.bytes == first.bytes)
+}
 
-    fn claim(&self) -> String {
-        let mut claim = format!(
-            "By its latency the L{} cache holds {} but not {}: {} wrong",
-            self.level,
-            Bytes(self.edge.fits_bytes),
-            Bytes(self.edge.spills_bytes),
-            named(self.wrong()),
-        );
-        if self.claims.iter().any(|claim| claim.right) {
-            let right = self.claims.iter().filter(|claim| claim.right);
-            claim.push_str(&format!(", {} near enough", named(right)));
-        }
-        claim.push('.');
-        if self.neighbours_explain() {
-            claim.push_str(" Others that share this cache may hold the rest of it.");
-        }
-        claim
+fn sentence(
+    level: u8,
+    edge: &Edge,
+    right: &[&Claim],
+    wrong: &[&Claim],
+    by_neighbours: bool,
+) -> String {
+    let mut text = format!(
+        "By its latency the L{level} cache holds {} but not {}: {} wrong",
+        Bytes(edge.fits_bytes),
+        Bytes(edge.spills_bytes),
+        with_verb(wrong),
+    );
+    if !right.is_empty() {
+        text.push_str(&format!(", {} near enough", with_verb(right)));
     }
+    text.push('.');
+    if by_neighbours {
+        text.push_str(" Others that share this cache may hold the rest of it.");
+    }
+    text
 }
 
 /// Claims with their verb: `sysfs (32 MiB) and CPUID (32 MiB) are`.
-fn named<'a>(claims: impl Iterator<Item = &'a Claim>) -> String {
-    let names: Vec<String> = claims
-        .map(|claim| format!("{} ({})", claim.who, Bytes(claim.bytes)))
-        .collect();
+fn with_verb(claims: &[&Claim]) -> String {
+    let name = |claim: &&Claim| format!("{} ({})", claim.source, Bytes(claim.bytes));
+    let names: Vec<String> = claims.iter().map(name).collect();
     let verb = if names.len() == 1 { "is" } else { "are" };
     format!("{} {verb}", list(&names))
 }
 
-impl Told for CacheSizeDiffers {
-    fn report(&self) -> model::Finding {
-        let source = "measure memlat";
-        let mut evidence = vec![
-            Evidence::new(
-                "largest buffer that fits",
-                self.edge.fits_bytes as f64,
-                "bytes",
-                source,
-            ),
-            Evidence::new(
-                "next larger buffer",
-                self.edge.spills_bytes as f64,
-                "bytes",
-                source,
-            ),
-            Evidence::new("latency inside", self.edge.below_ns, "ns", source),
-            Evidence::new("latency beyond", self.edge.above_ns, "ns", source),
-        ];
-        for claim in &self.claims {
-            let name = format!("L{} claimed by {}", self.level, claim.who);
-            evidence.push(Evidence::new(name, claim.bytes as f64, "bytes", claim.who));
-        }
-        model::Finding {
-            id: ID.to_owned(),
-            claim: self.claim(),
-            tier: Some(format!("L{} cache", self.level)),
-            evidence,
-            grade: if self.neighbours_explain() {
-                Grade::Inferred
-            } else {
-                Grade::Measured
-            },
-            remedy: Some(format!(
-                "Size blocks that shall stay in this cache by {}, not by the claim of {}. \
-                 Risk: it is what is left today; neighbours may leave more or less tomorrow.",
-                Bytes(self.edge.fits_bytes),
-                list(
-                    &self
-                        .wrong()
-                        .map(|claim| claim.who.to_owned())
-                        .collect::<Vec<_>>()
-                ),
-            )),
-            confirm: Some("terrace measure memlat".to_owned()),
-        }
-    }
-
-    fn severity(&self) -> Severity {
-        let fits = self.edge.fits_bytes as f64;
-        let off = |claim: &Claim| (claim.bytes as f64 / fits).max(fits / claim.bytes as f64);
-        Severity::new(Class::Doubt, self.wrong().map(off).fold(1.0, f64::max))
-    }
+fn evidence(level: u8, edge: &Edge, claims: &[Claim]) -> Vec<Evidence> {
+    let size = |name: &str, bytes: u64| Evidence::new(name, bytes as f64, "bytes", SOURCE);
+    let mut evidence = vec![
+        size("largest buffer that fits", edge.fits_bytes),
+        size("next larger buffer", edge.spills_bytes),
+        Evidence::new("latency inside", edge.below_ns, "ns", SOURCE),
+        Evidence::new("latency beyond", edge.above_ns, "ns", SOURCE),
+    ];
+    evidence.extend(claims.iter().map(|claim| {
+        let name = format!("L{level} claimed by {}", claim.source);
+        Evidence::new(name, claim.bytes as f64, "bytes", claim.source)
+    }));
+    evidence
 }

@@ -13,11 +13,11 @@ pub(super) const LEAST_REACH: u32 = 4;
 
 /// A range of queue depths over which a rate does not grow.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plateau {
+pub(super) struct Plateau {
     /// The shallow end.
-    pub from: DepthSeen,
+    pub(super) from: DepthSeen,
     /// The deep end.
-    pub to: DepthSeen,
+    pub(super) to: DepthSeen,
 }
 
 /// The plateau of `rate` over `points` of one block size, within `tolerance` (a
@@ -69,7 +69,7 @@ fn by_depth<'a>(
         return Err("reads at several queue depths were not measured");
     };
     if deepest.depth / shallowest.depth < LEAST_REACH {
-        return Err("the queue depths that were tried lie too near to each other");
+        return Err("the queue depths that were tried are too near to each other");
     }
     Ok((points, shallowest, deepest))
 }

@@ -5,9 +5,9 @@
 //! an arm without any scheduler moves in the order of asking. In a guest the host
 //! schedules, so none is right there.
 
-use super::Outcome;
-use super::devices::{DeviceLatency, FASTEST_ARM_NS, called, latency, queue_file};
-use crate::finding::{Class, Finding, Severity, Told};
+use super::devices::{FASTEST_ARM_NS, NO_DEVICE, device_label, device_latency, queue_file};
+use super::{Outcome, check_each};
+use crate::finding::{Class, RankedFinding};
 use crate::observed::{DeviceSeen, Observed};
 use crate::wording::{shell_word, survey_path};
 use model::duration::show_ns;
@@ -21,95 +21,51 @@ pub const ID: &str = "device_scheduler_at_odds";
 /// to 120 us, and the few microseconds that BFQ needs a request are then felt.
 pub const FAST_NS: f64 = 200_000.0;
 
-/// A scheduler that does not fit.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DeviceSchedulerAtOdds {
-    /// The device's name.
-    pub name: String,
-    /// Where it was reached.
-    pub path: String,
-    /// Its tier.
-    pub tier: String,
-    /// The scheduler.
-    pub scheduler: String,
-    /// The one that fits.
-    pub better: &'static str,
-    /// What one read takes.
-    pub latency: DeviceLatency,
-}
-
 /// Compares each device's scheduler with its latency.
 pub fn check(observed: &Observed) -> Outcome {
-    Outcome::of_each(observed.devices.iter().map(one), "no device was measured")
+    check_each(&observed.devices, check_device, NO_DEVICE)
 }
 
-fn one(device: &DeviceSeen) -> Outcome {
-    let Some(scheduler) = &device.scheduler else {
-        return Outcome::unchecked(format!("{} shows no scheduler", device.name));
-    };
-    let latency = match latency(device) {
-        Ok(latency) => latency,
-        Err(reason) => return Outcome::Unchecked(reason),
-    };
+fn check_device(device: &DeviceSeen) -> Outcome {
+    let name = &device.name;
+    let scheduler = device.scheduler.as_ref();
+    let scheduler = scheduler.ok_or_else(|| format!("{name} shows no scheduler"))?;
+    let latency = device_latency(device)?;
     let has_arm = device.rotational == Some(true) && latency.ns.low >= FASTEST_ARM_NS;
-    let better = match scheduler.as_str() {
-        "bfq" if latency.ns.high < FAST_NS => "none",
-        "none" if has_arm && !device.virtualized => "mq-deadline",
-        _ => return Outcome::Fine,
+    let (better, why, risk) = match scheduler.as_str() {
+        "bfq" if latency.ns.high < FAST_NS => (
+            "none",
+            "too fast for a scheduler made to share a disk's arm",
+            "processes that read much are no longer held back for others",
+        ),
+        "none" if has_arm && !device.virtualized => (
+            "mq-deadline",
+            "slow enough that the order of requests counts",
+            "each request costs a little more processor time",
+        ),
+        _ => return Ok(Vec::new()),
     };
-    Outcome::found(Finding::DeviceSchedulerAtOdds(DeviceSchedulerAtOdds {
-        name: device.name.clone(),
-        path: device.path.clone(),
-        tier: device.tier.clone(),
-        scheduler: scheduler.clone(),
-        better,
-        latency,
-    }))
-}
-
-impl Told for DeviceSchedulerAtOdds {
-    fn report(&self) -> model::Finding {
-        let file = queue_file(&self.name, "scheduler");
-        let device = called(&self.path, &self.name);
-        let latency = show_ns(self.latency.ns.median);
-        let why = if self.better == "none" {
-            "too fast for a scheduler made to share a disk's arm"
-        } else {
-            "slow enough that the order of requests counts"
-        };
-        let risk = if self.better == "none" {
-            "processes that read much are no longer held back for others"
-        } else {
-            "each request costs a little more processor time"
-        };
-        model::Finding {
-            id: ID.to_owned(),
-            claim: format!(
-                "{device} uses the request scheduler {} and answers a random read in {latency}: {why}.",
-                self.scheduler
-            ),
-            tier: Some(self.tier.clone()),
-            evidence: vec![
-                self.latency.evidence(),
-                Evidence::new(
-                    format!("scheduler {}", self.scheduler),
-                    1.0,
-                    "count",
-                    file.clone(),
-                ),
-            ],
-            // Both figures are read; that the other would be faster was not tried.
-            grade: Grade::Inferred,
-            remedy: Some(format!(
-                "Try the other until the next boot: echo {} | sudo tee {}, and measure again. Risk: {risk}.",
-                self.better,
-                shell_word(&file)
-            )),
-            confirm: Some(survey_path(&self.path)),
-        }
-    }
-
-    fn severity(&self) -> Severity {
-        Severity::new(Class::Setting, 1.2)
-    }
+    let file = queue_file(name, "scheduler");
+    let remedy = format!(
+        "Try the other until the next boot: echo {better} | sudo tee {}, and measure again. Risk: {risk}.",
+        shell_word(&file)
+    );
+    let finding = model::Finding {
+        id: ID.to_owned(),
+        claim: format!(
+            "{} uses the request scheduler {scheduler} and answers a random read in {}: {why}.",
+            device_label(device),
+            show_ns(latency.ns.median)
+        ),
+        tier: Some(device.tier.clone()),
+        evidence: vec![
+            latency.evidence(),
+            Evidence::new(format!("scheduler {scheduler}"), 1.0, "count", file),
+        ],
+        // Both figures are read; that the other would be faster was not tried.
+        grade: Grade::Inferred,
+        remedy: Some(remedy),
+        confirm: Some(survey_path(&device.path)),
+    };
+    Ok(vec![RankedFinding::new(Class::Setting, 1.2, finding)])
 }

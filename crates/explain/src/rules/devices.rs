@@ -8,21 +8,24 @@ use crate::numbers::{Interval, latency_interval};
 use crate::observed::{DeviceSeen, SERVED_BY_DEVICE};
 use model::{Evidence, Grade};
 
+/// Why no rule about devices can judge if none was measured.
+pub(super) const NO_DEVICE: &str = "no device was measured";
+
 /// No disk with an arm answers random reads faster: half a turn at 15,000 turns a
 /// minute, without any movement of the arm.
 pub(super) const FASTEST_ARM_NS: f64 = 2_000_000.0;
 
 /// The latency of random reads as far as it is the device's.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DeviceLatency {
+pub(super) struct DeviceLatency {
     /// The latency of one read of 4 KiB, in nanoseconds.
-    pub ns: Interval,
+    pub(super) ns: Interval,
     /// Whether no host's cache can have answered: bare metal, or the raw device.
-    pub certain: bool,
+    pub(super) certain: bool,
 }
 
 /// The device's own latency, or why it is not known.
-pub(super) fn latency(device: &DeviceSeen) -> Result<DeviceLatency, String> {
+pub(super) fn device_latency(device: &DeviceSeen) -> Result<DeviceLatency, String> {
     if let Some(ns) = device.raw_read_ns.as_ref().and_then(latency_interval) {
         return Ok(DeviceLatency { ns, certain: true });
     }
@@ -60,14 +63,14 @@ impl DeviceLatency {
     }
 }
 
-/// Where a setting of the device's queue lies.
+/// The file of a setting of the device's queue.
 pub(super) fn queue_file(name: &str, file: &str) -> String {
     format!("/sys/block/{name}/queue/{file}")
 }
 
-/// A path and its device as a claim names them: `/data (vdb)`.
-pub(super) fn called(path: &str, name: &str) -> String {
-    match (path, name) {
+/// A device as a claim names it, by its path and name: `/data (vdb)`.
+pub(super) fn device_label(device: &DeviceSeen) -> String {
+    match (device.path.as_str(), device.name.as_str()) {
         ("", name) => name.to_owned(),
         (path, "") => path.to_owned(),
         (path, name) => format!("{path} ({name})"),

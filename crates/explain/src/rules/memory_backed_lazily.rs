@@ -7,7 +7,7 @@
 //! something else.
 
 use super::Outcome;
-use crate::finding::{Class, Finding, Severity, Told};
+use crate::finding::{Class, RankedFinding};
 use crate::numbers::{share, sound};
 use crate::observed::{FaultKind, Observed};
 use crate::wording::{count, percent};
@@ -22,7 +22,7 @@ pub const ID: &str = "memory_backed_lazily";
 pub const APART: f64 = 4.0;
 
 /// The least share of slow faults. Seen: 44 % on new memory, 9 % on a second
-/// pass, 2 % in the steady state, which nobody can mend.
+/// pass, 2 % in the steady state, which nothing can mend.
 pub const LEAST_SHARE: f64 = 0.05;
 
 /// Fewer faults than this have no distribution to speak of.
@@ -39,59 +39,47 @@ pub const HOST_SHORT_NS: f64 = 100_000.0;
 /// A probe's name, as evidence gives it.
 const SOURCE: &str = "measure faults";
 
-/// Two kinds of faults on new memory.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MemoryBackedLazily {
-    /// Size of the pages.
-    pub page_bytes: u64,
-    /// Faults timed.
-    pub faults: u64,
+/// The fast and the slow faults of one page size.
+struct Split<'a> {
+    kind: &'a FaultKind,
     /// Median of the fast ones.
-    pub fast_ns: f64,
+    fast_ns: f64,
     /// Median of the slow ones.
-    pub slow_ns: f64,
+    slow_ns: f64,
     /// Share of the slow ones, 0 to 1.
-    pub slow_share: f64,
-    /// New memory made usable a second.
-    pub bytes_per_s: Option<f64>,
+    slow_share: f64,
     /// Median fault on memory touched a moment ago.
-    pub again_ns: Option<f64>,
+    again_ns: Option<f64>,
 }
 
 /// Looks for slow faults that only new memory has.
 pub fn check(observed: &Observed) -> Outcome {
-    let Some(faults) = &observed.faults else {
-        return Outcome::unchecked("first touch of memory was not measured");
-    };
+    let faults = observed.faults.as_ref();
+    let faults = faults.ok_or("first touch of memory was not measured")?;
     if !faults.virtualized {
         // Without a host beneath, memory that the kernel hands out is there.
-        return Outcome::Fine;
+        return Ok(Vec::new());
     }
     let kinds = [
         (faults.base.as_ref(), faults.again_ns.and_then(sound)),
         (faults.huge.as_ref(), faults.huge_again_ns.and_then(sound)),
     ];
-    let judged: Vec<MemoryBackedLazily> = kinds
+    let splits = kinds
         .into_iter()
-        .filter_map(|(kind, again_ns)| split(kind?, again_ns))
-        .collect();
-    if judged.is_empty() {
-        return Outcome::unchecked(
-            "too few page faults were timed, or none on memory touched a moment ago",
-        );
+        .filter_map(|(kind, again_ns)| split(kind?, again_ns));
+    let splits: Vec<Split> = splits.collect();
+    if splits.is_empty() {
+        let reason = "too few page faults were timed, or none on memory touched a moment ago";
+        return Err(reason.to_owned());
     }
-    let lazy = judged
-        .into_iter()
-        .find(|seen| seen.slow_ns >= APART * seen.fast_ns && seen.slow_share >= LEAST_SHARE);
-    match lazy {
-        Some(seen) if !seen.slow_again() => Outcome::found(Finding::MemoryBackedLazily(seen)),
-        _ => Outcome::Fine,
-    }
+    let lazy = splits.iter().find(|split| split.is_lazy());
+    let lazy = lazy.filter(|split| !split.is_slow_again());
+    Ok(lazy.map(Split::finding).into_iter().collect())
 }
 
-/// The fast and the slow faults of one page size, or `None` where the numbers
-/// cannot tell them apart.
-fn split(kind: &FaultKind, again_ns: Option<f64>) -> Option<MemoryBackedLazily> {
+/// The fast and the slow faults of one page size; `None` if the numbers cannot
+/// separate them.
+fn split(kind: &FaultKind, again_ns: Option<f64>) -> Option<Split<'_>> {
     let least = match kind.page_bytes {
         0..=65_536 => LEAST_FAULTS,
         _ => LEAST_HUGE_FAULTS,
@@ -109,34 +97,36 @@ fn split(kind: &FaultKind, again_ns: Option<f64>) -> Option<MemoryBackedLazily> 
         (None, Some(again_ns)) => (again_ns, sound(kind.p50_ns?)?, 1.0),
         (None, None) => return None,
     };
-    Some(MemoryBackedLazily {
-        page_bytes: kind.page_bytes,
-        faults: kind.faults,
+    Some(Split {
+        kind,
         fast_ns,
         slow_ns,
         slow_share,
-        bytes_per_s: sound(kind.bytes_per_s),
         again_ns,
     })
 }
 
-impl MemoryBackedLazily {
-    /// Whether memory touched a moment ago is as slow as new memory: then reclaim,
-    /// a memory limit or a slow kernel costs the time, and not the host's backing.
-    fn slow_again(&self) -> bool {
-        self.again_ns
-            .is_some_and(|again_ns| again_ns * APART > self.slow_ns)
+impl Split<'_> {
+    fn is_lazy(&self) -> bool {
+        self.slow_ns >= APART * self.fast_ns && self.slow_share >= LEAST_SHARE
+    }
+
+    /// Whether memory touched a moment ago is as slow as new memory: then reclaim, a
+    /// memory limit or a slow kernel costs the time, and not the host's backing.
+    fn is_slow_again(&self) -> bool {
+        let again_ns = self.again_ns;
+        again_ns.is_some_and(|again_ns| again_ns * APART > self.slow_ns)
     }
 
     fn claim(&self) -> String {
-        let host = if self.slow_ns >= HOST_SHORT_NS && self.page_bytes <= 1 << 16 {
+        let host = if self.slow_ns >= HOST_SHORT_NS && self.kind.page_bytes <= 1 << 16 {
             "the host seems short of memory and makes room first"
         } else {
             "the host backs memory only when it is first touched"
         };
         let slow = show_ns(self.slow_ns);
         let fast = show_ns(self.fast_ns);
-        let of = count(self.faults);
+        let of = count(self.kind.faults);
         let mut claim = if self.slow_share >= 1.0 {
             format!(
                 "New memory costs {slow} a page, memory touched a moment ago {fast} ({of} faults): {host}."
@@ -145,45 +135,36 @@ impl MemoryBackedLazily {
             let share = percent(self.slow_share);
             format!("New memory costs {slow} instead of {fast} for {share} of {of} pages: {host}.")
         };
-        if let Some(rate) = self.bytes_per_s {
+        if let Some(rate) = sound(self.kind.bytes_per_s) {
             let seconds = show_ns(2f64.powi(30) / rate * 1e9);
             claim.push_str(&format!(" The first GiB takes {seconds} to fill."));
         }
         claim
     }
-}
 
-impl Told for MemoryBackedLazily {
-    fn report(&self) -> model::Finding {
-        let page = Bytes(self.page_bytes);
+    fn evidence(&self) -> Vec<Evidence> {
+        let page = Bytes(self.kind.page_bytes);
+        let ns = |name: &str, ns| Evidence::new(name, ns, "ns", SOURCE);
+        let rate = |rate| Evidence::new("new memory filled", rate, "bytes_per_s", SOURCE);
         let mut evidence = vec![
-            Evidence::new(format!("fast fault, {page}"), self.fast_ns, "ns", SOURCE),
-            Evidence::new(format!("slow fault, {page}"), self.slow_ns, "ns", SOURCE),
+            ns(&format!("fast fault, {page}"), self.fast_ns),
+            ns(&format!("slow fault, {page}"), self.slow_ns),
             Evidence::new("slow faults", self.slow_share, "ratio", SOURCE),
-            Evidence::new("faults timed", self.faults as f64, "count", SOURCE),
+            Evidence::new("faults timed", self.kind.faults as f64, "count", SOURCE),
         ];
-        if let Some(rate) = self.bytes_per_s {
-            evidence.push(Evidence::new(
-                "new memory filled",
-                rate,
-                "bytes_per_s",
-                SOURCE,
-            ));
-        }
-        if let Some(again_ns) = self.again_ns {
-            evidence.push(Evidence::new(
-                "fault on memory touched a moment ago",
-                again_ns,
-                "ns",
-                SOURCE,
-            ));
-        }
-        model::Finding {
+        evidence.extend(sound(self.kind.bytes_per_s).map(rate));
+        let again = "fault on memory touched a moment ago";
+        evidence.extend(self.again_ns.map(|again_ns| ns(again, again_ns)));
+        evidence
+    }
+
+    fn finding(&self) -> RankedFinding {
+        let finding = model::Finding {
             id: ID.to_owned(),
             claim: self.claim(),
             tier: Some("RAM, new".to_owned()),
-            evidence,
-            // The times are measured; the host's doings cannot be seen from here.
+            evidence: self.evidence(),
+            // The times are measured; what the host does cannot be seen from here.
             grade: Grade::Inferred,
             remedy: Some(
                 "Touch memory before it is needed (MADV_POPULATE_WRITE, or one pass at the start) \
@@ -192,12 +173,9 @@ impl Told for MemoryBackedLazily {
                     .to_owned(),
             ),
             confirm: Some("terrace measure faults".to_owned()),
-        }
-    }
-
-    fn severity(&self) -> Severity {
-        // What a page costs on average, against a fast one.
+        };
+        // The mean cost of a page, against a fast one.
         let mean = 1.0 + self.slow_share * (self.slow_ns / self.fast_ns - 1.0);
-        Severity::new(Class::Level, mean)
+        RankedFinding::new(Class::Level, mean, finding)
     }
 }

@@ -5,7 +5,8 @@
 //! machine does not have the processors that it shows.
 
 use super::Outcome;
-use crate::finding::{Class, Finding, Severity, Told};
+use super::processor::{processor, slowdown};
+use crate::finding::{Class, RankedFinding};
 use crate::numbers::share;
 use crate::observed::Observed;
 use crate::wording::percent;
@@ -18,61 +19,35 @@ pub const ID: &str = "processor_stolen";
 /// still be freed of it; 2 % were seen on a guest that nobody would call crowded.
 pub const LEAST_SHARE: f64 = 0.05;
 
-/// Time that the host took.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ProcessorStolen {
-    /// Share of the processors' time, 0 to 1.
-    pub steal_share: f64,
-    /// Processors that it was taken from.
-    pub online_cpus: u32,
-}
-
-/// Reads the share.
+/// Compares the stolen share with its threshold.
 pub fn check(observed: &Observed) -> Outcome {
-    let Some(processor) = &observed.processor else {
-        return Outcome::unchecked("the processors' time was not counted");
+    let processor = processor(observed)?;
+    let stolen = processor.steal_share.and_then(share);
+    let stolen = stolen.ok_or("this kernel does not count stolen time")?;
+    if stolen < LEAST_SHARE {
+        return Ok(Vec::new());
+    }
+    let stolen = stolen.min(1.0);
+    let online = f64::from(processor.online_cpus);
+    let finding = model::Finding {
+        id: ID.to_owned(),
+        claim: format!(
+            "During the survey the host took {} of this guest's processor time for others.",
+            percent(stolen),
+        ),
+        tier: None,
+        evidence: vec![
+            Evidence::new("stolen time", stolen, "ratio", "/proc/stat"),
+            Evidence::new("processors online", online, "count", "/proc/stat"),
+        ],
+        grade: Grade::Measured,
+        remedy: Some(
+            "Ask whoever runs the host for processors of your own, or move to another host. \
+             Risk: it may cost money, and the next host may be as full."
+                .to_owned(),
+        ),
+        confirm: Some("terrace measure compute".to_owned()),
     };
-    let Some(steal_share) = processor.steal_share.and_then(share) else {
-        return Outcome::unchecked("this kernel does not count stolen time");
-    };
-    if steal_share < LEAST_SHARE {
-        return Outcome::Fine;
-    }
-    Outcome::found(Finding::ProcessorStolen(ProcessorStolen {
-        steal_share: steal_share.min(1.0),
-        online_cpus: processor.online_cpus,
-    }))
-}
-
-impl Told for ProcessorStolen {
-    fn report(&self) -> model::Finding {
-        model::Finding {
-            id: ID.to_owned(),
-            claim: format!(
-                "During the survey the host took {} of this guest's processor time for others.",
-                percent(self.steal_share),
-            ),
-            tier: None,
-            evidence: vec![
-                Evidence::new("stolen time", self.steal_share, "ratio", "/proc/stat"),
-                Evidence::new(
-                    "processors online",
-                    f64::from(self.online_cpus),
-                    "count",
-                    "/proc/stat",
-                ),
-            ],
-            grade: Grade::Measured,
-            remedy: Some(
-                "Ask whoever runs the host for processors of your own, or move to another host. \
-                 Risk: it may cost money, and the next host may be as full."
-                    .to_owned(),
-            ),
-            confirm: Some("terrace measure compute".to_owned()),
-        }
-    }
-
-    fn severity(&self) -> Severity {
-        Severity::new(Class::Everything, 1.0 / (1.0 - self.steal_share).max(0.01))
-    }
+    let factor = slowdown(stolen);
+    Ok(vec![RankedFinding::new(Class::Everything, factor, finding)])
 }

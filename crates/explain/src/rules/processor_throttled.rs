@@ -5,7 +5,8 @@
 //! of the machine.
 
 use super::Outcome;
-use crate::finding::{Class, Finding, Severity, Told};
+use super::processor::{processor, slowdown};
+use crate::finding::{Class, RankedFinding};
 use crate::numbers::sound;
 use crate::observed::{Observed, ProcessorSeen};
 use crate::wording::{count, percent, times};
@@ -25,101 +26,61 @@ pub const LEAST_PERIODS: u64 = 10;
 /// Where the counts come from.
 const SOURCE: &str = "cpu.stat";
 
-/// Stops by a limit.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ProcessorThrottled {
-    /// Periods with a stop.
-    pub throttled_periods: u64,
-    /// All periods in which the group ran.
-    pub periods: u64,
-    /// How long it was stopped, in seconds.
-    pub throttled_s: Option<f64>,
-    /// The limit, in processors.
-    pub quota_cores: Option<f64>,
-    /// The group with the limit.
-    pub cgroup: Option<String>,
-}
-
 /// Counts the stops.
 pub fn check(observed: &Observed) -> Outcome {
-    let Some(processor) = &observed.processor else {
-        return Outcome::unchecked("the processors' time was not counted");
-    };
+    let processor = processor(observed)?;
     let (Some(throttled), Some(periods)) = (processor.throttled_periods, processor.periods) else {
-        return Outcome::unchecked("no CPU limit could be read for the own group");
+        return Err("no CPU limit could be read for the own group".to_owned());
     };
-    match stopped(processor) {
-        Some(share) if share >= LEAST_SHARE => {
-            Outcome::found(Finding::ProcessorThrottled(ProcessorThrottled {
-                throttled_periods: throttled.min(periods),
-                periods,
-                throttled_s: processor.throttled_s.and_then(sound),
-                quota_cores: processor.quota_cores.and_then(sound),
-                cgroup: processor.cgroup.clone(),
-            }))
-        }
-        _ => Outcome::Fine,
+    let Some(share) = stopped_by_limit(processor) else {
+        return Ok(Vec::new());
+    };
+    let throttled = throttled.min(periods);
+    let number = |name, count: u64| Evidence::new(name, count as f64, "count", SOURCE);
+    let mut evidence = vec![
+        number("periods with a stop", throttled),
+        number("periods", periods),
+    ];
+    let mut limit = "A CPU limit".to_owned();
+    if let Some(cores) = processor.quota_cores.and_then(sound) {
+        evidence.push(Evidence::new("limit", cores, "processors", "cpu.max"));
+        limit.push_str(&format!(" of {} processors", times(cores)));
     }
+    if let Some(group) = &processor.cgroup {
+        limit.push_str(&format!(" (group {group})"));
+    }
+    let mut claim = format!(
+        "{limit} stopped the survey in {} of {} periods ({})",
+        count(throttled),
+        count(periods),
+        percent(share),
+    );
+    if let Some(seconds) = processor.throttled_s.and_then(sound) {
+        evidence.push(Evidence::new("time stopped", seconds, "s", SOURCE));
+        claim.push_str(&format!(", {} altogether", show_ns(seconds * 1e9)));
+    }
+    claim.push('.');
+    let finding = model::Finding {
+        id: ID.to_owned(),
+        claim,
+        tier: None,
+        evidence,
+        grade: Grade::Measured,
+        remedy: Some(
+            "Have the limit raised (cpu.max of the group, or the container's CPU limit), or run \
+             fewer threads than it allows. Risk: what this group gets, others lose."
+                .to_owned(),
+        ),
+        confirm: Some("terrace measure compute".to_owned()),
+    };
+    let factor = slowdown(share);
+    Ok(vec![RankedFinding::new(Class::Everything, factor, finding)])
 }
 
-/// The share of periods with a stop, 0 to 1; `None` where there are too few.
-pub(super) fn stopped(processor: &ProcessorSeen) -> Option<f64> {
+/// The share of periods with a stop, 0 to 1, from [`LEAST_SHARE`] on; `None` if there
+/// were fewer stops, or too few periods to tell.
+pub(super) fn stopped_by_limit(processor: &ProcessorSeen) -> Option<f64> {
     let (throttled, periods) = (processor.throttled_periods?, processor.periods?);
-    (periods >= LEAST_PERIODS).then(|| throttled.min(periods) as f64 / periods as f64)
-}
-
-impl ProcessorThrottled {
-    fn share(&self) -> f64 {
-        self.throttled_periods as f64 / self.periods as f64
-    }
-}
-
-impl Told for ProcessorThrottled {
-    fn report(&self) -> model::Finding {
-        let mut evidence = vec![
-            Evidence::new(
-                "periods with a stop",
-                self.throttled_periods as f64,
-                "count",
-                SOURCE,
-            ),
-            Evidence::new("periods", self.periods as f64, "count", SOURCE),
-        ];
-        let mut limit = "A CPU limit".to_owned();
-        if let Some(cores) = self.quota_cores {
-            evidence.push(Evidence::new("limit", cores, "processors", "cpu.max"));
-            limit.push_str(&format!(" of {} processors", times(cores)));
-        }
-        if let Some(group) = &self.cgroup {
-            limit.push_str(&format!(" (group {group})"));
-        }
-        let mut claim = format!(
-            "{limit} stopped the survey in {} of {} periods ({})",
-            count(self.throttled_periods),
-            count(self.periods),
-            percent(self.share()),
-        );
-        if let Some(seconds) = self.throttled_s {
-            evidence.push(Evidence::new("time stopped", seconds, "s", SOURCE));
-            claim.push_str(&format!(", {} altogether", show_ns(seconds * 1e9)));
-        }
-        claim.push('.');
-        model::Finding {
-            id: ID.to_owned(),
-            claim,
-            tier: None,
-            evidence,
-            grade: Grade::Measured,
-            remedy: Some(
-                "Have the limit raised (cpu.max of the group, or the container's CPU limit), or run \
-                 fewer threads than it allows. Risk: what this group gets, others lose."
-                    .to_owned(),
-            ),
-            confirm: Some("terrace measure compute".to_owned()),
-        }
-    }
-
-    fn severity(&self) -> Severity {
-        Severity::new(Class::Everything, 1.0 / (1.0 - self.share()).max(0.01))
-    }
+    let share = throttled.min(periods) as f64 / periods as f64;
+    (periods >= LEAST_PERIODS && share >= LEAST_SHARE).then_some(share)
 }

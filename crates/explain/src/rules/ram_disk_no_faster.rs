@@ -4,8 +4,8 @@
 //! of equality, so it needs error bars narrow enough to rule out a gain that would
 //! matter; without them nothing is claimed.
 
-use super::Outcome;
-use crate::finding::{Class, Finding, Severity, Told};
+use super::{Outcome, check_each};
+use crate::finding::{Class, RankedFinding};
 use crate::numbers::{Interval, interval};
 use crate::observed::{Observed, RamDiskSeen};
 use crate::wording::{shell_word, survey_path};
@@ -22,100 +22,55 @@ pub const GAIN_RULED_OUT: f64 = 1.25;
 /// A probe's name, as evidence gives it.
 const SOURCE: &str = "measure seqio";
 
-/// Two reads from memory.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RamDiskNoFaster {
-    /// Its tier.
-    pub tier: String,
-    /// Where it is mounted.
-    pub path: String,
-    /// Reading it, bytes a second.
-    pub ram_disk: Interval,
-    /// Reading a cached file of a disk, bytes a second.
-    pub page_cache: Interval,
-    /// Its `huge=` option, if known.
-    pub huge_setting: Option<String>,
-}
-
 /// Compares each RAM disk's read with the page cache's.
 pub fn check(observed: &Observed) -> Outcome {
-    Outcome::of_each(
-        observed.ram_disks.iter().map(one),
-        "no RAM disk was measured",
-    )
+    check_each(&observed.ram_disks, check_disk, "no RAM disk was measured")
 }
 
-fn one(disk: &RamDiskSeen) -> Outcome {
+fn check_disk(disk: &RamDiskSeen) -> Outcome {
+    let path = &disk.path;
     let read = disk.read_bytes_per_s.as_ref().and_then(interval);
     let cached = disk.page_cache_read_bytes_per_s.as_ref().and_then(interval);
-    let (Some(ram_disk), Some(page_cache)) = (read, cached) else {
-        return Outcome::unchecked(format!(
-            "reads of {} and of a cached file were not both measured with error bars",
-            disk.path
+    let (Some(read), Some(cached)) = (read, cached) else {
+        return Err(format!(
+            "reads of {path} and of a cached file were not both measured with error bars"
         ));
     };
-    if ram_disk.high >= GAIN_RULED_OUT * page_cache.low {
-        return Outcome::Fine;
+    if read.high >= GAIN_RULED_OUT * cached.low {
+        return Ok(Vec::new());
     }
-    Outcome::found(Finding::RamDiskNoFaster(RamDiskNoFaster {
-        tier: disk.tier.clone(),
-        path: disk.path.clone(),
-        ram_disk,
-        page_cache,
-        huge_setting: disk.huge_setting.clone(),
-    }))
+    let rate = |name, of: Interval| Evidence::new(name, of.median, "bytes_per_s", SOURCE);
+    let finding = model::Finding {
+        id: ID.to_owned(),
+        claim: format!(
+            "The RAM disk {path} reads at {}, a cached file of a disk at {}: for reads it is no faster.",
+            show_rate(read.median),
+            show_rate(cached.median),
+        ),
+        tier: Some(disk.tier.clone()),
+        evidence: vec![
+            rate("read of the RAM disk", read),
+            rate("read of a cached file", cached),
+        ],
+        grade: Grade::Measured,
+        remedy: Some(remedy(disk)),
+        confirm: Some(survey_path(path)),
+    };
+    // The least of all findings: nothing is slow.
+    Ok(vec![RankedFinding::new(Class::Setting, 1.0, finding)])
 }
 
-impl RamDiskNoFaster {
-    fn remedy(&self) -> String {
-        let mut remedy = "Use it for what is written and thrown away; for reads a file on disk \
-                          does as well once it is cached, and its memory can be reclaimed. \
-                          Risk: the first read of a file on disk is slow."
-            .to_owned();
-        if self.huge_setting.as_deref() == Some("never") {
-            let path = shell_word(&self.path);
-            remedy.push_str(&format!(
-                " Huge pages speed up writes of new files: \
-                 sudo mount -o remount,huge=within_size {path}. Risk: small files may take more memory."
-            ));
-        }
-        remedy
+fn remedy(disk: &RamDiskSeen) -> String {
+    let mut remedy = "Use it for what is written and thrown away; for reads a file on disk \
+                      does as well once it is cached, and its memory can be reclaimed. \
+                      Risk: the first read of a file on disk is slow."
+        .to_owned();
+    if disk.huge_setting.as_deref() == Some("never") {
+        let path = shell_word(&disk.path);
+        remedy.push_str(&format!(
+            " Huge pages speed up writes of new files: \
+             sudo mount -o remount,huge=within_size {path}. Risk: small files may take more memory."
+        ));
     }
-}
-
-impl Told for RamDiskNoFaster {
-    fn report(&self) -> model::Finding {
-        model::Finding {
-            id: ID.to_owned(),
-            claim: format!(
-                "The RAM disk {} reads at {}, a cached file of a disk at {}: for reads it is no faster.",
-                self.path,
-                show_rate(self.ram_disk.median),
-                show_rate(self.page_cache.median),
-            ),
-            tier: Some(self.tier.clone()),
-            evidence: vec![
-                Evidence::new(
-                    "read of the RAM disk",
-                    self.ram_disk.median,
-                    "bytes_per_s",
-                    SOURCE,
-                ),
-                Evidence::new(
-                    "read of a cached file",
-                    self.page_cache.median,
-                    "bytes_per_s",
-                    SOURCE,
-                ),
-            ],
-            grade: Grade::Measured,
-            remedy: Some(self.remedy()),
-            confirm: Some(survey_path(&self.path)),
-        }
-    }
-
-    fn severity(&self) -> Severity {
-        // The least of all findings: nothing is slow.
-        Severity::new(Class::Setting, 1.0)
-    }
+    remedy
 }

@@ -6,12 +6,11 @@
 //! Tiers with the same cause are one finding.
 
 use super::{Outcome, processor_throttled};
-use crate::finding::{Class, Finding, Severity, Told};
+use crate::finding::{Class, RankedFinding};
 use crate::numbers::share;
 use crate::observed::{NoiseSeen, Observed};
 use crate::wording::percent;
 use model::{Evidence, Grade};
-use std::fmt;
 
 /// The id of this rule's findings.
 pub const ID: &str = "result_noisy";
@@ -33,9 +32,9 @@ pub const LEAST_CAUSE: f64 = 0.02;
 /// A probe's name, as evidence gives it.
 const SOURCE: &str = "survey's trials";
 
-/// Why trials disagree.
+/// Why trials disagree, as a share of their time (or periods).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Cause {
+enum Cause {
     /// The host took this share of the time.
     Stolen(f64),
     /// A CPU limit stopped this share of the periods.
@@ -46,144 +45,87 @@ pub enum Cause {
     Unknown,
 }
 
-/// One noisy result.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Noisy {
-    /// The tier's name.
-    pub tier: String,
-    /// `latency`, `read`, `write` or `copy`.
-    pub quantity: String,
-    /// Interquartile range over the median; `None` below [`LEAST_TRIALS`] kept.
-    pub spread: Option<f64>,
-    /// Trials kept.
-    pub kept: u32,
-    /// Trials thrown away.
-    pub discarded: u32,
-}
-
 /// Noisy results with one cause.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ResultNoisy {
-    /// Why; its share is that of the worst result.
-    pub cause: Cause,
-    /// The worst result.
-    pub worst: Noisy,
-    /// The others.
-    pub others: Vec<Noisy>,
+struct Group<'a> {
+    /// Its share is that of the worst result.
+    cause: Cause,
+    worst: &'a NoiseSeen,
+    others: Vec<&'a NoiseSeen>,
 }
 
-/// Looks at the trials of every tier.
+/// Compares the trials of every tier.
 pub fn check(observed: &Observed) -> Outcome {
-    let limit = observed
-        .processor
-        .as_ref()
-        .and_then(processor_throttled::stopped)
-        .filter(|&share| share >= processor_throttled::LEAST_SHARE);
-    let mut judged = false;
-    let mut groups: Vec<ResultNoisy> = Vec::new();
-    for seen in &observed.noise {
-        let Some(result) = Noisy::judged(seen) else {
-            continue;
-        };
-        judged = true;
-        if !result.is_noisy() {
-            continue;
-        }
+    let processor = observed.processor.as_ref();
+    let limit = processor.and_then(processor_throttled::stopped_by_limit);
+    let judged = |seen: &&NoiseSeen| trials(seen) >= u64::from(LEAST_TRIALS);
+    if !observed.noise.iter().any(|seen| judged(&seen)) {
+        return Err("no result has trials enough to disagree".to_owned());
+    }
+    let mut groups: Vec<Group> = Vec::new();
+    for seen in observed.noise.iter().filter(|seen| is_noisy(seen)) {
         let cause = cause(seen, limit);
         match groups.iter_mut().find(|group| group.cause.is_like(cause)) {
-            Some(group) => group.add(result, cause),
-            None => groups.push(ResultNoisy {
+            Some(group) => group.add(seen, cause),
+            None => groups.push(Group {
                 cause,
-                worst: result,
+                worst: seen,
                 others: Vec::new(),
             }),
         }
     }
-    if !groups.is_empty() {
-        Outcome::Found(groups.into_iter().map(Finding::ResultNoisy).collect())
-    } else if judged {
-        Outcome::Fine
-    } else {
-        Outcome::unchecked("no result has trials enough to disagree")
-    }
+    Ok(groups.iter().map(Group::finding).collect())
 }
 
 /// Whether this result alone would be part of a finding.
 pub fn is_noisy(seen: &NoiseSeen) -> bool {
-    Noisy::judged(seen).is_some_and(|result| result.is_noisy())
+    trials(seen) >= u64::from(LEAST_TRIALS)
+        && (differs(seen) || discarded_share(seen) >= NOISY_DISCARDED)
 }
 
-impl Noisy {
-    /// The result where it has trials enough to be judged.
-    fn judged(seen: &NoiseSeen) -> Option<Self> {
-        let all = u64::from(seen.kept) + u64::from(seen.discarded);
-        (all >= u64::from(LEAST_TRIALS)).then(|| Self {
-            tier: seen.tier.clone(),
-            quantity: seen.quantity.clone(),
-            spread: share(seen.spread).filter(|_| seen.kept >= LEAST_TRIALS),
-            kept: seen.kept,
-            discarded: seen.discarded,
-        })
-    }
-
-    fn is_noisy(&self) -> bool {
-        self.differs() || self.discarded_share() >= NOISY_DISCARDED
-    }
-
-    fn differs(&self) -> bool {
-        self.spread.is_some_and(|spread| spread >= NOISY_SPREAD)
-    }
-
-    fn all(&self) -> u64 {
-        u64::from(self.kept) + u64::from(self.discarded)
-    }
-
-    fn discarded_share(&self) -> f64 {
-        f64::from(self.discarded) / self.all() as f64
-    }
-
-    /// How bad it is: the spread, or what had to be thrown away.
-    fn badness(&self) -> f64 {
-        self.spread.unwrap_or(0.0).max(self.discarded_share())
-    }
-
-    fn evidence(&self) -> Vec<Evidence> {
-        let of = format!("{} ({})", self.tier, self.quantity);
-        let discarded = f64::from(self.discarded);
-        let mut evidence = vec![
-            Evidence::new(
-                format!("trials thrown away, {of}"),
-                discarded,
-                "count",
-                SOURCE,
-            ),
-            Evidence::new(format!("trials, {of}"), self.all() as f64, "count", SOURCE),
-        ];
-        if let Some(spread) = self.spread {
-            evidence.insert(
-                0,
-                Evidence::new(format!("spread, {of}"), spread, "ratio", SOURCE),
-            );
-        }
-        evidence
-    }
+/// All trials, kept or thrown away.
+fn trials(seen: &NoiseSeen) -> u64 {
+    u64::from(seen.kept) + u64::from(seen.discarded)
 }
 
-impl fmt::Display for Noisy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of = format!("{} ({})", self.tier, self.quantity);
-        let (discarded, all) = (self.discarded, self.all());
-        match self.spread {
-            Some(spread) if self.differs() => write!(
-                f,
-                "The trials of {of} differ by {}, {discarded} of {all} were thrown away",
-                percent(spread)
-            ),
-            _ => write!(
-                f,
-                "Of the trials of {of} {discarded} of {all} had to be thrown away"
-            ),
+/// The spread; `None` with fewer than [`LEAST_TRIALS`] kept.
+fn spread(seen: &NoiseSeen) -> Option<f64> {
+    share(seen.spread).filter(|_| seen.kept >= LEAST_TRIALS)
+}
+
+fn differs(seen: &NoiseSeen) -> bool {
+    spread(seen).is_some_and(|spread| spread >= NOISY_SPREAD)
+}
+
+fn discarded_share(seen: &NoiseSeen) -> f64 {
+    f64::from(seen.discarded) / trials(seen) as f64
+}
+
+/// How bad it is: the spread, or the share that had to be thrown away.
+fn badness(seen: &NoiseSeen) -> f64 {
+    spread(seen).unwrap_or(0.0).max(discarded_share(seen))
+}
+
+fn evidence(seen: &NoiseSeen) -> Vec<Evidence> {
+    let number = |what: &str, value, unit| {
+        let name = format!("{what}, {} ({})", seen.tier, seen.quantity);
+        Evidence::new(name, value, unit, SOURCE)
+    };
+    let spread = spread(seen).map(|spread| number("spread", spread, "ratio"));
+    let discarded = number("trials thrown away", f64::from(seen.discarded), "count");
+    let all = number("trials", trials(seen) as f64, "count");
+    spread.into_iter().chain([discarded, all]).collect()
+}
+
+/// What is noisy of a result, as the start of a claim.
+fn complaint(seen: &NoiseSeen) -> String {
+    let of = format!("{} ({})", seen.tier, seen.quantity);
+    let (discarded, all) = (seen.discarded, trials(seen));
+    match spread(seen).filter(|_| differs(seen)) {
+        Some(spread) => {
+            let spread = percent(spread);
+            format!("The trials of {of} differ by {spread}, {discarded} of {all} were thrown away")
         }
+        None => format!("Of the trials of {of} {discarded} of {all} had to be thrown away"),
     }
 }
 
@@ -232,43 +174,35 @@ impl Cause {
             Cause::Unknown => None,
         }
     }
-}
 
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn sentence(self) -> String {
         match self {
-            Cause::Stolen(share) => write!(f, "the host took {} of the time", percent(*share)),
+            Cause::Stolen(share) => format!("the host took {} of the time", percent(share)),
             Cause::Throttled(share) => {
-                write!(
-                    f,
-                    "the CPU limit stopped {} of the periods",
-                    percent(*share)
-                )
+                let share = percent(share);
+                format!("the CPU limit stopped {share} of the periods")
             }
             Cause::Crowded(share) => {
-                write!(
-                    f,
-                    "other programs held the processor {} of the time",
-                    percent(*share)
-                )
+                let share = percent(share);
+                format!("other programs held the processor {share} of the time")
             }
-            Cause::Unknown => f.write_str("no counter says why"),
+            Cause::Unknown => "no counter says why".to_owned(),
         }
     }
 }
 
-impl ResultNoisy {
-    fn add(&mut self, result: Noisy, cause: Cause) {
-        if result.badness() > self.worst.badness() {
+impl<'a> Group<'a> {
+    fn add(&mut self, seen: &'a NoiseSeen, cause: Cause) {
+        if badness(seen) > badness(self.worst) {
             self.cause = cause;
-            self.others.push(std::mem::replace(&mut self.worst, result));
+            self.others.push(std::mem::replace(&mut self.worst, seen));
         } else {
-            self.others.push(result);
+            self.others.push(seen);
         }
     }
 
     fn claim(&self) -> String {
-        let mut claim = format!("{}: {}.", self.worst, self.cause);
+        let mut claim = format!("{}: {}.", complaint(self.worst), self.cause.sentence());
         match self.others.len() {
             0 => {}
             1 => claim.push_str(" It is the same with 1 more result."),
@@ -276,22 +210,18 @@ impl ResultNoisy {
         }
         claim
     }
-}
 
-impl Told for ResultNoisy {
-    fn report(&self) -> model::Finding {
+    fn finding(&self) -> RankedFinding {
+        let tier = &self.worst.tier;
         let results = std::iter::once(&self.worst).chain(&self.others);
-        let mut evidence: Vec<Evidence> = results.flat_map(Noisy::evidence).collect();
-        evidence.extend(self.cause.evidence());
-        let one_tier = self
-            .others
-            .iter()
-            .all(|other| other.tier == self.worst.tier);
-        model::Finding {
+        let mut numbers: Vec<Evidence> = results.flat_map(|seen| evidence(seen)).collect();
+        numbers.extend(self.cause.evidence());
+        let one_tier = self.others.iter().all(|other| other.tier == *tier);
+        let finding = model::Finding {
             id: ID.to_owned(),
             claim: self.claim(),
-            tier: one_tier.then(|| self.worst.tier.clone()),
-            evidence,
+            tier: one_tier.then(|| tier.clone()),
+            evidence: numbers,
             // That they differ is counted; that the named counter is why is concluded.
             grade: match self.cause {
                 Cause::Unknown => Grade::Measured,
@@ -299,10 +229,7 @@ impl Told for ResultNoisy {
             },
             remedy: self.cause.remedy().map(str::to_owned),
             confirm: None,
-        }
-    }
-
-    fn severity(&self) -> Severity {
-        Severity::new(Class::Doubt, 1.0 + self.worst.badness())
+        };
+        RankedFinding::new(Class::Doubt, 1.0 + badness(self.worst), finding)
     }
 }

@@ -1,11 +1,11 @@
 //! Swap on a device that gives single pages back slowly.
 //!
 //! What was swapped out comes back in whatever order it is touched, one page at a
-//! time at worst, so the latency of a random read decides. An area that stands
-//! unused behind compressed RAM is a last resort and left alone.
+//! time at worst, so the latency of a random read decides. An unused area
+//! behind compressed RAM is a last resort and left alone.
 
-use super::Outcome;
-use crate::finding::{Class, Finding, Severity, Told};
+use super::{Outcome, check_each};
+use crate::finding::{Class, RankedFinding};
 use crate::numbers::sound;
 use crate::observed::{Observed, SwapAreaSeen};
 use crate::wording::{long_time, survey_path};
@@ -25,129 +25,70 @@ const ARM_NS: f64 = 10_000_000.0;
 /// Pages of 4 KiB in a GiB.
 const PAGES_PER_GIB: f64 = 262_144.0;
 
-/// One slow area.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SwapOnSlowDevice {
-    /// The file or device.
-    pub path: String,
-    /// The device that holds it.
-    pub device: Option<String>,
-    /// Its size.
-    pub size_bytes: u64,
-    /// How much of it is taken.
-    pub used_bytes: u64,
-    /// What one page takes.
-    pub page_ns: f64,
-    /// Whether that was measured, not concluded from the rotational flag.
-    pub measured: bool,
-    /// Whether compressed RAM is in use already.
-    pub has_compressed: bool,
-}
-
 /// Looks at each area.
 pub fn check(observed: &Observed) -> Outcome {
-    let Some(swap) = &observed.swap else {
-        return Outcome::unchecked("the swap areas could not be read");
-    };
+    let swap = observed.swap.as_ref();
+    let swap = swap.ok_or("the swap areas could not be read")?;
     if swap.areas.is_empty() {
-        // None at all is the matter of no_swap.
-        return Outcome::Fine;
+        // None at all is what no_swap finds.
+        return Ok(Vec::new());
     }
     let has_compressed = swap.areas.iter().any(|area| area.compressed);
-    Outcome::of_each(
-        swap.areas.iter().map(|area| one(area, has_compressed)),
-        "there is no swap area",
-    )
+    let check = |area: &SwapAreaSeen| check_area(area, has_compressed);
+    check_each(&swap.areas, check, "there is no swap area")
 }
 
-fn one(area: &SwapAreaSeen, has_compressed: bool) -> Outcome {
+fn check_area(area: &SwapAreaSeen, has_compressed: bool) -> Outcome {
+    let path = &area.path;
     let last_resort = has_compressed && area.used_bytes == 0;
     if area.compressed || last_resort {
-        return Outcome::Fine;
+        return Ok(Vec::new());
     }
     let latency = area.random_read_ns.and_then(sound);
-    let page_ns = match (latency, area.rotational) {
-        (Some(ns), _) => ns,
-        (None, Some(true)) => ARM_NS,
-        (None, _) => {
-            let path = &area.path;
-            return Outcome::unchecked(format!("the latency of the device of {path} is not known"));
-        }
+    let (page_ns, about, source, grade) = match (latency, area.rotational) {
+        (Some(ns), _) => (ns, "", "measure iolat", Grade::Measured),
+        (None, Some(true)) => (ARM_NS, "about ", "rotational flag", Grade::Inferred),
+        (None, _) => return Err(format!("the latency of the device of {path} is not known")),
     };
     if page_ns < SLOW_NS {
-        return Outcome::Fine;
+        return Ok(Vec::new());
     }
-    Outcome::found(Finding::SwapOnSlowDevice(SwapOnSlowDevice {
-        path: area.path.clone(),
-        device: area.device.clone(),
-        size_bytes: area.size_bytes,
-        used_bytes: area.used_bytes,
-        page_ns,
-        measured: latency.is_some(),
-        has_compressed,
-    }))
+    let device = area.device.as_deref().unwrap_or(path);
+    let bytes = |name, bytes: u64| Evidence::new(name, bytes as f64, "bytes", "/proc/swaps");
+    let directory = path.rfind('/').filter(|_| latency.is_some());
+    let finding = model::Finding {
+        id: ID.to_owned(),
+        claim: format!(
+            "Swap on {device} ({}, {} used) needs {about}{} for a page, so 1 GiB takes {} to come back in random order.",
+            Bytes(area.size_bytes),
+            Bytes(area.used_bytes),
+            show_ns(page_ns),
+            long_time(page_ns * PAGES_PER_GIB),
+        ),
+        tier: Some(format!("swap {device}")),
+        evidence: vec![
+            Evidence::new("random read of 4 KiB", page_ns, "ns", source),
+            bytes("size", area.size_bytes),
+            bytes("used", area.used_bytes),
+        ],
+        grade,
+        remedy: Some(remedy(has_compressed).to_owned()),
+        confirm: directory.map(|end| survey_path(if end == 0 { "/" } else { &path[..end] })),
+    };
+    let class = if area.used_bytes > 0 {
+        Class::Everything
+    } else {
+        Class::Setting
+    };
+    let factor = page_ns / SLOW_NS;
+    Ok(vec![RankedFinding::new(class, factor, finding)])
 }
 
-impl SwapOnSlowDevice {
-    fn remedy(&self) -> String {
-        let flash = "Move swap to flash";
-        if self.has_compressed {
-            format!(
-                "{flash}, or enlarge the compressed swap before it. Risk: swap wears flash out."
-            )
-        } else {
-            format!(
-                "{flash}, or put compressed RAM before it (zram or zswap). \
-                 Risk: swap wears flash out, compression takes processor time."
-            )
-        }
-    }
-}
-
-impl Told for SwapOnSlowDevice {
-    fn report(&self) -> model::Finding {
-        let source = if self.measured {
-            "measure iolat"
-        } else {
-            "rotational flag"
-        };
-        let device = self.device.as_deref().unwrap_or(&self.path);
-        let about = if self.measured { "" } else { "about " };
-        model::Finding {
-            id: ID.to_owned(),
-            claim: format!(
-                "Swap on {device} ({}, {} used) needs {about}{} for a page, so 1 GiB takes {} to come back in random order.",
-                Bytes(self.size_bytes),
-                Bytes(self.used_bytes),
-                show_ns(self.page_ns),
-                long_time(self.page_ns * PAGES_PER_GIB),
-            ),
-            tier: Some(format!("swap {device}")),
-            evidence: vec![
-                Evidence::new("random read of 4 KiB", self.page_ns, "ns", source),
-                Evidence::new("size", self.size_bytes as f64, "bytes", "/proc/swaps"),
-                Evidence::new("used", self.used_bytes as f64, "bytes", "/proc/swaps"),
-            ],
-            grade: if self.measured {
-                Grade::Measured
-            } else {
-                Grade::Inferred
-            },
-            remedy: Some(self.remedy()),
-            confirm: self
-                .path
-                .rfind('/')
-                .filter(|_| self.measured)
-                .map(|end| survey_path(if end == 0 { "/" } else { &self.path[..end] })),
-        }
-    }
-
-    fn severity(&self) -> Severity {
-        let class = if self.used_bytes > 0 {
-            Class::Everything
-        } else {
-            Class::Setting
-        };
-        Severity::new(class, self.page_ns / SLOW_NS)
+fn remedy(has_compressed: bool) -> &'static str {
+    if has_compressed {
+        "Move swap to flash, or enlarge the compressed swap before it. Risk: swap wears flash out."
+    } else {
+        "Move swap to flash, or put compressed RAM before it (zram or zswap). \
+         Risk: swap wears flash out, compression takes processor time."
     }
 }

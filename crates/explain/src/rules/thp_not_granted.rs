@@ -5,7 +5,7 @@
 //! cause; a process can also have been barred from huge pages.
 
 use super::Outcome;
-use crate::finding::{Class, Finding, Severity, Told};
+use crate::finding::{Class, RankedFinding};
 use crate::numbers::bytes;
 use crate::observed::Observed;
 use crate::wording::percent;
@@ -22,76 +22,52 @@ pub const LEAST_SHARE: f64 = 0.75;
 /// Less memory than this is not judged: 32 blocks of 2 MiB.
 pub const LEAST_ASKED_BYTES: u64 = 64 * MIB;
 
-/// Huge pages asked for and given.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ThpNotGranted {
-    /// Asked for.
-    pub asked_bytes: u64,
-    /// Given.
-    pub granted_bytes: u64,
-}
-
-/// Compares what was asked for with what came.
+/// Compares what was asked for with what was granted.
 pub fn check(observed: &Observed) -> Outcome {
-    let Some(pages) = &observed.pages else {
-        return Outcome::unchecked("no memory was asked for in huge pages");
-    };
+    let pages = observed.pages.as_ref();
+    let pages = pages.ok_or("no memory was asked for in huge pages")?;
     if !matches!(pages.thp_setting.as_deref(), Some("always" | "madvise")) {
-        return Outcome::unchecked("huge pages are switched off, or their setting is not known");
+        return Err("huge pages are switched off, or their setting is not known".to_owned());
     }
-    let Some(asked_bytes) = bytes(Some(pages.asked_bytes)).filter(|&b| b >= LEAST_ASKED_BYTES)
-    else {
-        return Outcome::unchecked(format!(
-            "less than {} was asked for in huge pages",
-            Bytes(LEAST_ASKED_BYTES)
-        ));
+    let enough = |&asked: &u64| asked >= LEAST_ASKED_BYTES;
+    let asked = bytes(Some(pages.asked_bytes))
+        .filter(enough)
+        .ok_or_else(|| {
+            let least = Bytes(LEAST_ASKED_BYTES);
+            format!("less than {least} was asked for in huge pages")
+        })?;
+    let granted = pages.granted_bytes;
+    let granted = granted.ok_or("what came in huge pages could not be read from smaps")?;
+    let share = granted as f64 / asked as f64;
+    if share >= LEAST_SHARE {
+        return Ok(Vec::new());
+    }
+    let evidence = |name, value: u64| Evidence::new(name, value as f64, "bytes", "smaps");
+    let finding = model::Finding {
+        id: ID.to_owned(),
+        claim: format!(
+            "Of {} asked for in huge pages only {} came ({}): free memory seems too scattered.",
+            Bytes(asked),
+            Bytes(granted),
+            percent(share),
+        ),
+        tier: Some("RAM".to_owned()),
+        evidence: vec![
+            evidence("asked for in huge pages", asked),
+            evidence("given in huge pages", granted),
+        ],
+        // The amount is read; that scattered memory is the cause is concluded.
+        grade: Grade::Inferred,
+        remedy: Some(
+            "Before a program that needs them starts: echo 1 | sudo tee /proc/sys/vm/compact_memory. \
+             Risk: it moves memory for seconds and holds up others meanwhile."
+                .to_owned(),
+        ),
+        confirm: Some("terrace measure memlat".to_owned()),
     };
-    let Some(granted_bytes) = pages.granted_bytes else {
-        return Outcome::unchecked("what came in huge pages could not be read from smaps");
-    };
-    if granted_bytes as f64 >= LEAST_SHARE * asked_bytes as f64 {
-        return Outcome::Fine;
-    }
-    Outcome::found(Finding::ThpNotGranted(ThpNotGranted {
-        asked_bytes,
-        granted_bytes,
-    }))
-}
-
-impl ThpNotGranted {
-    fn share(&self) -> f64 {
-        self.granted_bytes as f64 / self.asked_bytes as f64
-    }
-}
-
-impl Told for ThpNotGranted {
-    fn report(&self) -> model::Finding {
-        let evidence = |name, value: u64| Evidence::new(name, value as f64, "bytes", "smaps");
-        model::Finding {
-            id: ID.to_owned(),
-            claim: format!(
-                "Of {} asked for in huge pages only {} came ({}): free memory seems too scattered.",
-                Bytes(self.asked_bytes),
-                Bytes(self.granted_bytes),
-                percent(self.share()),
-            ),
-            tier: Some("RAM".to_owned()),
-            evidence: vec![
-                evidence("asked for in huge pages", self.asked_bytes),
-                evidence("given in huge pages", self.granted_bytes),
-            ],
-            // What came is read; that scattered memory is the cause is concluded.
-            grade: Grade::Inferred,
-            remedy: Some(
-                "Before a program that needs them starts: echo 1 | sudo tee /proc/sys/vm/compact_memory. \
-                 Risk: it moves memory for seconds and holds up others meanwhile."
-                    .to_owned(),
-            ),
-            confirm: Some("terrace measure memlat".to_owned()),
-        }
-    }
-
-    fn severity(&self) -> Severity {
-        Severity::new(Class::Setting, 2.0 - self.share())
-    }
+    Ok(vec![RankedFinding::new(
+        Class::Setting,
+        2.0 - share,
+        finding,
+    )])
 }

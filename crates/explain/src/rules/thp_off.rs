@@ -1,10 +1,10 @@
 //! Transparent huge pages switched off for the whole machine.
 //!
 //! With `never` even a program that asks gets small pages. Newer kernels have a
-//! switch for each size as well, so what was given counts for more than the word.
+//! switch for each size as well, so what was granted counts for more than the word.
 
 use super::Outcome;
-use crate::finding::{Class, Finding, Severity, Told};
+use crate::finding::{Class, RankedFinding};
 use crate::numbers::bytes;
 use crate::observed::Observed;
 use model::{Bytes, Evidence, Grade};
@@ -15,57 +15,37 @@ pub const ID: &str = "thp_off";
 /// The kernel's switch.
 const SWITCH: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// Huge pages that nobody gets.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ThpOff {
-    /// What was asked for in huge pages, if anything.
-    pub asked_bytes: Option<u64>,
-}
-
-/// Reads the switch, and whether huge pages came all the same.
+/// Reads the switch, and whether huge pages were granted all the same.
 pub fn check(observed: &Observed) -> Outcome {
-    let Some(pages) = &observed.pages else {
-        return Outcome::unchecked("the setting of huge pages was not read");
-    };
+    let pages = observed.pages.as_ref();
+    let pages = pages.ok_or("the setting of huge pages was not read")?;
     match pages.thp_setting.as_deref() {
-        Some("never") if pages.granted_bytes.is_none_or(|granted| granted == 0) => {
-            let asked_bytes = pages.granted_bytes.and(bytes(Some(pages.asked_bytes)));
-            Outcome::found(Finding::ThpOff(ThpOff { asked_bytes }))
-        }
-        Some("never" | "always" | "madvise") => Outcome::Fine,
-        Some(word) => Outcome::unchecked(format!("`{word}` is no known setting of huge pages")),
-        None => Outcome::unchecked("this kernel shows no setting of huge pages"),
+        Some("never") if pages.granted_bytes.is_none_or(|granted| granted == 0) => {}
+        Some("never" | "always" | "madvise") => return Ok(Vec::new()),
+        Some(word) => return Err(format!("`{word}` is no known setting of huge pages")),
+        None => return Err("this kernel shows no setting of huge pages".to_owned()),
     }
-}
-
-impl Told for ThpOff {
-    fn report(&self) -> model::Finding {
-        let mut evidence = vec![Evidence::new("set to `never`", 1.0, "count", SWITCH)];
-        let mut claim =
-            "Huge pages of 2 MiB are switched off, so no program can get them".to_owned();
-        if let Some(asked) = self.asked_bytes {
-            let name = "asked for in huge pages";
-            evidence.push(Evidence::new(name, asked as f64, "bytes", "smaps"));
-            evidence.push(Evidence::new("given in huge pages", 0.0, "bytes", "smaps"));
-            claim.push_str(&format!(": of {} asked for, 0 B came", Bytes(asked)));
-        }
-        claim.push('.');
-        model::Finding {
-            id: ID.to_owned(),
-            claim,
-            tier: Some("RAM".to_owned()),
-            evidence,
-            grade: Grade::Measured,
-            remedy: Some(format!(
-                "Let programs that ask have them: echo madvise | sudo tee {SWITCH} (until the next boot). \
-                 Risk: such programs take more memory, and some databases ask for `never`."
-            )),
-            confirm: Some("terrace measure memlat".to_owned()),
-        }
+    let mut evidence = vec![Evidence::new("set to `never`", 1.0, "count", SWITCH)];
+    let mut claim = "Huge pages of 2 MiB are switched off, so no program can get them".to_owned();
+    if let Some(asked) = pages.granted_bytes.and(bytes(Some(pages.asked_bytes))) {
+        let name = "asked for in huge pages";
+        evidence.push(Evidence::new(name, asked as f64, "bytes", "smaps"));
+        evidence.push(Evidence::new("given in huge pages", 0.0, "bytes", "smaps"));
+        claim.push_str(&format!(": of {} asked for, 0 B came", Bytes(asked)));
     }
-
-    fn severity(&self) -> Severity {
-        // What it costs is the matter of translation_costly.
-        Severity::new(Class::Setting, 1.5)
-    }
+    claim.push('.');
+    let finding = model::Finding {
+        id: ID.to_owned(),
+        claim,
+        tier: Some("RAM".to_owned()),
+        evidence,
+        grade: Grade::Measured,
+        remedy: Some(format!(
+            "Let programs that ask have them: echo madvise | sudo tee {SWITCH} (until the next boot). \
+             Risk: such programs take more memory, and some databases ask for `never`."
+        )),
+        confirm: Some("terrace measure memlat".to_owned()),
+    };
+    // The cost is what translation_costly finds.
+    Ok(vec![RankedFinding::new(Class::Setting, 1.5, finding)])
 }

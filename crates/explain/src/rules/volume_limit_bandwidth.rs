@@ -5,10 +5,10 @@
 //! and a round figure. Each alone proves nothing, so all three are asked for, and
 //! what a cable or a platter could explain is left alone.
 
-use super::Outcome;
-use super::depth::{Plateau, large_blocks, plateau, small_blocks};
-use super::devices::called;
-use crate::finding::{Class, Finding, Severity, Told};
+use super::depth::{large_blocks, plateau, small_blocks};
+use super::devices::{NO_DEVICE, device_label};
+use super::{Outcome, check_each};
+use crate::finding::{Class, RankedFinding};
 use crate::numbers::{interval, share, sound};
 use crate::observed::{DepthSeen, DeviceSeen, Observed};
 use crate::wording::{percent, survey_path};
@@ -38,56 +38,63 @@ const LEAST_BLOCK_BYTES: u64 = 64 * KIB;
 /// A probe's name, as evidence gives it.
 const SOURCE: &str = "measure seqio";
 
-/// A rate that nothing raises.
-#[derive(Clone, Debug, PartialEq)]
-pub struct VolumeLimitBandwidth {
-    /// The device's name.
-    pub name: String,
-    /// Where it was reached.
-    pub path: String,
-    /// Its tier.
-    pub tier: String,
-    /// The depths over which the rate is flat.
-    pub plateau: Plateau,
-    /// The spread of the rates of 100 ms each.
-    pub series_spread: f64,
-    /// The write rate, where it is the same.
-    pub equal_write_bytes_per_s: Option<f64>,
-}
-
 /// Looks for a limit on each device.
 pub fn check(observed: &Observed) -> Outcome {
-    Outcome::of_each(observed.devices.iter().map(one), "no device was measured")
+    check_each(&observed.devices, check_device, NO_DEVICE)
 }
 
-fn one(device: &DeviceSeen) -> Outcome {
+fn check_device(device: &DeviceSeen) -> Outcome {
     let points = large_blocks(&device.depth, LEAST_BLOCK_BYTES);
-    let flat = match plateau(&points, |p| p.bytes_per_s, FLAT) {
-        Ok(Some(flat)) if !is_local(device) => flat,
-        Ok(_) => return Outcome::Fine,
-        Err(reason) => return Outcome::unchecked(reason),
+    let flat = match plateau(&points, |p| p.bytes_per_s, FLAT)? {
+        Some(flat) if !is_local(device) => flat,
+        _ => return Ok(Vec::new()),
     };
-    let Some(series_spread) = device.series_spread.and_then(share) else {
-        return Outcome::unchecked(format!(
-            "the rate of {} over time is not known",
-            device.name
-        ));
-    };
-    let rate = flat.to.bytes_per_s;
-    if series_spread > STEADY || !is_round(rate) || counts_requests(device, &flat.to) {
-        return Outcome::Fine;
+    let spread = device.series_spread.and_then(share);
+    let spread = spread.ok_or_else(|| {
+        let name = &device.name;
+        format!("the rate of {name} over time is not known")
+    })?;
+    let (from, to) = (&flat.from, &flat.to);
+    let limit = to.bytes_per_s;
+    if spread > STEADY || !is_round(limit) || counts_requests(device, to) {
+        return Ok(Vec::new());
     }
+    let rate = |name: String, rate| Evidence::new(name, rate, "bytes_per_s", SOURCE);
+    let name = "spread of the rates of 100 ms";
+    let mut evidence = vec![
+        rate(format!("read, {} in flight", from.depth), from.bytes_per_s),
+        rate(format!("read, {} in flight", to.depth), limit),
+        Evidence::new(name, spread, "ratio", SOURCE),
+    ];
+    let mut writes = String::new();
     let write = device.write_bytes_per_s.as_ref().and_then(interval);
-    Outcome::found(Finding::VolumeLimitBandwidth(VolumeLimitBandwidth {
-        name: device.name.clone(),
-        path: device.path.clone(),
-        tier: device.tier.clone(),
-        plateau: flat,
-        series_spread,
-        equal_write_bytes_per_s: write
-            .map(|write| write.median)
-            .filter(|median| (median / rate - 1.0).abs() <= FLAT),
-    }))
+    if let Some(write) = write.filter(|write| (write.median / limit - 1.0).abs() <= FLAT) {
+        evidence.push(rate("write".to_owned(), write.median));
+        writes = format!(" and writes at {}", show_rate(write.median));
+    }
+    let finding = model::Finding {
+        id: ID.to_owned(),
+        claim: format!(
+            "{} reads at {} whether {} or {} requests are in flight, varies by only {}{writes}: it looks like a limit of the volume.",
+            device_label(device),
+            show_rate(limit),
+            from.depth,
+            to.depth,
+            percent(spread),
+        ),
+        tier: Some(device.tier.clone()),
+        evidence,
+        grade: Grade::Inferred,
+        remedy: Some(
+            "Have the volume's throughput raised where it is rented, or spread the data over \
+             several volumes. Risk: it costs money, and the machine may have a limit of its own."
+                .to_owned(),
+        ),
+        confirm: Some(survey_path(&device.path)),
+    };
+    // What was asked for against what was given.
+    let factor = flat.reach();
+    Ok(vec![RankedFinding::new(Class::Level, factor, finding)])
 }
 
 /// Whether a cable or a platter of this very machine explains a flat rate.
@@ -117,55 +124,6 @@ fn is_round(bytes_per_s: f64) -> bool {
         let near = |round: f64| (value / power / round - 1.0).abs() <= NEAR_ROUND;
         ROUND.into_iter().any(near) || near(10.0)
     })
-}
-
-impl Told for VolumeLimitBandwidth {
-    fn report(&self) -> model::Finding {
-        let (from, to) = (&self.plateau.from, &self.plateau.to);
-        let mut evidence: Vec<Evidence> = [from, to]
-            .into_iter()
-            .map(|p| {
-                let name = format!("read, {} in flight", p.depth);
-                Evidence::new(name, p.bytes_per_s, "bytes_per_s", SOURCE)
-            })
-            .collect();
-        evidence.push(Evidence::new(
-            "spread of the rates of 100 ms",
-            self.series_spread,
-            "ratio",
-            SOURCE,
-        ));
-        let mut writes = String::new();
-        if let Some(rate) = self.equal_write_bytes_per_s {
-            evidence.push(Evidence::new("write", rate, "bytes_per_s", SOURCE));
-            writes = format!(" and writes at {}", show_rate(rate));
-        }
-        model::Finding {
-            id: ID.to_owned(),
-            claim: format!(
-                "{} reads at {} whether {} or {} requests are in flight, varies by only {}{writes}: it looks like a limit of the volume.",
-                called(&self.path, &self.name),
-                show_rate(to.bytes_per_s),
-                from.depth,
-                to.depth,
-                percent(self.series_spread),
-            ),
-            tier: Some(self.tier.clone()),
-            evidence,
-            grade: Grade::Inferred,
-            remedy: Some(
-                "Have the volume's throughput raised where it is rented, or spread the data over \
-                 several volumes. Risk: it costs money, and the machine may have a limit of its own."
-                    .to_owned(),
-            ),
-            confirm: Some(survey_path(&self.path)),
-        }
-    }
-
-    fn severity(&self) -> Severity {
-        // What was asked for against what was given.
-        Severity::new(Class::Level, self.plateau.reach())
-    }
 }
 
 #[cfg(test)]

@@ -4,12 +4,12 @@
 //! proportion: they queue behind something that counts. A disk's arm does the
 //! same, and so does a processor that is full; both are ruled out first.
 
-use super::Outcome;
 use super::depth::{Plateau, large_blocks, plateau, small_blocks};
-use super::devices::{FASTEST_ARM_NS, called};
-use crate::finding::{Class, Finding, Severity, Told};
+use super::devices::{FASTEST_ARM_NS, NO_DEVICE, device_label};
+use super::{Outcome, check_each};
+use crate::finding::{Class, RankedFinding};
 use crate::numbers::sound;
-use crate::observed::{DeviceSeen, Observed};
+use crate::observed::{DepthSeen, DeviceSeen, Observed};
 use crate::wording::{count, survey_path};
 use model::bytes::KIB;
 use model::duration::show_ns;
@@ -36,57 +36,66 @@ const MOST_BLOCK_BYTES: u64 = 16 * KIB;
 /// A probe's name, as evidence gives it.
 const SOURCE: &str = "measure iolat";
 
-/// A number of requests that nothing raises.
-#[derive(Clone, Debug, PartialEq)]
-pub struct VolumeLimitRequests {
-    /// The device's name.
-    pub name: String,
-    /// Where it was reached.
-    pub path: String,
-    /// Its tier.
-    pub tier: String,
-    /// The depths over which the number is flat.
-    pub plateau: Plateau,
-    /// Median of one request at the shallow end.
-    pub from_p50_ns: f64,
-    /// Median of one request at the deep end.
-    pub to_p50_ns: f64,
-}
-
 /// Looks for a limit on each device.
 pub fn check(observed: &Observed) -> Outcome {
-    Outcome::of_each(observed.devices.iter().map(one), "no device was measured")
+    check_each(&observed.devices, check_device, NO_DEVICE)
 }
 
-fn one(device: &DeviceSeen) -> Outcome {
+fn check_device(device: &DeviceSeen) -> Outcome {
     let points = small_blocks(&device.depth, MOST_BLOCK_BYTES);
-    let flat = match plateau(&points, |p| p.requests_per_s, FLAT) {
-        Ok(Some(flat)) => flat,
-        Ok(None) => return Outcome::Fine,
-        Err(reason) => return Outcome::unchecked(reason),
+    let Some(flat) = plateau(&points, |p| p.requests_per_s, FLAT)? else {
+        return Ok(Vec::new());
     };
-    let (Some(from_p50_ns), Some(to_p50_ns)) = (
-        flat.from.p50_ns.and_then(sound),
-        flat.to.p50_ns.and_then(sound),
-    ) else {
-        return Outcome::unchecked(format!(
-            "the latency of {} at several queue depths is not known",
-            device.name
+    let (from, to) = (&flat.from, &flat.to);
+    let p50 = |point: &DepthSeen| point.p50_ns.and_then(sound);
+    let (Some(from_ns), Some(to_ns)) = (p50(from), p50(to)) else {
+        let name = &device.name;
+        return Err(format!(
+            "the latency of {name} at several queue depths is not known"
         ));
     };
-    let waits = to_p50_ns / from_p50_ns >= LEAST_GROWTH * flat.reach();
-    let full_processor = flat.to.requests_per_s > MOST_REQUESTS_PER_S;
-    if !waits || full_processor || has_arm(device, from_p50_ns) || counts_bytes(device, &flat) {
-        return Outcome::Fine;
+    let waits = to_ns / from_ns >= LEAST_GROWTH * flat.reach();
+    let full_processor = to.requests_per_s > MOST_REQUESTS_PER_S;
+    if !waits || full_processor || has_arm(device, from_ns) || counts_bytes(device, &flat) {
+        return Ok(Vec::new());
     }
-    Outcome::found(Finding::VolumeLimitRequests(VolumeLimitRequests {
-        name: device.name.clone(),
-        path: device.path.clone(),
-        tier: device.tier.clone(),
-        plateau: flat,
-        from_p50_ns,
-        to_p50_ns,
-    }))
+    let requests = |point: &DepthSeen| {
+        let name = format!("requests, {} in flight", point.depth);
+        Evidence::new(name, point.requests_per_s, "per_s", SOURCE)
+    };
+    let one_request = |point: &DepthSeen, ns| {
+        let name = format!("one request, {} in flight", point.depth);
+        Evidence::new(name, ns, "ns", SOURCE)
+    };
+    let finding = model::Finding {
+        id: ID.to_owned(),
+        claim: format!(
+            "{} serves {} requests a second whether {} or {} are in flight, while each then takes {} instead of {}: it looks like a limit of the volume.",
+            device_label(device),
+            count(to.requests_per_s.round() as u64),
+            from.depth,
+            to.depth,
+            show_ns(to_ns),
+            show_ns(from_ns),
+        ),
+        tier: Some(device.tier.clone()),
+        evidence: vec![
+            requests(from),
+            one_request(from, from_ns),
+            requests(to),
+            one_request(to, to_ns),
+        ],
+        grade: Grade::Inferred,
+        remedy: Some(
+            "Have the volume's requests a second raised where it is rented, or ask for less by \
+             larger requests and more cache. Risk: it costs money, or memory."
+                .to_owned(),
+        ),
+        confirm: Some(survey_path(&device.path)),
+    };
+    // What was asked for against what was given.
+    let factor = flat.reach();
+    Ok(vec![RankedFinding::new(Class::Level, factor, finding)])
 }
 
 /// Whether a disk's arm explains it: called rotating, and slow enough to be.
@@ -101,52 +110,4 @@ fn counts_bytes(device: &DeviceSeen, flat: &Plateau) -> bool {
     deepest
         .and_then(|point| sound(point.bytes_per_s))
         .is_some_and(|bytes| (bytes / flat.to.bytes_per_s - 1.0).abs() <= 2.0 * FLAT)
-}
-
-impl Told for VolumeLimitRequests {
-    fn report(&self) -> model::Finding {
-        let (from, to) = (&self.plateau.from, &self.plateau.to);
-        let ends = [(from, self.from_p50_ns), (to, self.to_p50_ns)];
-        let evidence = ends
-            .into_iter()
-            .flat_map(|(point, p50_ns)| {
-                let flight = format!("{} in flight", point.depth);
-                [
-                    Evidence::new(
-                        format!("requests, {flight}"),
-                        point.requests_per_s,
-                        "per_s",
-                        SOURCE,
-                    ),
-                    Evidence::new(format!("one request, {flight}"), p50_ns, "ns", SOURCE),
-                ]
-            })
-            .collect();
-        model::Finding {
-            id: ID.to_owned(),
-            claim: format!(
-                "{} serves {} requests a second whether {} or {} are in flight, while each then takes {} instead of {}: it looks like a limit of the volume.",
-                called(&self.path, &self.name),
-                count(to.requests_per_s.round() as u64),
-                from.depth,
-                to.depth,
-                show_ns(self.to_p50_ns),
-                show_ns(self.from_p50_ns),
-            ),
-            tier: Some(self.tier.clone()),
-            evidence,
-            grade: Grade::Inferred,
-            remedy: Some(
-                "Have the volume's requests a second raised where it is rented, or ask for less by \
-                 larger requests and more cache. Risk: it costs money, or memory."
-                    .to_owned(),
-            ),
-            confirm: Some(survey_path(&self.path)),
-        }
-    }
-
-    fn severity(&self) -> Severity {
-        // What was asked for against what was given.
-        Severity::new(Class::Level, self.plateau.reach())
-    }
 }

@@ -87,7 +87,6 @@ fn copy(level: &LevelReport, seen: &Seen, facts: &MachineFacts) -> Option<CopySe
         best_bytes_per_s: best.bytes_per_s.clone(),
         best_traffic_factor: best.traffic_factor,
         libc_traffic_factor: libc.traffic_factor,
-        non_temporal_threshold_bytes: None,
         libc_l3_bytes: l3.and_then(|cache| cache.libc_bytes),
         beyond_caches: level.name == "RAM",
     })
@@ -148,7 +147,6 @@ fn translation(seen: &Seen, virtualized: bool) -> Option<TranslationSeen> {
         size_bytes: found.size_bytes,
         base_ns: found.base_ns.clone(),
         huge_ns: found.huge_ns.clone(),
-        in_page_ns: None,
         virtualized,
     })
 }
@@ -176,7 +174,6 @@ fn device(place: &Place, report: &DeviceReport, virtualized: bool) -> DeviceSeen
             })
             .collect(),
         read_bytes_per_s: report.read_bytes_per_s.clone(),
-        buffered_read_bytes_per_s: None,
         write_bytes_per_s: report.write_bytes_per_s.clone(),
         series_spread: report
             .read_bytes_per_s

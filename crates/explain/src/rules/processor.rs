@@ -1,0 +1,14 @@
+//! What the rules about the processor share.
+
+use crate::observed::{Observed, ProcessorSeen};
+
+/// The processors' counters, or why no rule about them can judge.
+pub(super) fn processor(observed: &Observed) -> Result<&ProcessorSeen, String> {
+    let processor = observed.processor.as_ref();
+    processor.ok_or_else(|| "the processors' time was not counted".to_owned())
+}
+
+/// How many times as long work takes that loses `share` of its time: 1.25 for 20 %.
+pub(super) fn slowdown(share: f64) -> f64 {
+    1.0 / (1.0 - share).max(0.01)
+}
