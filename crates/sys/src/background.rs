@@ -1,9 +1,10 @@
 //! Work that nobody waits for: a thread whose disk requests and whose share of a processor give way
 //! to all others.
 //!
-//! Owns `ioprio_get`, `ioprio_set` and the nice value of the calling thread; both are its own and no
-//! setting of the machine. The I/O class is honoured by the schedulers bfq and mq-deadline (since
-//! Linux 5.14); with `none` it has no effect. Threads and processes that are started inherit both.
+//! Owns `ioprio_get`, `ioprio_set` and the nice value of the calling thread; both are its own and
+//! no setting of the machine. The I/O class is honoured by the schedulers bfq and mq-deadline
+//! (since Linux 5.14); with `none` it has no effect. Threads and processes that are started inherit
+//! both.
 
 use crate::error::{Error, Result};
 use crate::process::{Capability, has_capability};
@@ -32,8 +33,8 @@ pub struct Background {
 }
 
 impl Background {
-    /// Moves the calling thread to the idle class of I/O, and to nice 10 unless it is nicer already.
-    /// Without `CAP_SYS_NICE` the nice value stays, because it could not be put back.
+    /// Moves the calling thread to the idle class of I/O, and to nice 10 unless it is nicer
+    /// already. Without `CAP_SYS_NICE` the nice value stays, because it could not be put back.
     ///
     /// # Errors
     /// Only where a filter forbids the I/O class.

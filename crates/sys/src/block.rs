@@ -1,4 +1,4 @@
-//! Facts that a block device tells through its own ioctls.
+//! Facts about a block device, read through its own ioctls.
 //!
 //! Needs no more than a descriptor open for reading. Settings of the device are in sysfs
 //! and belong to `machine`.
@@ -53,7 +53,7 @@ mod tests {
         use std::os::unix::fs::MetadataExt;
         let device = std::fs::metadata("/dev/null").unwrap().rdev();
         assert_eq!(device_numbers(device), (1, 3));
-        // The minor part has 20 bits in the kernel and lies on both sides of the major one.
+        // The minor part has 20 bits in the kernel and is on both sides of the major one.
         assert_eq!(device_numbers(0x1230_fe67), (0xfe, 0x1_2367));
     }
 

@@ -1,7 +1,7 @@
-//! Where a file lies on its disk, by the `FS_IOC_FIEMAP` call.
+//! Where a file is stored on its disk, by the `FS_IOC_FIEMAP` call.
 //!
 //! It asks for what the file system knows now and writes nothing (no `FIEMAP_FLAG_SYNC`):
-//! data that has no place yet is told as such. Holes are left out.
+//! data that has no place yet is marked as such. Holes are left out.
 
 use crate::error::{Result, check};
 use std::fs::File;
@@ -12,14 +12,14 @@ use std::os::fd::AsRawFd;
 const FS_IOC_FIEMAP: libc::c_ulong = 0xc020_660b;
 /// The last one of the file.
 const EXTENT_LAST: u32 = 0x1;
-/// No place on the disk that could be told: unknown, not allocated yet, or inside of an inode.
+/// The place on the disk is not known: not reported, not allocated yet, or inside of an inode.
 const EXTENT_NO_PLACE: u32 = 0x2 | 0x4 | 0x200;
 /// Reserved, and not written through the file system.
 const EXTENT_UNWRITTEN: u32 = 0x800;
 /// How many extents one call asks for; the answer then takes 7 KiB.
 const EXTENTS_A_CALL: usize = 128;
 
-/// A part of a file that lies in one piece.
+/// A contiguous part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Where it begins in the file, in bytes.
@@ -28,8 +28,8 @@ pub struct Extent {
     pub bytes: u64,
     /// Where it begins on the device, in bytes; `None` where it has no place of its own.
     pub physical: Option<u64>,
-    /// Whether it is only reserved (`fallocate`): a read of the file gives zeros there and asks no disk,
-    /// though swap may have written to it past the file system.
+    /// Whether it is only reserved (`fallocate`): a read of the file gives zeros there and asks no
+    /// disk, though swap may have written to it past the file system.
     pub unwritten: bool,
 }
 
@@ -60,7 +60,7 @@ struct Question {
 /// The extents that overlap `range` of `file`, ascending.
 ///
 /// # Errors
-/// `Unsupported` on file systems that do not tell (tmpfs, FUSE, NFS).
+/// `Unsupported` on file systems that do not say (tmpfs, FUSE, NFS).
 pub fn extents(file: &File, range: Range<u64>) -> Result<Vec<Extent>> {
     let mut found = Vec::new();
     let mut start = range.start;
@@ -78,7 +78,7 @@ pub fn extents(file: &File, range: Range<u64>) -> Result<Vec<Extent>> {
         // for, and lives across the call.
         let answer =
             unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut question) };
-        check("read where the file lies", answer)?;
+        check("read the extents of the file", answer)?;
         let count = EXTENTS_A_CALL.min(question.mapped_extents as usize);
         let raw = &question.extents[..count];
         found.extend(raw.iter().map(extent));
@@ -93,7 +93,7 @@ pub fn extents(file: &File, range: Range<u64>) -> Result<Vec<Extent>> {
     Ok(found)
 }
 
-/// Whether a part of the file is only reserved, so that a read of it tells nothing of its disk.
+/// Whether a part of the file is only reserved, so that a read of it says nothing about its disk.
 #[must_use]
 pub fn has_unwritten(file: &File) -> bool {
     let all = extents(file, 0..u64::MAX).unwrap_or_default();
@@ -126,7 +126,7 @@ mod tests {
         file.sync_all().unwrap();
         let all = match extents(&file, 0..u64::MAX) {
             Ok(all) => all,
-            Err(error) => return testkit::skip(format!("a file system that tells: {error}")),
+            Err(error) => return testkit::skip(format!("a file system with FIEMAP: {error}")),
         };
         assert_eq!(all.iter().map(|extent| extent.bytes).sum::<u64>(), 16384);
         assert!(all.iter().all(|extent| extent.physical.is_some()));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_reserved_is_told_from_what_is_written() {
+    fn reserved_and_written_extents_are_distinguished() {
         let directory = TempDir::new();
         let path = directory.join("file");
         let reserve = std::process::Command::new("fallocate")
@@ -148,7 +148,7 @@ mod tests {
         }
         let file = File::options().write(true).open(&path).unwrap();
         if extents(&file, 0..u64::MAX).is_err() {
-            return testkit::skip("a file system that tells");
+            return testkit::skip("a file system with FIEMAP");
         }
         assert!(has_unwritten(&file));
         file.write_all_at(&vec![1; 1 << 20], 0).unwrap();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn more_extents_than_one_call_holds_are_all_told() {
+    fn more_extents_than_one_call_holds_are_all_returned() {
         let directory = TempDir::new();
         let file = File::create_new(directory.join("file")).unwrap();
         let pieces = EXTENTS_A_CALL as u64 * 2 + 7;
@@ -171,7 +171,7 @@ mod tests {
                 let expected: Vec<u64> = (0..pieces).map(|piece| piece * 16384).collect();
                 assert_eq!(offsets, expected);
             }
-            Err(error) => testkit::skip(format!("a file system that tells: {error}")),
+            Err(error) => testkit::skip(format!("a file system with FIEMAP: {error}")),
         }
     }
 

@@ -3,7 +3,7 @@
 //! The handler stores two numbers and reads a clock, so it is safe at any instant.
 //! Probes look at [`requested`] between trials; what they own is removed by `Drop` on
 //! the way out. `timeout` sends its signal twice in a row, to the program and to its
-//! group: a second one that comes at once is the same wish.
+//! group: a second one that comes at once is the same request.
 
 use crate::error::{Result, check};
 use std::mem::MaybeUninit;
@@ -15,15 +15,15 @@ static SIGNAL: AtomicI32 = AtomicI32::new(0);
 /// When it came, by the monotonic clock; 0 while none has.
 static SINCE_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Signals this soon after the first are the same wish: nobody types so fast.
-const SAME_WISH_NS: u64 = 500_000_000;
+/// Signals this soon after the first are the same request: typing is slower.
+const SAME_REQUEST_NS: u64 = 500_000_000;
 
-/// From now on SIGINT, SIGTERM and SIGHUP ask for the end instead of killing. One that
-/// comes half a second later kills, as by default. One that is ignored already (`nohup`, a background job
-/// of a script) stays ignored.
+/// From now on SIGINT, SIGTERM and SIGHUP ask for the end instead of killing. One that comes half a
+/// second later kills, as by default. One that is ignored already (`nohup`, a background job of a
+/// script) stays ignored.
 ///
 /// # Errors
-/// None on Linux; the kernel's word otherwise.
+/// Never on Linux.
 pub fn install() -> Result<()> {
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP]
         .into_iter()
@@ -74,7 +74,7 @@ extern "C" fn on_signal(number: libc::c_int) {
     let now_ns = crate::clock::now_ns().max(1);
     match SINCE_NS.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) => SIGNAL.store(number, Ordering::Relaxed),
-        Err(since_ns) if now_ns.saturating_sub(since_ns) < SAME_WISH_NS => {}
+        Err(since_ns) if now_ns.saturating_sub(since_ns) < SAME_REQUEST_NS => {}
         Err(_) => {
             // SAFETY: both calls are async-signal-safe. The signal is blocked until this
             // handler returns, and then meets the default disposition.

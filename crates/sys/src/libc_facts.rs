@@ -31,7 +31,8 @@ pub fn version() -> Option<String> {
 pub fn cache_claims() -> Vec<CacheClaim> {
     #[cfg(target_env = "gnu")]
     {
-        // glibc numbers them in steps of three (size, associativity, line) from the first data cache.
+        // glibc numbers them in steps of three (size, associativity, line) from the first data
+        // cache.
         let names = [
             (1, libc::_SC_LEVEL1_DCACHE_SIZE),
             (2, libc::_SC_LEVEL1_DCACHE_SIZE + 3),

@@ -29,13 +29,13 @@ mod tests {
 
     #[test]
     fn agrees_with_date() {
-        let shown = Command::new("date")
+        let date = Command::new("date")
             .args(["-d", "@1700000000", "+%z"])
             .output();
-        let Ok(shown) = shown else {
+        let Ok(output) = date else {
             return testkit::skip("the program date");
         };
-        let shown = String::from_utf8_lossy(&shown.stdout).trim().to_owned();
+        let shown = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         let seconds = utc_offset_s(1_700_000_000);
         let (sign, minutes) = (if seconds < 0 { '-' } else { '+' }, seconds.abs() / 60);
         let ours = format!("{sign}{:02}{:02}", minutes / 60, minutes % 60);

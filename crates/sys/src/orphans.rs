@@ -1,4 +1,4 @@
-//! Becoming the process that orphans below are given to: `PR_SET_CHILD_SUBREAPER`.
+//! Adopting orphaned descendants: `PR_SET_CHILD_SUBREAPER`.
 //!
 //! A daemon that leaves its parents stays below the recorder this way, so that it is still
 //! seen to belong to the command. The attribute is not inherited by children. Reaping is in
@@ -31,7 +31,7 @@ impl Drop for Reaper {
     }
 }
 
-/// Whether orphans below are given to this process now.
+/// Whether this process adopts orphaned descendants now.
 ///
 /// # Errors
 /// Only where a filter forbids the call.

@@ -1,7 +1,7 @@
 //! Which parts of an address space are in use, by the `PAGEMAP_SCAN` call (Linux 6.7).
 //!
-//! It walks the page tables, which are empty for what was reserved and never touched, so its time goes with
-//! the memory in use and not with the size of the reservation.
+//! It walks the page tables, which are empty for what was reserved and never touched, so its time
+//! goes with the memory in use and not with the size of the reservation.
 
 use crate::error::{Result, check};
 use std::fs::File;
@@ -42,8 +42,8 @@ struct Question {
     wanted: u64,
 }
 
-/// The first parts of `range` whose pages are in memory or in swap, ascending, and the address from which on
-/// it was not looked. `pagemap` is the open file of that name, `range` is of whole pages.
+/// The first parts of `range` whose pages are in memory or in swap, ascending, and the address from
+/// which on it was not looked. `pagemap` is the open file of that name, `range` is of whole pages.
 ///
 /// # Errors
 /// `Unsupported` before Linux 6.7; `Invalid` for addresses that no process has.

@@ -35,7 +35,7 @@ const IOCTL_SET_OUTPUT: libc::c_ulong = 0x2405;
 const IOCTL_SET_FILTER: libc::c_ulong = 0x4008_2406;
 const IOCTL_ID: libc::c_ulong = 0x8008_2407;
 
-/// What an event tells of.
+/// What an event reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Nothing by itself: it carries the notices of [`Attributes`].
@@ -49,7 +49,7 @@ pub enum Source {
 /// How an event is opened. It starts switched off.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes {
-    /// What it tells of.
+    /// What it reports.
     pub source: Source,
     /// Notices of every switch of the processor, also from and to its idle task.
     pub switches: bool,

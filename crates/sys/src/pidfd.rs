@@ -1,4 +1,4 @@
-//! A process held by a descriptor: its number cannot pass to another process meanwhile.
+//! A process held by a descriptor: its number cannot be reused while it is held.
 //!
 //! Owns `pidfd_open`. The descriptor becomes readable when the process ends, whoever its
 //! parent is, so any process can be waited for with [`crate::poll`].
@@ -21,7 +21,7 @@ pub fn open(pid: u32) -> Result<OwnedFd> {
     if descriptor < 0 {
         return Err(Error::last(OPERATION));
     }
-    // SAFETY: the call succeeded, so the descriptor is open and nobody else owns it.
+    // SAFETY: the call succeeded, so the descriptor is open and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 

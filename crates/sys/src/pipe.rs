@@ -18,7 +18,7 @@ pub fn pair(capacity: usize) -> Result<(File, File)> {
     check(OPERATION, unsafe {
         libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC)
     })?;
-    // SAFETY: the call succeeded, so both are open and nobody else owns them.
+    // SAFETY: the call succeeded, so both are open and have no other owner.
     let (reader, writer) = unsafe { (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])) };
     let wanted = libc::c_int::try_from(capacity)
         .map_err(|_| Error::invalid(OPERATION, "the capacity is too large"))?;

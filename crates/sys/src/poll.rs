@@ -18,8 +18,10 @@ pub fn readable<const N: usize>(
         events: libc::POLLIN,
         revents: 0,
     });
-    let limit = limit_ns.map(timespec);
-    let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    let timeout = limit_ns.map(timespec);
+    let limit = timeout
+        .as_ref()
+        .map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: `asked` is an array of N live entries that the call may write to, the limit is
     // null or points to a live `timespec`, and a null signal mask changes nothing.
     let count = unsafe {
@@ -33,8 +35,8 @@ pub fn readable<const N: usize>(
     asked.map(|entry| count > 0 && entry.revents != 0)
 }
 
-/// Whether the other end of `source` is gone for good: a terminal that was closed, whose reads tell
-/// of an end again and again.
+/// Whether the other end of `source` is gone for good: a terminal that was closed, whose reads
+/// report of an end again and again.
 #[must_use]
 pub fn is_hung_up(source: BorrowedFd<'_>) -> bool {
     let mut asked = libc::pollfd {
@@ -65,9 +67,9 @@ mod tests {
     #[test]
     fn tells_which_one_has_something() {
         let (quiet, _other) = UnixStream::pair().unwrap();
-        let (told, mut teller) = UnixStream::pair().unwrap();
-        teller.write_all(b"x").unwrap();
-        let sources = [Some(quiet.as_fd()), None, Some(told.as_fd())];
+        let (ready, mut writer) = UnixStream::pair().unwrap();
+        writer.write_all(b"x").unwrap();
+        let sources = [Some(quiet.as_fd()), None, Some(ready.as_fd())];
         assert_eq!(readable(sources, None), [false, false, true]);
     }
 

@@ -70,7 +70,7 @@ pub fn become_user(uid: u32, gid: u32) -> Result<()> {
     check(OPERATION, unsafe { libc::setuid(uid) }).map(drop)
 }
 
-/// Whether the calling thread has `capability` in effect; false also when nobody can say.
+/// Whether the calling thread has `capability` in effect; false also if it cannot be read.
 #[must_use]
 pub fn has_capability(capability: Capability) -> bool {
     let mut header = CapabilityHeader {

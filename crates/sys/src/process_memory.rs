@@ -32,8 +32,8 @@ pub fn touch(pid: u32, addresses: &[u64]) -> Result<usize> {
     const OPERATION: &str = "read the memory of the process";
     let pid = libc::pid_t::try_from(pid)
         .map_err(|_| Error::invalid(OPERATION, "no process has such a number"))?;
-    let mut bytes = [0u8; MAX_AT_ONCE];
-    let bytes = bytes
+    let mut buffer = [0u8; MAX_AT_ONCE];
+    let bytes = buffer
         .get_mut(..addresses.len())
         .ok_or_else(|| Error::invalid(OPERATION, "too many addresses"))?;
     let local = libc::iovec {
@@ -93,7 +93,7 @@ pub fn advise(process: BorrowedFd<'_>, ranges: &[Range<u64>], advice: Advice) ->
     }
 }
 
-/// That nothing lies there is an answer and no failure.
+/// An unmapped range is an answer, not a failure.
 fn none_if_unmapped<T: Default>(error: Error, unmapped: i32) -> Result<T> {
     match error.number() {
         Some(number) if number == unmapped => Ok(T::default()),

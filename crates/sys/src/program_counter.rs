@@ -13,15 +13,15 @@ use std::sync::{Mutex, PoisonError};
 /// Looks that are kept; later ones are only lost.
 const MOST: usize = 1024;
 
-/// Between two looks, if the kernel's tick is as fast.
+/// Between two samples, if the kernel's tick is as fast.
 const INTERVAL_NS: libc::c_long = 1_000_000;
 
 static SEEN: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Does `work` and returns where this thread was meanwhile: an address for each look, at most
-/// 1,024. Empty where the kernel's tick did not come, or this architecture's registers are not
-/// known.
+/// Does `work` and returns the program counter of this thread, sampled meanwhile: an address for
+/// each sample, at most 1,024. Empty where the kernel's tick did not come, or this architecture's
+/// registers are not known.
 ///
 /// # Errors
 /// When the kernel refuses the timer.

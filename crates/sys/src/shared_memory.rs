@@ -68,7 +68,7 @@ fn configure(context: &OwnedFd, command: libc::c_uint, set: Option<(&CStr, &CStr
 
 fn owned(operation: &'static str, answer: libc::c_int) -> Result<OwnedFd> {
     let descriptor = check(operation, answer)?;
-    // SAFETY: the kernel gave this descriptor a moment ago and nobody else knows it.
+    // SAFETY: the kernel gave this descriptor a moment ago and it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ram_disk_of_its_own_is_seen_by_nobody() {
+    fn a_private_ram_disk_is_not_in_the_mount_table() {
         let mounts = || std::fs::read_to_string("/proc/self/mountinfo").unwrap();
         let before = mounts();
         match huge_file(4 << 20) {

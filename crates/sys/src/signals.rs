@@ -12,7 +12,7 @@ use crate::error::{Result, check};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
-/// Who gets what is passed on; 0 for nobody.
+/// The process that signals are passed on to; 0 if none.
 static TARGET: AtomicI32 = AtomicI32::new(0);
 
 /// The last signal that was passed on; 0 while none was.
@@ -166,7 +166,7 @@ pub fn passed_on() -> Option<i32> {
 
 /// Passes nothing on to `pid` any more: its number is about to become free.
 pub(crate) fn forget(pid: u32) {
-    // That it is somebody else's number is as good as success.
+    // If the number belongs to another process by now, that is as good as success.
     let _ = TARGET.compare_exchange(pid.cast_signed(), 0, Ordering::SeqCst, Ordering::SeqCst);
 }
 

@@ -25,7 +25,7 @@ pub struct Gated {
     report: File,
 }
 
-/// What a command that cannot be executed exits with; nobody sees it but a tracer.
+/// What a command that cannot be executed exits with; only a tracer sees it.
 const EXIT_NOT_STARTED: libc::c_int = 127;
 
 /// Signals are numbered from 1 to this.
@@ -193,7 +193,7 @@ fn pipe() -> Result<(File, File)> {
     check("make a pipe", unsafe {
         libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC)
     })?;
-    // SAFETY: the call succeeded, so both are open and nobody else owns them.
+    // SAFETY: the call succeeded, so both are open and have no other owner.
     Ok(unsafe { (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])) })
 }
 

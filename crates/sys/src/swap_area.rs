@@ -26,8 +26,8 @@ const MAGIC: &[u8] = b"SWAPSPACE2";
 pub fn mark(file: &File, bytes: u64) -> Result<()> {
     const OPERATION: &str = "mark a swap area";
     let page_bytes = crate::process::page_bytes() as u64;
-    let last_page = (bytes / page_bytes).saturating_sub(1);
-    let last_page = u32::try_from(last_page)
+    let pages = (bytes / page_bytes).saturating_sub(1);
+    let last_page = u32::try_from(pages)
         .ok()
         .filter(|last_page| *last_page > 0)
         .ok_or_else(|| Error::invalid(OPERATION, "no swap area has such a size"))?;

@@ -1,4 +1,4 @@
-//! The kernel's delay accounting over generic netlink: asked about one thread, or told of
+//! The kernel's delay accounting over generic netlink: queried about one thread, or notified of
 //! every thread that ends.
 //!
 //! The family's number is looked up at each opening. A [`Connection`] either asks or
@@ -54,7 +54,7 @@ impl Connection {
         // SAFETY: takes numbers; touches no memory of ours.
         let answer = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_GENERIC) };
         let number = check(OPERATION, answer)?;
-        // SAFETY: the call succeeded, so it is open and nobody else owns it.
+        // SAFETY: the call succeeded, so it is open and has no other owner.
         let socket = unsafe { OwnedFd::from_raw_fd(number) };
         let mut connection = Self {
             socket,
@@ -72,7 +72,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// From now on the kernel tells this socket of every thread that ends, on whichever of
+    /// From now on the kernel notifies this socket of every thread that ends, on whichever of
     /// the processors `cpus` (`0-7`).
     ///
     /// # Errors
@@ -84,8 +84,8 @@ impl Connection {
         text.push(0);
         let mask = attribute(ATTRIBUTE_REGISTER, &text);
         self.send(OPERATION, TASKSTATS_GET, &mask)?;
-        // Threads that ended meanwhile may come before the answer; nobody has asked for them
-        // yet.
+        // Threads that ended in the meantime may come before the answer; the caller does not expect
+        // them yet.
         while let Some(bytes) = self.receive(OPERATION)? {
             for message in parse::messages(&self.buffer[..bytes]) {
                 if let Message::Error(number) = message {
@@ -97,7 +97,7 @@ impl Connection {
         Err(Error::new(OPERATION, silent))
     }
 
-    /// What the kernel charged to the thread `tid` until now; `None` if there is none.
+    /// What the kernel charged to the thread `tid` until now; `None` if it does not exist.
     ///
     /// # Errors
     /// `Denied` without CAP_NET_ADMIN.
@@ -120,8 +120,8 @@ impl Connection {
         Ok(stats)
     }
 
-    /// Gives every thread that has ended and was told of; never waits. Whether some were
-    /// lost since the last time, because nobody read fast enough.
+    /// Passes every ended thread that was notified to `each`; never waits. Returns whether some
+    /// were lost since the last call, because they were not read fast enough.
     ///
     /// # Errors
     /// Only where the socket is broken.

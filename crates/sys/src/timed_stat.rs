@@ -22,7 +22,7 @@ pub fn stat_within(path: &Path, timeout: Duration) -> Option<Result<Metadata>> {
         .spawn(move || {
             let answer = std::fs::metadata(&target)
                 .map_err(|source| Error::new("examine", source).at(&target));
-            // The caller may have stopped waiting; then nobody wants the answer.
+            // The caller may have stopped waiting; then the answer is not needed.
             let _ = sender.send(answer);
         });
     match spawned {

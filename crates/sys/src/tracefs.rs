@@ -1,7 +1,7 @@
 //! The kernel's own description of its tracepoints: their numbers and their fields.
 //!
-//! The idea: tracefs need not be mounted. A mount of it that is attached nowhere is made for
-//! this process and goes away with its descriptor, so nothing is left behind and nobody sees
+//! The idea: tracefs need not be mounted. A mount of it that is attached nowhere is made for this
+//! process and goes away with its descriptor, so nothing is left behind and no other process sees
 //! it. Files are only read; no tracepoint is switched on here ([`crate::perf`] does that).
 
 use crate::error::{Error, Result, check};
@@ -34,7 +34,7 @@ pub struct Tracepoint {
     pub fields: Vec<Field>,
 }
 
-/// Where one field of a tracepoint lies in its raw data.
+/// The position of one field of a tracepoint in its raw data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Field {
     /// Its name without array bounds: `prev_comm`.
@@ -68,9 +68,9 @@ impl Tracefs {
     /// `NotFound` if this kernel does not have it.
     pub fn tracepoint(&self, system: &str, name: &str) -> Result<Tracepoint> {
         let path = |file: &str| format!("events/{system}/{name}/{file}");
-        let id = self.read(&path("id"))?;
-        let id = id.trim().parse().map_err(|_| {
-            Error::invalid("read the number of a tracepoint", "it is no number").at(path("id"))
+        let number = self.read(&path("id"))?;
+        let id = number.trim().parse().map_err(|_| {
+            Error::invalid("read the number of a tracepoint", "not a number").at(path("id"))
         })?;
         let fields = parse_format(&self.read(&path("format"))?);
         Ok(Tracepoint { id, fields })
@@ -90,7 +90,7 @@ impl Tracefs {
             )
         };
         let descriptor = check(OPERATION, answer).map_err(|error| error.at(path))?;
-        // SAFETY: the kernel has just given this descriptor and nobody else owns it.
+        // SAFETY: the kernel has just given this descriptor and has no other owner.
         let file = unsafe { File::from_raw_fd(descriptor) };
         let mut text = String::new();
         file.take(DESCRIPTION_BYTES_MAX)
@@ -168,13 +168,13 @@ fn is_tracefs(directory: &OwnedFd) -> bool {
     answer == 0
 }
 
-/// Mounts tracefs at no place in the tree.
+/// Mounts tracefs without attaching it to the tree.
 fn mount_detached() -> Result<OwnedFd> {
     const OPERATION: &str = "mount tracefs";
     let name = Path::new("tracefs");
     // SAFETY: the name is a C string constant; the answer is checked and owned.
-    let context = unsafe { libc::syscall(libc::SYS_fsopen, c"tracefs".as_ptr(), CLOEXEC) };
-    let context = owned(OPERATION, context).map_err(|error| error.at(name))?;
+    let answer = unsafe { libc::syscall(libc::SYS_fsopen, c"tracefs".as_ptr(), CLOEXEC) };
+    let context = owned(OPERATION, answer).map_err(|error| error.at(name))?;
     // SAFETY: the command takes no key and no value: null pointers and 0 are what it wants.
     let answer = unsafe {
         libc::syscall(
@@ -202,7 +202,7 @@ fn mount_detached() -> Result<OwnedFd> {
 /// The descriptor that a system call answered with.
 pub(crate) fn owned(operation: &'static str, answer: libc::c_long) -> Result<OwnedFd> {
     let descriptor = check(operation, answer as libc::c_int)?;
-    // SAFETY: the kernel has just given this descriptor and nobody else owns it.
+    // SAFETY: the kernel has just given this descriptor and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 

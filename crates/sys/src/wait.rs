@@ -1,7 +1,7 @@
 //! The end of a child: how it ended and what it used, by `wait4`; and the reaping of
 //! orphans that were given to this process.
 //!
-//! Stopped children are the terminal's business and not told of. A child's number is not
+//! Stopped children are the terminal's business and not reported. A child's number is not
 //! free before it was waited for, so signals are passed on to it until just before that.
 
 use crate::error::{Error, Kind, Result, check};
@@ -58,17 +58,17 @@ pub fn ended(pid: u32) -> Result<()> {
 /// # Errors
 /// As [`wait`].
 pub fn try_wait(pid: u32) -> Result<Option<Exit>> {
-    match peek(pid, libc::WNOHANG)? {
-        true => reap(pid).map(Some),
-        false => Ok(None),
+    if !peek(pid, libc::WNOHANG)? {
+        return Ok(None);
     }
+    reap(pid).map(Some)
 }
 
-/// Forgets every child that has ended but `keep`, which somebody waits for, and gives their
+/// Forgets every child that has ended but `keep`, which another caller waits for, and returns their
 /// numbers. Stops at `keep` when that has ended: call again after it was waited for.
 ///
 /// # Errors
-/// Only where a filter forbids the call; that there is no child is none.
+/// Only where a filter forbids the call; having no child is not an error.
 pub fn reap_orphans(keep: Option<u32>) -> Result<Vec<u32>> {
     let mut reaped = Vec::new();
     loop {

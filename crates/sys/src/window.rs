@@ -1,8 +1,8 @@
 //! A window of a file, mapped so that the kernel can be asked about its pages or asked to
 //! fetch them. The content is never looked at: no byte can be read through it.
 //!
-//! `mincore` tells the truth only to who owns the file, may write it, or is root; all others
-//! are told that every page is there. Who asks must know that, and this file does not.
+//! `mincore` tells the truth only if the caller owns the file, may write it, or is root; for all
+//! others it reports every page as resident. The caller must check that; this file does not.
 
 use crate::error::{Error, Result, check};
 use std::fs::File;
@@ -51,12 +51,13 @@ impl Window {
     /// `NoMemory` or `Other` where the kernel is too short of memory to say.
     pub fn resident(&self) -> Result<Vec<bool>> {
         let pages = self.bytes.div_ceil(crate::process::page_bytes());
-        let mut told = vec![0u8; pages];
-        // SAFETY: the range is this value's own mapping, and `told` has a byte for each page.
-        let answer = unsafe { libc::mincore(self.start.as_ptr(), self.bytes, told.as_mut_ptr()) };
+        let mut residency = vec![0u8; pages];
+        // SAFETY: the range is this value's own mapping, and `residency` has a byte for each page.
+        let answer =
+            unsafe { libc::mincore(self.start.as_ptr(), self.bytes, residency.as_mut_ptr()) };
         check("ask which pages are in memory", answer)?;
         // The other bits are reserved.
-        Ok(told.into_iter().map(|page| page & 1 != 0).collect())
+        Ok(residency.into_iter().map(|page| page & 1 != 0).collect())
     }
 
     /// Asks the kernel to begin to fetch the pages that are not there, from the file or, for
@@ -90,9 +91,9 @@ mod tests {
         let path = directory.join("file");
         std::fs::write(&path, vec![1; 3 * 4096 + 1]).unwrap();
         let window = Window::map(&File::open(&path).unwrap(), 0, 6 * 4096).unwrap();
-        let told = window.resident().unwrap();
-        assert_eq!(told, [true, true, true, true, false, false]);
-        // A file cut under the window does no harm: nothing touches its bytes.
+        let resident = window.resident().unwrap();
+        assert_eq!(resident, [true, true, true, true, false, false]);
+        // A file cut under the window does no harm: its bytes are not accessed.
         std::fs::write(&path, []).unwrap();
         assert_eq!(window.resident().unwrap(), [false; 6]);
         window.will_need().unwrap();

@@ -186,13 +186,13 @@ pub fn direct_alignment(file: &File) -> Result<Option<DirectAlignment>> {
     check("examine the file", answer)?;
     // SAFETY: the call filled it; zero, where it did not, is valid for every field.
     let stat = unsafe { stat.assume_init() };
-    let told = |mask| stat.stx_mask & mask != 0;
+    let reported = |mask| stat.stx_mask & mask != 0;
     // musl's structure does not have the field yet.
     #[cfg(target_env = "gnu")]
-    let read_offset = told(STATX_DIO_READ_ALIGN).then_some(stat.stx_dio_read_offset_align);
+    let read_offset = reported(STATX_DIO_READ_ALIGN).then_some(stat.stx_dio_read_offset_align);
     #[cfg(not(target_env = "gnu"))]
     let read_offset = None;
-    Ok(told(STATX_DIOALIGN).then(|| DirectAlignment {
+    Ok(reported(STATX_DIOALIGN).then(|| DirectAlignment {
         memory: stat.stx_dio_mem_align,
         offset: stat.stx_dio_offset_align,
         read_offset: read_offset.filter(|bytes| *bytes > 0),

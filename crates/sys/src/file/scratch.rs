@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// How many random names are tried; one collision in 2^64 is already a broken generator.
 const NAME_TRIES: u32 = 8;
-/// Readable and writable by the owner only: probe data is nobody's business.
+/// Readable and writable by the owner only: probe data is private.
 const MODE: u32 = 0o600;
 
 /// An open file without a name, readable and writable; its space is free again on drop.

@@ -1,7 +1,7 @@
 //! The file system that holds a file, by `fstatfs`: its type, free space, and whether it
 //! lives in RAM or across a network.
 //!
-//! Types are told by magic number. FUSE hides what is behind it; the mount table says more.
+//! Types are recognised by magic number. FUSE hides what is behind it; the mount table says more.
 
 use super::open_read;
 use crate::error::{Result, check};

@@ -147,7 +147,7 @@ fn opened_files_wait_as_usual() {
 }
 
 #[test]
-fn direct_io_obeys_the_alignment_that_is_told() {
+fn direct_io_obeys_the_reported_alignment() {
     let directory = TempDir::new();
     let scratch = Scratch::create_in(directory.path()).unwrap();
     allocate(scratch.file(), 1 << 20).unwrap();

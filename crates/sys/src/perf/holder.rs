@@ -1,11 +1,11 @@
-//! Letting go of events without waiting for the kernel to come to rest.
+//! Closing kernel events without waiting for the kernel's grace period.
 //!
-//! Whoever holds an event last waits, at the latest when it ends as a process; a thread that
-//! closes them only delays that. So a child process holds them for a moment longer than this
-//! one, and ends. It keeps no other descriptor, so that nobody who reads a pipe to its end
-//! waits for it, leaves the control groups and the working directory that it was born in, so
-//! that nobody finds them busy, and runs nothing but what follows. What cannot be left: the mount
-//! of the program itself, and as an ordinary user the groups.
+//! The last process that holds an event waits for that period, at the latest when it ends; closing
+//! them in a thread only delays it. So a child process holds them for a moment longer than this
+//! one, and ends. It keeps no other descriptor, so that no reader of a pipe waits for it. It leaves
+//! the control groups and the working directory that it was started in, so that they can be
+//! removed. What it cannot leave: the mount of the program itself, and as an ordinary user the
+//! groups.
 
 use super::Event;
 use crate::error::{Error, Result, check};
@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 /// How long it holds them. This process closes its own in far less, also as it ends.
 const HOLD_NS: libc::c_long = 250_000_000;
 
-/// A process that holds events for a moment. Dropping this waits for its end, so do that
-/// where nobody waits; whoever ends before that leaves it to the first process.
+/// A process that holds events for a moment. Dropping this waits for its end, so do that where time
+/// does not matter; if this process ends first, the first process reaps it.
 #[derive(Debug)]
 pub struct Holder {
     pid: u32,
@@ -33,7 +33,7 @@ static LEAVING: AtomicI32 = AtomicI32::new(-1);
 const LEAVE_PATIENCE_NS: u64 = 500_000_000;
 
 /// Waits until a holder that was started has left the groups and the directory of this process,
-/// so that whoever called this program can remove them as soon as it has ended.
+/// so that the caller of this program can remove them as soon as it has ended.
 pub fn wait_until_left() {
     let number = LEAVING.swap(-1, Ordering::SeqCst);
     if number < 0 {
@@ -53,8 +53,9 @@ impl Holder {
     /// `Unsupported` before Linux 5.9; `Other` where no process can be made.
     pub fn start<'a>(events: impl Iterator<Item = &'a Event>) -> Result<Self> {
         const OPERATION: &str = "hand kernel events on";
-        let held = events.map(|event| event.descriptor.as_raw_fd().unsigned_abs());
-        let mut held: Vec<u32> = held.collect();
+        let mut held: Vec<u32> = events
+            .map(|event| event.descriptor.as_raw_fd().unsigned_abs())
+            .collect();
         let (left, leaving) = pipe()?;
         held.push(leaving.as_raw_fd().unsigned_abs());
         let others = all_but(held);
@@ -103,7 +104,7 @@ fn all_but(mut held: Vec<u32>) -> Vec<(u32, u32)> {
 }
 
 fn close_range(first: u32, last: u32) -> std::io::Result<()> {
-    // SAFETY: takes three numbers. Who calls it owns these descriptors, or there are none.
+    // SAFETY: takes three numbers. The caller owns these descriptors, or they are not open.
     match unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),
@@ -154,14 +155,14 @@ fn pipe() -> Result<(OwnedFd, OwnedFd)> {
     check("make a pipe", unsafe {
         libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC)
     })?;
-    // SAFETY: the call succeeded, so both are open and nobody else owns them.
+    // SAFETY: the call succeeded, so both are open and have no other owner.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
 /// All that the child does.
 fn hold(others: &[(u32, u32)], groups: &[CString], leaving: libc::c_int) -> ! {
     for (first, last) in others {
-        // The child's own copies; nobody uses them in it.
+        // The child's own copies, which it does not use.
         let _ = close_range(*first, *last);
     }
     // SAFETY: the names end with a zero byte; nothing is allocated and no lock is taken. What is

@@ -33,13 +33,13 @@ pub enum Record<'a> {
     Sample(Sample<'a>),
     /// A processor changed its thread.
     Switch(Switch),
-    /// A thread began; `parent` is who made it.
+    /// A thread began; `parent` made it.
     Fork(Task),
     /// A thread ended.
     Exit(Task),
     /// The process began a new program; its other threads are gone.
     Exec(Task),
-    /// Records were dropped here, because nobody read fast enough.
+    /// Records were dropped here, because they were not read fast enough.
     Lost {
         /// How many.
         count: u64,
@@ -51,7 +51,7 @@ pub enum Record<'a> {
 /// A tracepoint was passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample<'a> {
-    /// The number of the event, as [`super::Event::id`] tells it.
+    /// The number of the event, as [`super::Event::id`] gives it.
     pub id: u64,
     /// When.
     pub time_ns: u64,
@@ -280,8 +280,7 @@ mod tests {
         for cut in 0..whole.len() - 4 {
             assert_eq!(Record::decode(&whole[..cut]), Record::Other, "{cut} bytes");
         }
-        let absurd = words(&[5, 0, 99, 0, u64::MAX]);
-        let absurd = header(TYPE_SAMPLE, 0, &absurd);
+        let absurd = header(TYPE_SAMPLE, 0, &words(&[5, 0, 99, 0, u64::MAX]));
         assert_eq!(Record::decode(&absurd), Record::Other);
         assert_eq!(length(&[0; 8]), None, "a length of 0 would never end");
     }

@@ -93,7 +93,7 @@ impl Ring {
         self.number(TAIL_OFFSET).store(tail, Ordering::Release);
     }
 
-    /// The record at `tail`, whole; `None` if there is none.
+    /// The whole record at `tail`; `None` if the ring is empty.
     fn record(&mut self, tail: u64, head: u64) -> Option<&[u8]> {
         let available = usize::try_from(head - tail).ok()?;
         if available < HEADER_BYTES || available > self.data_bytes {
@@ -115,7 +115,7 @@ impl Ring {
         Some(&self.wrapped)
     }
 
-    /// Bytes of the ring; the caller asks only for what lies between tail and head.
+    /// Bytes of the ring; the caller asks only for bytes between tail and head.
     fn data(&self, offset: usize, bytes: usize) -> &[u8] {
         assert!(offset + bytes <= self.data_bytes);
         // SAFETY: within the mapping by the check above. The kernel does not write between
@@ -127,7 +127,7 @@ impl Ring {
     }
 
     fn number(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: both offsets lie in the first page, aligned to 8 bytes; the mapping lives as
+        // SAFETY: both offsets are in the first page, aligned to 8 bytes; the mapping lives as
         // long as `self`, and kernel and reader use the number atomically.
         unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(offset).cast()) }
     }

@@ -2,7 +2,7 @@
 //! thread, whose layout grew over the kernel's versions.
 //!
 //! Fields are read in order as far as the record goes, so an older kernel's record gives
-//! what it has and a newer one's additions are passed over. No bytes make it panic.
+//! what it has and a newer one's additions are skipped. No bytes make it panic.
 //! Version 15 (Linux 6.14 and 6.15) put the longest waits between the older fields; later
 //! ones have them at the end.
 

@@ -1,5 +1,5 @@
 //! Task accounting on the real kernel, and the parser on bytes that this kernel gave and on
-//! bytes that nobody should.
+//! malformed bytes.
 
 use super::*;
 use crate::spawn::Gated;
@@ -33,7 +33,7 @@ fn run(argv: &[&str]) -> u32 {
 }
 
 #[test]
-fn the_end_of_a_child_is_told_before_its_parent_knows() {
+fn the_end_of_a_child_is_notified_before_its_parent_knows() {
     let Some(mut connection) = listening() else {
         return;
     };
@@ -46,7 +46,7 @@ fn the_end_of_a_child_is_told_before_its_parent_knows() {
     assert_eq!(stats.ppid, std::process::id());
     // Not so its time on a processor: the last stretch may not be charged yet.
     assert!(stats.minor_faults > 0);
-    // Two clocks of the kernel, one of which is slewed by up to 0.05 %: hence the slack.
+    // Two clocks of the kernel, one of which is slewed by up to 0.05 %: so the limit has slack.
     let alive_ns = stats.elapsed_ns + stats.elapsed_ns / 100 + 1_000_000;
     assert!(stats.run_ns + stats.queue.total_ns <= alive_ns);
     if stats.version >= 12 {
