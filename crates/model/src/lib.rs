@@ -13,6 +13,7 @@ pub mod duration;
 pub mod estimate;
 pub mod explanation;
 pub mod finding;
+pub mod frame;
 pub mod histogram;
 pub mod knee;
 pub mod machine;

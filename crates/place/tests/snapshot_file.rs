@@ -141,6 +141,42 @@ fn lines_of(file: &[u8]) -> Vec<u8> {
     zstd::stream::decode_all(&file[HEADER.len()..file.len() - 4]).unwrap()
 }
 
+/// The file was written by version 0.1. Another version of zstd may pack differently: then this
+/// file must still be read, and a second one beside it is compared.
+#[test]
+fn the_bytes_on_disk_are_those_of_version_0_1() {
+    let snapshot = Snapshot {
+        at_ns: 1_700_000_000_000_000_000,
+        files: vec![CachedFile {
+            path: "/usr/lib/libc.so.6".into(),
+            identity: Identity {
+                device: 2049,
+                inode: 42,
+                bytes: 2_000_000,
+                changed_ns: 1_600_000_000_000_000_000,
+            },
+            cached: vec![0..8192, 32_768..36_864],
+        }],
+        processes: vec![HeldProcess {
+            pid: 7,
+            start_ticks: 123,
+            name: "sh".to_owned(),
+            executable: Some("/bin/sh".into()),
+            present: vec![4096..12_288],
+        }],
+        cached_bytes: Some(1 << 30),
+        found_bytes: 12_288,
+        notes: Vec::new(),
+    };
+    let bytes = encode(&snapshot).unwrap();
+    if let Some(path) = std::env::var_os("TERRACE_FIXTURE") {
+        std::fs::write(path, &bytes).unwrap();
+    }
+    let fixture = include_bytes!("fixtures/version-0-1.snapshot");
+    assert_eq!(bytes, fixture);
+    assert_eq!(decode(fixture).unwrap(), snapshot);
+}
+
 proptest! {
     #[test]
     fn what_is_written_is_read(snapshot in snapshots()) {

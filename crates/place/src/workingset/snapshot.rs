@@ -8,7 +8,8 @@
 
 mod format;
 
-pub use format::{decode, encode, reseal};
+pub use format::{decode, encode};
+pub use model::frame::reseal_end as reseal;
 
 use super::access::Access;
 use super::files::{self, Identity, UsedFile};

@@ -1,8 +1,11 @@
-//! The frame of the file: its first 16 bytes, and the 32 bytes before each payload.
+//! The chunks of a recording: frames of [`model::frame`] whose payload may be compressed, with
+//! the time range of what is in them.
 //!
-//! Every byte of a chunk but its checksum is under the checksum, so a flipped bit anywhere
-//! is seen before anything in the chunk is believed. All numbers are little-endian.
+//! Every byte of a chunk but its checksum is under the checksum, so a flipped bit anywhere is seen
+//! before anything in the chunk is believed. `docs/recording.md` draws it byte by byte.
 
+pub(super) use model::frame::FILE_HEADER_BYTES;
+use model::frame::{Damage, FileHeader, Head, Layout, reseal_file_header};
 use std::io::{Read, Seek, SeekFrom};
 
 /// The first eight bytes. The first one is not ASCII, and a line end of either kind follows
@@ -20,14 +23,19 @@ pub const VERSION_MINOR: u16 = 1;
 /// an attempt to fill the reader's memory.
 pub const MAX_RAW_BYTES: usize = 16 << 20;
 
-/// Bytes of the file's header.
-pub(super) const FILE_HEADER_BYTES: usize = 16;
+/// The first bytes of every file.
+pub(super) const FILE_HEADER: FileHeader = FileHeader {
+    magic: MAGIC,
+    major: VERSION_MAJOR,
+    minor: VERSION_MINOR,
+};
+
+/// The fields of a chunk: the length before compression, and the time range.
+const FIELD_BYTES: usize = 20;
+const LAYOUT: Layout = Layout::new(FIELD_BYTES, MAX_RAW_BYTES);
 
 /// Bytes before each payload.
-pub(super) const HEADER_BYTES: usize = 32;
-
-/// What the checksum of a chunk's header covers: all before itself.
-const COVERED_BYTES: usize = 28;
+pub(super) const HEADER_BYTES: usize = LAYOUT.header_bytes();
 
 /// The bit of the flags that says: the payload is one zstd frame.
 const FLAG_ZSTD: u8 = 1;
@@ -81,57 +89,11 @@ impl Kind {
     }
 }
 
-/// The first bytes of every file: magic, version, and a checksum of both.
-pub(super) fn file_header() -> [u8; FILE_HEADER_BYTES] {
-    let mut bytes = [0; FILE_HEADER_BYTES];
-    bytes[..8].copy_from_slice(&MAGIC);
-    bytes[8..10].copy_from_slice(&VERSION_MAJOR.to_le_bytes());
-    bytes[10..12].copy_from_slice(&VERSION_MINOR.to_le_bytes());
-    let sum = crc32c::crc32c(&bytes[..12]);
-    bytes[12..].copy_from_slice(&sum.to_le_bytes());
-    bytes
-}
-
-/// Checks the first bytes of a file.
-///
-/// # Errors
-/// Why it cannot be read, in words.
-pub(super) fn check_file_header(bytes: &[u8; FILE_HEADER_BYTES]) -> Result<(), String> {
-    if bytes[..8] != MAGIC {
-        return Err("it is not a recording of Terrace".to_owned());
-    }
-    if crc32c::crc32c(&bytes[..12]) != number_u32(&bytes[12..]) {
-        return Err("its first 16 bytes are damaged".to_owned());
-    }
-    let major = u16::from_le_bytes([bytes[8], bytes[9]]);
-    if major > VERSION_MAJOR {
-        return Err(format!(
-            "it was written by a newer Terrace (format {major}, this program reads up to \
-             {VERSION_MAJOR}); read it with that version"
-        ));
-    }
-    if major == 0 {
-        return Err("its version is 0, which never was".to_owned());
-    }
-    Ok(())
-}
-
 /// Makes every checksum in `file` right, as far as its chunks can be walked: for fuzzing,
 /// which would never guess one and so never get past them.
 pub fn reseal(file: &mut [u8]) {
-    let Some((start, mut rest)) = file.split_at_mut_checked(FILE_HEADER_BYTES) else {
-        return;
-    };
-    let sum = crc32c::crc32c(&start[..12]);
-    start[12..].copy_from_slice(&sum.to_le_bytes());
-    while let Some((header, after)) = rest.split_at_mut_checked(HEADER_BYTES) {
-        let length = number_u32(&header[4..8]) as usize;
-        let Some((payload, next)) = after.split_at_mut_checked(length) else {
-            return;
-        };
-        let sum = checksum(&header[..COVERED_BYTES], payload);
-        header[COVERED_BYTES..].copy_from_slice(&sum.to_le_bytes());
-        rest = next;
+    if let Some(chunks) = reseal_file_header(file) {
+        LAYOUT.reseal(chunks);
     }
 }
 
@@ -147,19 +109,23 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Writes header and checksum into the first [`HEADER_BYTES`] of `chunk`, whose payload
-    /// follows them already.
-    pub(super) fn seal(&self, chunk: &mut [u8]) {
-        let (header, payload) = chunk.split_at_mut(HEADER_BYTES);
-        header.fill(0);
-        header[0] = self.kind.code();
-        header[1] = if self.is_zstd { FLAG_ZSTD } else { 0 };
-        header[4..8].copy_from_slice(&(self.payload_bytes as u32).to_le_bytes());
-        header[8..12].copy_from_slice(&(self.raw_bytes as u32).to_le_bytes());
-        header[12..20].copy_from_slice(&self.first_ns.to_le_bytes());
-        header[20..28].copy_from_slice(&self.last_ns.to_le_bytes());
-        let sum = checksum(&header[..COVERED_BYTES], payload);
-        header[COVERED_BYTES..].copy_from_slice(&sum.to_le_bytes());
+    /// Writes header and checksum into the first [`HEADER_BYTES`] of `chunk`, whose payload follows
+    /// them already.
+    ///
+    /// # Errors
+    /// [`Damage::Length`] for a payload above [`MAX_RAW_BYTES`].
+    pub(super) fn seal(&self, chunk: &mut [u8]) -> Result<(), Damage> {
+        let head = Head {
+            kind: self.kind.code(),
+            flags: if self.is_zstd { FLAG_ZSTD } else { 0 },
+            ..Head::default()
+        };
+        let fill = |fields: &mut [u8]| {
+            fields[..4].copy_from_slice(&(self.raw_bytes as u32).to_le_bytes());
+            fields[4..12].copy_from_slice(&self.first_ns.to_le_bytes());
+            fields[12..20].copy_from_slice(&self.last_ns.to_le_bytes());
+        };
+        LAYOUT.seal(head, fill, chunk)
     }
 
     /// Reads a header; nothing in it is believed yet but the lengths, within their limits.
@@ -167,17 +133,18 @@ impl Header {
     /// # Errors
     /// What is impossible in it, in words.
     fn parse(bytes: &[u8; HEADER_BYTES]) -> Result<Self, String> {
+        let head = LAYOUT.head(bytes)?;
         let header = Self {
-            kind: Kind::of(bytes[0]),
-            is_zstd: bytes[1] & FLAG_ZSTD != 0,
-            payload_bytes: number_u32(&bytes[4..8]) as usize,
+            kind: Kind::of(head.kind),
+            is_zstd: head.flags & FLAG_ZSTD != 0,
+            payload_bytes: head.payload_bytes,
             raw_bytes: number_u32(&bytes[8..12]) as usize,
             first_ns: number_u64(&bytes[12..20]),
             last_ns: number_u64(&bytes[20..28]),
         };
         // The writer stores a payload as it is where zstd does not make it smaller.
         if header.raw_bytes > MAX_RAW_BYTES || header.payload_bytes > header.raw_bytes {
-            return Err("its length is impossible".to_owned());
+            return Err(Damage::Length.into());
         }
         Ok(header)
     }
@@ -232,7 +199,7 @@ impl<R: Read> Chunks<R> {
         match fill(&mut self.source, &mut bytes)? {
             0 => Ok(None),
             HEADER_BYTES => Ok(Some((bytes, Header::parse(&bytes)?))),
-            _ => Err("the file ends in it".to_owned()),
+            _ => Err(Damage::Cut.into()),
         }
     }
 
@@ -243,12 +210,7 @@ impl<R: Read> Chunks<R> {
         let mut limited = (&mut self.source).take(header.payload_bytes as u64);
         let read = limited.read_to_end(&mut self.payload);
         read.map_err(|error| format!("it cannot be read ({error})"))?;
-        if self.payload.len() < header.payload_bytes {
-            return Err("the file ends in it".to_owned());
-        }
-        if checksum(&bytes[..COVERED_BYTES], &self.payload) != number_u32(&bytes[COVERED_BYTES..]) {
-            return Err("its checksum is wrong".to_owned());
-        }
+        LAYOUT.check(bytes, &self.payload)?;
         self.offset += (HEADER_BYTES + header.payload_bytes) as u64;
         self.unpacked(header)
     }
@@ -343,10 +305,6 @@ pub(super) fn fill(source: &mut impl Read, buffer: &mut [u8]) -> Result<usize, S
         }
     }
     Ok(filled)
-}
-
-fn checksum(header: &[u8], payload: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(header), payload)
 }
 
 fn number_u32(bytes: &[u8]) -> u32 {

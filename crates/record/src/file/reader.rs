@@ -92,7 +92,8 @@ pub(super) fn start<R: Read>(mut source: R) -> Result<Chunks<R>> {
         };
         return Err(not_a_recording(why));
     }
-    chunk::check_file_header(&header).map_err(not_a_recording)?;
+    let checked = chunk::FILE_HEADER.check(&header, "recording");
+    checked.map_err(not_a_recording)?;
     Chunks::new(source).map_err(|error| failed(error.to_string()))
 }
 

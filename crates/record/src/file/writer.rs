@@ -89,7 +89,7 @@ impl<W: Write> Writer<W> {
             schemas: Vec::new(),
             spans: Vec::new(),
         };
-        let header = chunk::file_header();
+        let header = chunk::FILE_HEADER.to_bytes();
         writer.chunk.extend_from_slice(&header);
         writer.hand_over()?;
         writer.object(Kind::Facts, facts, 0)?;
@@ -323,7 +323,8 @@ impl<W: Write> Writer<W> {
             first_ns,
             last_ns,
         };
-        header.seal(&mut self.chunk);
+        let sealed = header.seal(&mut self.chunk);
+        sealed.map_err(|damage| failed(damage.to_string()))?;
         self.hand_over()
     }
 

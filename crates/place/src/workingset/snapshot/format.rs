@@ -5,6 +5,7 @@
 
 use super::{CachedFile, HeldProcess, Snapshot};
 use crate::{Error, Kind, Result};
+use model::frame;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::Range;
@@ -13,8 +14,6 @@ use std::ops::Range;
 const HEADER: &[u8] = b"terrace snapshot 1\n";
 /// What the header begins with in every version.
 pub(super) const NAME: [u8; 17] = *b"terrace snapshot ";
-/// Bytes of the checksum at the end.
-const SUM_BYTES: usize = 4;
 /// zstd's own default: level 9 takes 4 times as long for a tenth less.
 const LEVEL: i32 = 3;
 
@@ -92,8 +91,7 @@ pub fn encode(snapshot: &Snapshot) -> Result<Vec<u8>> {
         }
     }
     packed.finish().map_err(broken)?;
-    let sum = crc32c::crc32c(&bytes);
-    bytes.extend_from_slice(&sum.to_le_bytes());
+    frame::append_checksum(&mut bytes);
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(failed("it would be larger than is ever read".to_owned()));
     }
@@ -115,11 +113,7 @@ fn lines_of(ranges: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
 pub fn decode(bytes: &[u8]) -> std::result::Result<Snapshot, String> {
     check_header(bytes)?;
     let damaged = || "it is damaged".to_owned();
-    let end = bytes.len().checked_sub(SUM_BYTES).ok_or_else(damaged)?;
-    let (covered, sum) = bytes.split_at(end);
-    if crc32c::crc32c(covered).to_le_bytes() != sum {
-        return Err(damaged());
-    }
+    let covered = frame::strip_checksum(bytes).ok_or_else(damaged)?;
     let packed = covered.get(HEADER.len()..).ok_or_else(damaged)?;
     let mut unpacked = zstd::Decoder::with_buffer(packed).map_err(|_| damaged())?;
     unpacked.window_log_max(WINDOW_LOG).map_err(|_| damaged())?;
@@ -207,14 +201,6 @@ fn check_header(bytes: &[u8]) -> std::result::Result<(), String> {
     } else {
         "it is not a snapshot of Terrace".to_owned()
     })
-}
-
-/// Makes the checksum of `file` right: for fuzzing, which would never guess one.
-pub fn reseal(file: &mut [u8]) {
-    if let Some(end) = file.len().checked_sub(SUM_BYTES) {
-        let (covered, sum) = file.split_at_mut(end);
-        sum.copy_from_slice(&crc32c::crc32c(covered).to_le_bytes());
-    }
 }
 
 /// How much was written or read, held against the limits.
