@@ -10,6 +10,7 @@ pub mod comparison;
 pub mod curves;
 pub mod device;
 pub mod duration;
+mod error_chain;
 pub mod estimate;
 pub mod explanation;
 pub mod finding;
@@ -26,6 +27,7 @@ pub mod survey;
 pub mod tier;
 
 pub use bytes::Bytes;
+pub use error_chain::error_chain;
 pub use estimate::{Estimate, Latency};
 pub use finding::{Evidence, Finding, Grade};
 pub use histogram::Histogram;

@@ -4,6 +4,7 @@
 //! The line is made of a chain of causes, outermost first, and never says the same twice.
 
 use crate::exit::{self, Exit};
+use model::error_chain;
 use std::fmt;
 
 /// The result of a step of this program.
@@ -79,7 +80,7 @@ impl From<measure::Error> for Error {
             measure::ErrorKind::Impossible => Exit::Impossible,
             measure::ErrorKind::Failed | measure::ErrorKind::Implausible => Exit::Partial,
         };
-        Self::new(exit, chain(&error))
+        Self::new(exit, error_chain(&error))
     }
 }
 
@@ -90,7 +91,7 @@ impl From<place::Error> for Error {
             place::Kind::Impossible => Exit::Impossible,
             _ => Exit::Partial,
         };
-        Self::new(exit, chain(&error))
+        Self::new(exit, error_chain(&error))
     }
 }
 
@@ -103,7 +104,21 @@ impl From<record::Error> for Error {
             record::Kind::CommandNotExecutable => exit::NOT_EXECUTABLE,
             _ => Exit::Partial,
         };
-        Self::new(exit, chain(&error))
+        Self::new(exit, error_chain(&error))
+    }
+}
+
+impl From<lab::Error> for Error {
+    fn from(error: lab::Error) -> Self {
+        let exit = match error.kind {
+            lab::ErrorKind::Usage => Exit::Usage,
+            lab::ErrorKind::Impossible => Exit::Impossible,
+            lab::ErrorKind::Failed => Exit::Partial,
+        };
+        Self {
+            hint: error.hint,
+            ..Self::new(exit, error.text)
+        }
     }
 }
 
@@ -113,31 +128,8 @@ impl From<sys::Error> for Error {
             sys::Kind::Denied | sys::Kind::Unsupported => Exit::Impossible,
             _ => Exit::Partial,
         };
-        Self::new(exit, chain(&error))
+        Self::new(exit, error_chain(&error))
     }
-}
-
-/// All causes of `error` in one line, `outer: inner`.
-///
-/// A cause that repeats the beginning of the text before it replaces it, and one that
-/// the text already holds is left out: `cannot open /x: cannot open /x: no` is no help.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut line = one_line(&error.to_string());
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let text = one_line(&inner.to_string());
-        if text.starts_with(&line) {
-            line = text;
-        } else if !line.contains(&text) {
-            line = format!("{line}: {text}");
-        }
-        cause = inner.source();
-    }
-    line
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -155,12 +147,12 @@ mod tests {
     fn causes_are_chained_without_repetition() {
         let outer = measure::Error::caused(ErrorKind::Impossible, "open", denied());
         assert_eq!(
-            chain(&outer.at(Path::new("/x"))),
+            error_chain(&outer.at(Path::new("/x"))),
             "cannot open /x: permission denied"
         );
         let outer = measure::Error::caused(ErrorKind::Failed, "measure", denied());
         assert_eq!(
-            chain(&outer),
+            error_chain(&outer),
             "cannot measure: cannot open /x: permission denied"
         );
     }

@@ -16,6 +16,12 @@ pub(super) const NAME: &str = "dependencies";
 /// Which members each member may use in its product code.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("explain", &["model"]),
+    (
+        "lab",
+        &[
+            "explain", "machine", "measure", "memops", "model", "place", "record", "sys",
+        ],
+    ),
     ("machine", &["model", "sys"]),
     ("measure", &["machine", "memops", "model", "sys"]),
     ("memops", &[]),
@@ -26,7 +32,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "terrace",
         &[
-            "explain", "machine", "measure", "memops", "model", "place", "record", "sys", "viewer",
+            "explain", "lab", "machine", "measure", "memops", "model", "place", "record", "sys",
+            "viewer",
         ],
     ),
     ("viewer", &["model"]),

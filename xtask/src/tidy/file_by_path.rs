@@ -62,13 +62,9 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("crates/record/src/tasks/proc.rs", "File::open", PROC),
     ("crates/record/src/trace/stack/kept.rs", "File::open", PROC),
     ("crates/record/src/undo.rs", "OpenOptions", SETTING),
+    ("crates/lab/src/process.rs", "fs::write", GROUP),
     (
-        "crates/terrace/src/command/lab/process.rs",
-        "fs::write",
-        GROUP,
-    ),
-    (
-        "crates/terrace/src/command/lab/process.rs",
+        "crates/lab/src/process.rs",
         "remove_dir_all",
         "its own directory, in one that no other user can change; links are not followed",
     ),

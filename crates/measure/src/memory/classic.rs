@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use sys::memory::{Mapping, Pages};
 
+/// The methods of the old program, by its numbers.
+pub const METHODS: [&str; 7] = ["memcpy", "char", "short", "int", "long", "int64", "double"];
+
 /// What the old program's arguments ask for.
 #[derive(Clone, Debug)]
 pub struct ClassicPlan {

@@ -4,6 +4,7 @@
 //! article. `SIZE` takes `k` and `m`; methods are numbers from 0 to 6.
 
 use super::value;
+use measure::memory::classic::METHODS;
 use model::Bytes;
 
 /// What the program of 2001 was told.
@@ -26,9 +27,6 @@ pub struct Classic {
     /// Method numbers in the order given; all seven when none was.
     pub methods: Vec<usize>,
 }
-
-/// The methods by number, by the names that they have in this program.
-pub const METHODS: [&str; 7] = ["memcpy", "char", "short", "int", "long", "int64", "double"];
 
 /// More passes than anyone waits for.
 const MOST_PASSES: u64 = 100_000;

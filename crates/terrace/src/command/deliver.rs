@@ -2,8 +2,6 @@
 //! what is missing said on standard error, the exit status decided.
 
 use super::cost::Meter;
-use super::lab::description::Experiment;
-use super::lab::kept;
 use super::machine_facts;
 use crate::args::When;
 use crate::args::form::FormArgs;
@@ -17,6 +15,7 @@ use crate::output::report::Report;
 use crate::output::survey::Detail;
 use crate::output::warm::Answer;
 use crate::output::{self, Page, Target, Written};
+use lab::description::Experiment;
 use machine::Root;
 use measure::pressure::{self, Plan};
 use model::machine::MachineFacts;
@@ -166,7 +165,7 @@ impl Delivery {
     ) -> Result<Exit> {
         let cost = meter.cost_of_measuring(0, root);
         let json = self.enveloped("terrace.lab/1".to_owned(), outcome, meter, &cost, root)?;
-        out.map_or(Ok(()), |out| kept::write(out, &json))?;
+        out.map_or(Ok(()), |out| keep_result(out, &json))?;
         let text = match self.json {
             true => json,
             false => outcome.page(experiment, out, self.page),
@@ -222,4 +221,12 @@ impl Delivery {
             )),
         }
     }
+}
+
+/// Writes `result.json` into the directory of an experiment.
+fn keep_result(out: &Path, json: &str) -> Result<()> {
+    let directory = lab::output_directory::open(out)?;
+    Target::in_directory(directory, "result.json")
+        .write(json)
+        .map(drop)
 }

@@ -1,84 +1,135 @@
-//! `terrace lab`: published experiments, repeated on this machine beside their figures. What an
-//! experiment is stands in a file of `lab/experiments`; a driver does it.
-
-pub mod description;
-pub mod kept;
-pub mod memory_copy;
-mod process;
-pub mod ramdisk_puzzle;
-pub mod recovery;
-
-pub use process::be;
+//! `terrace lab`: published experiments, repeated on this machine beside their figures. The crate
+//! `lab` does them; here what was typed becomes its options, and what it returns is delivered.
 
 use super::cost::Meter;
 use super::deliver::Delivery;
+use super::survey::plan::ram_bytes;
+use super::warm::{self, restore};
+use super::{helper, hog, machine_facts, ramdisk};
 use crate::args::When;
 use crate::args::form::FormArgs;
-use crate::args::lab::{self as typed, Lab};
+use crate::args::lab::{Experiment as Typed, Lab, LabProcess};
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::lab::Outcome;
 use crate::output::progress::Progress;
 use crate::output::{self, Page, Target};
-use description::Experiment;
+use ::lab::description::{self, Experiment};
+use ::lab::{Host, Programs, memory_copy, output_directory, process, ramdisk_puzzle, recovery};
 use machine::Root;
+use place::workingset::restore::Request;
+use place::workingset::targets::Selection;
 use std::path::Path;
 
-/// Does what `lab` was told.
+/// Lists, describes or runs experiments.
 ///
 /// # Errors
-/// What it was refused for, or what went wrong before there was a result.
+/// When the experiment was refused, or failed before there was a result.
 pub fn lab(action: &Lab, color: When) -> Result<Exit> {
     let target = Target::standard();
     let page = Page::of(&target, color);
     let text = match action {
         Lab::List => output::lab::list(&description::all()?, page),
         Lab::Show { name } => output::lab::describe(&description::named(name)?, page),
-        Lab::Run { experiment } => {
-            return match experiment {
-                typed::Experiment::MemoryCopy2001(args) => memory_copy::lab(args, color),
-                typed::Experiment::RamdiskPuzzle(args) => ramdisk_puzzle::lab(args, color),
-                typed::Experiment::Recovery2012(args) => recovery::lab(args, color),
-            };
-        }
+        Lab::Run { experiment } => return run(experiment, color),
     };
     target.write(&text)?;
     Ok(Exit::Done)
 }
 
-/// What an experiment was told of its result, and what it says of itself.
-#[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
-    pub json: bool,
-    /// The directory in which the result is kept; none where it is only shown.
-    pub out: Option<&'a Path>,
-    /// What is said before anything is done.
-    pub announcement: &'a str,
-}
-
-/// Does an experiment whose plan is checked, keeps what came of it and shows it. `driver` is given
-/// what says how far it is.
+/// The whole life of a helper process of the lab.
 ///
 /// # Errors
-/// What the driver says, and where the result cannot be kept or shown.
-pub fn carry_out<O: Outcome>(
+/// Why it ended early; the lab reads it.
+pub fn be(process: &LabProcess) -> Result<Exit> {
+    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
+    match process {
+        LabProcess::Member { group, user, words } => {
+            return Err(process::become_member(group.as_deref(), *user, words).into());
+        }
+        LabProcess::Workplace { directory, bytes } => {
+            process::keep_workplace(directory, *bytes, &mut input, &mut output)?
+        }
+        LabProcess::Toucher { bytes } => process::serve_working_set(*bytes, input, output)?,
+    }
+    Ok(Exit::Done)
+}
+
+fn run(typed: &Typed, color: When) -> Result<Exit> {
+    let root = Root::system();
+    let host = host(&root)?;
+    match typed {
+        Typed::MemoryCopy2001(args) => {
+            let experiment = description::named("memory-copy-2001")?;
+            let largest = ram_bytes(&root, &machine::cpu::read(&root).caches);
+            let plan = memory_copy::Plan::of(&args.options(largest), &root)?;
+            let out = plan.out.as_deref();
+            let stated = plan.announcement();
+            deliver(&experiment, args.json, out, &stated, color, |progress| {
+                memory_copy::run(&host, &experiment, &plan, progress)
+            })
+        }
+        Typed::RamdiskPuzzle(args) => {
+            let experiment = description::named("ramdisk-puzzle")?;
+            let plan = ramdisk_puzzle::Plan::of(&args.options(), &experiment, &host, &root)?;
+            let out = plan.out.as_deref();
+            let stated = plan.announcement();
+            deliver(&experiment, args.json, out, &stated, color, |progress| {
+                ramdisk_puzzle::run(&host, &experiment, &plan, progress)
+            })
+        }
+        Typed::Recovery2012(args) => {
+            let experiment = description::named("recovery-2012")?;
+            let plan = recovery::Plan::of(&args.options(), &experiment, &root)?;
+            let (out, stated) = (Some(plan.out.as_path()), plan.announcement());
+            deliver(&experiment, args.json, out, &stated, color, |progress| {
+                recovery::run(&host, &experiment, &plan, progress)
+            })
+        }
+    }
+}
+
+/// What the experiments take from this program.
+fn host(root: &Root) -> Result<Host> {
+    let limits = restore::usual_limits(root);
+    Ok(Host {
+        programs: Programs {
+            hog: helper::argv(hog::HELPER)?,
+            page_writer: helper::argv(ramdisk::HELPER)?,
+            lab: helper::argv("lab-process")?,
+        },
+        machine: machine_facts::read(root),
+        restore: Request {
+            helper: helper::argv(warm::READER)?,
+            ..restore::request_of_all_kinds(Selection::All, limits)
+        },
+    })
+}
+
+/// Runs a driver whose plan is checked, stores its outcome in `out` and shows it.
+///
+/// # Errors
+/// When the driver fails, or the outcome cannot be stored or shown.
+fn deliver<O: Outcome>(
     experiment: &Experiment,
-    asked: Asked,
+    json: bool,
+    out: Option<&Path>,
+    announcement: &str,
     color: When,
-    driver: impl FnOnce(&mut dyn FnMut(&str)) -> Result<O>,
+    driver: impl FnOnce(&mut dyn FnMut(&str)) -> ::lab::Result<O>,
 ) -> Result<Exit> {
     let form = FormArgs {
-        json: asked.json,
+        json,
         output: None,
         host_name: false,
         record: None,
     };
     let delivery = Delivery::of(&form, color)?;
     let meter = Meter::start();
-    output::announce("lab", asked.announcement);
-    asked.out.map_or(Ok(()), kept::make)?;
+    output::announce("lab", announcement);
+    out.map_or(Ok(()), output_directory::make)?;
     let progress = Progress::new();
     let outcome = driver(&mut |what| progress.step(&format!("terrace lab: {what}")));
     drop(progress);
-    delivery.lab(experiment, &outcome?, asked.out, meter, &Root::system())
+    delivery.lab(experiment, &outcome?, out, meter, &Root::system())
 }

@@ -8,7 +8,7 @@ mod recovery;
 use super::Page;
 use super::style::Tone;
 use super::table::{Column, Table, wrap};
-use crate::command::lab::description::Experiment;
+use lab::description::Experiment;
 use serde::Serialize;
 use std::path::Path;
 

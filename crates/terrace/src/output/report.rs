@@ -13,8 +13,6 @@ mod random;
 mod seqio;
 
 pub use classic::ClassicResult;
-#[cfg(test)]
-pub(crate) use classic::OF_2001;
 pub use iolat::Quiet;
 pub use random::RandomResult;
 

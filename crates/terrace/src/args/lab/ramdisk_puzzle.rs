@@ -38,3 +38,16 @@ pub struct RamdiskPuzzleArgs {
     #[arg(long)]
     pub json: bool,
 }
+
+impl RamdiskPuzzleArgs {
+    /// The options of the experiment.
+    pub fn options(&self) -> lab::ramdisk_puzzle::Options {
+        lab::ramdisk_puzzle::Options {
+            out: self.out.clone(),
+            disk: self.disk.clone(),
+            ramdisk: self.ramdisk.clone(),
+            unit: self.unit,
+            limit: self.limit,
+        }
+    }
+}

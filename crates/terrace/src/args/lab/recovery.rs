@@ -53,3 +53,20 @@ pub struct RecoveryArgs {
     #[arg(long)]
     pub json: bool,
 }
+
+impl RecoveryArgs {
+    /// The options of the experiment.
+    pub fn options(&self) -> lab::recovery::Options {
+        lab::recovery::Options {
+            out: self.out.clone(),
+            disk: self.disk.clone(),
+            applications: self.app.clone(),
+            memory: self.memory,
+            working_set: self.working_set,
+            rounds: self.repeat,
+            runs: self.runs,
+            limit: self.limit,
+            whole_machine: self.whole_machine,
+        }
+    }
+}

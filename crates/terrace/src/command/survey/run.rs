@@ -137,7 +137,7 @@ impl Seen {
     fn skip(&mut self, name: &str, error: &Error) {
         self.skipped.push(Skipped {
             name: name.to_owned(),
-            reason: crate::error::chain(error),
+            reason: model::error_chain(error),
         });
     }
 

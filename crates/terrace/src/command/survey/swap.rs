@@ -85,7 +85,7 @@ fn look_at(area: &Area, root: &Root, stop: &Budget) -> SwapTier {
     } else {
         match random_reads(area, root, stop) {
             Ok(latency) => tier.latency_ns = latency,
-            Err(error) => tier.reason = Some(crate::error::chain(&error)),
+            Err(error) => tier.reason = Some(model::error_chain(&error)),
         }
     }
     tier

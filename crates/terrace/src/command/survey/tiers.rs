@@ -246,7 +246,7 @@ fn device(place: &Place, report: &DeviceReport) -> Tier {
         report
             .failure
             .as_ref()
-            .map(|error| crate::error::chain(error)),
+            .map(|error| model::error_chain(error)),
     );
     Tier {
         capacity_bytes: place

@@ -140,8 +140,7 @@ fn one_place_writes_to_the_terminal() {
                 "command/ramdisk.rs",
                 "command/hog.rs",
                 "command/warm.rs",
-                "command/lab/process.rs",
-                "command/lab/recovery/toucher.rs",
+                "command/lab.rs",
             ],
         ),
     ];

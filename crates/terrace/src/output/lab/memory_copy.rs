@@ -2,17 +2,15 @@
 //! and the parameters that were open. Pure.
 
 use super::{heading, item};
-use crate::args::classic::METHODS;
-use crate::command::lab::description::Experiment;
-use crate::command::lab::memory_copy::{
-    ARTICLE_BYTES, CACHED_BYTES, Outcome, Row, SYSTEMS, Stride, Then,
-};
 use crate::output::Page;
 use crate::output::figure::{self, ABSENT, Digits, or_absent};
 use crate::output::style::Tone;
 use crate::output::table::{Cell, Column, Table};
 use explain::copying::{Limit, Ratio, Verdict};
+use lab::description::Experiment;
+use lab::memory_copy::{ARTICLE_BYTES, CACHED_BYTES, Outcome, Row, SYSTEMS, Stride, Then};
 use measure::memory::PageKind;
+use measure::memory::classic::METHODS;
 use measure::memory::copy::CopyRow;
 use model::{Bytes, Estimate};
 use std::path::Path;

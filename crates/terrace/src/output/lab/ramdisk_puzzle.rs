@@ -2,12 +2,12 @@
 //! and what was slow here and why. Pure.
 
 use super::{heading, item};
-use crate::command::lab::description::{Experiment, Figure};
-use crate::command::lab::ramdisk_puzzle::{Outcome, Written};
 use crate::output::Page;
 use crate::output::figure::{self, Digits, or_absent};
 use crate::output::table::{Cell, Column, Table};
 use explain::ramdisk::course::{Course, Standing};
+use lab::description::{Experiment, Figure};
+use lab::ramdisk_puzzle::{Outcome, Written};
 use measure::pressure::Content;
 use model::Bytes;
 use std::path::Path;

@@ -2,9 +2,6 @@
 //! time went. Pure.
 
 use super::{heading, item};
-use crate::command::lab::description::{Experiment, Figure, Item};
-use crate::command::lab::recovery::summary::Summary;
-use crate::command::lab::recovery::{Outcome, Trial};
 use crate::output::Page;
 use crate::output::figure::{self, Digits, or_absent};
 use crate::output::prose::{long_time, shell_word};
@@ -12,6 +9,9 @@ use crate::output::style::Tone;
 use crate::output::survey::Detail;
 use crate::output::table::{Cell, Column, Table};
 use crate::output::verdict::{self, Setting};
+use lab::description::{Experiment, Figure, Item};
+use lab::recovery::summary::Summary;
+use lab::recovery::{Outcome, Trial};
 use model::Bytes;
 use std::path::Path;
 

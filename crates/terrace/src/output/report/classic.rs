@@ -3,19 +3,19 @@
 //! control that tells memory from processor.
 
 use super::{Report, causes, heading, interrupted, note, sentence};
-use crate::args::classic::METHODS;
 use crate::output::Page;
 use crate::output::csv::{Field, Sheet};
 use crate::output::figure::or_absent;
 use crate::output::style::Tone;
 use crate::output::table::{Cell, Column, Table};
 use measure::compute::ComputeReport;
+use measure::memory::classic::METHODS;
 use measure::memory::classic::{ClassicReport, ClassicRow};
 use model::Bytes;
 use serde::Serialize;
 
 /// The article's figures for 16 MiB: Linux 2.2.16, Linux 2.4.4, Windows 2000 (MB/s).
-pub(crate) const OF_2001: [[f64; 3]; 7] = [
+const OF_2001: [[f64; 3]; 7] = [
     [173.644, 179.417, 132.077],
     [169.683, 169.000, 93.494],
     [170.065, 172.333, 96.156],
@@ -281,6 +281,16 @@ mod tests {
                 interrupted: false,
             },
             control: None,
+        }
+    }
+
+    #[test]
+    fn the_figures_of_2001_are_those_of_the_lab() {
+        let experiment = lab::description::named("memory-copy-2001").unwrap();
+        let all = lab::memory_copy::systems(&experiment);
+        for (number, published) in OF_2001.iter().enumerate() {
+            let ours: Vec<f64> = all.iter().map(|system| system.rates[number]).collect();
+            assert_eq!(ours, published, "{}", METHODS[number]);
         }
     }
 

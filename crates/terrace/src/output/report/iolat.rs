@@ -2,7 +2,6 @@
 //! who served the requests, and the histogram.
 
 use super::{Report, heading, histogram, interrupted, note, sentence};
-use crate::error::chain;
 use crate::output::Page;
 use crate::output::csv::Sheet;
 use crate::output::figure::{self, Digits, or_absent};
@@ -10,6 +9,7 @@ use measure::storage::iolat::Ended;
 use measure::storage::latency::RequestLatency;
 use measure::storage::{Access, IolatReport, Served, ServedBy, TargetFacts, TargetKind};
 use model::Bytes;
+use model::error_chain;
 use serde::{Serialize, Serializer};
 
 /// Warm-up requests on the page; the JSON has all of them.
@@ -77,8 +77,13 @@ impl Report for IolatReport {
 
     fn shortfall(&self) -> Option<String> {
         let failure = self.requests.failure.as_ref();
-        let failed = failure
-            .map(|error| format!("{} requests failed: {}", self.requests.failed, chain(error)));
+        let failed = failure.map(|error| {
+            format!(
+                "{} requests failed: {}",
+                self.requests.failed,
+                error_chain(error)
+            )
+        });
         failed.or_else(|| interrupted(self.requests.ended == Ended::Interrupted))
     }
 

@@ -3,12 +3,12 @@
 
 use super::iolat::{latency_lines, place, rates, served, served_key};
 use super::{Report, heading, histogram, interrupted, note, sentence};
-use crate::error::chain;
 use crate::output::Page;
 use crate::output::csv::Sheet;
 use crate::output::figure::{self, Digits};
 use measure::storage::{RandomReport, Served, TargetFacts, TargetKind};
 use model::Bytes;
+use model::error_chain;
 use serde::Serialize;
 
 /// Random reads with several requests in flight, and who served them.
@@ -116,7 +116,7 @@ impl Report for RandomResult {
             format!(
                 "ended after {} requests: {}",
                 self.random.requests,
-                chain(error)
+                error_chain(error)
             )
         });
         failed.or_else(|| interrupted(sys::interrupt::requested()))

@@ -3,13 +3,13 @@
 
 use super::iolat::{place, served_key};
 use super::{Report, heading, interrupted, note, sentence};
-use crate::error::chain;
 use crate::output::Page;
 use crate::output::csv::Sheet;
 use crate::output::figure::{self, Digits, or_absent};
 use crate::output::table::{Cell, Column, Table};
 use measure::storage::{Mode, Phase, PhaseName, SeqReport};
 use model::Bytes;
+use model::error_chain;
 
 impl Report for SeqReport {
     const NAME: &'static str = "seqio";
@@ -88,7 +88,7 @@ impl Report for SeqReport {
     fn shortfall(&self) -> Option<String> {
         self.failure
             .as_ref()
-            .map(|error| chain(error))
+            .map(|error| error_chain(error))
             .or_else(|| interrupted(self.interrupted))
     }
 

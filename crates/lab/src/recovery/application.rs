@@ -4,9 +4,7 @@
 
 use super::described::{Application, Sql};
 use super::toucher::Random;
-use crate::command::helper;
-use crate::error::{Error, Result};
-use crate::exit::Exit;
+use crate::{Error, Host, Result};
 use machine::Root;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -87,6 +85,7 @@ impl<'a> Running<'a> {
     /// # Errors
     /// Where it cannot be started, or does not answer.
     pub fn start(
+        host: &Host,
         root: &Root,
         described: &'a Application,
         place: Place<'a>,
@@ -96,11 +95,11 @@ impl<'a> Running<'a> {
         let rows = bytes / ROW_BYTES;
         let mut running = match &described.sql {
             None => {
-                let mut words = helper::argv("lab-process")?;
+                let mut words = host.programs.lab.clone();
                 words.extend(["toucher".into(), bytes.to_string().into()]);
-                Self::spawn(described, place, None, words, rows)?
+                Self::spawn(host, described, place, None, words, rows)?
             }
-            Some(sql) => Self::database(root, described, sql, place, bytes)?,
+            Some(sql) => Self::database(host, root, described, sql, place, bytes)?,
         };
         match &described.sql {
             None => running.expect("ready")?,
@@ -117,6 +116,7 @@ impl<'a> Running<'a> {
     }
 
     fn database(
+        host: &Host,
         root: &Root,
         described: &'a Application,
         sql: &Sql,
@@ -142,13 +142,14 @@ impl<'a> Running<'a> {
             named.into_iter().chain(filled).collect()
         };
         if !sql.prepare.is_empty() {
-            let mut prepare = member(described, place, user, words(&sql.prepare))?;
+            let mut prepare = member(host, described, place, user, words(&sql.prepare))?;
             let status = prepare.stdin(Stdio::null()).stdout(Stdio::null()).status();
             if !status.is_ok_and(|status| status.success()) {
                 return Err(told(described, "its files cannot be made"));
             }
         }
         Self::spawn(
+            host,
             described,
             place,
             user,
@@ -158,13 +159,14 @@ impl<'a> Running<'a> {
     }
 
     fn spawn(
+        host: &Host,
         described: &'a Application,
         place: Place<'a>,
         user: Option<(u32, u32)>,
         words: Vec<OsString>,
         rows: u64,
     ) -> Result<Self> {
-        let mut child = member(described, place, user, words)?
+        let mut child = member(host, described, place, user, words)?
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -277,7 +279,7 @@ impl<'a> Running<'a> {
                 break;
             }
             if sys::interrupt::requested() {
-                return Err(Error::new(Exit::Partial, "interrupted"));
+                return Err(Error::failed("interrupted"));
             }
             if start.elapsed() > PATIENCE {
                 return Err(self.failed("it does not answer"));
@@ -314,12 +316,13 @@ impl Drop for Running<'_> {
 
 /// The command that joins the group and becomes `words`, its standard error kept in a file.
 fn member(
+    host: &Host,
     described: &Application,
     place: Place,
     user: Option<(u32, u32)>,
     words: Vec<OsString>,
 ) -> Result<Command> {
-    let mut line = helper::argv("lab-process")?;
+    let mut line = host.programs.lab.clone();
     line.push("member".into());
     if let Some(group) = place.group {
         line.extend(["--group".into(), group.into()]);
@@ -353,10 +356,7 @@ fn last_line(log: &File) -> Option<String> {
 }
 
 fn told(described: &Application, why: &str) -> Error {
-    Error::new(
-        Exit::Partial,
-        format!("cannot work with {}: {why}", described.id),
-    )
+    Error::failed(format!("cannot work with {}: {why}", described.id))
 }
 
 /// What a row holds, 1 KiB that tells its key.

@@ -2,8 +2,7 @@
 //! requests for pages at random places and compares each page with what it wrote.
 
 use super::application::Answers;
-use crate::error::{Error, Result};
-use crate::exit::Exit;
+use crate::{Error, Result};
 use std::io::{BufRead, Write};
 use std::time::Instant;
 use sys::memory::{Mapping, Pages};
@@ -16,7 +15,7 @@ const PAGES_A_REQUEST: u64 = 4;
 ///
 /// # Errors
 /// Where the memory cannot be had or nobody listens.
-pub fn serve(bytes: u64) -> Result<()> {
+pub fn serve(bytes: u64, input: impl BufRead, mut output: impl Write) -> Result<()> {
     let page_bytes = sys::process::page_bytes();
     let size = usize::try_from(bytes).map_err(|_| Error::usage("the size is too large"))?;
     let mut memory = Mapping::anonymous(size, Pages::Base)?;
@@ -31,15 +30,15 @@ pub fn serve(bytes: u64) -> Result<()> {
         count,
         random: Random::new(count),
     };
-    say("ready")?;
-    for line in std::io::stdin().lock().lines() {
+    say(&mut output, "ready")?;
+    for line in input.lines() {
         let line = line.map_err(|error| unheard(&error))?;
         match line.parse() {
-            Ok(requests) => say(&set.answers(requests)?)?,
-            Err(_) => say(&(0..count)
-                .map(|page| set.wrong(page))
-                .sum::<u64>()
-                .to_string())?,
+            Ok(requests) => say(&mut output, &set.answers(requests)?)?,
+            Err(_) => {
+                let wrong: u64 = (0..count).map(|page| set.wrong(page)).sum();
+                say(&mut output, &wrong.to_string())?;
+            }
         }
     }
     Ok(())
@@ -64,7 +63,7 @@ impl Set {
             answers.latencies_ns.push(start.elapsed().as_nanos() as u64);
         }
         serde_json::to_string(&answers)
-            .map_err(|error| Error::new(Exit::Partial, format!("cannot answer: {error}")))
+            .map_err(|error| Error::failed(format!("cannot answer: {error}")))
     }
 
     /// 1 if the page is not what was written.
@@ -97,8 +96,7 @@ fn scattered(count: u64) -> Vec<u64> {
     all
 }
 
-fn say(text: &str) -> Result<()> {
-    let mut output = std::io::stdout().lock();
+fn say(output: &mut impl Write, text: &str) -> Result<()> {
     writeln!(output, "{text}")
         .and_then(|()| output.flush())
         .map_err(|error| unheard(&error))
@@ -106,7 +104,7 @@ fn say(text: &str) -> Result<()> {
 
 fn unheard(error: &std::io::Error) -> Error {
     let reason = sys::plain_reason(error);
-    Error::new(Exit::Partial, format!("cannot hear or tell: {reason}"))
+    Error::failed(format!("cannot hear or tell: {reason}"))
 }
 
 /// xorshift64* of Marsaglia and Vigna: fast, and the same each time.
@@ -119,6 +117,7 @@ impl Random {
         Self((seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
+    /// The next number.
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;

@@ -20,8 +20,9 @@ pub struct Summary {
     pub recovered: usize,
     /// The median, ns; a run that did not come back counts as longer than all others.
     pub median_ns: Option<u64>,
-    /// The shortest and the longest, ns.
+    /// The shortest, ns.
     pub shortest_ns: Option<u64>,
+    /// The longest, ns.
     pub longest_ns: Option<u64>,
     /// The median until the disk was as the original demanded, ns.
     pub normal_disk_ns: Option<u64>,

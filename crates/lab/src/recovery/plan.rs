@@ -3,11 +3,9 @@
 
 use super::Outcome;
 use super::described::{self, Application};
-use crate::args::lab::recovery::RecoveryArgs;
-use crate::command::lab::description::Experiment;
-use crate::command::lab::kept;
-use crate::error::{Error, Result};
-use crate::exit::Exit;
+use crate::description::Experiment;
+use crate::output_directory;
+use crate::{Error, Result};
 use machine::{Root, memory};
 use model::Bytes;
 use std::path::PathBuf;
@@ -23,15 +21,41 @@ const LEAST_WORKING_SET: Bytes = Bytes(1 << 20);
 const MOST_PERCENT: u64 = 90;
 const USUAL_PERCENT: u64 = 75;
 
+/// What the user chose.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where the results are kept; a directory of this experiment's name if absent.
+    pub out: Option<PathBuf>,
+    /// The directory on the disk that is tried; that of the results if absent.
+    pub disk: Option<PathBuf>,
+    /// The applications by name; all that are installed if empty.
+    pub applications: Vec<String>,
+    /// Memory of the group.
+    pub memory: Bytes,
+    /// What the application has in use; a share of the memory if absent.
+    pub working_set: Option<Bytes>,
+    /// How often the hogs are launched.
+    pub rounds: u32,
+    /// How often each way is tried.
+    pub runs: u32,
+    /// A way is given up after this time.
+    pub limit: Duration,
+    /// Whether memory becomes short on the whole machine, and not in a group.
+    pub whole_machine: bool,
+}
+
 /// What will be done.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// What the application and the hogs have together.
     pub memory: Bytes,
+    /// Whether memory becomes short on the whole machine, and not in a group.
     pub whole_machine: bool,
+    /// What the application has in use.
     pub working_set: Bytes,
     /// How often the hogs are launched.
     pub rounds: u32,
+    /// How often each way is tried.
     pub runs: u32,
     /// A way is given up after this time.
     pub limit: Duration,
@@ -39,23 +63,25 @@ pub struct Plan {
     pub out: PathBuf,
     /// Where the swap file and the databases go.
     pub disk: PathBuf,
-    pub applications: Vec<Application>,
+    /// The applications that are tried.
+    pub(crate) applications: Vec<Application>,
 }
 
 impl Plan {
-    /// The plan of a command line.
+    /// Checks the options and makes the plan.
     ///
     /// # Errors
     /// `Usage` for what makes no sense, `Impossible` for what this user or machine cannot do.
-    pub fn of(args: &RecoveryArgs, experiment: &Experiment, root: &Root) -> Result<Self> {
-        let free = memory::obtainable(root)
-            .ok_or_else(|| impossible("the kernel does not say how much memory is available"))?;
-        let memory = match args.whole_machine {
+    pub fn of(options: &Options, experiment: &Experiment, root: &Root) -> Result<Self> {
+        let free = memory::obtainable(root).ok_or_else(|| {
+            Error::impossible("the kernel does not say how much memory is available")
+        })?;
+        let memory = match options.whole_machine {
             true => free.bytes,
-            false => args.memory,
+            false => options.memory,
         };
         let percent = |share: u64| Bytes(memory.0 / 100 * share);
-        let working_set = args.working_set.unwrap_or(percent(USUAL_PERCENT));
+        let working_set = options.working_set.unwrap_or(percent(USUAL_PERCENT));
         if memory < LEAST_MEMORY || working_set < LEAST_WORKING_SET {
             return Err(Error::usage(format!(
                 "--memory is at least {LEAST_MEMORY}, --working-set at least {LEAST_WORKING_SET}"
@@ -67,33 +93,33 @@ impl Plan {
                  never be in memory as a whole"
             )));
         }
-        let out = args.out.clone();
+        let out = options.out.clone();
         let out = out.unwrap_or_else(|| PathBuf::from(format!("lab-{}", experiment.name)));
-        kept::check(&out)?;
-        if let Some(disk) = args.disk.as_ref().filter(|disk| !disk.is_dir()) {
+        output_directory::check(&out)?;
+        if let Some(disk) = options.disk.as_ref().filter(|disk| !disk.is_dir()) {
             return Err(Error::usage(format!(
                 "--disk: {} is no directory",
                 disk.display()
             )));
         }
-        let applications = applications(&args.app, experiment)?;
+        let applications = applications(&options.applications, experiment)?;
         if sys::process::effective_uid() != 0 {
-            return Err(impossible(
+            return Err(Error::impossible(
                 "needs root, for a swap file and to see where pages lie",
             ));
         }
         if memory > free.bytes {
             let text = format!("{memory} are more than can be had ({})", free.bytes);
-            return Err(impossible(&text).hint("a smaller --memory"));
+            return Err(Error::impossible(&text).hint("a smaller --memory"));
         }
         Ok(Self {
             memory,
-            whole_machine: args.whole_machine,
+            whole_machine: options.whole_machine,
             working_set,
-            rounds: args.repeat,
-            runs: args.runs,
-            limit: args.limit,
-            disk: args.disk.clone().unwrap_or_else(|| out.clone()),
+            rounds: options.rounds,
+            runs: options.runs,
+            limit: options.limit,
+            disk: options.disk.clone().unwrap_or_else(|| out.clone()),
             out,
             applications,
         })
@@ -164,8 +190,4 @@ fn applications(names: &[String], experiment: &Experiment) -> Result<Vec<Applica
             })
         })
         .collect()
-}
-
-fn impossible(why: &str) -> Error {
-    Error::new(Exit::Impossible, why)
 }

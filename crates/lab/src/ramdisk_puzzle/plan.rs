@@ -1,12 +1,9 @@
 //! What will be written where, checked before anything is touched. A size that this machine does
 //! not bear is left out, and that is said.
 
-use crate::args::lab::ramdisk_puzzle::RamdiskPuzzleArgs;
-use crate::command::lab::description::Experiment;
-use crate::command::lab::kept;
-use crate::command::{helper, ramdisk::HELPER};
-use crate::error::{Error, Result};
-use crate::exit::Exit;
+use crate::description::Experiment;
+use crate::output_directory;
+use crate::{Error, Host, Result};
 use machine::Root;
 use measure::ErrorKind;
 use measure::ramdisk;
@@ -22,58 +19,88 @@ const REPEATED_UNITS: u64 = 2;
 pub struct Size {
     /// As the original calls it: 4 for 4 GB.
     pub units: u64,
+    /// How it is written.
     pub plan: ramdisk::Plan,
 }
 
 /// Where requests are timed.
 #[derive(Clone, Debug)]
 pub struct Place {
+    /// `RAM disk` or `disk`.
     pub name: &'static str,
+    /// The directory for the file.
     pub directory: PathBuf,
+}
+
+/// What the user chose.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where the result is kept; not kept if absent.
+    pub out: Option<PathBuf>,
+    /// A directory on the disk to compare with.
+    pub disk: Option<PathBuf>,
+    /// A directory on the RAM disk whose requests are timed.
+    pub ramdisk: PathBuf,
+    /// What stands for the original's 1 GB.
+    pub unit: Bytes,
+    /// The most time for each size.
+    pub limit: Duration,
 }
 
 /// What will be done.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    /// Where the result is kept; not kept if absent.
     pub out: Option<PathBuf>,
+    /// What stands for the original's 1 GB.
     pub unit: Bytes,
     /// The most time for each size.
     pub limit: Duration,
+    /// Where requests are timed.
     pub places: Vec<Place>,
+    /// The sizes that this machine bears.
     pub sizes: Vec<Size>,
     /// What is left out, with the reason.
     pub notes: Vec<String>,
 }
 
 impl Plan {
-    /// The plan of a command line.
+    /// Checks the options and makes the plan.
     ///
     /// # Errors
     /// `Usage` for what makes no sense, `Impossible` where not even the smallest size can be had.
-    pub fn of(args: &RamdiskPuzzleArgs, experiment: &Experiment, root: &Root) -> Result<Self> {
-        args.out.as_deref().map_or(Ok(()), kept::check)?;
-        if let Some(disk) = args.disk.as_ref().filter(|disk| !disk.is_dir()) {
+    pub fn of(
+        options: &Options,
+        experiment: &Experiment,
+        host: &Host,
+        root: &Root,
+    ) -> Result<Self> {
+        options
+            .out
+            .as_deref()
+            .map_or(Ok(()), output_directory::check)?;
+        if let Some(disk) = options.disk.as_ref().filter(|disk| !disk.is_dir()) {
             let text = format!("--disk: {} is no directory", disk.display());
             return Err(Error::usage(text));
         }
         let mut plan = Self {
-            out: args.out.clone(),
-            unit: args.unit,
-            limit: args.limit,
+            out: options.out.clone(),
+            unit: options.unit,
+            limit: options.limit,
             places: Vec::new(),
             sizes: Vec::new(),
             notes: Vec::new(),
         };
-        plan.take_sizes(experiment, root)?;
-        plan.take_places(args, root)?;
+        plan.take_sizes(experiment, host, root)?;
+        plan.take_places(options, host, root)?;
         Ok(plan)
     }
 
-    fn take_sizes(&mut self, experiment: &Experiment, root: &Root) -> Result<()> {
+    fn take_sizes(&mut self, experiment: &Experiment, host: &Host, root: &Root) -> Result<()> {
         for item in experiment.items("sizes") {
             let units = item.own.as_u64().unwrap_or(1);
             let bytes = Bytes(self.unit.0.saturating_mul(units));
-            let helper = helper::argv(HELPER)?;
+            let helper = host.programs.page_writer.clone();
             match ramdisk::Plan::new(root, None, Some(bytes), self.limit, helper) {
                 Ok(plan) => match &plan.beyond {
                     None => self.sizes.push(Size { units, plan }),
@@ -87,16 +114,14 @@ impl Plan {
         }
         match self.sizes.is_empty() {
             false => Ok(()),
-            true => {
-                Err(Error::new(Exit::Impossible, self.notes.join("; ")).hint("a smaller --unit"))
-            }
+            true => Err(Error::impossible(self.notes.join("; ")).hint("a smaller --unit")),
         }
     }
 
     /// The RAM disk takes memory as well: as much must be bearable as is written there.
-    fn take_places(&mut self, args: &RamdiskPuzzleArgs, root: &Root) -> Result<()> {
-        let (directory, size) = (args.ramdisk.clone(), Some(self.repeated()));
-        let helper = helper::argv(HELPER)?;
+    fn take_places(&mut self, options: &Options, host: &Host, root: &Root) -> Result<()> {
+        let (directory, size) = (options.ramdisk.clone(), Some(self.repeated()));
+        let helper = host.programs.page_writer.clone();
         match ramdisk::Plan::new(root, Some(&directory), size, self.limit, helper) {
             Ok(plan) if plan.beyond.is_none() => self.places.push(Place {
                 name: "RAM disk",
@@ -109,7 +134,7 @@ impl Plan {
                 .notes
                 .push(format!("the RAM disk was left out: {error}")),
         }
-        match &args.disk {
+        match &options.disk {
             Some(directory) => self.places.push(Place {
                 name: "disk",
                 directory: directory.clone(),

@@ -28,8 +28,9 @@ pub struct Stride {
     pub size_bytes: u64,
     /// Columns, so elements of 8 bytes from one to the next; 0 is sequential.
     pub elements: usize,
-    /// What was asked for, and how much of it was granted.
+    /// The pages that were requested.
     pub pages: PageKind,
+    /// The share of them that was granted.
     pub granted: Option<f64>,
     /// Copied bytes a second.
     pub bytes_per_s: Option<Estimate>,
@@ -38,8 +39,11 @@ pub struct Stride {
 /// Dependent loads in random order over a buffer, on both kinds of pages.
 #[derive(Debug, Serialize)]
 pub struct Load {
+    /// The buffer.
     pub size_bytes: u64,
+    /// One load on pages of 4 KiB.
     pub base_ns: Option<Estimate>,
+    /// One load on huge pages.
     pub huge_ns: Option<Estimate>,
 }
 

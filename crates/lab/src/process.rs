@@ -1,11 +1,8 @@
-//! The processes that `lab` starts of this program: one that joins a group and becomes another
-//! program, one that keeps the lab's directory with its swap, and the toucher. All end with the
-//! lab, however it ends.
+//! The helper processes of the lab: one joins a group and becomes another program, one keeps the
+//! lab's directory with its swap, and one has a working set. All end with the lab, however it ends.
 
-use super::recovery::{toucher, workplace};
-use crate::args::lab::LabProcess;
-use crate::error::{Error, Result};
-use crate::exit::Exit;
+use crate::recovery::workplace;
+use crate::{Error, Result};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -16,29 +13,18 @@ use std::process::Command;
 use std::time::Duration;
 use sys::directory::{Directory, FilePlace};
 
-/// How much of the swap file is written between two looks whether it is wanted still.
+pub use crate::recovery::toucher::serve as serve_working_set;
+
+/// This much of the swap file is written before its process asks whether it is still wanted.
 const CHUNK_BYTES: u64 = 4 << 20;
 /// A database's user passes through it to a directory of its own, and reads nothing.
 const MODE: u32 = 0o711;
 const OFF_TRIES: u32 = 60;
 const OFF_PAUSE: Duration = Duration::from_millis(500);
 
-/// The whole life of such a process.
-///
-/// # Errors
-/// What its starter tells of it.
-pub fn be(process: &LabProcess) -> Result<Exit> {
-    match process {
-        LabProcess::Member { group, user, words } => {
-            Err(become_member(group.as_deref(), *user, words))
-        }
-        LabProcess::Workplace { directory, bytes } => keep(directory, *bytes),
-        LabProcess::Toucher { bytes } => toucher::serve(*bytes).map(|()| Exit::Done),
-    }
-}
-
-/// Joins the group and becomes the program; comes back with what went wrong only.
-fn become_member(group: Option<&Path>, user: Option<(u32, u32)>, words: &[OsString]) -> Error {
+/// Joins the group and becomes the program, as `user` (numbers of user and group) if given.
+/// Returns only if that fails.
+pub fn become_member(group: Option<&Path>, user: Option<(u32, u32)>, words: &[OsString]) -> Error {
     if let Err(error) = sys::parent::die_with_it() {
         return error.into();
     }
@@ -63,24 +49,31 @@ fn become_member(group: Option<&Path>, user: Option<(u32, u32)>, words: &[OsStri
     failed("start", Path::new(program), &command.exec())
 }
 
-/// Makes the directory and the swap in it, says so, and removes both when the input ends: that
-/// happens also when the lab is killed.
-fn keep(directory: &Path, bytes: u64) -> Result<Exit> {
+/// Makes the directory and the swap in it, says "ready", and removes both when the input ends: that
+/// also happens when the lab is killed.
+///
+/// # Errors
+/// When the swap cannot be made, switched off or removed.
+pub fn keep_workplace(
+    directory: &Path,
+    bytes: u64,
+    input: &mut (impl Read + AsFd),
+    output: &mut impl Write,
+) -> Result<()> {
     let place = FilePlace::of(directory)?;
     let made = place.directory.create_subdirectory(&place.name, MODE)?;
     let swap = directory.join(workplace::SWAP);
-    let kept = make_swap(&made, bytes).and_then(|made| {
+    let kept = make_swap(&made, bytes, input).and_then(|made| {
         if made {
-            let mut output = std::io::stdout().lock();
-            // Who does not listen has ended, and so has the input.
+            // If the lab has ended, then the input has ended too.
             let _ = output.write_all(b"ready\n").and_then(|()| output.flush());
-            let _ = std::io::stdin().read_to_end(&mut Vec::new());
+            let _ = input.read_to_end(&mut Vec::new());
         }
         switch_off(&swap)
     });
     let removed = std::fs::remove_dir_all(directory);
     removed.map_err(|error| failed("remove", directory, &error))?;
-    kept.map(|()| Exit::Done)
+    kept
 }
 
 /// The lab's processes end at the same time; what finds no room in memory now does a little later.
@@ -98,11 +91,11 @@ fn switch_off(path: &Path) -> Result<()> {
     Ok(answer?)
 }
 
-/// Whether the file was made and switched on; `false` if nobody wants it any more.
-fn make_swap(directory: &Directory, bytes: u64) -> Result<bool> {
+/// Whether the file was made and switched on; `false` if the lab ended meanwhile.
+fn make_swap(directory: &Directory, bytes: u64, input: &impl AsFd) -> Result<bool> {
     let path = directory.path().join(workplace::SWAP);
     let mut file = directory.create_new(OsStr::new(workplace::SWAP), 0o600)?;
-    if !fill(&mut file, bytes).map_err(|error| failed("write", &path, &error))? {
+    if !fill(&mut file, bytes, input).map_err(|error| failed("write", &path, &error))? {
         return Ok(false);
     }
     sys::swap_area::mark(&file, bytes)?;
@@ -112,10 +105,10 @@ fn make_swap(directory: &Directory, bytes: u64) -> Result<bool> {
 }
 
 /// Writes zeros, as a swap file must have no holes; `false` once the input has ended.
-fn fill(file: &mut File, bytes: u64) -> std::io::Result<bool> {
+fn fill(file: &mut File, bytes: u64, input: &impl AsFd) -> std::io::Result<bool> {
     let mut left = bytes;
     while left > 0 {
-        let ended = sys::poll::readable([Some(std::io::stdin().as_fd())], Some(0)) == [true];
+        let ended = sys::poll::readable([Some(input.as_fd())], Some(0)) == [true];
         if ended {
             return Ok(false);
         }
@@ -128,5 +121,5 @@ fn fill(file: &mut File, bytes: u64) -> std::io::Result<bool> {
 fn failed(what: &str, path: &Path, error: &std::io::Error) -> Error {
     let reason = sys::plain_reason(error);
     let text = format!("cannot {what} {}: {reason}", path.display());
-    Error::new(Exit::Partial, text)
+    Error::failed(text)
 }

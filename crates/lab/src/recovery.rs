@@ -1,24 +1,21 @@
 //! The driver of `recovery-2012`: an application, two hogs, and the clock that runs until it is
 //! as fast as before, once for each way and run, in turn.
 
-pub mod application;
+mod application;
 mod described;
 mod disk_watch;
 mod plan;
 pub mod summary;
 pub mod toucher;
 mod trial;
-pub mod workplace;
+pub(crate) mod workplace;
 
-pub use plan::Plan;
+pub use plan::{Options, Plan};
 pub use trial::Trial;
 
-use super::Asked;
-use super::description::{self, Experiment};
-use crate::args::When;
-use crate::args::lab::recovery::RecoveryArgs;
-use crate::error::{Error, Result};
-use crate::exit::Exit;
+use crate::description::Experiment;
+use crate::host::Host;
+use crate::{Error, Result};
 use application::Running;
 use described::Application;
 use machine::Root;
@@ -35,7 +32,9 @@ pub struct Outcome {
     pub experiment: String,
     /// What the application and the hogs had together.
     pub memory_bytes: u64,
+    /// Whether memory was short on the whole machine, and not in a group.
     pub whole_machine: bool,
+    /// What the application had in use.
     pub working_set_bytes: u64,
     /// Of each of the two hogs.
     pub hog_bytes: u64,
@@ -53,39 +52,26 @@ pub struct Outcome {
     pub failed: Vec<String>,
 }
 
-/// Does what was typed.
+/// Carries out the plan. `progress` is given each step's name.
 ///
 /// # Errors
-/// What it was refused for; and on Ctrl-C before the first trial has ended.
-pub fn lab(args: &RecoveryArgs, color: When) -> Result<Exit> {
-    let root = Root::system();
-    let experiment = description::named("recovery-2012")?;
-    let plan = Plan::of(args, &experiment, &root)?;
-    let asked = Asked {
-        json: args.json,
-        out: Some(&plan.out),
-        announcement: &plan.announcement(),
-    };
-    super::carry_out(&experiment, asked, color, |progress| {
-        run(&root, &experiment, &plan, progress)
-    })
-}
-
-fn run(
-    root: &Root,
+/// When not one trial could be ended, Ctrl-C included.
+pub fn run(
+    host: &Host,
     experiment: &Experiment,
     plan: &Plan,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Outcome> {
+    let root = &Root::system();
     let ways = ways(experiment)?;
     progress("making the swap file");
     // Dropped in the other order: the processes, the group, the swap.
-    let workplace = Workplace::make(&plan.disk, plan.swap_bytes(), plan.database_bytes())?;
+    let workplace = Workplace::make(host, &plan.disk, plan.swap_bytes(), plan.database_bytes())?;
     let group = match plan.whole_machine {
         true => None,
         false => Some(Group::make(root, plan.memory)?),
     };
-    let bench = Bench::new(root, plan, &workplace, group.as_ref());
+    let bench = Bench::new(host, root, plan, &workplace, group.as_ref());
     let mut outcome = plan.outcome(experiment, bench.disk());
     for described in &plan.applications {
         if let Some(why) = application::missing(root, described) {
@@ -109,11 +95,11 @@ fn run(
 /// Why there is no result at all.
 fn nothing_tried(outcome: &Outcome) -> Error {
     if sys::interrupt::requested() {
-        return Error::new(Exit::Partial, "interrupted before anything was measured");
+        return Error::failed("interrupted before anything was measured");
     }
     match outcome.failed.first() {
-        Some(why) => Error::new(Exit::Partial, why.as_str()),
-        None => Error::new(Exit::Impossible, outcome.skipped.join("; ")),
+        Some(why) => Error::failed(why.as_str()),
+        None => Error::impossible(outcome.skipped.join("; ")),
     }
 }
 
@@ -132,7 +118,13 @@ fn of_application(
         directory: &files.directory,
         log: &files.log,
     };
-    let mut running = Running::start(bench.root(), described, place, bench.working_set())?;
+    let mut running = Running::start(
+        bench.host(),
+        bench.root(),
+        described,
+        place,
+        bench.working_set(),
+    )?;
     for run in 0..bench.runs() {
         for index in 0..ways.len() {
             let way = ways[(index + run as usize) % ways.len()];
@@ -178,7 +170,7 @@ fn summaries(applications: &[Application], ways: &[Way], trials: &[Trial]) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::lab::description;
+    use crate::description;
 
     #[test]
     fn every_way_of_the_description_is_done_by_something() {

@@ -6,10 +6,7 @@ use super::described::Application;
 use super::disk_watch::DiskWatch;
 use super::plan::{HOGS, Plan};
 use super::workplace::Workplace;
-use crate::command::warm::restore::{request_of_all_kinds, usual_limits};
-use crate::command::{helper, hog, recording, warm, watching};
-use crate::error::{Error, Result};
-use crate::exit::Exit;
+use crate::{Error, Host, Result};
 use explain::recording::{Window, explain};
 use machine::{Root, diskstats, mounts};
 use measure::pressure::{self, Content, Group, Touch};
@@ -61,7 +58,9 @@ impl Way {
 /// What one trial showed.
 #[derive(Debug, Serialize)]
 pub struct Trial {
+    /// Which application.
     pub application: String,
+    /// Which way.
     pub way: String,
     /// From 1.
     pub run: u32,
@@ -104,6 +103,7 @@ impl Trial {
 /// What all trials share.
 #[derive(Debug)]
 pub struct Bench<'a> {
+    host: &'a Host,
     root: &'a Root,
     plan: &'a Plan,
     workplace: &'a Workplace,
@@ -130,6 +130,7 @@ struct Done {
 impl<'a> Bench<'a> {
     /// A bench; finds the disk that the workplace lies on.
     pub fn new(
+        host: &'a Host,
         root: &'a Root,
         plan: &'a Plan,
         workplace: &'a Workplace,
@@ -141,12 +142,17 @@ impl<'a> Bench<'a> {
         let device = mount.map(|mount| (mount.major, mount.minor));
         let counted = |(major, minor): &(u32, u32)| diskstats::of(root, *major, *minor).is_some();
         Self {
+            host,
             root,
             plan,
             workplace,
             group,
             device: device.filter(counted),
         }
+    }
+
+    pub fn host(&self) -> &Host {
+        self.host
     }
 
     pub fn root(&self) -> &Root {
@@ -212,7 +218,7 @@ impl<'a> Bench<'a> {
         step("the clock runs");
         let file = format!("{application}-{}-{}.trec", way.id(), run + 1);
         let file_path = self.plan.out.join(&file);
-        let background = watching::beside("lab", Some(&file_path))?;
+        let background = self.host.record(Some(&file_path))?;
         let watch = self
             .device
             .map(|device| DiskWatch::start(device, self.plan.whole_machine));
@@ -225,7 +231,7 @@ impl<'a> Bench<'a> {
         drop(watch);
         step("comparing all content");
         wrong += course.wrong + running.wrong()?;
-        let explanation = explain(&recording::open(&file_path)?, Window::default());
+        let explanation = explain(&record::file::open(&file_path)?, Window::default());
         Ok(Trial {
             application: application.to_owned(),
             way: way.id().to_owned(),
@@ -248,13 +254,13 @@ impl<'a> Bench<'a> {
 
     /// The hogs, in the group of the application.
     fn hogs(&self) -> Result<pressure::Plan> {
-        let mut words = helper::argv("lab-process")?;
+        let mut words = self.host.programs.lab.clone();
         words.push("member".into());
         if let Some(group) = self.group() {
             words.extend(["--group".into(), group.into()]);
         }
         words.push("--".into());
-        words.extend(helper::argv(hog::HELPER)?);
+        words.extend(self.host.programs.hog.iter().cloned());
         Ok(pressure::Plan {
             size: self.plan.hog(),
             count: HOGS,
@@ -298,12 +304,13 @@ impl<'a> Bench<'a> {
     fn restore(&self) -> Result<Done> {
         let limits = Limits {
             time: Some(self.plan.limit),
-            ..usual_limits(self.root)
+            ..self.host.restore.limits.clone()
         };
         let selection = self.group().map(|group| Selection::Group(group.to_owned()));
         let request = Request {
-            helper: helper::argv(warm::READER)?,
-            ..request_of_all_kinds(selection.unwrap_or(Selection::All), limits)
+            selection: selection.unwrap_or(Selection::All),
+            limits,
+            ..self.host.restore.clone()
         };
         let mut plan = restore::plan(self.root, &request)?;
         let mut notes = std::mem::take(&mut plan.notes);
@@ -342,7 +349,7 @@ struct Course {
 
 fn uninterrupted() -> Result<()> {
     match sys::interrupt::requested() {
-        true => Err(Error::new(Exit::Partial, "interrupted")),
+        true => Err(Error::failed("interrupted")),
         false => Ok(()),
     }
 }

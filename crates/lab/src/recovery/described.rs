@@ -1,8 +1,8 @@
 //! The applications of the description, and how to talk to those that are databases: a database of
 //! another make is one more item of data.
 
-use crate::command::lab::description::{Experiment, Item};
-use crate::error::{Error, Result};
+use crate::description::{Experiment, Item};
+use crate::{Error, Result};
 use serde::Deserialize;
 
 /// Something with a working set that answers requests.
@@ -73,7 +73,7 @@ fn application(item: &Item) -> Result<Application> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::lab::description;
+    use crate::description;
 
     #[test]
     fn every_application_can_be_talked_to() {

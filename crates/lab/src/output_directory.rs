@@ -1,8 +1,7 @@
 //! The directory in which an experiment keeps what it found: its own, so that nothing that is
 //! there is ever replaced. It is held open from the start, and belongs to this user alone.
 
-use crate::error::{Error, Result};
-use crate::output::Target;
+use crate::{Error, Result};
 use std::io::ErrorKind;
 use std::path::Path;
 use sys::directory::Directory;
@@ -30,18 +29,11 @@ pub fn make(out: &Path) -> Result<()> {
     open(out).and_then(|directory| must_be_empty(&directory))
 }
 
-/// Writes `result.json` into it.
+/// Opens it.
 ///
 /// # Errors
-/// `Partial` where it could not be written.
-pub fn write(out: &Path, json: &str) -> Result<()> {
-    let directory = open(out)?;
-    Target::in_directory(directory, "result.json")
-        .write(json)
-        .map(drop)
-}
-
-fn open(out: &Path) -> Result<Directory> {
+/// As [`check`].
+pub fn open(out: &Path) -> Result<Directory> {
     let directory = Directory::create(out, MODE).map_err(|error| unusable(out, &error))?;
     must_be_own(&directory)?;
     Ok(directory)

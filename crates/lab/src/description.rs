@@ -1,7 +1,7 @@
 //! What an experiment is, as data: the original with its figures, what is done, what cannot be
 //! repeated. The drivers take what they compare from its parts.
 
-use crate::error::{Error, Result};
+use crate::{Error, Result};
 use serde::Deserialize;
 use serde_json::Value;
 use std::fmt;
@@ -21,6 +21,7 @@ pub struct Experiment {
     pub name: String,
     /// Its question.
     pub title: String,
+    /// What was published.
     pub original: Original,
     /// What the author claimed and this can check.
     pub claims: Vec<String>,
@@ -38,8 +39,11 @@ pub struct Experiment {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Original {
+    /// The machine it was measured on.
     pub machine: String,
+    /// What was measured.
     pub what: String,
+    /// The figures.
     pub figures: Vec<Figure>,
 }
 
@@ -47,8 +51,11 @@ pub struct Original {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
+    /// What it says: its name.
     pub what: String,
+    /// The number.
     pub value: f64,
+    /// Its unit.
     pub unit: String,
 }
 
@@ -66,6 +73,7 @@ pub struct Part {
     pub id: String,
     /// What a person reads: `The ways`.
     pub title: String,
+    /// The things.
     pub items: Vec<Item>,
 }
 
@@ -73,7 +81,9 @@ pub struct Part {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Item {
+    /// What its driver calls it.
     pub id: String,
+    /// What a person reads.
     pub about: String,
     /// The published figure that it repeats: a [`Figure::what`].
     pub original: Option<String>,

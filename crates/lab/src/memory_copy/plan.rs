@@ -1,14 +1,12 @@
 //! What will be measured, checked before anything is touched: sizes by the caches of this machine,
 //! memory by what can be had, and each part's share of the time.
 
-use crate::args::classic::METHODS;
-use crate::args::lab::memory_copy::MemoryCopyArgs;
-use crate::command::lab::kept;
-use crate::command::survey::plan::ram_bytes;
 use crate::error::Result;
+use crate::output_directory;
 use machine::Root;
 use measure::memory::PageKind;
 use measure::memory::arena;
+use measure::memory::classic::METHODS;
 use measure::memory::copy::CopyPlan;
 use measure::trial::Schedule;
 use model::Bytes;
@@ -17,6 +15,7 @@ use std::time::Duration;
 
 /// The original's block, and how often it was copied.
 pub const ARTICLE_BYTES: u64 = 16 << 20;
+/// Passes over it.
 pub const PASSES: u64 = 8;
 
 /// Two buffers of this size fit the second cache of every processor of the last ten years.
@@ -55,29 +54,45 @@ impl Part {
     }
 }
 
+/// What the user chose.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where the result is kept; not kept if absent.
+    pub out: Option<PathBuf>,
+    /// Time for everything.
+    pub budget: Duration,
+    /// A buffer that no cache of this machine holds.
+    pub main_memory_bytes: u64,
+}
+
 /// What will be done.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    /// Time for everything.
     pub budget: Duration,
     /// The size that stands for main memory; `None` where not enough can be had.
     pub memory_bytes: Option<u64>,
     /// Whether a second core can be asked.
     pub second_core: bool,
+    /// Where the result is kept; not kept if absent.
     pub out: Option<PathBuf>,
     /// What cannot be measured here.
     pub notes: Vec<String>,
 }
 
 impl Plan {
-    /// The plan of a command line.
+    /// Checks the options and makes the plan.
     ///
     /// # Errors
     /// `Usage` for a directory that is taken, `Impossible` where two blocks of 2001 do not fit.
-    pub fn of(args: &MemoryCopyArgs, root: &Root) -> Result<Self> {
-        args.out.as_deref().map_or(Ok(()), kept::check)?;
+    pub fn of(options: &Options, root: &Root) -> Result<Self> {
+        options
+            .out
+            .as_deref()
+            .map_or(Ok(()), output_directory::check)?;
         arena::check_fits(root, 2 * ARTICLE_BYTES)?;
         // Both buffers of a copy lie in it.
-        let memory = ram_bytes(root, &machine::cpu::read(root).caches) / 2;
+        let memory = options.main_memory_bytes / 2;
         let memory_bytes = Some(memory).filter(|&bytes| bytes > LEAST_MEMORY);
         let second_core = sys::affinity::allowed().is_ok_and(|allowed| allowed.len() > 1);
         let mut notes = Vec::new();
@@ -88,10 +103,10 @@ impl Plan {
             notes.push("two cores: this process may use one only".to_owned());
         }
         Ok(Self {
-            budget: args.budget,
+            budget: options.budget,
             memory_bytes,
             second_core,
-            out: args.out.clone(),
+            out: options.out.clone(),
             notes,
         })
     }

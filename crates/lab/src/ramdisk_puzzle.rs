@@ -3,13 +3,9 @@
 
 mod plan;
 
-use super::Asked;
-use super::description::{self, Experiment};
-use crate::args::When;
-use crate::args::lab::ramdisk_puzzle::RamdiskPuzzleArgs;
-use crate::command::watching;
-use crate::error::{Error, Result};
-use crate::exit::Exit;
+use crate::description::Experiment;
+use crate::host::Host;
+use crate::{Error, Result};
 use explain::ramdisk::course::{self, Course, Step};
 use machine::Root;
 use measure::pressure::Content;
@@ -19,7 +15,8 @@ use measure::storage::seqio::{Phase, PhaseName, SeqPlan};
 use measure::{Budget, ramdisk};
 use model::Bytes;
 use model::ramdisk::{Judged, Round, Seen};
-use plan::{Place, Plan, Size};
+pub use plan::{Options, Plan};
+use plan::{Place, Size};
 use record::capture::Background;
 use serde::Serialize;
 use std::path::Path;
@@ -58,8 +55,11 @@ pub struct Outcome {
 pub struct Requests {
     /// `RAM disk` or `disk`.
     pub place: &'static str,
+    /// The shortest.
     pub min_ns: Option<f64>,
+    /// The mean.
     pub mean_ns: Option<f64>,
+    /// The longest.
     pub max_ns: Option<f64>,
 }
 
@@ -70,6 +70,7 @@ pub struct Repeat {
     pub place: &'static str,
     /// From 1.
     pub run: u32,
+    /// The rate of writing.
     pub write_bytes_per_s: Option<f64>,
     /// From the page cache, or from the RAM disk, which is one.
     pub read_bytes_per_s: Option<f64>,
@@ -78,9 +79,11 @@ pub struct Repeat {
 /// One size.
 #[derive(Debug, Serialize)]
 pub struct Written {
+    /// What was written.
     pub content: Content,
     /// As the original calls it: 4 for 4 GB.
     pub units: u64,
+    /// The bytes that were written.
     pub bytes: u64,
     /// The time of all writes, as new memory.
     pub ns: u64,
@@ -90,30 +93,18 @@ pub struct Written {
     pub seen: Seen,
 }
 
-/// Does what was typed.
+/// Carries out the plan; each size is recorded if the outcome is kept. `progress` is given each
+/// step's name.
 ///
 /// # Errors
-/// What it was refused for; and on Ctrl-C before anything was measured.
-pub fn lab(args: &RamdiskPuzzleArgs, color: When) -> Result<Exit> {
-    let root = Root::system();
-    let experiment = description::named("ramdisk-puzzle")?;
-    let plan = Plan::of(args, &experiment, &root)?;
-    let asked = Asked {
-        json: args.json,
-        out: plan.out.as_deref(),
-        announcement: &plan.announcement(),
-    };
-    super::carry_out(&experiment, asked, color, |progress| {
-        run(&root, &experiment, &plan, progress)
-    })
-}
-
-fn run(
-    root: &Root,
+/// When nothing could be measured, Ctrl-C included, or a recording fails.
+pub fn run(
+    host: &Host,
     experiment: &Experiment,
     plan: &Plan,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Outcome> {
+    let root = &Root::system();
     let mut outcome = Outcome {
         experiment: experiment.name.clone(),
         unit_bytes: plan.unit.0,
@@ -130,7 +121,7 @@ fn run(
                 break;
             }
             progress(&format!("{} of {}", Bytes(size.plan.bytes), name(content)));
-            let written = write(root, plan, size, content)?;
+            let written = write(host, root, plan, size, content)?;
             let cut = written.bytes < size.plan.bytes;
             outcome.written.push(written);
             if cut {
@@ -144,7 +135,7 @@ fn run(
     }
     if outcome.written.is_empty() && outcome.requests.is_empty() {
         let text = "stopped before anything was measured";
-        return Err(Error::new(Exit::Partial, text));
+        return Err(Error::failed(text));
     }
     outcome.today = course::course(&steps(&outcome.written));
     Ok(outcome)
@@ -241,7 +232,7 @@ fn repeat(root: &Root, plan: &Plan, place: &Place, run: u32) -> measure::Result<
 }
 
 /// One size of one content, recorded where results are kept.
-fn write(root: &Root, plan: &Plan, size: &Size, content: Content) -> Result<Written> {
+fn write(host: &Host, root: &Root, plan: &Plan, size: &Size, content: Content) -> Result<Written> {
     let rounds = match content {
         Content::Random => vec![Round::First, Round::Again, Round::Rewrite],
         Content::Zero | Content::Text => vec![Round::First],
@@ -254,7 +245,7 @@ fn write(root: &Root, plan: &Plan, size: &Size, content: Content) -> Result<Writ
     };
     let file = |out: &Path| out.join(format!("{}-{}.trec", name(content), size.units));
     let file = plan.out.as_deref().map(file);
-    let background = watching::beside("lab", file.as_deref())?;
+    let background = host.record(file.as_deref())?;
     let seen = ramdisk::measure(root, &writing, &mut |what| {
         if let Some(background) = &background {
             background.mark(what);
@@ -279,7 +270,7 @@ mod tests {
 
     #[test]
     fn the_published_figures_have_their_knee_after_two_gigabytes() {
-        let course = original(&description::named("ramdisk-puzzle").unwrap());
+        let course = original(&crate::description::named("ramdisk-puzzle").unwrap());
         assert_eq!(course.marginals.len(), 4);
         assert_eq!(course.knee.unwrap().beyond_bytes, 2 * GB);
     }

@@ -1,9 +1,7 @@
 //! The lab's own directory with its own swap area. A process of its own makes both, keeps them
 //! and removes them when its input ends, so that they go also when the lab is killed.
 
-use crate::command::helper;
-use crate::error::{Error, Result};
-use crate::exit::Exit;
+use crate::{Error, Host, Result};
 use model::Bytes;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -29,18 +27,18 @@ impl Workplace {
     ///
     /// # Errors
     /// `Impossible` where there is no room, or the file system holds no swap.
-    pub fn make(disk: &Path, bytes: Bytes, beside: Bytes) -> Result<Self> {
+    pub fn make(host: &Host, disk: &Path, bytes: Bytes, beside: Bytes) -> Result<Self> {
         let system = sys::file::file_system_of(disk)?;
         let needed = bytes.0 + beside.0;
         let place = disk.display();
         if system.in_ram || system.network {
             let text = format!("{place} is no disk of this machine: no swap can be put there");
-            return Err(Error::new(Exit::Impossible, text));
+            return Err(Error::impossible(text));
         }
         if needed as f64 > system.free_bytes as f64 * MOST_OF_FREE {
             let (needed, free) = (Bytes(needed), Bytes(system.free_bytes));
             let text = format!("{place} has {free} free, and {needed} are needed");
-            return Err(Error::new(Exit::Impossible, text));
+            return Err(Error::impossible(text));
         }
         // Absolute: the applications start in directories of their own.
         let disk = disk
@@ -48,7 +46,7 @@ impl Workplace {
             .map_err(|error| refused(&sys::plain_reason(&error)))?;
         check(&disk)?;
         let directory = disk.join(format!("terrace-lab-{}", std::process::id()));
-        let mut words = helper::argv("lab-process")?;
+        let mut words = host.programs.lab.clone();
         words.push("workplace".into());
         words.extend([directory.clone().into(), bytes.0.to_string().into()]);
         let keeper = Command::new(&words[0])
@@ -110,8 +108,5 @@ fn check(disk: &Path) -> Result<()> {
 }
 
 fn refused(why: &str) -> Error {
-    Error::new(
-        Exit::Impossible,
-        format!("cannot have swap of the lab's own: {why}"),
-    )
+    Error::impossible(format!("cannot have swap of the lab's own: {why}"))
 }

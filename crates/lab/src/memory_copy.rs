@@ -7,26 +7,22 @@ mod plan;
 mod table;
 
 pub use open::{Load, Stride};
-pub use plan::{ARTICLE_BYTES, CACHED_BYTES};
-pub use table::{Row, SYSTEMS, Then};
+pub use plan::{ARTICLE_BYTES, CACHED_BYTES, Options, Plan};
+pub use table::{Row, SYSTEMS, Then, systems};
 
-use super::Asked;
-use super::description::{self, Experiment};
-use crate::args::When;
-use crate::args::classic::METHODS;
-use crate::args::lab::memory_copy::MemoryCopyArgs;
-use crate::command::watching;
-use crate::error::{Error, Result};
-use crate::exit::Exit;
+use crate::description::Experiment;
+use crate::host::Host;
+use crate::{Error, Result};
 use explain::copying::{self, Answer, Pair, Ratio, Seen, Verdict};
 use machine::Root;
 use measure::Budget;
 use measure::compute::{self, ComputePlan, ComputeReport};
 use measure::disturbance::Tally;
+use measure::memory::classic::METHODS;
 use measure::memory::copy::{self, CopyRow};
 use measure::memory::mover::{self, Mover};
 use model::Estimate;
-use plan::{Part, Plan};
+use plan::Part;
 use record::capture::Background;
 use serde::Serialize;
 
@@ -38,8 +34,9 @@ const STRING: &str = "rep-movsb";
 pub struct Outcome {
     /// The experiment's name.
     pub experiment: String,
-    /// Bytes of the original's block, and its passes.
+    /// Bytes of the original's block.
     pub size_bytes: u64,
+    /// Its passes.
     pub passes: u64,
     /// The size that stands for main memory; `None` where not enough can be had.
     pub memory_bytes: Option<u64>,
@@ -71,29 +68,24 @@ pub struct Outcome {
     pub notes: Vec<String>,
 }
 
-/// Does what was typed.
+/// Carries out the plan, recorded if the outcome is kept. `progress` is given each part's name.
 ///
 /// # Errors
-/// What it was refused for; and on Ctrl-C before anything was measured.
-pub fn lab(args: &MemoryCopyArgs, color: When) -> Result<Exit> {
-    let root = Root::system();
-    let experiment = description::named("memory-copy-2001")?;
-    let plan = Plan::of(args, &root)?;
-    let asked = Asked {
-        json: args.json,
-        out: plan.out.as_deref(),
-        announcement: &plan.announcement(),
-    };
-    super::carry_out(&experiment, asked, color, |progress| {
-        let file = plan.out.as_ref().map(|out| out.join("whole.trec"));
-        let background = watching::beside("lab", file.as_deref())?;
-        let outcome = run(&root, &experiment, &plan, progress);
-        background.map_or(Ok(()), Background::finish)?;
-        outcome
-    })
+/// When nothing could be measured, Ctrl-C included, or the recording fails.
+pub fn run(
+    host: &Host,
+    experiment: &Experiment,
+    plan: &Plan,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Outcome> {
+    let file = plan.out.as_ref().map(|out| out.join("whole.trec"));
+    let background = host.record(file.as_deref())?;
+    let outcome = measure_all(&Root::system(), experiment, plan, progress);
+    background.map_or(Ok(()), Background::finish)?;
+    outcome
 }
 
-fn run(
+fn measure_all(
     root: &Root,
     experiment: &Experiment,
     plan: &Plan,
@@ -112,7 +104,7 @@ fn run(
     (outcome.rows, outcome.tally) = table::measure(root, experiment, plan, &budget)?;
     if outcome.rows.is_empty() {
         let text = "stopped before anything was measured";
-        return Err(Error::new(Exit::Partial, text));
+        return Err(Error::failed(text));
     }
     progress("the control");
     let control = control(root, plan, &budget).map(Some);

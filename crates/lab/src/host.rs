@@ -1,0 +1,53 @@
+//! What an experiment takes from the program that runs it.
+
+use crate::error::Result;
+use model::machine::MachineFacts;
+use place::workingset::restore::Request;
+use record::capture::{Background, Watch};
+use std::ffi::OsString;
+use std::path::Path;
+
+/// Samples a second of a recording of an experiment, which must not be disturbed.
+const RECORDING_HZ: u32 = 10;
+
+/// The program that runs an experiment.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// How it starts its helper processes.
+    pub programs: Programs,
+    /// The facts of the machine, stored in each recording.
+    pub machine: MachineFacts,
+    /// A restore of all kinds of memory with the limits of `warm restore`.
+    pub restore: Request,
+}
+
+/// The words that start each helper process: a program, then its arguments.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    /// A hog of [`measure::pressure`].
+    pub hog: Vec<OsString>,
+    /// The process of [`measure::ramdisk`] that writes.
+    pub page_writer: Vec<OsString>,
+    /// One of [`crate::process`]: its name and its arguments follow.
+    pub lab: Vec<OsString>,
+}
+
+impl Host {
+    /// Records the machine to `file`, if one is given, until the recording is finished.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn record(&self, file: Option<&Path>) -> Result<Option<Background>> {
+        let Some(file) = file else {
+            return Ok(None);
+        };
+        let watch = Watch {
+            rate_hz: RECORDING_HZ,
+            output: Some(file.to_owned()),
+            keep_bytes: 0,
+            machine: Some(self.machine.clone()),
+            ..Watch::default()
+        };
+        Ok(Some(Background::start("lab", &watch)?))
+    }
+}
