@@ -1,4 +1,5 @@
-//! Why an experiment was refused or ended: a kind for the exit status, one line, and a hint.
+//! Why an experiment was refused or ended: a kind, from which the program makes its exit status,
+//! one line for a person, and a hint.
 
 use model::error_chain;
 

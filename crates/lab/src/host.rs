@@ -1,4 +1,5 @@
-//! What an experiment takes from the program that runs it.
+//! What an experiment takes from the program that runs it: how its helper processes are started,
+//! the facts of the machine, and the limits of a restore.
 
 use crate::error::Result;
 use model::machine::MachineFacts;

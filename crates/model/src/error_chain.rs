@@ -1,4 +1,5 @@
-//! An error and its causes in one line, for a person.
+//! An error and its causes in one line, for a person. Errors of all crates are printed through
+//! this function, so a cause is worded once.
 
 /// All causes of `error` in one line, `outer: inner`.
 ///
