@@ -1,4 +1,4 @@
-//! Finds functions, module declarations and test-only parts in the layers of one file.
+//! Finds module declarations and test-only parts in the layers of one file.
 //!
 //! Works on text, so it also sees inside macros, and does not evaluate `cfg`: a module for another
 //! architecture counts like any other. Limits: a `where` clause with a block expression outside of
@@ -7,17 +7,6 @@
 use std::ops::Range;
 
 use super::{Layers, words};
-
-/// One function with a body.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Function {
-    /// Its name, as written; `$name` in a macro.
-    pub name: String,
-    /// The line of its `fn`, from 1.
-    pub line: usize,
-    /// Lines from its `fn` to its closing brace, both counted.
-    pub lines: usize,
-}
 
 /// One `mod name;`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,35 +19,6 @@ pub struct Module {
     pub inside: Vec<String>,
     /// Whether it exists only in tests.
     pub test: bool,
-}
-
-/// The functions of a file in the order of their `fn`; one inside another counts for both.
-#[must_use]
-pub fn functions(code: &str) -> Vec<Function> {
-    words::find(code, "fn")
-        .filter_map(|at| function(code, at))
-        .collect()
-}
-
-fn function(code: &str, at: usize) -> Option<Function> {
-    let rest = code[at + 2..].trim_start();
-    let sigil = if rest.starts_with('$') { "$" } else { "" };
-    let name = words::identifier(&rest[sigil.len()..]);
-    // `fn(...)` without a name is a type.
-    if name.is_empty() {
-        return None;
-    }
-    let open = words::body(code, at)?;
-    if code.as_bytes()[open] == b';' {
-        return None;
-    }
-    let end = words::closing(code, open).min(code.len() - 1);
-    let line = words::line(code, at);
-    Some(Function {
-        name: format!("{sigil}{name}"),
-        line,
-        lines: words::line(code, end) - line + 1,
-    })
 }
 
 /// The parts of `code` that exist only in tests: items under `#[cfg(test)]`, with the attribute.
@@ -149,37 +109,6 @@ fn path_attribute(layers: &Layers, at: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn names(source: &str) -> Vec<(String, usize, usize)> {
-        let found = functions(&Layers::of(source).code);
-        found
-            .into_iter()
-            .map(|f| (f.name, f.line, f.lines))
-            .collect()
-    }
-
-    #[test]
-    fn functions_are_measured_from_fn_to_brace() {
-        let source = "pub fn a(\n    x: [u8; 2],\n) -> fn(u8) {\n    \"}\";\n}\nfn b() {}";
-        assert_eq!(
-            names(source),
-            [("a".to_owned(), 1, 5), ("b".to_owned(), 6, 1)]
-        );
-    }
-
-    #[test]
-    fn types_and_declarations_have_no_length() {
-        assert_eq!(names("type F = fn(u8) -> u8; trait T { fn a(); }"), []);
-    }
-
-    #[test]
-    fn functions_in_macros_and_functions_count() {
-        let source = "macro_rules! m { ($n:ident) => {\nfn $n() {\nfn inner() {}\n}\n} }";
-        assert_eq!(
-            names(source),
-            [("$n".to_owned(), 2, 3), ("inner".to_owned(), 3, 1)]
-        );
-    }
 
     #[test]
     fn test_parts_are_blanked_and_the_rest_stays() {

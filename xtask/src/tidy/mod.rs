@@ -13,11 +13,9 @@ mod data_file;
 mod dead_file;
 mod dependencies;
 mod file_by_path;
-mod function_length;
 mod header;
-mod printing;
+mod lint_fence;
 mod tree;
-mod unsafe_fence;
 mod web;
 
 pub use tree::Tree;
@@ -68,10 +66,8 @@ const RULES: &[(&str, Rule)] = &[
     (dead_file::NAME, dead_file::check),
     (dependencies::NAME, dependencies::check),
     (file_by_path::NAME, file_by_path::check),
-    (function_length::NAME, function_length::check),
     (header::NAME, header::check),
-    (printing::NAME, printing::check),
-    (unsafe_fence::NAME, unsafe_fence::check),
+    (lint_fence::NAME, lint_fence::check),
     (web::NAME, web::check),
 ];
 
