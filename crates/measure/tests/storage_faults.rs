@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "what helpers cannot do fails the test")]
 
 use machine::Root;
-use measure::storage::device::FileDevice;
 use measure::storage::iolat::{self, Ended, Prober};
 use measure::storage::{
     Access, DeviceLimits, IolatPlan, PhaseName, SeqPlan, ServedBy, Target, iolat as measure_iolat,
@@ -16,6 +15,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+use sys::device::FileDevice;
 use testkit::{Faulty, LoopDevice, MemoryDevice, TempDir, Tmpfs};
 
 fn minute() -> Budget {
@@ -251,7 +251,7 @@ fn a_file_that_is_removed_meanwhile_is_measured_to_the_end() {
     let directory = TempDir::new();
     let path = directory.join("doomed");
     std::fs::write(&path, vec![1; MIB as usize]).unwrap();
-    let device = FileDevice::new(sys::file::open_read(&path, false).unwrap());
+    let device = FileDevice::new(sys::file::open_read(&path, false).unwrap()).unwrap();
     std::fs::remove_file(&path).unwrap();
     let plan = back_to_back(Some(100));
     let mut prober = Prober::new(&device, MIB, &plan, 1).unwrap();

@@ -1,16 +1,19 @@
-//! Facts about a block device, read through its own ioctls.
+//! Facts about a block device through its own ioctls, and the discard of a range.
 //!
-//! Needs no more than a descriptor open for reading. Settings of the device are in sysfs
+//! The facts need no more than a descriptor open for reading. Settings of the device are in sysfs
 //! and belong to `machine`.
 
 use crate::error::{Result, check};
 use std::fs::File;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 
 /// `BLKGETSIZE64`, from linux/fs.h.
 const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
 /// `BLKSSZGET`, from linux/fs.h.
 const BLKSSZGET: libc::c_ulong = 0x1268;
+/// `BLKDISCARD`, from linux/fs.h.
+const BLKDISCARD: libc::c_ulong = 0x1277;
 
 /// The device's size in bytes.
 ///
@@ -34,6 +37,18 @@ pub fn logical_block_bytes(file: &File) -> Result<u32> {
     let answer = unsafe { libc::ioctl(file.as_raw_fd(), BLKSSZGET as _, &raw mut bytes) };
     check("read the block size of the block device", answer)?;
     Ok(bytes.unsigned_abs())
+}
+
+/// Tells the device that the content of a range is not needed; what a read of it returns is
+/// undefined until it is written. The range is in whole logical blocks.
+///
+/// # Errors
+/// `Unsupported` if the device cannot; `Invalid` for a misaligned range.
+pub fn discard(file: &File, range: Range<u64>) -> Result<()> {
+    let range = [range.start, range.end.saturating_sub(range.start)];
+    // SAFETY: this ioctl reads two 64-bit numbers; `range` is live.
+    let answer = unsafe { libc::ioctl(file.as_raw_fd(), BLKDISCARD as _, range.as_ptr()) };
+    check("discard", answer).map(drop)
 }
 
 /// The major and minor part of a device number as the standard library gives it

@@ -1,12 +1,14 @@
-//! Devices for tests: one in memory, and a wrapper that fails, cuts or delays chosen
-//! operations of any device.
+//! Devices for tests: one in memory, and a wrapper that fails, cuts or delays requests of any
+//! device, either chosen ones or those that a seed picks.
 //!
-//! Operations are counted from 0 across reads, writes and flushes, so that a test can
-//! walk a fault through every place of a procedure.
+//! Requests are counted from 0 across reads, writes, discards and flushes, so that a test can try a
+//! fault at every step of a procedure.
 
-use model::device::{BlockDevice, DeviceError};
+use crate::Random;
+use model::device::{Alignment, BlockDevice, DeviceError};
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -14,7 +16,7 @@ use std::time::Duration;
 /// The error number that Linux gives for a failed device.
 const EIO: i32 = 5;
 
-/// A device of fixed size in memory, zeroed at first.
+/// A device of fixed size in memory, zeroed at first. A discard zeroes its range.
 #[derive(Debug)]
 pub struct MemoryDevice {
     bytes: Mutex<Vec<u8>>,
@@ -48,8 +50,12 @@ fn within(end: usize, offset: u64, wanted: usize) -> std::ops::Range<usize> {
 }
 
 impl BlockDevice for MemoryDevice {
-    fn len_bytes(&self) -> Result<u64, DeviceError> {
+    fn size_bytes(&self) -> Result<u64, DeviceError> {
         Ok(self.lock().len() as u64)
+    }
+
+    fn alignment(&self) -> Alignment {
+        Alignment::NONE
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, DeviceError> {
@@ -67,56 +73,83 @@ impl BlockDevice for MemoryDevice {
         Ok(count)
     }
 
+    fn discard(&self, range: Range<u64>) -> Result<(), DeviceError> {
+        let mut bytes = self.lock();
+        let length = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
+        let range = within(bytes.len(), range.start, length);
+        bytes[range].fill(0);
+        Ok(())
+    }
+
     fn flush(&self) -> Result<(), DeviceError> {
         Ok(())
     }
 }
 
-/// What happens to an operation.
+/// What happens to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It fails with this error number and does nothing.
     Fail(i32),
-    /// Only so many bytes are moved; a flush is not affected.
+    /// At most this many bytes are moved; flushes and discards are not affected.
     Short(usize),
-    /// It is done after a while.
+    /// It is done after this time.
     Delay(Duration),
 }
 
-/// A device that misbehaves at chosen operations and is its inner device otherwise.
+/// A device that misbehaves at chosen requests and is its inner device otherwise.
+///
+/// With faults from a seed, the same seed gives the same faults: a failing seed is a reproduction.
 #[derive(Debug)]
 pub struct Faulty<D> {
     inner: D,
     faults: BTreeMap<u64, Fault>,
-    operations: AtomicU64,
+    seeded: Option<Seeded>,
+    requests: AtomicU64,
+}
+
+/// Faults drawn from a seed.
+#[derive(Clone, Copy, Debug)]
+struct Seeded {
+    seed: u64,
+    /// One request in this many has a fault.
+    one_in: u64,
 }
 
 impl<D: BlockDevice> Faulty<D> {
-    /// Without faults yet.
+    /// A device without faults yet.
     pub fn new(inner: D) -> Self {
         Self {
             inner,
             faults: BTreeMap::new(),
-            operations: AtomicU64::new(0),
+            seeded: None,
+            requests: AtomicU64::new(0),
         }
     }
 
-    /// Lets the operation with this number, counted from 0, have a fault.
+    /// Gives the request with this number, counted from 0, a fault.
     #[must_use]
-    pub fn with(mut self, operation: u64, fault: Fault) -> Self {
-        self.faults.insert(operation, fault);
+    pub fn with(mut self, request: u64, fault: Fault) -> Self {
+        self.faults.insert(request, fault);
         self
     }
 
-    /// Lets the operation with this number fail as a broken disk does.
+    /// Makes the request with this number fail as a broken disk does.
     #[must_use]
-    pub fn failing(self, operation: u64) -> Self {
-        self.with(operation, Fault::Fail(EIO))
+    pub fn failing(self, request: u64) -> Self {
+        self.with(request, Fault::Fail(EIO))
     }
 
-    /// How many operations there have been.
+    /// Gives one request in `one_in` a failure or a cut, drawn from `seed` and the request's number.
+    #[must_use]
+    pub fn seeded(mut self, seed: u64, one_in: u64) -> Self {
+        self.seeded = Some(Seeded { seed, one_in });
+        self
+    }
+
+    /// How many requests there have been.
     pub fn operations(&self) -> u64 {
-        self.operations.load(Ordering::Relaxed)
+        self.requests.load(Ordering::Relaxed)
     }
 
     /// The inner device.
@@ -124,50 +157,70 @@ impl<D: BlockDevice> Faulty<D> {
         &self.inner
     }
 
-    /// Counts an operation; how many of its bytes are to be moved.
-    fn meet(
+    /// Counts a request; returns how many of its bytes are to be moved.
+    fn count_request(
         &self,
         operation: &'static str,
         offset: Option<u64>,
         bytes: usize,
     ) -> Result<usize, DeviceError> {
-        let number = self.operations.fetch_add(1, Ordering::Relaxed);
-        match self.faults.get(&number) {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        let drawn = || self.seeded.and_then(|seeded| seeded.fault(number, bytes));
+        match self.faults.get(&number).cloned().or_else(drawn) {
             None => Ok(bytes),
             Some(Fault::Fail(error)) => {
-                let source = io::Error::from_raw_os_error(*error);
-                Err(DeviceError {
-                    operation,
-                    offset,
-                    source,
-                })
+                let source = io::Error::from_raw_os_error(error);
+                Err(DeviceError::new(operation, offset, source))
             }
-            Some(Fault::Short(limit)) => Ok(bytes.min(*limit)),
+            Some(Fault::Short(limit)) => Ok(bytes.min(limit)),
             Some(Fault::Delay(time)) => {
-                std::thread::sleep(*time);
+                std::thread::sleep(time);
                 Ok(bytes)
             }
         }
     }
 }
 
+impl Seeded {
+    fn fault(self, request: u64, bytes: usize) -> Option<Fault> {
+        let mut random = Random(self.seed ^ request.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        if random.below(self.one_in.max(1)) > 0 {
+            return None;
+        }
+        Some(match random.below(2) {
+            0 => Fault::Fail(EIO),
+            // One byte at least: none would mean the end of the device.
+            _ => Fault::Short(1 + random.below(bytes.max(1) as u64) as usize),
+        })
+    }
+}
+
 impl<D: BlockDevice> BlockDevice for Faulty<D> {
-    fn len_bytes(&self) -> Result<u64, DeviceError> {
-        self.inner.len_bytes()
+    fn size_bytes(&self) -> Result<u64, DeviceError> {
+        self.inner.size_bytes()
+    }
+
+    fn alignment(&self) -> Alignment {
+        self.inner.alignment()
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, DeviceError> {
-        let bytes = self.meet("read", Some(offset), buffer.len())?;
+        let bytes = self.count_request("read", Some(offset), buffer.len())?;
         self.inner.read_at(&mut buffer[..bytes], offset)
     }
 
     fn write_at(&self, buffer: &[u8], offset: u64) -> Result<usize, DeviceError> {
-        let bytes = self.meet("write", Some(offset), buffer.len())?;
+        let bytes = self.count_request("write", Some(offset), buffer.len())?;
         self.inner.write_at(&buffer[..bytes], offset)
     }
 
+    fn discard(&self, range: Range<u64>) -> Result<(), DeviceError> {
+        self.count_request("discard", Some(range.start), 0)?;
+        self.inner.discard(range)
+    }
+
     fn flush(&self) -> Result<(), DeviceError> {
-        self.meet("flush", None, 0)?;
+        self.count_request("flush", None, 0)?;
         self.inner.flush()
     }
 }
@@ -206,6 +259,22 @@ mod tests {
         assert_eq!(device.flush().unwrap_err().source.raw_os_error(), Some(28));
         assert_eq!(device.read_at(&mut [0; 8], 0).unwrap(), 8);
         assert_eq!(device.operations(), 5);
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_faults_again() {
+        let run = |seed| {
+            let device = Faulty::new(MemoryDevice::new(100)).seeded(seed, 3);
+            let answers = (0..100).map(|_| device.read_at(&mut [0; 100], 0).ok());
+            answers.collect::<Vec<_>>()
+        };
+        assert_eq!(run(7), run(7));
+        assert_ne!(run(7), run(8));
+        let count =
+            |wanted: fn(&Option<usize>) -> bool| run(7).iter().filter(|a| wanted(a)).count();
+        let whole = count(|answer| *answer == Some(100));
+        let (failed, short) = (count(Option::is_none), 100 - whole);
+        assert!((40..90).contains(&whole) && failed > 5 && short > failed);
     }
 
     #[test]

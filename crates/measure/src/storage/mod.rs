@@ -7,7 +7,6 @@
 //!
 //! Only the probe's own nameless file is ever written or evicted from the cache.
 
-pub mod device;
 mod evict;
 pub mod fill;
 pub mod iolat;

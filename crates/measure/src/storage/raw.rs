@@ -7,7 +7,6 @@
 //! that cache. Both are read in turn, direct, one request at a time; the device is
 //! opened for reading only. It needs the right to do that (root).
 
-use super::device::FileDevice;
 use super::failed;
 use super::iolat::{IolatPlan, Prober};
 use super::latency::RequestLatency;
@@ -16,6 +15,7 @@ use model::{Evidence, Histogram};
 use serde::Serialize;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use sys::device::FileDevice;
 
 /// Requests to one side before the other has its turn.
 const TURN: u32 = 8;
@@ -65,7 +65,8 @@ pub fn raw_compare(
         .map_err(|source| failed("open", device, sys::Error::new("duplicate", source)))?;
     let seed = sys::random::seed().map_err(|e| failed("draw a seed for", device, e))?;
     let plan = IolatPlan::default();
-    let (own_device, raw_device) = (FileDevice::new(own_file), FileDevice::new(raw_file));
+    let as_device = |file| FileDevice::new(file).map_err(|e| failed("open", device, e));
+    let (own_device, raw_device) = (as_device(own_file)?, as_device(raw_file)?);
     let mut own_prober = Prober::new(&own_device, own_bytes, &plan, seed)?;
     let mut raw_prober = Prober::new(&raw_device, raw_bytes, &plan, seed)?;
     let (mut own_times, mut raw_times) = (Histogram::new(), Histogram::new());

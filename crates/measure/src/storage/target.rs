@@ -17,6 +17,7 @@ use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use sys::device::FileDevice;
 use sys::file::{FileSystem, Scratch};
 
 /// How long a file system may take to say what a path is. Picked: a disk that has
@@ -185,6 +186,47 @@ impl Target {
         .map_err(|e| failed("open with direct I/O", &self.path, e))
     }
 
+    /// Another handle of [`Target::file`].
+    ///
+    /// # Errors
+    /// `Failed` without a free descriptor.
+    pub fn reopened(&self) -> Result<File> {
+        let clone = self.file.try_clone();
+        clone.map_err(|source| failed("open", &self.path, sys::Error::new("duplicate", source)))
+    }
+
+    /// A seed for content and order from the kernel.
+    ///
+    /// # Errors
+    /// `Impossible` where the kernel has no random numbers to give.
+    pub fn draw_seed(&self) -> Result<u64> {
+        sys::random::seed().map_err(|e| failed("draw a seed for", &self.path, e))
+    }
+
+    /// `file`, an opening of this target, as a device.
+    ///
+    /// # Errors
+    /// `Usage` if it is not a file or block device.
+    pub fn device_over(&self, file: File) -> Result<FileDevice> {
+        FileDevice::new(file).map_err(|e| failed("open", &self.path, e))
+    }
+
+    /// Refuses direct requests to `file` that are not whole multiples of what its file system
+    /// reports; without a report the requests themselves will show.
+    ///
+    /// # Errors
+    /// `Usage`.
+    pub fn check_direct(&self, file: &File, request: Bytes, write: bool) -> Result<()> {
+        let reported = sys::file::direct_alignment(file).ok().flatten();
+        let unit = reported.map_or(1, |unit| if write { unit.write } else { unit.read });
+        if unit <= 1 || request.0.is_multiple_of(u64::from(unit)) {
+            return Ok(());
+        }
+        let unit = Bytes(u64::from(unit));
+        let reason = format!("direct requests there are multiples of {unit}");
+        Err(Error::new(ErrorKind::Usage, "measure", reason).at(&self.path))
+    }
+
     /// Refuses to write to anything but the probe's own file.
     ///
     /// # Errors
@@ -302,34 +344,22 @@ fn device_numbers(
     mount: Option<&Mount>,
 ) -> Option<(u32, u32)> {
     if kind == TargetKind::BlockDevice {
-        return Some(split(metadata.rdev()));
+        return Some(sys::block::device_numbers(metadata.rdev()));
     }
-    let (major, minor) = split(metadata.dev());
+    let (major, minor) = sys::block::device_numbers(metadata.dev());
     if machine::block::of_device(root, major, minor).is_some() {
         return Some((major, minor));
     }
     let source = Path::new(&mount?.source);
     let metadata = std::fs::metadata(source).ok()?;
-    (source.is_absolute() && metadata.file_type().is_block_device()).then(|| split(metadata.rdev()))
-}
-
-/// The two parts of a device number, as the kernel packs them for user space.
-fn split(device: u64) -> (u32, u32) {
-    let major = (device >> 8 & 0xfff) | (device >> 32 & !0xfff);
-    let minor = (device & 0xff) | (device >> 12 & !0xff);
-    (major as u32, minor as u32)
+    (source.is_absolute() && metadata.file_type().is_block_device())
+        .then(|| sys::block::device_numbers(metadata.rdev()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use model::bytes::GIB;
-
-    #[test]
-    fn device_numbers_are_unpacked() {
-        assert_eq!(split(0xfe00), (254, 0));
-        assert_eq!(split(0x0010_3a02), (58, 0x102));
-    }
 
     #[test]
     fn something_is_always_left_to_others() {

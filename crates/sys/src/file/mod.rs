@@ -24,8 +24,10 @@ pub use system::{FileSystem, file_system, file_system_of};
 pub use unnoticed::{open_place, open_unnoticed, open_unnoticed_below};
 
 use crate::error::{Error, Kind, Result, check, count};
+use model::device::Alignment;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
@@ -50,17 +52,6 @@ pub enum Advice {
     DontNeed,
     /// Soon: reading starts now.
     WillNeed,
-}
-
-/// What direct I/O on a file must be aligned to, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DirectAlignment {
-    /// For buffer addresses; 0 if the file does not do direct I/O at all.
-    pub memory: u32,
-    /// For file offsets and lengths; 0 if the file does not do direct I/O at all.
-    pub offset: u32,
-    /// For offsets of reads where it is finer; `None` if the kernel does not tell them apart.
-    pub read_offset: Option<u32>,
 }
 
 /// Opens a regular file, directory or block device for reading, direct if asked. Never
@@ -98,6 +89,14 @@ pub fn set_direct(file: &File, on: bool) -> Result<()> {
     set_flag(file, libc::O_DIRECT, on).map_err(|error| direct_refusal(error, on))
 }
 
+/// Whether reads and writes of this opening go past the page cache (`O_DIRECT`).
+///
+/// # Errors
+/// None in practice; the descriptor is open.
+pub fn is_direct(file: &File) -> Result<bool> {
+    Ok(flags(file)? & libc::O_DIRECT != 0)
+}
+
 /// Reserves the first `bytes` bytes on the device and makes the file at least that long.
 ///
 /// # Errors
@@ -121,6 +120,23 @@ pub fn sync_data(file: &File) -> Result<()> {
     // SAFETY: takes a descriptor only.
     count("sync", || unsafe { libc::fdatasync(file.as_raw_fd()) }
         as isize)
+    .map(drop)
+}
+
+/// Gives the range's space back to the file system; it then reads as zeroes, and the file keeps
+/// its length.
+///
+/// # Errors
+/// `Unsupported` where the file system has no holes.
+pub fn punch_hole(file: &File, range: Range<u64>) -> Result<()> {
+    const OPERATION: &str = "discard";
+    let offset = signed(OPERATION, range.start)?;
+    let length = signed(OPERATION, range.end.saturating_sub(range.start))?;
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: takes a descriptor and numbers; touches no memory of ours.
+    count(OPERATION, || unsafe {
+        libc::fallocate(file.as_raw_fd(), mode, offset, length) as isize
+    })
     .map(drop)
 }
 
@@ -167,11 +183,12 @@ pub fn advise(file: &File, offset: u64, bytes: u64, advice: Advice) -> Result<()
     }
 }
 
-/// What direct I/O on `file` must be aligned to; `None` if the kernel does not say.
+/// What direct I/O on `file` must be aligned to, 0 for a file without direct I/O; `None` if the
+/// kernel does not report it.
 ///
 /// # Errors
 /// Only where a filter forbids `statx`.
-pub fn direct_alignment(file: &File) -> Result<Option<DirectAlignment>> {
+pub fn direct_alignment(file: &File) -> Result<Option<Alignment>> {
     let mut stat = std::mem::MaybeUninit::<libc::statx>::zeroed();
     // SAFETY: the empty path is a terminated constant, `stat` is room for the answer.
     let answer = unsafe {
@@ -187,15 +204,17 @@ pub fn direct_alignment(file: &File) -> Result<Option<DirectAlignment>> {
     // SAFETY: the call filled it; zero, where it did not, is valid for every field.
     let stat = unsafe { stat.assume_init() };
     let reported = |mask| stat.stx_mask & mask != 0;
+    let write = stat.stx_dio_offset_align;
     // musl's structure does not have the field yet.
     #[cfg(target_env = "gnu")]
-    let read_offset = reported(STATX_DIO_READ_ALIGN).then_some(stat.stx_dio_read_offset_align);
+    let read = Some(stat.stx_dio_read_offset_align);
     #[cfg(not(target_env = "gnu"))]
-    let read_offset = None;
-    Ok(reported(STATX_DIOALIGN).then(|| DirectAlignment {
+    let read: Option<u32> = None;
+    let read = read.filter(|bytes| *bytes > 0 && reported(STATX_DIO_READ_ALIGN));
+    Ok(reported(STATX_DIOALIGN).then(|| Alignment {
+        read: read.unwrap_or(write),
+        write,
         memory: stat.stx_dio_mem_align,
-        offset: stat.stx_dio_offset_align,
-        read_offset: read_offset.filter(|bytes| *bytes > 0),
     }))
 }
 
@@ -281,17 +300,21 @@ fn refuse_special(metadata: &std::fs::Metadata) -> io::Result<()> {
 }
 
 fn set_flag(file: &File, flag: libc::c_int, on: bool) -> Result<()> {
-    const OPERATION: &str = "change the file's mode";
-    // SAFETY: takes a descriptor; touches no memory of ours.
-    let flags = check(OPERATION, unsafe {
-        libc::fcntl(file.as_raw_fd(), libc::F_GETFL)
-    })?;
+    let flags = flags(file)?;
     let wanted = if on { flags | flag } else { flags & !flag };
     // SAFETY: takes a descriptor and a number.
-    check(OPERATION, unsafe {
+    check("change the file's mode", unsafe {
         libc::fcntl(file.as_raw_fd(), libc::F_SETFL, wanted)
     })
     .map(drop)
+}
+
+/// The status flags of an opening.
+fn flags(file: &File) -> Result<libc::c_int> {
+    // SAFETY: takes a descriptor; touches no memory of ours.
+    check("read the file's mode", unsafe {
+        libc::fcntl(file.as_raw_fd(), libc::F_GETFL)
+    })
 }
 
 /// EINVAL to `O_DIRECT` is how a file system says that it has none.

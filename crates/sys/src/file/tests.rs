@@ -152,15 +152,15 @@ fn direct_io_obeys_the_reported_alignment() {
     let scratch = Scratch::create_in(directory.path()).unwrap();
     allocate(scratch.file(), 1 << 20).unwrap();
     let Some(alignment) = direct_alignment(scratch.file()).unwrap() else {
-        return testkit::skip("Linux 6.1 and a file system that tells its alignment");
+        return testkit::skip("Linux 6.1 and a file system that reports its alignment");
     };
-    if alignment.offset == 0 {
+    if alignment.write == 0 {
         return testkit::skip("a file system with direct I/O");
     }
-    assert!(alignment.memory.is_power_of_two() && alignment.offset.is_power_of_two());
+    assert!(alignment.memory.is_power_of_two() && alignment.write.is_power_of_two());
     let direct = scratch.reopen_direct().unwrap();
     let mut buffer = AlignedBuffer::new(4096).unwrap();
-    let unit = alignment.read_offset.unwrap_or(alignment.offset) as usize;
+    let unit = alignment.read as usize;
     assert_eq!(
         read_at(&direct, &mut buffer[..unit], unit as u64).unwrap(),
         unit

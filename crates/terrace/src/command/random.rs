@@ -8,24 +8,17 @@ use crate::args::iolat::IolatArgs;
 use crate::error::{Error, Result};
 use crate::output::report::RandomResult;
 use machine::Root;
-use measure::storage::iolat::{DEFAULT_REGION, LARGEST_REQUEST};
+use measure::Budget;
+use measure::storage::iolat::{DEFAULT_REGION, LARGEST_REQUEST, fill_own};
 use measure::storage::served::{Direction, Watch};
-use measure::storage::stream::{Mode, Stream};
-use measure::storage::{Target, fill, random_read};
-use measure::{Budget, ErrorKind};
+use measure::storage::{Target, random_read};
 use model::Bytes;
-use model::bytes::MIB;
-use std::fs::File;
 
 /// The buffers of all requests in flight together: as much as the largest request alone.
 const MOST_BUFFERS: Bytes = LARGEST_REQUEST;
 
 /// The share of the budget that filling the file may take: one over this.
 const FILL_SHARE: u32 = 3;
-
-/// Requests that fill the file: enough to keep a disk busy, and no more.
-const FILL_BLOCK: u64 = MIB;
-const FILL_DEPTH: u32 = 4;
 
 /// How many requests to keep in flight, where the command line asks for that way.
 ///
@@ -71,14 +64,14 @@ pub fn measure(
     measure::memory::arena::check_fits(root, args.size.0 * u64::from(depth))?;
     let target = Target::open(&args.path, root)?;
     let file = target.direct()?;
-    check_alignment(&file, args)?;
+    target.check_direct(&file, args.size, false)?;
     let mut notes = Vec::new();
     let region_bytes = if target.is_own() {
         let share = budget.part(budget.left() / FILL_SHARE);
         let wanted = args.working_set.unwrap_or(DEFAULT_REGION.max(args.size));
         let (fitted, note) = target.fit(root, wanted, args.size)?;
         notes.extend(note);
-        fill_region(&target, &file, fitted, &share)?
+        fill_own(&target, fitted, target.draw_seed()?, &share)?
     } else {
         let there = target.bytes()?;
         args.working_set.map_or(there, |asked| asked.0.min(there))
@@ -94,33 +87,4 @@ pub fn measure(
         random,
         notes,
     })
-}
-
-/// Fills the scratch file with data that no layer can shrink: reads of unwritten extents
-/// never reach a disk. The bytes that the budget allowed.
-fn fill_region(target: &Target, file: &File, size: Bytes, budget: &Budget) -> measure::Result<u64> {
-    let cannot = |source: sys::Error| {
-        let operation = "fill a test file in";
-        measure::Error::caused(ErrorKind::Failed, operation, source).at(target.path())
-    };
-    let seed = sys::random::seed().map_err(cannot)?;
-    let whole = size.0.next_multiple_of(fill::BLOCK_BYTES as u64);
-    let mut stream = Stream::new(file, Mode::Direct, FILL_BLOCK, FILL_DEPTH, seed)?;
-    let moved = stream.write(0..whole, budget);
-    if let Some(error) = moved.failure {
-        return Err(error.at(target.path()));
-    }
-    sys::file::sync_data(target.file()).map_err(cannot)?;
-    Ok(moved.whole_until.min(size.0))
-}
-
-/// Direct requests must be whole multiples of what the file system says.
-fn check_alignment(file: &File, args: &IolatArgs) -> measure::Result<()> {
-    let alignment = sys::file::direct_alignment(file).ok().flatten();
-    let unit = alignment.map_or(1, |told| u64::from(told.read_offset.unwrap_or(told.offset)));
-    if unit > 1 && !args.size.0.is_multiple_of(unit) {
-        let reason = format!("direct requests there are multiples of {}", Bytes(unit));
-        return Err(measure::Error::new(ErrorKind::Usage, "measure", reason).at(&args.path));
-    }
-    Ok(())
 }

@@ -14,7 +14,6 @@ mod requests;
 
 pub use requests::{Ended, Prober, Requests, run};
 
-use super::failed;
 use super::served::{Direction, Served, Watch};
 use super::target::{Target, TargetFacts};
 use crate::disturbance::{Bracket, Disturbance};
@@ -23,7 +22,7 @@ use crate::{Budget, Error, ErrorKind, Result};
 use machine::Root;
 use model::Bytes;
 use model::bytes::{GIB, KIB, MIB};
-pub(super) use prepare::fill_own;
+pub use prepare::fill_own;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Duration;
@@ -154,7 +153,7 @@ pub fn iolat(path: &Path, plan: &IolatPlan, budget: &Budget, root: &Root) -> Res
     }
     let seed = match plan.seed {
         Some(seed) => seed,
-        None => sys::random::seed().map_err(|e| failed("draw a seed for", path, e))?,
+        None => target.draw_seed()?,
     };
     let mut notes = Vec::new();
     let region_bytes = prepare::region(&target, plan, seed, budget, root, &mut notes)?;

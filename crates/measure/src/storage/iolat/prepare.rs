@@ -2,7 +2,6 @@
 //! the state that the plan names. Nothing of the user's is written or evicted.
 
 use super::{Access, DEFAULT_REGION, IolatPlan};
-use crate::storage::device::FileDevice;
 use crate::storage::evict::evict;
 use crate::storage::stream::{Mode, Stream};
 use crate::storage::target::Target;
@@ -11,7 +10,7 @@ use crate::{Budget, Error, ErrorKind, Result};
 use machine::Root;
 use model::Bytes;
 use model::bytes::MIB;
-use std::fs::File;
+use sys::device::FileDevice;
 use sys::file::Advice;
 
 /// The share of the budget that filling the file may take: one over this.
@@ -69,13 +68,12 @@ pub(super) fn region(
     Ok(region)
 }
 
-/// Writes the own file, durable; the bytes that the budget allowed.
-pub(in crate::storage) fn fill_own(
-    target: &Target,
-    size: Bytes,
-    seed: u64,
-    budget: &Budget,
-) -> Result<u64> {
+/// Fills the target's own file with incompressible data, because a read of unwritten blocks never
+/// reaches a disk, and makes it durable. Returns how many bytes the budget allowed.
+///
+/// # Errors
+/// `Failed` when a write or a sync fails.
+pub fn fill_own(target: &Target, size: Bytes, seed: u64, budget: &Budget) -> Result<u64> {
     let path = target.path();
     let whole = size.0.next_multiple_of(fill::BLOCK_BYTES as u64);
     let mut stream = match target.direct() {
@@ -99,40 +97,16 @@ pub(in crate::storage) fn fill_own(
     Ok(until.min(size.0))
 }
 
+/// The device that the requests go to, opened as the plan says.
 pub(super) fn device(target: &Target, plan: &IolatPlan) -> Result<FileDevice> {
-    let path = target.path();
-    match plan.access {
-        Access::Direct => {
-            let file = target.direct()?;
-            check_alignment(&file, plan.request).map_err(|error| error.at(path))?;
-            Ok(FileDevice::new(file))
-        }
-        Access::Cold | Access::Cached => {
-            let file = target
-                .file()
-                .try_clone()
-                .map_err(|source| failed("open", path, sys::Error::new("duplicate", source)))?;
-            if plan.write && plan.access == Access::Cold {
-                Ok(FileDevice::durable(file))
-            } else {
-                Ok(FileDevice::new(file))
-            }
-        }
+    if plan.access == Access::Direct {
+        let file = target.direct()?;
+        target.check_direct(&file, plan.request, plan.write)?;
+        return target.device_over(file);
     }
-}
-
-/// Direct requests must be whole multiples of what the file system says.
-fn check_alignment(file: &File, request: Bytes) -> Result<()> {
-    let alignment = sys::file::direct_alignment(file).ok().flatten();
-    let unit = match alignment {
-        Some(alignment) => u64::from(alignment.read_offset.unwrap_or(alignment.offset)),
-        None => 1,
-    };
-    if unit > 1 && !request.0.is_multiple_of(unit) {
-        let reason = format!("direct requests there are multiples of {}", Bytes(unit));
-        return Err(Error::new(ErrorKind::Usage, "measure", reason));
-    }
-    Ok(())
+    let device = target.device_over(target.reopened()?)?;
+    let is_durable = plan.write && plan.access == Access::Cold;
+    Ok(if is_durable { device.durable() } else { device })
 }
 
 /// Brings the own file's pages into the state that the plan names.

@@ -248,8 +248,9 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::device::DeviceError;
+    use model::device::{Alignment, DeviceError};
     use std::cell::RefCell;
+    use std::ops::Range;
 
     /// Remembers the offsets it was asked for; fails on every `fails_every`th.
     struct Recorder {
@@ -258,8 +259,11 @@ mod tests {
     }
 
     impl BlockDevice for Recorder {
-        fn len_bytes(&self) -> std::result::Result<u64, DeviceError> {
+        fn size_bytes(&self) -> std::result::Result<u64, DeviceError> {
             Ok(1 << 20)
+        }
+        fn alignment(&self) -> Alignment {
+            Alignment::NONE
         }
         fn read_at(
             &self,
@@ -278,6 +282,9 @@ mod tests {
         }
         fn write_at(&self, buffer: &[u8], _: u64) -> std::result::Result<usize, DeviceError> {
             Ok(buffer.len())
+        }
+        fn discard(&self, _: Range<u64>) -> std::result::Result<(), DeviceError> {
+            Ok(())
         }
         fn flush(&self) -> std::result::Result<(), DeviceError> {
             Ok(())

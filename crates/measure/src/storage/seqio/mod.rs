@@ -11,7 +11,6 @@
 
 mod run;
 
-use super::failed;
 use super::fill;
 use super::pace::RateAt;
 use super::served::Served;
@@ -228,7 +227,6 @@ fn transfer_size(
 }
 
 fn open_stream(target: &Target, plan: &SeqPlan) -> Result<Stream> {
-    let seed = sys::random::seed().map_err(|e| failed("draw a seed for", target.path(), e))?;
     let direct;
     let file = match plan.mode {
         Mode::Direct => {
@@ -237,7 +235,13 @@ fn open_stream(target: &Target, plan: &SeqPlan) -> Result<Stream> {
         }
         Mode::Buffered | Mode::Uncached => target.file(),
     };
-    Stream::new(file, plan.mode, plan.block.0, plan.depth, seed)
+    Stream::new(
+        file,
+        plan.mode,
+        plan.block.0,
+        plan.depth,
+        target.draw_seed()?,
+    )
 }
 
 /// The rate at which bytes became durable: over write and sync together.

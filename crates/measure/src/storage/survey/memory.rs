@@ -3,7 +3,6 @@
 
 use super::windows::Windows;
 use crate::disturbance::Bracket;
-use crate::storage::device::FileDevice;
 use crate::storage::failed;
 use crate::storage::iolat::{IolatPlan, Prober};
 use crate::storage::stream::{Mode, Stream};
@@ -17,6 +16,7 @@ use serde::Serialize;
 use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
+use sys::device::FileDevice;
 
 /// Bytes of a call for the rates.
 const CALL: u64 = MIB;
@@ -69,7 +69,7 @@ pub fn survey_ram_disk(dir: &Path, total: Duration, root: &Root) -> Result<RamDi
     let budget = Budget::of(total);
     let target = Target::open(dir, root)?;
     let (fitted, note) = target.fit(root, RAM_FILE, Bytes(WINDOW))?;
-    let seed = sys::random::seed().map_err(|e| failed("draw a seed for", dir, e))?;
+    let seed = target.draw_seed()?;
     let mut stream = Stream::new(target.file(), Mode::Buffered, CALL, 1, seed)?;
     let first = stream.write(0..fitted.0, &budget.part(budget.left() / 2));
     if let Some(error) = first.failure {
@@ -129,13 +129,13 @@ struct Sides {
 
 impl Sides {
     fn new(file: &File, bytes: u64, seed: u64) -> Result<Self> {
-        let own = file.try_clone().map_err(|source| {
-            let error = sys::Error::new("duplicate", source);
-            failed("open", Path::new("the test file"), error)
-        })?;
+        let fail = |error| failed("open", Path::new("the test file"), error);
+        let own = file
+            .try_clone()
+            .map_err(|source| fail(sys::Error::new("duplicate", source)))?;
         Ok(Self {
             stream: Stream::new(file, Mode::Buffered, CALL, 1, seed)?,
-            device: FileDevice::new(own),
+            device: FileDevice::new(own).map_err(fail)?,
             bytes,
             seed,
             read: Windows::default(),

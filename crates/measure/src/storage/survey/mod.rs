@@ -13,7 +13,6 @@ mod windows;
 
 pub use memory::{CachedReport, RamDiskReport, survey_ram_disk};
 
-use super::device::FileDevice;
 use super::failed;
 use super::iolat::{self, Access, IolatPlan, Prober, Requests, fill_own};
 use super::latency::RequestLatency;
@@ -146,7 +145,7 @@ pub fn survey_device(dir: &Path, limits: &DeviceLimits, root: &Root) -> Result<D
     let budget = Budget::of(limits.total);
     let share = |percent: u32| budget.part(limits.total * percent / 100);
     let target = Target::open(dir, root)?;
-    let seed = sys::random::seed().map_err(|e| failed("draw a seed for", dir, e))?;
+    let seed = target.draw_seed()?;
     let (written, note) = target.fit(root, limits.written, LEAST_FILE)?;
     let size = Bytes((written.0 / FILE_SHARE).max(LEAST_FILE.0));
     let fill_start_ns = sys::clock::now_ns();
@@ -224,7 +223,7 @@ fn paced(
         interval: PACED_INTERVAL,
         ..IolatPlan::default()
     };
-    let device = FileDevice::new(file);
+    let device = target.device_over(file)?;
     // Another order than the windows', which may have reached any block already.
     let mut prober = Prober::new(&device, bytes, &plan, !seed)?;
     let requests: Requests = iolat::run(&mut prober, &plan, budget, None);

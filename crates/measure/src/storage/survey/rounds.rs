@@ -5,7 +5,6 @@
 use super::windows::Windows;
 use super::{DepthReport, DeviceReport, latency_of};
 use crate::disturbance::Bracket;
-use crate::storage::device::FileDevice;
 use crate::storage::evict::evict;
 use crate::storage::failed;
 use crate::storage::iolat::{Access, IolatPlan, Prober};
@@ -20,6 +19,7 @@ use model::Histogram;
 use model::bytes::{KIB, MIB};
 use model::estimate::Better;
 use std::fs::File;
+use sys::device::FileDevice;
 use sys::file::Advice;
 
 /// Rounds: twice the six that an interval needs, for windows that are thrown away.
@@ -73,8 +73,7 @@ pub(super) fn open(target: &Target, access: Access) -> Result<File> {
     let path = target.path();
     sys::file::advise(target.file(), 0, 0, Advice::Random)
         .map_err(|e| failed("advise on", path, e))?;
-    let clone = target.file().try_clone();
-    clone.map_err(|source| failed("open", path, sys::Error::new("duplicate", source)))
+    target.reopened()
 }
 
 impl<'a> Rounds<'a> {
@@ -152,7 +151,7 @@ impl<'a> Rounds<'a> {
                 sys::Error::new("duplicate", source),
             )
         })?;
-        let device = FileDevice::new(clone);
+        let device = self.target.device_over(clone)?;
         let mut prober = Prober::new(&device, self.bytes, &IolatPlan::default(), self.seed)?;
         for round in 0..ROUNDS {
             for turn in 0..KINDS {
