@@ -1,10 +1,13 @@
-//! Asynchronous reads and writes of one file at a chosen depth, by io_uring.
+//! Reads, writes, syncs and discards on several files at a chosen depth, by io_uring.
 //!
-//! The idea: a queue owns as many aligned buffers as its depth, one per slot. A buffer can
-//! be reached only while its slot is idle, so memory in flight is never seen by safe code,
-//! and the queue waits for everything in flight before it lets the memory go. File and
-//! buffers are registered with the kernel where it permits, which saves work per request.
-//! It schedules nothing: the caller decides what to submit and when to wait.
+//! A queue owns one aligned buffer per slot. Safe code reaches a buffer only while its slot is
+//! idle, so memory in flight is never visible, and the queue waits for everything in flight before
+//! it unmaps the buffers. Files and buffers are registered with the kernel where it permits, which
+//! saves work per request. The queue schedules nothing: the caller decides what to submit and when
+//! to wait.
+//!
+//! The contract is that of `model::device::BlockDevice`, with one exception: a request may be short
+//! before the end of the file, and the caller continues it (`transfer` does).
 
 use crate::clock::now_ns;
 use crate::error::{Error, Kind, Result};
@@ -14,10 +17,14 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::fd::AsRawFd;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, RawFd};
 
 /// The deepest queue: more than any device's own queue that this program measures.
 pub const MAX_DEPTH: u32 = 4096;
+/// Files in one queue at a time. Picked: a copier holds a source and a target open for each of some
+/// files that it works on together; the kernel charges the table to the limit of open files.
+pub const MAX_FILES: usize = 64;
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,6 +33,99 @@ pub enum Operation {
     Read,
     /// Buffer to file.
     Write,
+    /// Makes what was written before durable (`fdatasync`); the whole file, no buffer.
+    Sync,
+    /// Gives the range's space back; no buffer.
+    Discard,
+}
+
+/// One request: an operation on a range of a file, with a part of the slot's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The file's index, from [`Queue::add_file`].
+    pub file: usize,
+    /// What it does.
+    pub operation: Operation,
+    /// Where in the file, in bytes.
+    pub offset: u64,
+    /// Where in the slot's buffer the data begins, in bytes.
+    pub start: usize,
+    /// How many bytes.
+    pub bytes: usize,
+}
+
+impl Request {
+    /// A read of `bytes` bytes at `offset` into the start of the buffer.
+    #[must_use]
+    pub fn read(file: usize, offset: u64, bytes: usize) -> Self {
+        Self {
+            file,
+            operation: Operation::Read,
+            offset,
+            start: 0,
+            bytes,
+        }
+    }
+
+    /// A write of the first `bytes` bytes of the buffer at `offset`.
+    #[must_use]
+    pub fn write(file: usize, offset: u64, bytes: usize) -> Self {
+        Self {
+            operation: Operation::Write,
+            ..Self::read(file, offset, bytes)
+        }
+    }
+
+    /// A sync of the file.
+    #[must_use]
+    pub fn sync(file: usize) -> Self {
+        Self {
+            operation: Operation::Sync,
+            ..Self::read(file, 0, 0)
+        }
+    }
+
+    /// A discard of `range`, which is not empty.
+    #[must_use]
+    pub fn discard(file: usize, range: Range<u64>) -> Self {
+        let bytes = range.end.saturating_sub(range.start);
+        Self {
+            operation: Operation::Discard,
+            ..Self::read(
+                file,
+                range.start,
+                usize::try_from(bytes).unwrap_or(usize::MAX),
+            )
+        }
+    }
+
+    /// What is left of it when `done` bytes are transferred.
+    #[must_use]
+    pub fn after(self, done: usize) -> Self {
+        Self {
+            offset: self.offset + done as u64,
+            start: self.start + done,
+            bytes: self.bytes - done,
+            ..self
+        }
+    }
+}
+
+impl Operation {
+    /// The verb, as errors name it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Sync => "sync",
+            Self::Discard => "discard",
+        }
+    }
+
+    fn uses_buffer(self) -> bool {
+        matches!(self, Self::Read | Self::Write)
+    }
 }
 
 /// A request that has ended.
@@ -33,9 +133,10 @@ pub enum Operation {
 pub struct Completion {
     /// Its slot, idle again.
     pub slot: usize,
-    /// Where in the file it was, in bytes.
-    pub offset: u64,
-    /// Bytes transferred, which may be fewer than asked for, or the device's error.
+    /// The request.
+    pub request: Request,
+    /// Bytes transferred, which may be fewer than asked for (0 of a sync or discard), or the
+    /// device's error.
     pub result: Result<usize>,
     /// When it was queued, on [`crate::clock`].
     pub submitted_ns: u64,
@@ -45,18 +146,24 @@ pub struct Completion {
 
 /// A request in flight.
 #[derive(Clone, Copy)]
-struct Request {
-    operation: Operation,
-    offset: u64,
+struct InFlight {
+    request: Request,
     submitted_ns: u64,
 }
 
-/// A bounded queue of requests to one file; see the module's text.
+/// A file that requests can name, kept open for as long as they can be in flight.
+struct OpenFile {
+    file: File,
+    /// Whether the kernel's table has it at the same index.
+    is_registered: bool,
+}
+
+/// A bounded queue of requests; see the module's text.
 pub struct Queue {
     ring: IoUring,
-    /// Keeps the file open for as long as requests can be in flight.
-    file: File,
-    registered_file: bool,
+    files: Vec<Option<OpenFile>>,
+    /// Whether the kernel has a table of [`MAX_FILES`] files.
+    has_table: bool,
     registered_buffers: bool,
     /// Unmapped by `drop`, and only once nothing is in flight.
     buffers: ManuallyDrop<Mapping>,
@@ -64,7 +171,7 @@ pub struct Queue {
     /// Distance between two buffers: `buffer_bytes` rounded up to the alignment.
     stride: usize,
     /// One per slot; `None` while idle.
-    requests: Vec<Option<Request>>,
+    requests: Vec<Option<InFlight>>,
     idle: Vec<usize>,
     ended: VecDeque<Completion>,
 }
@@ -72,24 +179,23 @@ pub struct Queue {
 impl std::fmt::Debug for Queue {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Queue")
-            .field("file", &self.file)
+            .field("files", &self.files.iter().flatten().count())
             .field("depth", &self.depth())
             .field("in_flight", &self.in_flight())
             .field("buffer_bytes", &self.buffer_bytes)
-            .field("registered_file", &self.registered_file)
             .field("registered_buffers", &self.registered_buffers)
             .finish_non_exhaustive()
     }
 }
 
 impl Queue {
-    /// A queue for `file` with `depth` slots of `buffer_bytes` each, aligned to 4,096 bytes.
+    /// A queue without files, of `depth` slots with `buffer_bytes` each, aligned to 4,096 bytes.
     ///
     /// # Errors
     /// `Unsupported` where the kernel has no io_uring, `Denied` where it is forbidden (a
     /// container's filter, `kernel.io_uring_disabled`): callers then use plain calls. `Invalid`
     /// for a depth of 0 or above [`MAX_DEPTH`], `NoMemory` if the buffers do not fit.
-    pub fn new(file: &File, depth: u32, buffer_bytes: usize) -> Result<Self> {
+    pub fn new(depth: u32, buffer_bytes: usize) -> Result<Self> {
         const OPERATION: &str = "set up an I/O queue";
         if depth == 0 || depth > MAX_DEPTH {
             return Err(Error::invalid(OPERATION, "the depth must be 1 to 4096"));
@@ -102,10 +208,8 @@ impl Queue {
         let buffers = map_buffers(stride.checked_mul(slots).ok_or_else(too_large)?)?;
         let mut queue = Self {
             ring: set_up_ring(depth).map_err(|source| Error::new(OPERATION, source))?,
-            file: file
-                .try_clone()
-                .map_err(|source| Error::new(OPERATION, source))?,
-            registered_file: false,
+            files: Vec::new(),
+            has_table: false,
             registered_buffers: false,
             buffers: ManuallyDrop::new(buffers),
             buffer_bytes,
@@ -116,6 +220,62 @@ impl Queue {
         };
         queue.register();
         Ok(queue)
+    }
+
+    /// Adds a file, of which the queue keeps its own handle; the index that requests name it by.
+    /// Its data goes through the page cache or past it as the file was opened.
+    ///
+    /// # Errors
+    /// `Invalid` beyond [`MAX_FILES`]; `Other` without a free descriptor.
+    pub fn add_file(&mut self, file: &File) -> Result<usize> {
+        const OPERATION: &str = "add a file to an I/O queue";
+        let file = file
+            .try_clone()
+            .map_err(|source| Error::new(OPERATION, source))?;
+        let free = self.files.iter().position(Option::is_none);
+        let index = free.unwrap_or(self.files.len());
+        if index >= MAX_FILES {
+            return Err(Error::invalid(OPERATION, "the queue has 64 files"));
+        }
+        let is_registered = self.has_table && self.update_table(index, file.as_raw_fd());
+        let open = Some(OpenFile {
+            file,
+            is_registered,
+        });
+        match self.files.get_mut(index) {
+            Some(place) => *place = open,
+            None => self.files.push(open),
+        }
+        Ok(index)
+    }
+
+    /// Closes the queue's handle of a file; its index is used again for another one.
+    ///
+    /// # Errors
+    /// `Invalid` while a request on it is in flight, or if there is no such file.
+    pub fn remove_file(&mut self, index: usize) -> Result<()> {
+        const OPERATION: &str = "remove a file from an I/O queue";
+        let uses = |held: &Option<InFlight>| held.is_some_and(|held| held.request.file == index);
+        if self.requests.iter().any(uses) {
+            return Err(Error::invalid(OPERATION, "a request on it is in flight"));
+        }
+        let open = self.files.get_mut(index).and_then(Option::take);
+        let open = open.ok_or_else(|| Error::invalid(OPERATION, "the queue has no such file"))?;
+        if open.is_registered {
+            // Not refused; if it were, the next file in this place would be used unregistered.
+            self.update_table(index, -1);
+        }
+        Ok(())
+    }
+
+    /// Puts a descriptor, or -1 for none, into the kernel's table; whether it did.
+    fn update_table(&self, index: usize, descriptor: RawFd) -> bool {
+        // The index is below `MAX_FILES`, so it fits.
+        let updated = self
+            .ring
+            .submitter()
+            .register_files_update(index as u32, &[descriptor]);
+        updated.is_ok()
     }
 
     /// The number of slots.
@@ -162,37 +322,33 @@ impl Queue {
         self.idle.last().copied()
     }
 
-    /// Queues a request of `bytes` bytes at `offset` with the buffer of `slot`; it starts with
-    /// the next [`Queue::enter`].
+    /// Queues a request with the buffer of `slot`; it starts with the next [`Queue::enter`].
     ///
     /// # Errors
-    /// `Invalid` if the slot is not idle or the buffer is smaller than `bytes`.
-    pub fn submit(
-        &mut self,
-        slot: usize,
-        operation: Operation,
-        offset: u64,
-        bytes: usize,
-    ) -> Result<()> {
+    /// `Invalid` if the slot is not idle, the file unknown or the buffer too small.
+    pub fn submit(&mut self, slot: usize, request: Request) -> Result<()> {
         const OPERATION: &str = "queue a request";
         // From the end: `idle_slot` hands out the last one.
         let place = self.idle.iter().rposition(|idle| *idle == slot);
         let place = place.ok_or_else(|| Error::invalid(OPERATION, "the slot is not idle"))?;
-        if bytes > self.buffer_bytes {
+        let end = request.start.checked_add(request.bytes);
+        if request.operation.uses_buffer() && end.is_none_or(|end| end > self.buffer_bytes) {
             return Err(Error::invalid(
                 OPERATION,
                 "the request is larger than its buffer",
             ));
         }
-        let entry = self.entry(slot, operation, offset, bytes as u32);
-        // SAFETY: the entry names this queue's own file and buffer. Both outlive the request:
-        // `Drop` waits for the end of all requests, or leaks them.
+        let entry = self
+            .entry(slot, &request)
+            .ok_or_else(|| Error::invalid(OPERATION, "the queue has no such file"))?;
+        // SAFETY: the entry names this queue's own file and buffer. The buffer outlives the
+        // request because `Drop` waits for the end of all requests, or leaks it; the file because
+        // `remove_file` refuses while the request is in flight.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         // There are as many entries as slots, so a free slot means a free entry.
         pushed.map_err(|_| Error::invalid(OPERATION, "the submission queue is full"))?;
-        self.requests[slot] = Some(Request {
-            operation,
-            offset,
+        self.requests[slot] = Some(InFlight {
+            request,
             submitted_ns: now_ns(),
         });
         self.idle.swap_remove(place);
@@ -240,20 +396,20 @@ impl Queue {
         for entry in &mut entries {
             let slot = entry.user_data() as usize;
             // The kernel returns the number that `entry` stored: a slot that is in flight.
-            let Some(Some(request)) = self.requests.get(slot) else {
+            let Some(&Some(InFlight {
+                request,
+                submitted_ns,
+            })) = self.requests.get(slot)
+            else {
                 continue;
             };
             let result = usize::try_from(entry.result()).map_err(|_| {
-                let operation = match request.operation {
-                    Operation::Read => "read",
-                    Operation::Write => "write",
-                };
-                Error::new(operation, io::Error::from_raw_os_error(-entry.result()))
+                let source = io::Error::from_raw_os_error(-entry.result());
+                Error::new(request.operation.name(), source)
             });
-            let (offset, submitted_ns) = (request.offset, request.submitted_ns);
             self.ended.push_back(Completion {
                 slot,
-                offset,
+                request,
                 result,
                 submitted_ns,
                 completed_ns,
@@ -261,43 +417,58 @@ impl Queue {
         }
     }
 
-    fn entry(&self, slot: usize, operation: Operation, offset: u64, bytes: u32) -> squeue::Entry {
-        // SAFETY: the slot exists, so the address is inside `buffers`.
-        let buffer = unsafe { self.buffers.pointer().as_ptr().add(slot * self.stride) };
-        // The depth is at most 4,096, so a slot fits.
-        let index = slot as u16;
-        let file = if self.registered_file {
-            0
+    /// The kernel's form of a request that was checked; `None` if the file is unknown.
+    fn entry(&self, slot: usize, request: &Request) -> Option<squeue::Entry> {
+        let open = self.files.get(request.file)?.as_ref()?;
+        let (file, flags) = if open.is_registered {
+            // The index is below `MAX_FILES`, so it fits.
+            (request.file as i32, squeue::Flags::FIXED_FILE)
         } else {
-            self.file.as_raw_fd()
-        };
-        let file_flag = if self.registered_file {
-            squeue::Flags::FIXED_FILE
-        } else {
-            squeue::Flags::empty()
+            (open.file.as_raw_fd(), squeue::Flags::empty())
         };
         let file = types::Fd(file);
-        let entry = match (operation, self.registered_buffers) {
-            (Operation::Read, true) => opcode::ReadFixed::new(file, buffer, bytes, index)
-                .offset(offset)
+        let offset = request.offset;
+        let entry = match request.operation {
+            Operation::Read | Operation::Write => self.transfer_entry(file, slot, request),
+            Operation::Sync => opcode::Fsync::new(file)
+                .flags(types::FsyncFlags::DATASYNC)
                 .build(),
-            (Operation::Read, false) => opcode::Read::new(file, buffer, bytes)
+            Operation::Discard => opcode::Fallocate::new(file, request.bytes as u64)
                 .offset(offset)
-                .build(),
-            (Operation::Write, true) => opcode::WriteFixed::new(file, buffer, bytes, index)
-                .offset(offset)
-                .build(),
-            (Operation::Write, false) => opcode::Write::new(file, buffer, bytes)
-                .offset(offset)
+                .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
                 .build(),
         };
-        entry.flags(file_flag).user_data(slot as u64)
+        Some(entry.flags(flags).user_data(slot as u64))
     }
 
-    /// Registers file and buffers as far as the kernel lets us; without, all works, dearer.
+    fn transfer_entry(&self, file: types::Fd, slot: usize, request: &Request) -> squeue::Entry {
+        // SAFETY: the slot exists and the request fits its buffer (`submit` checked both), so the
+        // address is inside `buffers`.
+        let data = unsafe {
+            let buffers = self.buffers.pointer().as_ptr();
+            buffers.add(slot * self.stride + request.start)
+        };
+        // The depth is at most 4,096 and a buffer below 4 GiB, so both fit.
+        let (index, bytes) = (slot as u16, request.bytes as u32);
+        let offset = request.offset;
+        let is_read = request.operation == Operation::Read;
+        match (is_read, self.registered_buffers) {
+            (true, true) => opcode::ReadFixed::new(file, data, bytes, index)
+                .offset(offset)
+                .build(),
+            (true, false) => opcode::Read::new(file, data, bytes).offset(offset).build(),
+            (false, true) => opcode::WriteFixed::new(file, data, bytes, index)
+                .offset(offset)
+                .build(),
+            (false, false) => opcode::Write::new(file, data, bytes).offset(offset).build(),
+        }
+    }
+
+    /// Registers buffers and an empty table of files as far as the kernel permits (sparse tables
+    /// since 5.5). Without them everything works at a higher price.
     fn register(&mut self) {
         let submitter = self.ring.submitter();
-        self.registered_file = submitter.register_files(&[self.file.as_raw_fd()]).is_ok();
+        self.has_table = submitter.register_files(&[-1; MAX_FILES]).is_ok();
         let parts: Vec<libc::iovec> = (0..self.requests.len())
             .map(|slot| libc::iovec {
                 iov_base: self
@@ -309,7 +480,7 @@ impl Queue {
                 iov_len: self.buffer_bytes,
             })
             .collect();
-        // SAFETY: every part lies in `buffers`, which lives until the ring is closed (see `Drop`).
+        // SAFETY: every part is inside `buffers`, which lives until the ring is closed (see `Drop`).
         self.registered_buffers = unsafe { submitter.register_buffers(&parts) }.is_ok();
     }
 }
@@ -320,7 +491,7 @@ impl Drop for Queue {
         while self.in_flight() > 0 {
             while self.complete().is_some() {}
             if self.in_flight() > 0 && self.enter(1).is_err() {
-                // The kernel may still write to the buffers: they stay mapped for ever.
+                // The kernel may still write to the buffers, so they stay mapped.
                 return;
             }
         }

@@ -7,13 +7,16 @@ use std::fs::OpenOptions;
 use std::path::Path;
 use sys::Kind;
 use sys::file::Scratch;
-use sys::uring::{Operation, Queue};
+use sys::uring::{MAX_FILES, Queue, Request};
 use testkit::{Random, TempDir};
 
-/// A queue, or the words why this machine has none.
+/// A queue for one file, with index 0, or the reason why this machine has none.
 fn queue(file: &std::fs::File, depth: u32, bytes: usize) -> Option<Queue> {
-    match Queue::new(file, depth, bytes) {
-        Ok(queue) => Some(queue),
+    match Queue::new(depth, bytes) {
+        Ok(mut queue) => {
+            assert_eq!(queue.add_file(file).unwrap(), 0);
+            Some(queue)
+        }
         Err(error) => {
             // What an ordinary user may lock he has together with all his other queues.
             let is_short = error.source.kind() == std::io::ErrorKind::OutOfMemory;
@@ -42,9 +45,8 @@ fn write_all(queue: &mut Queue, data: &[u8], piece: usize) {
         while let Some(slot) = queue.idle_slot().filter(|_| next < data.len()) {
             let part = &data[next..(next + piece).min(data.len())];
             queue.buffer_mut(slot).unwrap()[..part.len()].copy_from_slice(part);
-            queue
-                .submit(slot, Operation::Write, next as u64, part.len())
-                .unwrap();
+            let request = Request::write(0, next as u64, part.len());
+            queue.submit(slot, request).unwrap();
             assert!(
                 queue.buffer_mut(slot).is_none(),
                 "a buffer in flight is out of reach"
@@ -71,14 +73,13 @@ fn read_and_compare(queue: &mut Queue, data: &[u8], piece: usize) {
     let mut compared = 0;
     while compared < count {
         while let Some(slot) = queue.idle_slot().filter(|_| !order.is_empty()) {
-            queue
-                .submit(slot, Operation::Read, order.pop().unwrap() as u64, piece)
-                .unwrap();
+            let request = Request::read(0, order.pop().unwrap() as u64, piece);
+            queue.submit(slot, request).unwrap();
         }
         queue.enter(1).unwrap();
         while let Some(completion) = queue.complete() {
             let bytes = completion.result.unwrap();
-            let expected = &data[completion.offset as usize..][..bytes];
+            let expected = &data[completion.request.offset as usize..][..bytes];
             assert!(queue.buffer_mut(completion.slot).unwrap()[..bytes] == *expected);
             assert!(bytes > 0);
             compared += 1;
@@ -134,8 +135,8 @@ fn a_refused_read_is_an_error_of_its_own_request() {
     let Some(mut queue) = queue(&file, 4, 4096) else {
         return;
     };
-    queue.submit(0, Operation::Read, 8192, 4096).unwrap();
-    queue.submit(1, Operation::Write, 0, 4096).unwrap();
+    queue.submit(0, Request::read(0, 8192, 4096)).unwrap();
+    queue.submit(1, Request::write(0, 0, 4096)).unwrap();
     queue.enter(2).unwrap();
     let mut results = [None, None];
     while let Some(completion) = queue.complete() {
@@ -158,7 +159,7 @@ fn reads_at_the_end_are_short() {
         return;
     };
     for (offset, expected) in [(4096, 904), (1 << 40, 0)] {
-        queue.submit(0, Operation::Read, offset, 4096).unwrap();
+        queue.submit(0, Request::read(0, offset, 4096)).unwrap();
         queue.enter(usize::MAX).unwrap();
         assert_eq!(queue.complete().unwrap().result.unwrap(), expected);
     }
@@ -174,25 +175,25 @@ fn wrong_use_is_an_error_and_changes_nothing() {
         return;
     };
     for (depth, bytes) in [(0, 4096), (5000, 4096), (1, 0), (1, usize::MAX)] {
-        assert_eq!(
-            Queue::new(scratch.file(), depth, bytes).unwrap_err().kind,
-            Kind::Invalid
-        );
+        let error = Queue::new(depth, bytes).unwrap_err();
+        assert_eq!(error.kind, Kind::Invalid);
     }
-    assert_eq!(
-        queue.submit(2, Operation::Read, 0, 1).unwrap_err().kind,
-        Kind::Invalid
-    );
-    assert_eq!(
-        queue.submit(0, Operation::Read, 0, 4097).unwrap_err().kind,
-        Kind::Invalid
-    );
+    let rest = Request::read(0, 0, 4097).after(4096);
+    let behind = Request { bytes: 2, ..rest };
+    for (slot, request) in [
+        (2, Request::read(0, 0, 1)),
+        (0, Request::read(0, 0, 4097)),
+        (0, behind),
+        (0, Request::read(1, 0, 1)),
+        (0, Request::read(usize::MAX, 0, 1)),
+    ] {
+        let error = queue.submit(slot, request).unwrap_err();
+        assert_eq!(error.kind, Kind::Invalid);
+    }
     assert!(queue.buffer_mut(2).is_none());
-    queue.submit(0, Operation::Write, 0, 1).unwrap();
-    assert_eq!(
-        queue.submit(0, Operation::Write, 0, 1).unwrap_err().kind,
-        Kind::Invalid
-    );
+    queue.submit(0, Request::write(0, 0, 1)).unwrap();
+    let error = queue.submit(0, Request::write(0, 0, 1)).unwrap_err();
+    assert_eq!(error.kind, Kind::Invalid);
     assert_eq!(queue.in_flight(), 1);
 }
 
@@ -205,9 +206,8 @@ fn dropping_waits_for_what_was_queued() {
     };
     for slot in 0..8 {
         queue.buffer_mut(slot).unwrap().fill(slot as u8 + 1);
-        queue
-            .submit(slot, Operation::Write, slot as u64 * 65_536, 65_536)
-            .unwrap();
+        let request = Request::write(0, slot as u64 * 65_536, 65_536);
+        queue.submit(slot, request).unwrap();
     }
     drop(queue);
     let mut byte = [0];
@@ -232,6 +232,81 @@ fn the_queue_moves_between_threads_and_outlives_the_file_handle() {
     });
     thread.join().unwrap();
     assert!(Path::new("/proc/self").exists() && directory.names().is_empty());
+}
+
+/// The next completion, waited for.
+fn wait(queue: &mut Queue) -> sys::uring::Completion {
+    queue.enter(1).unwrap();
+    queue.complete().unwrap()
+}
+
+#[test]
+fn one_ring_copies_from_file_to_file_syncs_and_discards() {
+    let directory = TempDir::new();
+    let scratch = || Scratch::create_in(directory.path()).unwrap();
+    let (source, target) = (scratch(), scratch());
+    let data = noise(8192);
+    sys::file::write_at(source.file(), &data, 0).unwrap();
+    let Some(mut queue) = queue(source.file(), 2, 8192) else {
+        return;
+    };
+    let to = queue.add_file(target.file()).unwrap();
+    queue.submit(0, Request::read(0, 0, 8192)).unwrap();
+    assert_eq!(wait(&mut queue).result.unwrap(), 8192);
+    // The same buffer, written in two parts.
+    let whole = Request::write(to, 4096, 8192);
+    let first = Request {
+        bytes: 100,
+        ..whole
+    };
+    for request in [first, whole.after(100)] {
+        queue.submit(0, request).unwrap();
+        let completion = wait(&mut queue);
+        assert_eq!(completion.result.unwrap(), request.bytes);
+        assert_eq!(completion.request, request);
+    }
+    queue.submit(1, Request::sync(to)).unwrap();
+    assert_eq!(wait(&mut queue).result.unwrap(), 0);
+    let mut copied = vec![0; 8192];
+    sys::file::read_at(target.file(), &mut copied, 4096).unwrap();
+    assert!(copied == data);
+    queue.submit(1, Request::discard(to, 4096..8192)).unwrap();
+    match wait(&mut queue).result {
+        Err(error) if error.kind == Kind::Unsupported => {
+            return testkit::skip(format!("holes in files ({error})"));
+        }
+        answer => assert_eq!(answer.unwrap(), 0),
+    }
+    sys::file::read_at(target.file(), &mut copied, 4096).unwrap();
+    assert!(copied[..4096] == [0; 4096] && copied[4096..] == data[4096..]);
+}
+
+#[test]
+fn files_come_and_go_while_the_queue_lives() {
+    let directory = TempDir::new();
+    let scratch = || Scratch::create_in(directory.path()).unwrap();
+    let first = scratch();
+    let Some(mut queue) = queue(first.file(), 1, 4096) else {
+        return;
+    };
+    let all: Vec<_> = (1..MAX_FILES).map(|_| scratch()).collect();
+    for (number, file) in (1..).zip(&all) {
+        sys::file::write_at(file.file(), &[number as u8], 0).unwrap();
+        assert_eq!(queue.add_file(file.file()).unwrap(), number);
+    }
+    let error = queue.add_file(first.file()).unwrap_err();
+    assert_eq!(error.kind, Kind::Invalid);
+    queue.submit(0, Request::read(7, 0, 1)).unwrap();
+    assert_eq!(queue.remove_file(7).unwrap_err().kind, Kind::Invalid);
+    assert_eq!(wait(&mut queue).result.unwrap(), 1);
+    assert_eq!(queue.buffer_mut(0).unwrap()[0], 7);
+    queue.remove_file(7).unwrap();
+    assert_eq!(queue.remove_file(7).unwrap_err().kind, Kind::Invalid);
+    assert!(queue.submit(0, Request::read(7, 0, 1)).is_err());
+    assert_eq!(queue.add_file(all[9].file()).unwrap(), 7);
+    queue.submit(0, Request::read(7, 0, 1)).unwrap();
+    assert_eq!(wait(&mut queue).result.unwrap(), 1);
+    assert_eq!(queue.buffer_mut(0).unwrap()[0], 10);
 }
 
 /// Set for the copy of this program that may lock hardly any memory.

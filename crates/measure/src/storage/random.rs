@@ -12,7 +12,7 @@ use crate::{Budget, Error, ErrorKind, Result};
 use model::Histogram;
 use serde::Serialize;
 use std::fs::File;
-use sys::uring::{Completion, Operation, Queue};
+use sys::uring::{Completion, Queue, Request};
 
 /// Requests handed to the kernel in one call. Measured at depth 32 on a virtio disk
 /// against fio, which hands over each alone: all at once lets the device run dry
@@ -67,6 +67,8 @@ pub fn random_read(
 #[derive(Debug)]
 pub(super) struct RandomReader {
     queue: Queue,
+    /// Its index in the queue.
+    file: usize,
     order: Order,
     turn: u64,
     block_bytes: usize,
@@ -110,8 +112,11 @@ impl RandomReader {
             return Err(Error::new(ErrorKind::Usage, "read at random", reason));
         }
         let block = usize::try_from(block_bytes).unwrap_or(usize::MAX);
+        let mut queue = Queue::new(depth, block).map_err(impossible)?;
+        let file = queue.add_file(file).map_err(impossible)?;
         Ok(Self {
-            queue: Queue::new(file, depth, block).map_err(impossible)?,
+            queue,
+            file,
             order: Order::new(
                 region / block_bytes,
                 sys::random::seed().map_err(impossible)?,
@@ -163,8 +168,9 @@ impl RandomReader {
         while let Some(slot) = self.queue.idle_slot() {
             let offset = self.order.at(self.turn) * self.block_bytes as u64;
             self.turn += 1;
+            let request = Request::read(self.file, offset, self.block_bytes);
             self.queue
-                .submit(slot, Operation::Read, offset, self.block_bytes)
+                .submit(slot, request)
                 .map_err(|e| request_failed("queue a request", offset, e.source))?;
             // Shallow queues go in with the wait: handing over apart would be a second
             // system call for one request in four.
@@ -181,8 +187,8 @@ impl RandomReader {
     fn time_ns(&self, done: Completion) -> Result<u64> {
         match done.result {
             Ok(bytes) if bytes == self.block_bytes => Ok(done.completed_ns - done.submitted_ns),
-            Ok(_) => Err(shortened(done.offset)),
-            Err(e) => Err(request_failed("read", done.offset, e.source)),
+            Ok(_) => Err(shortened(done.request.offset)),
+            Err(e) => Err(request_failed("read", done.request.offset, e.source)),
         }
     }
 }

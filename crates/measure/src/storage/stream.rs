@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::ops::Range;
 use sys::memory::AlignedBuffer;
-use sys::uring::{Operation, Queue};
+use sys::uring::{Operation, Queue, Request};
 
 /// How the bytes move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,8 +97,11 @@ impl Stream {
         }
         let block = usize::try_from(block_bytes).unwrap_or(usize::MAX);
         let queue = match mode {
-            Mode::Direct => match Queue::new(file, depth, block) {
-                Ok(queue) => Some(queue),
+            Mode::Direct => match Queue::new(depth, block) {
+                Ok(mut queue) => {
+                    queue.add_file(file).map_err(unfit)?;
+                    Some(queue)
+                }
                 Err(e) if matches!(e.kind, sys::Kind::Unsupported | sys::Kind::Denied) => None,
                 Err(e) => return Err(unfit(e)),
             },
@@ -255,7 +258,7 @@ impl Job {
     fn failure(&self, offset: u64, answer: sys::Result<usize>) -> Option<Error> {
         let (name, short) = match self.operation {
             Operation::Read => ("read", "the file became shorter meanwhile"),
-            Operation::Write => ("write", "only a part was taken: the disk is full"),
+            _ => ("write", "only a part was taken: the disk is full"),
         };
         match answer {
             Ok(bytes) if bytes == self.bytes_at(offset) => None,
@@ -292,7 +295,13 @@ fn run_queue(
             {
                 fill::stamp(&mut buffer[..bytes], job.seed, next);
             }
-            if let Err(e) = queue.submit(slot, job.operation, next, bytes) {
+            if let Err(e) = queue.submit(
+                slot,
+                Request {
+                    operation: job.operation,
+                    ..Request::read(0, next, bytes)
+                },
+            ) {
                 failure = Some(request_failed("queue a request", next, e.source));
                 break;
             }
@@ -306,14 +315,15 @@ fn run_queue(
             return (job.range.start, failure);
         }
         while let Some(done) = queue.complete() {
-            match job.failure(done.offset, done.result) {
+            let offset = done.request.offset;
+            match job.failure(offset, done.result) {
                 None => {
-                    let bytes = job.bytes_at(done.offset);
+                    let bytes = job.bytes_at(offset);
                     pace.add(bytes as u64, done.completed_ns);
-                    last_read[done.slot] = (done.offset, bytes);
+                    last_read[done.slot] = (offset, bytes);
                 }
                 Some(error) => {
-                    first_gap = first_gap.min(done.offset);
+                    first_gap = first_gap.min(offset);
                     failure.get_or_insert(error);
                 }
             }
@@ -338,7 +348,7 @@ fn run_calls(
         let answer = match (job.operation, uncached) {
             (Operation::Read, false) => read_at(file, part, next),
             (Operation::Read, true) => read_at_uncached(file, part, next),
-            (Operation::Write, _) => {
+            _ => {
                 fill::stamp(part, job.seed, next);
                 if uncached {
                     write_at_uncached(file, part, next)

@@ -13,7 +13,6 @@ mod windows;
 
 pub use memory::{CachedReport, RamDiskReport, survey_ram_disk};
 
-use super::failed;
 use super::iolat::{self, Access, IolatPlan, Prober, Requests, fill_own};
 use super::latency::RequestLatency;
 use super::raw::{RawComparison, raw_compare};
