@@ -6,7 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use record::export;
+use record::export::{Exporter, Trec};
 use record::import::{Form, Told, form_of, import};
 
 const FORMS: [Form; 5] = [
@@ -26,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
     let chosen = data.first().map_or(0, |byte| usize::from(*byte)) % FORMS.len();
     for form in form_of(&text).into_iter().chain([FORMS[chosen]]) {
         if let Ok(recording) = import(&text, form, &told) {
-            let _ = export::recording(&recording, std::io::sink());
+            let _ = Trec.export(&recording, &mut std::io::sink());
         }
     }
 });

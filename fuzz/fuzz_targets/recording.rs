@@ -6,7 +6,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use record::{export, file, redact};
+use record::export::{Csv, Exporter, Json};
+use record::{file, redact};
 use std::io::Cursor;
 
 fuzz_target!(|data: &[u8]| {
@@ -21,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
     assert!(part.is_none() || file::read(&sealed[..]).is_ok());
     if let Ok(mut recording) = file::read(&sealed[..]) {
         redact::redact(&mut recording);
-        let _ = export::csv(&recording, std::io::sink());
-        let _ = export::json(&recording, std::io::sink());
+        let _ = Csv.export(&recording, &mut std::io::sink());
+        let _ = Json.export(&recording, &mut std::io::sink());
     }
 });

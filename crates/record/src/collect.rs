@@ -9,6 +9,7 @@
 
 mod disk;
 mod facts;
+mod group_files;
 mod group_io;
 mod groups;
 mod keyed;

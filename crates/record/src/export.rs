@@ -1,32 +1,48 @@
 //! A recording for other programs and other people: CSV with one row per sample, JSON with
-//! everything, a recording again, and two forms of others: [`perfetto`] and [`openmetrics`].
-//! docs/recording.md describes all of them.
+//! everything, a recording again, Perfetto's trace and OpenMetrics. docs/recording.md describes all
+//! of them.
 //!
-//! Written as it is walked through, so the text takes no memory beside the recording.
+//! Each form is an [`Exporter`]. It writes while it goes through the recording, so the text takes no
+//! memory beside it.
 
 mod openmetrics;
 mod perfetto;
 
-pub use openmetrics::openmetrics;
-pub use perfetto::perfetto;
+pub use openmetrics::OpenMetrics;
+pub use perfetto::Perfetto;
 
 use crate::file::Writer;
 use crate::{ABSENT, Error, Kind, Result, Row};
 use model::recording::{Recording, Schema, Series, Step, StepIter};
 use serde::Serialize;
 use serde::ser::{SerializeSeq, SerializeTuple, Serializer};
-use std::io::Write;
+use std::io::{self, Write};
 use std::iter::Peekable;
 
 /// What the JSON calls itself; the number grows when a field changes its meaning or goes.
 pub const JSON_SCHEMA: &str = "terrace.recording/1";
 
-/// Writes one line per sample: its time in seconds, its lateness in milliseconds, then the
-/// value of each series, empty where it is absent. The first line names the columns.
-///
-/// # Errors
-/// When the sink refuses.
-pub fn csv(recording: &Recording, mut sink: impl Write) -> Result<()> {
+/// A form in which a recording is written for others.
+pub trait Exporter {
+    /// Writes the whole recording, and flushes.
+    ///
+    /// # Errors
+    /// When the sink refuses, and when the recording has no such form.
+    fn export(&self, recording: &Recording, sink: &mut dyn Write) -> Result<()>;
+}
+
+/// One line per sample: its time in seconds, its lateness in milliseconds, then the value of each
+/// series, empty if it is absent. The first line names the columns.
+#[derive(Clone, Copy, Debug)]
+pub struct Csv;
+
+impl Exporter for Csv {
+    fn export(&self, recording: &Recording, sink: &mut dyn Write) -> Result<()> {
+        finish(csv(recording, sink), sink)
+    }
+}
+
+fn csv(recording: &Recording, sink: &mut dyn Write) -> io::Result<()> {
     let mut cursors: Vec<Cursor<'_>> = recording.series.iter().map(Cursor::new).collect();
     let mut line = String::from("time_s,late_ms");
     for series in &recording.series {
@@ -34,8 +50,7 @@ pub fn csv(recording: &Recording, mut sink: impl Write) -> Result<()> {
         push_quoted(&mut line, &series.schema.name);
     }
     line.push('\n');
-    sink.write_all(line.as_bytes())
-        .map_err(|error| refused(&error))?;
+    sink.write_all(line.as_bytes())?;
     for (sample, tick) in (0..).zip(&recording.ticks) {
         line.clear();
         let late_ns = tick.at_ns.saturating_sub(tick.due_ns);
@@ -49,29 +64,40 @@ pub fn csv(recording: &Recording, mut sink: impl Write) -> Result<()> {
             }
         }
         line.push('\n');
-        sink.write_all(line.as_bytes())
-            .map_err(|error| refused(&error))?;
+        sink.write_all(line.as_bytes())?;
     }
-    sink.flush().map_err(|error| refused(&error))
+    Ok(())
 }
 
-/// Writes one JSON object with all that the recording holds; values as their changes.
-///
-/// # Errors
-/// When the sink refuses.
-pub fn json(recording: &Recording, mut sink: impl Write) -> Result<()> {
-    let failed = |error: serde_json::Error| refused(&error.into());
-    serde_json::to_writer(&mut sink, &Whole(recording)).map_err(failed)?;
-    let ended = sink.write_all(b"\n").and_then(|()| sink.flush());
-    ended.map_err(|error| refused(&error))
+/// One JSON object with the whole recording; values as their changes.
+#[derive(Clone, Copy, Debug)]
+pub struct Json;
+
+impl Exporter for Json {
+    fn export(&self, recording: &Recording, sink: &mut dyn Write) -> Result<()> {
+        let written = serde_json::to_writer(&mut *sink, &Whole(recording));
+        finish(
+            written
+                .map_err(io::Error::from)
+                .and_then(|()| sink.write_all(b"\n")),
+            sink,
+        )
+    }
 }
 
-/// Writes it as a recording again, which `explain` takes like the first one: what was
-/// replaced in it stays replaced. One that was cut is cut again, at its last sample.
-///
-/// # Errors
-/// When the sink refuses, and for a damaged recording: its copy would look whole.
-pub fn recording(recording: &Recording, sink: impl Write) -> Result<()> {
+/// A recording again, which `explain` takes like the first one: what was replaced in it stays
+/// replaced. One that was cut is cut again, at its last sample. A damaged one is refused, because
+/// its copy would look whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Trec;
+
+impl Exporter for Trec {
+    fn export(&self, recording: &Recording, sink: &mut dyn Write) -> Result<()> {
+        copy(recording, sink)
+    }
+}
+
+fn copy(recording: &Recording, sink: &mut dyn Write) -> Result<()> {
     if let Some(damage) = recording.damage.first() {
         let why = format!("it is damaged: {damage}");
         return Err(Error::new(Kind::Failed, "copy the recording", why));
@@ -215,12 +241,12 @@ impl Serialize for Pair {
     }
 }
 
-fn refused(error: &std::io::Error) -> Error {
-    Error::new(
-        Kind::Failed,
-        "export the recording",
-        sys::plain_reason(error),
-    )
+/// Flushes what was written, or says why it could not be.
+fn finish(written: io::Result<()>, sink: &mut dyn Write) -> Result<()> {
+    written.and_then(|()| sink.flush()).map_err(|error| {
+        let reason = sys::plain_reason(&error);
+        Error::new(Kind::Failed, "export the recording", reason)
+    })
 }
 
 #[cfg(test)]
@@ -260,7 +286,7 @@ mod tests {
     #[test]
     fn csv_has_a_row_per_sample_and_nothing_for_absent() {
         let mut text = Vec::new();
-        csv(&recording(), &mut text).unwrap();
+        Csv.export(&recording(), &mut text).unwrap();
         let expected = "time_s,late_ms,a,\"b,\"\"c\"\n\
                         0.000000005,0.000005,,-1\n\
                         0.100250000,0.250000,9223372036854775807,\n\
@@ -281,13 +307,13 @@ mod tests {
             }];
             whole.tasks = vec![Task::default()];
             let mut bytes = Vec::new();
-            super::recording(&whole, &mut bytes).unwrap();
+            Trec.export(&whole, &mut bytes).unwrap();
             let again = crate::file::read(&bytes[..]).unwrap();
             assert_eq!(again.series[1].schema.id, 1);
             whole.series[1].schema.id = 1;
             assert_eq!(again, whole);
             whole.damage.push("a byte".to_owned());
-            let refused = super::recording(&whole, std::io::sink()).unwrap_err();
+            let refused = Trec.export(&whole, &mut io::sink()).unwrap_err();
             assert!(refused.to_string().contains("damaged: a byte"), "{refused}");
         }
     }
@@ -295,7 +321,7 @@ mod tests {
     #[test]
     fn json_has_everything_and_null_for_absent() {
         let mut text = Vec::new();
-        json(&recording(), &mut text).unwrap();
+        Json.export(&recording(), &mut text).unwrap();
         let value: serde_json::Value = serde_json::from_slice(&text).unwrap();
         assert_eq!(value["schema"], JSON_SCHEMA);
         assert_eq!(value["samples"][1]["at_ns"], 100_250_000);

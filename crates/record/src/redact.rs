@@ -287,6 +287,7 @@ fn span_text(span: &mut Span, names: &mut Names) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::export::{Exporter, Json};
     use model::recording::{
         DeviceFacts, Ending, GroupFacts, MountFacts, Outcome, Schema, Series, Sight,
     };
@@ -422,7 +423,7 @@ mod tests {
         let mut recording = private_recording();
         redact(&mut recording);
         let mut json = Vec::new();
-        crate::export::json(&recording, &mut json).unwrap();
+        Json.export(&recording, &mut json).unwrap();
         let json = String::from_utf8(json).unwrap();
         for private in PRIVATE {
             assert!(!json.contains(private), "{private} is in {json}");

@@ -12,30 +12,44 @@
 //! Nothing is allocated for an event but buffers that are used again.
 
 mod block;
+mod block_series;
+mod columns;
 mod decode;
 mod event;
 mod reclaim;
+mod reducer;
 mod scan;
-mod series;
 mod sources;
 mod stack;
-mod states;
+mod thread_series;
+mod threads;
+mod totals;
 
 use crate::registry::{Registry, Row};
+use block_series::BlockSeries;
 use event::{Event, What};
 use model::recording::{Sight, Span};
-use series::Columns;
+use reclaim::Reclaim;
+use reducer::{Reducer, Sums};
 use sources::Sources;
 use stack::Table;
-use states::Threads;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use sys::clock::now_ns;
+use thread_series::ThreadSeries;
+use threads::Threads;
+use totals::{EventTotals, FaultTotal};
 
 /// Events a second of the whole machine that are too many: a switch makes four, so it is
 /// 50,000 switches a second, of which this would then take a large share of a processor.
 const EVENTS_PER_S_MAX: u64 = 200_000;
 /// For so long they must come too fast: a burst is what one wants to see.
 const PATIENCE_NS: u64 = 3_000_000_000;
+
+/// All reducers, in the order of their columns: one more is one more link of this chain.
+type Reducers = (
+    EventTotals,
+    (ThreadSeries, (BlockSeries, (Reclaim, FaultTotal))),
+);
 
 /// A family of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -93,11 +107,9 @@ pub struct Tracer {
     /// Empty once they were handed to the thread that closes them.
     sources: Option<Sources>,
     sights: BTreeMap<Family, Sight>,
-    columns: Columns,
+    reducers: Reducers,
     table: &'static Table,
     threads: Threads,
-    requests: block::Requests,
-    reclaim: reclaim::Reclaim,
     /// What was told and has not happened yet, in order.
     pending: Vec<Event>,
     /// Processes whose threads are looked up at the next read.
@@ -157,7 +169,7 @@ impl Tracer {
         if open.is_empty() {
             return (None, seen);
         }
-        tracer.columns = Columns::new(&open, registry);
+        tracer.reducers.open(&open, registry);
         (Some(tracer), seen)
     }
 
@@ -170,11 +182,9 @@ impl Tracer {
         Self {
             sources: Some(sources),
             sights,
-            columns: Columns::default(),
+            reducers: Reducers::default(),
             table,
             threads: Threads::new(everyone),
-            requests: block::Requests::new(series::block_bytes),
-            reclaim: reclaim::Reclaim::default(),
             pending: Vec::new(),
             expected: HashSet::new(),
             resync: false,
@@ -267,13 +277,14 @@ impl Tracer {
             self.offset_ns = sys::clock::now_ns().saturating_sub(now_ns);
             self.advance(now_ns);
         }
-        let faults = self.sources.as_ref().map_or(0, Sources::faults);
-        self.columns.fill_threads(&self.threads, row);
-        self.columns.fill_block(&self.requests, registry, row);
-        self.columns.fill_reclaim(&self.reclaim, row);
-        self.columns.fill_faults(faults, row);
-        self.columns
-            .fill_events(self.events, self.lost, self.stopped, row);
+        let sums = Sums {
+            threads: &self.threads,
+            events: self.events,
+            lost: self.lost,
+            stopped: self.stopped,
+            faults: self.sources.as_ref().map_or(0, Sources::faults),
+        };
+        self.reducers.fill(&sums, registry, row);
     }
 
     /// Lets everything happen that was told until now.
@@ -289,37 +300,22 @@ impl Tracer {
         self.resync |= drained.lost > 0;
         // Stable: what one processor told of one instant stays in its order.
         self.pending.sort_by_key(|event| event.time_ns);
-        states::settle_seen(&mut self.pending);
+        threads::settle_seen(&mut self.pending);
         let ready = self
             .pending
             .partition_point(|event| event.time_ns <= horizon_ns);
         let mut pending = std::mem::take(&mut self.pending);
         for event in pending.drain(..ready) {
-            self.happen(&event);
+            self.threads.apply(&event);
+            if event.time_ns >= self.opened_ns {
+                self.reducers.take(&event, &self.threads);
+            }
         }
         self.pending = pending;
         self.threads.settle(horizon_ns);
         let passed_ns = horizon_ns.saturating_sub(self.horizon_ns);
         self.horizon_ns = horizon_ns;
         self.guard(drained.records, passed_ns, caller_ns);
-    }
-
-    fn happen(&mut self, event: &Event) {
-        self.threads.apply(event);
-        if event.time_ns < self.opened_ns {
-            return;
-        }
-        let time_ns = event.time_ns;
-        match event.what {
-            What::Issue { request, bytes } => self.requests.issue(request, bytes, time_ns),
-            What::Complete { request, bytes } => self.requests.complete(request, bytes, time_ns),
-            What::Requeue { request } => self.requests.requeue(request),
-            _ => {
-                let threads = &self.threads;
-                self.reclaim
-                    .apply(event, |process| threads.includes(process));
-            }
-        }
     }
 
     /// Looks up in /proc who is new, and everyone after a loss.

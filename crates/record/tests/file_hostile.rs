@@ -7,8 +7,9 @@
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
 use model::recording::{Facts, Kind, Outcome, Recording, Span, Task, Tick};
+use record::export::{Csv, Exporter, Json, OpenMetrics, Perfetto};
 use record::file;
-use record::{ABSENT, Registry, Row, export, redact};
+use record::{ABSENT, Registry, Row, redact};
 use testkit::Random;
 
 const FILE_HEADER: usize = 16;
@@ -112,10 +113,9 @@ fn seeds() -> Vec<Vec<u8>> {
 fn use_it(file: &[u8]) -> Option<Recording> {
     let mut recording = file::read(file).ok()?;
     redact::redact(&mut recording);
-    export::csv(&recording, std::io::sink()).unwrap();
-    export::json(&recording, std::io::sink()).unwrap();
-    export::perfetto(&recording, std::io::sink()).unwrap();
-    export::openmetrics(&recording, std::io::sink()).unwrap();
+    for exporter in [&Csv as &dyn Exporter, &Json, &Perfetto, &OpenMetrics] {
+        exporter.export(&recording, &mut std::io::sink()).unwrap();
+    }
     let middle_ns = recording.wall_ns() / 2;
     let outline = file::Outline::read(std::io::Cursor::new(file));
     let part = outline.and_then(|outline| outline.part(middle_ns, middle_ns));

@@ -4,6 +4,7 @@
 
 use model::recording::Recording;
 use proptest::prelude::*;
+use record::export::{Exporter, Trec};
 use record::import::{Form, Told, form_of, import};
 use std::time::Duration;
 
@@ -188,7 +189,7 @@ proptest! {
         let form = form_of(&text).unwrap_or(all[form]);
         if let Ok(recording) = import(&text, form, &told) {
             let mut bytes = Vec::new();
-            record::export::recording(&recording, &mut bytes).unwrap();
+            Trec.export(&recording, &mut bytes).unwrap();
             let again = record::file::read(&bytes[..]).unwrap();
             prop_assert_eq!(again.series.len(), recording.series.len());
             prop_assert_eq!(again.ticks, recording.ticks);

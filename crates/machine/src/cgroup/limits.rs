@@ -62,7 +62,7 @@ pub struct CpuLimit {
 /// The memory limits of the own group and its parents, the own first; empty without groups.
 #[must_use]
 pub fn memory_limits(root: &Root) -> Vec<MemoryLimit> {
-    place::find(root, Controller::Memory)
+    place::own_memory_group(root)
         .map(|place| memory_limits_at(root, &place))
         .unwrap_or_default()
 }
@@ -84,7 +84,7 @@ pub fn memory_and_swap_rooms(
     available: Bytes,
     swap_free: Bytes,
 ) -> Vec<(String, Bytes)> {
-    let Some(place) = place::find(root, Controller::Memory) else {
+    let Some(place) = place::own_memory_group(root) else {
         return Vec::new();
     };
     let room = |group: Group| {

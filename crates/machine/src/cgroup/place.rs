@@ -92,6 +92,19 @@ pub(super) fn find(root: &Root, controller: Controller) -> Option<Place> {
     )
 }
 
+/// The memory group of a process, found in `mounts`; `None` if it has none that can be seen.
+#[must_use]
+pub fn memory_group_of(root: &Root, mounts: &[Mount], pid: u32) -> Option<Place> {
+    let membership = root.read(format!("/proc/{pid}/cgroup")).ok()?;
+    locate(mounts, &membership, Controller::Memory)
+}
+
+/// The memory group of this process; `None` if it has none that can be seen.
+#[must_use]
+pub fn own_memory_group(root: &Root) -> Option<Place> {
+    find(root, Controller::Memory)
+}
+
 /// The same from the texts: the mount table, and the /proc/PID/cgroup of any process.
 #[must_use]
 pub fn locate(mounts: &[Mount], membership: &str, controller: Controller) -> Option<Place> {

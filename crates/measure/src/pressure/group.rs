@@ -7,8 +7,8 @@
 //! killed run left is removed by the next one.
 
 use crate::{Error, ErrorKind, Result};
-use machine::cgroup::{Controller, Version, locate};
-use machine::{Root, mounts};
+use machine::cgroup::{Version, own_memory_group};
+use machine::Root;
 use model::Bytes;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -86,9 +86,7 @@ impl Drop for Group {
 
 /// Where the group goes, and the name of the file for its limit; or why it goes nowhere.
 fn parent(root: &Root) -> std::result::Result<(PathBuf, &'static str), String> {
-    let membership = root.read("/proc/self/cgroup").unwrap_or_default();
-    let place = locate(&mounts::read(root), &membership, Controller::Memory)
-        .ok_or("there is no memory controller")?;
+    let place = own_memory_group(root).ok_or("there is no memory controller")?;
     let mut groups = place.groups().into_iter().map(|group| group.directory);
     if place.version == Version::V1 {
         let own = groups.next().ok_or("the own group cannot be seen")?;

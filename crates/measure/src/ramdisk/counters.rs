@@ -3,8 +3,8 @@
 //!
 //! Only what the verdict asks for. A counter that is absent stays absent.
 
-use machine::cgroup::{Controller, locate};
-use machine::{Root, mounts, pressure, swap, vmstat};
+use machine::cgroup::own_memory_group;
+use machine::{Root, pressure, swap, vmstat};
 use std::collections::BTreeMap;
 
 /// Of the machine.
@@ -74,9 +74,9 @@ impl Counters {
 }
 
 fn of_groups(root: &Root, values: &mut BTreeMap<String, u64>) {
-    let membership = root.read("/proc/self/cgroup").unwrap_or_default();
-    let place = locate(&mounts::read(root), &membership, Controller::Memory);
-    let groups = place.map(|place| place.groups()).unwrap_or_default();
+    let groups = own_memory_group(root)
+        .map(|place| place.groups())
+        .unwrap_or_default();
     for (level, group) in groups.iter().enumerate() {
         let file = |name: &str| group.directory.join(name);
         let refused = root.read(file("memory.failcnt")).ok();

@@ -7,7 +7,7 @@
 //! joined after its start the series tell the same.
 
 use crate::registry::{ABSENT, Row};
-use machine::cgroup::{Controller, Group, Version, locate};
+use machine::cgroup::{Group, Version, memory_group_of};
 use machine::{Root, mounts};
 use model::recording::{GroupFacts, Schema};
 use std::path::Path;
@@ -38,8 +38,7 @@ pub(super) struct Watchman {
 impl Watchman {
     /// Notes the counters for the process `pid`.
     pub fn new(root: Root, pid: u32) -> Self {
-        let membership = root.read(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-        let place = locate(&mounts::read(&root), &membership, Controller::Memory);
+        let place = memory_group_of(&root, &mounts::read(&root), pid);
         let v2 = place
             .as_ref()
             .is_some_and(|place| place.version == Version::V2);

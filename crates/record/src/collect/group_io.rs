@@ -3,7 +3,7 @@
 //! Both name devices by number; the series have their names. A device without traffic of
 //! the group has no line, and so no series.
 
-use super::groups::Opener;
+use super::group_files::GroupFiles;
 use super::table::{Column, Shape, Table, word_at};
 use machine::Root;
 use machine::block;
@@ -50,18 +50,18 @@ struct Devices {
 }
 
 /// Opens what the version has.
-pub(super) fn open(opener: &mut Opener<'_>, version: Version) {
-    let table = |opener: &Opener<'_>, name: &str, file| {
+pub(super) fn open(files: &mut GroupFiles<'_>, version: Version) {
+    let table = |files: &GroupFiles<'_>, name: &str, file| {
         let shape = Devices {
-            root: opener.root.clone(),
-            prefix: format!("{}.io", opener.prefix),
+            root: files.root.clone(),
+            prefix: format!("{}.io", files.prefix),
             file,
         };
-        Table::open(opener.root, opener.path(name), shape)
+        Table::open(files.root, files.path(name), shape)
     };
     if version == Version::V2 {
-        opener.keep(table(opener, "io.stat", File::Stat));
-        opener.keep_slow(table(opener, "io.max", File::Max));
+        files.keep(table(files, "io.stat", File::Stat));
+        files.keep_slow(table(files, "io.max", File::Max));
         return;
     }
     let service = |read, write, unit| File::Service { read, write, unit };
@@ -74,10 +74,10 @@ pub(super) fn open(opener: &mut Opener<'_>, version: Version) {
     ];
     for (name, file) in totals {
         // With its children, as version 2 counts; older kernels have the group alone.
-        let whole = table(opener, &format!("blkio.throttle.{name}_recursive"), file);
-        let alone = || table(opener, &format!("blkio.throttle.{name}"), file);
+        let whole = table(files, &format!("blkio.throttle.{name}_recursive"), file);
+        let alone = || table(files, &format!("blkio.throttle.{name}"), file);
         let found = whole.or_else(alone);
-        opener.keep(found);
+        files.keep(found);
     }
     let limits = [
         ("read_bps_device", "max.rbps", "bytes/s"),
@@ -87,7 +87,7 @@ pub(super) fn open(opener: &mut Opener<'_>, version: Version) {
     ];
     for (name, series, unit) in limits {
         let name = format!("blkio.throttle.{name}");
-        opener.keep_slow(table(opener, &name, File::Limit(series, unit)));
+        files.keep_slow(table(files, &name, File::Limit(series, unit)));
     }
 }
 

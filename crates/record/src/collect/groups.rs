@@ -8,11 +8,11 @@
 
 mod followed;
 
+use super::group_files::{GroupFiles, Sources};
 use super::group_io;
 use super::keyed::Single;
-use super::machine_wide::keyed;
-use super::table::{Column, Meaning, Shape, Table};
-use super::{Scope, Source, Tier, pressure};
+use super::table::{Column, Table};
+use super::{Scope, pressure};
 use machine::Root;
 use machine::cgroup::{Controller, Group, Place, Version, locate};
 use machine::mounts::{self, Mount};
@@ -47,8 +47,6 @@ struct Level {
     io: Option<(Version, Group)>,
     unified: Option<Group>,
 }
-
-type Sources = Vec<(Tier, Box<dyn Source>)>;
 
 /// Opens the files of all levels of the groups that a /proc/PID/cgroup names; and which
 /// groups those are.
@@ -156,65 +154,9 @@ fn level_facts(number: usize, level: &Level) -> GroupFacts {
     }
 }
 
-/// A group's directory on its way to open files.
-pub(super) struct Opener<'a> {
-    pub root: &'a Root,
-    pub prefix: &'a str,
-    pub directory: &'a Path,
-    /// Whether it is a parent, which is read once a second.
-    pub parent: bool,
-    pub sources: &'a mut Sources,
-}
-
-impl Opener<'_> {
-    pub fn path(&self, file: &str) -> String {
-        self.directory.join(file).to_string_lossy().into_owned()
-    }
-
-    pub fn keep(&mut self, table: Option<Table<impl Shape + 'static>>) -> bool {
-        let tier = if self.parent {
-            Tier::Slow
-        } else {
-            Tier::Steady
-        };
-        self.keep_in(tier, table)
-    }
-
-    /// A limit changes when somebody changes it: once a second is enough.
-    pub fn keep_slow(&mut self, table: Option<Table<impl Shape + 'static>>) -> bool {
-        self.keep_in(Tier::Slow, table)
-    }
-
-    fn keep_in(&mut self, tier: Tier, table: Option<Table<impl Shape + 'static>>) -> bool {
-        let found = table.is_some();
-        let boxed = table.map(|table| Box::new(table) as Box<dyn Source>);
-        self.sources.extend(boxed.map(|source| (tier, source)));
-        found
-    }
-
-    fn lines(
-        &self,
-        file: &str,
-        columns: fn(&str, &str) -> Vec<Column>,
-    ) -> Option<Table<super::keyed::Keyed>> {
-        keyed(self.root, self.path(file), self.prefix, columns)
-    }
-
-    fn level(&self, file: &str, name: &str, unit: &'static str) -> Option<Table<Single>> {
-        let name = format!("{}.{name}", self.prefix);
-        let column = Column::gauge(0, name, unit, 1).meaning(Meaning::Limit);
-        Table::open(self.root, self.path(file), Single(vec![column]))
-    }
-
-    fn count(&self, file: &str, name: &str, unit: &'static str) -> Option<Table<Single>> {
-        let column = Column::counter(0, format!("{}.{name}", self.prefix), unit, 1);
-        Table::open(self.root, self.path(file), Single(vec![column]))
-    }
-}
-
 fn open_level(root: &Root, prefix: &str, parent: bool, level: &Level, sources: &mut Sources) {
-    let mut at = |group: &Group, open: &mut dyn FnMut(&mut Opener<'_>)| {
-        open(&mut Opener {
+    let mut at = |group: &Group, open: &mut dyn FnMut(&mut GroupFiles<'_>)| {
+        open(&mut GroupFiles {
             root,
             prefix,
             directory: &group.directory,
@@ -223,20 +165,20 @@ fn open_level(root: &Root, prefix: &str, parent: bool, level: &Level, sources: &
         });
     };
     if let Some((version, group)) = &level.memory {
-        at(group, &mut |opener| memory(opener, *version));
+        at(group, &mut |files| memory(files, *version));
     }
     if let Some((version, group)) = &level.cpu {
-        at(group, &mut |opener| cpu(opener, *version));
+        at(group, &mut |files| cpu(files, *version));
     }
     if let Some((version, group)) = &level.io {
-        at(group, &mut |opener| group_io::open(opener, *version));
+        at(group, &mut |files| group_io::open(files, *version));
     }
     let mut told = matches!(level.cpu, Some((Version::V2, _)));
     if let Some(group) = &level.unified {
-        at(group, &mut |opener| {
+        at(group, &mut |files| {
             // Where the controller is of version 1 the tree of version 2 still has the times.
-            told = told || opener.keep(opener.lines("cpu.stat", cpu_times));
-            pressures(opener);
+            told = told || files.keep(files.lines("cpu.stat", cpu_times));
+            pressures(files);
         });
     }
     if let Some(group) = level.cpu_accounting.as_ref().filter(|_| !told) {
@@ -244,25 +186,25 @@ fn open_level(root: &Root, prefix: &str, parent: bool, level: &Level, sources: &
     }
 }
 
-fn memory(opener: &mut Opener<'_>, version: Version) {
+fn memory(files: &mut GroupFiles<'_>, version: Version) {
     match version {
         Version::V1 => {
-            opener.keep(opener.level("memory.usage_in_bytes", "memory.usage_bytes", "bytes"));
-            opener.keep_slow(opener.level("memory.limit_in_bytes", "memory.limit_bytes", "bytes"));
+            files.keep(files.level("memory.usage_in_bytes", "memory.usage_bytes", "bytes"));
+            files.keep_slow(files.level("memory.limit_in_bytes", "memory.limit_bytes", "bytes"));
             let both = "memory.memsw_limit_bytes";
-            opener.keep_slow(opener.level("memory.memsw.limit_in_bytes", both, "bytes"));
-            opener.keep(opener.count("memory.failcnt", "memory.failcnt", "count"));
-            opener.keep(opener.lines("memory.oom_control", memory_events));
-            opener.keep(opener.lines("memory.stat", memory_stat_v1));
+            files.keep_slow(files.level("memory.memsw.limit_in_bytes", both, "bytes"));
+            files.keep(files.count("memory.failcnt", "memory.failcnt", "count"));
+            files.keep(files.lines("memory.oom_control", memory_events));
+            files.keep(files.lines("memory.stat", memory_stat_v1));
         }
         Version::V2 => {
-            opener.keep(opener.level("memory.current", "memory.usage_bytes", "bytes"));
-            opener.keep_slow(opener.level("memory.max", "memory.limit_bytes", "bytes"));
-            opener.keep_slow(opener.level("memory.high", "memory.high_bytes", "bytes"));
-            opener.keep(opener.level("memory.swap.current", "memory.swap_bytes", "bytes"));
-            opener.keep_slow(opener.level("memory.swap.max", "memory.swap_limit_bytes", "bytes"));
-            opener.keep(opener.lines("memory.events", memory_events));
-            opener.keep(opener.lines("memory.stat", memory_stat));
+            files.keep(files.level("memory.current", "memory.usage_bytes", "bytes"));
+            files.keep_slow(files.level("memory.max", "memory.limit_bytes", "bytes"));
+            files.keep_slow(files.level("memory.high", "memory.high_bytes", "bytes"));
+            files.keep(files.level("memory.swap.current", "memory.swap_bytes", "bytes"));
+            files.keep_slow(files.level("memory.swap.max", "memory.swap_limit_bytes", "bytes"));
+            files.keep(files.lines("memory.events", memory_events));
+            files.keep(files.lines("memory.stat", memory_stat));
         }
     }
 }
@@ -296,23 +238,23 @@ fn memory_stat_v1(prefix: &str, key: &str) -> Vec<Column> {
     columns
 }
 
-fn cpu(opener: &mut Opener<'_>, version: Version) {
+fn cpu(files: &mut GroupFiles<'_>, version: Version) {
     match version {
         Version::V1 => {
-            opener.keep(opener.lines("cpu.stat", cpu_throttling));
-            opener.keep_slow(opener.level("cpu.cfs_quota_us", "cpu.quota_us", "us"));
-            opener.keep_slow(opener.level("cpu.cfs_period_us", "cpu.period_us", "us"));
+            files.keep(files.lines("cpu.stat", cpu_throttling));
+            files.keep_slow(files.level("cpu.cfs_quota_us", "cpu.quota_us", "us"));
+            files.keep_slow(files.level("cpu.cfs_period_us", "cpu.period_us", "us"));
         }
         Version::V2 => {
-            opener.keep(opener.lines("cpu.stat", cpu_all));
-            let name = |name: &str| format!("{}.cpu.{name}", opener.prefix);
+            files.keep(files.lines("cpu.stat", cpu_all));
+            let name = |name: &str| format!("{}.cpu.{name}", files.prefix);
             let columns = vec![
                 Column::gauge(0, name("quota_us"), "us", 1),
                 Column::gauge(1, name("period_us"), "us", 1),
             ];
-            opener.keep_slow(Table::open(
-                opener.root,
-                opener.path("cpu.max"),
+            files.keep_slow(Table::open(
+                files.root,
+                files.path("cpu.max"),
                 Single(columns),
             ));
         }
@@ -352,21 +294,21 @@ fn cpu_throttling(prefix: &str, key: &str) -> Vec<Column> {
     )]
 }
 
-fn cpu_accounting(opener: &mut Opener<'_>) {
-    let files = [
+fn cpu_accounting(files: &mut GroupFiles<'_>) {
+    let names = [
         ("cpuacct.usage", "cpu.usage_ns"),
         ("cpuacct.usage_user", "cpu.user_ns"),
         ("cpuacct.usage_sys", "cpu.system_ns"),
     ];
-    for (file, name) in files {
-        opener.keep(opener.count(file, name, "ns"));
+    for (file, name) in names {
+        files.keep(files.count(file, name, "ns"));
     }
 }
 
-fn pressures(opener: &mut Opener<'_>) {
+fn pressures(files: &mut GroupFiles<'_>) {
     for resource in pressure::RESOURCES {
-        let prefix = format!("{}.pressure.{resource}", opener.prefix);
-        let path = opener.path(&format!("{resource}.pressure"));
-        opener.keep(pressure::file(opener.root, path, prefix));
+        let prefix = format!("{}.pressure.{resource}", files.prefix);
+        let path = files.path(&format!("{resource}.pressure"));
+        files.keep(pressure::file(files.root, path, prefix));
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! The meaning of a name is a plain function, so a source is little more than that function.
 
-use super::table::{Column, Shape, no_head};
+use super::table::{Column, Shape, Table, no_head};
+use machine::Root;
+use model::recording::Kind;
 
 /// Lines of "name number", where a function knows the series of a name.
 #[derive(Debug)]
@@ -39,4 +41,22 @@ impl Shape for Single {
     fn columns(&self, _: &str) -> Vec<Column> {
         self.0.clone()
     }
+}
+
+/// A counter or gauge of the first word, named by prefix and key.
+pub(super) fn plain(prefix: &str, key: &str, unit: &'static str, kind: Kind) -> Column {
+    Column {
+        kind,
+        ..Column::counter(0, format!("{prefix}.{key}"), unit, 1)
+    }
+}
+
+/// A file of lines "name number".
+pub(super) fn keyed(
+    root: &Root,
+    path: impl Into<String>,
+    prefix: impl Into<String>,
+    columns: fn(&str, &str) -> Vec<Column>,
+) -> Option<Table<Keyed>> {
+    Table::open(root, path, Keyed::new(prefix, columns))
 }

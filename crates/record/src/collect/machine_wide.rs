@@ -2,11 +2,10 @@
 //!
 //! What a source's words mean stands in its own file; here it is only put on its tier.
 
-use super::keyed::{Keyed, Single};
+use super::keyed::Single;
 use super::table::{Column, Table};
 use super::{Source, Tier, disk, meminfo, numa, pressure, stat, swaps, vmstat, zones, zram, zswap};
 use machine::Root;
-use model::recording::Kind;
 
 /// Where the memory that was handed back to the host is counted, in KiB; the same places
 /// that `machine::reported` knows.
@@ -53,22 +52,4 @@ fn reported(root: &Root) -> Option<Table<Single>> {
     REPORTED
         .iter()
         .find_map(|path| Table::open(root, *path, Single(vec![column.clone()])))
-}
-
-/// A counter or gauge of the first word, named by prefix and key.
-pub(super) fn plain(prefix: &str, key: &str, unit: &'static str, kind: Kind) -> Column {
-    Column {
-        kind,
-        ..Column::counter(0, format!("{prefix}.{key}"), unit, 1)
-    }
-}
-
-/// A file of lines "name number".
-pub(super) fn keyed(
-    root: &Root,
-    path: impl Into<String>,
-    prefix: impl Into<String>,
-    columns: fn(&str, &str) -> Vec<Column>,
-) -> Option<Table<Keyed>> {
-    Table::open(root, path, Keyed::new(prefix, columns))
 }

@@ -5,7 +5,7 @@
 
 use super::STAT_INTERVAL_NS;
 use super::keyed::Keyed;
-use super::machine_wide::keyed;
+use super::keyed::keyed;
 use super::table::{Column, Table};
 use machine::Root;
 

@@ -3,8 +3,8 @@
 //!
 //! Of the whole process: the threads that wait and write are part of the price.
 
+use super::keyed::keyed;
 use super::keyed::{Keyed, Single};
-use super::machine_wide::keyed;
 use super::table::{Column, Table};
 use super::{Moment, Source};
 use crate::registry::Registry;

@@ -5,7 +5,7 @@
 
 use super::TICK_NS;
 use super::keyed::Keyed;
-use super::machine_wide::{keyed, plain};
+use super::keyed::{keyed, plain};
 use super::table::{Column, Table};
 use machine::Root;
 use model::recording::Kind;

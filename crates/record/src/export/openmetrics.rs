@@ -1,15 +1,15 @@
-//! A recording as OpenMetrics text, with its time stamps: what Prometheus and its kin take in
-//! as history (`promtool tsdb create-blocks-from openmetrics`).
+//! A recording as OpenMetrics text, with its time stamps: the form that Prometheus
+//! imports as history (`promtool tsdb create-blocks-from openmetrics`).
 //!
 //! Names follow their customs: base units (seconds, bytes), `_total` for counters, and what
 //! there are several of (disks, areas, groups, processors) as a label.
 
-use super::{Cursor, refused};
+use super::{Cursor, Exporter, finish};
 use crate::Result;
 use model::recording::{Kind, Recording, Schema};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write;
+use std::io::{self, Write};
 
 /// Families whose second word is a name of this machine, with the label that it becomes.
 const LABELLED: [(&str, &str); 6] = [
@@ -28,11 +28,17 @@ struct Name {
     label: Option<(&'static str, String)>,
 }
 
-/// Writes a family for each series or kind of device, a line for each value that changed.
-///
-/// # Errors
-/// When the sink refuses.
-pub fn openmetrics(recording: &Recording, mut sink: impl Write) -> Result<()> {
+/// A family for each series or kind of device, a line for each value that changed.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenMetrics;
+
+impl Exporter for OpenMetrics {
+    fn export(&self, recording: &Recording, sink: &mut dyn Write) -> Result<()> {
+        finish(write(recording, sink), sink)
+    }
+}
+
+fn write(recording: &Recording, sink: &mut dyn Write) -> io::Result<()> {
     let mut families: BTreeMap<String, Vec<(Name, usize)>> = BTreeMap::new();
     for (index, series) in recording.series.iter().enumerate() {
         let name = named(&series.schema);
@@ -51,12 +57,9 @@ pub fn openmetrics(recording: &Recording, mut sink: impl Write) -> Result<()> {
         for (name, index) in &members {
             values(&mut text, name, *index, recording);
         }
-        sink.write_all(text.as_bytes())
-            .map_err(|error| refused(&error))?;
+        sink.write_all(text.as_bytes())?;
     }
     sink.write_all(b"# EOF\n")
-        .and_then(|()| sink.flush())
-        .map_err(|error| refused(&error))
 }
 
 fn describe(text: &mut String, family: &str, schema: &Schema) {
@@ -219,7 +222,7 @@ mod tests {
         };
         recording.facts.started_unix_ns = 1_700_000_000_000_000_000;
         let mut text = Vec::new();
-        openmetrics(&recording, &mut text).unwrap();
+        OpenMetrics.export(&recording, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         let disks = "# TYPE terrace_disk_read_seconds counter\n\
                      # UNIT terrace_disk_read_seconds seconds\n\

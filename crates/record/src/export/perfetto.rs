@@ -6,11 +6,11 @@
 //! they were read; the trace viewer draws their rate when told so. A value that goes away is
 //! no event there: the track keeps its last one.
 
-use super::refused;
+use super::{Exporter, finish};
 use crate::Result;
 use model::recording::{Recording, Series, Span};
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{self, Write};
 
 // Trace, TracePacket.
 const PACKET: u32 = 1;
@@ -42,15 +42,21 @@ const SPANS_TRACK: u64 = 1;
 const FIRST_SERIES: u64 = 1 << 20;
 const FIRST_GROUP: u64 = 1 << 30;
 
-/// Writes the trace. Times are nanoseconds since the start of the recording.
-///
-/// # Errors
-/// When the sink refuses.
-pub fn perfetto(recording: &Recording, mut sink: impl Write) -> Result<()> {
-    let mut put = |packet: Message| -> Result<()> {
+/// The trace. Times are nanoseconds since the start of the recording.
+#[derive(Clone, Copy, Debug)]
+pub struct Perfetto;
+
+impl Exporter for Perfetto {
+    fn export(&self, recording: &Recording, sink: &mut dyn Write) -> Result<()> {
+        finish(write(recording, sink), sink)
+    }
+}
+
+fn write(recording: &Recording, sink: &mut dyn Write) -> io::Result<()> {
+    let mut put = |packet: Message| -> io::Result<()> {
         let mut trace = Message::default();
         trace.message(PACKET, &packet);
-        sink.write_all(&trace.0).map_err(|error| refused(&error))
+        sink.write_all(&trace.0)
     };
     for packet in tracks(recording) {
         put(packet)?;
@@ -77,7 +83,7 @@ pub fn perfetto(recording: &Recording, mut sink: impl Write) -> Result<()> {
             put(packet)?;
         }
     }
-    sink.flush().map_err(|error| refused(&error))
+    Ok(())
 }
 
 /// The descriptions of all tracks.
@@ -250,7 +256,7 @@ mod tests {
             ..Recording::default()
         };
         let mut bytes = Vec::new();
-        perfetto(&recording, &mut bytes).unwrap();
+        Perfetto.export(&recording, &mut bytes).unwrap();
         let packets: Vec<_> = fields(&bytes)
             .into_iter()
             .map(|(_, _, packet)| fields(&packet))

@@ -2,7 +2,6 @@
 //! series, of the recorder's own sentences, and the kernel's file names. A user or a program
 //! may be called `memory`; `memory.stat` tells nothing of either.
 
-use super::names::Names;
 use model::recording::Recording;
 use std::collections::HashSet;
 
@@ -192,9 +191,9 @@ const CONTROLLERS: &[&str] = &[
     "blkio", "cgroup", "cpu", "cpuacct", "cpuset", "io", "irq", "memory",
 ];
 
-/// A file or directory of the kernel with the group that it names replaced; `None` for what
-/// is not the kernel's.
-pub(super) fn path(word: &str, names: &mut Names) -> Option<String> {
+/// A file or directory of the kernel, with the group in its path replaced by `replace_group`; `None`
+/// for any other path.
+pub(super) fn path(word: &str, mut replace_group: impl FnMut(&mut String)) -> Option<String> {
     let Some(below) = word.strip_prefix(GROUPS) else {
         return is_kernel(word).then(|| word.to_owned());
     };
@@ -211,7 +210,7 @@ pub(super) fn path(word: &str, names: &mut Names) -> Option<String> {
     let mut path = format!("{GROUPS}{hierarchy}");
     if !group.is_empty() {
         let mut group = format!("/{group}");
-        names.group(&mut group);
+        replace_group(&mut group);
         path = path.trim_end_matches('/').to_owned() + &group;
     }
     if !file.is_empty() {

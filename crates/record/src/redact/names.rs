@@ -173,7 +173,8 @@ impl Names {
         let (mut rest, mut before) = (text, ' ');
         while let Some(letter) = rest.chars().next() {
             let word = kernel_word(rest, letter, before);
-            let is_file = word.is_some_and(|word| kernel::path(word, self).is_some());
+            let is_file =
+                word.is_some_and(|word| kernel::path(word, |group| self.group(group)).is_some());
             let passed = word.filter(|_| is_file).map_or(letter.len_utf8(), str::len);
             before = if is_file { '/' } else { letter };
             rest = &rest[passed..];
@@ -189,7 +190,7 @@ impl Names {
         while let Some(letter) = walk.rest().chars().next() {
             let word = kernel_word(walk.rest(), letter, before);
             if let Some((word, path)) =
-                word.and_then(|word| Some((word, kernel::path(word, self)?)))
+                word.and_then(|word| Some((word, kernel::path(word, |group| self.group(group))?)))
             {
                 cleaned.push_str(&path);
                 walk.skip(word.len());

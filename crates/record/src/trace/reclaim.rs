@@ -1,27 +1,34 @@
-//! How long threads of the subject freed memory for themselves, compacted it, or were made
-//! to wait because too much of it was dirty.
+//! How long threads of the subject reclaimed memory, compacted it, or had to wait because too much
+//! of it was dirty.
 //!
 //! An interval counts when it ends, so one that still goes on is not in the sums.
 
+use super::Family;
+use super::columns::Pair;
 use super::event::{Event, Leave, What};
-use std::collections::HashMap;
+use super::reducer::{Reducer, Sums};
+use super::threads::Threads;
+use crate::registry::{Registry, Row};
+use std::collections::{BTreeSet, HashMap};
 
 /// The most threads inside of an interval that are remembered: more than can run at once.
 const THREADS_MAX: usize = 4096;
 
 /// How often, and how long together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sum {
-    /// How often.
-    pub count: u64,
-    /// How long.
-    pub time_ns: u64,
+struct Sum {
+    count: u64,
+    time_ns: u64,
 }
 
 impl Sum {
     fn add(&mut self, time_ns: u64) {
         self.count += 1;
         self.time_ns = self.time_ns.saturating_add(time_ns);
+    }
+
+    fn fill(self, columns: &Pair, row: &mut Row) {
+        columns.fill(self.count, self.time_ns, row);
     }
 }
 
@@ -45,18 +52,39 @@ impl Intervals {
     }
 }
 
-/// All sums.
+/// Direct reclaim (also of a group's limit), compaction, waits that reclaim imposed, and pauses that
+/// write-back imposed as the kernel planned them.
 #[derive(Debug, Default)]
 pub struct Reclaim {
     reclaims: Intervals,
     compactions: Intervals,
     throttles: Sum,
     dirty_waits: Sum,
+    vmscan: Option<[Pair; 3]>,
+    writeback: Option<Pair>,
 }
 
-impl Reclaim {
-    /// Notes one event if its process belongs to the subject.
-    pub fn apply(&mut self, event: &Event, includes: impl Fn(u32) -> bool) {
+impl Reducer for Reclaim {
+    fn open(&mut self, families: &BTreeSet<Family>, registry: &mut Registry) {
+        self.vmscan = families.contains(&Family::Vmscan).then(|| {
+            let mut pair = |count: &str, time: &str| {
+                let name = |last: &str| format!("trace.vmscan.{last}");
+                Pair::new(registry, &name(count), &name(time))
+            };
+            [
+                pair("direct_reclaims", "direct_reclaim_ns"),
+                pair("throttles", "throttled_ns"),
+                pair("compactions", "compaction_ns"),
+            ]
+        });
+        self.writeback = families.contains(&Family::Writeback).then(|| {
+            let time = "trace.writeback.dirty_wait_ns";
+            Pair::new(registry, "trace.writeback.dirty_waits", time)
+        });
+    }
+
+    fn take(&mut self, event: &Event, threads: &Threads) {
+        let includes = |process| threads.includes(process);
         let time_ns = event.time_ns;
         match event.what {
             What::Reclaim {
@@ -88,24 +116,15 @@ impl Reclaim {
         }
     }
 
-    /// Direct reclaim, of a group's limit too.
-    pub fn reclaims(&self) -> Sum {
-        self.reclaims.sum
-    }
-
-    /// Compaction.
-    pub fn compactions(&self) -> Sum {
-        self.compactions.sum
-    }
-
-    /// Waits that reclaim imposed.
-    pub fn throttles(&self) -> Sum {
-        self.throttles
-    }
-
-    /// Pauses that write-back imposed, as the kernel planned them.
-    pub fn dirty_waits(&self) -> Sum {
-        self.dirty_waits
+    fn fill(&mut self, _: &Sums<'_>, _: &mut Registry, row: &mut Row) {
+        if let Some([reclaims, throttles, compactions]) = &self.vmscan {
+            self.reclaims.sum.fill(reclaims, row);
+            self.throttles.fill(throttles, row);
+            self.compactions.sum.fill(compactions, row);
+        }
+        if let Some(pair) = &self.writeback {
+            self.dirty_waits.fill(pair, row);
+        }
     }
 }
 
@@ -126,6 +145,8 @@ mod tests {
     #[test]
     fn nested_intervals_count_once_and_strangers_never() {
         let mut sums = Reclaim::default();
+        let mut threads = Threads::new(false);
+        threads.expect(5);
         for event in [
             reclaim(1, 5, false),
             reclaim(10, 5, true),
@@ -135,13 +156,13 @@ mod tests {
             reclaim(21, 5, false),
             reclaim(22, 9, false),
         ] {
-            sums.apply(&event, |process| process == 5);
+            sums.take(&event, &threads);
         }
         let expected = Sum {
             count: 1,
             time_ns: 10,
         };
-        assert_eq!(sums.reclaims(), expected);
-        assert_eq!(sums.compactions(), Sum::default());
+        assert_eq!(sums.reclaims.sum, expected);
+        assert_eq!(sums.compactions.sum, Sum::default());
     }
 }

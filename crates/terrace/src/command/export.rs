@@ -6,6 +6,7 @@ use crate::args::export::{ExportArgs, Form};
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::Target;
+use record::export::{Csv, Exporter, Json, OpenMetrics, Perfetto, Trec};
 
 /// Exports.
 ///
@@ -17,12 +18,13 @@ pub fn export(args: &ExportArgs) -> Result<Exit> {
     if !args.no_redact {
         record::redact::redact(&mut recording);
     }
-    target.stream(|sink| match args.to {
-        Form::Csv => Ok(record::export::csv(&recording, sink)?),
-        Form::Json => Ok(record::export::json(&recording, sink)?),
-        Form::Trec => Ok(record::export::recording(&recording, sink)?),
-        Form::Perfetto => Ok(record::export::perfetto(&recording, sink)?),
-        Form::Openmetrics => Ok(record::export::openmetrics(&recording, sink)?),
-    })?;
+    let exporter: &dyn Exporter = match args.to {
+        Form::Csv => &Csv,
+        Form::Json => &Json,
+        Form::Trec => &Trec,
+        Form::Perfetto => &Perfetto,
+        Form::Openmetrics => &OpenMetrics,
+    };
+    target.stream(|sink| Ok(exporter.export(&recording, sink)?))?;
     Ok(Exit::Done)
 }

@@ -6,6 +6,7 @@ use crate::args::import::{ImportArgs, Tool};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::{self, Target};
+use record::export::{Exporter, Trec};
 use record::import::{Form, MAX_BYTES, Told, form_of, import as import_text};
 use std::io::{self, Read};
 use std::path::Path;
@@ -31,7 +32,7 @@ pub fn import(args: &ImportArgs) -> Result<Exit> {
         name: args.file.display().to_string(),
     };
     let recording = import_text(&text, form, &told).map_err(|error| error.at(&args.file))?;
-    target.stream(|sink| Ok(record::export::recording(&recording, sink)?))?;
+    target.stream(|sink| Ok(Trec.export(&recording, sink)?))?;
     let said = format!(
         "{} series, {} reports over {:.0} s: terrace explain {}",
         recording.series.len(),

@@ -1,0 +1,71 @@
+//! Opening the files of a control group as sources, each at its rate.
+
+use super::keyed::{Keyed, Single, keyed};
+use super::table::{Column, Meaning, Shape, Table};
+use super::{Source, Tier};
+use machine::Root;
+use std::path::Path;
+
+/// Open sources with their rates.
+pub(super) type Sources = Vec<(Tier, Box<dyn Source>)>;
+
+/// The files of one group, and the sources that were opened from them.
+pub(super) struct GroupFiles<'a> {
+    pub root: &'a Root,
+    pub prefix: &'a str,
+    pub directory: &'a Path,
+    /// Whether this is a parent group, which is read once a second.
+    pub parent: bool,
+    pub sources: &'a mut Sources,
+}
+
+impl GroupFiles<'_> {
+    /// The path of a file of this group.
+    pub fn path(&self, file: &str) -> String {
+        self.directory.join(file).to_string_lossy().into_owned()
+    }
+
+    /// Keeps a source at the rate of this group; whether it was there.
+    pub fn keep(&mut self, table: Option<Table<impl Shape + 'static>>) -> bool {
+        let tier = if self.parent {
+            Tier::Slow
+        } else {
+            Tier::Steady
+        };
+        self.keep_in(tier, table)
+    }
+
+    /// Keeps a source that is read once a second, which is enough for a limit.
+    pub fn keep_slow(&mut self, table: Option<Table<impl Shape + 'static>>) -> bool {
+        self.keep_in(Tier::Slow, table)
+    }
+
+    fn keep_in(&mut self, tier: Tier, table: Option<Table<impl Shape + 'static>>) -> bool {
+        let found = table.is_some();
+        let boxed = table.map(|table| Box::new(table) as Box<dyn Source>);
+        self.sources.extend(boxed.map(|source| (tier, source)));
+        found
+    }
+
+    /// A file of lines "name number".
+    pub fn lines(
+        &self,
+        file: &str,
+        columns: fn(&str, &str) -> Vec<Column>,
+    ) -> Option<Table<Keyed>> {
+        keyed(self.root, self.path(file), self.prefix, columns)
+    }
+
+    /// A file with one number that is a level or a limit.
+    pub fn level(&self, file: &str, name: &str, unit: &'static str) -> Option<Table<Single>> {
+        let name = format!("{}.{name}", self.prefix);
+        let column = Column::gauge(0, name, unit, 1).meaning(Meaning::Limit);
+        Table::open(self.root, self.path(file), Single(vec![column]))
+    }
+
+    /// A file with one number that only grows.
+    pub fn count(&self, file: &str, name: &str, unit: &'static str) -> Option<Table<Single>> {
+        let column = Column::counter(0, format!("{}.{name}", self.prefix), unit, 1);
+        Table::open(self.root, self.path(file), Single(vec![column]))
+    }
+}

@@ -1,0 +1,45 @@
+//! Columns that reducers fill.
+
+use crate::registry::{Registry, Row};
+use model::recording::Kind;
+
+/// What series of this module name as their source.
+pub const SOURCE: &str = "kernel events";
+
+/// A column; `None` if the recording has too many.
+pub type Column = Option<u32>;
+
+/// Adds a counter.
+pub fn counter(registry: &mut Registry, name: &str, unit: &str) -> Column {
+    registry.id(name, unit, Kind::Counter, SOURCE)
+}
+
+/// Writes a value, if it has a column.
+pub fn set(row: &mut Row, column: Column, value: u64) {
+    if let Some(id) = column {
+        row.count(id, value);
+    }
+}
+
+/// How often, and how long.
+#[derive(Debug)]
+pub struct Pair {
+    count: Column,
+    time_ns: Column,
+}
+
+impl Pair {
+    /// Adds the two columns.
+    pub fn new(registry: &mut Registry, count: &str, time: &str) -> Self {
+        Self {
+            count: counter(registry, count, "count"),
+            time_ns: counter(registry, time, "ns"),
+        }
+    }
+
+    /// Writes how often and how long.
+    pub fn fill(&self, count: u64, time_ns: u64, row: &mut Row) {
+        set(row, self.count, count);
+        set(row, self.time_ns, time_ns);
+    }
+}

@@ -1,0 +1,103 @@
+//! The series of what the subject's threads did.
+
+use super::Family;
+use super::columns::{Column, counter, set};
+use super::event::{Io, Sleep, State};
+use super::reducer::{Reducer, Sums};
+use super::threads::{Threads, WALL};
+use crate::registry::{Registry, Row};
+use std::collections::BTreeSet;
+
+/// Times of threads by state, and of the whole subject by the wall clock.
+#[derive(Debug, Default)]
+pub struct ThreadSeries(Option<Sched>);
+
+impl Reducer for ThreadSeries {
+    fn open(&mut self, families: &BTreeSet<Family>, registry: &mut Registry) {
+        self.0 = families
+            .contains(&Family::Sched)
+            .then(|| Sched::new(registry));
+    }
+
+    fn fill(&mut self, sums: &Sums<'_>, _: &mut Registry, row: &mut Row) {
+        if let Some(sched) = &self.0 {
+            sched.fill(sums.threads, row);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Sched {
+    /// Run, queue, block I/O, children, sleep.
+    states: [Column; 5],
+    switches: Column,
+    block_io_waits: Column,
+    waits: Column,
+    untold_wakeups: Column,
+    threads: Column,
+    wall: [Column; WALL.len()],
+    sleeps: Vec<(Sleep, Column)>,
+    ios: Vec<(Io, Column)>,
+}
+
+impl Sched {
+    fn new(registry: &mut Registry) -> Self {
+        let mut sched =
+            |last: &str, unit: &str| counter(registry, &format!("trace.sched.{last}"), unit);
+        let states = [
+            "run_ns",
+            "queue_ns",
+            "block_io_ns",
+            "children_ns",
+            "sleep_ns",
+        ];
+        let states = states.map(|name| sched(name, "ns"));
+        let switches = sched("switches", "count");
+        let block_io_waits = sched("block_io_waits", "count");
+        let waits = sched("waits", "count");
+        let untold_wakeups = sched("untold_wakeups", "count");
+        let threads = sched("threads", "count");
+        let mut time =
+            |group: &str, name: &str| counter(registry, &format!("trace.{group}.{name}_ns"), "ns");
+        Self {
+            states,
+            switches,
+            block_io_waits,
+            waits,
+            untold_wakeups,
+            threads,
+            wall: WALL.map(|name| time("wall", name)),
+            sleeps: Vec::from(Sleep::ALL.map(|(sleep, name)| (sleep, time("sleep", name)))),
+            ios: Vec::from(Io::ALL.map(|(io, name)| (io, time("block_io", name)))),
+        }
+    }
+
+    fn fill(&self, threads: &Threads, row: &mut Row) {
+        let mut sleep_ns = 0;
+        for (sleep, column) in &self.sleeps {
+            let sum_ns = threads.sum_ns(State::Sleep(*sleep));
+            sleep_ns += sum_ns;
+            set(row, *column, sum_ns);
+        }
+        let mut block_io_ns = 0;
+        for (io, column) in &self.ios {
+            let sum_ns = threads.sum_ns(State::BlockIo(*io));
+            block_io_ns += sum_ns;
+            set(row, *column, sum_ns);
+        }
+        let [run, queue, children] =
+            [State::Run, State::Queue, State::Children].map(|state| threads.sum_ns(state));
+        let sums = [run, queue, block_io_ns, children, sleep_ns];
+        for (column, sum_ns) in self.states.iter().zip(sums) {
+            set(row, *column, sum_ns);
+        }
+        for (column, sum_ns) in self.wall.iter().zip(threads.wall_ns()) {
+            set(row, *column, sum_ns);
+        }
+        set(row, self.switches, threads.switches);
+        set(row, self.block_io_waits, threads.block_io_waits);
+        set(row, self.waits, threads.waits);
+        set(row, self.untold_wakeups, threads.untold_wakeups);
+        set(row, self.threads, threads.seen);
+    }
+}

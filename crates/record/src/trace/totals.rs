@@ -1,0 +1,46 @@
+//! Series of what was counted elsewhere: events by the tracer, page faults by the kernel.
+
+use super::Family;
+use super::columns::{Column, SOURCE, counter, set};
+use super::reducer::{Reducer, Sums};
+use crate::registry::{Registry, Row};
+use model::recording::Kind;
+use std::collections::BTreeSet;
+
+/// How many events there were, how many were lost, and whether they were stopped.
+#[derive(Debug, Default)]
+pub struct EventTotals {
+    events: Column,
+    lost: Column,
+    stopped: Column,
+}
+
+impl Reducer for EventTotals {
+    fn open(&mut self, _: &BTreeSet<Family>, registry: &mut Registry) {
+        self.events = counter(registry, "trace.events", "count");
+        self.lost = counter(registry, "trace.lost", "count");
+        self.stopped = registry.id("trace.stopped", "count", Kind::Gauge, SOURCE);
+    }
+
+    fn fill(&mut self, sums: &Sums<'_>, _: &mut Registry, row: &mut Row) {
+        set(row, self.events, sums.events);
+        set(row, self.lost, sums.lost);
+        set(row, self.stopped, u64::from(sums.stopped));
+    }
+}
+
+/// Page faults of user code.
+#[derive(Debug, Default)]
+pub struct FaultTotal(Column);
+
+impl Reducer for FaultTotal {
+    fn open(&mut self, families: &BTreeSet<Family>, registry: &mut Registry) {
+        if families.contains(&Family::Faults) {
+            self.0 = counter(registry, "trace.faults.user", "count");
+        }
+    }
+
+    fn fill(&mut self, sums: &Sums<'_>, _: &mut Registry, row: &mut Row) {
+        set(row, self.0, sums.faults);
+    }
+}
