@@ -7,8 +7,8 @@
 //! killed run left is removed by the next one.
 
 use crate::{Error, ErrorKind, Result};
-use machine::cgroup::{Version, own_memory_group};
 use machine::Root;
+use machine::cgroup::{Version, own_memory_group};
 use model::Bytes;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
