@@ -5,8 +5,8 @@ use crate::error::Result;
 use model::machine::MachineFacts;
 use place::workingset::restore::Request;
 use record::capture::{Background, Watch};
-use std::ffi::OsString;
 use std::path::Path;
+use sys::helper::HiddenCommand;
 
 /// Samples a second of a recording of an experiment, which must not be disturbed.
 const RECORDING_HZ: u32 = 10;
@@ -22,15 +22,15 @@ pub struct Host {
     pub restore: Request,
 }
 
-/// The words that start each helper process: a program, then its arguments.
+/// The hidden command of each helper process.
 #[derive(Clone, Debug)]
 pub struct Programs {
     /// A hog of [`measure::pressure`].
-    pub hog: Vec<OsString>,
+    pub hog: HiddenCommand,
     /// The process of [`measure::ramdisk`] that writes.
-    pub page_writer: Vec<OsString>,
+    pub page_writer: HiddenCommand,
     /// One of [`crate::process`]: its name and its arguments follow.
-    pub lab: Vec<OsString>,
+    pub lab: HiddenCommand,
 }
 
 impl Host {

@@ -1,57 +1,32 @@
-//! Processes of this program that do what may get one killed: started by their work, held by a
-//! guard, first in line for the out-of-memory killer, and gone with whoever started them.
+//! What the helper processes of this crate share: they do what may get a process killed, so they
+//! are the first that the kernel kills. `sys::helper` starts them and carries their messages.
 
 use crate::{Error, ErrorKind, Result};
 use machine::Root;
-use std::ffi::OsString;
-use std::process::{Child, Command, Stdio};
 
-/// A running helper, its three streams piped; killed and waited for on drop.
-#[derive(Debug)]
-pub(crate) struct Helper(pub Child);
-
-impl Helper {
-    /// Starts `argv`; `operation` follows "cannot" in what goes wrong.
-    ///
-    /// # Errors
-    /// `Failed` where no process can be started.
-    pub fn start(argv: &[OsString], operation: &str) -> Result<Self> {
-        let (program, arguments) = argv
-            .split_first()
-            .ok_or_else(|| Error::new(ErrorKind::Usage, operation, "no program is named for it"))?;
-        let child = Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|error| {
-                let why = sys::plain_reason(&error);
-                Error::new(ErrorKind::Failed, operation, why).at(program.as_ref())
-            })?;
-        Ok(Self(child))
-    }
-}
-
-impl Drop for Helper {
-    fn drop(&mut self) {
-        // It may have ended and been waited for already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Makes this process the first that the kernel kills for want of memory, and one that ends
-/// with its parent.
+/// Makes this process the first that the kernel kills when memory is short.
 ///
 /// # Errors
 /// `Failed` where that is forbidden.
 pub(crate) fn become_expendable(root: &Root) -> Result<()> {
-    let failed = |error| Error::caused(ErrorKind::Failed, "become a helper", error);
-    sys::parent::die_with_it().map_err(failed)?;
     let score = root.path("/proc/self/oom_score_adj");
     std::fs::write(&score, "1000")
         .map_err(|error| Error::caused(ErrorKind::Failed, "write", error).at(&score))
+}
+
+/// Turns an error of a helper's interface into one of `operation`, which names the purpose.
+pub(crate) fn failed(operation: &str) -> impl Fn(sys::Error) -> Error {
+    move |error| {
+        let failed = Error::new(
+            ErrorKind::Failed,
+            operation,
+            sys::plain_reason(&error.source),
+        );
+        match &error.path {
+            Some(path) => failed.at(path),
+            None => failed,
+        }
+    }
 }
 
 /// Numbers that do not compress (splitmix64).

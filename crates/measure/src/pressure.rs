@@ -11,7 +11,7 @@ mod losses;
 mod worker;
 
 pub use group::Group;
-pub use worker::be_hog;
+pub use worker::run_hog;
 pub(crate) use worker::write;
 
 use crate::Result;
@@ -19,9 +19,9 @@ use losses::Losses;
 use machine::{Root, vmstat};
 use model::Bytes;
 use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use sys::helper::HiddenCommand;
 
 /// Where the machine's own pressure stands.
 const PRESSURE_FILE: &str = "/proc/pressure/memory";
@@ -47,8 +47,8 @@ pub struct Plan {
     pub until_pressure_percent: Option<u32>,
     /// Start although others may be killed for it.
     pub force: bool,
-    /// How this program is called to be a hog: a command that does [`be_hog`].
-    pub helper: Vec<OsString>,
+    /// The hidden command that calls [`run_hog`].
+    pub helper: HiddenCommand,
 }
 
 /// What the pages hold.

@@ -10,21 +10,21 @@ mod plan;
 mod worker;
 
 pub use plan::{Place, Plan};
-pub use worker::be_toucher;
+pub use worker::run_writer;
 
-use crate::helper::Helper;
+use crate::helper::failed;
 use crate::{Error, ErrorKind, Result};
 use counters::Counters;
 use machine::Root;
 use model::ramdisk::{End, Pass, Round, Seen};
-use std::io::{Read, Write};
-use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
-use worker::{Line, Order};
+use std::time::Duration;
+use sys::helper::{Helper, Received};
+use worker::{Order, Report};
 
 const OPERATION: &str = "write to memory";
 /// Between two looks for Ctrl-C.
-const LOOK_NS: u64 = 50_000_000;
+const LOOK: Duration = Duration::from_millis(50);
 /// The share of its pages that may leave memory before the pass of huge pages is left out: it
 /// would only swap once more.
 const MOST_LEFT_SHARE: f64 = 0.01;
@@ -35,7 +35,7 @@ const MOST_LEFT_SHARE: f64 = 0.01;
 /// # Errors
 /// `Failed` where no process can be started or it fails for another reason than memory.
 pub fn measure(root: &Root, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Seen> {
-    let mut toucher = Toucher::start(plan)?;
+    let mut writer = WriterProcess::start(plan)?;
     let mut seen = plan.nothing_seen(root);
     for &round in &plan.rounds {
         if seen.killed || sys::interrupt::requested() || !is_worth(round, &seen) {
@@ -51,9 +51,9 @@ pub fn measure(root: &Root, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Resu
             budget: plan.budget / plan.rounds.len() as u32,
         };
         let (swap, before) = (counters::swap_used(root), Counters::read(root));
-        match toucher.make(&order)? {
+        match writer.make(&order)? {
             Made::Pass(mut pass) => {
-                seen.killed = toucher.has_ended() && !sys::interrupt::requested();
+                seen.killed = writer.has_ended && !sys::interrupt::requested();
                 pass.grew = Counters::read(root).since(&before);
                 if round == Round::First {
                     seen.swap_areas = counters::swap_grown(root, &swap);
@@ -94,97 +94,53 @@ enum Made {
 }
 
 /// The process that writes.
-struct Toucher {
+struct WriterProcess {
     helper: Helper,
-    /// What it said and is not a whole line yet.
-    said: Vec<u8>,
-    ended: bool,
+    has_ended: bool,
 }
 
-impl Toucher {
+impl WriterProcess {
     fn start(plan: &Plan) -> Result<Self> {
         Ok(Self {
-            helper: Helper::start(&plan.helper, OPERATION)?,
-            said: Vec::new(),
-            ended: false,
+            helper: Helper::start(&plan.helper).map_err(failed(OPERATION))?,
+            has_ended: false,
         })
-    }
-
-    fn has_ended(&self) -> bool {
-        self.ended
     }
 
     /// Gives an order and waits until it is done, the process has ended, or Ctrl-C, which ends it.
     fn make(&mut self, order: &Order) -> Result<Made> {
-        let failed = |error| Error::caused(ErrorKind::Failed, OPERATION, error);
-        let mut words = serde_json::to_vec(order).map_err(failed)?;
-        words.push(b'\n');
-        if let Some(input) = &mut self.helper.0.stdin {
-            // One that cannot hear it has ended, which shows below.
-            let _ = input.write_all(&words);
-        }
+        // A process that cannot receive it has ended, which shows below.
+        let _ = self.helper.send(order);
         let mut latest = Pass::begun(order.round);
-        while let Some(line) = self.line()? {
-            match serde_json::from_str(&line).map_err(failed)? {
-                Line::Nothing(why) => return Ok(Made::Nothing(why)),
-                Line::Pass(pass) if pass.end.is_some() => return Ok(Made::Pass(pass)),
-                Line::Pass(pass) => latest = pass,
+        while !sys::interrupt::requested() {
+            match self.helper.receive(LOOK).map_err(failed(OPERATION))? {
+                Received::Message(Report::Nothing(why)) => return Ok(Made::Nothing(why)),
+                Received::Message(Report::Pass(pass)) if pass.end.is_some() => {
+                    return Ok(Made::Pass(pass));
+                }
+                Received::Message(Report::Pass(pass)) => latest = pass,
+                Received::Pending => {}
+                Received::Ended => break,
             }
         }
         self.end()?;
         Ok(Made::Pass(latest))
     }
 
-    /// Its next line; `None` once it has ended or somebody asked for the end.
-    fn line(&mut self) -> Result<Option<String>> {
-        let failed = |error| Error::caused(ErrorKind::Failed, OPERATION, error);
-        loop {
-            if let Some(end) = self.said.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.said.drain(..=end).collect();
-                return Ok(Some(String::from_utf8_lossy(&line).into_owned()));
-            }
-            let output = self.helper.0.stdout.as_mut();
-            let Some(output) = output.filter(|_| !sys::interrupt::requested()) else {
-                return Ok(None);
-            };
-            if sys::poll::readable([Some(output.as_fd())], Some(LOOK_NS)) == [true] {
-                let mut bytes = [0; 8192];
-                let read = output.read(&mut bytes).map_err(failed)?;
-                if read == 0 {
-                    return Ok(None);
-                }
-                self.said.extend_from_slice(&bytes[..read]);
-            }
-        }
-    }
-
     /// Ends the process. That the kernel killed it is no error.
     fn end(&mut self) -> Result<()> {
-        let failed = |error| Error::caused(ErrorKind::Failed, OPERATION, error);
-        self.ended = true;
+        self.has_ended = true;
         if sys::interrupt::requested() {
-            // It may have ended by itself a moment ago.
-            let _ = self.helper.0.kill();
+            self.helper.kill();
         }
-        let status = self.helper.0.wait().map_err(failed)?;
-        if status.signal().is_some() {
+        let ending = self.helper.wait().map_err(failed(OPERATION))?;
+        if ending.status.signal().is_some() {
             return Ok(());
         }
-        let mut why = String::new();
-        if let Some(source) = self.helper.0.stderr.take() {
-            source
-                .take(MOST_WORDS)
-                .read_to_string(&mut why)
-                .map_err(failed)?;
-        }
-        let why = why.lines().next_back().unwrap_or("it ended early");
-        let why = why.strip_prefix("terrace: ").unwrap_or(why);
+        let why = ending.error_text.unwrap_or("it ended early".to_owned());
         Err(Error::new(ErrorKind::Failed, OPERATION, why))
     }
 }
-
-/// What is read of the last words of a process that failed.
-const MOST_WORDS: u64 = 64 << 10;
 
 #[cfg(test)]
 mod tests {

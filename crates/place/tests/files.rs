@@ -23,6 +23,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use sys::file::{Advice, advise, open_unnoticed, read_at, sync_data};
+use sys::helper::HiddenCommand;
 use testkit::{Mount, TempDir, Tmpfs};
 
 const MIB: u64 = 1 << 20;
@@ -173,7 +174,7 @@ fn files_that_the_own_group_uses_are_read_without_another_process() {
             bytes: None,
         },
         // Would fail if it were called.
-        helper: vec!["/bin/false".into()],
+        helper: Some(HiddenCommand::new(["no such command"])),
     };
     let root = Root::system();
     let plan = restore::plan(&root, &request).unwrap();

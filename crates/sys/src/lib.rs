@@ -16,6 +16,7 @@ pub mod directory;
 mod error;
 pub mod fiemap;
 pub mod file;
+pub mod helper;
 pub mod interrupt;
 pub mod libc_facts;
 pub mod local_time;

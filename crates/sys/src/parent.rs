@@ -6,7 +6,7 @@
 use crate::error::{Result, check};
 
 /// From now on this process is killed when the thread that started it ends. A parent that
-/// had ended before is not noticed: read something from it afterwards.
+/// ended before is not noticed: check afterwards, as [`crate::helper::Caller::connect`] does.
 ///
 /// # Errors
 /// Only where a filter forbids the call.

@@ -4,6 +4,8 @@
 //! container often has few of them.
 
 use crate::error::{Result, check};
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
 
 /// The capabilities that some level of insight depends on; numbers from `capability(7)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,6 +42,23 @@ struct CapabilityWords {
     effective: u32,
     permitted: u32,
     inheritable: u32,
+}
+
+/// Names the calling thread after the file of this program: a process that was started by
+/// `/proc/self/exe` is called "exe" otherwise.
+///
+/// # Errors
+/// Only where a filter forbids the call.
+pub fn take_own_name() -> Result<()> {
+    let path = std::env::current_exe().unwrap_or_default();
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    // So the kernel marks a file that was removed since.
+    let name = name.strip_suffix(b" (deleted)").unwrap_or(name);
+    // A file name has no zero byte. The kernel cuts it at 15 bytes.
+    let name = CString::new(name).unwrap_or_default();
+    // SAFETY: reads the string, which ends with a zero and lives during the call.
+    let answer = unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+    check("take this program's name", answer).map(drop)
 }
 
 /// The effective user number; 0 is root.

@@ -41,16 +41,12 @@ fn victim(group: &Cgroup, bytes: u64) -> Started {
     let mut command = in_group(group, "hog-process");
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut victim = Started(command.spawn().unwrap());
-    let work = format!(
+    let input = victim.0.stdin.as_mut().unwrap();
+    writeln!(
+        input,
         r#"{{"bytes":{bytes},"hold":{{"secs":600,"nanos":0}},"content":"random","touch":"once","seed":1,"until":null}}"#
-    );
-    victim
-        .0
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(work.as_bytes())
-        .unwrap();
+    )
+    .unwrap();
     let pid = victim.0.id();
     until("the victim's memory", || status(pid, "RssAnon") >= bytes);
     victim

@@ -43,7 +43,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("crates/measure/src/pressure/group.rs", "create_dir", GROUP),
     ("crates/measure/src/pressure/group.rs", "fs::write", GROUP),
     ("crates/measure/src/pressure/group.rs", "remove_dir", GROUP),
-    ("crates/place/src/workingset/charge.rs", "fs::write", GROUP),
     ("crates/place/src/workingset/targets.rs", "File::open", PROC),
     ("crates/record/src/capture/group.rs", "create_dir", GROUP),
     ("crates/record/src/capture/group.rs", "fs::write", GROUP),

@@ -95,7 +95,7 @@ impl<'a> Running<'a> {
         let rows = bytes / ROW_BYTES;
         let mut running = match &described.sql {
             None => {
-                let mut words = host.programs.lab.clone();
+                let mut words = host.programs.lab.command_line();
                 words.extend(["toucher".into(), bytes.to_string().into()]);
                 Self::spawn(host, described, place, None, words, rows)?
             }
@@ -322,7 +322,7 @@ fn member(
     user: Option<(u32, u32)>,
     words: Vec<OsString>,
 ) -> Result<Command> {
-    let mut line = host.programs.lab.clone();
+    let mut line = host.programs.lab.command_line();
     line.push("member".into());
     if let Some(group) = place.group {
         line.extend(["--group".into(), group.into()]);

@@ -21,6 +21,7 @@ use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use sys::directory::Directory;
+use sys::helper::HiddenCommand;
 
 /// Requests in a row whose 99th percentile is taken; two may be slow.
 const WINDOW: u32 = 200;
@@ -254,13 +255,13 @@ impl<'a> Bench<'a> {
 
     /// The hogs, in the group of the application.
     fn hogs(&self) -> Result<pressure::Plan> {
-        let mut words = self.host.programs.lab.clone();
+        let mut words = self.host.programs.lab.words().to_vec();
         words.push("member".into());
         if let Some(group) = self.group() {
             words.extend(["--group".into(), group.into()]);
         }
         words.push("--".into());
-        words.extend(self.host.programs.hog.iter().cloned());
+        words.extend(self.host.programs.hog.command_line());
         Ok(pressure::Plan {
             size: self.plan.hog(),
             count: HOGS,
@@ -271,7 +272,7 @@ impl<'a> Bench<'a> {
             group_limit: None,
             until_pressure_percent: None,
             force: false,
-            helper: words,
+            helper: HiddenCommand::new(words),
         })
     }
 

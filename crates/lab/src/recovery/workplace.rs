@@ -46,7 +46,7 @@ impl Workplace {
             .map_err(|error| refused(&sys::plain_reason(&error)))?;
         check(&disk)?;
         let directory = disk.join(format!("terrace-lab-{}", std::process::id()));
-        let mut words = host.programs.lab.clone();
+        let mut words = host.programs.lab.command_line();
         words.push("workplace".into());
         words.extend([directory.clone().into(), bytes.0.to_string().into()]);
         let keeper = Command::new(&words[0])

@@ -106,6 +106,7 @@ mod tests {
     use super::super::{Content, Touch};
     use super::*;
     use std::time::Duration;
+    use sys::helper::HiddenCommand;
     use testkit::FakeRoot;
 
     fn plan() -> Plan {
@@ -119,7 +120,7 @@ mod tests {
             group_limit: None,
             until_pressure_percent: None,
             force: false,
-            helper: Vec::new(),
+            helper: HiddenCommand::new(["none"]),
         }
     }
 

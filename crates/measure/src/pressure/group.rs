@@ -53,18 +53,6 @@ impl Group {
         &self.directory
     }
 
-    /// Puts the process `pid` into it.
-    ///
-    /// # Errors
-    /// `Failed` with the kernel's reason.
-    pub fn add(&self, pid: u32) -> Result<()> {
-        let file = self.directory.join("cgroup.procs");
-        std::fs::write(&file, pid.to_string()).map_err(|error| {
-            let why = sys::plain_reason(&error);
-            Error::new(ErrorKind::Failed, "put a hog into its group", why).at(&file)
-        })
-    }
-
     /// The file that tells its own pressure; version 1 has none.
     #[must_use]
     pub fn pressure_file(&self) -> Option<PathBuf> {

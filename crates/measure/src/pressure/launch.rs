@@ -1,23 +1,20 @@
 //! The hogs of one round: started, put into their group, let go, waited for.
 //!
-//! Each is owned by a guard that kills it, so that none outlives its round, whatever ends it;
-//! that a hog ends with this process even if that is killed is the hog's own part.
+//! Each is owned by a guard that kills it, so that none outlives its round, whatever ends it.
 
 use super::Plan;
 use super::group::Group;
 use super::worker::{Done, Until, Work};
-use crate::helper::Helper;
-use crate::{Error, ErrorKind, Result};
-use std::io::{Read, Write};
+use crate::Result;
+use crate::helper::failed;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::time::Duration;
+use sys::helper::{Helper, Received};
 
 const OPERATION: &str = "start a hog";
 /// Between two looks whether the hogs have ended.
 const LOOK: Duration = Duration::from_millis(5);
-/// What is read of a hog's words: it says at most 256 lines.
-const MOST_WORDS: u64 = 64 << 10;
 
 /// What a round of hogs did.
 #[derive(Debug, Default)]
@@ -53,11 +50,12 @@ pub(super) fn round(
             seed: u64::from(number) << 32 | u64::from(index),
             until: until.clone(),
         };
-        hogs.push((start(plan, group)?, work));
+        hogs.push((Hog::start(plan, group)?, work));
     }
     let mut running = Vec::new();
     for (mut hog, work) in hogs {
-        let_go(&mut hog, &work)?;
+        // A hog that cannot receive it has ended; its ending says why.
+        let _ = hog.helper.send(&work);
         running.push(hog);
     }
     wait_for_all(&mut running)?;
@@ -68,37 +66,45 @@ pub(super) fn round(
     Ok(round)
 }
 
-/// A hog that waits for its work, inside of its group.
-fn start(plan: &Plan, group: Option<&Group>) -> Result<Helper> {
-    let hog = Helper::start(&plan.helper, OPERATION)?;
-    if let Some(group) = group {
-        group.add(hog.0.id())?;
-    }
-    Ok(hog)
+/// A hog's process and its last report.
+struct Hog {
+    helper: Helper,
+    done: Done,
 }
 
-/// Tells the hog what to do. One that cannot hear it has ended, and says why at its end.
-fn let_go(hog: &mut Helper, work: &Work) -> Result<()> {
-    let words = serde_json::to_vec(work)
-        .map_err(|error| Error::caused(ErrorKind::Failed, OPERATION, error))?;
-    if let Some(mut input) = hog.0.stdin.take() {
-        let _ = input.write_all(&words);
+impl Hog {
+    /// Starts a hog that waits for its work, inside of its group.
+    fn start(plan: &Plan, group: Option<&Group>) -> Result<Self> {
+        let helper = Helper::start(&plan.helper).map_err(failed(OPERATION))?;
+        if let Some(group) = group {
+            helper
+                .join(group.directory())
+                .map_err(failed("put a hog into its group"))?;
+        }
+        let done = Done::default();
+        Ok(Self { helper, done })
     }
-    Ok(())
+
+    /// Takes the reports that have arrived.
+    fn receive_reports(&mut self) -> Result<()> {
+        let mut receive = || self.helper.receive(Duration::ZERO);
+        while let Received::Message(done) = receive().map_err(failed("read a hog's report"))? {
+            self.done = done;
+        }
+        Ok(())
+    }
 }
 
 /// Until all have ended; Ctrl-C ends them.
-fn wait_for_all(hogs: &mut [Helper]) -> Result<()> {
+fn wait_for_all(hogs: &mut [Hog]) -> Result<()> {
     loop {
         let mut running = false;
         for hog in hogs.iter_mut() {
-            let ended = hog
-                .0
-                .try_wait()
-                .map_err(|error| Error::caused(ErrorKind::Failed, "wait for a hog", error))?;
-            running |= ended.is_none();
-            if ended.is_none() && sys::interrupt::requested() {
-                let _ = hog.0.kill();
+            hog.receive_reports()?;
+            let ended = hog.helper.has_ended().map_err(failed("wait for a hog"))?;
+            running |= !ended;
+            if !ended && sys::interrupt::requested() {
+                hog.helper.kill();
             }
         }
         if !running {
@@ -110,36 +116,24 @@ fn wait_for_all(hogs: &mut [Helper]) -> Result<()> {
 
 impl Round {
     /// Adds what a hog that has ended has done.
-    fn add(&mut self, mut hog: Helper) -> Result<()> {
-        let status = hog
-            .0
-            .wait()
-            .map_err(|error| Error::caused(ErrorKind::Failed, "wait for a hog", error))?;
-        let last = words_of(hog.0.stdout.take());
-        let done: Option<Done> = last.and_then(|line| serde_json::from_str(&line).ok());
-        let done = done.unwrap_or_default();
-        self.touched_bytes += done.touched_bytes;
-        self.pressure_reached |= done.pressure_reached;
-        let touched = model::Bytes(done.touched_bytes);
+    fn add(&mut self, mut hog: Hog) -> Result<()> {
+        hog.receive_reports()?;
+        let ending = hog.helper.wait().map_err(failed("wait for a hog"))?;
+        self.touched_bytes += hog.done.touched_bytes;
+        self.pressure_reached |= hog.done.pressure_reached;
+        let touched = model::Bytes(hog.done.touched_bytes);
+        let status = ending.status;
         match status.signal() {
             None if status.success() => self.finished += 1,
-            // Ended by Ctrl-C, which is told of the whole.
+            // Ended by Ctrl-C, which the report of the whole says.
             _ if sys::interrupt::requested() => {}
             Some(number) => self
                 .killed
                 .push(format!("ended by signal {number} after {touched}")),
             None => self
                 .killed
-                .push(words_of(hog.0.stderr.take()).unwrap_or_else(|| status.to_string())),
+                .push(ending.error_text.unwrap_or_else(|| status.to_string())),
         }
         Ok(())
     }
-}
-
-/// The last whole line of what a hog that has ended said.
-fn words_of(source: Option<impl Read>) -> Option<String> {
-    let mut text = String::new();
-    source?.take(MOST_WORDS).read_to_string(&mut text).ok()?;
-    let lines = text.strip_suffix('\n')?;
-    lines.lines().next_back().map(str::to_owned)
 }

@@ -1,20 +1,20 @@
 //! A hog itself: it maps memory, fills page after page, holds it, and ends.
 //!
-//! What it is to do comes on its standard input, which is also its gate: whoever started it
-//! puts it into a group first. What it did goes to its standard output while it does it, so
-//! that it is known of a hog that was killed as well.
+//! Its work is its first message: the caller puts it into a group before. It reports its progress
+//! while it works, so that the progress of a hog that is killed is known as well.
 
 use super::{Content, Touch};
 use crate::helper::{Random, become_expendable};
 use crate::{Budget, Error, ErrorKind, Result};
 use machine::{Root, pressure};
 use serde::{Deserialize, Serialize};
-use std::io::{Read, Write};
+use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use sys::helper::Caller;
 use sys::memory::{Mapping, Pages};
 
-/// What a hog is to do: its whole standard input is one of these as JSON.
+/// What a hog is to do: its only message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Work {
     pub bytes: u64,
@@ -34,7 +34,7 @@ pub(super) struct Until {
     pub percent: u32,
 }
 
-/// A hog's last word.
+/// A hog's progress, sent after each step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Done {
     pub touched_bytes: u64,
@@ -43,7 +43,7 @@ pub(super) struct Done {
 
 /// The smallest step after which it looks around.
 const STEP_BYTES: usize = 4 << 20;
-/// The most steps: what is said after each fits into a pipe that nobody reads meanwhile.
+/// The most steps: more reports would say no more.
 const MOST_STEPS: usize = 256;
 /// How long pressure is watched for a share: shorter and one slow fault decides.
 const PRESSURE_WINDOW: Duration = Duration::from_millis(500);
@@ -69,27 +69,34 @@ const WORDS: [&[u8]; 16] = [
     b"again ",
 ];
 
-/// Does what `input` says and tells `output`; the whole life of a hog's process. It is killed
-/// with its parent, and by the kernel before all others.
+/// Runs a hog: the whole life of its process. It is killed with its caller, and by the kernel
+/// before all other processes.
 ///
 /// # Errors
-/// `Failed` where memory cannot be had or the parent is gone.
-pub fn be_hog(root: &Root, input: &mut impl Read, output: &mut impl Write) -> Result<()> {
+/// `Failed` where memory cannot be had or the caller has ended.
+pub fn run_hog<R: BufRead, W: Write>(root: &Root, caller: &mut Caller<R, W>) -> Result<()> {
     become_expendable(root)?;
-    // A parent that ended before the first line closes this without a word.
-    let work: Work = serde_json::from_reader(input)
+    let work: Option<Work> = caller
+        .receive()
         .map_err(|error| Error::caused(ErrorKind::Usage, "read what to do", error))?;
+    // A caller that has ended sends nothing.
+    let Some(work) = work else { return Ok(()) };
     let bytes = usize::try_from(work.bytes)
         .map_err(|_| Error::new(ErrorKind::Usage, "map memory", "the size is too large"))?;
     let mut memory = Mapping::anonymous(bytes, Pages::Base)
         .map_err(|error| Error::caused(ErrorKind::Failed, "get memory", error))?;
-    fill(root, memory.as_mut_slice(), &work, output)?;
+    fill(root, memory.as_mut_slice(), &work, caller)?;
     hold(memory.as_mut_slice(), &work);
     Ok(())
 }
 
 /// Touches every page, until the end or until the pressure is there.
-fn fill(root: &Root, memory: &mut [u8], work: &Work, output: &mut impl Write) -> Result<()> {
+fn fill<R: BufRead, W: Write>(
+    root: &Root,
+    memory: &mut [u8],
+    work: &Work,
+    caller: &mut Caller<R, W>,
+) -> Result<()> {
     let step = STEP_BYTES.max(memory.len().div_ceil(MOST_STEPS));
     let mut watch = work.until.as_ref().map(|until| Watch::start(root, until));
     let mut random = Random(work.seed);
@@ -98,20 +105,14 @@ fn fill(root: &Root, memory: &mut [u8], work: &Work, output: &mut impl Write) ->
         write(part, work.content, &mut random);
         done.touched_bytes += part.len() as u64;
         done.pressure_reached = watch.as_mut().is_some_and(Watch::reached);
-        say(output, done)?;
+        caller
+            .send(&done)
+            .map_err(|error| Error::caused(ErrorKind::Failed, "report the progress", error))?;
         if done.pressure_reached || sys::interrupt::requested() {
             break;
         }
     }
     Ok(())
-}
-
-fn say(output: &mut impl Write, done: Done) -> Result<()> {
-    let line = serde_json::to_string(&done)
-        .map_err(|error| Error::caused(ErrorKind::Failed, "tell what was done", error))?;
-    writeln!(output, "{line}")
-        .and_then(|()| output.flush())
-        .map_err(|error| Error::caused(ErrorKind::Failed, "tell what was done", error))
 }
 
 fn hold(memory: &mut [u8], work: &Work) {
@@ -250,11 +251,5 @@ mod tests {
             !reached_after(300_000, Duration::from_millis(100)),
             "too early"
         );
-    }
-
-    #[test]
-    fn a_parent_that_is_gone_gives_no_work() {
-        // Not `be_hog`, which would tie this test's process to its parent.
-        assert!(serde_json::from_reader::<_, Work>(&b""[..]).is_err());
     }
 }

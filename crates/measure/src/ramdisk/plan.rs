@@ -11,9 +11,9 @@ use model::Bytes;
 use model::bytes::MIB;
 use model::ramdisk::{Limit, Round, Seen};
 use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use sys::helper::HiddenCommand;
 
 /// What is written unless told: enough to leave the memory that was free and warm, and written
 /// in seconds even where the host must find each page.
@@ -57,8 +57,8 @@ pub struct Plan {
     pub budget: Duration,
     /// The group whose limit is exceeded by it, and what it has left, where that was asked for.
     pub beyond: Option<(String, Bytes)>,
-    /// How this program is called to write: a command that does [`super::be_toucher`].
-    pub helper: Vec<OsString>,
+    /// The hidden command that calls [`super::run_writer`].
+    pub helper: HiddenCommand,
 }
 
 impl Plan {
@@ -73,7 +73,7 @@ impl Plan {
         directory: Option<&Path>,
         size: Option<Bytes>,
         budget: Duration,
-        helper: Vec<OsString>,
+        helper: HiddenCommand,
     ) -> Result<Self> {
         let space = directory.map(space_at).transpose()?;
         let room = Room::read(root)?;

@@ -1,13 +1,12 @@
-//! The process that writes: it takes an order on its standard input, writes page after page,
-//! times each, and tells on its standard output how far it is, so that it is known of one that
-//! was killed as well.
+//! The helper process that writes: for each order it receives it writes page after page, times
+//! each, and reports its progress, so that the progress of one that is killed is known as well.
 //!
 //! Every page is different and does not compress, so that nothing can save what it takes. Around
 //! each chunk the thread reads how long it waited for a processor and how long the host took it.
 
 use super::Place;
 use crate::disturbance::{Bracket, Disturbance};
-use crate::helper::{Random, become_expendable};
+use crate::helper::{Random, become_expendable, failed};
 use crate::pressure::{self, Content};
 use crate::{Budget, Error, ErrorKind, Result};
 use machine::{Root, memory};
@@ -19,6 +18,7 @@ use std::fs::File;
 use std::io::{BufRead, Write};
 use std::time::Duration;
 use sys::file::Scratch;
+use sys::helper::Caller;
 
 /// What is written between two looks around.
 const CHUNK_BYTES: usize = 4 << 20;
@@ -27,7 +27,7 @@ const TELL_EVERY_BYTES: u64 = 16 << 20;
 /// Room beside the data on a RAM disk of its own.
 const SPARE_BYTES: u64 = 16 * MIB;
 
-/// What to write: a line of JSON.
+/// What to write.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Order {
     pub round: Round,
@@ -38,23 +38,22 @@ pub(super) struct Order {
     pub budget: Duration,
 }
 
-/// What it says: a line of JSON. A pass is done when it has an end.
+/// What it reports. A pass is done when it has an end.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Line {
+pub(super) enum Report {
     Pass(Pass),
     /// It cannot be done here, and why.
     Nothing(String),
 }
 
-/// Writes as `input` says and tells `output`; the whole life of the process. It is killed with
-/// its parent, and by the kernel before all others.
+/// Writes what the caller orders: the whole life of the process. It is killed with its caller,
+/// and by the kernel before all other processes.
 ///
 /// # Errors
 /// `Failed` where a file or memory cannot be had.
-pub fn be_toucher(root: &Root, input: &mut impl BufRead, output: &mut impl Write) -> Result<()> {
+pub fn run_writer<R: BufRead, W: Write>(root: &Root, caller: &mut Caller<R, W>) -> Result<()> {
     become_expendable(root)?;
-    let failed = |error| Error::caused(ErrorKind::Failed, "read what to do", error);
     let seed = sys::random::seed()
         .map_err(|error| Error::caused(ErrorKind::Failed, "draw a seed", error))?;
     let mut writer = Writer {
@@ -63,18 +62,16 @@ pub fn be_toucher(root: &Root, input: &mut impl BufRead, output: &mut impl Write
         chunk: vec![0; CHUNK_BYTES],
         random: Random(seed),
     };
-    for line in input.lines() {
-        let line = line.map_err(|error| Error::caused(ErrorKind::Failed, "read", error))?;
-        let order: Order = serde_json::from_str(&line).map_err(failed)?;
+    while let Some(order) = caller.receive().map_err(failed("read what to do"))? {
+        let mut report =
+            |report: &Report| caller.send(report).map_err(failed("report the progress"));
         match writer.file_for(&order) {
-            Ok(()) => writer.pass(&order, output)?,
+            Ok(()) => writer.pass(&order, &mut report)?,
             // The other passes can do without it.
             Err(error) if order.round == Round::Huge => {
                 let why = sys::plain_reason(&error.source);
-                say(
-                    output,
-                    &Line::Nothing(format!("huge pages were not tried: {why}")),
-                )?;
+                let why = format!("huge pages were not tried: {why}");
+                report(&Report::Nothing(why))?;
             }
             Err(error) => return Err(Error::caused(ErrorKind::Failed, "make the file", error)),
         }
@@ -105,7 +102,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn pass(&mut self, order: &Order, output: &mut impl Write) -> Result<()> {
+    fn pass(&mut self, order: &Order, report: &mut dyn FnMut(&Report) -> Result<()>) -> Result<()> {
         let mut pass = Pass::begun(order.round);
         let mut touches = Histogram::new();
         let budget = Budget::of(order.budget);
@@ -133,13 +130,13 @@ impl Writer<'_> {
             if pass.bytes - told_bytes >= TELL_EVERY_BYTES {
                 told_bytes = pass.bytes;
                 pass.describe(&touches);
-                say(output, &Line::Pass(pass.clone()))?;
+                report(&Report::Pass(pass.clone()))?;
             }
         };
         pass.describe(&touches);
         pass.left_memory_bytes = self.left_memory(pass.bytes);
         pass.end = Some(end);
-        say(output, &Line::Pass(pass))
+        report(&Report::Pass(pass))
     }
 
     /// Writes the first `length` bytes of the chunk behind what the pass has written, each page
@@ -221,15 +218,6 @@ impl<'a> Watch<'a> {
     }
 }
 
-fn say(output: &mut impl Write, line: &Line) -> Result<()> {
-    let failed = |error| Error::caused(ErrorKind::Failed, "tell what was done", error);
-    let text = serde_json::to_string(line)
-        .map_err(|error| Error::caused(ErrorKind::Failed, "tell what was done", error))?;
-    writeln!(output, "{text}")
-        .and_then(|()| output.flush())
-        .map_err(failed)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,16 +244,16 @@ mod tests {
 
     fn made(writer: &mut Writer<'_>, order: &Order) -> Vec<Pass> {
         writer.file_for(order).unwrap();
-        let mut output = Vec::new();
-        writer.pass(order, &mut output).unwrap();
-        let lines = String::from_utf8(output).unwrap();
-        lines
-            .lines()
-            .map(|line| match serde_json::from_str(line).unwrap() {
-                Line::Pass(pass) => pass,
-                Line::Nothing(why) => panic!("{why}"),
-            })
-            .collect()
+        let mut passes = Vec::new();
+        let mut keep = |report: &Report| match report {
+            Report::Pass(pass) => {
+                passes.push(pass.clone());
+                Ok(())
+            }
+            Report::Nothing(why) => panic!("{why}"),
+        };
+        writer.pass(order, &mut keep).unwrap();
+        passes
     }
 
     #[test]

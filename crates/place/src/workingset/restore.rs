@@ -23,11 +23,11 @@ use crate::{Error, Kind, Result};
 use machine::Root;
 use model::{Bytes, Control, Progress, ProgressSink};
 use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 use sys::background::Background;
 use sys::clock::now_ns;
+use sys::helper::HiddenCommand;
 
 pub use planning::{Work, plan};
 use share::Share;
@@ -57,8 +57,8 @@ pub struct Request {
     pub method: Option<Method>,
     /// What may be used.
     pub limits: Limits,
-    /// How this program is called to read inside of a group: `charge`'s hidden command.
-    pub helper: Vec<OsString>,
+    /// The hidden command that reads inside of a group; absent, this process reads everything.
+    pub helper: Option<HiddenCommand>,
 }
 
 /// A way to make the kernel bring pages of another process back.

@@ -15,13 +15,13 @@ use place::workingset::access::Access;
 use place::workingset::charge::{self, Work};
 use place::workingset::files::{self, Identity, NamedFile};
 use place::workingset::{cached, read};
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 use sys::file::{Advice, advise, sync_data};
+use sys::helper::{Caller, HiddenCommand};
 use testkit::{Cgroup, TempDir};
 
 const MIB: u64 = 1 << 20;
@@ -34,9 +34,12 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["serve"] => {
-            let served = charge::serve(std::io::stdin().lock(), std::io::stdout());
+            let (input, output) = (std::io::stdin().lock(), std::io::stdout());
+            let served = charge::serve(&mut Caller::connect(input, output).unwrap());
             return ExitCode::from(u8::from(served.is_err()));
         }
+        ["end"] => {}
+        ["answer", text] => println!("{text}"),
         ["hold", group, path] => hold(Path::new(group), Path::new(path)),
         ["look", path] => look(Path::new(path)),
         _ if words.contains(&"--list") => {}
@@ -45,7 +48,7 @@ fn main() -> ExitCode {
             what_is_cancelled_ends_at_once();
             nothing_outlives_its_parent();
             a_group_that_is_none_is_an_error();
-            a_helper_that_is_none_is_an_error();
+            a_helper_that_ends_early_is_an_error();
             any_input_is_served_or_refused();
             an_ordinary_user_is_told_nothing_untrue();
         }
@@ -57,8 +60,8 @@ fn passed(name: &str) {
     println!("test {name} ... ok");
 }
 
-fn helper() -> Vec<OsString> {
-    vec![std::env::current_exe().unwrap().into(), "serve".into()]
+fn helper() -> HiddenCommand {
+    HiddenCommand::new(["serve"])
 }
 
 /// With all bounds unused.
@@ -202,17 +205,18 @@ fn a_group_that_is_none_is_an_error() {
     passed("a_group_that_is_none_is_an_error");
 }
 
-fn a_helper_that_is_none_is_an_error() {
+fn a_helper_that_ends_early_is_an_error() {
     let directory = TempDir::new();
     std::fs::write(directory.join("cgroup.procs"), "").unwrap();
     let work = cold_work(&directory.join("data"), MIB);
-    for program in ["/no/such/program", "true", "cat"] {
-        let argv = [program.into()];
-        let answer =
-            charge::read_inside(directory.path(), &argv, &work, &mut |_| Control::Continue);
-        assert_eq!(answer.unwrap_err().kind, Kind::Failed, "{program}");
+    for words in [&["end"][..], &["answer", "\"nonsense\""], &["answer", "{}"]] {
+        let command = HiddenCommand::new(words.iter().copied());
+        let answer = charge::read_inside(directory.path(), &command, &work, &mut |_| {
+            Control::Continue
+        });
+        assert_eq!(answer.unwrap_err().kind, Kind::Failed, "{words:?}");
     }
-    passed("a_helper_that_is_none_is_an_error");
+    passed("a_helper_that_ends_early_is_an_error");
 }
 
 fn any_input_is_served_or_refused() {
@@ -222,12 +226,14 @@ fn any_input_is_served_or_refused() {
         random.fill(&mut line);
         line.retain(|byte| *byte != b'\n');
         line.insert(0, b'x');
-        let error = charge::serve(&line[..], std::io::sink()).unwrap_err();
+        let mut caller = Caller::new(&line[..], std::io::sink());
+        let error = charge::serve(&mut caller).unwrap_err();
         assert_eq!(error.kind, Kind::Usage);
     }
     let mut output = Vec::new();
     let work = serde_json::to_string(&Work::default()).unwrap();
-    charge::serve(format!("{work}\n{work}\n").as_bytes(), &mut output).unwrap();
+    let input = format!("{work}\n{work}\n");
+    charge::serve(&mut Caller::new(input.as_bytes(), &mut output)).unwrap();
     assert_eq!(output.iter().filter(|byte| **byte == b'\n').count(), 2);
     passed("any_input_is_served_or_refused");
 }

@@ -344,7 +344,7 @@ pub fn request(pid: u32) -> Request {
             time: None,
             bytes: None,
         },
-        helper: Vec::new(),
+        helper: None,
     }
 }
 

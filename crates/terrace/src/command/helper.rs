@@ -1,19 +1,14 @@
-//! How this program is called again, by one of its hidden commands: a process of its own
-//! where a thread would not do.
+//! The side of a helper process (`sys::helper`): its caller is at the other end of standard input
+//! and output, which only this crate touches.
 
-use crate::error::{Error, Result};
-use crate::exit::Exit;
-use std::ffi::OsString;
+use crate::error::Result;
+use std::io::{StdinLock, Stdout};
+use sys::helper::Caller;
 
-/// This program and its hidden command, as the words to start.
+/// The caller of this process, which is a helper.
 ///
 /// # Errors
-/// When the file of this program is not known.
-pub fn argv(command: &str) -> Result<Vec<OsString>> {
-    let program = std::env::current_exe().map_err(|error| {
-        let why = sys::plain_reason(&error);
-        let text = format!("cannot find this program's own file: {why}");
-        Error::new(Exit::Partial, text)
-    })?;
-    Ok(vec![program.into(), OsString::from(command)])
+/// If the caller has ended already.
+pub fn caller() -> Result<Caller<StdinLock<'static>, Stdout>> {
+    Ok(Caller::connect(std::io::stdin().lock(), std::io::stdout())?)
 }

@@ -12,6 +12,7 @@ use crate::output::progress::Progress;
 use ::record::capture::Background;
 use machine::Root;
 use measure::pressure::{self, Plan};
+use sys::helper::HiddenCommand;
 
 /// What this program is called with to be a hog.
 pub const HELPER: &str = "hog-process";
@@ -47,8 +48,7 @@ pub fn hog(args: &HogArgs, color: When) -> Result<Exit> {
 /// # Errors
 /// What its starter tells of it.
 pub fn process() -> Result<Exit> {
-    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
-    pressure::be_hog(&Root::system(), &mut input, &mut output)?;
+    pressure::run_hog(&Root::system(), &mut helper::caller()?)?;
     Ok(Exit::Done)
 }
 
@@ -70,7 +70,7 @@ fn plan(args: &HogArgs) -> Result<Plan> {
         group_limit: args.in_cgroup,
         until_pressure_percent: args.until_psi,
         force: args.force,
-        helper: helper::argv(HELPER)?,
+        helper: HiddenCommand::new([HELPER]),
     })
 }
 

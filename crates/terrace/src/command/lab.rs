@@ -5,7 +5,7 @@ use super::cost::Meter;
 use super::deliver::Delivery;
 use super::survey::plan::ram_bytes;
 use super::warm::{self, restore};
-use super::{helper, hog, machine_facts, ramdisk};
+use super::{hog, machine_facts, ramdisk};
 use crate::args::When;
 use crate::args::form::FormArgs;
 use crate::args::lab::{Experiment as Typed, Lab, LabProcess};
@@ -20,6 +20,7 @@ use machine::Root;
 use place::workingset::restore::Request;
 use place::workingset::targets::Selection;
 use std::path::Path;
+use sys::helper::HiddenCommand;
 
 /// Lists, describes or runs experiments.
 ///
@@ -43,6 +44,7 @@ pub fn lab(action: &Lab, color: When) -> Result<Exit> {
 /// Why it ended early; the lab reads it.
 pub fn be(process: &LabProcess) -> Result<Exit> {
     let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
+    sys::process::take_own_name()?;
     match process {
         LabProcess::Member { group, user, words } => {
             return Err(process::become_member(group.as_deref(), *user, words).into());
@@ -94,13 +96,13 @@ fn host(root: &Root) -> Result<Host> {
     let limits = restore::usual_limits(root);
     Ok(Host {
         programs: Programs {
-            hog: helper::argv(hog::HELPER)?,
-            page_writer: helper::argv(ramdisk::HELPER)?,
-            lab: helper::argv("lab-process")?,
+            hog: HiddenCommand::new([hog::HELPER]),
+            page_writer: HiddenCommand::new([ramdisk::HELPER]),
+            lab: HiddenCommand::new(["lab-process"]),
         },
         machine: machine_facts::read(root),
         restore: Request {
-            helper: helper::argv(warm::READER)?,
+            helper: Some(HiddenCommand::new([warm::READER])),
             ..restore::request_of_all_kinds(Selection::All, limits)
         },
     })

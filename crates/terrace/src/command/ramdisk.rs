@@ -13,6 +13,7 @@ use crate::output::{self, ramdisk::Answer};
 use ::record::capture::Background;
 use machine::Root;
 use measure::ramdisk::{self, Plan};
+use sys::helper::HiddenCommand;
 
 /// What this program is called with to write.
 pub const HELPER: &str = "ramdisk-process";
@@ -30,7 +31,7 @@ pub fn act(action: &Ramdisk, color: When) -> Result<Exit> {
 fn why(args: &WhyArgs, color: When) -> Result<Exit> {
     const NAME: &str = "ramdisk why";
     let root = Root::system();
-    let helper = helper::argv(HELPER)?;
+    let helper = HiddenCommand::new([HELPER]);
     let plan = Plan::new(&root, args.mount.as_deref(), args.size, args.budget, helper)?;
     let delivery = Delivery::of(&args.form, color)?;
     output::announce(NAME, &plan.stated());
@@ -61,7 +62,6 @@ fn why(args: &WhyArgs, color: When) -> Result<Exit> {
 /// # Errors
 /// What its starter tells of it.
 pub fn process() -> Result<Exit> {
-    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
-    ramdisk::be_toucher(&Root::system(), &mut input, &mut output)?;
+    ramdisk::run_writer(&Root::system(), &mut helper::caller()?)?;
     Ok(Exit::Done)
 }

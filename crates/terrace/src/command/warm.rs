@@ -6,6 +6,7 @@ pub mod restore;
 mod show;
 mod snapshot;
 
+use super::helper;
 use crate::args::When;
 use crate::args::warm::{Warm, WhoseArgs};
 use crate::error::Result;
@@ -46,7 +47,7 @@ pub fn name(action: &Warm) -> &'static str {
 /// # Errors
 /// What its starter tells of it.
 pub fn reader() -> Result<Exit> {
-    charge::serve(std::io::stdin().lock(), std::io::stdout().lock())?;
+    charge::serve(&mut helper::caller()?)?;
     Ok(Exit::Done)
 }
 

@@ -127,6 +127,7 @@ mod tests {
     use super::*;
     use measure::pressure::{Content, Touch};
     use std::time::Duration;
+    use sys::helper::HiddenCommand;
 
     fn plan() -> Plan {
         Plan {
@@ -139,7 +140,7 @@ mod tests {
             group_limit: Some(Bytes(256 << 20)),
             until_pressure_percent: Some(20),
             force: false,
-            helper: Vec::new(),
+            helper: HiddenCommand::new(["none"]),
         }
     }
 

@@ -389,15 +389,14 @@ impl Course<'_> {
     fn read(&mut self, reading: &Reading, brought: u64) -> Result<(Read, Option<Stop>)> {
         let mut told = 0;
         let mut stop = None;
-        let helper = &self.request.helper;
         let group = reading.group.as_ref();
         let room = group.and_then(|group| self.guard.group_room(group.target));
         let room = room.map(|room| room.0.saturating_sub(GROUP_MARGIN_BYTES + brought));
         let (fitting, is_cut) = fitting(&reading.pieces, room);
         let cut = is_cut.then_some(Stop::GroupLimit);
-        // To be charged to its own group this process needs nobody.
-        let other = group.filter(|group| !group.is_own && !helper.is_empty());
-        if let Some(other) = other {
+        // What this process reads is charged to its own group.
+        let other = group.filter(|group| !group.is_own);
+        if let Some((other, helper)) = other.zip(self.request.helper.as_ref()) {
             let mut ends = |read: &Read| {
                 self.advance(read.bytes - told);
                 told = read.bytes;

@@ -3,7 +3,7 @@
 
 use super::super::cost::Meter;
 use super::super::deliver::Delivery;
-use super::super::{helper, must_exist, watching};
+use super::super::{must_exist, watching};
 use crate::args::When;
 use crate::args::warm::{Memory, RestoreArgs, Way};
 use crate::error::{Error, Result};
@@ -17,6 +17,7 @@ use place::guard::Limits;
 use place::workingset::restore::{self, Method, Request};
 use place::workingset::snapshot;
 use place::workingset::targets::Selection;
+use sys::helper::HiddenCommand;
 use sys::process::{Capability, has_capability};
 
 /// Without a word about it a 16th of all memory is left to others: programs allocate meanwhile,
@@ -64,7 +65,7 @@ pub fn request_of_all_kinds(selection: Selection, limits: Limits) -> Request {
         hurry: false,
         method: None,
         limits,
-        helper: Vec::new(),
+        helper: None,
     }
 }
 
@@ -113,7 +114,7 @@ fn request(args: &RestoreArgs, root: &Root) -> Result<Request> {
         estimate: args.dry_run,
         hurry: args.hurry,
         method: chosen(args.method),
-        helper: helper::argv(super::READER)?,
+        helper: Some(HiddenCommand::new([super::READER])),
         ..request_of_all_kinds(selection, limits)
     })
 }
