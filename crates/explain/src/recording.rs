@@ -1,16 +1,22 @@
 //! Where the time of a recording went.
 //!
-//! Four steps, each its own module: [`view`] cuts the window out of the recording;
-//! [`accounting`] makes the bars, their of-which parts and the repairs; [`rules`] asks
-//! every suspect; the assembly here adds what could not be seen, what is doubtful and what
-//! watching cost. Pure: series in, findings out.
+//! Five steps:
+//!
+//! 1. [`view`] cuts the window out of the recording.
+//! 2. [`accounting`] makes the bars, their of-which parts and the repairs.
+//! 3. [`rules`] judges every suspect.
+//! 4. The assembly here adds what could not be seen, what is doubtful and what watching
+//!    cost.
+//! 5. [`attribution`] finds the series and the span of each claim.
+//!
+//! Pure: series in, findings out.
 
 pub mod accounting;
+pub mod attribution;
 mod doubts;
 pub mod rules;
 mod unseen;
 pub mod view;
-mod witness;
 mod words;
 
 pub use doubts::RECORDING_WAS_CUT;
@@ -27,7 +33,7 @@ const SETUP_COUNTS_FROM_NS: u64 = 1_000_000_000;
 pub fn explain(recording: &Recording, window: Window) -> Explanation {
     let view = View::new(recording, window);
     let accounts = accounting::account(&view);
-    let judged = rules::judge(&rules::Case {
+    let judged = rules::judge(&rules::RunView {
         view: &view,
         accounts: &accounts,
     });
@@ -35,7 +41,7 @@ pub fn explain(recording: &Recording, window: Window) -> Explanation {
     let known: Vec<String> = unseen.iter().map(|unseen| unseen.what.clone()).collect();
     let others = judged.unseen.into_iter();
     unseen.extend(others.filter(|unseen| !known.contains(&unseen.what)));
-    Explanation {
+    let mut explanation = Explanation {
         schema: SCHEMA.to_owned(),
         subject: words::subject(recording),
         ending: words::ending(recording),
@@ -51,7 +57,9 @@ pub fn explain(recording: &Recording, window: Window) -> Explanation {
         unseen,
         doubts: doubts::doubts(&view),
         watching: watching(&view),
-    }
+    };
+    attribution::attribute(&view, &mut explanation);
+    explanation
 }
 
 /// What watching cost: the recorder's own processor time over the time on the clock.

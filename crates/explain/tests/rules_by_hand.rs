@@ -13,9 +13,10 @@
 )]
 
 use explain::recording::accounting::Accounts;
-use explain::recording::rules::{Case, Judged, RULES, judge};
+use explain::recording::attribution::attribute;
+use explain::recording::rules::{Judged, RULES, RunView, judge};
 use explain::recording::{View, Window};
-use model::explanation::{OfWhich, Slice};
+use model::explanation::{Cause, Explanation, OfWhich, Slice};
 use model::machine::MachineFacts;
 use model::recording::{
     DeviceFacts, DeviceKind, Ending, GroupFacts, Kind, MountFacts, Outcome, Recording, Series,
@@ -167,11 +168,22 @@ impl Fixture {
     fn judged(&self) -> Judged {
         judged(&self.recording, &self.accounts)
     }
+
+    /// The findings as an explanation has them: with their series and spans.
+    fn attributed(&self) -> Vec<Cause> {
+        let mut explanation = Explanation {
+            findings: self.judged().causes,
+            ..Explanation::default()
+        };
+        let view = View::new(&self.recording, Window::default());
+        attribute(&view, &mut explanation);
+        explanation.findings
+    }
 }
 
 fn judged(recording: &Recording, accounts: &Accounts) -> Judged {
     let view = View::new(recording, Window::default());
-    judge(&Case {
+    judge(&RunView {
         view: &view,
         accounts,
     })
@@ -284,7 +296,7 @@ fn each_finding_names_a_series_and_its_time() {
     for rule in RULES {
         for mut fixture in Fixture::read(rule.id) {
             fixture.record_bars();
-            for cause in fixture.judged().causes {
+            for cause in fixture.attributed() {
                 let evidence = &cause.finding.evidence;
                 let has_series = evidence.iter().any(|number| !number.series.is_empty());
                 if !has_series || cause.span.is_none() {

@@ -67,6 +67,12 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
+/// Nanoseconds in a second.
+pub const SECOND_NS: u64 = 1_000_000_000;
+
+/// The kernel's clock tick for programs (`USER_HZ`, 100 a second), in nanoseconds.
+pub const CLOCK_TICK_NS: u64 = SECOND_NS / 100;
+
 /// Three significant digits in the unit that fits: `0.96 ns`, `10.2 us`, `1.1 ms`, `47 s`.
 pub fn show_ns(ns: f64) -> String {
     for (size, name) in [(1e9, "s"), (1e6, "ms"), (1e3, "us")] {

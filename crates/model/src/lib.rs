@@ -24,6 +24,7 @@ pub mod ramdisk;
 pub mod recording;
 pub mod statistics;
 pub mod survey;
+pub mod text;
 pub mod tier;
 
 pub use bytes::Bytes;

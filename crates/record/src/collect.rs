@@ -42,8 +42,6 @@ const STEADY_NS: u64 = 90_000_000;
 /// How often the kernel folds its counts by CPU into those of zones and nodes, unless
 /// `vm.stat_interval` says otherwise (it is among the settings).
 const STAT_INTERVAL_NS: u64 = 1_000_000_000;
-/// What the kernel prints times of CPUs and processes in, whatever its own tick: USER_HZ.
-const TICK_NS: u64 = 10_000_000;
 /// Notes that are kept until they are asked for; more is a fault that repeats itself.
 const MAX_NOTES: usize = 256;
 

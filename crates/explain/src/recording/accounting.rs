@@ -16,7 +16,7 @@ mod source;
 mod threads;
 mod wall;
 
-use super::{View, witness};
+use super::View;
 use model::explanation::{Bars, OfWhich, Repair};
 pub use parts::ELAPSED;
 
@@ -72,7 +72,7 @@ pub fn account(view: &View) -> Accounts {
     };
     let mut repairs = threads.repairs;
     repairs.extend(wall.repairs);
-    let mut accounts = Accounts {
+    Accounts {
         thread_ns: threads.whole_ns,
         bars: Bars {
             thread: threads.slices,
@@ -80,9 +80,7 @@ pub fn account(view: &View) -> Accounts {
         },
         of_which,
         repairs,
-    };
-    witness::of_accounts(view, &mut accounts);
-    accounts
+    }
 }
 
 /// Where two sources that know the same thing differ by more than noise, in sentences with

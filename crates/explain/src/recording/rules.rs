@@ -4,12 +4,11 @@
 //! ([`LEAST_SHARE`]); [`judge`] asks them all and puts what they said in order: a finding
 //! that lies inside another one follows it. docs/findings.md lists the rules.
 
-mod accused;
 mod asleep;
 mod cache_evicted_by_stream;
 mod cache_hits_not_disk;
 mod cache_too_small;
-mod case;
+mod cause;
 mod children_wait;
 mod compaction;
 mod cpu_bound;
@@ -18,8 +17,6 @@ mod cpu_limit;
 mod device;
 mod direct_io_odd;
 mod dirty_throttle;
-mod file_lock_wait;
-mod file_system_wait;
 mod first_touch;
 mod io_limit;
 mod limits;
@@ -29,8 +26,6 @@ mod memory_limit;
 mod misaligned_requests;
 mod numa_remote;
 mod out_of_memory;
-mod pipe_wait;
-mod poll_wait;
 mod processor_stolen;
 mod proof;
 mod read_ahead_large;
@@ -39,29 +34,29 @@ mod reads_from_device;
 mod reclaim_direct;
 mod reclaim_throttled;
 mod refaults;
+mod run_view;
 mod served_by_flash;
 mod served_by_zram;
 mod served_by_zswap;
 mod small_sync_writes;
-mod socket_wait;
 mod swapped;
 mod swapping;
 mod thp_fallback;
-mod timer_sleep;
 mod touched;
+mod waits;
 mod writeback_burst;
 mod writes_to_device;
 mod zero_pages_swapped;
 
+use super::View;
 use super::accounting::Accounts;
-use super::{View, witness};
 use model::Evidence;
 use model::explanation::{Cause, Cleared, Unseen};
 use std::cmp::Reverse;
 
 /// What a rule looks at.
 #[derive(Clone, Copy, Debug)]
-pub struct Case<'a> {
+pub struct RunView<'a> {
     /// The recording.
     pub view: &'a View<'a>,
     /// Its time.
@@ -72,7 +67,7 @@ pub struct Case<'a> {
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// It hurt; one cause for each device, group or the like.
-    Blame(Vec<Cause>),
+    Found(Vec<Cause>),
     /// It was checked and is not to blame; the number that clears it.
     Clear(Evidence),
     /// It does not apply here: there is no swap, no group, no quota.
@@ -110,7 +105,7 @@ pub struct Rule {
     /// Where its findings stand.
     pub rank: Rank,
     /// Judges.
-    pub check: fn(&Case) -> Verdict,
+    pub check: fn(&RunView) -> Verdict,
 }
 
 /// Less than this share of the time that a subject is judged by is no blame. Picked: one
@@ -162,13 +157,13 @@ pub const RULES: &[Rule] = &[
     compaction::RULE,
     numa_remote::RULE,
     cache_hits_not_disk::RULE,
-    timer_sleep::RULE,
-    socket_wait::RULE,
-    pipe_wait::RULE,
-    poll_wait::RULE,
+    asleep::TIMER_SLEEP,
+    asleep::SOCKET_WAIT,
+    asleep::PIPE_WAIT,
+    asleep::POLL_WAIT,
     lock_contention::RULE,
-    file_lock_wait::RULE,
-    file_system_wait::RULE,
+    asleep::FILE_LOCK_WAIT,
+    asleep::FILE_SYSTEM_WAIT,
     children_wait::RULE,
     cpu_bound::RULE,
 ];
@@ -186,12 +181,12 @@ pub struct Judged {
 
 /// Asks every rule.
 #[must_use]
-pub fn judge(case: &Case) -> Judged {
+pub fn judge(run: &RunView) -> Judged {
     let mut judged = Judged::default();
     let mut found = Vec::new();
     for rule in RULES {
-        match (rule.check)(case) {
-            Verdict::Blame(causes) => found.extend(causes.into_iter().map(|cause| (rule, cause))),
+        match (rule.check)(run) {
+            Verdict::Found(causes) => found.extend(causes.into_iter().map(|cause| (rule, cause))),
             Verdict::Clear(evidence) => judged.cleared.push(Cleared {
                 id: rule.id.to_owned(),
                 name: rule.suspect.to_owned(),
@@ -207,7 +202,6 @@ pub fn judge(case: &Case) -> Judged {
     }
     drop_fallbacks(&mut found);
     judged.causes = in_order(found);
-    witness::of_verdicts(case.view, &mut judged);
     judged
 }
 

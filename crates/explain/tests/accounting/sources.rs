@@ -38,6 +38,24 @@ fn a_life_that_events_missed_is_unexplained() {
 }
 
 #[test]
+fn lost_events_make_no_life_longer_than_the_rows_know() {
+    // A sleep whose end was lost was counted on, beyond the end of its thread.
+    let built = command(1000)
+        .events([300, 50, 250, 0, 900], [300, 50, 250, 400])
+        .row(row(1000, 300, 50, Some(delay(9, 240, Some(40)))));
+    let whole = built.explained();
+    assert_eq!(
+        whole.thread_ns, 1_500_000_000,
+        "without losses events are right"
+    );
+    let lost = built.ended(|outcome| outcome.lost_events = 3).explained();
+    adds_up(&lost);
+    assert_eq!(lost.thread_ns, 1_000_000_000);
+    assert_eq!(slice_ms(&lost.bars.thread, "sleep"), Some(400));
+    assert_eq!(lost.repairs.len(), 1);
+}
+
+#[test]
 fn closed_events_are_not_used_though_they_left_numbers() {
     let built = command(1000)
         .events([300, 50, 250, 0, 400], [300, 50, 250, 400])

@@ -3,11 +3,11 @@
 //! The kernel prints ticks of 10 ms whatever its own tick is. "steal" is what the
 //! hypervisor gave to others while this machine wanted to run.
 
-use super::TICK_NS;
 use super::keyed::Keyed;
 use super::keyed::{keyed, plain};
 use super::table::{Column, Table};
 use machine::Root;
+use model::duration::CLOCK_TICK_NS;
 use model::recording::Kind;
 
 /// The order of the kernel.
@@ -45,8 +45,13 @@ fn cpu(prefix: &str, key: &str) -> Vec<Column> {
     };
     let wanted = number.is_empty() || number.parse().is_ok_and(|cpu: usize| cpu < MAX_CPUS);
     let time = |(word, time): (usize, &&str)| {
-        Column::counter(word, format!("{prefix}.{key}.{time}_ns"), "ns", TICK_NS)
-            .refreshed(Some(TICK_NS))
+        Column::counter(
+            word,
+            format!("{prefix}.{key}.{time}_ns"),
+            "ns",
+            CLOCK_TICK_NS,
+        )
+        .refreshed(Some(CLOCK_TICK_NS))
     };
     let times = TIMES.iter().enumerate().map(time);
     times.filter(|_| wanted).collect()

@@ -9,10 +9,11 @@ mod members;
 mod process;
 mod text;
 
-use super::{Moment, SLOW_NS, Scope, Source, TICK_NS};
+use super::{Moment, SLOW_NS, Scope, Source};
 use crate::registry::{Registry, Row};
 use machine::Root;
 use members::Members;
+use model::duration::CLOCK_TICK_NS;
 use model::recording::Kind;
 use process::{FIGURES, IO_FIRST, Process, Round};
 
@@ -76,7 +77,7 @@ impl Tree {
         let delays = block_waits_counted(root);
         let sums = SUMS.map(|(name, unit, file, ticks)| {
             let wanted = name != "block_io_ns" || delays;
-            let refresh_ns = ticks.then_some(TICK_NS);
+            let refresh_ns = ticks.then_some(CLOCK_TICK_NS);
             let (name, source) = (format!("tree.{name}"), format!("/proc/PID/{file}"));
             let id = || registry.id_refreshed(&name, unit, Kind::Counter, &source, refresh_ns);
             wanted.then(id).flatten()
@@ -256,6 +257,6 @@ fn uptime_ticks(root: &Root) -> u64 {
         .split_whitespace()
         .next()
         .and_then(|word| word.parse::<f64>().ok());
-    let ticks_per_s = (SLOW_NS / TICK_NS) as f64;
+    let ticks_per_s = (SLOW_NS / CLOCK_TICK_NS) as f64;
     seconds.map_or(0, |seconds| (seconds * ticks_per_s) as u64)
 }

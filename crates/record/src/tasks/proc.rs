@@ -5,12 +5,10 @@
 use crate::living::numbers;
 use machine::process_io::ProcessIo;
 use machine::schedstat::RunDelay;
+use model::duration::CLOCK_TICK_NS;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
-
-/// /proc counts times in this unit on every Linux.
-const TICK_NS: u64 = 10_000_000;
 
 /// More than any of the files that are read has; `status` has 1,500 bytes.
 const FILE_BYTES: usize = 8192;
@@ -102,10 +100,10 @@ fn parse_stat(text: &str) -> Option<Thread> {
         state,
         minor_faults: field(10)?,
         major_faults: field(12)?,
-        user_ns: field(14)?.saturating_mul(TICK_NS),
-        system_ns: field(15)?.saturating_mul(TICK_NS),
-        began_ns: field(22)?.saturating_mul(TICK_NS),
-        block_io_ns: field(42).unwrap_or(0).saturating_mul(TICK_NS),
+        user_ns: field(14)?.saturating_mul(CLOCK_TICK_NS),
+        system_ns: field(15)?.saturating_mul(CLOCK_TICK_NS),
+        began_ns: field(22)?.saturating_mul(CLOCK_TICK_NS),
+        block_io_ns: field(42).unwrap_or(0).saturating_mul(CLOCK_TICK_NS),
         ..Thread::default()
     })
 }

@@ -1,10 +1,8 @@
 //! A moment of a recording as it is typed: `12.5s` after its start, or `14:32[:05]` by the
 //! clock of the machine.
 
+use model::duration::SECOND_NS;
 use std::time::Duration;
-
-/// Nanoseconds in a second.
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// A moment; the time of day is nanoseconds since midnight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

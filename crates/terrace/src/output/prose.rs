@@ -7,6 +7,7 @@ use super::figure::{self, Digits};
 use super::style::Tone;
 use super::table::tied;
 use model::Evidence;
+pub use model::text::count;
 
 /// Paints each line by itself: a colour that runs over a line end colours the margin.
 pub fn painted_lines(page: Page, tone: Tone, text: &str) -> String {
@@ -69,50 +70,26 @@ pub fn value(piece: &Evidence) -> String {
     }
 }
 
-/// A time that may be long: `41.3 s` up to two minutes, then `43.3 min`, then hours.
+/// [`model::text::long_time`] of whole nanoseconds.
 pub fn long_time(ns: u64) -> String {
-    let minutes = ns as f64 / 60e9;
-    if minutes < 2.0 {
-        figure::time(ns as f64, Digits::Three)
-    } else if minutes < 120.0 {
-        format!("{} min", figure::number(minutes, Digits::Three))
-    } else {
-        format!("{} h", figure::number(minutes / 60.0, Digits::Three))
-    }
-}
-
-/// A count of at least 0 with its thousands parted: `131,072`.
-pub fn count(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    model::text::long_time(ns as f64)
 }
 
 /// A path or word as one word of a shell's command line. One that a page would show escaped is
 /// written as bash, ksh and zsh read it back: `$'a\x1b'`.
 pub fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else if word.contains(is_hazard) {
-        let escape = |letter: char| match letter {
-            '\'' | '\\' => format!("\\{letter}"),
-            letter if is_hazard(letter) => {
-                let bytes = letter.encode_utf8(&mut [0; 4]).as_bytes().to_vec();
-                bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect()
-            }
-            letter => letter.to_string(),
-        };
-        format!("$'{}'", word.chars().map(escape).collect::<String>())
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
+    if !word.contains(is_hazard) {
+        return model::text::shell_word(word);
     }
+    let escape = |letter: char| match letter {
+        '\'' | '\\' => format!("\\{letter}"),
+        letter if is_hazard(letter) => {
+            let bytes = letter.encode_utf8(&mut [0; 4]).as_bytes().to_vec();
+            bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect()
+        }
+        letter => letter.to_string(),
+    };
+    format!("$'{}'", word.chars().map(escape).collect::<String>())
 }
 
 #[cfg(test)]

@@ -42,12 +42,18 @@ pub(super) fn bar(view: &View, sources: &Sources) -> Filled {
 }
 
 /// Every state is measured, so the sum of all is a life, unless rows know of longer ones.
+/// With lost events a state may be counted beyond its end, so the rows' lives are the
+/// limit then.
 fn by_events(view: &View, sources: &Sources) -> Filled {
     let names = STATES.map(|state| format!("trace.sched.{state}_ns"));
     let lengths = names.each_ref().map(|name| view.sum(name).unwrap_or(0));
     let known = lengths.iter().fold(0u64, |sum, ns| sum.saturating_add(*ns));
     let rows = sources.rows.as_ref().filter(|_| sources.lost_exits == 0);
-    let whole_ns = rows.map_or(known, |rows| rows.alive_ns.max(known));
+    let whole_ns = match rows {
+        Some(rows) if sources.events_lost => rows.alive_ns,
+        Some(rows) => rows.alive_ns.max(known),
+        None => known,
+    };
     let grade = match sources.events_lost {
         true => Grade::Inferred,
         false => Grade::Measured,

@@ -4,9 +4,9 @@
 //! slept; a class has the share of that time which it has of all sleep. A pool of idle
 //! threads beside one that works is thus no cause: nobody was kept from working.
 
-use super::accused::Accused;
-use super::case::{clear, needs_events, part_of, ratio};
-use super::{Case, Verdict};
+use super::cause::CauseBuilder;
+use super::run_view::{clear, needs_events, part_of, ratio};
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{long_time, percent};
 use model::Evidence;
 
@@ -28,100 +28,159 @@ const CLASSES: [&str; 12] = [
 
 /// One class of sleep as a rule judges it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sleeper {
+struct Class {
     /// The rule's id.
-    pub(super) id: &'static str,
+    id: &'static str,
     /// The part of the bars.
-    pub(super) part: &'static str,
-    /// `Slept 3 s ` goes on with this: `on a timer`.
-    pub(super) on: &'static str,
-    /// What to look at, with its risk.
-    pub(super) remedy: Option<&'static str>,
+    part: &'static str,
+    /// `All threads slept 3 s` goes on with this: `on a timer`.
+    on: &'static str,
 }
 
-/// Blames the class where it kept the command from running.
-pub(super) fn judge(case: &Case, sleeper: &Sleeper) -> Verdict {
-    if case.is_machine() {
+/// A rule of one row of the table below.
+macro_rules! rule {
+    ($id:literal, $suspect:literal, $part:literal, $on:literal $(, within $within:expr)?) => {{
+        const CLASS: Class = Class {
+            id: $id,
+            part: $part,
+            on: $on,
+        };
+        Rule {
+            id: $id,
+            suspect: $suspect,
+            $(within: $within,)?
+            check: |run| judge(run, &CLASS),
+            ..DEFAULTS
+        }
+    }};
+}
+
+const DEFAULTS: Rule = Rule {
+    id: "",
+    suspect: "",
+    within: &[],
+    rank: Rank::Timed,
+    check: |_| Verdict::Silent,
+};
+
+/// The command slept on purpose; a wait with a time limit counts where it waited.
+pub(super) const TIMER_SLEEP: Rule = rule!("timer_sleep", "timers", "timer", "on a timer");
+
+/// The peer or the network between is slow; which one cannot be seen from here.
+pub(super) const SOCKET_WAIT: Rule = rule!("socket_wait", "sockets", "socket", "on a socket");
+
+/// The process at the other end of a pipe is slow; its own findings say why.
+pub(super) const PIPE_WAIT: Rule = rule!("pipe_wait", "pipes", "pipe", "on a pipe");
+
+/// poll, select or epoll; the stack does not say on which descriptor.
+pub(super) const POLL_WAIT: Rule = rule!("poll_wait", "polling", "poll", "in poll or epoll");
+
+/// Another process held the lock; /proc/locks names it while it lasts, a recording does
+/// not.
+pub(super) const FILE_LOCK_WAIT: Rule = rule!(
+    "file_lock_wait",
+    "file locks",
+    "file_lock",
+    "on a file lock"
+);
+
+/// The locks of the file system, room in its journal, or the server behind it. The cause
+/// is mostly a write of another task; block I/O of the command itself is counted apart.
+pub(super) const FILE_SYSTEM_WAIT: Rule = rule!(
+    "file_system_wait",
+    "the file system",
+    "file_system",
+    "inside the file system",
+    within & ["dirty_throttle", "small_sync_writes", "writes_to_device"]
+);
+
+/// What to look at where a timer is the cause.
+const TIMER_REMEDY: &str = "Look for sleeps and for polling with pauses. \
+                            Risk: without its pauses it may load what it polls.";
+
+/// Finds the class as a cause if it kept the command from running.
+fn judge(run: &RunView, class: &Class) -> Verdict {
+    if run.is_machine() {
         // Threads of a whole machine sleep nearly always, and keep nothing from running.
         return Verdict::Silent;
     }
-    let Some(class_ns) = case.part_ns(sleeper.part) else {
-        return unseen_or_silent(case);
+    let Some(class_ns) = run.part_ns(class.part) else {
+        return unseen_or_silent(run);
     };
-    let ns = if sleeper.part == "pipe" {
-        asleep_in_pipes_ns(case, class_ns)
+    let ns = if class.part == "pipe" {
+        asleep_in_pipes_ns(run, class_ns)
     } else {
-        asleep_ns(case, class_ns)
+        asleep_ns(run, class_ns)
     };
-    if !case.hurts_asleep(ns) {
+    if !run.hurts_asleep(ns) {
         let evidence = Evidence::new(
-            format!("all asleep {}", sleeper.on),
+            format!("all asleep {}", class.on),
             ns as f64,
             "ns",
             "events",
         )
-        .seen_in(case.part_series(sleeper.part));
+        .seen_in(run.part_series(class.part));
         return clear(Some(evidence));
     }
-    let wall = case.view.wall_ns();
-    let mut evidence: Vec<Evidence> = case.part_evidence(sleeper.part).into_iter().collect();
-    let asleep = case.accounts.wall("sleep") as f64;
+    let wall = run.view.wall_ns();
+    let mut evidence: Vec<Evidence> = run.part_evidence(class.part).into_iter().collect();
+    let asleep = run.accounts.wall("sleep") as f64;
     let asleep = Evidence::new("all threads asleep", asleep, "ns", "events");
     evidence.push(asleep.seen_in(["trace.wall.asleep_ns"]));
     let claim = format!(
         "All threads slept {} {} ({} of the time)",
         long_time(ns as f64),
-        sleeper.on,
+        class.on,
         percent(ratio(ns as f64, wall as f64)),
     );
-    let grade = case.part_grade(sleeper.part);
-    let accused = Accused::new(sleeper.id, Some(ns), grade, claim, evidence);
-    match sleeper.remedy {
-        Some(remedy) => accused.remedy(remedy).blame(),
-        None => accused.blame(),
+    let grade = run.part_grade(class.part);
+    let cause = CauseBuilder::new(class.id, Some(ns), grade, claim, evidence);
+    if class.part == "timer" {
+        return cause.remedy(TIMER_REMEDY).found();
     }
+    cause.found()
 }
 
 /// The class's share of the time in which all slept; never more than it slept itself.
-pub(super) fn asleep_ns(case: &Case, class_ns: u64) -> u64 {
-    share_of_asleep(case, class_ns, derived_ns(case))
+pub(super) fn asleep_ns(run: &RunView, class_ns: u64) -> u64 {
+    share_of_asleep(run, class_ns, derived_ns(run))
 }
 
 /// The same for pipes, less what they only pass on.
-fn asleep_in_pipes_ns(case: &Case, pipe_ns: u64) -> u64 {
-    let derived = derived_ns(case).min(pipe_ns);
-    share_of_asleep(case, pipe_ns - derived, derived)
+fn asleep_in_pipes_ns(run: &RunView, pipe_ns: u64) -> u64 {
+    let derived = derived_ns(run).min(pipe_ns);
+    share_of_asleep(run, pipe_ns - derived, derived)
 }
 
-fn share_of_asleep(case: &Case, class_ns: u64, derived_ns: u64) -> u64 {
+fn share_of_asleep(run: &RunView, class_ns: u64, derived_ns: u64) -> u64 {
     let all = CLASSES
         .iter()
-        .filter_map(|class| case.part_ns(class))
+        .filter_map(|class| run.part_ns(class))
         .fold(0u64, u64::saturating_add)
-        .max(case.accounts.thread("sleep"))
+        .max(run.accounts.thread("sleep"))
         .saturating_sub(derived_ns);
     let share = ratio(class_ns as f64, all as f64);
-    part_of(case.accounts.wall("sleep"), share).min(class_ns)
+    part_of(run.accounts.wall("sleep"), share).min(class_ns)
 }
 
 /// Waits in pipes for a process of the subject that itself slept on something from outside:
 /// in `sleep 3 | cat` both sleep, and the timer is the cause.
-fn derived_ns(case: &Case) -> u64 {
+fn derived_ns(run: &RunView) -> u64 {
     let outside = ["timer", "socket", "file_lock"];
-    let outside = outside.iter().filter_map(|class| case.part_ns(class));
+    let outside = outside.iter().filter_map(|class| run.part_ns(class));
     let outside = outside.fold(0u64, u64::saturating_add);
-    let pipe = case.part_ns("pipe").unwrap_or(0);
-    let left = case.accounts.wall("sleep").saturating_sub(outside);
+    let pipe = run.part_ns("pipe").unwrap_or(0);
+    let left = run.accounts.wall("sleep").saturating_sub(outside);
     pipe.saturating_sub(left)
 }
 
 /// Without events sleep has no name: that is worth telling only where there was much.
-pub(super) fn unseen_or_silent(case: &Case) -> Verdict {
-    let accounts = case.accounts;
+pub(super) fn unseen_or_silent(run: &RunView) -> Verdict {
+    let accounts = run.accounts;
     let nameless = accounts
         .wall("unexplained")
         .saturating_add(accounts.wall("sleep"));
-    if case.view.facts().sight("events.sched").is_open() || !case.hurts_asleep(nameless) {
+    if run.view.facts().sight("events.sched").is_open() || !run.hurts_asleep(nameless) {
         return Verdict::Silent;
     }
     needs_events("what threads slept on is told by events only")

@@ -3,9 +3,9 @@
 //! What was read again had been evicted; beside it many times as much was read or written
 //! once, by the subject itself or by somebody else.
 
-use super::accused::Accused;
+use super::cause::CauseBuilder;
 use super::refaults::{counted, refaults};
-use super::{Case, Rank, Rule, Verdict};
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{count, long_time};
 use model::{Bytes, Evidence, Grade};
 
@@ -18,13 +18,13 @@ pub(super) const RULE: Rule = Rule {
     check,
 };
 
-fn check(case: &Case) -> Verdict {
-    let Some(again) = refaults(case) else {
+fn check(run: &RunView) -> Verdict {
+    let Some(again) = refaults(run) else {
         return Verdict::Silent;
     };
-    let Some(stream) = again.stream.filter(|_| case.hurts(again.ns)) else {
-        let number = counted(case).filter(|_| !case.hurts(again.ns));
-        return super::case::clear_count(number, "refaults");
+    let Some(stream) = again.stream.filter(|_| run.hurts(again.ns)) else {
+        let number = counted(run).filter(|_| !run.hurts(again.ns));
+        return super::run_view::clear_count(number, "refaults");
     };
     let whose = if stream.is_own {
         "its own stream"
@@ -41,17 +41,17 @@ fn check(case: &Case) -> Verdict {
     let (source, series) = if stream.is_own {
         ("/proc/PID/io", vec!["tree.read_bytes", "tree.write_bytes"])
     } else {
-        let read = case.names_between("disk.", ".read_bytes");
+        let read = run.names_between("disk.", ".read_bytes");
         ("/proc/diskstats", read)
     };
     let once = Evidence::new("read or written once", stream.bytes as f64, "bytes", source);
     evidence.push(once.seen_in(series));
-    evidence.extend(case.all_grown(&["vmstat.pgsteal_file"]));
-    Accused::new(RULE.id, Some(again.ns), Grade::Inferred, claim, evidence)
+    evidence.extend(run.all_grown(&["vmstat.pgsteal_file"]));
+    CauseBuilder::new(RULE.id, Some(again.ns), Grade::Inferred, claim, evidence)
         .remedy(
             "Let the stream bypass the cache (O_DIRECT; RWF_DONTCACHE from Linux 6.14 on), or run \
              it in a group with a memory limit. Risk: it then reads nothing ahead, or its own \
              data twice.",
         )
-        .blame()
+        .found()
 }

@@ -3,9 +3,9 @@
 //! Much was asked for, next to nothing came from a device, and copying it is a large part of
 //! the time. Pipes and /dev/zero look alike; where as much was written, nothing is said.
 
-use super::accused::Accused;
-use super::case::ratio;
-use super::{Case, Rank, Rule, Verdict};
+use super::cause::CauseBuilder;
+use super::run_view::ratio;
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::percent;
 use model::{Bytes, Evidence, Grade};
 
@@ -27,15 +27,14 @@ const MOST_WRITTEN: f64 = 0.5;
 /// What copying a byte out of the cache takes at the least: 10 GB/s.
 const COPY_BYTE_NS: f64 = 0.1;
 
-fn check(case: &Case) -> Verdict {
-    let (Some(asked), Some(read)) = (case.read_chars(), case.read_bytes()) else {
+fn check(run: &RunView) -> Verdict {
+    let (Some(asked), Some(read)) = (run.read_chars(), run.read_bytes()) else {
         return Verdict::Silent;
     };
-    let copy_ns = ((asked as f64 * COPY_BYTE_NS) as u64).min(case.run_ns());
+    let copy_ns = ((asked as f64 * COPY_BYTE_NS) as u64).min(run.run_ns());
     let from_device = ratio(read as f64, asked as f64);
-    let written = ratio(case.write_chars().unwrap_or(0) as f64, asked as f64);
-    if from_device > MOST_FROM_DEVICE || written > MOST_WRITTEN || !case.hurts_by_estimate(copy_ns)
-    {
+    let written = ratio(run.write_chars().unwrap_or(0) as f64, asked as f64);
+    if from_device > MOST_FROM_DEVICE || written > MOST_WRITTEN || !run.hurts_by_estimate(copy_ns) {
         return Verdict::Silent;
     }
     let claim = format!(
@@ -48,5 +47,5 @@ fn check(case: &Case) -> Verdict {
         Evidence::new("read_bytes", read as f64, "bytes", "/proc/PID/io")
             .seen_in(["tree.read_bytes"]),
     ];
-    Accused::new(RULE.id, None, Grade::Inferred, claim, evidence).blame()
+    CauseBuilder::new(RULE.id, None, Grade::Inferred, claim, evidence).found()
 }

@@ -3,10 +3,10 @@
 //! The kernel counts pages that it reads back after it had evicted them. Where they were
 //! evicted by a stream that went through the cache once, that rule speaks instead.
 
-use super::accused::Accused;
-use super::case::{clear_count, needs_events};
+use super::cause::CauseBuilder;
 use super::refaults::{Refaults, counted, refaults};
-use super::{Case, Rank, Rule, Verdict};
+use super::run_view::{clear_count, needs_events};
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{count, long_time};
 use model::{Bytes, Grade};
 
@@ -19,18 +19,18 @@ pub(super) const RULE: Rule = Rule {
     check,
 };
 
-fn check(case: &Case) -> Verdict {
-    let clearing = counted(case);
-    let Some(again) = refaults(case) else {
+fn check(run: &RunView) -> Verdict {
+    let clearing = counted(run);
+    let Some(again) = refaults(run) else {
         let pages = clearing.as_ref().map_or(0.0, |evidence| evidence.value);
-        let nameless = case.accounts.thread("unexplained");
-        return if pages > 0.0 && case.hurts(nameless) {
+        let nameless = run.accounts.thread("unexplained");
+        return if pages > 0.0 && run.hurts(nameless) {
             needs_events("the wait for what was read again is not known")
         } else {
             clear_count(clearing, "refaults")
         };
     };
-    if !case.hurts(again.ns) {
+    if !run.hurts(again.ns) {
         return clear_count(clearing, "refaults");
     }
     if again.stream.is_some() {
@@ -44,9 +44,9 @@ fn check(case: &Case) -> Verdict {
     );
     let mut evidence = again.evidence.clone();
     evidence.extend(again.hit.iter().flat_map(|hit| hit.evidence.clone()));
-    Accused::new(RULE.id, Some(again.ns), Grade::Inferred, claim, evidence)
+    CauseBuilder::new(RULE.id, Some(again.ns), Grade::Inferred, claim, evidence)
         .remedy(remedy(&again))
-        .blame()
+        .found()
 }
 
 /// No more memory can help than what was read again.

@@ -3,9 +3,9 @@
 //! With events the time of the subject's own threads is counted; the kernel's count of
 //! stalls is the whole machine's and clears where it stood still.
 
-use super::accused::Accused;
-use super::case::{clear_count, needs_events};
-use super::{Case, Rank, Rule, Verdict};
+use super::cause::CauseBuilder;
+use super::run_view::{clear_count, needs_events};
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{long_time, often};
 use model::Evidence;
 
@@ -20,33 +20,33 @@ pub(super) const RULE: Rule = Rule {
 
 const STALLS: &str = "vmstat.compact_stall";
 
-fn check(case: &Case) -> Verdict {
-    let stalls = case.grew(STALLS);
-    let Some(ns) = case.part_ns("compaction") else {
-        let nameless = case.accounts.thread("unexplained");
-        return if stalls.unwrap_or(0) > 0 && case.hurts(nameless) {
+fn check(run: &RunView) -> Verdict {
+    let stalls = run.grew(STALLS);
+    let Some(ns) = run.part_ns("compaction") else {
+        let nameless = run.accounts.thread("unexplained");
+        return if stalls.unwrap_or(0) > 0 && run.hurts(nameless) {
             needs_events("who waited for compaction is not known")
         } else {
-            clear_count(case.grown(STALLS), "stalls")
+            clear_count(run.grown(STALLS), "stalls")
         };
     };
-    if !case.hurts(ns) {
-        let number = case
+    if !run.hurts(ns) {
+        let number = run
             .grown(STALLS)
-            .or_else(|| case.part_evidence("compaction"));
+            .or_else(|| run.part_evidence("compaction"));
         return clear_count(number, "stalls");
     }
     let mut claim = format!("Compacted memory for {}", long_time(ns as f64));
-    if let Some(times) = case.grew("trace.vmscan.compactions").filter(|n| *n > 0) {
+    if let Some(times) = run.grew("trace.vmscan.compactions").filter(|n| *n > 0) {
         claim.push_str(&format!(", {}", often(times)));
     }
-    let mut evidence: Vec<Evidence> = case.part_evidence("compaction").into_iter().collect();
-    evidence.extend(case.all_grown(&[STALLS, "vmstat.compact_fail", "vmstat.compact_success"]));
-    let grade = case.part_grade("compaction");
-    Accused::new(RULE.id, Some(ns), grade, claim, evidence)
+    let mut evidence: Vec<Evidence> = run.part_evidence("compaction").into_iter().collect();
+    evidence.extend(run.all_grown(&[STALLS, "vmstat.compact_fail", "vmstat.compact_success"]));
+    let grade = run.part_grade("compaction");
+    CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence)
         .remedy(
             "Let huge pages be made in the background (transparent_hugepage/defrag: defer), or \
              keep more memory free. Risk: fewer huge pages at first.",
         )
-        .blame()
+        .found()
 }

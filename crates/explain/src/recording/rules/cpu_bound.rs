@@ -2,9 +2,9 @@
 //!
 //! Said only where no other finding accounts for much: it is what remains, not a fault.
 
-use super::accused::Accused;
-use super::case::{clear, ratio};
-use super::{Case, Rank, Rule, Verdict, first_touch, memory_backed_lazily, processor_stolen};
+use super::cause::CauseBuilder;
+use super::run_view::{clear, ratio};
+use super::{Rank, Rule, RunView, Verdict, first_touch, memory_backed_lazily, processor_stolen};
 use crate::wording::{long_time, percent};
 use model::Evidence;
 
@@ -21,52 +21,52 @@ pub(super) const RULE: Rule = Rule {
 const LEAST_RUN: f64 = 0.5;
 
 /// Time inside of run that other rules claim.
-fn claimed_ns(case: &Case) -> u64 {
+fn claimed_ns(run: &RunView) -> u64 {
     [
         processor_stolen::RULE,
         first_touch::RULE,
         memory_backed_lazily::RULE,
     ]
     .iter()
-    .filter_map(|rule| match (rule.check)(case) {
-        Verdict::Blame(causes) => causes.iter().filter_map(|cause| cause.ns).max(),
+    .filter_map(|rule| match (rule.check)(run) {
+        Verdict::Found(causes) => causes.iter().filter_map(|cause| cause.ns).max(),
         _ => None,
     })
     .fold(0, u64::saturating_add)
 }
 
-fn check(case: &Case) -> Verdict {
-    let run = case.run_ns();
-    if case.accounts.bars.thread.is_empty() {
+fn check(run: &RunView) -> Verdict {
+    let run_ns = run.run_ns();
+    if run.accounts.bars.thread.is_empty() {
         return Verdict::Silent;
     }
-    let ns = run.saturating_sub(claimed_ns(case));
+    let ns = run_ns.saturating_sub(claimed_ns(run));
     // Events, delay accounting or samples: the bar knows whom it believed.
-    let bar = &case.accounts.bars.thread;
+    let bar = &run.accounts.bars.thread;
     let told = bar.iter().find(|slice| slice.name == "run");
     let source = told.and_then(|slice| slice.evidence.first());
     let source = source.map_or("/proc/PID/schedstat", |evidence| evidence.source.as_str());
-    let told = Evidence::new("run", run as f64, "ns", source);
-    let mut evidence = vec![told.seen_in(case.slice_series("run"))];
-    if !case.hurts(ns) || case.share(ns) < LEAST_RUN {
+    let told = Evidence::new("run", run_ns as f64, "ns", source);
+    let mut evidence = vec![told.seen_in(run.slice_series("run"))];
+    if !run.hurts(ns) || run.share(ns) < LEAST_RUN {
         return clear(evidence.pop());
     }
     // A machine's time is that of all its processors, a program's that which it could run.
-    let (who, of_ns, what) = if case.is_machine() {
-        ("The processors were busy", case.accounts.thread_ns, "")
+    let (who, of_ns, what) = if run.is_machine() {
+        ("The processors were busy", run.accounts.thread_ns, "")
     } else {
         (
             "Bound by the processor: ran",
-            case.reference_ns(),
+            run.reference_ns(),
             " not asleep",
         )
     };
     let mut claim = format!(
         "{who} for {} of {}{what}",
-        long_time(run as f64),
+        long_time(run_ns as f64),
         long_time(of_ns as f64),
     );
-    if let (Some(user), Some(kernel)) = (case.user_ns(), case.kernel_ns()) {
+    if let (Some(user), Some(kernel)) = (run.user_ns(), run.kernel_ns()) {
         let both = user.saturating_add(kernel) as f64;
         claim.push_str(&format!(
             ", {} in user mode, {} in the kernel",
@@ -75,8 +75,8 @@ fn check(case: &Case) -> Verdict {
         ));
         for (name, ns, source) in [("user", user, "utime"), ("kernel", kernel, "stime")] {
             let half = Evidence::new(name, ns as f64, "ns", source);
-            evidence.push(half.seen_in(case.part_series(name)));
+            evidence.push(half.seen_in(run.part_series(name)));
         }
     }
-    Accused::new(RULE.id, Some(ns), case.slice_grade("run"), claim, evidence).blame()
+    CauseBuilder::new(RULE.id, Some(ns), run.slice_grade("run"), claim, evidence).found()
 }

@@ -3,9 +3,9 @@
 //! The time is the queue less what a CPU limit explains. Who is to blame follows from the
 //! time that others used, the time that the subject wanted, and the time left idle.
 
-use super::accused::Accused;
-use super::case::clear;
-use super::{Case, Rank, Rule, Verdict};
+use super::cause::CauseBuilder;
+use super::run_view::clear;
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{count, long_time};
 use model::Evidence;
 
@@ -43,21 +43,21 @@ enum Who {
     Unknown,
 }
 
-fn check(case: &Case) -> Verdict {
-    let queue = case.accounts.thread("queue");
-    let limited = super::cpu_limit::stopped_ns(case, "group0.cpu");
+fn check(run: &RunView) -> Verdict {
+    let queue = run.accounts.thread("queue");
+    let limited = super::cpu_limit::stopped_ns(run, "group0.cpu");
     let ns = queue.saturating_sub(limited);
     let told = Evidence::new("ready and not run", ns as f64, "ns", "run queue")
-        .seen_in(case.slice_series("queue"));
-    if !case.hurts(ns) {
-        let slices = &case.accounts.bars.thread;
+        .seen_in(run.slice_series("queue"));
+    if !run.hurts(ns) {
+        let slices = &run.accounts.bars.thread;
         let is_known = slices.iter().any(|slice| slice.name == "queue");
         return clear(is_known.then_some(told));
     }
     let time = long_time(ns as f64);
-    let processors = case.processors();
+    let processors = run.processors();
     let mut evidence = vec![told];
-    let (claim, remedy) = match who(case, ns) {
+    let (claim, remedy) = match who(run, ns) {
         Who::Others(used) => {
             let ran = Evidence::new("others ran", used as f64, "ns", "/proc/stat");
             evidence.push(ran.seen_in(BUSY));
@@ -93,29 +93,23 @@ fn check(case: &Case) -> Verdict {
              fewer threads use less when some of them wait for I/O.",
         ),
     };
-    Accused::new(
-        RULE.id,
-        Some(ns),
-        case.slice_grade("queue"),
-        claim,
-        evidence,
-    )
-    .remedy(remedy)
-    .blame()
+    CauseBuilder::new(RULE.id, Some(ns), run.slice_grade("queue"), claim, evidence)
+        .remedy(remedy)
+        .found()
 }
 
-fn who(case: &Case, queued: u64) -> Who {
-    let Some(busy) = case.grew_all(&BUSY) else {
+fn who(run: &RunView, queued: u64) -> Who {
+    let Some(busy) = run.grew_all(&BUSY) else {
         return Who::Unknown;
     };
-    if case.is_machine() {
+    if run.is_machine() {
         return Who::Own;
     }
-    let own = case
+    let own = run
         .run_ns()
-        .saturating_add(case.grew("own.cpu_ns").unwrap_or(0));
+        .saturating_add(run.grew("own.cpu_ns").unwrap_or(0));
     let others = busy.saturating_sub(own);
-    let idle = case.grew(IDLE).unwrap_or(0);
+    let idle = run.grew(IDLE).unwrap_or(0);
     if others as f64 >= queued as f64 * OTHERS_SHARE {
         Who::Others(others)
     } else if idle >= queued {

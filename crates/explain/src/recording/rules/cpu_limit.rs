@@ -3,10 +3,10 @@
 //! The kernel counts the periods in which a group had used up its quota, and how long it was
 //! stopped. Stopped threads are runnable, so the time lies inside the queue.
 
-use super::accused::Accused;
-use super::case::clear_count;
+use super::cause::CauseBuilder;
 use super::limits::{MOST_LEVELS, group_path};
-use super::{Case, Rank, Rule, Verdict};
+use super::run_view::clear_count;
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{long_time, often, times};
 use model::{Evidence, Grade};
 
@@ -19,8 +19,8 @@ pub(super) const RULE: Rule = Rule {
     check,
 };
 
-fn check(case: &Case) -> Verdict {
-    let stopped = |level: u32| case.grew(&format!("group{level}.cpu.throttled_periods"));
+fn check(run: &RunView) -> Verdict {
+    let stopped = |level: u32| run.grew(&format!("group{level}.cpu.throttled_periods"));
     let mut levels = (0..MOST_LEVELS).filter(|level| stopped(*level).is_some());
     let Some(first) = levels.next() else {
         return Verdict::Silent;
@@ -31,24 +31,24 @@ fn check(case: &Case) -> Verdict {
         .unwrap_or(first);
     let base = format!("group{worst}.cpu");
     let periods = stopped(worst).unwrap_or(0);
-    let ns = stopped_ns(case, &base);
-    if periods == 0 || !case.hurts(ns) {
-        let number = case.grown(&format!("{base}.throttled_periods"));
+    let ns = stopped_ns(run, &base);
+    if periods == 0 || !run.hurts(ns) {
+        let number = run.grown(&format!("{base}.throttled_periods"));
         return clear_count(number, "throttles");
     }
     let mut claim = format!("Stopped for {} by a CPU limit", long_time(ns as f64));
-    let limit = cores(case, &base);
+    let limit = cores(run, &base);
     if let Some(cores) = limit {
         claim.push_str(&format!(" of {} processors", times(cores)));
     }
     claim.push_str(&format!(
         ": {} in {}",
         often(periods),
-        group_path(case, worst, &["cpu", "unified"]),
+        group_path(run, worst, &["cpu", "unified"]),
     ));
     let names = ["throttled_periods", "periods", "throttled_ns"];
     let names = names.map(|name| format!("{base}.{name}"));
-    let mut evidence: Vec<Evidence> = names.iter().filter_map(|name| case.grown(name)).collect();
+    let mut evidence: Vec<Evidence> = names.iter().filter_map(|name| run.grown(name)).collect();
     evidence.extend(limit.map(|cores| {
         Evidence::new("limit", cores, "processors", "cpu.max")
             .seen_in(["quota_us", "period_us"].map(|name| format!("{base}.{name}")))
@@ -59,27 +59,25 @@ fn check(case: &Case) -> Verdict {
     } else {
         Grade::Inferred
     };
-    Accused::new(RULE.id, Some(ns), grade, claim, evidence)
+    CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence)
         .remedy(
             "Have the limit raised (cpu.max of the group, or the container's CPU limit), or run \
              fewer threads than it allows. Risk: what this group gets, others lose.",
         )
-        .blame()
+        .found()
 }
 
 /// Time stopped, as the subject's threads felt it: never more than they were queued.
-pub(super) fn stopped_ns(case: &Case, base: &str) -> u64 {
-    let counted = case.grew(&format!("{base}.throttled_ns")).unwrap_or(0);
-    let queue = case.accounts.thread("queue");
-    case.part_ns("cpu_limit").unwrap_or(counted).min(queue)
+pub(super) fn stopped_ns(run: &RunView, base: &str) -> u64 {
+    let counted = run.grew(&format!("{base}.throttled_ns")).unwrap_or(0);
+    let queue = run.accounts.thread("queue");
+    run.part_ns("cpu_limit").unwrap_or(counted).min(queue)
 }
 
-fn cores(case: &Case, base: &str) -> Option<f64> {
+fn cores(run: &RunView, base: &str) -> Option<f64> {
     let value = |name: &str| {
         let name = format!("{base}.{name}");
-        case.view
-            .at_end(&name)
-            .or_else(|| case.view.at_start(&name))
+        run.view.at_end(&name).or_else(|| run.view.at_start(&name))
     };
     let (quota, period) = (value("quota_us")?, value("period_us")?);
     (quota > 0 && period > 0).then(|| quota as f64 / period as f64)

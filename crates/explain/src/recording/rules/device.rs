@@ -3,8 +3,8 @@
 //!
 //! Counters of devices are the whole machine's; whose requests they were is not told here.
 
-use super::Case;
-use super::case::ratio;
+use super::RunView;
+use super::run_view::ratio;
 use crate::wording::count;
 use model::Evidence;
 use model::duration::show_ns;
@@ -82,13 +82,13 @@ impl Traffic<'_> {
 
 /// The device with the most bytes that way, if any moved; compressed memory and swap
 /// areas are left out, as rules of their own judge them.
-pub(super) fn busiest<'a>(case: &Case<'a>, way: Way) -> Option<Traffic<'a>> {
+pub(super) fn busiest<'a>(run: &RunView<'a>, way: Way) -> Option<Traffic<'a>> {
     let suffix = match way {
         Way::Read => ".read_bytes",
         Way::Write => ".write_bytes",
     };
     let mut all: Vec<Traffic<'a>> = Vec::new();
-    for series in case.view.starting_with("disk.") {
+    for series in run.view.starting_with("disk.") {
         let name = series.schema.name.as_str();
         let device = name
             .strip_prefix("disk.")
@@ -96,7 +96,7 @@ pub(super) fn busiest<'a>(case: &Case<'a>, way: Way) -> Option<Traffic<'a>> {
         let Some(device) = device.filter(|device| !device.is_empty()) else {
             continue;
         };
-        all.extend(traffic(case, device, way));
+        all.extend(traffic(run, device, way));
     }
     let most = all.iter().map(|traffic| traffic.bytes).max()?;
     let large = |t: &Traffic| t.bytes as f64 >= most as f64 * STACKED_SHARE;
@@ -106,8 +106,8 @@ pub(super) fn busiest<'a>(case: &Case<'a>, way: Way) -> Option<Traffic<'a>> {
     Some(all.swap_remove(mounted.unwrap_or(0)))
 }
 
-fn traffic<'a>(case: &Case<'a>, device: &str, way: Way) -> Option<Traffic<'a>> {
-    let facts = case.view.facts();
+fn traffic<'a>(run: &RunView<'a>, device: &str, way: Way) -> Option<Traffic<'a>> {
+    let facts = run.view.facts();
     let known = facts.devices.iter().find(|known| known.name == device);
     let in_memory =
         known.is_some_and(|known| matches!(known.kind, DeviceKind::Zram | DeviceKind::RamDisk));
@@ -120,24 +120,24 @@ fn traffic<'a>(case: &Case<'a>, device: &str, way: Way) -> Option<Traffic<'a>> {
     };
     let traced = format!("trace.block.{device}");
     let disk = format!("disk.{device}");
-    let told = case.grew(&format!("{traced}.{word}s")).unwrap_or(0);
-    let counted = case.grew(&format!("{disk}.{word}s")).unwrap_or(told);
+    let told = run.grew(&format!("{traced}.{word}s")).unwrap_or(0);
+    let counted = run.grew(&format!("{disk}.{word}s")).unwrap_or(told);
     let from_trace = told > 0 && told as f64 >= counted as f64 * TOLD_SHARE;
     let base = if from_trace { &traced } else { &disk };
     let named = |what: &str| format!("{base}.{what}");
-    let requests = case.grew(&named(&format!("{word}s")))?;
-    let bytes = case.grew(&named(&format!("{word}_bytes")))?;
+    let requests = run.grew(&named(&format!("{word}s")))?;
+    let bytes = run.grew(&named(&format!("{word}_bytes")))?;
     if requests == 0 || bytes == 0 {
         return None;
     }
-    let ns = case.grew(&named(&format!("{word}_ns")));
+    let ns = run.grew(&named(&format!("{word}_ns")));
     let names = [named(&format!("{word}s")), named(&format!("{word}_bytes"))];
-    let mut evidence: Vec<Evidence> = names.iter().filter_map(|name| case.grown(name)).collect();
+    let mut evidence: Vec<Evidence> = names.iter().filter_map(|name| run.grown(name)).collect();
     let p50_ns = (way == Way::Read && from_trace)
-        .then(|| median(case, &traced, requests))
+        .then(|| median(run, &traced, requests))
         .flatten();
     evidence.extend(p50_ns.map(|p50| {
-        let steps = case.names_between(&format!("{traced}.read_le_"), "us");
+        let steps = run.names_between(&format!("{traced}.read_le_"), "us");
         Evidence::new(format!("{traced} p50"), p50, "ns", "events").seen_in(steps)
     }));
     let on = |of: Option<&String>| of.is_some_and(|of| is_part(of, device));
@@ -169,11 +169,11 @@ pub(super) fn is_part(name: &str, device: &str) -> bool {
 }
 
 /// The median from the histogram by powers of two, interpolated inside its step.
-fn median(case: &Case, traced: &str, requests: u64) -> Option<f64> {
+fn median(run: &RunView, traced: &str, requests: u64) -> Option<f64> {
     let steps: Vec<(f64, u64)> = (0..=MOST_EXPONENT)
         .map(|exponent| 1u64 << exponent)
         .filter_map(|us| {
-            let grown = case.grew(&format!("{traced}.read_le_{us}us"))?;
+            let grown = run.grew(&format!("{traced}.read_le_{us}us"))?;
             Some((us as f64 * 1e3, grown))
         })
         .collect();

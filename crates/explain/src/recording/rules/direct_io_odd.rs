@@ -3,9 +3,9 @@
 //! Direct I/O bypasses the own page cache, and is often used to measure a disk. A median far
 //! below what a medium takes shows a cache below.
 
-use super::accused::Accused;
+use super::cause::CauseBuilder;
 use super::device::{Way, busiest};
-use super::{Case, Rank, Rule, Verdict};
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{long_time, survey_path};
 use model::Grade;
 use model::duration::show_ns;
@@ -24,22 +24,22 @@ pub(super) const RULE: Rule = Rule {
 /// as disks about 10 us.
 const MEDIUM_NS: f64 = 40e3;
 
-fn check(case: &Case) -> Verdict {
-    let Some(ns) = case.part_ns("direct_io") else {
+fn check(run: &RunView) -> Verdict {
+    let Some(ns) = run.part_ns("direct_io") else {
         return Verdict::Silent;
     };
     if ns == 0 {
         return Verdict::Silent;
     }
-    let Some(traffic) = busiest(case, Way::Read).filter(|_| case.hurts(ns)) else {
-        return super::case::clear(case.part_evidence("direct_io"));
+    let Some(traffic) = busiest(run, Way::Read).filter(|_| run.hurts(ns)) else {
+        return super::run_view::clear(run.part_evidence("direct_io"));
     };
     let kind = traffic.facts.map_or(DeviceKind::Disk, |facts| facts.kind);
     let Some(p50) = traffic.p50_ns else {
-        return super::case::needs_events("the latency of direct I/O was not recorded");
+        return super::run_view::needs_events("the latency of direct I/O was not recorded");
     };
     if p50 >= MEDIUM_NS && kind != DeviceKind::Loop {
-        return super::case::clear(case.part_evidence("direct_io"));
+        return super::run_view::clear(run.part_evidence("direct_io"));
     }
     let below = if kind == DeviceKind::Loop {
         "the file behind it may be cached by this system"
@@ -53,10 +53,10 @@ fn check(case: &Case) -> Verdict {
         show_ns(p50),
     );
     let mut evidence = traffic.evidence.clone();
-    evidence.extend(case.part_evidence("direct_io"));
-    let accused = Accused::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence);
+    evidence.extend(run.part_evidence("direct_io"));
+    let cause = CauseBuilder::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence);
     match traffic.mount {
-        Some(mount) => accused.confirm(survey_path(mount)).blame(),
-        None => accused.blame(),
+        Some(mount) => cause.confirm(survey_path(mount)).found(),
+        None => cause.found(),
     }
 }

@@ -3,10 +3,10 @@
 //! Each page costs a fault, in which the kernel finds and clears it. The count is exact, the
 //! time an estimate. Where the host's price dominates, `memory_backed_lazily` speaks.
 
-use super::accused::Accused;
-use super::case::clear_count;
+use super::cause::CauseBuilder;
+use super::run_view::clear_count;
 use super::touched::touched;
-use super::{Case, Rank, Rule, Verdict, memory_backed_lazily};
+use super::{Rank, Rule, RunView, Verdict, memory_backed_lazily};
 use crate::wording::{count, long_time};
 use model::{Evidence, Grade};
 
@@ -19,15 +19,15 @@ pub(super) const RULE: Rule = Rule {
     check,
 };
 
-fn check(case: &Case) -> Verdict {
-    let Some(touched) = touched(case) else {
+fn check(run: &RunView) -> Verdict {
+    let Some(touched) = touched(run) else {
         return Verdict::Silent;
     };
     let faults = touched.evidence();
-    if !case.hurts_by_estimate(touched.ns) {
+    if !run.hurts_by_estimate(touched.ns) {
         return clear_count(Some(faults), "faults");
     }
-    if memory_backed_lazily::blames(case) {
+    if memory_backed_lazily::blames(run) {
         return Verdict::Silent;
     }
     let claim = format!(
@@ -36,14 +36,14 @@ fn check(case: &Case) -> Verdict {
         count(touched.faults),
     );
     let kernel = Evidence::new("kernel", touched.kernel_ns as f64, "ns", "stime");
-    let mut evidence = vec![faults, kernel.seen_in(case.part_series("kernel"))];
-    evidence.extend(case.part_evidence("copy_on_write"));
-    evidence.extend(case.all_grown(&["trace.faults.user", "vmstat.thp_fault_alloc"]));
-    Accused::new(RULE.id, Some(touched.ns), Grade::Inferred, claim, evidence)
+    let mut evidence = vec![faults, kernel.seen_in(run.part_series("kernel"))];
+    evidence.extend(run.part_evidence("copy_on_write"));
+    evidence.extend(run.all_grown(&["trace.faults.user", "vmstat.thp_fault_alloc"]));
+    CauseBuilder::new(RULE.id, Some(touched.ns), Grade::Inferred, claim, evidence)
         .remedy(
             "Reuse memory instead of freeing and allocating it, or ask for huge pages \
              (madvise). Risk: both hold more memory than is in use.",
         )
         .confirm("terrace measure faults")
-        .blame()
+        .found()
 }

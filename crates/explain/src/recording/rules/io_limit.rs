@@ -4,10 +4,10 @@
 //! the limit while the device itself was mostly idle, and threads waited. Limits of version 2
 //! (`io.max`) and of version 1 (`blkio.throttle.*`) look the same here.
 
-use super::accused::Accused;
-use super::case::{clear, part_of, ratio, series_of};
+use super::cause::CauseBuilder;
 use super::limits::{MOST_LEVELS, group_path};
-use super::{Case, Rank, Rule, Verdict, reads_from_device, writes_to_device};
+use super::run_view::{clear, part_of, ratio, series_of};
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{count, long_time};
 use model::bytes::show_rate;
 use model::recording::Series;
@@ -66,8 +66,8 @@ impl Limited<'_> {
     }
 }
 
-fn check(case: &Case) -> Verdict {
-    let has_traffic = case
+fn check(run: &RunView) -> Verdict {
+    let has_traffic = run
         .view
         .starting_with("group")
         .any(|series| series.schema.name.contains(".io."));
@@ -75,7 +75,7 @@ fn check(case: &Case) -> Verdict {
         return Verdict::Silent;
     }
     let all: Vec<Limited> = (0..MOST_LEVELS)
-        .flat_map(|level| limits(case, level))
+        .flat_map(|level| limits(run, level))
         .collect();
     let nearest = all
         .iter()
@@ -83,21 +83,21 @@ fn check(case: &Case) -> Verdict {
     let Some(worst) = nearest else {
         return clear(Some(Evidence::new("limits", 0.0, "count", "io.max")));
     };
-    if worst.share() < NEAR || !case.hurts(worst.ns) {
+    if worst.share() < NEAR || !run.hurts(worst.ns) {
         let share = Evidence::new("reached of the limit", worst.share(), "ratio", "io.stat");
         return clear(Some(share.seen_in(series_of(&worst.evidence))));
     }
-    blame(case, worst)
+    blame(run, worst)
 }
 
 /// Whether it blames.
-pub(super) fn blames(case: &Case) -> bool {
-    matches!(check(case), Verdict::Blame(_))
+pub(super) fn blames(run: &RunView) -> bool {
+    matches!(check(run), Verdict::Found(_))
 }
 
-fn blame(case: &Case, worst: &Limited) -> Verdict {
+fn blame(run: &RunView, worst: &Limited) -> Verdict {
     let verb = if worst.is_write { "wrote" } else { "read" };
-    let group = group_path(case, worst.level, &["io", "unified"]);
+    let group = group_path(run, worst.level, &["io", "unified"]);
     let claim = format!(
         "Held back for {} by an I/O limit of {} on {} for {group}: it {verb} {}, the device was \
          mostly idle",
@@ -108,28 +108,28 @@ fn blame(case: &Case, worst: &Limited) -> Verdict {
     );
     let mut evidence = worst.evidence.clone();
     let pressure = format!("group{}.pressure.io.some_ns", worst.level);
-    evidence.extend(case.grown(&pressure));
-    Accused::new(RULE.id, Some(worst.ns), Grade::Inferred, claim, evidence)
+    evidence.extend(run.grown(&pressure));
+    CauseBuilder::new(RULE.id, Some(worst.ns), Grade::Inferred, claim, evidence)
         .remedy(
             "Have the limit raised (io.max of the group, or blkio.throttle.* of version 1), or \
              move less. Risk: what this group gets, others on the device lose.",
         )
-        .blame()
+        .found()
 }
 
 /// The limits of the group of this level.
-fn limits<'a>(case: &Case<'a>, level: u32) -> Vec<Limited<'a>> {
+fn limits<'a>(run: &RunView<'a>, level: u32) -> Vec<Limited<'a>> {
     let prefix = format!("group{level}.io.");
-    let series = case.view.starting_with(&prefix);
+    let series = run.view.starting_with(&prefix);
     let limits = series.filter_map(|series| {
         let name = series.schema.name.as_str();
         let (end, of, in_bytes) = KINDS.iter().find(|(end, _, _)| name.ends_with(end))?;
         let device = name.get(prefix.len()..name.len() - end.len())?;
-        let limit = case.view.at_end(name).or(case.view.at_start(name))?;
-        let traffic = case.view.series(&format!("{prefix}{device}{of}"))?;
-        let reached = rate(case, traffic)?;
+        let limit = run.view.at_end(name).or(run.view.at_start(name))?;
+        let traffic = run.view.series(&format!("{prefix}{device}{of}"))?;
+        let reached = rate(run, traffic)?;
         let is_write = of.starts_with(".write");
-        let busy = busy_share(case, device);
+        let busy = busy_share(run, device);
         let unit = if *in_bytes {
             "bytes_per_s"
         } else {
@@ -143,7 +143,7 @@ fn limits<'a>(case: &Case<'a>, level: u32) -> Vec<Limited<'a>> {
         evidence.extend(busy.map(|busy| {
             Evidence::new("device busy", busy, "ratio", "diskstats").seen_in([busy_ns(device)])
         }));
-        let waited = part_of(waited(case, is_write), device_share(case, traffic, of));
+        let waited = part_of(waited(run, is_write), device_share(run, traffic, of));
         Some(Limited {
             level,
             device,
@@ -159,12 +159,12 @@ fn limits<'a>(case: &Case<'a>, level: u32) -> Vec<Limited<'a>> {
 }
 
 /// What went through in a second, from the first sample that saw something to the last.
-fn rate(case: &Case, traffic: &Series) -> Option<f64> {
-    let (first, last) = case.view.samples();
+fn rate(run: &RunView, traffic: &Series) -> Option<f64> {
+    let (first, last) = run.view.samples();
     let mut steps = traffic.within(first, last).map(|step| step.sample);
     let from = steps.next()?;
     let to = steps.last().unwrap_or(from);
-    let ticks = &case.view.recording().ticks;
+    let ticks = &run.view.recording().ticks;
     let at_ns = |sample: u32| ticks.get(sample as usize).map(|tick| tick.at_ns);
     let ns = at_ns(to)?.checked_sub(at_ns(from)?).filter(|ns| *ns > 0)?;
     Some(traffic.growth(from, to)? as f64 * 1e9 / ns as f64)
@@ -176,25 +176,25 @@ fn busy_ns(device: &str) -> String {
 }
 
 /// How much of the clock the device had something to do.
-fn busy_share(case: &Case, device: &str) -> Option<f64> {
-    let busy_ns = case.grew(&busy_ns(device))?;
-    Some(ratio(busy_ns as f64, case.view.wall_ns() as f64).min(1.0))
+fn busy_share(run: &RunView, device: &str) -> Option<f64> {
+    let busy_ns = run.grew(&busy_ns(device))?;
+    Some(ratio(busy_ns as f64, run.view.wall_ns() as f64).min(1.0))
 }
 
 /// The part of the group's traffic that went over this device.
-fn device_share(case: &Case, traffic: &Series, of: &str) -> f64 {
+fn device_share(run: &RunView, traffic: &Series, of: &str) -> f64 {
     let name = &traffic.schema.name;
     let level = name.split('.').next().unwrap_or_default();
-    let all = case.grew_between(&format!("{level}.io."), of).unwrap_or(0);
-    ratio(case.grew(name).unwrap_or(0) as f64, all as f64)
+    let all = run.grew_between(&format!("{level}.io."), of).unwrap_or(0);
+    ratio(run.grew(name).unwrap_or(0) as f64, all as f64)
 }
 
 /// What the subject waited for in this direction.
-fn waited(case: &Case, is_write: bool) -> u64 {
+fn waited(run: &RunView, is_write: bool) -> u64 {
     if is_write {
-        let throttled = case.part_ns("dirty_throttle").unwrap_or(0);
-        let written = writes_to_device::waited(case).unwrap_or(0);
+        let throttled = run.part_ns("dirty_throttle").unwrap_or(0);
+        let written = run.write_wait_ns().unwrap_or(0);
         return written.saturating_add(throttled);
     }
-    reads_from_device::waited_ns(case)
+    run.read_wait_ns()
 }

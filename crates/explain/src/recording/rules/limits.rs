@@ -3,7 +3,7 @@
 //! A limit counts as reached where the kernel counted that it was (failcnt, or max and
 //! high events) and the use was near it; either alone also happens by chance.
 
-use super::Case;
+use super::RunView;
 use model::{Bytes, Evidence};
 
 /// Levels that are looked at. Picked: deeper trees were not seen.
@@ -44,20 +44,20 @@ impl Hit {
 }
 
 /// The innermost limit that was reached.
-pub(super) fn reached(case: &Case) -> Option<Hit> {
-    (0..MOST_LEVELS).find_map(|level| reached_at(case, level))
+pub(super) fn reached(run: &RunView) -> Option<Hit> {
+    (0..MOST_LEVELS).find_map(|level| reached_at(run, level))
 }
 
 /// The number that clears: how often the own group's limit was reached.
-pub(super) fn counted(case: &Case) -> Option<Evidence> {
+pub(super) fn counted(run: &RunView) -> Option<Evidence> {
     (0..MOST_LEVELS)
         .flat_map(names)
-        .find_map(|name| case.grown(&name))
+        .find_map(|name| run.grown(&name))
 }
 
 /// The path of the group of `level` under one of these controllers.
-pub(super) fn group_path(case: &Case, level: u32, controllers: &[&str]) -> String {
-    let groups = &case.view.facts().groups;
+pub(super) fn group_path(run: &RunView, level: u32, controllers: &[&str]) -> String {
+    let groups = &run.view.facts().groups;
     let group = groups.iter().find(|group| group.level == level);
     let path = group.and_then(|group| {
         let mut named = controllers.iter().filter_map(|name| group.paths.get(*name));
@@ -88,18 +88,15 @@ fn names(level: u32) -> [String; 3] {
     ]
 }
 
-fn reached_at(case: &Case, level: u32) -> Option<Hit> {
+fn reached_at(run: &RunView, level: u32) -> Option<Hit> {
     let names = names(level);
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let times = case.grew_all(&names).filter(|times| *times > 0)?;
+    let times = run.grew_all(&names).filter(|times| *times > 0)?;
     let base = format!("group{level}.memory");
     let usage_name = format!("{base}.usage_bytes");
     let limit_of = |name: &str| {
         let name = format!("{base}.{name}");
-        let value = case
-            .view
-            .at_end(&name)
-            .or_else(|| case.view.at_start(&name));
+        let value = run.view.at_end(&name).or_else(|| run.view.at_start(&name));
         let limit = value.filter(|bytes| (1..NO_LIMIT_BYTES).contains(bytes))?;
         Some((limit, name))
     };
@@ -107,20 +104,20 @@ fn reached_at(case: &Case, level: u32) -> Option<Hit> {
         .into_iter()
         .filter_map(limit_of);
     let (limit, limit_name) = limit.min().unzip();
-    let usage = most_below(case, &usage_name, limit_name.as_deref());
+    let usage = most_below(run, &usage_name, limit_name.as_deref());
     // Who was killed for it gave all its memory back before the next sample.
-    let killed = case.grew(&format!("{base}.events.oom_kill")).unwrap_or(0) > 0;
+    let killed = run.grew(&format!("{base}.events.oom_kill")).unwrap_or(0) > 0;
     if let (Some(usage), Some(limit), false) = (usage, limit, killed)
         && (usage as f64) < limit as f64 * NEAR
     {
         return None;
     }
-    let mut evidence = case.all_grown(&names);
-    evidence.extend(usage.map(|usage| case.evidence(&usage_name, usage as f64)));
+    let mut evidence = run.all_grown(&names);
+    evidence.extend(usage.map(|usage| run.evidence(&usage_name, usage as f64)));
     let limit_told = limit_name.as_ref().zip(limit);
-    evidence.extend(limit_told.map(|(name, limit)| case.evidence(name, limit as f64)));
+    evidence.extend(limit_told.map(|(name, limit)| run.evidence(name, limit as f64)));
     Some(Hit {
-        group: group_path(case, level, &["memory", "unified"]),
+        group: group_path(run, level, &["memory", "unified"]),
         limit_bytes: limit.and_then(|limit| u64::try_from(limit).ok()),
         times,
         evidence,
@@ -129,12 +126,12 @@ fn reached_at(case: &Case, level: u32) -> Option<Hit> {
 
 /// The most that was used since a limit has its last value: before, it was another, or the
 /// subject in another group.
-fn most_below(case: &Case, usage: &str, limit: Option<&str>) -> Option<i64> {
-    let (first, last) = case.view.samples();
-    let changes = |name| Some(case.view.series(name)?.within(first, last));
+fn most_below(run: &RunView, usage: &str, limit: Option<&str>) -> Option<i64> {
+    let (first, last) = run.view.samples();
+    let changes = |name| Some(run.view.series(name)?.within(first, last));
     let change = limit.and_then(changes).and_then(Iterator::last);
     let since = change.map_or(first, |change| change.sample);
-    case.view.series(usage)?.max(since, last)
+    run.view.series(usage)?.max(since, last)
 }
 
 #[cfg(test)]

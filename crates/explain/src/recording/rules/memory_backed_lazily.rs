@@ -5,10 +5,10 @@
 //! new memory, as its kernel time is then mostly the price of pages; and not where the
 //! processor is emulated, as everything is dear there.
 
-use super::accused::Accused;
-use super::case::{clear, ratio};
+use super::cause::CauseBuilder;
+use super::run_view::{clear, ratio};
 use super::touched::{USUAL_FAULT_NS, grown_bytes, touched};
-use super::{Case, Rank, Rule, Verdict};
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{count, long_time};
 use model::duration::show_ns;
 use model::{Evidence, Grade};
@@ -52,43 +52,43 @@ const OTHER_CAUSES: [&str; 8] = [
 const EMULATED: &str = "QEMU guest";
 
 /// Whether it blames.
-pub(super) fn blames(case: &Case) -> bool {
-    matches!(check(case), Verdict::Blame(_))
+pub(super) fn blames(run: &RunView) -> bool {
+    matches!(check(run), Verdict::Found(_))
 }
 
-fn check(case: &Case) -> Verdict {
-    let machine = case.view.facts().machine.as_ref();
+fn check(run: &RunView) -> Verdict {
+    let machine = run.view.facts().machine.as_ref();
     let is_guest = machine.is_some_and(|machine| {
         let kind = machine.virtualization.as_deref();
         kind.is_some_and(|kind| !kind.contains("container") && !kind.contains(EMULATED))
     });
-    let Some(touched) = touched(case).filter(|_| is_guest) else {
+    let Some(touched) = touched(run).filter(|_| is_guest) else {
         return Verdict::Silent;
     };
-    let page_bytes = case.page_bytes();
-    let shared = case
+    let page_bytes = run.page_bytes();
+    let shared = run
         .view
         .at_start("meminfo.Shmem")
-        .zip(case.view.max("meminfo.Shmem"));
+        .zip(run.view.max("meminfo.Shmem"));
     let shared = shared.map_or(0, |(start, most)| {
         u64::try_from(most.saturating_sub(start)).unwrap_or(0)
     });
     // Pages of a RAM disk are taken by write calls, without a fault.
-    let written = shared.min(case.write_chars().unwrap_or(0));
+    let written = shared.min(run.write_chars().unwrap_or(0));
     let pages = touched.faults.saturating_add(written / page_bytes);
-    let held = grown_bytes(case).saturating_add(written) / page_bytes;
-    let calls = case
+    let held = grown_bytes(run).saturating_add(written) / page_bytes;
+    let calls = run
         .read_chars()
         .unwrap_or(0)
-        .saturating_add(case.write_chars().unwrap_or(0));
+        .saturating_add(run.write_chars().unwrap_or(0));
     let calls_ns = (calls as f64 * CALL_BYTE_NS) as u64;
     let price_ns = touched.kernel_ns.saturating_sub(calls_ns);
     let each = ratio(price_ns as f64, pages as f64);
     let ns = price_ns.saturating_sub(pages.saturating_mul(USUAL_FAULT_NS));
-    let others = case.grew_all(&OTHER_CAUSES).unwrap_or(0);
+    let others = run.grew_all(&OTHER_CAUSES).unwrap_or(0);
     let told = Evidence::new("kernel time for each page", each, "ns", "stime")
         .seen_in(["tree.minor_faults", "tree.system_ns"]);
-    if pages < LEAST_PAGES || each < LEAST_PAGE_NS || !case.hurts_by_estimate(ns) {
+    if pages < LEAST_PAGES || each < LEAST_PAGE_NS || !run.hurts_by_estimate(ns) {
         return clear(Some(told).filter(|_| pages >= LEAST_PAGES));
     }
     if others > pages / 100 || (held as f64) < pages as f64 * LEAST_HELD {
@@ -101,10 +101,10 @@ fn check(case: &Case) -> Verdict {
         count(pages),
     );
     let mut evidence = vec![told, touched.evidence()];
-    let scanned = case.grown("vmstat.pgscan_direct");
-    evidence.extend(scanned.into_iter().chain(case.grown("vmstat.pswpout")));
-    Accused::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
+    let scanned = run.grown("vmstat.pgscan_direct");
+    evidence.extend(scanned.into_iter().chain(run.grown("vmstat.pswpout")));
+    CauseBuilder::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
         .remedy("Touch memory before it is needed and keep it. Risk: it is then missing elsewhere.")
         .confirm("terrace measure faults")
-        .blame()
+        .found()
 }

@@ -4,13 +4,13 @@
 //! memory and of reading swapped pages back; where most reads are of data that it evicted,
 //! those too. Reaching a limit costs nothing while clean cache can be dropped.
 
-use super::accused::Accused;
-use super::case::{clear_count, needs_events};
+use super::cause::CauseBuilder;
 use super::limits::{Hit, counted, reached};
 use super::refaults::refaults;
+use super::run_view::{clear_count, needs_events};
 use super::swapped::{reclaim_ns, swapped};
 use super::swapping::swap_in;
-use super::{Case, Rank, Rule, Verdict};
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{long_time, often};
 use model::recording::Ending;
 use model::{Evidence, Grade};
@@ -53,27 +53,27 @@ impl Price {
 }
 
 /// The limit and its time, where it is to blame.
-pub(super) fn at_fault(case: &Case) -> Option<(Hit, u64)> {
-    let hit = reached(case)?;
-    let ns = price(case).ns().min(case.accounts.thread_ns);
-    case.hurts(ns).then_some((hit, ns))
+pub(super) fn at_fault(run: &RunView) -> Option<(Hit, u64)> {
+    let hit = reached(run)?;
+    let ns = price(run).ns().min(run.accounts.thread_ns);
+    run.hurts(ns).then_some((hit, ns))
 }
 
-fn price(case: &Case) -> Price {
-    let swap_in_ns = swapped(case).map_or(0, |swap| swap_in(case, &swap).0);
-    let again = refaults(case).filter(|again| again.are_most_reads_at_a_limit());
+fn price(run: &RunView) -> Price {
+    let swap_in_ns = swapped(run).map_or(0, |swap| swap_in(run, &swap).0);
+    let again = refaults(run).filter(|again| again.are_most_reads_at_a_limit());
     Price {
-        freeing_ns: reclaim_ns(case),
+        freeing_ns: reclaim_ns(run),
         swap_in_ns,
         reread_ns: again.map_or(0, |again| again.ns),
     }
 }
 
-fn check(case: &Case) -> Verdict {
-    if reached(case).is_none() {
-        return clear_count(counted(case), "refusals");
+fn check(run: &RunView) -> Verdict {
+    if reached(run).is_none() {
+        return clear_count(counted(run), "refusals");
     }
-    let ending = case
+    let ending = run
         .view
         .recording()
         .outcome
@@ -86,13 +86,13 @@ fn check(case: &Case) -> Verdict {
             ..
         })
     );
-    if killed && at_fault(case).is_none() {
+    if killed && at_fault(run).is_none() {
         // It is to blame for the end, which is told first, and for no time.
         return Verdict::Silent;
     }
-    let price = price(case);
-    let Some((hit, ns)) = at_fault(case) else {
-        return cheap(case, &price);
+    let price = price(run);
+    let Some((hit, ns)) = at_fault(run) else {
+        return cheap(run, &price);
     };
     let claim = format!(
         "Reached the {} {}: {}",
@@ -101,30 +101,30 @@ fn check(case: &Case) -> Verdict {
         price.told(),
     );
     let mut evidence = hit.evidence.clone();
-    evidence.extend(case.part_evidence("direct_reclaim"));
-    evidence.extend(case.part_evidence("reclaim_throttle"));
+    evidence.extend(run.part_evidence("direct_reclaim"));
+    evidence.extend(run.part_evidence("reclaim_throttle"));
     let grade = if price.reread_ns == 0 {
         Grade::Measured
     } else {
         Grade::Inferred
     };
-    Accused::new(RULE.id, Some(ns), grade, claim, evidence)
+    CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence)
         .remedy(
             "Raise the limit (memory.max of the group, or the container's memory limit), or let \
              the program use less. Risk: that memory is then missing elsewhere.",
         )
-        .blame()
+        .found()
 }
 
 /// A limit that was reached and cost little, or at a price that is not known.
-fn cheap(case: &Case, price: &Price) -> Verdict {
-    let again = refaults(case).is_some_and(|again| case.hurts(again.ns));
+fn cheap(run: &RunView, price: &Price) -> Verdict {
+    let again = refaults(run).is_some_and(|again| run.hurts(again.ns));
     if again {
         // The cache's size is blamed, and names this limit.
         return Verdict::Silent;
     }
-    let nameless = case.accounts.thread("unexplained");
-    if price.freeing_ns.is_none() && case.hurts(nameless) {
+    let nameless = run.accounts.thread("unexplained");
+    if price.freeing_ns.is_none() && run.hurts(nameless) {
         return needs_events("the time of freeing memory is not known");
     }
     let lost = Evidence::new(
@@ -134,5 +134,5 @@ fn cheap(case: &Case, price: &Price) -> Verdict {
         "events",
     );
     let freeing = ["direct_reclaim", "reclaim_throttle"];
-    Verdict::Clear(lost.seen_in(freeing.iter().flat_map(|part| case.part_series(part))))
+    Verdict::Clear(lost.seen_in(freeing.iter().flat_map(|part| run.part_series(part))))
 }

@@ -5,10 +5,10 @@
 //! requests began or ended inside of one; their share of the device's requests is their share
 //! of the waits.
 
-use super::accused::Accused;
-use super::case::{clear_count, part_of, ratio};
+use super::cause::CauseBuilder;
 use super::device::{Traffic, Way, busiest};
-use super::{Case, Rank, Rule, Verdict, reads_from_device, writes_to_device};
+use super::run_view::{clear_count, part_of, ratio};
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{count, long_time};
 use model::{Bytes, Evidence, Grade};
 
@@ -33,13 +33,13 @@ struct Misaligned<'a> {
     counted: Evidence,
 }
 
-fn check(case: &Case) -> Verdict {
-    let found = [Way::Read, Way::Write].map(|way| misaligned(case, way));
+fn check(run: &RunView) -> Verdict {
+    let found = [Way::Read, Way::Write].map(|way| misaligned(run, way));
     let worst = found.into_iter().flatten().max_by_key(|found| found.ns);
     let Some(worst) = worst else {
         return Verdict::Silent;
     };
-    if worst.requests < LEAST_REQUESTS || !case.hurts(worst.ns) {
+    if worst.requests < LEAST_REQUESTS || !run.hurts(worst.ns) {
         return clear_count(Some(worst.counted), "requests");
     }
     let (requests, effect) = match worst.way {
@@ -60,29 +60,29 @@ fn check(case: &Case) -> Verdict {
     );
     let mut evidence = vec![worst.counted];
     evidence.extend(worst.traffic.evidence.iter().cloned());
-    Accused::new(RULE.id, Some(worst.ns), Grade::Inferred, claim, evidence)
+    CauseBuilder::new(RULE.id, Some(worst.ns), Grade::Inferred, claim, evidence)
         .remedy(
             "Align partitions, files and direct I/O to the block, and ask for whole blocks. Risk: \
              larger requests move more bytes.",
         )
-        .blame()
+        .found()
 }
 
 /// What of the device that was busiest this way did not fit; `None` where nobody counted.
-fn misaligned<'a>(case: &Case<'a>, way: Way) -> Option<Misaligned<'a>> {
-    let traffic = busiest(case, way)?;
+fn misaligned<'a>(run: &RunView<'a>, way: Way) -> Option<Misaligned<'a>> {
+    let traffic = busiest(run, way)?;
     let (name, waited) = match way {
-        Way::Read => ("reads", reads_from_device::waited_ns(case)),
-        Way::Write => ("writes", writes_to_device::waited(case).unwrap_or(0)),
+        Way::Read => ("reads", run.read_wait_ns()),
+        Way::Write => ("writes", run.write_wait_ns().unwrap_or(0)),
     };
     let series = format!("trace.block.{}.misaligned_{name}", traffic.name);
-    let requests = case.grew(&series)?;
+    let requests = run.grew(&series)?;
     let share = ratio(requests as f64, traffic.requests as f64);
     Some(Misaligned {
         way,
         requests,
         ns: part_of(waited, share),
-        counted: case.evidence(&series, requests as f64),
+        counted: run.evidence(&series, requests as f64),
         traffic,
     })
 }

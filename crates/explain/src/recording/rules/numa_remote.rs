@@ -3,9 +3,9 @@
 //! The nodes count where pages were given, for the whole machine; what the distance cost is
 //! an estimate, as nothing counts the accesses.
 
-use super::accused::Accused;
-use super::case::{part_of, ratio};
-use super::{Case, Rank, Rule, Verdict};
+use super::cause::CauseBuilder;
+use super::run_view::{part_of, ratio};
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{count, percent};
 use model::{Evidence, Grade};
 
@@ -35,22 +35,22 @@ const LOCAL_NODE: &str = ".local_node";
 const OTHER_NODE: &str = ".other_node";
 const MISS: &str = ".numa_miss";
 
-fn check(case: &Case) -> Verdict {
-    let (first, last) = case.view.samples();
-    let nodes = case.view.starting_with(NODES);
+fn check(run: &RunView) -> Verdict {
+    let (first, last) = run.view.samples();
+    let nodes = run.view.starting_with(NODES);
     let nodes = nodes.filter(|series| series.schema.name.ends_with(LOCAL_NODE));
     let nodes = nodes.filter(|series| series.growth(first, last).is_some());
     if nodes.count() < 2 {
         return Verdict::Silent;
     }
-    let local = case.grew_between(NODES, LOCAL_NODE).unwrap_or(0);
-    let Some(remote) = case.grew_between(NODES, OTHER_NODE) else {
+    let local = run.grew_between(NODES, LOCAL_NODE).unwrap_or(0);
+    let Some(remote) = run.grew_between(NODES, OTHER_NODE) else {
         return Verdict::Silent;
     };
     let share = ratio(remote as f64, local.saturating_add(remote) as f64);
-    let told = pages(case, "numa other_node", remote, OTHER_NODE);
-    let ns = part_of(case.run_ns(), share * COST_SHARE);
-    if share < LEAST_REMOTE || remote < LEAST_PAGES || !case.hurts(ns) {
+    let told = pages(run, "numa other_node", remote, OTHER_NODE);
+    let ns = part_of(run.run_ns(), share * COST_SHARE);
+    if share < LEAST_REMOTE || remote < LEAST_PAGES || !run.hurts(ns) {
         return Verdict::Clear(told);
     }
     let claim = format!(
@@ -58,21 +58,20 @@ fn check(case: &Case) -> Verdict {
         percent(share),
         count(remote),
     );
-    let local = pages(case, "numa local_node", local, LOCAL_NODE);
-    let missed = case.grew_between(NODES, MISS);
-    let missed = missed.map(|missed| pages(case, "numa_miss", missed, MISS));
+    let local = pages(run, "numa local_node", local, LOCAL_NODE);
+    let missed = run.grew_between(NODES, MISS);
+    let missed = missed.map(|missed| pages(run, "numa_miss", missed, MISS));
     let evidence = [told, local].into_iter().chain(missed).collect();
-    Accused::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
+    CauseBuilder::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
         .remedy(
             "Bind the program and its memory to one node (numactl). Risk: it then has only that \
              node's processors and memory.",
         )
         .confirm("terrace measure memlat")
-        .blame()
+        .found()
 }
 
 /// A count of all nodes as evidence.
-fn pages(case: &Case, name: &str, pages: u64, suffix: &str) -> Evidence {
-    Evidence::new(name, pages as f64, "pages", "numastat")
-        .seen_in(case.names_between(NODES, suffix))
+fn pages(run: &RunView, name: &str, pages: u64, suffix: &str) -> Evidence {
+    Evidence::new(name, pages as f64, "pages", "numastat").seen_in(run.names_between(NODES, suffix))
 }

@@ -2,10 +2,10 @@
 //!
 //! It comes before everything that is counted in time.
 
-use super::accused::Accused;
-use super::case::clear_count;
+use super::cause::CauseBuilder;
 use super::limits::group_path;
-use super::{Case, Rank, Rule, Verdict};
+use super::run_view::clear_count;
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::count;
 use model::recording::Ending;
 use model::{Evidence, Grade};
@@ -22,10 +22,10 @@ pub(super) const RULE: Rule = Rule {
 const OF_GROUP: &str = "group0.memory.events.oom_kill";
 const OF_MACHINE: &str = "vmstat.oom_kill";
 
-fn check(case: &Case) -> Verdict {
-    let outcome = case.view.recording().outcome.as_ref();
+fn check(run: &RunView) -> Verdict {
+    let outcome = run.view.recording().outcome.as_ref();
     let ending = outcome.map(|outcome| &outcome.ending);
-    let mut evidence = case.all_grown(&[OF_GROUP, OF_MACHINE]);
+    let mut evidence = run.all_grown(&[OF_GROUP, OF_MACHINE]);
     let claim = match ending {
         Some(Ending::Killed {
             signal,
@@ -36,25 +36,25 @@ fn check(case: &Case) -> Verdict {
             evidence.push(killed.seen_in([OF_GROUP, OF_MACHINE]));
             format!("Killed for want of memory: {limit}")
         }
-        _ => match others_killed(case) {
+        _ => match others_killed(run) {
             Some(claim) => claim,
             None => {
-                let own = (!case.is_machine()).then(|| case.grown(OF_GROUP)).flatten();
-                return clear_count(own.or_else(|| case.grown(OF_MACHINE)), "kills");
+                let own = (!run.is_machine()).then(|| run.grown(OF_GROUP)).flatten();
+                return clear_count(own.or_else(|| run.grown(OF_MACHINE)), "kills");
             }
         },
     };
-    Accused::new(RULE.id, None, Grade::Measured, claim, evidence)
+    CauseBuilder::new(RULE.id, None, Grade::Measured, claim, evidence)
         .remedy(
             "More memory for it: a higher limit, or swap. Risk: what it gets is missing \
              elsewhere; swap makes slow what would have been killed.",
         )
-        .blame()
+        .found()
 }
 
-fn others_killed(case: &Case) -> Option<String> {
-    let grew = |name| case.grew(name).filter(|killed| *killed > 0);
-    if case.is_machine() {
+fn others_killed(run: &RunView) -> Option<String> {
+    let grew = |name| run.grew(name).filter(|killed| *killed > 0);
+    if run.is_machine() {
         let killed = grew(OF_MACHINE)?;
         return Some(format!(
             "The kernel killed {} for want of memory",
@@ -65,7 +65,7 @@ fn others_killed(case: &Case) -> Option<String> {
     Some(format!(
         "The kernel killed {} in {} for want of memory",
         processes(killed),
-        group_path(case, 0, &["memory", "unified"]),
+        group_path(run, 0, &["memory", "unified"]),
     ))
 }
 

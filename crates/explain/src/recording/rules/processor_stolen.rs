@@ -3,9 +3,9 @@
 //! Stolen time is counted for the machine; the subject is taken to have lost its share of
 //! it, by how much of the processors' work was its own.
 
-use super::accused::Accused;
-use super::case::{clear, part_of, ratio};
-use super::{Case, Rank, Rule, Verdict};
+use super::cause::CauseBuilder;
+use super::run_view::{clear, part_of, ratio};
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{long_time, percent};
 use model::{Evidence, Grade};
 
@@ -35,21 +35,21 @@ const WANTED: [&str; 6] = [
     STEAL,
 ];
 
-fn check(case: &Case) -> Verdict {
-    let Some(stolen) = case.grew(STEAL) else {
+fn check(run: &RunView) -> Verdict {
+    let Some(stolen) = run.grew(STEAL) else {
         return Verdict::Silent;
     };
-    let whole = case.view.wall_ns().saturating_mul(case.processors());
+    let whole = run.view.wall_ns().saturating_mul(run.processors());
     if whole == 0 {
         return Verdict::Silent;
     }
     let share = ratio(stolen as f64, whole as f64).min(1.0);
     let told = Evidence::new("steal", share, "ratio", "/proc/stat").seen_in([STEAL]);
-    let wanted = case.grew_all(&WANTED).unwrap_or(stolen);
+    let wanted = run.grew_all(&WANTED).unwrap_or(stolen);
     let of_wanted = ratio(stolen as f64, wanted as f64);
-    let ns = part_of(case.run_ns(), of_wanted);
-    let ns = case.part_ns("steal").unwrap_or(ns).min(stolen);
-    if share < LEAST_STOLEN || !case.hurts(ns) {
+    let ns = part_of(run.run_ns(), of_wanted);
+    let ns = run.part_ns("steal").unwrap_or(ns).min(stolen);
+    if share < LEAST_STOLEN || !run.hurts(ns) {
         return clear(Some(told));
     }
     let claim = format!(
@@ -58,12 +58,12 @@ fn check(case: &Case) -> Verdict {
         long_time(ns as f64),
     );
     let mut evidence = vec![told];
-    evidence.extend(case.grown(STEAL));
-    Accused::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
+    evidence.extend(run.grown(STEAL));
+    CauseBuilder::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
         .remedy(
             "Processors of one's own, or another host. Risk: it may cost money, and the next \
              host may be as full.",
         )
         .confirm("terrace measure compute")
-        .blame()
+        .found()
 }

@@ -3,8 +3,8 @@
 //!
 //! A card blames nobody and has no time of its own.
 
-use super::accused::Accused;
-use super::{Case, Verdict};
+use super::cause::CauseBuilder;
+use super::{RunView, Verdict};
 use crate::wording::count;
 use model::{Evidence, Grade};
 
@@ -16,14 +16,14 @@ pub(super) const LEAST_PAGES: u64 = 1024;
 const LEAST_WAITS: u64 = LEAST_PAGES / 8;
 
 /// The values of a counter before and after.
-pub(super) fn before_and_after(case: &Case, series: &str) -> Vec<Evidence> {
+pub(super) fn before_and_after(run: &RunView, series: &str) -> Vec<Evidence> {
     let both = [
-        ("before", case.view.at_start(series)),
-        ("after", case.view.at_end(series)),
+        ("before", run.view.at_start(series)),
+        ("after", run.view.at_end(series)),
     ];
     both.into_iter()
         .filter_map(|(when, value)| {
-            let mut evidence = case.evidence(series, value? as f64);
+            let mut evidence = run.evidence(series, value? as f64);
             evidence.name = format!("{series} {when}");
             Some(evidence)
         })
@@ -32,28 +32,28 @@ pub(super) fn before_and_after(case: &Case, series: &str) -> Vec<Evidence> {
 
 /// Whether the subject can have had a part in what the whole machine swapped: nobody gets a
 /// page back without waiting for it.
-pub(super) fn has_swapped(case: &Case) -> bool {
+pub(super) fn has_swapped(run: &RunView) -> bool {
     let waits = || {
-        case.major_faults()
+        run.major_faults()
             .is_none_or(|faults| faults >= LEAST_WAITS)
     };
-    case.is_machine() || waits()
+    run.is_machine() || waits()
 }
 
 /// A card for so many pages in and out, or the number that says that there were few.
 pub(super) fn card(
-    case: &Case,
+    run: &RunView,
     id: &'static str,
     server: &str,
     ins: (&str, u64),
     outs: (&str, u64),
 ) -> Verdict {
-    if ins.1.max(outs.1) < LEAST_PAGES || !has_swapped(case) {
-        let evidence = case.grown(ins.0).or_else(|| case.grown(outs.0));
-        return super::case::clear_count(evidence, "pages");
+    if ins.1.max(outs.1) < LEAST_PAGES || !has_swapped(run) {
+        let evidence = run.grown(ins.0).or_else(|| run.grown(outs.0));
+        return super::run_view::clear_count(evidence, "pages");
     }
-    let mut evidence = before_and_after(case, ins.0);
-    evidence.extend(before_and_after(case, outs.0));
+    let mut evidence = before_and_after(run, ins.0);
+    evidence.extend(before_and_after(run, outs.0));
     if evidence.is_empty() {
         return Verdict::Silent;
     }
@@ -62,5 +62,5 @@ pub(super) fn card(
         count(ins.1),
         count(outs.1),
     );
-    Accused::new(id, None, Grade::Measured, claim, evidence).blame()
+    CauseBuilder::new(id, None, Grade::Measured, claim, evidence).found()
 }

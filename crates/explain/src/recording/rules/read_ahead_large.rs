@@ -3,11 +3,11 @@
 //! Used is at most what read calls asked for and what page faults mapped, 64 KiB around
 //! each; bytes beyond several times that were fetched for nothing.
 
-use super::accused::Accused;
-use super::case::{part_of, ratio};
+use super::cause::CauseBuilder;
 use super::device::{Way, busiest};
-use super::reads_from_device::{Waited, waited};
-use super::{Case, Rank, Rule, Verdict};
+use super::run_view::{part_of, ratio};
+use super::waits::ReadWait;
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{long_time, times};
 use model::{Bytes, Evidence, Grade};
 
@@ -29,18 +29,18 @@ const LEAST_TIMES: f64 = 4.0;
 /// Reading less than this in vain hurts nobody. Picked.
 const LEAST_BYTES: u64 = 16 << 20;
 
-fn check(case: &Case) -> Verdict {
-    let Waited::Ns { ns, .. } = waited(case) else {
+fn check(run: &RunView) -> Verdict {
+    let ReadWait::Ns { ns, .. } = run.read_wait() else {
         return Verdict::Silent;
     };
-    let (Some(read), Some(asked)) = (case.read_bytes(), case.read_chars()) else {
+    let (Some(read), Some(asked)) = (run.read_bytes(), run.read_chars()) else {
         return Verdict::Silent;
     };
-    if !case.hurts(ns) {
+    if !run.hurts(ns) {
         return Verdict::Silent;
     }
-    let major = case.major_faults().unwrap_or(0);
-    let faults = major.saturating_add(case.minor_faults().unwrap_or(0));
+    let major = run.major_faults().unwrap_or(0);
+    let faults = major.saturating_add(run.minor_faults().unwrap_or(0));
     let used = asked.saturating_add(faults.saturating_mul(AROUND_BYTES));
     let told = Evidence::new(
         "read for each byte that can have been used",
@@ -51,10 +51,10 @@ fn check(case: &Case) -> Verdict {
     .seen_in(["tree.read_bytes", "tree.read_chars"]);
     let waste = ratio(read as f64, used as f64);
     let lost = part_of(ns, 1.0 - ratio(used as f64, read as f64));
-    if waste < LEAST_TIMES || read < LEAST_BYTES || !case.hurts(lost) {
+    if waste < LEAST_TIMES || read < LEAST_BYTES || !run.hurts(lost) {
         return Verdict::Clear(told);
     }
-    let device = busiest(case, Way::Read);
+    let device = busiest(run, Way::Read);
     let ahead = device
         .as_ref()
         .and_then(|device| device.facts?.read_ahead_bytes);
@@ -75,10 +75,10 @@ fn check(case: &Case) -> Verdict {
     evidence.extend(
         ahead.map(|ahead| Evidence::new("read-ahead", ahead as f64, "bytes", "read_ahead_kb")),
     );
-    Accused::new(RULE.id, Some(lost), Grade::Inferred, claim, evidence)
+    CauseBuilder::new(RULE.id, Some(lost), Grade::Inferred, claim, evidence)
         .remedy(
             "Let the program say that it reads at random (MADV_RANDOM, POSIX_FADV_RANDOM), or \
              make the device's read-ahead smaller. Risk: sequential readers become slower.",
         )
-        .blame()
+        .found()
 }

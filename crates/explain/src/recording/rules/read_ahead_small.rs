@@ -3,11 +3,11 @@
 //! The requests are as large as the read-ahead, few are in flight, and each takes long. A
 //! device that is full instead has many in flight, and gains nothing.
 
-use super::accused::Accused;
-use super::case::{ratio, series_of};
+use super::cause::CauseBuilder;
 use super::device::{Traffic, Way, busiest};
-use super::reads_from_device::{Waited, waited};
-use super::{Case, Rank, Rule, Verdict};
+use super::run_view::{ratio, series_of};
+use super::waits::ReadWait;
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{count, times};
 use model::duration::show_ns;
 use model::{Bytes, Evidence, Grade};
@@ -38,11 +38,11 @@ const MOST_IN_FLIGHT: f64 = 4.0;
 /// Fewer requests say nothing.
 const LEAST_REQUESTS: u64 = 100;
 
-fn check(case: &Case) -> Verdict {
-    let Waited::Ns { ns, .. } = waited(case) else {
+fn check(run: &RunView) -> Verdict {
+    let ReadWait::Ns { ns, .. } = run.read_wait() else {
         return Verdict::Silent;
     };
-    let Some(traffic) = busiest(case, Way::Read).filter(|_| case.hurts(ns)) else {
+    let Some(traffic) = busiest(run, Way::Read).filter(|_| run.hurts(ns)) else {
         return Verdict::Silent;
     };
     let Some(ahead) = traffic.facts.and_then(|facts| facts.read_ahead_bytes) else {
@@ -51,7 +51,7 @@ fn check(case: &Case) -> Verdict {
     let request = traffic.request_bytes();
     let told = Evidence::new("mean read", request, "bytes", "/proc/diskstats")
         .seen_in(series_of(&traffic.evidence));
-    if !is_small(case, &traffic, ahead) {
+    if !is_small(run, &traffic, ahead) {
         return Verdict::Clear(told);
     }
     let claim = format!(
@@ -68,22 +68,22 @@ fn check(case: &Case) -> Verdict {
         Evidence::new("read-ahead", ahead as f64, "bytes", setting.clone()),
         Evidence::new(
             "reads in flight",
-            in_flight(case, &traffic.name).unwrap_or(0.0),
+            in_flight(run, &traffic.name).unwrap_or(0.0),
             "count",
             "/proc/diskstats",
         )
         .seen_in(["weighted_ns", "io_ns"].map(|what| format!("disk.{}.{what}", traffic.name))),
     ];
-    Accused::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
+    CauseBuilder::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
         .remedy(format!(
             "A larger read-ahead: try {} times as much in {setting}. Risk: random reads of mapped \
              files fetch more than they need.",
             times(8.0),
         ))
-        .blame()
+        .found()
 }
 
-fn is_small(case: &Case, traffic: &Traffic, ahead: u64) -> bool {
+fn is_small(run: &RunView, traffic: &Traffic, ahead: u64) -> bool {
     let room = traffic.facts.and_then(|facts| facts.max_request_bytes);
     let request = traffic.request_bytes();
     (1..SMALL_BYTES).contains(&ahead)
@@ -93,12 +93,12 @@ fn is_small(case: &Case, traffic: &Traffic, ahead: u64) -> bool {
         && traffic
             .latency_ns()
             .is_some_and(|ns| ns >= LEAST_LATENCY_NS)
-        && in_flight(case, &traffic.name).is_some_and(|n| n <= MOST_IN_FLIGHT)
+        && in_flight(run, &traffic.name).is_some_and(|n| n <= MOST_IN_FLIGHT)
 }
 
 /// Requests in flight while the device worked, on average.
-fn in_flight(case: &Case, device: &str) -> Option<f64> {
-    let weighted = case.grew(&format!("disk.{device}.weighted_ns"))?;
-    let busy = case.grew(&format!("disk.{device}.io_ns"))?;
+fn in_flight(run: &RunView, device: &str) -> Option<f64> {
+    let weighted = run.grew(&format!("disk.{device}.weighted_ns"))?;
+    let busy = run.grew(&format!("disk.{device}.io_ns"))?;
     (busy > 0).then(|| ratio(weighted as f64, busy as f64))
 }

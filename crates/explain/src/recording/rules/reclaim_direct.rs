@@ -3,9 +3,9 @@
 //! At a memory limit of a group there is no such thread: then the limit is the cause, and
 //! this rule is silent.
 
-use super::accused::Accused;
-use super::case::{clear_count, needs_events};
-use super::{Case, Rank, Rule, Verdict, memory_limit};
+use super::cause::CauseBuilder;
+use super::run_view::{clear_count, needs_events};
+use super::{Rank, Rule, RunView, Verdict, memory_limit};
 use crate::wording::{long_time, often};
 use model::Evidence;
 
@@ -27,37 +27,37 @@ const STALLS: [&str; 5] = [
     "vmstat.allocstall_device",
 ];
 
-fn check(case: &Case) -> Verdict {
-    let stalls = case.grew_all(&STALLS);
+fn check(run: &RunView) -> Verdict {
+    let stalls = run.grew_all(&STALLS);
     let told = stalls
         .map(|n| Evidence::new("allocstall", n as f64, "count", "/proc/vmstat").seen_in(STALLS));
-    let Some(ns) = case.part_ns("direct_reclaim") else {
-        let nameless = case.accounts.thread("unexplained");
-        return if stalls.unwrap_or(0) > 0 && case.hurts(nameless) {
+    let Some(ns) = run.part_ns("direct_reclaim") else {
+        let nameless = run.accounts.thread("unexplained");
+        return if stalls.unwrap_or(0) > 0 && run.hurts(nameless) {
             needs_events("whose memory was freed by whom is not known")
         } else {
             clear_count(told, "stalls")
         };
     };
-    if memory_limit::at_fault(case).is_some() {
+    if memory_limit::at_fault(run).is_some() {
         return Verdict::Silent;
     }
-    if !case.hurts(ns) {
-        let number = told.or_else(|| case.part_evidence("direct_reclaim"));
+    if !run.hurts(ns) {
+        let number = told.or_else(|| run.part_evidence("direct_reclaim"));
         return clear_count(number, "stalls");
     }
     let mut claim = format!("Freed memory for itself for {}", long_time(ns as f64));
-    if let Some(times) = case.accounts.part("direct_reclaim").and_then(|p| p.count) {
+    if let Some(times) = run.accounts.part("direct_reclaim").and_then(|p| p.count) {
         claim.push_str(&format!(", {}", often(times)));
     }
-    let mut evidence: Vec<Evidence> = case.part_evidence("direct_reclaim").into_iter().collect();
+    let mut evidence: Vec<Evidence> = run.part_evidence("direct_reclaim").into_iter().collect();
     evidence.extend(told);
-    evidence.extend(case.all_grown(&["vmstat.pgscan_direct", "vmstat.pgsteal_direct"]));
-    let grade = case.part_grade("direct_reclaim");
-    Accused::new(RULE.id, Some(ns), grade, claim, evidence)
+    evidence.extend(run.all_grown(&["vmstat.pgscan_direct", "vmstat.pgsteal_direct"]));
+    let grade = run.part_grade("direct_reclaim");
+    CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence)
         .remedy(
             "Let the kernel's own thread start earlier (a larger vm.watermark_scale_factor), or \
              use less memory. Risk: the memory kept free serves nobody.",
         )
-        .blame()
+        .found()
 }

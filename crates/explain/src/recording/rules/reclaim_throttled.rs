@@ -3,9 +3,9 @@
 //! Mostly because what should be freed is dirty and has yet to be written. It happens inside
 //! of freeing memory; at a group's memory limit that is the cause and this lies within.
 
-use super::accused::Accused;
-use super::case::clear;
-use super::{Case, Rank, Rule, Verdict};
+use super::cause::CauseBuilder;
+use super::run_view::clear;
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{long_time, often};
 use model::Evidence;
 
@@ -18,14 +18,14 @@ pub(super) const RULE: Rule = Rule {
     check,
 };
 
-fn check(case: &Case) -> Verdict {
-    let Some(ns) = case.part_ns("reclaim_throttle") else {
+fn check(run: &RunView) -> Verdict {
+    let Some(ns) = run.part_ns("reclaim_throttle") else {
         return Verdict::Silent;
     };
-    if !case.hurts(ns) {
-        return clear(case.part_evidence("reclaim_throttle"));
+    if !run.hurts(ns) {
+        return clear(run.part_evidence("reclaim_throttle"));
     }
-    let times = case.grew("trace.vmscan.throttles");
+    let times = run.grew("trace.vmscan.throttles");
     let mut claim = format!(
         "Put to sleep for {} until dirty memory was written",
         long_time(ns as f64),
@@ -33,16 +33,16 @@ fn check(case: &Case) -> Verdict {
     if let Some(times) = times.filter(|times| *times > 0) {
         claim.push_str(&format!(", {}", often(times)));
     }
-    let mut evidence: Vec<Evidence> = case.part_evidence("reclaim_throttle").into_iter().collect();
-    evidence.extend(case.all_grown(&[
+    let mut evidence: Vec<Evidence> = run.part_evidence("reclaim_throttle").into_iter().collect();
+    evidence.extend(run.all_grown(&[
         "trace.vmscan.throttles",
         "vmstat.nr_vmscan_immediate_reclaim",
     ]));
-    let grade = case.part_grade("reclaim_throttle");
-    Accused::new(RULE.id, Some(ns), grade, claim, evidence)
+    let grade = run.part_grade("reclaim_throttle");
+    CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence)
         .remedy(
             "Start writing earlier (a smaller vm.dirty_background_bytes), or give the group more \
              memory. Risk: data that is soon overwritten is then written in vain.",
         )
-        .blame()
+        .found()
 }

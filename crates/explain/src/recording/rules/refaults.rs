@@ -4,10 +4,10 @@
 //! bytes read is their share of the time waited for reads. They were evicted by a limit,
 //! by data that streamed through the cache, or because the cache is too small.
 
-use super::Case;
-use super::case::{part_of, ratio};
+use super::RunView;
 use super::limits::{Hit, reached};
-use super::reads_from_device::{Waited, waited};
+use super::run_view::{part_of, ratio};
+use super::waits::ReadWait;
 use model::Evidence;
 
 /// A stream is this many times what was read again. Picked: a loop over a file too large
@@ -57,17 +57,17 @@ pub(super) struct Stream {
 }
 
 /// What the subject read again; `None` where that or the wait for reads is not known.
-pub(super) fn refaults(case: &Case) -> Option<Refaults> {
-    let Waited::Ns { ns: waited_ns, .. } = waited(case) else {
+pub(super) fn refaults(run: &RunView) -> Option<Refaults> {
+    let ReadWait::Ns { ns: waited_ns, .. } = run.read_wait() else {
         return None;
     };
-    let name = counter(case)?;
-    let pages = case.grew(name)?;
-    let bytes = pages.saturating_mul(case.page_bytes());
-    let own = case.read_bytes().unwrap_or(0);
-    let machine = case.grew_between("disk.", ".read_bytes").unwrap_or(0);
-    let hit = reached(case);
-    let groups = &case.view.facts().groups;
+    let name = counter(run)?;
+    let pages = run.grew(name)?;
+    let bytes = pages.saturating_mul(run.page_bytes());
+    let own = run.read_bytes().unwrap_or(0);
+    let machine = run.grew_between("disk.", ".read_bytes").unwrap_or(0);
+    let hit = reached(run);
+    let groups = &run.view.facts().groups;
     let is_own_group = name.starts_with("group")
         && (hit.is_some() || groups.first().is_some_and(|group| group.made));
     // A count of the whole machine is shared out by everybody's reads.
@@ -78,18 +78,18 @@ pub(super) fn refaults(case: &Case) -> Option<Refaults> {
         bytes,
         ns: part_of(waited_ns, share),
         share,
-        evidence: case.grown(name).into_iter().collect(),
-        stream: stream(case, bytes, own, machine, hit.as_ref()),
+        evidence: run.grown(name).into_iter().collect(),
+        stream: stream(run, bytes, own, machine, hit.as_ref()),
         hit,
     })
 }
 
 /// The number that clears.
-pub(super) fn counted(case: &Case) -> Option<Evidence> {
-    case.grown(counter(case)?)
+pub(super) fn counted(run: &RunView) -> Option<Evidence> {
+    run.grown(counter(run)?)
 }
 
-fn counter(case: &Case) -> Option<&'static str> {
+fn counter(run: &RunView) -> Option<&'static str> {
     let of_group = [
         "group0.memory.stat.workingset_refault_file",
         "group0.memory.stat.workingset_refault",
@@ -98,16 +98,16 @@ fn counter(case: &Case) -> Option<&'static str> {
         "vmstat.workingset_refault_file",
         "vmstat.workingset_refault",
     ];
-    let groups = of_group.iter().filter(|_| !case.is_machine());
+    let groups = of_group.iter().filter(|_| !run.is_machine());
     let mut names = groups.chain(of_machine.iter());
-    names.find(|name| case.grew(name).is_some()).copied()
+    names.find(|name| run.grew(name).is_some()).copied()
 }
 
-fn stream(case: &Case, again: u64, own: u64, machine: u64, hit: Option<&Hit>) -> Option<Stream> {
-    let written = case.write_bytes().unwrap_or(0);
+fn stream(run: &RunView, again: u64, own: u64, machine: u64, hit: Option<&Hit>) -> Option<Stream> {
+    let written = run.write_bytes().unwrap_or(0);
     let own_stream = own.saturating_sub(again).saturating_add(written);
     // Somebody else's pages cannot push ours out of a group that is at its own limit.
-    let others = if hit.is_some() || case.is_machine() {
+    let others = if hit.is_some() || run.is_machine() {
         0
     } else {
         machine.saturating_sub(own)

@@ -3,10 +3,10 @@
 //! What moved are the kernel's counts of swapped pages, while the only swap areas are on
 //! devices without a head, as far as the kernel knows.
 
-use super::accused::Accused;
+use super::cause::CauseBuilder;
 use super::proof::{LEAST_PAGES, before_and_after, has_swapped};
 use super::swapped::swapped;
-use super::{Case, Rank, Rule, Verdict};
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{count, list};
 use model::Grade;
 use model::recording::{DeviceFacts, DeviceKind};
@@ -20,8 +20,8 @@ pub(super) const RULE: Rule = Rule {
     check,
 };
 
-fn check(case: &Case) -> Verdict {
-    let facts = case.view.facts();
+fn check(run: &RunView) -> Verdict {
+    let facts = run.view.facts();
     let behind = |area: &String| facts.devices.iter().find(|device| holds(device, area));
     let areas: Vec<_> = facts.swaps.iter().map(behind).collect();
     let is_flash =
@@ -29,16 +29,16 @@ fn check(case: &Case) -> Verdict {
     if areas.is_empty() || !areas.iter().all(|d| d.as_ref().is_some_and(is_flash)) {
         return Verdict::Silent;
     }
-    let Some(swap) = swapped(case) else {
+    let Some(swap) = swapped(run) else {
         return Verdict::Silent;
     };
     // Zswap answers before the device does, and is counted among these.
-    let before_it = case.grew("vmstat.zswpin").unwrap_or(0);
+    let before_it = run.grew("vmstat.zswpin").unwrap_or(0);
     let ins = swap.ins.saturating_sub(before_it);
-    if ins < LEAST_PAGES || !has_swapped(case) {
-        return super::case::clear_count(case.grown("vmstat.pswpin"), "pages in");
+    if ins < LEAST_PAGES || !has_swapped(run) {
+        return super::run_view::clear_count(run.grown("vmstat.pswpin"), "pages in");
     }
-    let mut evidence = before_and_after(case, "vmstat.pswpin");
+    let mut evidence = before_and_after(run, "vmstat.pswpin");
     evidence.extend(swap.evidence);
     let claim = format!(
         "Flash ({}) served {} swapped pages and took {}",
@@ -47,7 +47,7 @@ fn check(case: &Case) -> Verdict {
         count(swap.outs),
     );
     // That a device without a head is flash is what the kernel believes.
-    Accused::new(RULE.id, None, Grade::Inferred, claim, evidence).blame()
+    CauseBuilder::new(RULE.id, None, Grade::Inferred, claim, evidence).found()
 }
 
 /// Whether the area, `/dev/vda2` or `vda2`, is this device or a partition of it.

@@ -3,7 +3,7 @@
 //! What moved are the counters of the zram device itself.
 
 use super::proof::card;
-use super::{Case, Rank, Rule, Verdict};
+use super::{Rank, Rule, RunView, Verdict};
 use model::recording::DeviceKind;
 
 /// The rule.
@@ -15,8 +15,8 @@ pub(super) const RULE: Rule = Rule {
     check,
 };
 
-fn check(case: &Case) -> Verdict {
-    let devices = &case.view.facts().devices;
+fn check(run: &RunView) -> Verdict {
+    let devices = &run.view.facts().devices;
     let of_kind = devices.iter().filter(|d| d.kind == DeviceKind::Zram);
     let names = of_kind.map(|device| device.name.clone());
     // The counter that grew most, among the two places that may have one.
@@ -24,7 +24,7 @@ fn check(case: &Case) -> Verdict {
         names
             .clone()
             .flat_map(|name| [format!("zram.{name}.{what}"), format!("disk.{name}.{what}")])
-            .filter_map(|name| case.grew(&name).map(|grown| (name, grown)))
+            .filter_map(|name| run.grew(&name).map(|grown| (name, grown)))
             .max_by_key(|(_, grown)| *grown)
     };
     let (Some(reads), Some(writes)) = (counter("reads"), counter("writes")) else {
@@ -32,5 +32,5 @@ fn check(case: &Case) -> Verdict {
     };
     let ins = (reads.0.as_str(), reads.1);
     let outs = (writes.0.as_str(), writes.1);
-    card(case, RULE.id, "Compressed RAM (zram)", ins, outs)
+    card(run, RULE.id, "Compressed RAM (zram)", ins, outs)
 }

@@ -4,7 +4,7 @@
 //! What moved are `zswpin` and `zswpout`.
 
 use super::proof::card;
-use super::{Case, Rank, Rule, Verdict};
+use super::{Rank, Rule, RunView, Verdict};
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {
@@ -15,12 +15,12 @@ pub(super) const RULE: Rule = Rule {
     check,
 };
 
-fn check(case: &Case) -> Verdict {
+fn check(run: &RunView) -> Verdict {
     let (ins, outs) = ("vmstat.zswpin", "vmstat.zswpout");
-    let grew = |name| case.grew(name).unwrap_or(0);
-    if case.grew(ins).is_none() {
+    let grew = |name| run.grew(name).unwrap_or(0);
+    if run.grew(ins).is_none() {
         return Verdict::Silent;
     }
     let server = "Compressed memory (zswap)";
-    card(case, RULE.id, server, (ins, grew(ins)), (outs, grew(outs)))
+    card(run, RULE.id, server, (ins, grew(ins)), (outs, grew(outs)))
 }

@@ -3,10 +3,10 @@
 //! The wait is told by events; how small the writes are by the bytes for each flush, or for
 //! each write where the device has no cache of its own to flush.
 
-use super::accused::Accused;
-use super::case::ratio;
+use super::cause::CauseBuilder;
 use super::device::{Traffic, Way, busiest};
-use super::{Case, Rank, Rule, Verdict, writes_to_device};
+use super::run_view::ratio;
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{count, long_time, survey_path};
 use model::{Bytes, Evidence};
 
@@ -43,14 +43,14 @@ impl Syncs<'_> {
 }
 
 /// The syncs to the device that took most of the writes; `None` where nothing was flushed.
-pub(super) fn syncs<'a>(case: &Case<'a>) -> Option<Syncs<'a>> {
-    case.part_ns("flush").filter(|ns| *ns > 0)?;
-    let traffic = busiest(case, Way::Write)?;
+pub(super) fn syncs<'a>(run: &RunView<'a>) -> Option<Syncs<'a>> {
+    run.part_ns("flush").filter(|ns| *ns > 0)?;
+    let traffic = busiest(run, Way::Write)?;
     let names = [
         format!("trace.block.{}.flushes", traffic.name),
         format!("disk.{}.flushes", traffic.name),
     ];
-    let counted = names.iter().filter_map(|name| case.grown(name));
+    let counted = names.iter().filter_map(|name| run.grown(name));
     let flushes = counted
         .filter(|evidence| evidence.value > 0.0)
         .max_by(|a, b| a.value.total_cmp(&b.value));
@@ -65,16 +65,16 @@ pub(super) fn syncs<'a>(case: &Case<'a>) -> Option<Syncs<'a>> {
     })
 }
 
-fn check(case: &Case) -> Verdict {
-    let Some(ns) = case.part_ns("flush") else {
+fn check(run: &RunView) -> Verdict {
+    let Some(ns) = run.part_ns("flush") else {
         return Verdict::Silent;
     };
     let told = Evidence::new("waited for syncs", ns as f64, "ns", "events")
-        .seen_in(case.part_series("flush"));
-    let whole = writes_to_device::waited(case).unwrap_or(ns);
-    let small = syncs(case).filter(Syncs::are_small);
-    let Some(syncs) = small.filter(|_| case.hurts(ns) && case.hurts(whole)) else {
-        return if case.hurts(ns) {
+        .seen_in(run.part_series("flush"));
+    let whole = run.write_wait_ns().unwrap_or(ns);
+    let small = syncs(run).filter(Syncs::are_small);
+    let Some(syncs) = small.filter(|_| run.hurts(ns) && run.hurts(whole)) else {
+        return if run.hurts(ns) {
             Verdict::Silent
         } else {
             Verdict::Clear(told)
@@ -91,13 +91,13 @@ fn check(case: &Case) -> Verdict {
     evidence.extend(syncs.flushes.clone());
     evidence.extend(syncs.traffic.evidence.iter().cloned());
     let confirm = syncs.traffic.mount.map(survey_path);
-    let grade = case.part_grade("flush");
-    let accused = Accused::new(RULE.id, Some(ns), grade, claim, evidence).remedy(
+    let grade = run.part_grade("flush");
+    let cause = CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence).remedy(
         "Put more into each sync (larger transactions, fewer fsync calls), or the log on a device \
          with a protected write cache. Risk: what is not synced is lost in a crash.",
     );
     match confirm {
-        Some(command) => accused.confirm(command).blame(),
-        None => accused.blame(),
+        Some(command) => cause.confirm(command).found(),
+        None => cause.found(),
     }
 }

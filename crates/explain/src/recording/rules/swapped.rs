@@ -4,8 +4,8 @@
 //! Pages of zeros never reach the device on kernels from 6.12 on; they have counters of
 //! their own and are not among `pswpin` and `pswpout`.
 
-use super::Case;
-use super::case::ratio;
+use super::RunView;
+use super::run_view::ratio;
 use model::Evidence;
 
 /// Pages by where they went.
@@ -26,17 +26,17 @@ pub(super) struct Swapped {
 }
 
 /// The counts of the subject's group where it has them, else of the machine.
-pub(super) fn swapped(case: &Case) -> Option<Swapped> {
+pub(super) fn swapped(run: &RunView) -> Option<Swapped> {
     let of_group = "group0.memory.stat.";
-    let has_group = !case.is_machine()
-        && case.grew(&format!("{of_group}pswpin")).is_some()
-        && case.grew(&format!("{of_group}pswpout")).is_some();
+    let has_group = !run.is_machine()
+        && run.grew(&format!("{of_group}pswpin")).is_some()
+        && run.grew(&format!("{of_group}pswpout")).is_some();
     let base = if has_group { of_group } else { "vmstat." };
     let named = |what: &str| format!("{base}{what}");
     // Zero pages have no counters in older groups; the machine's are the nearest.
     let zero = |what: &str| {
         let own = named(what);
-        if case.grew(&own).is_some() {
+        if run.grew(&own).is_some() {
             own
         } else {
             format!("vmstat.{what}")
@@ -44,26 +44,26 @@ pub(super) fn swapped(case: &Case) -> Option<Swapped> {
     };
     let (ins, outs) = (named("pswpin"), named("pswpout"));
     let (zero_ins, zero_outs) = (zero("swpin_zero"), zero("swpout_zero"));
-    let grown = |name: &str| case.grew(name).unwrap_or(0);
-    case.grew(&ins).or(case.grew(&outs))?;
+    let grown = |name: &str| run.grew(name).unwrap_or(0);
+    run.grew(&ins).or(run.grew(&outs))?;
     Some(Swapped {
         ins: grown(&ins),
         outs: grown(&outs),
         zero_ins: grown(&zero_ins),
         zero_outs: grown(&zero_outs),
-        evidence: case.all_grown(&[&ins, &outs, &zero_ins, &zero_outs]),
-        clearing: case.grown(&outs).or_else(|| case.grown(&ins)),
+        evidence: run.all_grown(&[&ins, &outs, &zero_ins, &zero_outs]),
+        clearing: run.grown(&outs).or_else(|| run.grown(&ins)),
     })
 }
 
 /// The share of the freed pages that were anonymous, thus swapped rather than dropped.
-pub(super) fn anonymous_share(case: &Case) -> f64 {
+pub(super) fn anonymous_share(run: &RunView) -> f64 {
     let own = "group0.memory.stat.";
-    let anonymous = case.grew("vmstat.pgsteal_anon");
-    let file = case.grew("vmstat.pgsteal_file");
+    let anonymous = run.grew("vmstat.pgsteal_anon");
+    let file = run.grew("vmstat.pgsteal_file");
     let of_own = |name: &str| {
-        let is_own = !case.is_machine();
-        is_own.then(|| case.grew(&format!("{own}{name}"))).flatten()
+        let is_own = !run.is_machine();
+        is_own.then(|| run.grew(&format!("{own}{name}"))).flatten()
     };
     let anonymous = of_own("pgsteal_anon").or(anonymous);
     let file = of_own("pgsteal_file").or(file);
@@ -77,7 +77,7 @@ pub(super) fn anonymous_share(case: &Case) -> f64 {
 }
 
 /// The waits of threads that freed memory for themselves: reclaim, its throttling in it.
-pub(super) fn reclaim_ns(case: &Case) -> Option<u64> {
-    let direct = case.part_ns("direct_reclaim");
-    direct.max(case.part_ns("reclaim_throttle"))
+pub(super) fn reclaim_ns(run: &RunView) -> Option<u64> {
+    let direct = run.part_ns("direct_reclaim");
+    direct.max(run.part_ns("reclaim_throttle"))
 }

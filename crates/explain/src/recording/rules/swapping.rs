@@ -3,10 +3,10 @@
 //! The wait is that for pages that came back, and the share of freeing memory that went into
 //! writing them out. That pages moved at all is shown by `pswpin` and `pswpout`.
 
-use super::accused::Accused;
-use super::case::{clear_count, part_of, ratio};
+use super::cause::CauseBuilder;
+use super::run_view::{clear_count, part_of, ratio};
 use super::swapped::{Swapped, anonymous_share, reclaim_ns, swapped};
-use super::{Case, Rank, Rule, Verdict};
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{count, list, long_time};
 use model::{Evidence, Grade};
 
@@ -19,16 +19,16 @@ pub(super) const RULE: Rule = Rule {
     check,
 };
 
-fn check(case: &Case) -> Verdict {
-    let Some(swap) = swapped(case) else {
+fn check(run: &RunView) -> Verdict {
+    let Some(swap) = swapped(run) else {
         return Verdict::Silent;
     };
     let moved = swap.ins.saturating_add(swap.outs);
-    let (ns, grade) = wait(case, &swap);
-    if moved == 0 || !case.hurts(ns) {
+    let (ns, grade) = wait(run, &swap);
+    if moved == 0 || !run.hurts(ns) {
         return clear_count(swap.clearing, "pages");
     }
-    let areas = &case.view.facts().swaps;
+    let areas = &run.view.facts().swaps;
     let to = if areas.is_empty() {
         String::new()
     } else {
@@ -40,27 +40,27 @@ fn check(case: &Case) -> Verdict {
         count(swap.ins),
         count(swap.outs),
     );
-    let mut evidence: Vec<Evidence> = case.part_evidence("swap_in").into_iter().collect();
+    let mut evidence: Vec<Evidence> = run.part_evidence("swap_in").into_iter().collect();
     evidence.extend(swap.evidence);
-    Accused::new(RULE.id, Some(ns), grade, claim, evidence)
+    CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence)
         .remedy(
             "More memory, or less use of it; where that cannot be, compressed RAM before the \
              swap device. Risk: compression takes processor time and some of the memory.",
         )
-        .blame()
+        .found()
 }
 
 /// The wait for pages in both directions.
-pub(super) fn wait(case: &Case, swap: &Swapped) -> (u64, Grade) {
-    let (back, grade) = swap_in(case, swap);
+pub(super) fn wait(run: &RunView, swap: &Swapped) -> (u64, Grade) {
+    let (back, grade) = swap_in(run, swap);
     let out = if swap.outs > 0 {
         // Zeros are freed without I/O; their rule takes their share.
         let zeros = ratio(
             swap.zero_outs as f64,
             swap.zero_outs.saturating_add(swap.outs) as f64,
         );
-        let share = anonymous_share(case) * (1.0 - zeros);
-        part_of(reclaim_ns(case).unwrap_or(0), share)
+        let share = anonymous_share(run) * (1.0 - zeros);
+        part_of(reclaim_ns(run).unwrap_or(0), share)
     } else {
         0
     };
@@ -68,31 +68,31 @@ pub(super) fn wait(case: &Case, swap: &Swapped) -> (u64, Grade) {
 }
 
 /// The wait for pages that came back: told by the stack, else their share of all reads.
-pub(super) fn swap_in(case: &Case, swap: &Swapped) -> (u64, Grade) {
+pub(super) fn swap_in(run: &RunView, swap: &Swapped) -> (u64, Grade) {
     if swap.ins == 0 {
         return (0, Grade::Measured);
     }
-    let told = case.part_ns("swap_in").unwrap_or(0);
-    if case.part_grade("swap_in") == Grade::Measured && told > 0 {
+    let told = run.part_ns("swap_in").unwrap_or(0);
+    if run.part_grade("swap_in") == Grade::Measured && told > 0 {
         return (told, Grade::Measured);
     }
     // From here on it is a share of what was charged for all block I/O, which can be too long.
-    let most = case.most_device_wait_ns().unwrap_or(u64::MAX);
+    let most = run.most_device_wait_ns().unwrap_or(u64::MAX);
     let told = told.min(most);
-    if case.part_ns("block_read").is_some() {
+    if run.part_ns("block_read").is_some() {
         // Events told all other waits, and this one was none.
         return (told, Grade::Inferred);
     }
-    let swapped = swap.ins.saturating_mul(case.page_bytes());
-    let read = case
+    let swapped = swap.ins.saturating_mul(run.page_bytes());
+    let read = run
         .grew_between("disk.", ".read_bytes")
         .unwrap_or(0)
-        .max(case.read_bytes().unwrap_or(0));
+        .max(run.read_bytes().unwrap_or(0));
     let share = ratio(swapped as f64, read.max(swapped) as f64);
-    let major = case.major_faults().unwrap_or(0);
+    let major = run.major_faults().unwrap_or(0);
     if major == 0 {
         return (told, Grade::Inferred);
     }
-    let estimate = part_of(case.accounts.thread("block_io"), share);
+    let estimate = part_of(run.accounts.thread("block_io"), share);
     (estimate.min(most).max(told), Grade::Inferred)
 }

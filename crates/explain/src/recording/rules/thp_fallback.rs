@@ -3,10 +3,10 @@
 //! The kernel counts both for the whole machine; it is the subject's affair only where its
 //! own faults are as many as the small pages that it got instead.
 
-use super::accused::Accused;
-use super::case::{clear_count, part_of, ratio};
+use super::cause::CauseBuilder;
+use super::run_view::{clear_count, part_of, ratio};
 use super::touched::{USUAL_FAULT_NS, touched};
-use super::{Case, Rank, Rule, Verdict};
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{count, long_time, percent};
 use model::{Evidence, Grade};
 
@@ -34,21 +34,21 @@ const LEAST_TOUCHED: f64 = 0.5;
 /// Those that a full control group refused, however much memory there was in one piece.
 const CHARGE: &str = "vmstat.thp_fault_fallback_charge";
 
-fn check(case: &Case) -> Verdict {
-    let fell = case.grew("vmstat.thp_fault_fallback");
-    let (Some(fell), Some(given)) = (fell, case.grew("vmstat.thp_fault_alloc")) else {
+fn check(run: &RunView) -> Verdict {
+    let fell = run.grew("vmstat.thp_fault_fallback");
+    let (Some(fell), Some(given)) = (fell, run.grew("vmstat.thp_fault_alloc")) else {
         return Verdict::Silent;
     };
-    let told = case.grown("vmstat.thp_fault_fallback");
+    let told = run.grown("vmstat.thp_fault_fallback");
     let share = ratio(fell as f64, fell.saturating_add(given) as f64);
     let small = fell.saturating_mul(SMALL_PAGES);
-    let Some(touched) = touched(case) else {
+    let Some(touched) = touched(run) else {
         return clear_count(told, "fallbacks");
     };
     let is_own = touched.faults as f64 >= small as f64 * LEAST_TOUCHED;
     let of_faults = ratio(small as f64, touched.faults as f64).min(1.0);
     let ns = part_of(touched.ns, of_faults).min(small.saturating_mul(USUAL_FAULT_NS));
-    if fell < LEAST_FELL || share < LEAST_SHARE_FELL || !is_own || !case.hurts(ns) {
+    if fell < LEAST_FELL || share < LEAST_SHARE_FELL || !is_own || !run.hurts(ns) {
         return clear_count(told, "fallbacks");
     }
     let claim = format!(
@@ -59,18 +59,18 @@ fn check(case: &Case) -> Verdict {
         long_time(ns as f64),
     );
     let mut evidence: Vec<Evidence> = told.into_iter().collect();
-    evidence.extend(case.grown("vmstat.thp_fault_alloc"));
+    evidence.extend(run.grown("vmstat.thp_fault_alloc"));
     evidence.push(touched.evidence());
-    evidence.extend(case.all_grown(&[CHARGE, "vmstat.compact_fail", "vmstat.compact_stall"]));
-    Accused::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
-        .remedy(remedy(case, fell))
+    evidence.extend(run.all_grown(&[CHARGE, "vmstat.compact_fail", "vmstat.compact_stall"]));
+    CauseBuilder::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
+        .remedy(remedy(run, fell))
         .confirm("terrace measure memlat")
-        .blame()
+        .found()
 }
 
 /// A group that is full needs room; otherwise memory is in pieces.
-fn remedy(case: &Case, fell: u64) -> &'static str {
-    if case.grew(CHARGE).is_some_and(|refused| refused > fell / 2) {
+fn remedy(run: &RunView, fell: u64) -> &'static str {
+    if run.grew(CHARGE).is_some_and(|refused| refused > fell / 2) {
         "Raise the memory limit of its control group, which has no room for a large page. Risk: \
          less memory for others."
     } else {

@@ -4,7 +4,7 @@
 //! Nothing counts this time directly without an event for each fault, so it is an estimate
 //! from what a fault usually costs, never more than the kernel time that was measured.
 
-use super::Case;
+use super::RunView;
 use model::Evidence;
 
 /// What a fault usually costs. Picked: 0.3 us on bare metal, 1 to 3 us in a guest.
@@ -37,16 +37,16 @@ impl Touched {
 }
 
 /// The faults of the subject; `None` where they or the kernel time are not known.
-pub(super) fn touched(case: &Case) -> Option<Touched> {
-    let faults = case.minor_faults()?;
-    let kernel_ns = case.kernel_ns()?;
-    let huge = case.grew("vmstat.thp_fault_alloc").unwrap_or(0).min(faults);
+pub(super) fn touched(run: &RunView) -> Option<Touched> {
+    let faults = run.minor_faults()?;
+    let kernel_ns = run.kernel_ns()?;
+    let huge = run.grew("vmstat.thp_fault_alloc").unwrap_or(0).min(faults);
     let small = faults - huge;
     let usual = small
         .saturating_mul(USUAL_FAULT_NS)
         .saturating_add(huge.saturating_mul(USUAL_HUGE_FAULT_NS));
     // Guessed from the faults that copy, which wait for a processor now and then.
-    let told = case.part_ns("first_touch").filter(|ns| *ns > 0);
+    let told = run.part_ns("first_touch").filter(|ns| *ns > 0);
     let told = told.map(|ns| ns.min(usual.saturating_mul(MOST_TIMES_USUAL)));
     Some(Touched {
         faults,
@@ -56,15 +56,15 @@ pub(super) fn touched(case: &Case) -> Option<Touched> {
 }
 
 /// How much more memory the subject held than at its start, at the most that was seen.
-pub(super) fn grown_bytes(case: &Case) -> u64 {
+pub(super) fn grown_bytes(run: &RunView) -> u64 {
     let rise = |name: &str| {
-        let start = case.view.at_start(name).unwrap_or(0);
-        let most = case.view.max(name).unwrap_or(start);
+        let start = run.view.at_start(name).unwrap_or(0);
+        let most = run.view.max(name).unwrap_or(start);
         u64::try_from(most.saturating_sub(start)).unwrap_or(0)
     };
-    let outcome = case.view.recording().outcome.as_ref();
+    let outcome = run.view.recording().outcome.as_ref();
     let usage = outcome
-        .filter(|_| case.view.is_whole())
+        .filter(|_| run.view.is_whole())
         .and_then(|outcome| outcome.usage);
     let largest = usage.map_or(0, |usage| usage.max_rss_bytes);
     rise("tree.rss_bytes").max(largest)

@@ -4,10 +4,10 @@
 //! The kernel counts everybody's; no more of them can be the subject's than it has written by
 //! then. It costs something only if the subject then waited for writes.
 
-use super::accused::Accused;
-use super::case::ratio;
+use super::cause::CauseBuilder;
 use super::device::{Way, busiest};
-use super::{Case, Rank, Rule, Verdict, io_limit, writes_to_device};
+use super::run_view::ratio;
+use super::{Rank, Rule, RunView, Verdict, io_limit};
 use crate::wording::{long_time, percent};
 use model::{Evidence, Grade};
 
@@ -29,28 +29,28 @@ const IDLE_SHARE: f64 = 0.1;
 /// The least share of the time in which it could have written. Picked.
 const LEAST_IDLE: f64 = 0.2;
 
-fn check(case: &Case) -> Verdict {
-    let throttled = case.part_ns("dirty_throttle");
-    let written = writes_to_device::waited_for_cached(case);
+fn check(run: &RunView) -> Verdict {
+    let throttled = run.part_ns("dirty_throttle");
+    let written = run.cached_write_wait_ns();
     let Some(waited) = throttled.max(written) else {
         return Verdict::Silent;
     };
     // Below a limit the device is idle for another reason.
-    if !case.hurts(waited) || io_limit::blames(case) {
+    if !run.hurts(waited) || io_limit::blames(run) {
         return Verdict::Silent;
     }
-    let Some(device) = busiest(case, Way::Write) else {
+    let Some(device) = busiest(run, Way::Write) else {
         return Verdict::Silent;
     };
-    let Some(idle) = idle_with_dirty_ns(case, &device.name) else {
+    let Some(idle) = idle_with_dirty_ns(run, &device.name) else {
         return Verdict::Silent;
     };
     let busy = format!("disk.{}.io_ns", device.name);
     let told = Evidence::new("idle with dirty data", idle as f64, "ns", "/proc/diskstats")
         .seen_in(["tree.write_bytes", "vmstat.nr_dirty", &busy]);
     let ns = idle.min(waited);
-    let share = ratio(idle as f64, case.view.wall_ns() as f64);
-    if share < LEAST_IDLE || !case.hurts(ns) {
+    let share = ratio(idle as f64, run.view.wall_ns() as f64);
+    if share < LEAST_IDLE || !run.hurts(ns) {
         return Verdict::Clear(told);
     }
     let claim = format!(
@@ -60,25 +60,25 @@ fn check(case: &Case) -> Verdict {
         percent(share),
     );
     let mut evidence = vec![told];
-    let most = case.view.max("vmstat.nr_dirty");
-    evidence.extend(most.map(|most| case.evidence("vmstat.nr_dirty", most as f64)));
+    let most = run.view.max("vmstat.nr_dirty");
+    evidence.extend(most.map(|most| run.evidence("vmstat.nr_dirty", most as f64)));
     evidence.extend(device.evidence);
-    Accused::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
+    CauseBuilder::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
         .remedy(
             "Start writing earlier: a smaller vm.dirty_background_bytes. Risk: data that is soon \
              overwritten is then written in vain.",
         )
-        .blame()
+        .found()
 }
 
 /// The time in samples with enough dirty data and an idle device.
-fn idle_with_dirty_ns(case: &Case, device: &str) -> Option<u64> {
-    let dirty = case.view.series("vmstat.nr_dirty")?;
-    let own = case.view.series("tree.write_bytes")?;
-    let busy = case.view.series(&format!("disk.{device}.io_ns"))?;
-    let least = LEAST_DIRTY_BYTES / case.page_bytes();
-    let ticks = &case.view.recording().ticks;
-    let (first, last) = case.view.samples();
+fn idle_with_dirty_ns(run: &RunView, device: &str) -> Option<u64> {
+    let dirty = run.view.series("vmstat.nr_dirty")?;
+    let own = run.view.series("tree.write_bytes")?;
+    let busy = run.view.series(&format!("disk.{device}.io_ns"))?;
+    let least = LEAST_DIRTY_BYTES / run.page_bytes();
+    let ticks = &run.view.recording().ticks;
+    let (first, last) = run.view.samples();
     let mut idle = 0u64;
     for sample in first..last {
         let (Some(from), Some(to)) = (ticks.get(sample as usize), ticks.get(sample as usize + 1))

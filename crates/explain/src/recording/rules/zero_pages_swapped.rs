@@ -3,11 +3,11 @@
 //! Newer kernels only note that a page was zero (`swpout_zero`). The time is that of freeing
 //! memory, by the share of the freed pages that were zeros.
 
-use super::accused::Accused;
-use super::case::{part_of, ratio};
+use super::cause::CauseBuilder;
 use super::proof::LEAST_PAGES;
+use super::run_view::{part_of, ratio};
 use super::swapped::{anonymous_share, reclaim_ns, swapped};
-use super::{Case, Rank, Rule, Verdict};
+use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{count, long_time};
 use model::{Evidence, Grade};
 
@@ -20,8 +20,8 @@ pub(super) const RULE: Rule = Rule {
     check,
 };
 
-fn check(case: &Case) -> Verdict {
-    let Some(swap) = swapped(case) else {
+fn check(run: &RunView) -> Verdict {
+    let Some(swap) = swapped(run) else {
         return Verdict::Silent;
     };
     let zeros = swap.zero_outs.max(swap.zero_ins);
@@ -32,11 +32,11 @@ fn check(case: &Case) -> Verdict {
         swap.zero_outs as f64,
         swap.zero_outs.saturating_add(swap.outs) as f64,
     );
-    let freeing = reclaim_ns(case).unwrap_or(0);
-    let ns = part_of(freeing, share * anonymous_share(case));
+    let freeing = reclaim_ns(run).unwrap_or(0);
+    let ns = part_of(freeing, share * anonymous_share(run));
     let told = Evidence::new("swpout_zero", swap.zero_outs as f64, "pages", "vmstat")
         .seen_in(["group0.memory.stat.swpout_zero", "vmstat.swpout_zero"]);
-    if zeros < LEAST_PAGES || !case.hurts(ns) {
+    if zeros < LEAST_PAGES || !run.hurts(ns) {
         return Verdict::Clear(told);
     }
     let claim = format!(
@@ -46,11 +46,11 @@ fn check(case: &Case) -> Verdict {
         count(swap.zero_ins),
     );
     let mut evidence = swap.evidence;
-    evidence.extend(case.part_evidence("direct_reclaim"));
-    Accused::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
+    evidence.extend(run.part_evidence("direct_reclaim"));
+    CauseBuilder::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
         .remedy(
             "Do not touch memory before it holds data; zeros need no memory until then. Risk: \
              none for what is never written.",
         )
-        .blame()
+        .found()
 }

@@ -13,12 +13,11 @@ use crate::capture::sources::{Sources, Watched};
 use crate::capture::{listen_for_marks, prioritize_thread, process_cpu_ns, without_samples};
 use crate::sink::RecordSink;
 use crate::{Error, Kind, Result};
+use model::duration::SECOND_NS;
 use model::recording::{ClockSet, Ending, Facts, Outcome, Recording, Sight, Span, Tick};
 use std::os::fd::AsFd;
 use std::sync::mpsc::{Sender, SyncSender};
 
-/// A second.
-const SECOND_NS: u64 = 1_000_000_000;
 /// The clock of the day was set if it moved against the steady one by more than this; what
 /// keeps it right moves it by less.
 const CLOCK_JUMP_NS: i128 = 1_000_000_000;

@@ -6,7 +6,7 @@
 //! then only `schedstat` is read.
 
 use super::text::{self, FILE_BYTES, IO_FIGURES, Stat};
-use crate::collect::TICK_NS;
+use model::duration::CLOCK_TICK_NS;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -178,8 +178,8 @@ impl Process {
                 *sum += figure;
             }
         }
-        sums[4] = self.stat.user_ticks.saturating_mul(TICK_NS);
-        sums[5] = self.stat.system_ticks.saturating_mul(TICK_NS);
+        sums[4] = self.stat.user_ticks.saturating_mul(CLOCK_TICK_NS);
+        sums[5] = self.stat.system_ticks.saturating_mul(CLOCK_TICK_NS);
         sums[6] = self.stat.minor_faults;
         sums[7] = self.stat.major_faults;
         sums[IO_FIRST..].copy_from_slice(&self.io.unwrap_or_default());
@@ -223,7 +223,7 @@ impl Process {
         self.stat = now;
         let delays = round.delays;
         if let Some(main) = self.threads.first_mut().filter(|_| delays) {
-            main.figures[3] = self.stat.block_ticks.saturating_mul(TICK_NS);
+            main.figures[3] = self.stat.block_ticks.saturating_mul(CLOCK_TICK_NS);
         }
         Some(())
     }
@@ -304,7 +304,7 @@ impl Thread {
         if let Some(stat) = self.stat.as_mut().filter(|_| round.delays && ran) {
             let told = stat.read(round).ok().and_then(text::stat);
             if let Some(told) = told {
-                self.figures[3] = told.block_ticks.saturating_mul(TICK_NS);
+                self.figures[3] = told.block_ticks.saturating_mul(CLOCK_TICK_NS);
             }
         }
         Some(ran)

@@ -14,6 +14,7 @@ use measure::memory::latency::LatencyReport;
 use measure::memory::levels::{LevelReport, Levels, Store};
 use measure::storage::{DeviceLimits, DeviceReport, RamDiskReport};
 use measure::{Budget, Error, storage};
+use model::duration::CLOCK_TICK_NS;
 use model::survey::Skipped;
 use std::time::Duration;
 
@@ -204,9 +205,6 @@ struct ProcessorReading {
     limit: Option<machine::cgroup::CpuLimit>,
 }
 
-/// One tick of `/proc/stat`, in nanoseconds.
-const TICK_NS: u64 = 10_000_000;
-
 impl ProcessorReading {
     fn now(root: &Root) -> Self {
         Self {
@@ -223,7 +221,8 @@ impl ProcessorReading {
             grown(was.and_then(read), is.and_then(read))
         };
         Processor {
-            stolen_ns: grown(self.steal_ticks, after.steal_ticks).map(|ticks| ticks * TICK_NS),
+            stolen_ns: grown(self.steal_ticks, after.steal_ticks)
+                .map(|ticks| ticks * CLOCK_TICK_NS),
             wall_ns: after.at_ns - self.at_ns,
             periods: of(|limit| limit.periods).zip(of(|limit| limit.throttled_periods)),
             throttled_ns: of(|limit| limit.throttled_ns),

@@ -1,6 +1,8 @@
 //! What somebody looks at: which moment, which finding, which question, how much time at once.
 //! Keys change it; nothing here reads a clock or a counter.
 
+use model::duration::SECOND_NS;
+
 /// What a person can ask for with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
@@ -63,8 +65,6 @@ pub struct Reach {
     /// Whether more will come.
     pub is_live: bool,
 }
-
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// The times of a column that can be chosen: what people read off a clock.
 const COLUMNS_NS: [u64; 19] = {

@@ -7,9 +7,9 @@ use crate::output::prose::long_time;
 use crate::output::style::{Tone, Toned};
 use crate::output::table::{length, wrap};
 use crate::output::verdict::shortened;
+use model::duration::SECOND_NS;
 use model::explanation::Explanation;
 
-const SECOND_NS: u64 = 1_000_000_000;
 const DAY_S: i64 = 86_400;
 
 /// The columns of a key in the help.

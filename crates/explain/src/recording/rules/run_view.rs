@@ -1,9 +1,9 @@
-//! The questions that several rules ask of a case: how much time matters, what a part of
-//! the bars says, how much a counter grew, what the subject read and wrote.
+//! Quantities that several rules share: how much time matters, how long a part of the
+//! bars is, how much a counter grew, what the subject read and wrote.
 //!
 //! All of it is arithmetic on what is there; an absent counter stays `None`.
 
-use super::{Case, LEAST_ASLEEP_SHARE, LEAST_ESTIMATED_SHARE, LEAST_NS, LEAST_SHARE, Verdict};
+use super::{LEAST_ASLEEP_SHARE, LEAST_ESTIMATED_SHARE, LEAST_NS, LEAST_SHARE, RunView, Verdict};
 use model::explanation::OfWhich;
 use model::recording::{Series, Subject, Task};
 use model::{Evidence, Grade};
@@ -35,7 +35,7 @@ const EVENTS: [(&str, &[&str]); 14] = [
 /// The page size of nearly all machines, for a recording that does not tell it.
 const USUAL_PAGE_BYTES: u64 = 4096;
 
-impl Case<'_> {
+impl RunView<'_> {
     /// The time that shares are taken of: what the threads did other than sleep and wait
     /// for children, but at least the time on the clock and at most all thread time. So a
     /// pool of idle threads does not dilute a share, and a command that mostly sleeps
@@ -51,7 +51,7 @@ impl Case<'_> {
             .min(accounts.thread_ns.max(self.view.wall_ns()))
     }
 
-    /// `ns` as a share of [`Case::reference_ns`], 0 where that is 0.
+    /// `ns` as a share of [`RunView::reference_ns`], 0 where that is 0.
     pub(super) fn share(&self, ns: u64) -> f64 {
         ratio(ns as f64, self.reference_ns() as f64)
     }
@@ -103,7 +103,8 @@ impl Case<'_> {
 
     /// The series that a part was computed from; those of the events where there is no part.
     pub(super) fn part_series(&self, name: &str) -> Vec<String> {
-        let named = series_of(self.parts(name).flat_map(|part| &part.evidence));
+        let mut named = series_of(self.parts(name).flat_map(|part| &part.evidence));
+        named.retain(|series| self.grew(series).is_some());
         let events = EVENTS.iter().find(|(part, _)| *part == name);
         match (named.is_empty(), events) {
             (true, Some((_, series))) => series.iter().map(ToString::to_string).collect(),
@@ -302,12 +303,14 @@ impl Case<'_> {
     }
 }
 
-/// The series of these pieces of evidence.
+/// The series of these pieces of evidence; a piece that names none is named like its own.
 pub(super) fn series_of<'e>(evidence: impl IntoIterator<Item = &'e Evidence>) -> Vec<String> {
-    evidence
-        .into_iter()
-        .flat_map(|evidence| evidence.series.clone())
-        .collect()
+    let evidence = evidence.into_iter();
+    let series = evidence.flat_map(|number| match number.series.as_slice() {
+        [] => std::slice::from_ref(&number.name),
+        series => series,
+    });
+    series.cloned().collect()
 }
 
 fn of_run(part: &OfWhich) -> bool {

@@ -8,11 +8,11 @@ use model::{Evidence, Finding, Grade};
 
 /// A cause in the making.
 #[derive(Clone, Debug)]
-pub(super) struct Accused {
+pub(super) struct CauseBuilder {
     cause: Cause,
 }
 
-impl Accused {
+impl CauseBuilder {
     /// A claim of one line, the thread time that it accounts for, and how it is known.
     pub(super) fn new(
         id: &str,
@@ -53,7 +53,7 @@ impl Accused {
     }
 
     /// The verdict.
-    pub(super) fn blame(self) -> Verdict {
-        Verdict::Blame(vec![self.cause])
+    pub(super) fn found(self) -> Verdict {
+        Verdict::Found(vec![self.cause])
     }
 }

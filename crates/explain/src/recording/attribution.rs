@@ -1,38 +1,32 @@
-//! The series behind a number, and when they grew: what a picture shows of a claim.
+//! The series behind each number, and when they grew: what a chart shows of a claim.
 //!
-//! Rules and accounting name the series that a number may come from; here, after them, only
-//! those stay that the window has, and the span of each claim is found, by the first counter
-//! of its evidence that grew.
+//! Rules and accounting name the series that a number may come from. [`attribute`] runs
+//! once, on the finished explanation: it keeps the series that the window has, and finds
+//! the span of each claim by the first counter of its evidence that grew.
 
 use super::View;
-use super::accounting::Accounts;
-use super::rules::Judged;
 use model::Evidence;
-use model::explanation::Interval;
+use model::explanation::{Explanation, Interval};
 use model::recording::{Kind, Series};
 
 /// The part of the growth that a span holds, as a fraction: 90 %.
 const MOST: (u128, u128) = (9, 10);
 
-/// Series and spans of the bars and their parts.
-pub(super) fn of_accounts(view: &View, accounts: &mut Accounts) {
-    let bars = &mut accounts.bars;
+/// Completes the series and spans of an explanation of `view`.
+pub fn attribute(view: &View, explanation: &mut Explanation) {
+    let bars = &mut explanation.bars;
     for slice in bars.thread.iter_mut().chain(&mut bars.wall) {
         keep_recorded(view, &mut slice.evidence);
     }
-    for part in &mut accounts.of_which {
+    for part in &mut explanation.of_which {
         keep_recorded(view, &mut part.evidence);
         part.span = span(view, &part.evidence);
     }
-}
-
-/// Series and spans of what the rules said.
-pub(super) fn of_verdicts(view: &View, judged: &mut Judged) {
-    for cause in &mut judged.causes {
+    for cause in &mut explanation.findings {
         keep_recorded(view, &mut cause.finding.evidence);
         cause.span = span(view, &cause.finding.evidence);
     }
-    for cleared in &mut judged.cleared {
+    for cleared in &mut explanation.cleared {
         keep_recorded(view, std::slice::from_mut(&mut cleared.evidence));
     }
 }
