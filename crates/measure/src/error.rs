@@ -2,6 +2,7 @@
 //! the cause. The binary turns the kind into an exit code.
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The result of a probe.
@@ -60,6 +61,11 @@ impl Error {
             reason: None,
             source: Some(Box::new(source)),
         }
+    }
+
+    /// An error whose reason is the kernel's.
+    pub fn io(kind: ErrorKind, operation: impl Into<String>, source: &io::Error) -> Self {
+        Self::new(kind, operation, sys::plain_reason(source))
     }
 
     /// The same error, with the path that it is about.

@@ -4,6 +4,7 @@
 //! `Display` already ends with the kernel's reason, so `source()` skips that reason and
 //! a printed chain of causes never says the same thing twice.
 
+use model::device::DeviceError;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -142,6 +143,13 @@ impl std::error::Error for Error {
     /// What lies beneath the reason that `Display` has already given; `None` for a kernel error.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         std::error::Error::source(&self.source)
+    }
+}
+
+impl From<DeviceError> for Error {
+    /// The same operation and reason, without the offset.
+    fn from(error: DeviceError) -> Self {
+        Self::new(error.operation, error.source)
     }
 }
 

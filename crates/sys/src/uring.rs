@@ -123,7 +123,9 @@ impl Operation {
         }
     }
 
-    fn uses_buffer(self) -> bool {
+    /// Whether it moves data of its slot's buffer.
+    #[must_use]
+    pub fn uses_buffer(self) -> bool {
         matches!(self, Self::Read | Self::Write)
     }
 }
@@ -282,6 +284,12 @@ impl Queue {
     #[must_use]
     pub fn depth(&self) -> usize {
         self.requests.len()
+    }
+
+    /// The size of each slot's buffer.
+    #[must_use]
+    pub fn buffer_bytes(&self) -> usize {
+        self.buffer_bytes
     }
 
     /// Requests queued or in flight, whose end has not been returned by [`Queue::complete`].

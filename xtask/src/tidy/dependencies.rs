@@ -23,7 +23,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("machine", &["model", "sys"]),
-    ("measure", &["machine", "memops", "model", "sys"]),
+    (
+        "measure",
+        &["machine", "memops", "model", "sys", "transfer"],
+    ),
     ("memops", &[]),
     ("model", &[]),
     ("place", &["machine", "model", "sys"]),
@@ -38,6 +41,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("viewer", &["model"]),
     (TESTKIT, &["model"]),
+    ("transfer", &["model", "sys"]),
     ("xtask", &["model", TESTKIT]),
 ];
 

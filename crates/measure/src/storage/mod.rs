@@ -22,7 +22,8 @@ pub mod survey;
 pub mod target;
 
 use crate::{Error, ErrorKind};
-use std::fmt;
+use model::error_chain;
+use std::io;
 use std::path::Path;
 
 pub use iolat::{Access, IolatPlan, IolatReport, iolat};
@@ -38,24 +39,6 @@ pub use survey::{
 };
 pub use target::{Target, TargetFacts, TargetKind};
 
-/// The kernel's reason alone: the outer error already names operation and path.
-#[derive(Debug)]
-pub struct Reason(pub std::io::Error);
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = self.0.to_string();
-        let text = text.split(" (os error ").next().unwrap_or_default();
-        let mut letters = text.chars();
-        match letters.next() {
-            Some(first) => write!(f, "{}{}", first.to_lowercase(), letters.as_str()),
-            None => f.write_str("unknown reason"),
-        }
-    }
-}
-
-impl std::error::Error for Reason {}
-
 /// A system call's failure as this crate's error.
 fn failed(operation: impl Into<String>, path: &Path, error: sys::Error) -> Error {
     let kind = match error.kind {
@@ -63,35 +46,24 @@ fn failed(operation: impl Into<String>, path: &Path, error: sys::Error) -> Error
         sys::Kind::Denied | sys::Kind::Unsupported | sys::Kind::NoMemory => ErrorKind::Impossible,
         _ => ErrorKind::Failed,
     };
-    Error::caused(kind, operation, Reason(error.source)).at(path)
+    Error::io(kind, operation, &error.source).at(path)
 }
 
 /// A failed request: always `Failed`, because the file was opened and measured before.
-fn request_failed(operation: &str, offset: u64, source: std::io::Error) -> Error {
-    Error::caused(
-        ErrorKind::Failed,
-        format!("{operation} at byte {offset} of"),
-        Reason(source),
-    )
+fn failed_request(operation: &str, offset: Option<u64>, source: &io::Error) -> Error {
+    let operation = match offset {
+        Some(offset) => format!("{operation} at byte {offset} of"),
+        None => operation.to_owned(),
+    };
+    Error::io(ErrorKind::Failed, operation, source)
 }
 
 /// An error as its text and its causes, for a report that is printed as JSON.
 fn as_text<S: serde::Serializer>(error: &Option<Error>, out: S) -> Result<S::Ok, S::Error> {
     match error {
         None => out.serialize_none(),
-        Some(error) => out.serialize_some(&chain(error)),
+        Some(error) => out.serialize_some(&error_chain(error)),
     }
-}
-
-/// An error and its causes in one line.
-fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text
 }
 
 /// Nanoseconds as seconds.

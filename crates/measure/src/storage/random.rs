@@ -7,7 +7,7 @@
 
 use super::latency::RequestLatency;
 use super::order::Order;
-use super::{per_second, request_failed, seconds};
+use super::{failed_request, per_second, seconds};
 use crate::{Budget, Error, ErrorKind, Result};
 use model::Histogram;
 use serde::Serialize;
@@ -104,9 +104,7 @@ impl RandomRun {
 
 impl RandomReader {
     pub(super) fn new(file: &File, region: u64, depth: u32, block_bytes: u64) -> Result<Self> {
-        let impossible = |e: sys::Error| {
-            Error::caused(ErrorKind::Impossible, e.operation, super::Reason(e.source))
-        };
+        let impossible = |e: sys::Error| Error::io(ErrorKind::Impossible, e.operation, &e.source);
         if block_bytes == 0 || depth == 0 || region < block_bytes {
             let reason = "block and depth must be at least 1 and the region at least one block";
             return Err(Error::new(ErrorKind::Usage, "read at random", reason));
@@ -150,7 +148,7 @@ impl RandomReader {
                 }
             }
             if !ended && let Err(e) = self.queue.enter(1) {
-                failure = Some(request_failed("wait for requests", 0, e.source));
+                failure = Some(failed_request("wait for requests of", None, &e.source));
                 break;
             }
         }
@@ -171,14 +169,14 @@ impl RandomReader {
             let request = Request::read(self.file, offset, self.block_bytes);
             self.queue
                 .submit(slot, request)
-                .map_err(|e| request_failed("queue a request", offset, e.source))?;
+                .map_err(|e| failed_request("queue a request", Some(offset), &e.source))?;
             // Shallow queues go in with the wait: handing over apart would be a second
             // system call for one request in four.
             let is_deep = self.queue.depth() as u64 > HANDED_OVER;
             if is_deep && self.turn.is_multiple_of(HANDED_OVER) {
                 self.queue
                     .enter(0)
-                    .map_err(|e| request_failed("hand over requests", offset, e.source))?;
+                    .map_err(|e| failed_request("hand over requests", Some(offset), &e.source))?;
             }
         }
         Ok(())
@@ -188,7 +186,7 @@ impl RandomReader {
         match done.result {
             Ok(bytes) if bytes == self.block_bytes => Ok(done.completed_ns - done.submitted_ns),
             Ok(_) => Err(shortened(done.request.offset)),
-            Err(e) => Err(request_failed("read", done.request.offset, e.source)),
+            Err(e) => Err(failed_request("read", Some(done.request.offset), &e.source)),
         }
     }
 }

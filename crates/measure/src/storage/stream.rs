@@ -1,21 +1,23 @@
-//! Sequential transfer of a range of one file: the engine of `seqio`, of filling a
-//! scratch file, and of the survey's windows.
+//! Sequential transfer of one file with content that can be checked: what `seqio`, the filling of a
+//! scratch file, and the windows of a survey measure with.
 //!
-//! Direct transfers keep a queue of requests in flight (io_uring; plain calls where
-//! that is forbidden); buffered and uncached ones are one call after the other, as
-//! programs do them. Buffers are filled before the clock starts; inside, each
-//! 4 KiB of a write costs one store to make it differ from all others. What was read
-//! last is still in the buffers afterwards and is checked there, so checking costs
-//! no measured time and no further reads.
+//! `transfer` moves the bytes: direct requests at a depth by io_uring (plain calls where that is
+//! forbidden), buffered and uncached ones by one call after the other, as programs do. Here are the
+//! content and the clock. Buffers are filled before the clock starts; inside, each 4 KiB of a write
+//! costs one store to make it differ from all others. What was read last is still in the buffers
+//! afterwards and is checked there, so checking costs no measured time and no further reads.
 
 use super::pace::{Pace, RateAt};
-use super::{fill, per_second, request_failed};
+use super::{failed_request, fill, per_second};
 use crate::{Budget, Error, ErrorKind, Result};
+use model::device::DeviceError;
+use model::progress::Control;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
+use std::io;
 use std::ops::Range;
-use sys::memory::AlignedBuffer;
-use sys::uring::{Operation, Queue, Request};
+use sys::device::FileDevice;
+use transfer::{Extent, FileEngine, MovedPiece, Observer, Route};
 
 /// How the bytes move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,23 +59,13 @@ impl Moved {
 /// Moves ranges of one file.
 #[derive(Debug)]
 pub struct Stream {
-    engine: Engine,
+    engine: FileEngine,
     block_bytes: u64,
     seed: u64,
     /// Whether the buffers hold patterns and not what was read.
     filled: bool,
-    /// What each buffer was last filled with by a read: offset and length.
-    last_read: Vec<(u64, usize)>,
-}
-
-#[derive(Debug)]
-enum Engine {
-    Queue(Box<Queue>),
-    Calls {
-        file: File,
-        buffer: AlignedBuffer,
-        uncached: bool,
-    },
+    /// What each buffer was last used for: offset and length.
+    last: Vec<(u64, usize)>,
 }
 
 impl Stream {
@@ -84,49 +76,19 @@ impl Stream {
     /// `Usage` for a block of 0 bytes or a depth of 0; `Impossible` where the buffers
     /// do not fit into memory.
     pub fn new(file: &File, mode: Mode, block_bytes: u64, depth: u32, seed: u64) -> Result<Self> {
-        let unfit = |e: sys::Error| {
-            Error::caused(
-                ErrorKind::Impossible,
-                "prepare the buffers",
-                super::Reason(e.source),
-            )
-        };
         if block_bytes == 0 || depth == 0 {
             let reason = "the block size and the depth must be at least 1";
             return Err(Error::new(ErrorKind::Usage, "transfer", reason));
         }
         let block = usize::try_from(block_bytes).unwrap_or(usize::MAX);
-        let queue = match mode {
-            Mode::Direct => match Queue::new(depth, block) {
-                Ok(mut queue) => {
-                    queue.add_file(file).map_err(unfit)?;
-                    Some(queue)
-                }
-                Err(e) if matches!(e.kind, sys::Kind::Unsupported | sys::Kind::Denied) => None,
-                Err(e) => return Err(unfit(e)),
-            },
-            Mode::Buffered | Mode::Uncached => None,
-        };
-        let engine = match queue {
-            Some(queue) => Engine::Queue(Box::new(queue)),
-            None => Engine::Calls {
-                file: file
-                    .try_clone()
-                    .map_err(|source| unfit(sys::Error::new("duplicate", source)))?,
-                buffer: AlignedBuffer::new(block).map_err(unfit)?,
-                uncached: mode == Mode::Uncached,
-            },
-        };
-        let slots = match &engine {
-            Engine::Queue(queue) => queue.depth(),
-            Engine::Calls { .. } => 1,
-        };
+        let engine = open_engine(file, mode, block, depth)
+            .map_err(|e| Error::io(ErrorKind::Impossible, "prepare the buffers", &e.source))?;
         Ok(Self {
+            last: vec![(0, 0); engine.depth()],
             engine,
             block_bytes,
             seed,
             filled: false,
-            last_read: vec![(0, 0); slots],
         })
     }
 
@@ -140,23 +102,23 @@ impl Stream {
         self.seed
     }
 
-    /// How many requests are really kept in flight: 1 where io_uring is not to be had.
+    /// How many requests are really kept in flight: 1 without io_uring.
     pub fn depth(&self) -> usize {
-        self.last_read.len()
+        self.last.len()
     }
 
     /// Writes fresh data to `range`, whose start is a multiple of the block, until it
     /// ends, the budget ends or a request fails.
     pub fn write(&mut self, range: Range<u64>, budget: &Budget) -> Moved {
         self.fill_buffers();
-        self.run(Operation::Write, range, budget)
+        self.run(Route::Write(0), range, budget)
     }
 
     /// Reads `range` likewise.
     pub fn read(&mut self, range: Range<u64>, budget: &Budget) -> Moved {
         self.filled = false;
-        self.last_read.fill((0, 0));
-        self.run(Operation::Read, range, budget)
+        self.last.fill((0, 0));
+        self.run(Route::Read(0), range, budget)
     }
 
     /// Compares what the last read left in the buffers with what [`Stream::write`]
@@ -166,13 +128,12 @@ impl Stream {
     /// `Implausible` at the first block that differs.
     pub fn verify(&mut self) -> Result<u64> {
         let mut compared = 0;
-        for slot in 0..self.last_read.len() {
-            let (offset, bytes) = self.last_read[slot];
-            let seed = self.seed;
-            let Some(buffer) = self.buffer(slot).and_then(|buffer| buffer.get(..bytes)) else {
+        for (slot, &(offset, bytes)) in self.last.iter().enumerate() {
+            let buffer = self.engine.buffer_mut(slot);
+            let Some(data) = buffer.and_then(|buffer| buffer.get(..bytes)) else {
                 continue;
             };
-            if !fill::holds(buffer, seed, offset) {
+            if !fill::holds(data, self.seed, offset) {
                 let operation = format!("trust the read at byte {offset} of");
                 let reason = "it is not what was written there";
                 return Err(Error::new(ErrorKind::Implausible, operation, reason));
@@ -182,189 +143,103 @@ impl Stream {
         Ok(compared)
     }
 
-    fn buffer(&mut self, slot: usize) -> Option<&mut [u8]> {
-        match &mut self.engine {
-            Engine::Queue(queue) => queue.buffer_mut(slot),
-            Engine::Calls { buffer, .. } => Some(buffer),
-        }
-    }
-
     fn fill_buffers(&mut self) {
         if self.filled {
             return;
         }
         let patterns = self.block_bytes.div_ceil(fill::BLOCK_BYTES as u64);
         for slot in 0..self.depth() {
-            let seed = self.seed;
-            if let Some(buffer) = self.buffer(slot) {
-                fill::fill(buffer, seed, slot as u64 * patterns);
+            if let Some(buffer) = self.engine.buffer_mut(slot) {
+                fill::fill(buffer, self.seed, slot as u64 * patterns);
             }
         }
         self.filled = true;
     }
 
-    fn run(&mut self, operation: Operation, range: Range<u64>, budget: &Budget) -> Moved {
-        let job = Job {
-            operation,
-            range,
-            block_bytes: self.block_bytes,
-            seed: self.seed,
-        };
+    fn run(&mut self, route: Route, range: Range<u64>, budget: &Budget) -> Moved {
         let cpu_before = super::cpu_ns();
-        let mut pace = Pace::start();
-        let (whole_until, failure) = match &mut self.engine {
-            Engine::Queue(queue) => run_queue(queue, &job, budget, &mut pace, &mut self.last_read),
-            Engine::Calls {
-                file,
-                buffer,
-                uncached,
-            } => run_calls(
-                file,
-                buffer,
-                *uncached,
-                &job,
-                budget,
-                &mut pace,
-                &mut self.last_read,
-            ),
+        let mut watched = Watched {
+            budget,
+            seed: self.seed,
+            last: &mut self.last,
+            pace: Pace::start(),
         };
+        let extent = Extent::at(range.clone());
+        let summary = self.engine.run(route, [extent], &mut watched);
+        let pace = watched.pace;
         let wall_ns = pace.elapsed_ns();
         let cpu_ns = cpu_before.and_then(|before| Some(super::cpu_ns()?.saturating_sub(before)));
         Moved {
-            bytes: pace.bytes,
-            whole_until,
+            bytes: summary.bytes,
+            whole_until: range.start + summary.whole_bytes,
             wall_ns,
             cpu_ns,
             series: pace.series(wall_ns),
-            failure,
+            failure: summary.failure.map(|failure| as_error(failure.error)),
         }
     }
 }
 
-struct Job {
-    operation: Operation,
-    range: Range<u64>,
-    block_bytes: u64,
+/// The engine that a mode stands for.
+fn open_engine(file: &File, mode: Mode, block: usize, depth: u32) -> sys::Result<FileEngine> {
+    if mode == Mode::Direct
+        && let Some(ring) = FileEngine::ring(&[file], depth, block)?
+    {
+        return Ok(ring);
+    }
+    let clone = file
+        .try_clone()
+        .map_err(|source| sys::Error::new("duplicate", source))?;
+    let device = FileDevice::new(clone)?;
+    let device = if mode == Mode::Uncached {
+        device.uncached()
+    } else {
+        device
+    };
+    FileEngine::calls(vec![device], block)
+}
+
+/// What is done at each step of a run: nothing but the content and the clock.
+struct Watched<'a> {
+    budget: &'a Budget,
     seed: u64,
+    last: &'a mut [(u64, usize)],
+    pace: Pace,
 }
 
-impl Job {
-    /// The length of the request at `offset`.
-    fn bytes_at(&self, offset: u64) -> usize {
-        self.block_bytes.min(self.range.end - offset) as usize
+impl Observer for Watched<'_> {
+    fn control(&mut self) -> Control {
+        Control::stop_if(self.budget.over())
     }
 
-    /// What a request's answer means: the failure, if it did not do all of its work.
-    fn failure(&self, offset: u64, answer: sys::Result<usize>) -> Option<Error> {
-        let (name, short) = match self.operation {
-            Operation::Read => ("read", "the file became shorter meanwhile"),
-            _ => ("write", "only a part was taken: the disk is full"),
-        };
-        match answer {
-            Ok(bytes) if bytes == self.bytes_at(offset) => None,
-            Ok(_) => {
-                let operation = format!("{name} at byte {offset} of");
-                Some(Error::new(ErrorKind::Failed, operation, short))
-            }
-            Err(e) if e.kind == sys::Kind::Unsupported => Some(Error::caused(
-                ErrorKind::Impossible,
-                e.operation,
-                super::Reason(e.source),
-            )),
-            Err(e) => Some(request_failed(name, offset, e.source)),
-        }
+    fn fill(&mut self, data: &mut [u8], extent: &Extent) {
+        fill::stamp(data, self.seed, extent.target);
+    }
+
+    fn moved(&mut self, piece: &MovedPiece) {
+        let extent = &piece.extent;
+        self.pace.add(extent.bytes, piece.completed_ns);
+        self.last[piece.slot] = (extent.source, extent.bytes as usize);
     }
 }
 
-fn run_queue(
-    queue: &mut Queue,
-    job: &Job,
-    budget: &Budget,
-    pace: &mut Pace,
-    last_read: &mut [(u64, usize)],
-) -> (u64, Option<Error>) {
-    let mut next = job.range.start;
-    let mut first_gap = u64::MAX;
-    let mut failure = None;
-    loop {
-        while next < job.range.end && failure.is_none() && !budget.over() {
-            let Some(slot) = queue.idle_slot() else { break };
-            let bytes = job.bytes_at(next);
-            if job.operation == Operation::Write
-                && let Some(buffer) = queue.buffer_mut(slot)
-            {
-                fill::stamp(&mut buffer[..bytes], job.seed, next);
-            }
-            if let Err(e) = queue.submit(
-                slot,
-                Request {
-                    operation: job.operation,
-                    ..Request::read(0, next, bytes)
-                },
-            ) {
-                failure = Some(request_failed("queue a request", next, e.source));
-                break;
-            }
-            next += bytes as u64;
+/// A failed piece as this crate's error.
+fn as_error(error: DeviceError) -> Error {
+    let place = |offset| format!("{} at byte {offset} of", error.operation);
+    match (error.source.kind(), error.offset) {
+        (io::ErrorKind::UnexpectedEof, Some(offset)) => {
+            let reason = "the file became shorter meanwhile";
+            Error::new(ErrorKind::Failed, place(offset), reason)
         }
-        if queue.in_flight() == 0 {
-            return (next.min(first_gap), failure);
+        (io::ErrorKind::WriteZero, Some(offset)) => {
+            let reason = "only a part was taken: the disk is full";
+            Error::new(ErrorKind::Failed, place(offset), reason)
         }
-        if let Err(e) = queue.enter(1) {
-            failure = Some(request_failed("wait for requests", next, e.source));
-            return (job.range.start, failure);
+        _ if sys::Kind::of(&error.source) == sys::Kind::Unsupported => {
+            Error::io(ErrorKind::Impossible, error.operation, &error.source)
         }
-        while let Some(done) = queue.complete() {
-            let offset = done.request.offset;
-            match job.failure(offset, done.result) {
-                None => {
-                    let bytes = job.bytes_at(offset);
-                    pace.add(bytes as u64, done.completed_ns);
-                    last_read[done.slot] = (offset, bytes);
-                }
-                Some(error) => {
-                    first_gap = first_gap.min(offset);
-                    failure.get_or_insert(error);
-                }
-            }
-        }
+        (_, offset) => failed_request(error.operation, offset, &error.source),
     }
-}
-
-fn run_calls(
-    file: &File,
-    buffer: &mut [u8],
-    uncached: bool,
-    job: &Job,
-    budget: &Budget,
-    pace: &mut Pace,
-    last_read: &mut [(u64, usize)],
-) -> (u64, Option<Error>) {
-    use sys::file::{read_at, read_at_uncached, write_at, write_at_uncached};
-    let mut next = job.range.start;
-    while next < job.range.end && !budget.over() {
-        let bytes = job.bytes_at(next);
-        let part = &mut buffer[..bytes];
-        let answer = match (job.operation, uncached) {
-            (Operation::Read, false) => read_at(file, part, next),
-            (Operation::Read, true) => read_at_uncached(file, part, next),
-            _ => {
-                fill::stamp(part, job.seed, next);
-                if uncached {
-                    write_at_uncached(file, part, next)
-                } else {
-                    write_at(file, part, next)
-                }
-            }
-        };
-        if let Some(error) = job.failure(next, answer) {
-            return (next, Some(error));
-        }
-        pace.add(bytes as u64, sys::clock::now_ns());
-        last_read[0] = (next, bytes);
-        next += bytes as u64;
-    }
-    (next, None)
 }
 
 #[cfg(test)]

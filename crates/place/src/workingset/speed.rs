@@ -7,10 +7,11 @@
 use crate::{Error, Kind, Result};
 use machine::Root;
 use machine::block;
+use model::device::BlockDevice;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
 use std::path::Path;
 use sys::clock::now_ns;
+use sys::device::FileDevice;
 use sys::memory::AlignedBuffer;
 
 const OPERATION: &str = "try the disk";
@@ -100,14 +101,10 @@ fn try_reads((device, rotational): Disk, path: &Path, purpose: Purpose) -> Resul
         let reason = sys::plain_reason(&error.source);
         Error::new(Kind::Impossible, OPERATION, reason).at(path)
     };
-    let file = sys::file::open_read(path, true).map_err(refused)?;
-    let metadata = file
-        .metadata()
-        .map_err(|source| Error::io(OPERATION, path, &source))?;
-    let bytes = match metadata.is_file() {
-        true => metadata.len(),
-        false => sys::block::size_bytes(&file).map_err(refused)?,
-    };
+    let file = sys::file::open_read(path, true)
+        .and_then(FileDevice::new)
+        .map_err(refused)?;
+    let bytes = file.size_bytes().map_err(|error| refused(error.into()))?;
     let budget_ns = (purpose.bytes as f64 * NS_PER_BYTE).min(LONGEST_NS);
     let share_ns = |share| (budget_ns * share) as u64;
     let mut jumps = Jumps::new(&file)?;
@@ -132,7 +129,7 @@ fn try_reads((device, rotational): Disk, path: &Path, purpose: Purpose) -> Resul
 
 /// Single reads of a page, each at another place.
 struct Jumps<'a> {
-    file: &'a File,
+    file: &'a FileDevice,
     buffer: AlignedBuffer,
     took_ns: Vec<u64>,
     /// Where the last one ended.
@@ -140,7 +137,7 @@ struct Jumps<'a> {
 }
 
 impl<'a> Jumps<'a> {
-    fn new(file: &'a File) -> Result<Self> {
+    fn new(file: &'a FileDevice) -> Result<Self> {
         Ok(Self {
             file,
             buffer: AlignedBuffer::new(RANDOM_READ_BYTES)?,
@@ -173,7 +170,7 @@ impl<'a> Jumps<'a> {
 
     fn to(&mut self, offset: u64) -> Result<()> {
         let before_ns = now_ns();
-        sys::file::read_at(self.file, &mut self.buffer, offset)?;
+        read(self.file, &mut self.buffer, offset)?;
         self.took_ns.push(now_ns() - before_ns);
         self.end = offset + RANDOM_READ_BYTES as u64;
         Ok(())
@@ -188,24 +185,28 @@ impl<'a> Jumps<'a> {
 
 /// Bytes a second of large reads from the page at `start` on, that page excepted, to which it may
 /// have to seek.
-fn sequential_bytes_per_s(file: &File, start: u64, budget_ns: u64) -> Result<Option<u64>> {
+fn sequential_bytes_per_s(file: &FileDevice, start: u64, budget_ns: u64) -> Result<Option<u64>> {
     let mut buffer = AlignedBuffer::new(SEQUENTIAL_READ_BYTES)?;
     let mut offset = start + RANDOM_READ_BYTES as u64;
-    sys::file::read_at(file, &mut buffer[..RANDOM_READ_BYTES], start)?;
+    read(file, &mut buffer[..RANDOM_READ_BYTES], start)?;
     let started_ns = now_ns();
     let mut bytes = 0;
     let mut elapsed_ns = 0;
     while bytes < MAX_SEQUENTIAL_BYTES && elapsed_ns <= budget_ns && !sys::interrupt::requested() {
-        let read = sys::file::read_at(file, &mut buffer, offset)?;
-        bytes += read as u64;
+        let read_bytes = read(file, &mut buffer, offset)?;
+        bytes += read_bytes as u64;
         elapsed_ns = now_ns() - started_ns;
-        if read < SEQUENTIAL_READ_BYTES {
+        if read_bytes < SEQUENTIAL_READ_BYTES {
             break;
         }
         offset += SEQUENTIAL_READ_BYTES as u64;
     }
     let per_s = u128::from(bytes) * 1_000_000_000 / u128::from(elapsed_ns.max(1));
     Ok(u64::try_from(per_s).ok().filter(|_| bytes > 0))
+}
+
+fn read(device: &impl BlockDevice, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    Ok(device.read_at(buffer, offset).map_err(sys::Error::from)?)
 }
 
 #[cfg(test)]

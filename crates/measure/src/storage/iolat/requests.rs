@@ -5,7 +5,7 @@ use super::{IolatPlan, MOST_FAILURES, MOST_RAW};
 use crate::storage::evict::evict;
 use crate::storage::latency::RequestLatency;
 use crate::storage::order::Order;
-use crate::storage::{Reason, fill, per_second, request_failed, seconds};
+use crate::storage::{failed_request, fill, per_second, seconds};
 use crate::{Budget, Error, ErrorKind, Result};
 use model::Histogram;
 use model::device::BlockDevice;
@@ -77,9 +77,8 @@ impl<'d, D: BlockDevice> Prober<'d, D> {
     /// `Impossible` where the buffer does not fit into memory.
     pub fn new(device: &'d D, region_bytes: u64, plan: &IolatPlan, seed: u64) -> Result<Self> {
         let bytes = plan.request.0 as usize;
-        let mut buffer = AlignedBuffer::new(bytes).map_err(|e| {
-            Error::caused(ErrorKind::Impossible, "prepare a buffer", Reason(e.source))
-        })?;
+        let mut buffer = AlignedBuffer::new(bytes)
+            .map_err(|e| Error::io(ErrorKind::Impossible, "prepare a buffer", &e.source))?;
         // Also touches every page, so that no request pays for a fault.
         fill::fill(&mut buffer, seed, u64::from(u32::MAX));
         Ok(Self {
@@ -122,7 +121,7 @@ impl<'d, D: BlockDevice> Prober<'d, D> {
                 format!("transfer all of {bytes} bytes at byte {offset} of"),
                 "it ends before: it became shorter or is full",
             )),
-            Err(e) => Err(request_failed(e.operation, offset, e.source)),
+            Err(e) => Err(failed_request(e.operation, Some(offset), &e.source)),
         }
     }
 }

@@ -251,7 +251,7 @@ impl DeviceReport {
                     let part = budget.part(budget.left() / 2);
                     raw_compare(&device, &own, self.file_bytes, disk.rotational, &part)
                 })
-                .map_err(|error| super::chain(&error)),
+                .map_err(|error| model::error_chain(&error)),
         };
         match outcome {
             Ok(comparison) => {

@@ -101,7 +101,7 @@ impl<'a> Rounds<'a> {
                 Err(error) => {
                     notes.push(format!(
                         "no random reads at depth: {}",
-                        crate::storage::chain(&error)
+                        model::error_chain(&error)
                     ));
                     None
                 }
@@ -188,13 +188,8 @@ impl<'a> Rounds<'a> {
             if let Some(error) = moved.failure {
                 return Err(error);
             }
-            sys::file::sync_data(file).map_err(|e| {
-                Error::caused(
-                    crate::ErrorKind::Failed,
-                    "sync",
-                    crate::storage::Reason(e.source),
-                )
-            })?;
+            sys::file::sync_data(file)
+                .map_err(|e| Error::io(crate::ErrorKind::Failed, "sync", &e.source))?;
             let rate = per_second(moved.bytes, sys::clock::now_ns() - start_ns);
             Ok(rate.filter(|_| moved.bytes > 0))
         })?;
