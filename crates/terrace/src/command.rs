@@ -39,10 +39,9 @@ use crate::args::survey::SurveyArgs;
 use crate::args::{Cli, Command, Probe, When};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
+use crate::output;
 use crate::output::survey::Detail;
-use crate::output::{self, progress::Progress};
-use ::record::capture::Background;
-use deliver::Delivery;
+use deliver::{Activity, Delivery};
 use machine::Root;
 use std::path::Path;
 
@@ -87,17 +86,9 @@ pub fn run(cli: &Cli) -> Result<Exit> {
 fn survey(args: &SurveyArgs, color: When) -> Result<Exit> {
     let delivery = Delivery::of(&args.form, color)?;
     let page = survey::PageFile::of(args)?;
-    let progress = Progress::new();
-    let background = watching::beside("survey", args.form.record.as_deref())?;
-    let mut step = |what: &str| {
-        progress.step(&format!("terrace survey: {what}"));
-        if let Some(background) = &background {
-            background.mark(what);
-        }
-    };
-    let survey = survey::survey(args, &Root::system(), &mut step);
-    drop(progress);
-    let recorded = background.map_or(Ok(()), Background::finish);
+    let activity = Activity::start("survey", args.form.record.as_deref())?;
+    let survey = survey::survey(args, &Root::system(), &mut |step| activity.begin(step));
+    let recorded = activity.finish();
     let survey = survey?;
     recorded?;
     if let Some(page) = page {

@@ -25,6 +25,7 @@ pub mod top;
 pub mod verdict;
 pub mod warm;
 
+pub use report::Report;
 pub use target::{Target, Written};
 pub use terminal::{Page, wants_colour};
 

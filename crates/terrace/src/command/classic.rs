@@ -3,22 +3,19 @@
 //! The same seven methods over the same block, pass for pass as it did them, and then
 //! its control: the fractal that needs no memory.
 
-use super::cost::Meter;
 use super::deliver::Delivery;
-use super::{plan, watching};
+use super::plan;
 use crate::args::When;
 use crate::args::classic::{self as typed, Classic};
 use crate::args::probe::ProbeArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output::progress::Progress;
 use crate::output::report::ClassicResult;
 use machine::Root;
 use measure::Budget;
 use measure::compute::{self, ComputePlan, ComputeReport};
 use measure::memory::classic::METHODS;
 use measure::memory::classic::{self, ClassicPlan};
-use record::capture::Background;
 use std::time::Duration;
 
 /// How long it runs unless told; the largest buffers of the article take seconds.
@@ -45,26 +42,20 @@ pub fn run(line: &str, args: &ProbeArgs, color: When, root: &Root) -> Result<Exi
     };
     let delivery = Delivery::of_probe(&form, color)?;
     plan::pin(args)?;
-    let meter = Meter::start();
-    let progress = Progress::new();
-    progress
-        .step("terrace measure memcpy: the program of 2001, Ctrl-C stops and prints what there is");
-    let plan = plan_of(&asked, args);
-    let background = watching::beside("measure memcpy", args.form.record.as_deref())?;
-    let report = classic::measure(&plan, root, &Budget::of(plan.budget))?;
-    let control = control(args, root);
-    drop(progress);
-    background.map_or(Ok(()), Background::finish)?;
-    let result = ClassicResult {
-        averages_only: asked.averages_only,
-        methods: asked.methods,
-        allocate_each_pass: plan.allocate_each_pass,
-        locked: plan.locked,
-        prepare: plan.prepare,
-        report,
-        control,
-    };
-    delivery.probe("measure memcpy", &result, meter, root)
+    delivery.carry_out(root, |activity| {
+        activity.display("the program of 2001, Ctrl-C stops and prints what there is");
+        let plan = plan_of(&asked, args);
+        let report = classic::measure(&plan, root, &Budget::of(plan.budget))?;
+        Ok::<_, measure::Error>(ClassicResult {
+            averages_only: asked.averages_only,
+            methods: asked.methods,
+            allocate_each_pass: plan.allocate_each_pass,
+            locked: plan.locked,
+            prepare: plan.prepare,
+            report,
+            control: control(args, root),
+        })
+    })
 }
 
 /// The control; `None` where Ctrl-C came before.

@@ -2,26 +2,71 @@
 //! what is missing said on standard error, the exit status decided.
 
 use super::cost::Meter;
-use super::machine_facts;
+use super::{machine_facts, watching};
 use crate::args::When;
 use crate::args::form::FormArgs;
 use crate::args::probe::ProbeArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::json::{self, Cost, Envelope};
-use crate::output::lab::Outcome;
-use crate::output::ramdisk;
-use crate::output::report::Report;
+use crate::output::progress::Progress;
 use crate::output::survey::Detail;
-use crate::output::warm::Answer;
-use crate::output::{self, Page, Target, Written};
-use lab::description::Experiment;
+use crate::output::{self, Page, Report, Target, Written};
 use machine::Root;
-use measure::pressure::{self, Plan};
 use model::machine::MachineFacts;
+use model::progress::{Control, Progress as Amount};
 use model::survey::Survey;
-use serde::Serialize;
-use std::path::Path;
+use record::capture::Background;
+use std::path::{Path, PathBuf};
+
+/// What is displayed of a command while it works, and the recording beside it.
+#[derive(Debug)]
+pub struct Activity {
+    command: &'static str,
+    line: Progress,
+    background: Option<Background>,
+}
+
+impl Activity {
+    /// Begins to record to `file`, if there is one.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn start(command: &'static str, file: Option<&Path>) -> Result<Self> {
+        Ok(Self {
+            command,
+            line: Progress::new(),
+            background: watching::beside(command, file)?,
+        })
+    }
+
+    /// Displays what is being done.
+    pub fn display(&self, what: &str) {
+        self.line.step(&format!("terrace {}: {what}", self.command));
+    }
+
+    /// Displays a step that begins, and marks it in the recording.
+    pub fn begin(&self, step: &str) {
+        self.display(step);
+        if let Some(background) = &self.background {
+            background.mark(step);
+        }
+    }
+
+    /// A sink for the progress of an operation.
+    pub fn amounts(&self) -> impl FnMut(Amount<'_>) -> Control {
+        self.line.display(self.command)
+    }
+
+    /// Erases the line and closes the recording.
+    ///
+    /// # Errors
+    /// When the recording is not whole.
+    pub fn finish(self) -> Result<()> {
+        drop(self.line);
+        Ok(self.background.map_or(Ok(()), Background::finish)?)
+    }
+}
 
 /// Where a result goes, checked before anything is measured.
 #[derive(Debug)]
@@ -31,6 +76,7 @@ pub struct Delivery {
     json: bool,
     csv: bool,
     host_name: bool,
+    record: Option<PathBuf>,
 }
 
 impl Delivery {
@@ -58,6 +104,7 @@ impl Delivery {
             json: form.json,
             csv: false,
             host_name: form.host_name,
+            record: form.record.clone(),
         })
     }
 
@@ -78,112 +125,55 @@ impl Delivery {
         }
     }
 
-    /// Delivers a probe's result; `name` is the command that complaints name.
+    /// Does the `work` of a command, recorded if that was asked for, and delivers its report.
     ///
     /// # Errors
-    /// When it did not arrive.
-    pub fn probe<R: Report>(
+    /// What the work failed with, or why its report or its recording did not arrive.
+    pub fn carry_out<R: Report, E>(
         &self,
-        name: &str,
-        report: &R,
-        meter: Meter,
         root: &Root,
-    ) -> Result<Exit> {
-        let text = if self.json {
-            let schema = format!("terrace.measure.{}/1", R::NAME);
-            let cost = meter.cost_of_measuring(report.written_bytes(), root);
-            self.enveloped(schema, report, meter, &cost, root)?
-        } else if self.csv {
-            report.sheet().render()
+        work: impl FnOnce(&Activity) -> std::result::Result<R, E>,
+    ) -> Result<Exit>
+    where
+        Error: From<E>,
+    {
+        let meter = Meter::start();
+        let activity = Activity::start(R::COMMAND, self.record.as_deref())?;
+        let report = work(&activity);
+        let recorded = activity.finish();
+        let report = report?;
+        recorded?;
+        let directory = report.directory();
+        let json = if self.json || directory.is_some() {
+            let cost = if R::TIMED {
+                meter.cost_of_measuring(report.written_bytes(), root)
+            } else {
+                meter.cost()
+            };
+            self.enveloped(&report, meter, &cost, root)?
         } else {
-            report.page(self.page)
+            String::new()
         };
-        self.text(name, &text, report.shortfall())
-    }
-
-    /// Delivers what the hogs did.
-    ///
-    /// # Errors
-    /// When it did not arrive.
-    pub fn hog(
-        &self,
-        plan: &Plan,
-        report: &pressure::Report,
-        meter: Meter,
-        root: &Root,
-    ) -> Result<Exit> {
+        directory.map_or(Ok(()), |directory| store_result(directory, &json))?;
         let text = if self.json {
-            let cost = meter.cost();
-            self.enveloped("terrace.hog/1".to_owned(), report, meter, &cost, root)?
+            json
         } else {
-            output::hog::page(plan, report, self.page)
+            let csv = self.csv.then(|| report.csv()).flatten();
+            csv.unwrap_or_else(|| report.page(self.page))
         };
-        self.text("hog", &text, output::hog::shortfall(report))
-    }
-
-    /// Delivers why a RAM disk is slow.
-    ///
-    /// # Errors
-    /// When it did not arrive.
-    pub fn ramdisk(&self, answer: &ramdisk::Answer, meter: Meter, root: &Root) -> Result<Exit> {
-        let text = if self.json {
-            let cost = meter.cost_of_measuring(0, root);
-            let schema = "terrace.ramdisk-why/1".to_owned();
-            self.enveloped(schema, answer, meter, &cost, root)?
-        } else {
-            output::ramdisk::page(answer, self.page)
-        };
-        self.text("ramdisk why", &text, output::ramdisk::shortfall(answer))
-    }
-
-    /// Delivers what `warm` saw or did.
-    ///
-    /// # Errors
-    /// When it did not arrive.
-    pub fn warm<A: Answer>(&self, answer: &A, meter: Meter, root: &Root) -> Result<Exit> {
-        let text = if self.json {
-            let cost = meter.cost();
-            let schema = format!("terrace.{}/1", A::COMMAND.replace(' ', "."));
-            self.enveloped(schema, answer, meter, &cost, root)?
-        } else {
-            answer.page(self.page)
-        };
-        self.text(A::COMMAND, &text, answer.shortfall())
-    }
-
-    /// Keeps what an experiment showed in `out`, where there is one, and delivers it.
-    ///
-    /// # Errors
-    /// When it could not be kept, or did not arrive.
-    pub fn lab<O: Outcome>(
-        &self,
-        experiment: &Experiment,
-        outcome: &O,
-        out: Option<&Path>,
-        meter: Meter,
-        root: &Root,
-    ) -> Result<Exit> {
-        let cost = meter.cost_of_measuring(0, root);
-        let json = self.enveloped("terrace.lab/1".to_owned(), outcome, meter, &cost, root)?;
-        out.map_or(Ok(()), |out| keep_result(out, &json))?;
-        let text = match self.json {
-            true => json,
-            false => outcome.page(experiment, out, self.page),
-        };
-        self.text("lab", &text, outcome.shortfall())
+        self.text(R::COMMAND, &text, report.shortfall())
     }
 
     /// A result as JSON, with what belongs around it.
-    fn enveloped<R: Serialize>(
+    fn enveloped<R: Report>(
         &self,
-        schema: String,
         result: &R,
         meter: Meter,
         cost: &Cost,
         root: &Root,
     ) -> Result<String> {
         json::render(&Envelope {
-            schema,
+            schema: R::SCHEMA.to_owned(),
             version: env!("CARGO_PKG_VERSION"),
             started_unix_s: meter.started_unix_s(),
             command: std::env::args().skip(1).collect(),
@@ -224,7 +214,7 @@ impl Delivery {
 }
 
 /// Writes `result.json` into the directory of an experiment.
-fn keep_result(out: &Path, json: &str) -> Result<()> {
+fn store_result(out: &Path, json: &str) -> Result<()> {
     let directory = lab::output_directory::open(out)?;
     Target::in_directory(directory, "result.json")
         .write(json)

@@ -1,15 +1,13 @@
 //! `terrace hog`: the plan from what was typed, the hogs, and what they pushed out; and the
 //! process that is one of them.
 
-use super::cost::Meter;
 use super::deliver::Delivery;
-use super::{helper, watching};
+use super::helper;
 use crate::args::When;
 use crate::args::hog::{Content, HogArgs, Touch};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output::progress::Progress;
-use ::record::capture::Background;
+use crate::output::hog::HogResult;
 use machine::Root;
 use measure::pressure::{self, Plan};
 use sys::helper::HiddenCommand;
@@ -25,22 +23,10 @@ pub fn hog(args: &HogArgs, color: When) -> Result<Exit> {
     let root = Root::system();
     let plan = plan(args)?;
     plan.check(&root).map_err(|error| hinted(error, args))?;
-    let delivery = Delivery::of(&args.form, color)?;
-    let meter = Meter::start();
-    let progress = Progress::new();
-    let background = watching::beside("hog", args.form.record.as_deref())?;
-    let mut step = |what: &str| {
-        progress.step(&format!("terrace hog: {what}"));
-        if let Some(background) = &background {
-            background.mark(what);
-        }
-    };
-    let report = pressure::hog(&root, &plan, &mut step);
-    drop(progress);
-    let recorded = background.map_or(Ok(()), Background::finish);
-    let report = report?;
-    recorded?;
-    delivery.hog(&plan, &report, meter, &root)
+    Delivery::of(&args.form, color)?.carry_out(&root, |activity| {
+        let report = pressure::hog(&root, &plan, &mut |step| activity.begin(step))?;
+        Ok::<_, measure::Error>(HogResult { plan, report })
+    })
 }
 
 /// The whole life of a hog's process.

@@ -1,7 +1,6 @@
 //! `terrace lab`: published experiments, repeated on this machine beside their figures. The crate
 //! `lab` does them; here what was typed becomes its options, and what it returns is delivered.
 
-use super::cost::Meter;
 use super::deliver::Delivery;
 use super::survey::plan::ram_bytes;
 use super::warm::{self, restore};
@@ -11,14 +10,14 @@ use crate::args::form::FormArgs;
 use crate::args::lab::{Experiment as Typed, Lab, LabProcess};
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::output::lab::Outcome;
-use crate::output::progress::Progress;
+use crate::output::lab::{ExperimentResult, OutcomePage};
 use crate::output::{self, Page, Target};
 use ::lab::description::{self, Experiment};
 use ::lab::{Host, Programs, memory_copy, output_directory, process, ramdisk_puzzle, recovery};
 use machine::Root;
 use place::workingset::restore::Request;
 use place::workingset::targets::Selection;
+use serde::Serialize;
 use std::path::Path;
 use sys::helper::HiddenCommand;
 
@@ -112,7 +111,7 @@ fn host(root: &Root) -> Result<Host> {
 ///
 /// # Errors
 /// When the driver fails, or the outcome cannot be stored or shown.
-fn deliver<O: Outcome>(
+fn deliver<O: OutcomePage + Serialize>(
     experiment: &Experiment,
     json: bool,
     out: Option<&Path>,
@@ -126,12 +125,14 @@ fn deliver<O: Outcome>(
         host_name: false,
         record: None,
     };
-    let delivery = Delivery::of(&form, color)?;
-    let meter = Meter::start();
-    output::announce("lab", announcement);
-    out.map_or(Ok(()), output_directory::make)?;
-    let progress = Progress::new();
-    let outcome = driver(&mut |what| progress.step(&format!("terrace lab: {what}")));
-    drop(progress);
-    delivery.lab(experiment, &outcome?, out, meter, &Root::system())
+    Delivery::of(&form, color)?.carry_out(&Root::system(), |activity| {
+        output::announce("lab", announcement);
+        out.map_or(Ok(()), output_directory::make)?;
+        let outcome = driver(&mut |step| activity.display(step))?;
+        Ok::<_, ::lab::Error>(ExperimentResult {
+            experiment,
+            directory: out,
+            outcome,
+        })
+    })
 }

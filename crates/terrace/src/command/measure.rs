@@ -1,20 +1,17 @@
 //! `terrace measure ...`: each probe's plan is checked, the plan is done, its report
 //! delivered.
 
-use super::cost::Meter;
 use super::deliver::Delivery;
-use super::{classic, list, plan, random, watching};
+use super::{classic, list, plan, random};
 use crate::args::iolat::IolatArgs;
 use crate::args::memcpy::MemcpyArgs;
 use crate::args::probe::ProbeArgs;
 use crate::args::{Probe, When};
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::output::progress::Progress;
-use crate::output::report::{Quiet, Report};
+use crate::output::report::{IolatResult, Report};
 use machine::Root;
 use measure::{Budget, compute, faults, memory, storage};
-use record::capture::Background;
 use std::time::Duration;
 
 /// A memory probe ends by its plan; only Ctrl-C is to end it earlier, so the outer
@@ -34,20 +31,20 @@ pub fn probe(probe: &Probe, color: When) -> Result<Exit> {
             memory::latency::check(&plan, &root)?;
             let stop = Budget::of(plan.budget + BEYOND_PLAN);
             let measure = || memory::latency::measure(&plan, &root, &stop);
-            deliver("measure memlat", &args.probe, color, &root, measure)
+            deliver(&args.probe, color, &root, measure)
         }
         Probe::Faults(args) => {
             let plan = plan::faults(args);
             faults::check(&plan, &root)?;
             let stop = Budget::of(plan.budget + BEYOND_PLAN);
             let measure = || faults::measure(&plan, &root, &stop);
-            deliver("measure faults", &args.probe, color, &root, measure)
+            deliver(&args.probe, color, &root, measure)
         }
         Probe::Compute(args) => {
             let plan = plan::compute(args);
             let stop = Budget::of(plan.budget + BEYOND_PLAN);
             let measure = || compute::measure(&plan, &root, &stop);
-            deliver("measure compute", &args.probe, color, &root, measure)
+            deliver(&args.probe, color, &root, measure)
         }
         Probe::Iolat(args) => iolat(args, color, &root),
         Probe::Seqio(args) => {
@@ -56,7 +53,7 @@ pub fn probe(probe: &Probe, color: When) -> Result<Exit> {
             plan::pin(&args.probe)?;
             let budget = Budget::of(plan::storage_budget(&args.probe));
             let measure = || storage::seqio(&args.path, &plan, &budget, &root);
-            deliver("measure seqio", &args.probe, color, &root, measure)
+            deliver(&args.probe, color, &root, measure)
         }
     }
 }
@@ -76,7 +73,7 @@ fn memcpy(args: &MemcpyArgs, color: When, root: &Root) -> Result<Exit> {
     memory::copy::check(&plan, root)?;
     let stop = Budget::of(plan.budget + BEYOND_PLAN);
     let measure = || memory::copy::measure(&plan, root, &stop);
-    deliver("measure memcpy", &args.probe, color, root, measure)
+    deliver(&args.probe, color, root, measure)
 }
 
 fn iolat(args: &IolatArgs, color: When, root: &Root) -> Result<Exit> {
@@ -87,36 +84,24 @@ fn iolat(args: &IolatArgs, color: When, root: &Root) -> Result<Exit> {
     let budget = Budget::of(args.deadline.unwrap_or(plan::storage_budget(&args.probe)));
     if let Some(depth) = depth {
         let measure = || random::measure(args, depth, &budget, root);
-        return deliver("measure iolat", &args.probe, color, root, measure);
+        return deliver(&args.probe, color, root, measure);
     }
-    let measure = || storage::iolat(&args.path, &plan, &budget, root);
-    if args.quiet {
-        return deliver("measure iolat", &args.probe, color, root, || {
-            measure().map(Quiet)
-        });
-    }
-    deliver("measure iolat", &args.probe, color, root, measure)
+    let quiet = args.quiet;
+    deliver(&args.probe, color, root, || {
+        let report = storage::iolat(&args.path, &plan, &budget, root)?;
+        Ok(IolatResult { quiet, report })
+    })
 }
 
 /// Measures and delivers; where the result goes is checked before.
 fn deliver<R: Report>(
-    name: &str,
     args: &ProbeArgs,
     color: When,
     root: &Root,
     measure: impl FnOnce() -> measure::Result<R>,
 ) -> Result<Exit> {
-    let delivery = Delivery::of_probe(args, color)?;
-    let meter = Meter::start();
-    let progress = Progress::new();
-    progress.step(&format!(
-        "terrace {name}: measuring, Ctrl-C stops and prints what there is"
-    ));
-    let background = watching::beside(name, args.form.record.as_deref())?;
-    let report = measure();
-    drop(progress);
-    let recorded = background.map_or(Ok(()), Background::finish);
-    let report = report?;
-    recorded?;
-    delivery.probe(name, &report, meter, root)
+    Delivery::of_probe(args, color)?.carry_out(root, |activity| {
+        activity.display("measuring, Ctrl-C stops and prints what there is");
+        measure()
+    })
 }

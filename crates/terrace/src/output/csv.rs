@@ -3,11 +3,16 @@
 //! Numbers are written in full, in the unit that the header names; what is absent is an
 //! empty field.
 
-/// Rows under a header.
-#[derive(Clone, Debug)]
-pub struct Sheet {
+use measure::storage::latency::RequestLatency;
+use model::Estimate;
+
+/// Columns over the rows of a result. Each column is declared once, with its name and its field.
+#[derive(Debug)]
+pub struct Sheet<'a, R> {
+    rows: &'a [R],
     header: Vec<String>,
-    rows: Vec<Vec<String>>,
+    /// The fields of each row, quoted.
+    lines: Vec<Vec<String>>,
 }
 
 /// A field of a row.
@@ -43,30 +48,59 @@ impl<T: Field> Field for Option<T> {
     }
 }
 
-impl Sheet {
-    /// A sheet without rows.
-    pub fn new(header: &[&str]) -> Self {
+impl<'a, R> Sheet<'a, R> {
+    /// A sheet of `rows` without columns.
+    pub fn of(rows: &'a [R]) -> Self {
         Self {
-            header: header.iter().map(|name| (*name).to_owned()).collect(),
-            rows: Vec::new(),
+            rows,
+            header: Vec::new(),
+            lines: vec![Vec::new(); rows.len()],
         }
     }
 
-    /// Adds a row; it has as many fields as the header.
-    pub fn row(&mut self, fields: &[&dyn Field]) {
-        debug_assert_eq!(fields.len(), self.header.len());
-        self.rows
-            .push(fields.iter().map(|field| field.field()).collect());
+    /// Adds a column.
+    pub fn column<F: Field>(mut self, name: &str, field: impl Fn(&'a R) -> F) -> Self {
+        self.header.push(quote(name));
+        for (line, row) in self.lines.iter_mut().zip(self.rows) {
+            line.push(quote(&field(row).field()));
+        }
+        self
+    }
+
+    /// Adds the seven columns of an estimate: `PREFIXmedian_UNIT` to `discarded`.
+    pub fn estimate(
+        self,
+        prefix: &str,
+        unit: &str,
+        of: impl Fn(&'a R) -> Option<&'a Estimate>,
+    ) -> Self {
+        let name = |which: &str| format!("{prefix}{which}_{unit}");
+        self.column(&name("median"), |row| of(row).map(|value| value.median))
+            .column(&name("best"), |row| of(row).map(|value| value.best))
+            .column(&name("low"), |row| of(row).and_then(|value| value.low))
+            .column(&name("high"), |row| of(row).and_then(|value| value.high))
+            .column("spread", |row| of(row).and_then(|value| value.spread))
+            .column("trials", |row| of(row).map(|value| value.trials))
+            .column("discarded", |row| of(row).map(|value| value.discarded))
+    }
+
+    /// Adds the columns of the times of single requests.
+    pub fn latency(self, of: impl Fn(&'a R) -> &'a RequestLatency) -> Self {
+        self.column("min_ns", |row| of(row).min_ns)
+            .column("mean_ns", |row| of(row).mean_ns)
+            .column("max_ns", |row| of(row).max_ns)
+            .column("deviation_ns", |row| of(row).deviation_ns)
+            .column("p50_ns", |row| of(row).p50_ns)
+            .column("p90_ns", |row| of(row).p90_ns)
+            .column("p99_ns", |row| of(row).p99_ns)
+            .column("p99_9_ns", |row| of(row).p99_9_ns)
     }
 
     /// The text.
     pub fn render(&self) -> String {
         std::iter::once(&self.header)
-            .chain(&self.rows)
-            .map(|fields| {
-                let quoted: Vec<String> = fields.iter().map(|field| quote(field)).collect();
-                quoted.join(",") + "\n"
-            })
+            .chain(&self.lines)
+            .map(|fields| fields.join(",") + "\n")
             .collect()
     }
 }
@@ -85,9 +119,11 @@ mod tests {
 
     #[test]
     fn fields_are_quoted_when_they_must_be() {
-        let mut sheet = Sheet::new(&["name", "value", "note"]);
-        sheet.row(&[&"a,b", &1.5, &None::<f64>]);
-        sheet.row(&[&"say \"x\"", &f64::NAN, &Some(3_u64)]);
+        let rows = [("a,b", 1.5, None), ("say \"x\"", f64::NAN, Some(3_u64))];
+        let sheet = Sheet::of(&rows)
+            .column("name", |row| row.0)
+            .column("value", |row| row.1)
+            .column("note", |row| row.2);
         assert_eq!(
             sheet.render(),
             "name,value,note\n\"a,b\",1.5,\n\"say \"\"x\"\"\",,3\n"

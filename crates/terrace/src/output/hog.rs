@@ -2,18 +2,50 @@
 //!
 //! Pure. The page shows the largest losers; the JSON has up to a thousand.
 
-use super::Page;
 use super::figure::{self, Digits, or_absent};
 use super::style::Tone;
 use super::table::{Cell, Column, Table, wrap};
-use measure::pressure::{Plan, PushedOut, Report};
+use super::{Page, Report};
+use measure::pressure::{self, Plan, PushedOut};
 use model::Bytes;
+use serde::Serialize;
 
 /// How many losers have a line.
 const MOST_LINES: usize = 20;
 
-/// Text for a person.
-pub fn page(plan: &Plan, report: &Report, page: Page) -> String {
+/// What the hogs did, and what was asked of them.
+#[derive(Debug, Serialize)]
+pub struct HogResult {
+    /// What was asked.
+    #[serde(skip)]
+    pub plan: Plan,
+    /// What came of it.
+    #[serde(flatten)]
+    pub report: pressure::Report,
+}
+
+impl Report for HogResult {
+    const COMMAND: &'static str = "hog";
+    const SCHEMA: &'static str = "terrace.hog/1";
+    const TIMED: bool = false;
+
+    fn page(&self, page: Page) -> String {
+        hog_page(&self.plan, &self.report, page)
+    }
+
+    fn shortfall(&self) -> Option<String> {
+        let report = &self.report;
+        if report.interrupted {
+            Some("interrupted: the hogs have ended; this is what they did until then".to_owned())
+        } else if !report.killed.is_empty() {
+            Some(format!("{} of the hogs were killed", report.killed.len()))
+        } else {
+            None
+        }
+    }
+}
+
+fn hog_page(plan: &Plan, report: &pressure::Report, page: Page) -> String {
     let mut text = page
         .style
         .paint(Tone::Strong, &wrap(&title(plan), page.width, 3))
@@ -45,17 +77,6 @@ pub fn page(plan: &Plan, report: &Report, page: Page) -> String {
     text
 }
 
-/// What is missing of what was asked for.
-pub fn shortfall(report: &Report) -> Option<String> {
-    if report.interrupted {
-        Some("interrupted: the hogs have ended; this is what they did until then".to_owned())
-    } else if !report.killed.is_empty() {
-        Some(format!("{} of the hogs were killed", report.killed.len()))
-    } else {
-        None
-    }
-}
-
 /// "terrace hog: 2 of 1 GiB, 25 times, in a group of 256 MiB"
 fn title(plan: &Plan) -> String {
     let times = if plan.repeat == 1 {
@@ -72,7 +93,7 @@ fn title(plan: &Plan) -> String {
     )
 }
 
-fn done(report: &Report) -> String {
+fn done(report: &pressure::Report) -> String {
     let swapped = or_absent(report.machine_swapped_out_bytes, |bytes| {
         Bytes(bytes).to_string()
     });
@@ -87,7 +108,7 @@ fn done(report: &Report) -> String {
     )
 }
 
-fn pressure(plan: &Plan, report: &Report) -> Option<String> {
+fn pressure(plan: &Plan, report: &pressure::Report) -> Option<String> {
     let (percent, file) = (plan.until_pressure_percent?, report.pressure_of.as_ref()?);
     let what = match report.pressure_reached? {
         true => "reached: they stopped growing",
@@ -144,14 +165,14 @@ mod tests {
         }
     }
 
-    fn report() -> Report {
+    fn report() -> HogResult {
         let victim = PushedOut {
             whose: "victim".to_owned(),
             pid: Some(7),
             to_swap_bytes: 16 << 20,
             from_cache_bytes: 0,
         };
-        Report {
+        let report = pressure::Report {
             rounds: 25,
             finished: 49,
             killed: vec!["ended by signal 9 after 1 MiB".to_owned()],
@@ -163,12 +184,16 @@ mod tests {
             interrupted: false,
             pushed_out: vec![victim; 22],
             notes: vec!["shared memory is not seen".to_owned()],
+        };
+        HogResult {
+            plan: plan(),
+            report,
         }
     }
 
     #[test]
     fn the_page_names_losers_killed_and_what_is_not_seen() {
-        let text = page(&plan(), &report(), Page::plain(80));
+        let text = report().page(Page::plain(80));
         assert!(
             text.starts_with("terrace hog: 2 of 1 GiB, 25 times, in a group of 256 MiB\n"),
             "{text}"
@@ -191,20 +216,14 @@ mod tests {
 
     #[test]
     fn a_hog_that_was_killed_or_interrupted_is_no_success() {
-        let killed = report();
+        let mut result = report();
         assert_eq!(
-            shortfall(&killed).as_deref(),
+            result.shortfall().as_deref(),
             Some("1 of the hogs were killed")
         );
-        let whole = Report {
-            killed: Vec::new(),
-            ..killed
-        };
-        assert_eq!(shortfall(&whole), None);
-        let interrupted = Report {
-            interrupted: true,
-            ..whole
-        };
-        assert!(shortfall(&interrupted).unwrap().starts_with("interrupted"));
+        result.report.killed.clear();
+        assert_eq!(result.shortfall(), None);
+        result.report.interrupted = true;
+        assert!(result.shortfall().unwrap().starts_with("interrupted"));
     }
 }

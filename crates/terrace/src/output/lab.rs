@@ -5,20 +5,49 @@ mod memory_copy;
 mod ramdisk_puzzle;
 mod recovery;
 
-use super::Page;
 use super::style::Tone;
 use super::table::{Column, Table, wrap};
+use super::{Page, Report};
 use lab::description::Experiment;
 use serde::Serialize;
 use std::path::Path;
 
-/// What came of an experiment, in the forms in which it is shown and kept.
-pub trait Outcome: Serialize {
+/// The page of one experiment's outcome.
+pub trait OutcomePage {
     /// Text for a person; `out` is the directory in which it is kept, where it is.
     fn page(&self, experiment: &Experiment, out: Option<&Path>, page: Page) -> String;
 
     /// What of it cannot stand as it is, or is missing.
     fn shortfall(&self) -> Option<String>;
+}
+
+/// The outcome of an experiment, and what its page needs besides.
+#[derive(Debug, Serialize)]
+pub struct ExperimentResult<'a, O> {
+    #[serde(skip)]
+    pub experiment: &'a Experiment,
+    /// The directory in which the JSON is stored too, if any.
+    #[serde(skip)]
+    pub directory: Option<&'a Path>,
+    #[serde(flatten)]
+    pub outcome: O,
+}
+
+impl<O: OutcomePage + Serialize> Report for ExperimentResult<'_, O> {
+    const COMMAND: &'static str = "lab";
+    const SCHEMA: &'static str = "terrace.lab/1";
+
+    fn page(&self, page: Page) -> String {
+        self.outcome.page(self.experiment, self.directory, page)
+    }
+
+    fn shortfall(&self) -> Option<String> {
+        self.outcome.shortfall()
+    }
+
+    fn directory(&self) -> Option<&Path> {
+        self.directory
+    }
 }
 
 /// The experiments, one a line.

@@ -1,11 +1,11 @@
 //! The page of `ramdisk why`: the verdict in a sentence, the passes, who is not to blame, what to
 //! do with what it brought here, and what cannot be seen. Pure.
 
-use super::Page;
 use super::figure::{self, Digits, or_absent};
 use super::prose;
 use super::style::Tone;
 use super::table::{Cell, Column, Table, wrap};
+use super::{Page, Report};
 use model::Bytes;
 use model::finding::Finding;
 use model::ramdisk::{End, Judged, Pass, Round, SLOW, Seen, Tried};
@@ -28,49 +28,51 @@ pub struct Answer {
     pub interrupted: bool,
 }
 
-/// Text for a person.
-pub fn page(answer: &Answer, page: Page) -> String {
-    let (judged, seen) = (&answer.judged, &answer.seen);
-    let title = format!(
-        "terrace ramdisk why: {} in {}",
-        Bytes(seen.asked_bytes),
-        seen.place
-    );
-    let mut text = page.style.paint(Tone::Strong, &wrap(&title, page.width, 3)) + "\n";
-    let mut say = |words: &str| text.push_str(&line(page, words));
-    for (number, finding) in judged.findings.iter().enumerate() {
-        let also = if number == 0 { "" } else { "Also: " };
-        say(&format!("{also}{} ({})", finding.claim, finding.grade));
-    }
-    text.push_str(&passes(seen, judged.usual_ns).render(page, 3));
-    let mut say = |words: &str| text.push_str(&line(page, words));
-    if let Some(words) = evidence(judged.findings.first()) {
-        say(&words);
-    }
-    if let Some(words) = cleared(judged) {
-        say(&words);
-    }
-    if let Some(remedy) = judged
-        .findings
-        .first()
-        .and_then(|first| first.remedy.as_ref())
-    {
-        say(&format!("What to do: {remedy}"));
-    }
-    judged.tried.iter().for_each(|tried| say(&measured(tried)));
-    let unseen = judged.unseen.iter().map(|why| format!("Not seen: {why}"));
-    for note in unseen.chain(seen.notes.iter().cloned()).chain(cut(seen)) {
-        text.push_str(&page.style.paint(Tone::Dim, line(page, &note).trim_end()));
-        text.push('\n');
-    }
-    text
-}
+impl Report for Answer {
+    const COMMAND: &'static str = "ramdisk why";
+    const SCHEMA: &'static str = "terrace.ramdisk-why/1";
 
-/// What is missing of what was asked for.
-pub fn shortfall(answer: &Answer) -> Option<String> {
-    answer
-        .interrupted
-        .then(|| "interrupted: this is what was seen until then".to_owned())
+    fn page(&self, page: Page) -> String {
+        let (judged, seen) = (&self.judged, &self.seen);
+        let title = format!(
+            "terrace ramdisk why: {} in {}",
+            Bytes(seen.asked_bytes),
+            seen.place
+        );
+        let mut text = page.style.paint(Tone::Strong, &wrap(&title, page.width, 3)) + "\n";
+        let mut say = |words: &str| text.push_str(&line(page, words));
+        for (number, finding) in judged.findings.iter().enumerate() {
+            let also = if number == 0 { "" } else { "Also: " };
+            say(&format!("{also}{} ({})", finding.claim, finding.grade));
+        }
+        text.push_str(&passes(seen, judged.usual_ns).render(page, 3));
+        let mut say = |words: &str| text.push_str(&line(page, words));
+        if let Some(words) = evidence(judged.findings.first()) {
+            say(&words);
+        }
+        if let Some(words) = cleared(judged) {
+            say(&words);
+        }
+        if let Some(remedy) = judged
+            .findings
+            .first()
+            .and_then(|first| first.remedy.as_ref())
+        {
+            say(&format!("What to do: {remedy}"));
+        }
+        judged.tried.iter().for_each(|tried| say(&measured(tried)));
+        let unseen = judged.unseen.iter().map(|why| format!("Not seen: {why}"));
+        for note in unseen.chain(seen.notes.iter().cloned()).chain(cut(seen)) {
+            text.push_str(&page.style.paint(Tone::Dim, line(page, &note).trim_end()));
+            text.push('\n');
+        }
+        text
+    }
+
+    fn shortfall(&self) -> Option<String> {
+        let text = "interrupted: this is what was seen until then";
+        self.interrupted.then(|| text.to_owned())
+    }
 }
 
 fn line(page: Page, words: &str) -> String {
@@ -216,7 +218,7 @@ mod tests {
             before_ns: 7_000.0,
             after_ns: 14_000.0,
         }];
-        let text = page(&answer, Page::plain(80));
+        let text = answer.page(Page::plain(80));
         assert!(
             text.starts_with("terrace ramdisk why: 1 GiB in shared memory\n A page takes 7"),
             "{text}"
@@ -236,7 +238,7 @@ mod tests {
             text.lines().all(|line| line.chars().count() <= 80),
             "{text}"
         );
-        assert!(shortfall(&answer).unwrap().starts_with("interrupted"));
+        assert!(answer.shortfall().unwrap().starts_with("interrupted"));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Each probe's result as a page for a person and as rows for a program, one file each.
+//! The result of a command in the forms in which it can be printed, and those of the probes, one
+//! file each: a page for a person, rows for a program.
 //!
 //! Pure: results of `measure` in, text out. What the JSON shows is the result itself,
 //! so a page may leave figures out, and never has one that the JSON lacks.
@@ -13,11 +14,10 @@ mod random;
 mod seqio;
 
 pub use classic::ClassicResult;
-pub use iolat::Quiet;
+pub use iolat::IolatResult;
 pub use random::RandomResult;
 
 use super::Page;
-use super::csv::Sheet;
 use super::figure::{self, Digits};
 use super::style::Tone;
 use super::table::wrap;
@@ -27,23 +27,37 @@ use measure::memory::copy::LeftOut;
 use model::Estimate;
 use model::histogram::Bar;
 use serde::Serialize;
+use std::path::Path;
 
 /// The longest bar of a histogram.
 const BAR_WIDTH: usize = 40;
 
-/// A probe's result in the forms in which it can be printed.
+/// The result of a command, in the forms in which it can be printed.
 pub trait Report: Serialize {
-    /// What it is, as its schema says: `memcpy` of `terrace.measure.memcpy/1`.
-    const NAME: &'static str;
+    /// The command, as error messages name it: `measure memcpy`.
+    const COMMAND: &'static str;
+
+    /// The name and version of its JSON: `terrace.measure.memcpy/1`.
+    const SCHEMA: &'static str;
+
+    /// Whether trials were timed: then the cost of timing them is stated with the result.
+    const TIMED: bool = true;
 
     /// Text for a person.
     fn page(&self, page: Page) -> String;
 
-    /// Rows for a program, one for each measurement.
-    fn sheet(&self) -> Sheet;
+    /// Comma-separated values, a row for each measurement; `None` if the command has none.
+    fn csv(&self) -> Option<String> {
+        None
+    }
 
     /// What is missing of what was asked for; `None` when all is there.
     fn shortfall(&self) -> Option<String>;
+
+    /// The directory in which the JSON is stored as `result.json` too, if any.
+    fn directory(&self) -> Option<&Path> {
+        None
+    }
 
     /// Bytes written to files, all of them removed again.
     fn written_bytes(&self) -> u64 {

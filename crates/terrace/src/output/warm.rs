@@ -16,19 +16,6 @@ use super::table::wrap;
 use model::Bytes;
 use place::workingset::evict::Evicted;
 use place::workingset::restore::PartKind;
-use serde::Serialize;
-
-/// What one of the commands has to say, in the forms in which it can be printed.
-pub trait Answer: Serialize {
-    /// The command, and with dots the middle of its schema: `terrace.warm.show/1`.
-    const COMMAND: &'static str;
-
-    /// Text for a person.
-    fn page(&self, page: Page) -> String;
-
-    /// What is missing of what was asked for.
-    fn shortfall(&self) -> Option<String>;
-}
 
 /// What was pushed out, and why something stayed.
 pub fn evicted(evicted: &Evicted, whose: &str) -> String {

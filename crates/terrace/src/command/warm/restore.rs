@@ -1,16 +1,13 @@
 //! `terrace warm restore`: the request from what was typed, the rights that it takes, the plan,
 //! the reading under the guard, the receipt.
 
-use super::super::cost::Meter;
-use super::super::deliver::Delivery;
-use super::super::{must_exist, watching};
+use super::super::deliver::{Activity, Delivery};
+use super::super::must_exist;
 use crate::args::When;
 use crate::args::warm::{Memory, RestoreArgs, Way};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output::progress::Progress;
-use crate::output::warm::{Answer, Receipt};
-use ::record::capture::Background;
+use crate::output::warm::Receipt;
 use machine::Root;
 use model::Bytes;
 use place::guard::Limits;
@@ -38,17 +35,10 @@ const YIELD_PERCENT: u32 = 50;
 pub fn restore(args: &RestoreArgs, color: When) -> Result<Exit> {
     let root = Root::system();
     let request = request(args, &root)?;
-    let delivery = Delivery::of(&args.form, color)?;
-    let meter = Meter::start();
-    let progress = Progress::new();
-    progress.step("terrace warm restore: looking where everything lies");
-    let background = watching::beside(Receipt::COMMAND, args.form.record.as_deref())?;
-    let receipt = carry_out(args, &request, &root, &progress);
-    drop(progress);
-    let recorded = background.map_or(Ok(()), Background::finish);
-    let receipt = receipt?;
-    recorded?;
-    delivery.warm(&receipt, meter, &root)
+    Delivery::of(&args.form, color)?.carry_out(&root, |activity| {
+        activity.display("looking where everything lies");
+        carry_out(args, &request, &root, activity)
+    })
 }
 
 /// A request for everything that `selection` had, within `limits`.
@@ -169,7 +159,7 @@ fn carry_out(
     args: &RestoreArgs,
     request: &Request,
     root: &Root,
-    progress: &Progress,
+    activity: &Activity,
 ) -> Result<Receipt> {
     let plan = restore::plan(root, request)?;
     let mut receipt = Receipt {
@@ -181,7 +171,7 @@ fn carry_out(
     if args.dry_run {
         return Ok(receipt);
     }
-    let mut display = progress.display(Receipt::COMMAND);
+    let mut display = activity.amounts();
     receipt.done = Some(restore::carry_out(root, request, plan, &mut display)?);
     Ok(receipt)
 }

@@ -18,7 +18,7 @@ use std::path::Path;
 /// The titles that the systems have in a table.
 const SHORT: [&str; 3] = ["2.2.16", "2.4.4", "Win2000"];
 
-impl super::Outcome for Outcome {
+impl super::OutcomePage for Outcome {
     fn page(&self, experiment: &Experiment, out: Option<&Path>, page: Page) -> String {
         let title = format!("{}: {}", experiment.name, experiment.title);
         let mut text = heading(&title, page);

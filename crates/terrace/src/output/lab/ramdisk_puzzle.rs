@@ -12,7 +12,7 @@ use measure::pressure::Content;
 use model::Bytes;
 use std::path::Path;
 
-impl super::Outcome for Outcome {
+impl super::OutcomePage for Outcome {
     fn page(&self, experiment: &Experiment, out: Option<&Path>, page: Page) -> String {
         let title = format!("{}: {}", experiment.name, experiment.title);
         let mut text = heading(&title, page);

@@ -15,7 +15,7 @@ use lab::recovery::{Outcome, Trial};
 use model::Bytes;
 use std::path::Path;
 
-impl super::Outcome for Outcome {
+impl super::OutcomePage for Outcome {
     fn page(&self, experiment: &Experiment, out: Option<&Path>, page: Page) -> String {
         whole(experiment, self, out.unwrap_or(Path::new("")), page)
     }

@@ -4,7 +4,7 @@
 
 use super::{Report, causes, heading, interrupted, note, sentence};
 use crate::output::Page;
-use crate::output::csv::{Field, Sheet};
+use crate::output::csv::Sheet;
 use crate::output::figure::or_absent;
 use crate::output::style::Tone;
 use crate::output::table::{Cell, Column, Table};
@@ -68,7 +68,8 @@ pub struct ClassicResult {
 }
 
 impl Report for ClassicResult {
-    const NAME: &'static str = "classic";
+    const COMMAND: &'static str = "measure memcpy";
+    const SCHEMA: &'static str = "terrace.measure.classic/1";
 
     fn page(&self, page: Page) -> String {
         let mut text = heading(page, &self.title());
@@ -88,28 +89,22 @@ impl Report for ClassicResult {
         text
     }
 
-    fn sheet(&self) -> Sheet {
-        let passes = if self.averages_only {
-            0
-        } else {
-            self.report.passes
+    fn csv(&self) -> Option<String> {
+        let passes = match self.averages_only {
+            true => 0,
+            false => self.report.passes as usize,
         };
-        let titles: Vec<String> = (1..=passes).map(|pass| format!("pass {pass}")).collect();
-        let mut header = vec!["method"];
-        header.extend(titles.iter().map(String::as_str));
-        header.push("average MB/s");
-        let mut sheet = Sheet::new(&header);
-        for &method in &self.methods {
-            let row = self.row(method);
-            let rate = |pass: u64| row?.bytes_per_s.get(pass as usize).map(|rate| rate / 1e6);
-            let rates: Vec<Option<f64>> = (0..passes).map(rate).collect();
-            let average = row.map(|row| row.average_bytes_per_s / 1e6);
-            let mut fields: Vec<&dyn Field> = vec![&NAMES[method]];
-            fields.extend(rates.iter().map(|rate| rate as &dyn Field));
-            fields.push(&average);
-            sheet.row(&fields);
+        let mut sheet = Sheet::of(&self.methods).column("method", |&method| NAMES[method]);
+        for pass in 0..passes {
+            sheet = sheet.column(&format!("pass {}", pass + 1), |&method| {
+                let rate = self.row(method)?.bytes_per_s.get(pass)?;
+                Some(rate / 1e6)
+            });
         }
-        sheet
+        let sheet = sheet.column("average MB/s", |&method| {
+            Some(self.row(method)?.average_bytes_per_s / 1e6)
+        });
+        Some(sheet.render())
     }
 
     fn shortfall(&self) -> Option<String> {
@@ -351,12 +346,12 @@ mod tests {
 
     #[test]
     fn the_rows_of_the_program_have_its_headings() {
-        let text = result(false).sheet().render();
+        let text = result(false).csv().unwrap();
         assert_eq!(
             text,
             "method,pass 1,pass 2,average MB/s\nmemcpy,10000,20000,15000\n__int64 *,8000,16000,12000\n"
         );
-        let text = result(true).sheet().render();
+        let text = result(true).csv().unwrap();
         assert!(
             text.starts_with("method,average MB/s\nmemcpy,15000\n"),
             "{text}"

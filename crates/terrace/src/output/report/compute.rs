@@ -8,7 +8,8 @@ use crate::output::figure::{self, Digits};
 use measure::compute::ComputeReport;
 
 impl Report for ComputeReport {
-    const NAME: &'static str = "compute";
+    const COMMAND: &'static str = "measure compute";
+    const SCHEMA: &'static str = "terrace.measure.compute/1";
 
     fn page(&self, page: Page) -> String {
         let mut text = heading(
@@ -42,30 +43,12 @@ impl Report for ComputeReport {
         text
     }
 
-    fn sheet(&self) -> Sheet {
-        let mut sheet = Sheet::new(&[
-            "iterations",
-            "seconds",
-            "step_median_ns",
-            "step_best_ns",
-            "step_low_ns",
-            "step_high_ns",
-            "spread",
-            "trials",
-            "discarded",
-        ]);
-        sheet.row(&[
-            &self.iterations,
-            &self.seconds,
-            &self.step_ns.median,
-            &self.step_ns.best,
-            &self.step_ns.low,
-            &self.step_ns.high,
-            &self.step_ns.spread,
-            &self.step_ns.trials,
-            &self.step_ns.discarded,
-        ]);
-        sheet
+    fn csv(&self) -> Option<String> {
+        let sheet = Sheet::of(std::slice::from_ref(self))
+            .column("iterations", |report| report.iterations)
+            .column("seconds", |report| report.seconds)
+            .estimate("step_", "ns", |report| Some(&report.step_ns));
+        Some(sheet.render())
     }
 
     fn shortfall(&self) -> Option<String> {

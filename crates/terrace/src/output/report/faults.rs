@@ -13,7 +13,8 @@ use measure::faults::{FaultReport, FaultSeries, Phase, Way};
 use model::Bytes;
 
 impl Report for FaultReport {
-    const NAME: &'static str = "faults";
+    const COMMAND: &'static str = "measure faults";
+    const SCHEMA: &'static str = "terrace.measure.faults/1";
 
     fn page(&self, page: Page) -> String {
         let mut text = heading(
@@ -50,46 +51,27 @@ impl Report for FaultReport {
         text
     }
 
-    fn sheet(&self) -> Sheet {
-        let mut sheet = Sheet::new(&[
-            "way",
-            "phase",
-            "touch_bytes",
-            "touches",
-            "faults",
-            "bytes",
-            "huge_bytes",
-            "bytes_per_s",
-            "p50_ns",
-            "p90_ns",
-            "p99_ns",
-            "max_ns",
-            "fast_ns",
-            "slow_ns",
-            "slow_share",
-            "cut_short",
-        ]);
-        for series in &self.series {
-            sheet.row(&[
-                &series.way.name(),
-                &phase_key(series.phase),
-                &series.touch_bytes,
-                &series.touches,
-                &series.faults,
-                &series.bytes,
-                &series.huge_bytes,
-                &series.bytes_per_s,
-                &series.p50_ns,
-                &series.p90_ns,
-                &series.p99_ns,
-                &series.max_ns,
-                &series.modes.map(|modes| modes.fast_ns),
-                &series.modes.map(|modes| modes.slow_ns),
-                &series.modes.map(|modes| modes.slow_share),
-                &series.cut_short,
-            ]);
-        }
-        sheet
+    fn csv(&self) -> Option<String> {
+        let sheet = Sheet::of(&self.series)
+            .column("way", |series| series.way.name())
+            .column("phase", |series| phase_key(series.phase))
+            .column("touch_bytes", |series| series.touch_bytes)
+            .column("touches", |series| series.touches)
+            .column("faults", |series| series.faults)
+            .column("bytes", |series| series.bytes)
+            .column("huge_bytes", |series| series.huge_bytes)
+            .column("bytes_per_s", |series| series.bytes_per_s)
+            .column("p50_ns", |series| series.p50_ns)
+            .column("p90_ns", |series| series.p90_ns)
+            .column("p99_ns", |series| series.p99_ns)
+            .column("max_ns", |series| series.max_ns)
+            .column("fast_ns", |series| series.modes.map(|modes| modes.fast_ns))
+            .column("slow_ns", |series| series.modes.map(|modes| modes.slow_ns))
+            .column("slow_share", |series| {
+                series.modes.map(|modes| modes.slow_share)
+            })
+            .column("cut_short", |series| series.cut_short);
+        Some(sheet.render())
     }
 
     fn shortfall(&self) -> Option<String> {

@@ -10,116 +10,76 @@ use measure::storage::latency::RequestLatency;
 use measure::storage::{Access, IolatReport, Served, ServedBy, TargetFacts, TargetKind};
 use model::Bytes;
 use model::error_chain;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 /// Warm-up requests on the page; the JSON has all of them.
 const SHOWN_WARM_UP: usize = 4;
 
-/// The same result, its page without the histogram.
-#[derive(Debug)]
-pub struct Quiet(pub IolatReport);
+/// Requests one at a time, and who served them.
+#[derive(Debug, Serialize)]
+pub struct IolatResult {
+    /// `-q`: a page without the histogram.
+    #[serde(skip)]
+    pub quiet: bool,
+    /// The figures.
+    #[serde(flatten)]
+    pub report: IolatReport,
+}
 
-impl Report for IolatReport {
-    const NAME: &'static str = "iolat";
+impl Report for IolatResult {
+    const COMMAND: &'static str = "measure iolat";
+    const SCHEMA: &'static str = "terrace.measure.iolat/1";
 
     fn page(&self, page: Page) -> String {
-        summary(self, page) + &histogram(page, &self.requests.latency.bars)
+        let text = summary(&self.report, page);
+        if self.quiet {
+            return text;
+        }
+        text + &histogram(page, &self.report.requests.latency.bars)
     }
 
-    fn sheet(&self) -> Sheet {
-        let mut sheet = Sheet::new(&[
-            "path",
-            "access",
-            "operation",
-            "request_bytes",
-            "region_bytes",
-            "requests",
-            "failed",
-            "bytes",
-            "wall_s",
-            "requests_per_s",
-            "bytes_per_s",
-            "min_ns",
-            "mean_ns",
-            "max_ns",
-            "deviation_ns",
-            "p50_ns",
-            "p90_ns",
-            "p99_ns",
-            "p99_9_ns",
-            "served_by",
-        ]);
-        let (requests, latency) = (&self.requests, &self.requests.latency);
-        sheet.row(&[
-            &self.target.path.display().to_string(),
-            &access(self.access),
-            &operation(self.write),
-            &self.request_bytes,
-            &self.region_bytes,
-            &requests.requests,
-            &requests.failed,
-            &requests.bytes,
-            &requests.wall_s,
-            &requests.requests_per_s,
-            &requests.bytes_per_s,
-            &latency.min_ns,
-            &latency.mean_ns,
-            &latency.max_ns,
-            &latency.deviation_ns,
-            &latency.p50_ns,
-            &latency.p90_ns,
-            &latency.p99_ns,
-            &latency.p99_9_ns,
-            &served_key(self.served.by),
-        ]);
-        sheet
+    fn csv(&self) -> Option<String> {
+        let sheet = Sheet::of(std::slice::from_ref(&self.report))
+            .column("path", |report| report.target.path.display().to_string())
+            .column("access", |report| access(report.access))
+            .column("operation", |report| operation(report.write))
+            .column("request_bytes", |report| report.request_bytes)
+            .column("region_bytes", |report| report.region_bytes)
+            .column("requests", |report| report.requests.requests)
+            .column("failed", |report| report.requests.failed)
+            .column("bytes", |report| report.requests.bytes)
+            .column("wall_s", |report| report.requests.wall_s)
+            .column("requests_per_s", |report| report.requests.requests_per_s)
+            .column("bytes_per_s", |report| report.requests.bytes_per_s)
+            .latency(|report| &report.requests.latency)
+            .column("served_by", |report| served_key(report.served.by));
+        Some(sheet.render())
     }
 
     fn shortfall(&self) -> Option<String> {
-        let failure = self.requests.failure.as_ref();
+        let failure = self.report.requests.failure.as_ref();
         let failed = failure.map(|error| {
             format!(
                 "{} requests failed: {}",
-                self.requests.failed,
+                self.report.requests.failed,
                 error_chain(error)
             )
         });
-        failed.or_else(|| interrupted(self.requests.ended == Ended::Interrupted))
+        failed.or_else(|| interrupted(self.report.requests.ended == Ended::Interrupted))
     }
 
     fn written_bytes(&self) -> u64 {
-        let filled = if self.target.kind == TargetKind::Directory {
-            self.region_bytes
+        let filled = if self.report.target.kind == TargetKind::Directory {
+            self.report.region_bytes
         } else {
             0
         };
-        filled + if self.write { self.requests.bytes } else { 0 }
-    }
-}
-
-impl Serialize for Quiet {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-impl Report for Quiet {
-    const NAME: &'static str = "iolat";
-
-    fn page(&self, page: Page) -> String {
-        summary(&self.0, page)
-    }
-
-    fn sheet(&self) -> Sheet {
-        self.0.sheet()
-    }
-
-    fn shortfall(&self) -> Option<String> {
-        self.0.shortfall()
-    }
-
-    fn written_bytes(&self) -> u64 {
-        self.0.written_bytes()
+        filled
+            + if self.report.write {
+                self.report.requests.bytes
+            } else {
+                0
+            }
     }
 }
 

@@ -17,7 +17,8 @@ use measure::memory::copy::{CopyReport, CopyRow, Winner};
 use model::Bytes;
 
 impl Report for CopyReport {
-    const NAME: &'static str = "memcpy";
+    const COMMAND: &'static str = "measure memcpy";
+    const SCHEMA: &'static str = "terrace.measure.memcpy/1";
 
     fn page(&self, page: Page) -> String {
         let mut text = heading(page, &title(self));
@@ -48,43 +49,17 @@ impl Report for CopyReport {
         text
     }
 
-    fn sheet(&self) -> Sheet {
-        let mut sheet = Sheet::new(&[
-            "method",
-            "operation",
-            "size_bytes",
-            "threads",
-            "median_bytes_per_s",
-            "best_bytes_per_s",
-            "low_bytes_per_s",
-            "high_bytes_per_s",
-            "spread",
-            "trials",
-            "discarded",
-            "bus_bytes_per_s",
-            "verified",
-            "noisy",
-        ]);
-        for row in &self.rows {
-            let rate = row.bytes_per_s.as_ref();
-            sheet.row(&[
-                &row.method,
-                &row.operation,
-                &row.size_bytes,
-                &self.threads,
-                &rate.map(|rate| rate.median),
-                &rate.map(|rate| rate.best),
-                &rate.and_then(|rate| rate.low),
-                &rate.and_then(|rate| rate.high),
-                &rate.and_then(|rate| rate.spread),
-                &rate.map(|rate| rate.trials),
-                &rate.map(|rate| rate.discarded),
-                &row.bus_bytes_per_s,
-                &row.verified,
-                &row.noisy.clone(),
-            ]);
-        }
-        sheet
+    fn csv(&self) -> Option<String> {
+        let sheet = Sheet::of(&self.rows)
+            .column("method", |row| row.method.clone())
+            .column("operation", |row| row.operation.clone())
+            .column("size_bytes", |row| row.size_bytes)
+            .column("threads", |_| self.threads)
+            .estimate("", "bytes_per_s", |row| row.bytes_per_s.as_ref())
+            .column("bus_bytes_per_s", |row| row.bus_bytes_per_s)
+            .column("verified", |row| row.verified)
+            .column("noisy", |row| row.noisy.clone());
+        Some(sheet.render())
     }
 
     fn shortfall(&self) -> Option<String> {

@@ -20,7 +20,8 @@ use model::Bytes;
 const MOST_SIZES: usize = 24;
 
 impl Report for LatencyReport {
-    const NAME: &'static str = "memlat";
+    const COMMAND: &'static str = "measure memlat";
+    const SCHEMA: &'static str = "terrace.measure.memlat/1";
 
     fn page(&self, page: Page) -> String {
         let mut text = heading(page, "terrace measure memlat: time of one dependent load");
@@ -39,37 +40,14 @@ impl Report for LatencyReport {
         text
     }
 
-    fn sheet(&self) -> Sheet {
-        let mut sheet = Sheet::new(&[
-            "size_bytes",
-            "pages",
-            "order",
-            "median_ns",
-            "best_ns",
-            "low_ns",
-            "high_ns",
-            "spread",
-            "trials",
-            "discarded",
-            "noisy",
-        ]);
-        for row in &self.rows {
-            let load = row.load_ns.as_ref();
-            sheet.row(&[
-                &row.size_bytes,
-                &row.pages.name(),
-                &row.order.name(),
-                &load.map(|load| load.median),
-                &load.map(|load| load.best),
-                &load.and_then(|load| load.low),
-                &load.and_then(|load| load.high),
-                &load.and_then(|load| load.spread),
-                &load.map(|load| load.trials),
-                &load.map(|load| load.discarded),
-                &row.noisy.clone(),
-            ]);
-        }
-        sheet
+    fn csv(&self) -> Option<String> {
+        let sheet = Sheet::of(&self.rows)
+            .column("size_bytes", |row| row.size_bytes)
+            .column("pages", |row| row.pages.name())
+            .column("order", |row| row.order.name())
+            .estimate("", "ns", |row| row.load_ns.as_ref())
+            .column("noisy", |row| row.noisy.clone());
+        Some(sheet.render())
     }
 
     fn shortfall(&self) -> Option<String> {

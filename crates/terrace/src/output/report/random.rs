@@ -30,7 +30,8 @@ pub struct RandomResult {
 }
 
 impl Report for RandomResult {
-    const NAME: &'static str = "iolat";
+    const COMMAND: &'static str = "measure iolat";
+    const SCHEMA: &'static str = "terrace.measure.iolat/1";
 
     fn page(&self, page: Page) -> String {
         let random = &self.random;
@@ -66,49 +67,22 @@ impl Report for RandomResult {
         text
     }
 
-    fn sheet(&self) -> Sheet {
-        let mut sheet = Sheet::new(&[
-            "path",
-            "depth",
-            "request_bytes",
-            "region_bytes",
-            "requests",
-            "wall_s",
-            "requests_per_s",
-            "bytes_per_s",
-            "min_ns",
-            "mean_ns",
-            "max_ns",
-            "deviation_ns",
-            "p50_ns",
-            "p90_ns",
-            "p99_ns",
-            "p99_9_ns",
-            "cpu_ns_per_request",
-            "served_by",
-        ]);
-        let (random, latency) = (&self.random, &self.random.latency);
-        sheet.row(&[
-            &self.target.path.display().to_string(),
-            &random.depth,
-            &random.block_bytes,
-            &self.region_bytes,
-            &random.requests,
-            &random.wall_s,
-            &random.requests_per_s,
-            &random.bytes_per_s,
-            &latency.min_ns,
-            &latency.mean_ns,
-            &latency.max_ns,
-            &latency.deviation_ns,
-            &latency.p50_ns,
-            &latency.p90_ns,
-            &latency.p99_ns,
-            &latency.p99_9_ns,
-            &random.cpu_ns_per_request,
-            &served_key(self.served.by),
-        ]);
-        sheet
+    fn csv(&self) -> Option<String> {
+        let sheet = Sheet::of(std::slice::from_ref(self))
+            .column("path", |report| report.target.path.display().to_string())
+            .column("depth", |report| report.random.depth)
+            .column("request_bytes", |report| report.random.block_bytes)
+            .column("region_bytes", |report| report.region_bytes)
+            .column("requests", |report| report.random.requests)
+            .column("wall_s", |report| report.random.wall_s)
+            .column("requests_per_s", |report| report.random.requests_per_s)
+            .column("bytes_per_s", |report| report.random.bytes_per_s)
+            .latency(|report| &report.random.latency)
+            .column("cpu_ns_per_request", |report| {
+                report.random.cpu_ns_per_request
+            })
+            .column("served_by", |report| served_key(report.served.by));
+        Some(sheet.render())
     }
 
     fn shortfall(&self) -> Option<String> {

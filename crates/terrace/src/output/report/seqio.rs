@@ -12,7 +12,8 @@ use model::Bytes;
 use model::error_chain;
 
 impl Report for SeqReport {
-    const NAME: &'static str = "seqio";
+    const COMMAND: &'static str = "measure seqio";
+    const SCHEMA: &'static str = "terrace.measure.seqio/1";
 
     fn page(&self, page: Page) -> String {
         let in_flight = match self.depth {
@@ -47,42 +48,23 @@ impl Report for SeqReport {
         text
     }
 
-    fn sheet(&self) -> Sheet {
-        let mut sheet = Sheet::new(&[
-            "path",
-            "mode",
-            "phase",
-            "block_bytes",
-            "depth",
-            "bytes",
-            "wall_s",
-            "bytes_per_s",
-            "slowest_bytes_per_s",
-            "cpu_s",
-            "complete",
-            "cached_before_bytes",
-            "verified_bytes",
-            "served_by",
-        ]);
-        for phase in &self.phases {
-            sheet.row(&[
-                &self.target.path.display().to_string(),
-                &mode(self.mode),
-                &phase_key(phase.name),
-                &self.block_bytes,
-                &self.depth,
-                &phase.bytes,
-                &phase.wall_s,
-                &phase.bytes_per_s,
-                &slowest(phase),
-                &phase.cpu_s,
-                &phase.complete,
-                &phase.cached_before_bytes,
-                &phase.verified_bytes,
-                &served_key(phase.served.by),
-            ]);
-        }
-        sheet
+    fn csv(&self) -> Option<String> {
+        let sheet = Sheet::of(&self.phases)
+            .column("path", |_| self.target.path.display().to_string())
+            .column("mode", |_| mode(self.mode))
+            .column("phase", |phase| phase_key(phase.name))
+            .column("block_bytes", |_| self.block_bytes)
+            .column("depth", |_| self.depth)
+            .column("bytes", |phase| phase.bytes)
+            .column("wall_s", |phase| phase.wall_s)
+            .column("bytes_per_s", |phase| phase.bytes_per_s)
+            .column("slowest_bytes_per_s", |phase| slowest(phase))
+            .column("cpu_s", |phase| phase.cpu_s)
+            .column("complete", |phase| phase.complete)
+            .column("cached_before_bytes", |phase| phase.cached_before_bytes)
+            .column("verified_bytes", |phase| phase.verified_bytes)
+            .column("served_by", |phase| served_key(phase.served.by));
+        Some(sheet.render())
     }
 
     fn shortfall(&self) -> Option<String> {

@@ -1,12 +1,12 @@
 //! The receipt of `warm restore`: what was planned, what was read, what of it is there now,
 //! what that spares those who need it, and why it ended.
 
-use super::{Answer, counted, heading, kind_name, line, parts, place_name};
-use crate::output::Page;
+use super::{counted, heading, kind_name, line, parts, place_name};
 use crate::output::figure::{self, Digits, or_absent};
 use crate::output::prose::{count, long_time};
 use crate::output::style::Tone;
 use crate::output::table::{Cell, Column, Table};
+use crate::output::{self, Page};
 use model::Bytes;
 use place::guard::Stop;
 use place::workingset::restore::{Done, Method, Part, Report};
@@ -26,8 +26,10 @@ pub struct Receipt {
     pub done: Option<Report>,
 }
 
-impl Answer for Receipt {
+impl output::Report for Receipt {
     const COMMAND: &'static str = "warm restore";
+    const SCHEMA: &'static str = "terrace.warm.restore/1";
+    const TIMED: bool = false;
 
     fn page(&self, page: Page) -> String {
         let mut text = match &self.done {
@@ -187,6 +189,7 @@ fn why(stop: Stop) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::Report as _;
     use place::workingset::restore::PartKind;
 
     fn receipt(stop: Stop) -> Receipt {

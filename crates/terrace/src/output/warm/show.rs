@@ -1,19 +1,21 @@
 //! The page of `warm show`: who has how much where, and what a restore would read.
 //! It names the first processes; the JSON has all of them.
 
-use super::{Answer, counted, heading, line, parts};
-use crate::output::Page;
+use super::{counted, heading, line, parts};
 use crate::output::figure::or_absent;
 use crate::output::style::Tone;
 use crate::output::table::{Cell, Column, Table};
+use crate::output::{Page, Report};
 use model::Bytes;
 use place::workingset::show::{Process, Shown};
 
 /// How many processes have a line.
 const MOST_LINES: usize = 20;
 
-impl Answer for Shown {
+impl Report for Shown {
     const COMMAND: &'static str = "warm show";
+    const SCHEMA: &'static str = "terrace.warm.show/1";
+    const TIMED: bool = false;
 
     fn page(&self, page: Page) -> String {
         let mut text = heading(page, &title(self));
