@@ -6,8 +6,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use record::undo::{Journal, list_in};
 use std::path::PathBuf;
+use undo::{Journal, JournalEntry, list_in};
 
 const ENTRY: &str = "setting-proc%2fsys%2fkernel%2ftask_delayacct";
 
@@ -21,10 +21,10 @@ fuzz_target!(|data: &[u8]| {
     std::fs::write(&entry, data).expect("the entry is written");
     let listed = list_in(&journal);
     if let Ok(entries) = listed {
-        assert!(
-            entries
-                .iter()
-                .all(|entry| entry.setting.path.starts_with("/proc/sys"))
-        );
+        let is_setting = |entry: &JournalEntry| match entry {
+            JournalEntry::Known { change, .. } => change.path().starts_with("/proc/sys"),
+            JournalEntry::Newer { path } => path.ends_with(ENTRY),
+        };
+        assert!(entries.iter().all(is_setting));
     }
 });

@@ -31,7 +31,6 @@ pub use recent::Keep;
 pub use watch::{watch, watch_telling};
 
 use crate::trace::Family;
-use crate::undo::Applied;
 use crate::{Error, Kind, Result};
 use marks::MarkSocket;
 use model::machine::MachineFacts;
@@ -39,6 +38,7 @@ use model::recording::{Ending, Facts, Outcome, Recording, Sight, Subject};
 use sampler::Purpose;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use undo::AppliedChange;
 
 /// The rates that can be asked for: below one a second nothing is seen in time, above a
 /// hundred the recorder itself shows.
@@ -133,8 +133,9 @@ fn check(watch: &Watch) -> Result<()> {
 }
 
 /// Switches on what counts the waits, if that was asked for; what is given goes back with it.
-fn apply(watch: &Watch) -> Result<Option<Applied>> {
-    watch.apply.then(Applied::delay_accounting).transpose()
+fn apply(watch: &Watch) -> Result<Option<AppliedChange>> {
+    let applied = watch.apply.then(AppliedChange::delay_accounting);
+    Ok(applied.transpose()?)
 }
 
 /// The facts that no source knows.

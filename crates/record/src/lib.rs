@@ -5,7 +5,7 @@
 //! [`tasks`] asks for its delay accounting; [`capture`] takes samples of them at a steady
 //! rate and hands them to a [`RecordSink`]; [`file::open`] gives back the
 //! [`model::recording::Recording`] that `explain` reads. Nothing here judges or prints, and
-//! nothing is changed on the machine but what [`undo`] can take back.
+//! nothing is changed on the machine but what the crate `undo` puts back.
 
 pub mod capture;
 pub mod collect;
@@ -20,7 +20,6 @@ pub mod run_directory;
 mod sink;
 pub mod tasks;
 pub mod trace;
-pub mod undo;
 
 pub use error::{Error, Kind, Result};
 pub use registry::{ABSENT, Registry, Row};

@@ -10,7 +10,6 @@ mod captured;
 use captured::{DiskFile, Killed, alone};
 use model::recording::{Sight, Task, TaskSource};
 use record::tasks::{Heard, Listener, Tree};
-use record::undo::Applied;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -21,6 +20,7 @@ use sys::orphans::Reaper;
 use sys::spawn::Gated;
 use sys::wait::{reap_orphans, try_wait, wait};
 use testkit::{TempDir, skip};
+use undo::AppliedChange;
 
 /// A listener that is told of ends, or the reason why the test cannot run.
 fn listener() -> Option<Listener> {
@@ -349,7 +349,7 @@ fn the_whole_machine_is_every_task() {
 #[test]
 fn waits_for_block_io_are_counted_once_they_are_switched_on() {
     let _alone = alone();
-    let applied = match Applied::delay_accounting() {
+    let applied = match AppliedChange::delay_accounting() {
         Ok(applied) => applied,
         Err(error) => return skip(error),
     };

@@ -60,13 +60,13 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("crates/record/src/living.rs", "File::open", PROC),
     ("crates/record/src/tasks/proc.rs", "File::open", PROC),
     ("crates/record/src/trace/stack/kept.rs", "File::open", PROC),
-    ("crates/record/src/undo.rs", "OpenOptions", SETTING),
     ("crates/lab/src/process.rs", "fs::write", GROUP),
     (
         "crates/lab/src/process.rs",
         "remove_dir_all",
         "its own directory, in one that no other user can change; links are not followed",
     ),
+    ("crates/undo/src/change.rs", "OpenOptions", SETTING),
 ];
 
 const PROC: &str = "files of /proc, which only the kernel makes";
@@ -78,34 +78,58 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
 }
 
 fn check_with(tree: &Tree, exceptions: &[(&str, &str, &str)]) -> Vec<Violation> {
-    let mut violations = Vec::new();
-    let mut used = vec![false; exceptions.len()];
-    for (path, code) in tree.product() {
-        if crate_of(path).is_none_or(|name| ALLOWED.contains(&name)) {
-            continue;
-        }
-        for call in CALLS {
-            let excepted = exceptions
-                .iter()
-                .position(|(file, word, _)| (*file, *word) == (path, *call));
-            for at in words::find(&code, call) {
-                match excepted {
-                    Some(index) => used[index] = true,
-                    None => {
-                        let text = format!("`{call}` by path: use `sys::directory` or `sys::file`");
-                        violations.push(Violation::new(path, words::line(&code, at), NAME, text));
-                    }
+    let rule = CallRule {
+        name: NAME,
+        allowed: ALLOWED,
+        calls: CALLS,
+        advice: "by path: use `sys::directory` or `sys::file`",
+    };
+    rule.check(tree, exceptions)
+}
+
+/// A rule that permits certain calls in certain crates, and elsewhere only by exception.
+pub(super) struct CallRule {
+    pub(super) name: &'static str,
+    /// The crates that may.
+    pub(super) allowed: &'static [&'static str],
+    pub(super) calls: &'static [&'static str],
+    /// What follows the call in the text of a violation.
+    pub(super) advice: &'static str,
+}
+
+impl CallRule {
+    /// The violations in `tree`. An exception is a file, a call in it, and the reason; one that is
+    /// not needed is a violation too.
+    pub(super) fn check(&self, tree: &Tree, exceptions: &[(&str, &str, &str)]) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        let mut used = vec![false; exceptions.len()];
+        for (path, code) in tree.product() {
+            if crate_of(path).is_none_or(|name| self.allowed.contains(&name)) {
+                continue;
+            }
+            for call in self.calls {
+                let excepted = exceptions
+                    .iter()
+                    .position(|(file, word, _)| (*file, *word) == (path, *call));
+                for at in words::find(&code, call) {
+                    let Some(index) = excepted else {
+                        let line = words::line(&code, at);
+                        let text = format!("`{call}` {}", self.advice);
+                        violations.push(Violation::new(path, line, self.name, text));
+                        continue;
+                    };
+                    used[index] = true;
                 }
             }
         }
+        let exists = |file: &str| tree.product().any(|(path, _)| path == file);
+        let unused = exceptions.iter().zip(used).filter(|(_, used)| !used);
+        for ((file, word, _), _) in unused.filter(|((file, _, _), _)| exists(file)) {
+            let text = format!("the exception for `{word}` is not needed");
+            violations.push(Violation::new(file, 1, self.name, text));
+        }
+        violations
     }
-    let exists = |file: &str| tree.product().any(|(path, _)| path == file);
-    let unused = exceptions.iter().zip(used).filter(|(_, used)| !used);
-    for ((file, word, _), _) in unused.filter(|((file, _, _), _)| exists(file)) {
-        let text = format!("the exception for `{word}` is not needed");
-        violations.push(Violation::new(file, 1, NAME, text));
-    }
-    violations
 }
 
 #[cfg(test)]

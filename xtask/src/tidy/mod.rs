@@ -15,6 +15,7 @@ mod dependencies;
 mod file_by_path;
 mod header;
 mod lint_fence;
+mod setting_writes;
 mod tree;
 mod web;
 
@@ -68,6 +69,7 @@ const RULES: &[(&str, Rule)] = &[
     (file_by_path::NAME, file_by_path::check),
     (header::NAME, header::check),
     (lint_fence::NAME, lint_fence::check),
+    (setting_writes::NAME, setting_writes::check),
     (web::NAME, web::check),
 ];
 

@@ -1,4 +1,5 @@
-//! Frames that are cut at each byte, changed in each bit, and made to hurt.
+//! Frames that are cut at each byte, changed in each bit, and made to hurt, and the bytes that a
+//! frame consists of.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,5 +1,5 @@
-//! What `terrace undo` can be told.
-//! It needs nothing: a journal says what to put back.
+//! The options of `terrace undo`.
+//! It needs none: a journal says what to put back.
 
 use clap::Args;
 

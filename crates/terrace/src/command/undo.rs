@@ -1,13 +1,15 @@
-//! `terrace undo`: settings that a crash left changed are put back, or only listed; so are
-//! sockets and control groups of recorders that were killed.
-//! What others still need, or have changed since, is left alone, and that is said.
+//! `terrace undo`: puts back or lists settings that a crash left changed, and removes sockets and
+//! control groups of recorders that were killed.
+//!
+//! What other processes still need, or another program has changed since, is left alone and
+//! reported.
 
 use crate::args::undo::UndoArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output;
 use record::capture::leftovers;
-use record::undo::{self, Entry, Outcome, Undone};
+use undo::{JournalEntry, UndoOutcome, UndoReport};
 
 /// Puts back, or lists.
 ///
@@ -15,19 +17,19 @@ use record::undo::{self, Entry, Outcome, Undone};
 /// When the journal cannot be read.
 pub fn undo(args: &UndoArgs) -> Result<Exit> {
     if args.list {
-        let mut entries: Vec<String> = undo::list()?.iter().map(listed).collect();
+        let mut lines: Vec<String> = undo::list()?.iter().map(entry_line).collect();
         let left = leftovers(false).into_iter();
-        entries.extend(left.map(|path| format!("{}: its recorder is gone\n", path.display())));
-        return Ok(output::show(&or_nothing(&entries)));
+        lines.extend(left.map(|path| format!("{}: its recorder is gone\n", path.display())));
+        return Ok(output::show(&or_nothing(&lines)));
     }
-    let undone = undo::all()?;
-    let mut lines: Vec<String> = undone.iter().map(told).collect();
+    let reports = undo::undo_all()?;
+    let mut lines: Vec<String> = reports.iter().map(report_line).collect();
     let removed = leftovers(true).into_iter();
     lines.extend(removed.map(|path| format!("{}: removed\n", path.display())));
     let shown = output::show(&or_nothing(&lines));
-    let failed = undone.iter().filter(|undone| failed(undone)).count();
+    let failed = reports.iter().filter(|report| is_failure(report)).count();
     if failed > 0 {
-        let text = format!("{failed} of {} could not be put back", undone.len());
+        let text = format!("{failed} of {} could not be put back", reports.len());
         return Ok(output::complain(
             &Error::new(Exit::Partial, text).during("undo"),
         ));
@@ -36,44 +38,54 @@ pub fn undo(args: &UndoArgs) -> Result<Exit> {
 }
 
 /// `/proc/sys/x: 0 -> 1, process 12 relies on it`.
-fn listed(entry: &Entry) -> String {
-    let setting = &entry.setting;
-    let change = format!(
-        "{}: {} -> {}",
-        setting.path.display(),
-        setting.before,
-        setting.after
-    );
-    let now = match &entry.now {
-        Some(now) if *now != setting.after => format!(", now {now}"),
+fn entry_line(entry: &JournalEntry) -> String {
+    let (change, now, holders) = match entry {
+        JournalEntry::Known {
+            change,
+            now,
+            holders,
+        } => (change, now, holders),
+        JournalEntry::Newer { path } => {
+            return format!("{}: a newer version of Terrace wrote it\n", path.display());
+        }
+    };
+    let now = match now {
+        Some(now) if now != change.after() => format!(", now {now}"),
         Some(_) => String::new(),
         None => ", cannot be read now".to_owned(),
     };
-    let holders = match entry.holders.is_empty() {
-        true => ", nobody relies on it".to_owned(),
-        false => format!(", {}", relies(&entry.holders)),
+    let users = match holders.is_empty() {
+        true => "no process relies on it".to_owned(),
+        false => reliance(holders),
     };
-    format!("{change}{now}{holders}\n")
+    let path = change.path().display();
+    let (before, after) = (change.before(), change.after());
+    format!("{path}: {before} -> {after}{now}, {users}\n")
 }
 
 /// What became of one entry, in a line.
-fn told(undone: &Undone) -> String {
-    let outcome = match &undone.outcome {
-        Outcome::Restored => "put back".to_owned(),
-        Outcome::WasBack => "had been put back already".to_owned(),
-        Outcome::Held { by } => format!("left alone: {}", relies(by)),
-        Outcome::Foreign { now } => format!("left alone: somebody else has set it to {now}"),
-        Outcome::Failed(error) => format!("not put back: {error}"),
+fn report_line(report: &UndoReport) -> String {
+    let outcome = match &report.outcome {
+        UndoOutcome::Restored => "put back".to_owned(),
+        UndoOutcome::AlreadyRestored => "had been put back already".to_owned(),
+        UndoOutcome::InUse { by } => format!("left alone: {}", reliance(by)),
+        UndoOutcome::ChangedSince { now } => {
+            format!("left alone: another program has set it to {now}")
+        }
+        UndoOutcome::Newer => "not put back: a newer version of Terrace wrote it, and only that \
+                               version can put it back"
+            .to_owned(),
+        UndoOutcome::Failed(error) => format!("not put back: {error}"),
     };
-    format!("{}: {outcome}\n", undone.path.display())
+    format!("{}: {outcome}\n", report.path.display())
 }
 
-fn failed(undone: &Undone) -> bool {
-    matches!(undone.outcome, Outcome::Failed(_))
+fn is_failure(report: &UndoReport) -> bool {
+    matches!(report.outcome, UndoOutcome::Failed(_) | UndoOutcome::Newer)
 }
 
 /// `process 12 relies on it`, `processes 12, 13 rely on it`.
-fn relies(pids: &[u32]) -> String {
+fn reliance(pids: &[u32]) -> String {
     let names: Vec<String> = pids.iter().map(u32::to_string).collect();
     let (noun, verb) = match pids.len() {
         1 => ("process", "relies"),
@@ -92,48 +104,50 @@ fn or_nothing(lines: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::undo::Setting;
+    use undo::{Change, Setting};
 
-    #[test]
-    fn an_entry_says_what_changed_and_who_needs_it() {
-        let mut entry = Entry {
-            setting: Setting {
+    fn entry(now: &str, holders: Vec<u32>) -> JournalEntry {
+        JournalEntry::Known {
+            change: Change::Setting(Setting {
                 path: "/proc/sys/kernel/task_delayacct".into(),
                 before: "0".to_owned(),
                 after: "1".to_owned(),
-            },
-            now: Some("1".to_owned()),
-            holders: vec![12],
-        };
+            }),
+            now: Some(now.to_owned()),
+            holders,
+        }
+    }
+
+    #[test]
+    fn an_entry_says_what_changed_and_what_relies_on_it() {
         let start = "/proc/sys/kernel/task_delayacct: 0 -> 1";
         assert_eq!(
-            listed(&entry),
+            entry_line(&entry("1", vec![12])),
             format!("{start}, process 12 relies on it\n")
         );
-        entry.holders.clear();
-        entry.now = Some("2".to_owned());
         assert_eq!(
-            listed(&entry),
-            format!("{start}, now 2, nobody relies on it\n")
+            entry_line(&entry("2", vec![])),
+            format!("{start}, now 2, no process relies on it\n")
         );
     }
 
     #[test]
-    fn what_was_left_alone_is_no_failure() {
-        let undone = |outcome| Undone {
+    fn what_was_left_alone_is_not_a_failure() {
+        let report = |outcome| UndoReport {
             path: "/sys/x".into(),
             outcome,
         };
-        let held = undone(Outcome::Held { by: vec![1, 2] });
+        let in_use = report(UndoOutcome::InUse { by: vec![1, 2] });
         assert_eq!(
-            told(&held),
+            report_line(&in_use),
             "/sys/x: left alone: processes 1, 2 rely on it\n"
         );
-        let broken = record::Error::new(record::Kind::Failed, "read the journal", "damaged");
-        let broken = undone(Outcome::Failed(broken));
-        assert!(failed(&broken) && !failed(&held));
+        let damaged = sys::Error::new("read the journal", std::io::Error::other("damaged"));
+        let damaged = report(UndoOutcome::Failed(damaged));
+        let newer = report(UndoOutcome::Newer);
+        assert!(is_failure(&damaged) && is_failure(&newer) && !is_failure(&in_use));
         assert_eq!(
-            told(&broken),
+            report_line(&damaged),
             "/sys/x: not put back: cannot read the journal: damaged\n"
         );
     }
