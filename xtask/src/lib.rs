@@ -22,35 +22,91 @@ pub mod workspace;
 
 pub use error::Error;
 
-/// The commands of `cargo xtask`, as typed.
-pub const COMMANDS: &[&str] = &["tidy", "test", "attack", "bench", "vm"];
+use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
 
-const USAGE: &str = "\
-usage: cargo xtask tidy                    the rules of the project, one line per violation
-       cargo xtask test [--fast]           everything that must hold; --fast leaves out what is slow
-       cargo xtask attack [OPTIONS] [CASE] hostile files, users, disks and signals against the binary; attack --help
-       cargo xtask bench SUITE [OPTIONS]   against peer programs: memory, storage, record, warm, aa
-       cargo xtask vm [OPTIONS] -- COMMAND in a small machine of its own, with modelled disks; vm --help";
+/// What is typed after `cargo xtask`.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", disable_help_subcommand = true)]
+struct Line {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// The rules of the project, one line for each violation
+    Tidy {
+        /// Also check the crates whose language is excepted until they are rewritten
+        #[arg(long)]
+        all: bool,
+    },
+    /// Everything that must hold
+    Test {
+        /// Leave out what is slow
+        #[arg(long)]
+        fast: bool,
+    },
+    /// Hostile files, users, disks and signals against the binary
+    Attack(attack::Options),
+    /// Against peer programs: `bench SUITE --help`
+    #[command(disable_help_flag = true)]
+    Bench {
+        /// The suite, then its options
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
+    /// A command in a small throw-away machine (Debian, emulated unless KVM works)
+    Vm(vm::Options),
+}
+
+/// Whether `cargo xtask` has this command.
+#[must_use]
+pub fn is_command(name: &str) -> bool {
+    Line::command().find_subcommand(name).is_some()
+}
 
 /// Runs the command that `args` (without the program's name) asks for; gives the exit status, which is
 /// 0 unless a command in a virtual machine ended with another.
 ///
 /// # Errors
-/// [`Error::Usage`] for a command or option that does not exist; otherwise what the command met.
+/// [`Error::Usage`] for a command or option that does not exist; otherwise why the command failed.
 pub fn run(args: &[String]) -> Result<u8, Error> {
-    let (command, rest) = args
-        .split_first()
-        .ok_or_else(|| Error::Usage(USAGE.to_owned()))?;
-    match command.as_str() {
-        "tidy" => tidy::run(rest)?,
-        "test" => test::run(rest)?,
-        "attack" => attack::run(rest)?,
-        "bench" => bench::run(rest)?,
-        "vm" => return Ok(vm::run(rest)),
-        "help" | "--help" | "-h" => println!("{USAGE}"),
-        other => return Err(Error::Usage(format!("no command {other:?}\n{USAGE}"))),
+    if args.first().is_some_and(|word| word == "vm") {
+        return Ok(vm::run(&args[1..]));
+    }
+    let Some(line) = shown(parse::<Line>("cargo xtask", args))? else {
+        return Ok(0);
+    };
+    match line.task {
+        Task::Tidy { all } => tidy::run(all)?,
+        Task::Test { fast } => test::run(fast)?,
+        Task::Attack(options) => attack::run(&options)?,
+        Task::Bench { words } => bench::run(&words)?,
+        Task::Vm(options) => return Ok(vm::run_options(&options)),
     }
     Ok(0)
+}
+
+/// Reads words with the parser of `P`.
+fn parse<P: Parser>(program: &str, words: &[String]) -> Result<P, clap::Error> {
+    let words = words.iter().map(String::as_str);
+    P::try_parse_from(std::iter::once(program).chain(words))
+}
+
+/// Prints the text of `--help` and gives `None`; makes any other refusal an [`Error::Usage`].
+fn shown<T>(parsed: Result<T, clap::Error>) -> Result<Option<T>, Error> {
+    match parsed {
+        Ok(parsed) => Ok(Some(parsed)),
+        Err(help) if help.kind() == ErrorKind::DisplayHelp => {
+            print!("{help}");
+            Ok(None)
+        }
+        Err(error) => {
+            let text = error.to_string();
+            let text = text.strip_prefix("error: ").unwrap_or(&text);
+            Err(Error::Usage(text.trim_end().to_owned()))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -58,12 +114,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_command_is_a_usage_error_that_names_the_right_ones() {
-        let error = run(&["tidier".to_owned()]).unwrap_err();
+    fn a_wrong_command_is_a_usage_error_that_names_the_right_one() {
+        let error = run(&["tidu".to_owned()]).unwrap_err();
         assert_eq!(error.exit_status(), 2);
-        for command in COMMANDS {
-            assert!(error.to_string().contains(command), "{error}");
-        }
+        assert!(error.to_string().contains("'tidy'"), "{error}");
+        assert!(is_command("attack") && !is_command("tidu"));
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub mod machine;
 pub mod progress;
 pub mod proof;
 pub mod ramdisk;
+pub mod random;
 pub mod recording;
 pub mod statistics;
 pub mod survey;

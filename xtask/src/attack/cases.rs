@@ -12,13 +12,28 @@ pub(super) struct Case {
     /// What the attacker does, in one line.
     pub(super) attack: &'static str,
     pub(super) run: fn(&Stage) -> Held,
+    /// Whether other cases would disturb it, or it them: it counts processes, groups or settings of
+    /// the whole machine, or takes its time or its memory.
+    pub(super) is_alone: bool,
 }
 
 const fn case(name: &'static str, attack: &'static str, run: fn(&Stage) -> Held) -> Case {
-    Case { name, attack, run }
+    Case {
+        name,
+        attack,
+        run,
+        is_alone: false,
+    }
 }
 
-/// In the order in which they run: the quick ones first.
+const fn alone(name: &'static str, attack: &'static str, run: fn(&Stage) -> Held) -> Case {
+    Case {
+        is_alone: true,
+        ..case(name, attack, run)
+    }
+}
+
+/// In the order in which they are begun.
 pub(super) const CASES: &[Case] = &[
     case(
         "m1-recording",
@@ -80,12 +95,12 @@ pub(super) const CASES: &[Case] = &[
         "another user reads the browser's command line",
         http::browser_ticket,
     ),
-    case(
+    alone(
         "m6-sparse-files",
         "another user holds large files without a block open",
         memory::sparse_files,
     ),
-    case(
+    alone(
         "m6-sparse-snapshot",
         "a snapshot of a file of 8 EiB without a block",
         memory::sparse_snapshot,
@@ -105,12 +120,12 @@ pub(super) const CASES: &[Case] = &[
         "connections without the secret that stay",
         http::refused_connections,
     ),
-    case(
+    alone(
         "l3-small-file-much-memory",
         "a recording of 65 KB that unpacks to 64 Mi changes",
         memory::changes,
     ),
-    case(
+    alone(
         "l4-redaction-time",
         "4,090 words to redact in 1 MiB of text",
         memory::redaction,
@@ -125,7 +140,7 @@ pub(super) const CASES: &[Case] = &[
         "pipes, devices, directories and loops of links as input",
         files::special_inputs,
     ),
-    case(
+    alone(
         "l7-recorder-stopped",
         "the recorder is stopped while its command runs on",
         status::stopped,
@@ -135,7 +150,7 @@ pub(super) const CASES: &[Case] = &[
         "what is not redacted, and what replaces a private file, is read by others",
         files::modes,
     ),
-    case(
+    alone(
         "l10-mount-stays-busy",
         "what `run` leaves behind holds the caller's directory",
         files::busy_mount,
@@ -160,12 +175,12 @@ pub(super) const CASES: &[Case] = &[
         "the output to replace is a pipe: it is not opened",
         files::pipe_as_output,
     ),
-    case(
+    alone(
         "l12d-lab-output",
         "the directory of `lab --out` belongs to another user",
         escalation::lab_output,
     ),
-    case(
+    alone(
         "l12e-undo",
         "`undo` removes the sockets and groups of killed recorders",
         kill::undo,
@@ -210,17 +225,17 @@ pub(super) const CASES: &[Case] = &[
         "an error at each write of exports, pages and imports",
         faults::of_writers,
     ),
-    case(
+    alone(
         "kill-run",
         "run, run --apply and record are killed at random moments",
         kill::recorders,
     ),
-    case(
+    alone(
         "kill-others",
         "warm restore, hog and view are killed, stopped and ended",
         kill::others,
     ),
-    case(
+    alone(
         "h1-lab-log",
         "the database's user replaces its log in the lab by a link",
         escalation::lab_log,

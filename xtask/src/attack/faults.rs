@@ -3,12 +3,14 @@
 //! `strace` gives the error in place of the call, so no disk is needed and every write is reached. Of a
 //! run only calls on the recording are concerned, never those of the command.
 
-use std::ffi::OsString;
 use std::path::Path;
 
-use super::judge::{self, DOCUMENTED, MEMORY_LIMIT_BYTES, Observed};
+use testkit::tool_reports::VMSTAT;
+
 use super::recording::plain;
-use super::stage::{Held, PATIENCE, Stage, Stop, ensure, names, need, shown, text, words};
+use super::stage::{
+    Held, Stage, Stop, ensure, has_status, is_documented, names, need, observe, shown, text, words,
+};
 
 const ERRORS: &[&str] = &["ENOSPC", "EIO", "EDQUOT", "EFBIG"];
 const CALLS: &str = "write,pwrite64,writev,pwritev,ftruncate,fsync,fdatasync";
@@ -19,15 +21,8 @@ const WRITES: u32 = 6;
 /// As many as the shortest export has, and some.
 const WRITER_WRITES: u32 = 3;
 
-/// Runs the binary with this error at the write of this number, of `path` or of all files.
-fn inject(
-    stage: &Stage,
-    path: Option<&Path>,
-    error: &str,
-    when: &str,
-    arguments: &[OsString],
-) -> Result<Observed, Stop> {
-    let injected = format!("inject={CALLS}:error={error}:when={when}");
+/// The program that gives this error at the write of this number, of `path` or of all files.
+fn injected<'a>(path: Option<&'a Path>, fault: &'a str) -> Vec<&'a str> {
     let mut wrapper = vec![
         "strace",
         "-f",
@@ -40,22 +35,19 @@ fn inject(
     if let Some(path) = path {
         wrapper.extend(["-P", text(path)]);
     }
-    wrapper.extend(["-e", &injected]);
-    Ok(judge::observe(
-        stage.terrace_under(&wrapper, arguments),
-        PATIENCE,
-        MEMORY_LIMIT_BYTES,
-    )?)
+    wrapper.extend(["-e", fault]);
+    wrapper
+}
+
+fn fault(error: &str, when: &str) -> String {
+    format!("inject={CALLS}:error={error}:when={when}")
 }
 
 /// Whether `strace` may trace here.
 fn need_strace(stage: &Stage) -> Held {
     need(&["strace"])?;
-    let observed = judge::observe(
-        stage.terrace_under(&["strace", "-f", "-qq", "-o", "/dev/null"], &["--version"]),
-        PATIENCE,
-        MEMORY_LIMIT_BYTES,
-    )?;
+    let wrapper = ["strace", "-f", "-qq", "-o", "/dev/null"];
+    let observed = observe(stage.terrace_under(&wrapper, &["--version"]))?;
     match observed.status {
         Some(0) => Ok(()),
         _ => Err(Stop::Needs("strace to be allowed to trace".to_owned())),
@@ -68,18 +60,6 @@ pub(super) fn of_run(stage: &Stage) -> Held {
     let directory = stage.scratch("faults")?;
     let [out, mark] = ["out.trec", "mark"].map(|name| directory.join(name));
     let script = format!("echo begun >{}; sleep 0.3; exit {STATUS}", text(&mark));
-    let arguments = words([
-        "run",
-        "-q",
-        "--rate",
-        "100",
-        "-o",
-        text(&out),
-        "--",
-        "sh",
-        "-c",
-        &script,
-    ]);
     let mut reached = 0;
     for number in 1..=WRITES {
         let error = ERRORS[(number as usize + stage.seed as usize) % ERRORS.len()];
@@ -87,7 +67,9 @@ pub(super) fn of_run(stage: &Stage) -> Held {
             for path in [&out, &mark] {
                 let _ = std::fs::remove_file(path);
             }
-            let observed = inject(stage, Some(&out), error, &when, &arguments)?;
+            let fault = fault(error, &when);
+            let wrapper = injected(Some(&out), &fault);
+            let observed = observe(stage.recorded(&wrapper, &out, &script))?;
             let what = format!(
                 "{error} at write {when}: status {:?}, signal {:?}",
                 observed.status, observed.signal
@@ -98,11 +80,7 @@ pub(super) fn of_run(stage: &Stage) -> Held {
             })?;
             reached += u32::from(observed.text().contains("terrace"));
             if out.exists() && mark.exists() {
-                let read = judge::observe(
-                    stage.terrace(&["explain", text(&out)]),
-                    PATIENCE,
-                    MEMORY_LIMIT_BYTES,
-                )?;
+                let read = observe(stage.terrace(&["explain", text(&out)]))?;
                 let is_read =
                     matches!(read.status, Some(0 | 1)) || std::fs::metadata(&out)?.len() < 16;
                 ensure(is_read, || {
@@ -122,10 +100,9 @@ pub(super) fn nothing_left(stage: &Stage) -> Held {
     let directory = stage.scratch("nothing-left")?;
     let out = directory.join("out.trec");
     let arguments = words(["run", "-q", "-o", text(&out), "--", "true"]);
-    let observed = inject(stage, Some(&out), "ENOSPC", "1+", &arguments)?;
-    ensure(observed.status == Some(125), || {
-        format!("status {:?}", observed.status)
-    })?;
+    let fault = fault("ENOSPC", "1+");
+    let wrapper = injected(Some(&out), &fault);
+    has_status(&observe(stage.terrace_under(&wrapper, &arguments))?, 125)?;
     let left = names(&directory);
     ensure(left.is_empty(), || format!("left behind: {left:?}"))
 }
@@ -137,7 +114,7 @@ pub(super) fn of_writers(stage: &Stage) -> Held {
     let recording = plain(stage, &directory, "hog_beside")?;
     let (recording, out) = (text(&recording), directory.join("out"));
     let vmstat = directory.join("vmstat.txt");
-    std::fs::write(&vmstat, super::import::VMSTAT)?;
+    std::fs::write(&vmstat, VMSTAT)?;
     let out_name = text(&out);
     let commands = [
         words(["export", "--to", "csv", "-o", out_name, recording]),
@@ -151,19 +128,11 @@ pub(super) fn of_writers(stage: &Stage) -> Held {
             let _ = std::fs::remove_file(&out);
             let error = ERRORS[(turn + number as usize) % ERRORS.len()];
             let before = names(&directory);
-            let observed = inject(stage, None, error, &format!("{number}+"), arguments)?;
-            let what = || {
-                format!(
-                    "{error} at write {number}: status {:?}, signal {:?}: {}",
-                    observed.status,
-                    observed.signal,
-                    shown(arguments)
-                )
-            };
-            let is_documented = observed
-                .status
-                .is_some_and(|status| DOCUMENTED.contains(&status));
-            ensure(is_documented && !observed.text().contains("panicked"), what)?;
+            let fault = fault(error, &format!("{number}+"));
+            let wrapper = injected(None, &fault);
+            let observed = observe(stage.terrace_under(&wrapper, arguments))?;
+            let what = || format!("{error} at write {number}: {}", shown(arguments));
+            is_documented(&observed, what)?;
             if observed.status != Some(0) {
                 let after = names(&directory);
                 ensure(after == before, || {

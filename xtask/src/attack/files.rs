@@ -70,7 +70,7 @@ pub(super) fn modes(stage: &Stage) -> Held {
     let recording = plain(stage, &directory, "hog_beside")?;
     let recording = text(&recording);
     let vmstat = directory.join("vmstat.txt");
-    std::fs::write(&vmstat, super::import::VMSTAT)?;
+    std::fs::write(&vmstat, testkit::tool_reports::VMSTAT)?;
     let at = |name: &str| directory.join(name);
     let [export, page, verdict, imported] =
         ["export.csv", "page.html", "verdict.json", "imported.trec"].map(at);

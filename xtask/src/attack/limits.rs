@@ -3,9 +3,10 @@
 //! A command that is watched inherits the limits of its caller, as it would without Terrace. They end the
 //! recording at most, never the command; commands that read a file end with a documented status.
 
-use super::judge::{self, DOCUMENTED, MEMORY_LIMIT_BYTES};
 use super::recording::plain;
-use super::stage::{Held, PATIENCE, Stage, ensure, need, shown, text, words};
+use super::stage::{
+    Held, Stage, Stop, has_status, is_documented, need, no_part_left, observe, shown, text, words,
+};
 
 /// The status of the command, which nothing else has.
 const STATUS: i32 = 9;
@@ -52,31 +53,14 @@ pub(super) fn of_run(stage: &Stage) -> Held {
     let [out, mark] = ["out.trec", "mark"].map(|name| directory.join(name));
     // A directory is made under any limit of the size of files.
     let script = format!("mkdir {}; sleep 0.3; exit {STATUS}", text(&mark));
-    let arguments = words([
-        "run",
-        "-q",
-        "--rate",
-        "100",
-        "-o",
-        text(&out),
-        "--",
-        "sh",
-        "-c",
-        &script,
-    ]);
     for limit in OF_RUN {
         let _ = std::fs::remove_file(&out);
         let _ = std::fs::remove_dir(&mark);
-        let command = stage.terrace_under(&["prlimit", limit, "--"], &arguments);
-        let observed = judge::observe(command, PATIENCE, MEMORY_LIMIT_BYTES)?;
+        let command = stage.recorded(&["prlimit", limit, "--"], &out, &script);
+        let observed = observe(command)?;
         let expected = if mark.exists() { STATUS } else { 125 };
-        ensure(observed.status == Some(expected), || {
-            let (status, signal) = (observed.status, observed.signal);
-            format!(
-                "{limit}: status {status:?}, signal {signal:?} instead of {expected}: {:?}",
-                observed.text()
-            )
-        })?;
+        has_status(&observed, expected)
+            .map_err(|stop| Stop::Failed(format!("{limit}: {stop}: {:?}", observed.text())))?;
     }
     Ok(())
 }
@@ -99,28 +83,9 @@ pub(super) fn of_readers(stage: &Stage) -> Held {
     for limit in OF_READERS {
         for arguments in &commands {
             let command = stage.terrace_under(&["prlimit", limit, "--"], arguments);
-            let observed = judge::observe(command, PATIENCE, MEMORY_LIMIT_BYTES)?;
-            let is_documented = observed
-                .status
-                .is_some_and(|status| DOCUMENTED.contains(&status));
-            ensure(
-                is_documented && !observed.text().contains("panicked"),
-                || {
-                    format!(
-                        "{limit}: status {:?}, signal {:?}: {}",
-                        observed.status,
-                        observed.signal,
-                        shown(arguments)
-                    )
-                },
-            )?;
-            let left: Vec<String> = super::stage::names(&directory)
-                .into_iter()
-                .filter(|name| name.ends_with(".part"))
-                .collect();
-            ensure(left.is_empty(), || {
-                format!("{limit}: left behind: {left:?}: {}", shown(arguments))
-            })?;
+            let what = || format!("{limit}: {}", shown(arguments));
+            is_documented(&observe(command)?, what)?;
+            no_part_left(&directory).map_err(|stop| Stop::Failed(format!("{}: {stop}", what())))?;
         }
     }
     Ok(())

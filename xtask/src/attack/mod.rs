@@ -1,14 +1,15 @@
 //! `cargo xtask attack`: attacks the binary as a hostile file, user, disk or signal would.
 //!
-//! 1. The named cases, each once: every weakness that was ever found, injection, faults, kills, limits.
+//! 1. The named cases, each once: every weakness that was ever found, injection, faults, kills,
+//!    limits. Those that disturb nothing run side by side.
 //! 2. Mutants of all families in turn, on every processor, until the time is used.
 //!
 //! A mutant repeats from seed, family and index; the input of one that succeeded is kept below
 //! `target/attack/` with the command that repeats it. No case changes a setting and leaves it so.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use testkit::Random;
@@ -37,9 +38,9 @@ mod status;
 mod survey;
 mod trec;
 
-use cases::CASES;
-use options::{Action, Options};
-use stage::{Bad, Stage, Stop};
+use cases::{CASES, Case};
+pub use options::Options;
+use stage::{Bad, Held, Stage, Stop};
 
 /// Where inputs of attacks that succeeded are kept, below the directory of the build.
 const KEPT: &str = "attack";
@@ -47,6 +48,8 @@ const KEPT: &str = "attack";
 const BAD_MAX: u64 = 20;
 /// The seed of the step of `cargo xtask test`, which is the same attack each time; others search.
 const STEP_SEED: u64 = 17;
+/// Cases that run side by side: most of them wait most of their time.
+const CASES_TOGETHER: usize = 4;
 /// How many workers run mutants at most: each may take a GiB.
 const WORKERS_MAX: usize = 8;
 
@@ -116,32 +119,26 @@ impl Tally {
     }
 }
 
-/// Builds the binary and attacks it as `args` ask.
+/// Builds the binary and attacks it.
 ///
 /// # Errors
-/// [`Error::Usage`] for a wrong option or name, [`Error::Failed`] if an attack succeeded.
-pub fn run(args: &[String]) -> Result<(), Error> {
-    let options = options::parse(args, &names()).map_err(Error::Usage)?;
-    match options.action {
-        Action::Help => println!("{}", options::USAGE),
-        Action::List => list(),
-        Action::Attack => {
-            let root = workspace::current_root()?;
-            build(&root)?;
-            attack(&root, &options)?;
-        }
+/// [`Error::Failed`] if an attack succeeded.
+pub fn run(options: &Options) -> Result<(), Error> {
+    if options.list {
+        list();
+        return Ok(());
     }
-    Ok(())
+    let root = workspace::current_root()?;
+    build(&root)?;
+    attack(&root, options)
 }
 
-/// The step of `cargo xtask test`: five minutes with the binary that the tests have built.
+/// The step of `cargo xtask test`, with the binary that the tests have built.
 ///
 /// # Errors
 /// [`Error::Failed`] if an attack succeeded.
 pub(crate) fn step(root: &Path) -> Result<(), Error> {
-    let mut options = Options::default();
-    options.seed = STEP_SEED;
-    attack(root, &options)
+    attack(root, &Options::of_step(STEP_SEED))
 }
 
 fn names() -> Vec<&'static str> {
@@ -185,25 +182,21 @@ fn attack(root: &Path, options: &Options) -> Result<(), Error> {
     let directory = build_directory()?;
     let binary = directory.join("terrace");
     let kept = directory.with_file_name(KEPT);
-    let stage = Stage::new(root, &binary, options.seed, options.rounds)
-        .map_err(Error::io("attack", &binary))?;
-    println!("attack: seed {}", options.seed);
+    let seed = options.seed();
+    let stage =
+        Stage::new(root, &binary, seed, options.rounds()).map_err(Error::io("attack", &binary))?;
+    println!("attack: seed {seed}");
     let mut tally = Tally::default();
-    for case in CASES.iter().filter(|case| options.wants(case.name)) {
-        run_case(&stage, case, &mut tally);
-    }
+    run_cases(&stage, options, &mut tally);
     let families: Vec<&Family> = FAMILIES
         .iter()
         .filter(|family| options.wants(family.name))
         .collect();
     if !families.is_empty() {
-        let left = options
-            .time
-            .saturating_sub(started.elapsed())
-            .max(options.mutants_time_min());
+        let left = options.mutants_time(started.elapsed());
         run_mutants(&stage, &families, options, left, &kept, &mut tally);
     }
-    println!("{}", tally.summary(options.seed));
+    println!("{}", tally.summary(seed));
     if tally.failed.is_empty() && tally.bad == 0 {
         return Ok(());
     }
@@ -217,15 +210,53 @@ fn attack(root: &Path, options: &Options) -> Result<(), Error> {
     )))
 }
 
-fn run_case(stage: &Stage, case: &cases::Case, tally: &mut Tally) {
-    let started = Instant::now();
-    let mut outcome = (case.run)(stage);
-    if let Err(Stop::Failed(why)) = &outcome {
-        println!("{:28} failed, once more: {why}", case.name);
-        outcome = (case.run)(stage);
-        tally.disturbed += u32::from(outcome.is_ok());
+/// Runs the cases that disturb nothing side by side, then the others; repeats alone what failed.
+fn run_cases(stage: &Stage, options: &Options, tally: &mut Tally) {
+    let wanted = CASES.iter().filter(|case| options.wants(case.name));
+    let (alone, together): (Vec<&Case>, Vec<&Case>) = wanted.partition(|case| case.is_alone);
+    let next = AtomicUsize::new(0);
+    let ended = Mutex::new((tally, Vec::new()));
+    let worker = || {
+        while let Some(case) = together.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let (outcome, seconds) = timed(stage, case);
+            let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+            match outcome {
+                Err(Stop::Failed(why)) => ended.1.push((*case, why)),
+                outcome => count(stage, case, outcome, seconds, ended.0),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        (0..CASES_TOGETHER).for_each(|_| drop(scope.spawn(worker)));
+    });
+    let (tally, failed) = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for (case, why) in failed {
+        repeat(stage, case, &why, tally);
     }
-    let seconds = started.elapsed().as_secs_f64();
+    for case in alone {
+        match timed(stage, case) {
+            (Err(Stop::Failed(why)), _) => repeat(stage, case, &why, tally),
+            (outcome, seconds) => count(stage, case, outcome, seconds, tally),
+        }
+    }
+}
+
+fn timed(stage: &Stage, case: &Case) -> (Held, f64) {
+    let started = Instant::now();
+    let outcome = (case.run)(stage);
+    (outcome, started.elapsed().as_secs_f64())
+}
+
+/// Repeats a case that failed: with nothing beside it, it may hold.
+fn repeat(stage: &Stage, case: &Case, why: &str, tally: &mut Tally) {
+    println!("{:28} failed, once more: {why}", case.name);
+    let (outcome, seconds) = timed(stage, case);
+    tally.disturbed += u32::from(outcome.is_ok());
+    count(stage, case, outcome, seconds, tally);
+}
+
+/// Prints how a case ended, and counts it.
+fn count(stage: &Stage, case: &Case, outcome: Held, seconds: f64, tally: &mut Tally) {
     match outcome {
         Ok(()) => {
             tally.held += 1;

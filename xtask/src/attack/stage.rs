@@ -222,6 +222,27 @@ impl Stage {
         command
     }
 
+    /// A shell script, recorded at 100 samples a second to `out`, under another program if one is
+    /// named.
+    pub(super) fn recorded(&self, wrapper: &[&str], out: &Path, script: &str) -> Command {
+        let run = [
+            "run",
+            "-q",
+            "--rate",
+            "100",
+            "-o",
+            text(out),
+            "--",
+            "sh",
+            "-c",
+            script,
+        ];
+        if wrapper.is_empty() {
+            return self.terrace(&run);
+        }
+        self.terrace_under(wrapper, &run)
+    }
+
     fn isolate(&self, command: &mut Command) {
         command.current_dir(self.directory.path());
         command.env("XDG_STATE_HOME", self.directory.join("state"));
@@ -366,6 +387,39 @@ pub(super) fn wait_until(limit: Duration, mut is_so: impl FnMut() -> bool) -> bo
         }
         thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Runs a command to its end with the usual limits of time and memory.
+pub(super) fn observe(command: Command) -> io::Result<Observed> {
+    judge::observe(command, PATIENCE, judge::MEMORY_LIMIT_BYTES)
+}
+
+/// The command ended with this status, and not by a signal.
+pub(super) fn has_status(observed: &Observed, expected: i32) -> Held {
+    ensure(observed.status == Some(expected), || {
+        let text = observed.text();
+        let first = text.lines().find(|line| line.starts_with("terrace"));
+        let (status, signal) = (observed.status, observed.signal);
+        format!("status {status:?}, signal {signal:?} instead of {expected}: {first:?}")
+    })
+}
+
+/// The command ended with a documented status, and no panic.
+pub(super) fn is_documented(observed: &Observed, what: impl FnOnce() -> String) -> Held {
+    let documented = observed
+        .status
+        .is_some_and(|status| judge::DOCUMENTED.contains(&status));
+    ensure(documented && !observed.text().contains("panicked"), || {
+        let (status, signal) = (observed.status, observed.signal);
+        format!("{}: status {status:?}, signal {signal:?}", what())
+    })
+}
+
+/// No file that was being written is left in the directory.
+pub(super) fn no_part_left(directory: &Path) -> Held {
+    let mut left = names(directory);
+    left.retain(|name| name.ends_with(".part"));
+    ensure(left.is_empty(), || format!("left behind: {left:?}"))
 }
 
 /// The names in a directory; none if it is not there.

@@ -12,27 +12,15 @@ use std::time::Duration;
 use serde_json::Value;
 use testkit::Tmpfs;
 
-use super::judge::{self, MEMORY_LIMIT_BYTES, Observed};
+use super::judge::{self, MEMORY_LIMIT_BYTES};
 use super::recording::plain;
 use super::stage::{
-    Held, PATIENCE, Running, Stage, Stop, ensure, names, need, need_admin, signal, text, wait_until,
+    Held, PATIENCE, Running, Stage, Stop, ensure, has_status, names, need, need_admin,
+    no_part_left, observe, signal, text, wait_until,
 };
 
 /// The status of every command here: neither Terrace nor a shell gives it by itself.
 const STATUS: i32 = 9;
-
-fn observe(command: Command) -> io::Result<Observed> {
-    judge::observe(command, PATIENCE, MEMORY_LIMIT_BYTES)
-}
-
-fn has_status(observed: &Observed, expected: i32) -> Held {
-    ensure(observed.status == Some(expected), || {
-        let complaint = String::from_utf8_lossy(&observed.stderr);
-        let first = complaint.lines().find(|line| line.starts_with("terrace"));
-        let (status, signal) = (observed.status, observed.signal);
-        format!("status {status:?}, signal {signal:?} instead of {expected}: {first:?}")
-    })
-}
 
 /// M2: a recording of another run is put in the place of the one that is written.
 pub(super) fn forged(stage: &Stage) -> Held {
@@ -44,8 +32,7 @@ pub(super) fn forged(stage: &Stage) -> Held {
         text(&other),
         text(&out)
     );
-    let arguments = ["run", "-q", "-o", text(&out), "--", "sh", "-c", &script];
-    has_status(&observe(stage.terrace(&arguments))?, STATUS)
+    has_status(&observe(stage.recorded(&[], &out, &script))?, STATUS)
 }
 
 /// M2: the recording is cut while it is written.
@@ -56,8 +43,7 @@ pub(super) fn cut(stage: &Stage) -> Held {
         "sleep 0.3; truncate -s 20 {}; sleep 0.3; exit {STATUS}",
         text(&out)
     );
-    let arguments = ["run", "-q", "-o", text(&out), "--", "sh", "-c", &script];
-    has_status(&observe(stage.terrace(&arguments))?, STATUS)
+    has_status(&observe(stage.recorded(&[], &out, &script))?, STATUS)
 }
 
 /// M3: SIGXFSZ ended the recorder and left its command, a setting and a group behind.
@@ -67,19 +53,7 @@ pub(super) fn file_size_limit(stage: &Stage) -> Held {
     let [out, mark, page] = ["out.trec", "mark", "page.html"].map(|name| directory.join(name));
     let wrapper = ["prlimit", "--fsize=8192", "--"];
     let script = format!("sleep 2; echo done >{}; exit {STATUS}", text(&mark));
-    let arguments = [
-        "run",
-        "-q",
-        "--rate",
-        "100",
-        "-o",
-        text(&out),
-        "--",
-        "sh",
-        "-c",
-        &script,
-    ];
-    let observed = observe(stage.terrace_under(&wrapper, &arguments))?;
+    let observed = observe(stage.recorded(&wrapper, &out, &script))?;
     has_status(&observed, STATUS)?;
     ensure(mark.exists(), || "the command was cut short".to_owned())?;
     let recording = plain(stage, &directory, "hog_beside")?;
@@ -88,11 +62,7 @@ pub(super) fn file_size_limit(stage: &Stage) -> Held {
     ensure(observed.signal.is_none(), || {
         format!("signal {:?} ended view", observed.signal)
     })?;
-    let left: Vec<String> = names(&directory)
-        .into_iter()
-        .filter(|name| name.ends_with(".part"))
-        .collect();
-    ensure(left.is_empty(), || format!("left behind: {left:?}"))
+    no_part_left(&directory)
 }
 
 /// A file system of a few hundred KiB; the guard and its directory.

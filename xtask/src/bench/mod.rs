@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Command, value_parser};
+
 use crate::error::Error;
 use crate::workspace;
 
@@ -36,7 +39,7 @@ pub const SURVEYS: usize = 20;
 pub const SLOWED_SURVEYS: usize = 10;
 
 /// More of anything than this takes hours and no longer narrows the result.
-const COUNT_MAX: usize = 1000;
+const COUNT_MAX: u64 = 1000;
 
 /// The function of a suite that measures and gives the record.
 pub type Measure = fn(&Request) -> Result<record::Record, Error>;
@@ -176,7 +179,9 @@ impl Request {
 /// [`Error::Usage`] for what cannot be asked, [`Error::Failed`] when a target is missed (the record is
 /// kept then too); otherwise what the suite met.
 pub fn run(args: &[String]) -> Result<(), Error> {
-    let request = parse(args)?;
+    let Some(request) = crate::shown(parse(args))? else {
+        return Ok(());
+    };
     let suite = request.suite;
     let root = workspace::current_root()?;
     let record = (suite.run)(&request)?;
@@ -195,90 +200,60 @@ pub fn run(args: &[String]) -> Result<(), Error> {
     )))
 }
 
-/// What `args` ask for.
+/// Reads the words after `bench`.
 ///
 /// # Errors
-/// [`Error::Usage`] that names the suites or the options there are.
-pub fn parse(args: &[String]) -> Result<Request, Error> {
-    let name = args.first().map_or("", String::as_str);
-    let suite = Suite::find(name).ok_or_else(|| Error::Usage(usage()))?;
-    let mut request = Request {
-        suite,
-        peers: BTreeMap::new(),
-        part: None,
-        alternations: suite.alternations,
-        runs: SURVEYS,
-        slowed: SLOWED_SURVEYS,
-        is_quick: false,
-        directory: None,
+/// Why they cannot be read, or the text of `--help`.
+pub fn parse(args: &[String]) -> Result<Request, clap::Error> {
+    let words = std::iter::once("cargo xtask bench").chain(args.iter().map(String::as_str));
+    let line = Command::new("bench")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .subcommands(SUITES.iter().map(command))
+        .try_get_matches_from(words)?;
+    let found = line
+        .subcommand()
+        .and_then(|(name, matches)| Some((Suite::find(name)?, matches)));
+    let missing = || clap::Error::new(clap::error::ErrorKind::MissingSubcommand);
+    let (suite, matches) = found.ok_or_else(missing)?;
+    let text = |name: &str| {
+        let value = matches.try_get_one::<String>(name).ok().flatten();
+        value.cloned()
     };
-    let mut rest = args[1..].iter();
-    while let Some(option) = rest.next() {
-        let value = rest
-            .next()
-            .ok_or_else(|| wrong(suite, &format!("{option} needs a value")))?;
-        set(&mut request, option, value).map_err(|what| wrong(suite, &what))?;
-    }
-    Ok(request)
+    let count = |name: &str, default: usize| {
+        let value = matches.try_get_one::<u64>(name).ok().flatten();
+        value.map_or(default, |value| *value as usize)
+    };
+    let program = |name: &&str| Some(((*name).to_owned(), PathBuf::from(text(name)?)));
+    Ok(Request {
+        suite,
+        peers: suite.peers.iter().filter_map(program).collect(),
+        part: text("part"),
+        alternations: count("alternations", suite.alternations),
+        runs: count("runs", SURVEYS),
+        slowed: count("slowed", SLOWED_SURVEYS),
+        is_quick: text("pace").is_some_and(|pace| pace == "quick"),
+        directory: text("path").map(PathBuf::from),
+    })
 }
 
-/// Takes one option into `request`; the error says what is wrong with it.
-fn set(request: &mut Request, option: &str, value: &str) -> Result<(), String> {
-    let suite = request.suite;
-    let name = option.strip_prefix("--").unwrap_or_default();
-    if suite.peers.contains(&name) {
-        request.peers.insert(name.to_owned(), PathBuf::from(value));
-        return Ok(());
-    }
-    if name == "part" && suite.parts.contains(&value) {
-        request.part = Some(value.to_owned());
-        return Ok(());
-    }
-    if !suite.options.iter().any(|(known, _)| *known == name) {
-        return Err(format!("no option {option} {value}"));
-    }
-    match (name, value) {
-        ("path", _) => request.directory = Some(PathBuf::from(value)),
-        ("pace", "full") => request.is_quick = false,
-        ("pace", "quick") => request.is_quick = true,
-        ("alternations", _) => request.alternations = count(option, value, 1)?,
-        ("runs", _) => request.runs = count(option, value, aa::RUNS_MIN)?,
-        ("slowed", _) => request.slowed = count(option, value, 0)?,
-        _ => return Err(format!("{option} cannot be {value}")),
-    }
-    Ok(())
-}
-
-fn count(option: &str, value: &str, least: usize) -> Result<usize, String> {
-    let count = value
-        .parse()
-        .ok()
-        .filter(|count| (least..=COUNT_MAX).contains(count));
-    count.ok_or_else(|| format!("{option} is {least} to {COUNT_MAX}, not {value}"))
-}
-
-fn wrong(suite: &Suite, what: &str) -> Error {
-    let name = suite.name;
-    let mut text = format!("bench {name}: {what}\nusage: cargo xtask bench {name}");
-    if !suite.parts.is_empty() {
-        text.push_str(&format!(" [--part {}]", suite.parts.join("|")));
-    }
-    for (option, value) in suite.options {
-        text.push_str(&format!(" [--{option} {value}]"));
-    }
-    for peer in suite.peers {
-        text.push_str(&format!(" [--{peer} PROGRAM]"));
-    }
-    Error::Usage(text)
-}
-
-fn usage() -> String {
-    let names: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
-    let mut text = format!("bench: {}", names.join(", "));
-    for suite in SUITES {
-        text.push_str(&format!("\n  {:<8} {}", suite.name, suite.what));
-    }
-    text
+/// The command line of a suite: its parts, its options, its peers.
+fn command(suite: &Suite) -> Command {
+    let value = |name: &'static str, word: &'static str| Arg::new(name).long(name).value_name(word);
+    let count = |least: usize| value_parser!(u64).range(least as u64..=COUNT_MAX);
+    let option = |(name, word): &(&'static str, &'static str)| match *name {
+        "alternations" => value(name, word).value_parser(count(1)),
+        "runs" => value(name, word).value_parser(count(aa::RUNS_MIN)),
+        "slowed" => value(name, word).value_parser(count(0)),
+        "pace" => value(name, word).value_parser(["full", "quick"]),
+        _ => value(name, word),
+    };
+    Command::new(suite.name)
+        .about(suite.what)
+        .arg(value("part", "PART").value_parser(PossibleValuesParser::new(suite.parts)))
+        .args(suite.options.iter().map(option))
+        .args(suite.peers.iter().map(|peer| value(peer, "PROGRAM")))
 }
 
 #[cfg(test)]
@@ -295,8 +270,12 @@ mod tests {
 
     #[test]
     fn without_a_suite_the_suites_are_named() {
+        let text = error("");
+        assert!(
+            SUITES.iter().all(|suite| text.contains(suite.name)),
+            "{text}"
+        );
         for line in ["", "disk"] {
-            assert!(error(line).starts_with("bench: memory, storage, record, warm, aa\n"));
             assert_eq!(run(&args(line)).unwrap_err().exit_status(), 2);
         }
     }
@@ -319,16 +298,15 @@ mod tests {
 
     #[test]
     fn what_cannot_be_asked_is_said_with_what_can() {
-        assert!(error("memory --fio x").contains("no option --fio"));
-        assert!(error("memory --path x").contains("no option --path"));
-        assert!(error("memory --part disk").contains("[--part copy|latency]"));
-        assert!(error("memory --mbw").contains("--mbw needs a value"));
-        for count in ["0", "-1", "1001", "many"] {
+        assert!(error("memory --fio x").contains("unexpected argument '--fio'"));
+        assert!(error("memory --path x").contains("unexpected argument '--path'"));
+        assert!(error("memory --part disk").contains("copy, latency"));
+        assert!(error("memory --mbw").contains("a value is required for '--mbw"));
+        for count in ["0", "1001", "many"] {
             let text = error(&format!("storage --alternations {count}"));
-            assert!(text.contains("1 to 1000"), "{text}");
+            assert!(text.contains("invalid value"), "{text}");
         }
-        assert!(error("aa --runs 5").contains("6 to 1000"));
-        assert!(error("aa --pace slow").contains("cannot be slow"));
-        assert!(error("storage -x y").contains("[--fio PROGRAM]"));
+        assert!(error("aa --runs 5").contains("6..=1000"));
+        assert!(error("aa --pace slow").contains("full, quick"));
     }
 }

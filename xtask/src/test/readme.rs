@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::Outcome;
 use crate::error::Error;
-use crate::{COMMANDS, bench};
+use crate::{bench, is_command};
 
 const DOCUMENTS: &[&str] = &["README.md", "CONTRIBUTING.md"];
 
@@ -42,7 +42,7 @@ fn unknown(text: &str) -> impl Iterator<Item = String> {
         let line = rest.lines().next().unwrap_or_default();
         let mut words = line.split(|c: char| !(c.is_alphanumeric() || c == '-'));
         let command = words.next().unwrap_or_default();
-        if !COMMANDS.contains(&command) {
+        if !is_command(command) {
             return Some(format!("{CALL}{command}"));
         }
         let suite = words

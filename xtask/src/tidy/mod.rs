@@ -15,6 +15,7 @@ mod dependencies;
 mod file_by_path;
 mod header;
 mod lint_fence;
+mod plain_language;
 mod setting_writes;
 mod tree;
 mod web;
@@ -69,22 +70,24 @@ const RULES: &[(&str, Rule)] = &[
     (file_by_path::NAME, file_by_path::check),
     (header::NAME, header::check),
     (lint_fence::NAME, lint_fence::check),
+    (plain_language::NAME, plain_language::check),
     (setting_writes::NAME, setting_writes::check),
     (web::NAME, web::check),
 ];
 
-/// Checks the workspace above the current directory and prints the outcome.
+/// Checks the workspace above the current directory and prints the outcome; with `all` also what
+/// is excepted until it is rewritten.
 ///
 /// # Errors
 /// [`Error::Failed`] when a rule is broken, after the violations were printed.
-pub fn run(args: &[String]) -> Result<(), Error> {
-    if let Some(arg) = args.first() {
-        return Err(Error::Usage(format!(
-            "tidy takes no arguments, not {arg:?}"
-        )));
-    }
+pub fn run(all: bool) -> Result<(), Error> {
     let tree = Tree::read(&workspace::current_root()?)?;
-    let violations = check(&tree);
+    let mut violations = check(&tree);
+    if all {
+        violations.extend(plain_language::check_all(&tree));
+        violations.sort();
+        violations.dedup();
+    }
     for violation in &violations {
         println!("{violation}");
     }

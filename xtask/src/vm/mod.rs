@@ -25,7 +25,7 @@ mod server;
 mod streams;
 
 use guest::End;
-use options::{Action, Options};
+pub use options::Options;
 use payload::Copy;
 
 /// As `timeout` of coreutils.
@@ -38,15 +38,35 @@ const FAILED: u8 = 125;
 /// that patches its own code fails now and then.
 const BOOTS: usize = 3;
 
-/// Does what `args` ask for; gives the command's exit status, 124 when its time was over, 125 when
+#[derive(Debug, clap::Parser)]
+#[command(name = "cargo xtask vm")]
+struct Line {
+    #[command(flatten)]
+    options: Options,
+}
+
+/// Runs the words after `vm`; gives the command's exit status, 124 when its time was over, 125 when
 /// something here failed (which is said on standard error).
 #[must_use]
 pub fn run(args: &[String]) -> u8 {
-    let done = options::parse(args).map_err(Error::Usage).and_then(perform);
-    done.unwrap_or_else(|error| {
-        eprintln!("xtask: vm: {error}");
-        FAILED
-    })
+    match crate::shown(crate::parse::<Line>("cargo xtask vm", args)) {
+        Ok(None) => 0,
+        Ok(Some(line)) => run_options(&line.options),
+        Err(error) => complain(&error),
+    }
+}
+
+/// As [`run`], with the words already read.
+pub(crate) fn run_options(options: &Options) -> u8 {
+    let checked = options.check().map_err(Error::Usage);
+    checked
+        .and_then(|()| perform(options))
+        .unwrap_or_else(|error| complain(&error))
+}
+
+fn complain(error: &Error) -> u8 {
+    eprintln!("xtask: vm: {error}");
+    FAILED
 }
 
 /// Whether a guest can be started here without a download.
@@ -55,12 +75,13 @@ pub fn is_ready() -> bool {
     crate::process::find("qemu-system-x86_64").is_some() && image::is_there()
 }
 
-fn perform(options: Options) -> Result<u8, Error> {
-    match options.action {
-        Action::Help => println!("{}", options::USAGE),
-        Action::Clean => image::clean()?,
-        Action::Build => println!("{}", image::obtain(&options.packages)?.path().display()),
-        Action::Run => return run_command(&options),
+fn perform(options: &Options) -> Result<u8, Error> {
+    if options.clean {
+        image::clean()?;
+    } else if options.build {
+        println!("{}", image::obtain(&options.packages)?.path().display());
+    } else {
+        return run_command(options);
     }
     Ok(0)
 }

@@ -8,14 +8,14 @@
 //! so outruns any device. A buffer is filled once and only re-stamped for each
 //! write: two stores for each 4 KiB.
 
+use model::random::{INCREMENT, mix};
+
 /// The unit of content: what file systems deduplicate by.
 pub const BLOCK_BYTES: usize = 4096;
 
 const WORD_BYTES: usize = 8;
 /// Words before the random part: place and pattern.
 const STAMP_WORDS: usize = 2;
-/// The increment of SplitMix64.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Fills `buffer` with patterns number `first_pattern` and up, one for each 4 KiB,
 /// stamped as if it lay at the start of the file.
@@ -26,7 +26,7 @@ pub fn fill(buffer: &mut [u8], seed: u64, first_pattern: u64) {
             let value = match index {
                 0 => mix(seed),
                 1 => pattern,
-                _ => mix(start.wrapping_add(index.wrapping_mul(GOLDEN))),
+                _ => mix(start.wrapping_add(index.wrapping_mul(INCREMENT))),
             };
             // The last word of a buffer of odd length is cut.
             word.copy_from_slice(&value.to_le_bytes()[..word.len()]);
@@ -64,14 +64,7 @@ fn block_holds(block: &[u8], seed: u64, place: u64) -> bool {
     at == mix(seed ^ place)
         && (STAMP_WORDS as u64..)
             .zip(words)
-            .all(|(index, word)| word == mix(start.wrapping_add(index.wrapping_mul(GOLDEN))))
-}
-
-/// The output function of SplitMix64: a bijection whose bits all depend on all.
-pub(super) fn mix(value: u64) -> u64 {
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
+            .all(|(index, word)| word == mix(start.wrapping_add(index.wrapping_mul(INCREMENT))))
 }
 
 #[cfg(test)]

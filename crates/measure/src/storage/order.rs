@@ -6,7 +6,7 @@
 //! permutation that needs no table, so a disk of terabytes costs as little as a
 //! small file (Black and Rogaway, *Ciphers with Arbitrary Finite Domains*, 2002).
 
-use super::fill::mix;
+use model::random::mix;
 
 /// Rounds of the network; four make a good shuffle, and this is no cipher.
 const ROUNDS: u64 = 4;

@@ -1,4 +1,4 @@
-//! Numbers that look random and repeat from their seed, so a failing test can be run again.
+//! Numbers that look random and repeat from their seed.
 //!
 //! SplitMix64 (Steele, Lea, Flood 2014): passes the usual tests, one addition and two
 //! multiplications a number. Nothing here is secret.
@@ -10,11 +10,8 @@ pub struct Random(pub u64);
 impl Random {
     /// The next 64 bits.
     pub fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0 = self.0.wrapping_add(INCREMENT);
+        mix(self.0)
     }
 
     /// A number below `bound`, which must not be 0. The bias is below `bound` / 2^64.
@@ -29,6 +26,24 @@ impl Random {
             chunk.copy_from_slice(&bytes[..chunk.len()]);
         }
     }
+
+    /// Puts the values into a random order.
+    pub fn shuffle<T>(&mut self, values: &mut [T]) {
+        for last in (1..values.len()).rev() {
+            values.swap(last, self.below(last as u64 + 1) as usize);
+        }
+    }
+}
+
+/// The step of the generator's state: 2^64 over the golden ratio.
+pub const INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The finalizer: an invertible function that changes about half of the bits of its result for each
+/// bit of `value`.
+pub fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
 }
 
 #[cfg(test)]
@@ -50,8 +65,13 @@ mod tests {
     }
 
     #[test]
-    fn bounds_hold() {
+    fn bounds_hold_and_a_shuffle_loses_nothing() {
         let mut random = Random(7);
         assert!((0..1000).all(|_| random.below(3) < 3));
+        let mut all: Vec<u32> = (0..1000).collect();
+        random.shuffle(&mut all);
+        assert_ne!(all[..10], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..1000));
     }
 }
