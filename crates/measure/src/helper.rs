@@ -28,23 +28,3 @@ pub(crate) fn failed(operation: &str) -> impl Fn(sys::Error) -> Error {
         }
     }
 }
-
-/// Numbers that do not compress (splitmix64).
-#[derive(Debug)]
-pub(crate) struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Fills `part` with them.
-    pub fn fill(&mut self, part: &mut [u8]) {
-        for word in part.chunks_mut(8) {
-            word.copy_from_slice(&self.next().to_ne_bytes()[..word.len()]);
-        }
-    }
-}

@@ -3,9 +3,9 @@
 //! a line in, a line out.
 
 use super::described::{Application, Sql};
-use super::toucher::Random;
 use crate::{Error, Host, Result};
 use machine::Root;
+use model::random::Random;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs::File;
@@ -180,7 +180,7 @@ impl<'a> Running<'a> {
                 described,
                 log: place.log,
                 rows,
-                random: Random::new(rows),
+                random: Random(rows),
             }),
             None => Err(told(described, "it has no output")),
         }

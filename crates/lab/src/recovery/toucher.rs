@@ -3,6 +3,7 @@
 
 use super::application::Answers;
 use crate::{Error, Result};
+use model::random::Random;
 use std::io::{BufRead, Write};
 use std::time::Instant;
 use sys::memory::{Mapping, Pages};
@@ -28,7 +29,7 @@ pub fn serve(bytes: u64, input: impl BufRead, mut output: impl Write) -> Result<
         memory,
         page_bytes,
         count,
-        random: Random::new(count),
+        random: Random(count),
     };
     say(&mut output, "ready")?;
     for line in input.lines() {
@@ -70,29 +71,26 @@ impl Set {
     fn wrong(&self, page: u64) -> u64 {
         let start = page as usize * self.page_bytes;
         let content = &self.memory.as_slice()[start..start + self.page_bytes];
-        let mut expected = Random::new(page);
+        let mut expected = Random(page);
         let same = content
             .chunks_exact(8)
-            .all(|word| word == expected.next().to_ne_bytes());
+            .all(|word| word == expected.next_u64().to_ne_bytes());
         u64::from(!same)
     }
 }
 
 /// The content of a page, which no other page has and nothing compresses.
 fn fill(page: u64, content: &mut [u8]) {
-    let mut random = Random::new(page);
+    let mut random = Random(page);
     for word in content.chunks_exact_mut(8) {
-        word.copy_from_slice(&random.next().to_ne_bytes());
+        word.copy_from_slice(&random.next_u64().to_ne_bytes());
     }
 }
 
 /// The numbers below `count` in a random order, so that slots do not follow addresses.
 fn scattered(count: u64) -> Vec<u64> {
-    let mut random = Random::new(count);
     let mut all: Vec<u64> = (0..count).collect();
-    for last in (1..all.len()).rev() {
-        all.swap(last, random.below(last as u64 + 1) as usize);
-    }
+    Random(count).shuffle(&mut all);
     all
 }
 
@@ -107,30 +105,6 @@ fn unheard(error: &std::io::Error) -> Error {
     Error::failed(format!("cannot hear or tell: {reason}"))
 }
 
-/// xorshift64* of Marsaglia and Vigna: fast, and the same each time.
-#[derive(Debug)]
-pub struct Random(u64);
-
-impl Random {
-    /// One that starts from `seed`, mixed so that neighbours do not resemble each other.
-    pub fn new(seed: u64) -> Self {
-        Self((seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    /// The next number.
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    /// A number below `bound`.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,8 +115,8 @@ mod tests {
         assert_ne!(all[..10], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
         all.sort_unstable();
         assert!(all.iter().copied().eq(0..1000));
-        // Seeds that `| 1` makes equal would hide a page in another's place.
-        let mut starts: Vec<u64> = (0..10_000).map(|page| Random::new(page).next()).collect();
+        // Equal pages would hide one in another's place.
+        let mut starts: Vec<u64> = (0..10_000).map(|page| Random(page).next_u64()).collect();
         starts.sort_unstable();
         starts.dedup();
         assert_eq!(starts.len(), 10_000);
@@ -162,7 +136,7 @@ mod tests {
             memory,
             page_bytes,
             count: 4,
-            random: Random::new(1),
+            random: Random(1),
         };
         memory.as_mut_slice()[2 * page_bytes + 4095] ^= 1;
         let set = set(memory);

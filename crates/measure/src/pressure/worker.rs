@@ -4,9 +4,10 @@
 //! while it works, so that the progress of a hog that is killed is known as well.
 
 use super::{Content, Touch};
-use crate::helper::{Random, become_expendable};
+use crate::helper::become_expendable;
 use crate::{Budget, Error, ErrorKind, Result};
 use machine::{Root, pressure};
+use model::random::Random;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
@@ -140,7 +141,7 @@ pub(crate) fn write(part: &mut [u8], content: Content, random: &mut Random) {
         Content::Text => {
             let mut rest = part;
             while !rest.is_empty() {
-                let word = WORDS[(random.next() >> 60) as usize];
+                let word = WORDS[(random.next_u64() >> 60) as usize];
                 let length = word.len().min(rest.len());
                 let (now, later) = rest.split_at_mut(length);
                 now.copy_from_slice(&word[..length]);

@@ -6,13 +6,14 @@
 
 use super::Place;
 use crate::disturbance::{Bracket, Disturbance};
-use crate::helper::{Random, become_expendable, failed};
+use crate::helper::{become_expendable, failed};
 use crate::pressure::{self, Content};
 use crate::{Budget, Error, ErrorKind, Result};
 use machine::{Root, memory};
 use model::Histogram;
 use model::bytes::MIB;
 use model::ramdisk::{End, Pass, Round};
+use model::random::Random;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufRead, Write};
