@@ -4,26 +4,26 @@
 //! The operation calls a [`ProgressSink`] after each batch, and stops as soon as it can when the
 //! sink answers [`Control::Stop`]. What was done until then is the operation's own report. No time
 //! is passed on: the receiver has a clock, computes rates, and decides how often to display them.
-//!
-//! ```
-//! use model::progress::{Control, Progress, ProgressSink};
-//!
-//! fn copy(batches: &[u64], progress: &mut ProgressSink<'_>) -> u64 {
-//!     let (mut done, total) = (0, batches.iter().sum());
-//!     for batch in batches {
-//!         done += batch;
-//!         if progress(Progress::bytes("copying", done, Some(total))).is_stop() {
-//!             break;
-//!         }
-//!     }
-//!     done
-//! }
-//!
-//! let copied = copy(&[10, 20, 30], &mut |progress| Control::stop_if(progress.done >= 30));
-//! assert_eq!(copied, 30);
-//! ```
 
 /// Receives progress and answers whether the operation goes on.
+///
+/// ```
+/// use model::progress::{Control, Progress, ProgressSink};
+///
+/// fn copy(batches: &[u64], progress: &mut ProgressSink<'_>) -> u64 {
+///     let (mut done, total) = (0, batches.iter().sum());
+///     for batch in batches {
+///         done += batch;
+///         if progress(Progress::bytes("copying", done, Some(total))).is_stop() {
+///             break;
+///         }
+///     }
+///     done
+/// }
+///
+/// let copied = copy(&[10, 20, 30], &mut |progress| Control::stop_if(progress.done >= 30));
+/// assert_eq!(copied, 30);
+/// ```
 pub type ProgressSink<'a> = dyn FnMut(Progress<'_>) -> Control + 'a;
 
 /// How far an operation is.

@@ -3,7 +3,7 @@
 //!
 //! [`targets`] says whose; [`anonymous`], [`shared`] and [`files`] find what is not in memory
 //! and where on which device it lies; [`order`] puts it into the order of the device;
-//! [`restore`] brings it back under a [`crate::guard::Guard`] and reports. [`show`] only
+//! [`restore`] brings it back under a [`crate::background::Allowance`] and reports. [`show`] only
 //! looks. A [`snapshot`] keeps what is in memory now, by name and without content, and is
 //! restored later. [`evict`] does the opposite, for experiments.
 
@@ -15,11 +15,12 @@ pub mod charge;
 pub mod evict;
 pub mod files;
 pub mod metadata;
+pub mod method;
 pub mod order;
-mod pace;
 mod path_text;
 pub mod ranges;
 pub mod read;
+pub mod read_plan;
 mod remote;
 pub mod restore;
 pub mod shared;

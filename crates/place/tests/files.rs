@@ -9,11 +9,11 @@
 
 use machine::{Root, damon};
 use model::{Bytes, Control, progress};
-use place::guard::{Limits, Stop};
+use place::background::{Limits, Stop};
 use place::workingset::access::Access;
 use place::workingset::cached::Questions;
-use place::workingset::charge::Work;
-use place::workingset::files::{self, Identity, NamedFile, Piece, UsedFile};
+use place::workingset::files::{self, UsedFile};
+use place::workingset::read_plan::{FileIdentity, NamedFile, Piece, ReadPlan};
 use place::workingset::restore::{self, Request};
 use place::workingset::targets::{self, Selection, Target};
 use place::workingset::{cached, ranges, read};
@@ -93,16 +93,16 @@ impl Drop for Holder {
     }
 }
 
-fn identity(path: &Path) -> Identity {
-    Identity::of(&std::fs::metadata(path).unwrap())
+fn identity(path: &Path) -> FileIdentity {
+    FileIdentity::of(&std::fs::metadata(path).unwrap())
 }
 
-fn work_of(wanted: &[(PathBuf, Identity, Vec<Range<u64>>)]) -> Work {
-    let named = |(path, identity, _): &(PathBuf, Identity, _)| NamedFile {
+fn work_of(wanted: &[(PathBuf, FileIdentity, Vec<Range<u64>>)]) -> ReadPlan {
+    let named = |(path, identity, _): &(PathBuf, FileIdentity, _)| NamedFile {
         path: path.clone(),
         identity: *identity,
     };
-    Work {
+    ReadPlan {
         files: wanted.iter().map(named).collect(),
         pieces: files::by_position(wanted, &mut access()),
     }
@@ -163,7 +163,6 @@ fn files_that_the_own_group_uses_are_read_without_another_process() {
         snapshot: None,
         metadata: Vec::new(),
         estimate: true,
-        hurry: false,
         method: None,
         limits: Limits {
             floor: Bytes(0),
@@ -172,6 +171,7 @@ fn files_that_the_own_group_uses_are_read_without_another_process() {
             yield_percent: 0,
             time: None,
             bytes: None,
+            hurry: false,
         },
         // Would fail if it were called.
         helper: Some(HiddenCommand::new(["no such command"])),
@@ -342,7 +342,7 @@ fn it_ends_when_told_to() {
 
 #[test]
 fn a_work_that_names_no_such_file_is_harmless() {
-    let work = Work {
+    let work = ReadPlan {
         files: Vec::new(),
         pieces: vec![Piece {
             file: 9,

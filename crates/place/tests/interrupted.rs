@@ -6,7 +6,8 @@ use machine::Root;
 use machine::pagemap::Pagemap;
 use place::workingset::access::Access;
 use place::workingset::cached::{Cut, Questions};
-use place::workingset::files::{self, Identity};
+use place::workingset::files;
+use place::workingset::read_plan::FileIdentity;
 use place::workingset::snapshot::{self, CachedFile, Snapshot};
 use place::workingset::targets::{self, Selection};
 use std::fs::File;
@@ -21,7 +22,7 @@ fn nothing_more_is_asked_after_one_interrupt() {
     let path = directory.join("file");
     std::fs::write(&path, vec![1; 1 << 20]).unwrap();
     let file = File::open(&path).unwrap();
-    let identity = Identity::of(&file.metadata().unwrap());
+    let identity = FileIdentity::of(&file.metadata().unwrap());
     let mut holder = Command::new("sleep")
         .arg("1000")
         .stdin(Stdio::from(file.try_clone().unwrap()))

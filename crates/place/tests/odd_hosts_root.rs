@@ -8,8 +8,9 @@ mod support;
 
 use machine::Root;
 use model::{Control, progress};
-use place::guard::Stop;
-use place::workingset::restore::{self, Done, Method, Part, PartKind, Report, Request};
+use place::background::Stop;
+use place::workingset::method::RestoreMethod;
+use place::workingset::restore::{self, Done, Part, PartKind, Report, Request};
 use place::workingset::targets::Selection;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -121,7 +122,7 @@ fn of_two_areas_each_is_read_in_its_order() {
     // The header takes a page of the area.
     assert!(parts[0].bytes > DISK / 2 && parts[0].bytes < DISK);
     assert!(parts[0].bytes + parts[1].bytes >= SET);
-    assert_eq!(report.parts[0].method, Some(Method::RemoteRead));
+    assert_eq!(report.parts[0].method, Some(RestoreMethod::RemoteRead));
     assert!(
         seeks <= 2 * parts[0].runs + 4,
         "{seeks} seeks, {} runs",

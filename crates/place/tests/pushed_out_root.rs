@@ -191,7 +191,7 @@ fn shared_memory_in_swap_is_found_and_comes_back_whole() {
     );
     for object in &found {
         let mut told = 0;
-        let (asked, present) = shared::bring_back(object, &mut |progress| {
+        let (asked, present) = shared::restore(object, &mut |progress| {
             assert!(progress.done > told);
             told = progress.done;
             Control::Continue
@@ -220,7 +220,7 @@ fn bringing_shared_memory_back_ends_when_told_to() {
     found.sort_by_key(|one| ranges::total(&one.swapped));
     let largest = found.last().unwrap();
     let swapped = ranges::total(&largest.swapped);
-    let (asked, _) = shared::bring_back(largest, &mut |_| Control::Stop);
+    let (asked, _) = shared::restore(largest, &mut |_| Control::Stop);
     assert!(asked > 0 && asked < swapped, "{asked} of {swapped}");
 }
 

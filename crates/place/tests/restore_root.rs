@@ -6,8 +6,9 @@ mod support;
 
 use machine::Root;
 use model::{Bytes, Control};
-use place::guard::Stop;
-use place::workingset::restore::{self, Method, Report, Request};
+use place::background::Stop;
+use place::workingset::method::RestoreMethod;
+use place::workingset::restore::{self, Report, Request};
 use std::num::NonZero;
 use std::process::{Child, Command};
 use support::{SET_BYTES, Toucher, alone, number, request};
@@ -56,9 +57,9 @@ fn each_way_brings_every_page_back_whole() {
     let mut toucher = toucher!();
     let ways = [
         None,
-        Some(Method::RemoteRead),
-        Some(Method::RemoteReaders(4)),
-        Some(Method::WillNeed),
+        Some(RestoreMethod::RemoteRead),
+        Some(RestoreMethod::RemoteReaders(4)),
+        Some(RestoreMethod::WillNeed),
     ];
     for method in ways {
         toucher.push_out();
@@ -134,10 +135,8 @@ fn beside_a_busy_processor_it_takes_its_share_and_no_more() {
     assert!(share < SHARE * SLACK, "{share} in {} batches", seen.len());
     assert_eq!(toucher.touch().wrong_pages, 0);
     toucher.push_out();
-    let hurried = Request {
-        hurry: true,
-        ..request(toucher.pid())
-    };
+    let mut hurried = request(toucher.pid());
+    hurried.limits.hurry = true;
     assert_eq!(restored(&hurried, &mut |_| {}).paused_ns, 0);
 }
 

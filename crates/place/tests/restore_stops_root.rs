@@ -8,7 +8,7 @@ mod support;
 use machine::Root;
 use model::{Bytes, Control, progress};
 use place::Kind;
-use place::guard::{Limits, Stop};
+use place::background::{Limits, Stop};
 use place::workingset::restore::{self, Report, Request};
 use std::os::unix::fs::symlink;
 use std::path::Path;

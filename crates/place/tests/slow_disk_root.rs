@@ -8,9 +8,10 @@ mod support;
 
 use machine::Root;
 use model::progress;
-use place::guard::Stop;
+use place::background::Stop;
 use place::workingset::evict::{self, Victim};
-use place::workingset::restore::{self, Method, Report, Request};
+use place::workingset::method::RestoreMethod;
+use place::workingset::restore::{self, Report, Request};
 use place::workingset::snapshot;
 use place::workingset::targets::Selection;
 use std::path::Path;
@@ -129,7 +130,7 @@ fn anonymous_pages_come_in_the_order_of_their_slots() {
     let [part] = restored.report.parts.as_slice() else {
         panic!("{:?}", restored.report)
     };
-    assert_eq!(part.method, Some(Method::RemoteRead));
+    assert_eq!(part.method, Some(RestoreMethod::RemoteRead));
     assert!(part.bytes >= SET && part.present_pages == part.pages);
     // One for each run, and one where the read-ahead of the kernel went a bit too far.
     assert!(seeks <= 2 * runs + 4, "{seeks} seeks, {runs} runs");

@@ -6,11 +6,11 @@
 use machine::Root;
 use model::{Bytes, Control};
 use place::Kind;
-use place::guard::{Guard, Limits};
+use place::background::{Allowance, Limits};
 use place::workingset::access::Access;
-use place::workingset::charge::Work;
 use place::workingset::evict::{self, Victim};
-use place::workingset::files::{self, NamedFile};
+use place::workingset::files;
+use place::workingset::read_plan::{NamedFile, ReadPlan};
 use place::workingset::snapshot::{self, HeldProcess, Missing, Snapshot};
 use place::workingset::targets::{self, Selection};
 use place::workingset::{metadata, ranges, read};
@@ -61,7 +61,7 @@ fn read_back(missing: &Missing) -> read::Read {
         path: path.clone(),
         identity: *identity,
     };
-    let work = Work {
+    let work = ReadPlan {
         files: missing.files.iter().map(named).collect(),
         pieces: files::by_position(&missing.files, &mut access()),
     };
@@ -178,15 +178,16 @@ fn a_tree_that_is_not_there_is_a_line() {
     end(child);
 }
 
-fn guard() -> Guard {
+fn allowance() -> Allowance {
     let limits = Limits {
         floor: Bytes(0),
         pressure_permille: 1000,
         yield_percent: 0,
         time: None,
         bytes: None,
+        hurry: false,
     };
-    Guard::start(&Root::system(), limits).unwrap()
+    Allowance::start(&Root::system(), limits).unwrap()
 }
 
 #[test]
@@ -198,14 +199,14 @@ fn directories_and_inodes_of_a_tree_are_walked() {
     }
     std::os::unix::fs::symlink("/usr", directory.join("link")).unwrap();
     let trees = [directory.path().to_owned()];
-    let walked = metadata::warm(&Root::system(), &trees, &mut guard()).unwrap();
+    let walked = metadata::warm(&Root::system(), &trees, &mut allowance()).unwrap();
     assert_eq!(
         (walked.directories, walked.inodes, walked.refused),
         (3, 7, 0)
     );
     assert_eq!(walked.stopped, None);
     let nowhere = [directory.join("nowhere")];
-    let error = metadata::warm(&Root::system(), &nowhere, &mut guard()).unwrap_err();
+    let error = metadata::warm(&Root::system(), &nowhere, &mut allowance()).unwrap_err();
     assert_eq!(error.kind, Kind::Usage);
 }
 

@@ -10,7 +10,7 @@
 )]
 
 use place::Kind;
-use place::workingset::files::Identity;
+use place::workingset::read_plan::FileIdentity;
 use place::workingset::snapshot::{
     CachedFile, HeldProcess, Snapshot, decode, encode, read, reseal, write,
 };
@@ -45,7 +45,7 @@ fn path() -> impl Strategy<Value = PathBuf> {
 fn files() -> impl Strategy<Value = Vec<CachedFile>> {
     let file = (path(), any::<(u64, u64, i64)>(), pages()).prop_map(|(path, numbers, cached)| {
         let (device, bytes, changed_ns) = numbers;
-        let identity = Identity {
+        let identity = FileIdentity {
             device,
             inode: 0,
             bytes,
@@ -102,7 +102,7 @@ fn snapshots() -> impl Strategy<Value = Snapshot> {
 fn sample() -> Snapshot {
     let file = |number: u64| CachedFile {
         path: format!("/usr/lib/file-{number}").into(),
-        identity: Identity {
+        identity: FileIdentity {
             device: 65_024,
             inode: 1_000_000 + number * 7,
             bytes: number * 5000,
@@ -149,7 +149,7 @@ fn the_bytes_on_disk_are_those_of_version_0_1() {
         at_ns: 1_700_000_000_000_000_000,
         files: vec![CachedFile {
             path: "/usr/lib/libc.so.6".into(),
-            identity: Identity {
+            identity: FileIdentity {
                 device: 2049,
                 inode: 42,
                 bytes: 2_000_000,

@@ -8,7 +8,7 @@
 
 mod support;
 
-use place::workingset::files::Identity;
+use place::workingset::read_plan::FileIdentity;
 use place::workingset::snapshot::{self, CachedFile, HeldProcess, Snapshot};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -154,7 +154,7 @@ fn sparse_files_of_other_users_cost_nothing() {
 /// A snapshot of one file, and of this process, in a directory of its own.
 fn hostile(path: &Path, cached: Vec<std::ops::Range<u64>>) -> (TempDir, PathBuf) {
     let directory = TempDir::new();
-    let identity = Identity::of(&std::fs::metadata(path).unwrap());
+    let identity = FileIdentity::of(&std::fs::metadata(path).unwrap());
     let most = u64::MAX / 4096 * 4096;
     let of_process = HeldProcess {
         pid: std::process::id(),

@@ -11,7 +11,7 @@ use explain::recording::{Window, explain};
 use machine::{Root, diskstats, mounts};
 use measure::pressure::{self, Content, Group, Touch};
 use model::explanation::Explanation;
-use place::guard::Limits;
+use place::background::Limits;
 use place::workingset::restore::{self, Request};
 use place::workingset::targets::Selection;
 use record::capture::Background;
@@ -74,7 +74,7 @@ pub struct Trial {
     /// What a restore read; `None` for the other ways.
     pub restored_bytes: Option<u64>,
     /// Why it ended: a word of `terrace warm restore`.
-    pub restore_stop: Option<place::guard::Stop>,
+    pub restore_stop: Option<place::background::Stop>,
     /// From the end of the hogs until the application was as fast as before; `None` if not
     /// before the limit.
     pub recovered_ns: Option<u64>,

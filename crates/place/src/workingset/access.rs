@@ -2,7 +2,7 @@
 //! is bounded. One [`Access`] lasts for a command, so that its bounds hold for all files together.
 
 use super::cached::{Cut, Questions};
-use super::files::Identity;
+use super::read_plan::FileIdentity;
 use machine::Root;
 use machine::reach::{Reach, Refusal};
 use std::fs::File;
@@ -33,10 +33,10 @@ impl Access {
     /// # Errors
     /// `LeftOut` on a mount that may hang, `Closed` where it is another by now, is gone or may not be
     /// read.
-    pub fn open(&mut self, path: &Path, identity: &Identity) -> Result<File, Refusal> {
+    pub fn open(&mut self, path: &Path, identity: &FileIdentity) -> Result<File, Refusal> {
         let file = self.reach.open(path)?;
         let now = file.metadata().map_err(|_| Refusal::Closed)?;
-        match identity.is_still(&Identity::of(&now)) {
+        match identity.is_still(&FileIdentity::of(&now)) {
             true => Ok(file),
             false => Err(Refusal::Closed),
         }

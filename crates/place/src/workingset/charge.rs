@@ -2,15 +2,14 @@
 //! target's group reads the files, so that the memory counts where it is used.
 //!
 //! The helper (`sys::helper`) opens nothing before its first message, which it gets once it is in
-//! the group. A message to it is a list of pieces ([`Work`]); it reports what it has read
+//! the group. A message to it is a list of pieces ([`ReadPlan`]); it reports what it has read
 //! (`Progress`) after each batch. It ends with its input and with its caller.
 
-use super::files::{NamedFile, Piece};
 use super::read::{self, Read};
+use super::read_plan::ReadPlan;
 use crate::{Error, Kind, Result};
 use model::Control;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use std::io::{BufRead, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -21,15 +20,6 @@ const PIECES_PER_MESSAGE: usize = 1024;
 /// How often `progress` is called while the helper waits for its disk.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 const RECEIVE: &str = "receive from the reader inside a group";
-
-/// What is to be read.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Work {
-    /// The files with what they must still be.
-    pub files: Vec<NamedFile>,
-    /// The pieces, in order.
-    pub pieces: Vec<Piece>,
-}
 
 /// What the helper reports.
 #[derive(Debug, Serialize, Deserialize)]
@@ -49,7 +39,7 @@ struct Progress {
 pub fn read_inside(
     group: &Path,
     command: &HiddenCommand,
-    work: &Work,
+    work: &ReadPlan,
     progress: &mut dyn FnMut(&Read) -> Control,
 ) -> Result<Read> {
     let mut helper = Helper::start(command).map_err(failed("start the reader inside a group"))?;
@@ -59,7 +49,9 @@ pub fn read_inside(
     })?;
     let mut done = Read::default();
     for part in work.pieces.chunks(PIECES_PER_MESSAGE) {
-        helper.send(&part_of(work, part)).map_err(failed(RECEIVE))?;
+        helper
+            .send(&work.of_pieces(part))
+            .map_err(failed(RECEIVE))?;
         // While the helper waits for its disk the last report is repeated.
         let mut so_far = done;
         loop {
@@ -99,7 +91,7 @@ fn failed(operation: &str) -> impl Fn(sys::Error) -> Error {
 /// # Errors
 /// `Usage` for a message that is not a list of pieces, `Failed` if the caller has ended.
 pub fn serve<R: BufRead, W: Write>(caller: &mut Caller<R, W>) -> Result<()> {
-    while let Some(work) = caller.receive::<Work>().map_err(not_work)? {
+    while let Some(work) = caller.receive::<ReadPlan>().map_err(not_work)? {
         let mut sent = Ok(());
         let read = read::pieces(&work, &mut |read| {
             let (read, ended) = (*read, false);
@@ -116,24 +108,4 @@ pub fn serve<R: BufRead, W: Write>(caller: &mut Caller<R, W>) -> Result<()> {
 fn not_work(error: sys::Error) -> Error {
     let why = sys::plain_reason(&error.source);
     Error::new(Kind::Usage, "read a list of pieces", why)
-}
-
-/// These pieces with the files that they name, and no others.
-fn part_of(work: &Work, pieces: &[Piece]) -> Work {
-    let mut part = Work::default();
-    let mut places = HashMap::new();
-    for piece in pieces {
-        let Some(named) = work.files.get(piece.file as usize) else {
-            continue;
-        };
-        let file = *places.entry(piece.file).or_insert_with(|| {
-            part.files.push(named.clone());
-            part.files.len() as u32 - 1
-        });
-        part.pieces.push(Piece {
-            file,
-            ..piece.clone()
-        });
-    }
-    part
 }

@@ -6,59 +6,17 @@
 //! Files in RAM (tmpfs) are left to [`super::shared`], files without a name to nobody.
 
 use super::access::Access;
+use super::ranges;
+use super::read_plan::{FileIdentity, Piece};
 use super::targets::Target;
-use super::{path_text, ranges};
 use crate::Result;
 use machine::Root;
 use machine::maps::Kind;
-use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-/// What tells whether a file is still the one that was seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
-    /// The device's number.
-    pub device: u64,
-    /// The inode.
-    pub inode: u64,
-    /// Length in bytes.
-    pub bytes: u64,
-    /// When its inode last changed, ns since the epoch.
-    pub changed_ns: i64,
-}
-
-impl Identity {
-    /// What the file is now.
-    #[must_use]
-    pub fn of(metadata: &Metadata) -> Self {
-        let seconds_ns = metadata.ctime().saturating_mul(1_000_000_000);
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            bytes: metadata.len(),
-            changed_ns: seconds_ns.saturating_add(metadata.ctime_nsec()),
-        }
-    }
-
-    /// Whether `now` is the same file with the same content. The device's number may differ:
-    /// many get theirs in the order in which they are found at boot.
-    #[must_use]
-    pub fn is_still(&self, now: &Self) -> bool {
-        Self { device: 0, ..*self } == Self { device: 0, ..*now }
-    }
-
-    /// Where its last page ends.
-    #[must_use]
-    pub(super) fn end(&self) -> u64 {
-        let page_bytes = sys::process::page_bytes() as u64;
-        self.bytes.div_ceil(page_bytes).saturating_mul(page_bytes)
-    }
-}
 
 /// A file in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +24,7 @@ pub struct UsedFile {
     /// Its path.
     pub path: PathBuf,
     /// What it is.
-    pub identity: Identity,
+    pub identity: FileIdentity,
     /// Which processes use it: indices into the targets.
     pub targets: Vec<u32>,
     /// The byte ranges that they mapped, or the whole file if one holds it open; merged.
@@ -75,27 +33,6 @@ pub struct UsedFile {
     pub cached_bytes: Option<u64>,
     /// Of these, the ranges that are not in the page cache.
     pub absent: Vec<Range<u64>>,
-}
-
-/// One read: a part of a file, and where on its disk it lies.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Piece {
-    /// Which file: an index.
-    pub file: u32,
-    /// The part.
-    pub range: Range<u64>,
-    /// The byte position on the device; `None` where the file system does not tell.
-    pub physical: Option<u64>,
-}
-
-/// A file by its path, with what it must still be: how a file is named to another process.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NamedFile {
-    /// Its path.
-    #[serde(with = "path_text")]
-    pub path: PathBuf,
-    /// What it was.
-    pub identity: Identity,
 }
 
 /// Finds the regular files that `targets` have mapped or open, each once, and asks what of
@@ -205,7 +142,7 @@ impl<'a> Found<'a> {
     /// Where the file at `path` stands among the files; `None` for what is no file on a disk.
     fn place(&mut self, path: &Path) -> Option<usize> {
         let file = self.access.reach.open(path).ok()?;
-        let identity = Identity::of(&file.metadata().ok()?);
+        let identity = FileIdentity::of(&file.metadata().ok()?);
         let key = (identity.device, identity.inode);
         if let Some(place) = self.by_identity.get(&key) {
             return Some(*place);
@@ -260,7 +197,7 @@ fn open_paths(root: &Root, pid: u32) -> Vec<PathBuf> {
 /// and makes no piece; a file that is another by now makes none either.
 #[must_use]
 pub fn by_position(
-    wanted: &[(PathBuf, Identity, Vec<Range<u64>>)],
+    wanted: &[(PathBuf, FileIdentity, Vec<Range<u64>>)],
     access: &mut Access,
 ) -> Vec<Piece> {
     // Opening a file reads its inode: in the order of the inodes that is one sweep as well.

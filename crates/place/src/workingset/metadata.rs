@@ -5,7 +5,7 @@
 
 use super::tree::{self, Met};
 use crate::Result;
-use crate::guard::{Guard, Stop};
+use crate::background::{Allowance, Stop};
 use machine::Root;
 use model::Bytes;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub struct Walked {
 ///
 /// # Errors
 /// `Usage` for a tree that is not there.
-pub fn warm(root: &Root, trees: &[PathBuf], guard: &mut Guard) -> Result<Walked> {
+pub fn warm(root: &Root, trees: &[PathBuf], allowance: &mut Allowance) -> Result<Walked> {
     let mut walked = Walked::default();
     for tree in trees {
         tree::walk(root, tree, &mut |met| {
@@ -38,7 +38,7 @@ pub fn warm(root: &Root, trees: &[PathBuf], guard: &mut Guard) -> Result<Walked>
                 Met::Entry(..) => walked.inodes += 1,
                 Met::Refused => walked.refused += 1,
             }
-            walked.stopped = guard.check(Bytes(0));
+            walked.stopped = allowance.check_limits(Bytes(0));
             match walked.stopped {
                 Some(_) => ControlFlow::Break(()),
                 None => ControlFlow::Continue(()),

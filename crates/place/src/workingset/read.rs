@@ -9,9 +9,9 @@
 //!    what of it is in memory, and the caller may end it all.
 
 use super::access::Access;
-use super::charge::Work;
-use super::files::{NamedFile, Piece};
-use super::{cached, pace};
+use super::cached;
+use super::read_plan::{NamedFile, Piece, ReadPlan};
+use crate::background::batch;
 use machine::Root;
 use model::Control;
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ impl Read {
 
 /// Reads the pieces of `work` in their order. After each batch `progress` gets what was done
 /// so far and may stop it; batches on their way still arrive.
-pub fn pieces(work: &Work, progress: &mut dyn FnMut(&Read) -> Control) -> Read {
+pub fn pieces(work: &ReadPlan, progress: &mut dyn FnMut(&Read) -> Control) -> Read {
     let mut reader = Reader {
         work,
         access: Access::new(&Root::system()),
@@ -75,7 +75,7 @@ pub fn pieces(work: &Work, progress: &mut dyn FnMut(&Read) -> Control) -> Read {
         let start = Instant::now();
         let next = reader.ask(batch_bytes);
         let bytes = reader.settle(&before);
-        batch_bytes = pace::next(bytes, start.elapsed(), STEP_BYTES..=MAX_BATCH_BYTES);
+        batch_bytes = batch::next_size(bytes, start.elapsed(), STEP_BYTES..=MAX_BATCH_BYTES);
         before = next;
         if progress(&reader.done).is_stop() {
             break;
@@ -93,7 +93,7 @@ struct Open {
 }
 
 struct Reader<'a> {
-    work: &'a Work,
+    work: &'a ReadPlan,
     access: Access,
     /// The piece that comes next, and how much of it was asked for.
     next: usize,

@@ -10,22 +10,24 @@
 //!    it up once that is full, so it is sized by its time as well.
 
 use super::anonymous::SwappedPage;
-use super::restore::Method;
+use super::method::RestoreMethod;
 use super::targets::Target;
+use crate::background::batch::fitting;
 use std::ops::{Range, RangeInclusive};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use sys::clock::now_ns;
 use sys::process_memory::{self, Advice, MAX_AT_ONCE};
 
 /// How long a call is to take.
-const CALL_NS: u64 = 10_000_000;
+const CALL_TIME: Duration = Duration::from_millis(10);
 /// The first call: even if each page costs a slow disk's seek it stays short.
 const FIRST_CALL_PAGES: usize = 4;
 /// How far advice runs ahead: as many pages as came in this time. So long it may be held up at
 /// the end by what is under way.
-const AHEAD_NS: u64 = 100_000_000;
+const AHEAD_TIME: Duration = Duration::from_millis(100);
 /// At first, and enough requests for any flash.
 const AHEAD_PAGES: RangeInclusive<usize> = 64..=1024;
 /// Advice is given in parts of this many pages, so that a reader is never without.
@@ -46,7 +48,7 @@ pub(super) struct Batch {
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     targets: &'a [Target],
-    method: Method,
+    method: RestoreMethod,
     /// Pages of one call: learnt from the last one.
     call_pages: AtomicUsize,
     /// Pages from the front that advice was given for.
@@ -56,7 +58,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(targets: &'a [Target], method: Method) -> Self {
+    pub(super) fn new(targets: &'a [Target], method: RestoreMethod) -> Self {
         Self {
             targets,
             method,
@@ -66,7 +68,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn method(&self) -> Method {
+    pub(super) fn method(&self) -> RestoreMethod {
         self.method
     }
 
@@ -74,10 +76,10 @@ impl<'a> Reader<'a> {
     /// left come first in the next batch.
     pub(super) fn batch(&mut self, pages: &[SwappedPage], until_ns: u64) -> Batch {
         match self.method {
-            Method::RemoteRead => self.read(pages, 1, until_ns),
-            Method::RemoteReaders(readers) => self.read(pages, readers.max(1), until_ns),
-            Method::WillNeed => self.read_advised(pages, until_ns),
-            Method::AdviceOnly => self.read(pages, 1, until_ns),
+            RestoreMethod::RemoteRead => self.read(pages, 1, until_ns),
+            RestoreMethod::RemoteReaders(readers) => self.read(pages, readers.max(1), until_ns),
+            RestoreMethod::WillNeed => self.read_advised(pages, until_ns),
+            RestoreMethod::AdviceOnly => self.read(pages, 1, until_ns),
         }
     }
 
@@ -99,10 +101,10 @@ impl<'a> Reader<'a> {
                 self.advised = end;
             }
             let end = ahead.min(batch.taken + ADVISED_AT_ONCE);
-            let started_ns = now_ns();
+            let start = Instant::now();
             let part = self.read(&pages[batch.taken..end], 1, until_ns);
             let limits = *AHEAD_PAGES.start()..=(4 * self.ahead_pages).min(*AHEAD_PAGES.end());
-            self.ahead_pages = fitting(part.taken, now_ns() - started_ns, AHEAD_NS, limits);
+            self.ahead_pages = fitting_pages(part.taken, start.elapsed(), AHEAD_TIME, limits);
             batch.taken += part.taken;
             batch.reached += part.reached;
             batch.refused = batch.refused.or(part.refused);
@@ -144,9 +146,9 @@ impl<'a> Reader<'a> {
                 if call.is_empty() {
                     break;
                 }
-                let started_ns = now_ns();
+                let start = Instant::now();
                 let called = match self.method {
-                    Method::AdviceOnly => self.advise(call).map(|()| call.len()),
+                    RestoreMethod::AdviceOnly => self.advise(call).map(|()| call.len()),
                     _ => self.call(call),
                 };
                 match called {
@@ -158,7 +160,7 @@ impl<'a> Reader<'a> {
                         first.get_or_insert(error);
                     }
                 }
-                self.learn(call.len(), now_ns() - started_ns);
+                self.learn(call.len(), start.elapsed());
             }
         };
         match readers {
@@ -224,19 +226,22 @@ impl<'a> Reader<'a> {
 
     /// Sizes the next call by this one; at most four times as many, since one that met pages
     /// that were there already was quick.
-    fn learn(&self, pages: usize, took_ns: u64) {
+    fn learn(&self, pages: usize, took: Duration) {
         let limits = 1..=(4 * pages).clamp(1, MAX_AT_ONCE);
-        let next = fitting(pages, took_ns, CALL_NS, limits);
+        let next = fitting_pages(pages, took, CALL_TIME, limits);
         self.call_pages.store(next, Ordering::Relaxed);
     }
 }
 
-/// How many pages fit into `wanted_ns` where `pages` took `took_ns`, within `limits`.
-fn fitting(pages: usize, took_ns: u64, wanted_ns: u64, limits: RangeInclusive<usize>) -> usize {
-    let fit = (pages as u64).saturating_mul(wanted_ns) / took_ns.max(1);
-    usize::try_from(fit)
-        .unwrap_or(usize::MAX)
-        .clamp(*limits.start(), *limits.end())
+/// As [`fitting`] in numbers of pages.
+fn fitting_pages(
+    pages: usize,
+    took: Duration,
+    time: Duration,
+    limits: RangeInclusive<usize>,
+) -> usize {
+    let limits = *limits.start() as u64..=*limits.end() as u64;
+    fitting(pages as u64, took, time, limits) as usize
 }
 
 /// Whether it was refused for want of a right or is not in this kernel, and so always will be.
@@ -293,22 +298,15 @@ mod tests {
 
     #[test]
     fn a_call_takes_as_many_pages_as_fit_into_its_time() {
-        let reader = Reader::new(&[], Method::RemoteRead);
-        let after = |pages, took_ns| {
-            reader.learn(pages, took_ns);
+        const MICROSECOND: Duration = Duration::from_micros(1);
+        let reader = Reader::new(&[], RestoreMethod::RemoteRead);
+        let after = |pages, took| {
+            reader.learn(pages, took);
             reader.call_pages.load(Ordering::Relaxed)
         };
-        assert_eq!(after(8, 2 * CALL_NS), 4);
-        assert_eq!(after(4, 1000), 16, "at most four times");
-        assert_eq!(after(512, 1000), 512);
-        assert_eq!(after(4, 100 * CALL_NS), 1);
-    }
-
-    #[test]
-    fn advice_runs_ahead_by_time() {
-        let limits = || AHEAD_PAGES;
-        assert_eq!(fitting(64, AHEAD_NS / 4, AHEAD_NS, limits()), 256);
-        assert_eq!(fitting(64, 20 * AHEAD_NS, AHEAD_NS, limits()), 64);
-        assert_eq!(fitting(64, 0, AHEAD_NS, limits()), 1024);
+        assert_eq!(after(8, 2 * CALL_TIME), 4);
+        assert_eq!(after(4, MICROSECOND), 16, "at most four times");
+        assert_eq!(after(512, MICROSECOND), 512);
+        assert_eq!(after(4, 100 * CALL_TIME), 1);
     }
 }

@@ -7,7 +7,8 @@
 //! which is the order in which it went, where one thing pushed it out.
 
 use super::targets::Target;
-use super::{cached, pace, ranges};
+use super::{cached, ranges};
+use crate::background::batch::next_size;
 use crate::{Error, Kind, Result};
 use machine::Root;
 use machine::maps::{self, Mapping};
@@ -91,7 +92,7 @@ pub fn find(root: &Root, targets: &[Target]) -> Result<Vec<SharedObject>> {
 /// Brings the swapped parts of `object` back, and reports the bytes asked for to `progress` after
 /// each batch, which may stop it. The pages stay charged to the group that
 /// they were charged to. Gives the bytes asked for and, of these, those present afterwards.
-pub fn bring_back(object: &SharedObject, progress: &mut ProgressSink<'_>) -> (u64, u64) {
+pub fn restore(object: &SharedObject, progress: &mut ProgressSink<'_>) -> (u64, u64) {
     let page_bytes = sys::process::page_bytes() as u64;
     let total = ranges::total(&object.swapped);
     let (mut asked_bytes, mut present_bytes) = (0, 0);
@@ -108,7 +109,7 @@ pub fn bring_back(object: &SharedObject, progress: &mut ProgressSink<'_>) -> (u6
         fetch(&object.file, &batch, page_bytes);
         asked_bytes += length;
         present_bytes += present_of(&object.file, &batch);
-        batch_bytes = pace::next(length, began.elapsed(), page_bytes..=MAX_BATCH_BYTES)
+        batch_bytes = next_size(length, began.elapsed(), page_bytes..=MAX_BATCH_BYTES)
             .next_multiple_of(page_bytes);
         if progress(Progress::bytes("restoring", asked_bytes, Some(total))).is_stop() {
             break;

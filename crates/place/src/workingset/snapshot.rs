@@ -12,7 +12,8 @@ pub use format::{decode, encode};
 pub use model::frame::reseal_end as reseal;
 
 use super::access::Access;
-use super::files::{self, Identity, UsedFile};
+use super::files::{self, UsedFile};
+use super::read_plan::FileIdentity;
 use super::targets::{self, Selection, Target};
 use super::tree::{self, Met};
 use super::{path_text, ranges};
@@ -63,7 +64,7 @@ pub struct CachedFile {
     #[serde(with = "path_text")]
     pub path: PathBuf,
     /// What it was.
-    pub identity: Identity,
+    pub identity: FileIdentity,
     /// The ranges in the page cache, page-aligned, ascending, merged.
     #[serde(with = "format::steps")]
     pub cached: Vec<Range<u64>>,
@@ -100,7 +101,7 @@ impl HeldProcess {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
     /// The files with the ranges to read, as [`files::by_position`] takes them.
-    pub files: Vec<(PathBuf, Identity, Vec<Range<u64>>)>,
+    pub files: Vec<(PathBuf, FileIdentity, Vec<Range<u64>>)>,
     /// Bytes of these ranges.
     pub bytes: u64,
     /// Bytes that are in memory already.
@@ -137,7 +138,7 @@ pub fn take(root: &Root, selection: &Selection, trees: &[PathBuf]) -> Result<Sna
                 && metadata.is_file()
                 && metadata.len() > 0
             {
-                let identity = Identity::of(metadata);
+                let identity = FileIdentity::of(metadata);
                 if seen.insert((identity.device, identity.inode)) {
                     snapshot.add(path.to_owned(), &identity, &mut access);
                 }
@@ -155,7 +156,7 @@ pub fn take(root: &Root, selection: &Selection, trees: &[PathBuf]) -> Result<Sna
 
 impl Snapshot {
     /// Notes what of the file is in the page cache, if anything is.
-    fn add(&mut self, path: PathBuf, identity: &Identity, access: &mut Access) {
+    fn add(&mut self, path: PathBuf, identity: &FileIdentity, access: &mut Access) {
         // What lies in RAM is not opened: it has no disk to come back from.
         let Ok(open) = access.open(&path, identity) else {
             return;
@@ -229,8 +230,8 @@ pub fn missing(snapshot: &Snapshot, access: &mut Access) -> Missing {
             }
         };
         // The device's number may differ from that in the snapshot: what it is now counts.
-        let device = open.metadata().map(|now| Identity::of(&now).device);
-        let identity = Identity {
+        let device = open.metadata().map(|now| FileIdentity::of(&now).device);
+        let identity = FileIdentity {
             device: device.unwrap_or(file.identity.device),
             ..file.identity
         };

@@ -12,8 +12,9 @@ use machine::{Root, damon};
 use model::Control;
 use place::Kind;
 use place::workingset::access::Access;
-use place::workingset::charge::{self, Work};
-use place::workingset::files::{self, Identity, NamedFile};
+use place::workingset::charge;
+use place::workingset::files;
+use place::workingset::read_plan::{FileIdentity, NamedFile, ReadPlan};
 use place::workingset::{cached, read};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -70,13 +71,13 @@ fn access() -> Access {
 }
 
 /// A file that is on the disk and not in memory, and the reading of all of it.
-fn cold_work(path: &Path, bytes: u64) -> Work {
+fn cold_work(path: &Path, bytes: u64) -> ReadPlan {
     std::fs::write(path, vec![7; bytes as usize]).unwrap();
     let file = File::open(path).unwrap();
     sync_data(&file).unwrap();
     advise(&file, 0, 0, Advice::DontNeed).unwrap();
-    let identity = Identity::of(&file.metadata().unwrap());
-    Work {
+    let identity = FileIdentity::of(&file.metadata().unwrap());
+    ReadPlan {
         files: vec![NamedFile {
             path: path.to_owned(),
             identity,
@@ -196,7 +197,7 @@ fn nothing_outlives_its_parent() {
 fn a_group_that_is_none_is_an_error() {
     let directory = TempDir::new();
     let nowhere = directory.join("no-group");
-    let error = charge::read_inside(&nowhere, &helper(), &Work::default(), &mut |_| {
+    let error = charge::read_inside(&nowhere, &helper(), &ReadPlan::default(), &mut |_| {
         Control::Continue
     })
     .unwrap_err();
@@ -231,7 +232,7 @@ fn any_input_is_served_or_refused() {
         assert_eq!(error.kind, Kind::Usage);
     }
     let mut output = Vec::new();
-    let work = serde_json::to_string(&Work::default()).unwrap();
+    let work = serde_json::to_string(&ReadPlan::default()).unwrap();
     let input = format!("{work}\n{work}\n");
     charge::serve(&mut Caller::new(input.as_bytes(), &mut output)).unwrap();
     assert_eq!(output.iter().filter(|byte| **byte == b'\n').count(), 2);

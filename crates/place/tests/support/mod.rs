@@ -9,7 +9,7 @@
 )]
 
 use model::Bytes;
-use place::guard::Limits;
+use place::background::Limits;
 use place::workingset::restore::Request;
 use place::workingset::targets::Selection;
 use std::fs::File;
@@ -334,7 +334,6 @@ pub fn request(pid: u32) -> Request {
         snapshot: None,
         metadata: Vec::new(),
         estimate: true,
-        hurry: false,
         method: None,
         limits: Limits {
             floor: Bytes(0),
@@ -343,6 +342,7 @@ pub fn request(pid: u32) -> Request {
             yield_percent: 10,
             time: None,
             bytes: None,
+            hurry: false,
         },
         helper: None,
     }

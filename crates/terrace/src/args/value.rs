@@ -4,7 +4,7 @@
 
 use super::warm::Way;
 use model::Bytes;
-use place::workingset::restore::Method;
+use place::workingset::method::RestoreMethod;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -120,9 +120,9 @@ pub fn share(text: &str) -> Result<u32, String> {
 pub fn way(text: &str) -> Result<Way, String> {
     let method = match text {
         "auto" => return Ok(Way::Auto),
-        "remote" => Method::RemoteRead,
-        "willneed" => Method::WillNeed,
-        _ => Method::RemoteReaders(
+        "remote" => RestoreMethod::RemoteRead,
+        "willneed" => RestoreMethod::WillNeed,
+        _ => RestoreMethod::RemoteReaders(
             text.strip_prefix("readers:")
                 .and_then(|count| count.parse().ok())
                 .filter(|count| (2..=64).contains(count))
@@ -246,9 +246,12 @@ mod tests {
     #[test]
     fn ways_to_read() {
         assert_eq!(way("auto"), Ok(Way::Auto));
-        assert_eq!(way("remote"), Ok(Way::Chosen(Method::RemoteRead)));
-        assert_eq!(way("readers:4"), Ok(Way::Chosen(Method::RemoteReaders(4))));
-        assert_eq!(way("willneed"), Ok(Way::Chosen(Method::WillNeed)));
+        assert_eq!(way("remote"), Ok(Way::Chosen(RestoreMethod::RemoteRead)));
+        assert_eq!(
+            way("readers:4"),
+            Ok(Way::Chosen(RestoreMethod::RemoteReaders(4)))
+        );
+        assert_eq!(way("willneed"), Ok(Way::Chosen(RestoreMethod::WillNeed)));
         for wrong in [
             "",
             "fast",

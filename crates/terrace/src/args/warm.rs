@@ -5,7 +5,7 @@ use super::form::FormArgs;
 use super::value;
 use clap::{Args, Subcommand, ValueEnum};
 use model::Bytes;
-use place::workingset::restore::Method;
+use place::workingset::method::RestoreMethod;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -160,5 +160,5 @@ pub enum Way {
     /// As suits the disk.
     Auto,
     /// As the person said.
-    Chosen(Method),
+    Chosen(RestoreMethod),
 }

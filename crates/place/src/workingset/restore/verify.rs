@@ -19,7 +19,7 @@ const ENOUGH_PAGES: u64 = 64;
 
 /// Where pages are that were asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Whereabouts {
+pub(super) struct PageLocations {
     /// In memory.
     pub present: u64,
     /// Still, or again, in swap.
@@ -28,7 +28,7 @@ pub(super) struct Whereabouts {
     pub gone: u64,
 }
 
-impl Whereabouts {
+impl PageLocations {
     fn count(&mut self, page: Page) {
         match page {
             Page::Present { .. } => self.present += 1,
@@ -45,14 +45,14 @@ impl Whereabouts {
 }
 
 /// Looks at each of `pages`.
-pub(super) fn whereabouts(root: &Root, targets: &[Target], pages: &[SwappedPage]) -> Whereabouts {
+pub(super) fn locate(root: &Root, targets: &[Target], pages: &[SwappedPage]) -> PageLocations {
     let page_bytes = sys::process::page_bytes() as u64;
     let mut by_address: Vec<(u32, u64)> = pages
         .iter()
         .map(|page| (page.target, page.address))
         .collect();
     by_address.sort_unstable();
-    let mut sum = Whereabouts::default();
+    let mut sum = PageLocations::default();
     for same in by_address.chunk_by(|before, after| before.0 == after.0) {
         let Some(mut pagemap) = open(root, &targets[same[0].0 as usize]) else {
             sum.gone += same.len() as u64;
@@ -62,7 +62,7 @@ pub(super) fn whereabouts(root: &Root, targets: &[Target], pages: &[SwappedPage]
             after.1 - before.1 <= JOINED_PAGES * page_bytes
         };
         for run in same.chunk_by(near) {
-            let mut found = Whereabouts::default();
+            let mut found = PageLocations::default();
             let mut wanted = run.iter().map(|(_, address)| *address).peekable();
             let range = run[0].1..run[run.len() - 1].1 + page_bytes;
             // A process that ends here gives no entries more.
@@ -88,7 +88,7 @@ fn open(root: &Root, target: &Target) -> Option<Pagemap> {
 /// What came of the last batches.
 #[derive(Debug, Default)]
 pub(super) struct Yield {
-    window: VecDeque<Whereabouts>,
+    window: VecDeque<PageLocations>,
 }
 
 impl Yield {
@@ -98,10 +98,10 @@ impl Yield {
         root: &Root,
         targets: &[Target],
         pages: &[SwappedPage],
-    ) -> Whereabouts {
+    ) -> PageLocations {
         let step = pages.len().div_ceil(SAMPLE_PAGES).max(1);
         let some: Vec<SwappedPage> = pages.iter().copied().step_by(step).collect();
-        let found = whereabouts(root, targets, &some);
+        let found = locate(root, targets, &some);
         self.window.push_back(found);
         if self.window.len() > WINDOW {
             self.window.pop_front();
@@ -111,7 +111,7 @@ impl Yield {
 
     /// Whether of the pages of the last batches that still exist fewer than `percent` are in memory.
     pub(super) fn is_below(&self, percent: u32) -> bool {
-        let mut sum = Whereabouts::default();
+        let mut sum = PageLocations::default();
         self.window.iter().for_each(|one| sum.add(*one));
         let existing = sum.present + sum.swapped;
         existing >= ENOUGH_PAGES && sum.present * 100 < existing * u64::from(percent)
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn a_share_of_few_pages_and_gone_ones_mean_nothing() {
         let of = |present, swapped, gone| {
-            let one = Whereabouts {
+            let one = PageLocations {
                 present,
                 swapped,
                 gone,
@@ -166,10 +166,10 @@ mod tests {
             address,
         };
         let pages = [page(top), page(0), page(1 << 20)];
-        let before = whereabouts(&root, &targets, &pages);
+        let before = locate(&root, &targets, &pages);
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!((before.present, before.swapped, before.gone), (1, 0, 2));
-        assert_eq!(whereabouts(&root, &targets, &pages).gone, 3);
+        assert_eq!(locate(&root, &targets, &pages).gone, 3);
     }
 }

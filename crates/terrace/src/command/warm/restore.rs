@@ -10,8 +10,9 @@ use crate::exit::Exit;
 use crate::output::warm::Receipt;
 use machine::Root;
 use model::Bytes;
-use place::guard::Limits;
-use place::workingset::restore::{self, Method, Request};
+use place::background::Limits;
+use place::workingset::method::RestoreMethod;
+use place::workingset::restore::{self, Request};
 use place::workingset::snapshot;
 use place::workingset::targets::Selection;
 use sys::helper::HiddenCommand;
@@ -52,7 +53,6 @@ pub fn request_of_all_kinds(selection: Selection, limits: Limits) -> Request {
         snapshot: None,
         metadata: Vec::new(),
         estimate: false,
-        hurry: false,
         method: None,
         limits,
         helper: None,
@@ -68,6 +68,7 @@ pub fn usual_limits(root: &Root) -> Limits {
         yield_percent: YIELD_PERCENT,
         time: None,
         bytes: None,
+        hurry: false,
     }
 }
 
@@ -88,6 +89,7 @@ fn request(args: &RestoreArgs, root: &Root) -> Result<Request> {
         floor: args.floor.unwrap_or(limits.floor),
         time: args.max_time,
         bytes: args.max_bytes,
+        hurry: args.hurry,
         ..limits
     };
     // A snapshot names its processes itself; without any, only metadata is wanted.
@@ -102,14 +104,13 @@ fn request(args: &RestoreArgs, root: &Root) -> Result<Request> {
         snapshot: args.file.as_deref().map(snapshot::read).transpose()?,
         metadata: args.metadata.clone(),
         estimate: args.dry_run,
-        hurry: args.hurry,
         method: chosen(args.method),
         helper: Some(HiddenCommand::new([super::READER])),
         ..request_of_all_kinds(selection, limits)
     })
 }
 
-fn chosen(way: Way) -> Option<Method> {
+fn chosen(way: Way) -> Option<RestoreMethod> {
     match way {
         Way::Auto => None,
         Way::Chosen(method) => Some(method),
@@ -148,8 +149,8 @@ fn wanted(args: &RestoreArgs, named: bool) -> Result<Vec<Memory>> {
 
 /// Whether this process may see slots and reach into others. Only advice needs the third right,
 /// and only processes of other users the fourth: without it they are left out, with a note.
-fn may_move(method: Option<Method>) -> bool {
-    let advises = method == Some(Method::WillNeed);
+fn may_move(method: Option<RestoreMethod>) -> bool {
+    let advises = method == Some(RestoreMethod::WillNeed);
     has_capability(Capability::SysAdmin)
         && has_capability(Capability::SysPtrace)
         && (!advises || has_capability(Capability::SysNice))

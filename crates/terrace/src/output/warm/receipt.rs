@@ -8,8 +8,9 @@ use crate::output::style::Tone;
 use crate::output::table::{Cell, Column, Table};
 use crate::output::{self, Page};
 use model::Bytes;
-use place::guard::Stop;
-use place::workingset::restore::{Done, Method, Part, Report};
+use place::background::Stop;
+use place::workingset::method::RestoreMethod;
+use place::workingset::restore::{Done, Part, Report};
 use place::workingset::speed::Speed;
 use serde::Serialize;
 
@@ -143,12 +144,12 @@ fn table(parts: &[Done]) -> Table {
     table
 }
 
-fn method(method: Method) -> String {
+fn method(method: RestoreMethod) -> String {
     match method {
-        Method::RemoteRead => "one reader".to_owned(),
-        Method::RemoteReaders(readers) => format!("{readers} readers"),
-        Method::WillNeed => "advice".to_owned(),
-        Method::AdviceOnly => "advice alone".to_owned(),
+        RestoreMethod::RemoteRead => "one reader".to_owned(),
+        RestoreMethod::RemoteReaders(readers) => format!("{readers} readers"),
+        RestoreMethod::WillNeed => "advice".to_owned(),
+        RestoreMethod::AdviceOnly => "advice alone".to_owned(),
     }
 }
 
@@ -196,7 +197,7 @@ mod tests {
         let part = Done {
             kind: PartKind::Anonymous,
             source: "/swap".to_owned(),
-            method: Some(Method::RemoteReaders(4)),
+            method: Some(RestoreMethod::RemoteReaders(4)),
             bytes: 48 << 20,
             present_pages: 12_000,
             pages: 12_288,

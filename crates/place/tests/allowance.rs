@@ -1,11 +1,11 @@
-//! The guard says stop when it must and not before, on a tree whose counters a test moves.
+//! The allowance says stop when it must and not before, on a tree whose counters a test moves.
 //! How soon is not asserted: `restore_stops_root` shows it with a real hog.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test program")]
 
 use machine::Root;
 use model::Bytes;
 use place::Kind;
-use place::guard::{Guard, Limits, Stop};
+use place::background::{Allowance, Limits, Stop};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,9 +17,10 @@ const LIMITS: Limits = Limits {
     yield_percent: 50,
     time: None,
     bytes: None,
+    hurry: false,
 };
 
-/// Long enough for any look of the guard's; nothing is asserted about how long it takes.
+/// Long enough for any look of the allowance's; nothing is asserted about how long it takes.
 const WAIT: Duration = Duration::from_secs(20);
 
 fn meminfo(available_mib: u64) -> String {
@@ -48,8 +49,8 @@ fn path(tree: &FakeRoot, file: &str) -> PathBuf {
     Root::at(tree.path()).path(file)
 }
 
-fn start(tree: &FakeRoot, limits: Limits) -> Guard {
-    Guard::start(&Root::at(tree.path()), limits).unwrap()
+fn start(tree: &FakeRoot, limits: Limits) -> Allowance {
+    Allowance::start(&Root::at(tree.path()), limits).unwrap()
 }
 
 /// Asks until it says stop, or the time is over.
@@ -100,24 +101,31 @@ fn while_others_wait<T>(tree: &FakeRoot, share_permille: u64, work: impl FnOnce(
 #[test]
 fn a_quiet_machine_never_stops_it() {
     let tree = tree();
-    let mut guard = start(&tree, LIMITS);
-    let stop = stopped(|| guard.check(Bytes(0)), Duration::from_millis(400));
+    let mut allowance = start(&tree, LIMITS);
+    let stop = stopped(|| allowance.check(Bytes(0)), Duration::from_millis(400));
     assert_eq!(stop, None);
-    assert_eq!(guard.room(), Bytes(924 << 20));
+    assert_eq!(allowance.room(), Bytes(924 << 20));
 }
 
 #[test]
 fn free_memory_that_falls_to_the_floor_stops_it() {
     let tree = tree();
-    let mut guard = start(&tree, LIMITS);
-    assert_eq!(guard.check(Bytes(0)), None);
+    let mut allowance = start(&tree, LIMITS);
+    assert_eq!(allowance.check(Bytes(0)), None);
     std::fs::write(path(&tree, "/proc/meminfo"), meminfo(100)).unwrap();
-    assert_eq!(stopped(|| guard.check(Bytes(0)), WAIT), Some(Stop::Floor));
-    assert_eq!(guard.room(), Bytes(0));
+    assert_eq!(
+        stopped(|| allowance.check(Bytes(0)), WAIT),
+        Some(Stop::Floor)
+    );
+    assert_eq!(allowance.room(), Bytes(0));
 }
 
-/// Asks `guard` while others wait and the kernel looks for more pages to push out each time.
-fn check_while_pages_leave(tree: &FakeRoot, guard: &mut Guard, limit: Duration) -> Option<Stop> {
+/// Asks `allowance` while others wait and the kernel looks for more pages to push out each time.
+fn check_while_pages_leave(
+    tree: &FakeRoot,
+    allowance: &mut Allowance,
+    limit: Duration,
+) -> Option<Stop> {
     let vmstat = path(tree, "/proc/vmstat");
     let mut scanned = 0;
     let check = || {
@@ -127,7 +135,7 @@ fn check_while_pages_leave(tree: &FakeRoot, guard: &mut Guard, limit: Duration) 
             format!("allocstall_normal 8\npgscan_anon {scanned}\n"),
         )
         .unwrap();
-        guard.check(Bytes(0))
+        allowance.check(Bytes(0))
     };
     stopped(check, limit)
 }
@@ -135,9 +143,9 @@ fn check_while_pages_leave(tree: &FakeRoot, guard: &mut Guard, limit: Duration) 
 #[test]
 fn others_who_begin_to_wait_while_pages_are_pushed_out_stop_it() {
     let tree = tree();
-    let mut guard = start(&tree, LIMITS);
+    let mut allowance = start(&tree, LIMITS);
     let stop = while_others_wait(&tree, 600, || {
-        check_while_pages_leave(&tree, &mut guard, WAIT)
+        check_while_pages_leave(&tree, &mut allowance, WAIT)
     });
     assert_eq!(stop, Some(Stop::Pressure));
 }
@@ -145,9 +153,9 @@ fn others_who_begin_to_wait_while_pages_are_pushed_out_stop_it() {
 #[test]
 fn others_who_wait_for_what_was_pushed_out_before_do_not() {
     let tree = tree();
-    let mut guard = start(&tree, LIMITS);
+    let mut allowance = start(&tree, LIMITS);
     let stop = while_others_wait(&tree, 900, || {
-        stopped(|| guard.check(Bytes(0)), Duration::from_millis(400))
+        stopped(|| allowance.check(Bytes(0)), Duration::from_millis(400))
     });
     assert_eq!(stop, None);
 }
@@ -157,14 +165,14 @@ fn others_who_waited_before_do_not() {
     let looked = |_| {
         let tree = tree();
         while_others_wait(&tree, 600, || {
-            let mut guard = start(&tree, LIMITS);
+            let mut allowance = start(&tree, LIMITS);
             let mut strict = start(&tree, LIMITS);
-            let same = check_while_pages_leave(&tree, &mut guard, Duration::from_millis(400));
-            drop(guard);
-            (strict.check_beside(Bytes(0)), same)
+            let same = check_while_pages_leave(&tree, &mut allowance, Duration::from_millis(400));
+            drop(allowance);
+            (strict.check_unblocked(Bytes(0)), same)
         })
     };
-    // A writer that is held up while a guard starts shows it less than there is.
+    // A writer that is held up while a allowance starts shows it less than there is.
     let mut stops = (0..8).map(looked).inspect(|stops| println!("{stops:?}"));
     assert!(stops.any(|stops| stops == (None, None)));
 }
@@ -175,13 +183,13 @@ fn without_an_account_of_pressure_direct_reclaim_is_the_sign() {
         "/proc/vmstat",
         "allocstall_normal 7\nallocstall_movable 1\n",
     );
-    let mut guard = start(&tree, LIMITS);
-    let quiet = stopped(|| guard.check(Bytes(0)), Duration::from_millis(250));
+    let mut allowance = start(&tree, LIMITS);
+    let quiet = stopped(|| allowance.check(Bytes(0)), Duration::from_millis(250));
     assert_eq!(quiet, None);
     let more = "allocstall_normal 7\nallocstall_movable 3\n";
     std::fs::write(path(&tree, "/proc/vmstat"), more).unwrap();
     assert_eq!(
-        stopped(|| guard.check(Bytes(0)), WAIT),
+        stopped(|| allowance.check(Bytes(0)), WAIT),
         Some(Stop::Pressure)
     );
 }
@@ -189,9 +197,12 @@ fn without_an_account_of_pressure_direct_reclaim_is_the_sign() {
 #[test]
 fn a_helper_that_reads_is_not_mistaken_for_others_who_wait() {
     let tree = tree();
-    let mut guard = start(&tree, LIMITS);
+    let mut allowance = start(&tree, LIMITS);
     let stop = while_others_wait(&tree, 900, || {
-        stopped(|| guard.check_beside(Bytes(0)), Duration::from_millis(400))
+        stopped(
+            || allowance.check_unblocked(Bytes(0)),
+            Duration::from_millis(400),
+        )
     });
     assert_eq!(stop, None);
 }
@@ -200,20 +211,20 @@ fn a_helper_that_reads_is_not_mistaken_for_others_who_wait() {
 fn time_and_bytes_are_budgets() {
     let tree = tree();
     let time = Some(Duration::ZERO);
-    let mut guard = start(&tree, Limits { time, ..LIMITS });
-    assert_eq!(guard.check(Bytes(0)), Some(Stop::Budget));
+    let mut allowance = start(&tree, Limits { time, ..LIMITS });
+    assert_eq!(allowance.check(Bytes(0)), Some(Stop::Budget));
     let bytes = Some(Bytes(4096));
-    let mut guard = start(&tree, Limits { bytes, ..LIMITS });
-    assert_eq!(guard.check(Bytes(4095)), None);
-    assert_eq!(guard.room(), Bytes(1));
-    assert_eq!(guard.check(Bytes(4096)), Some(Stop::Budget));
+    let mut allowance = start(&tree, Limits { bytes, ..LIMITS });
+    assert_eq!(allowance.check(Bytes(4095)), None);
+    assert_eq!(allowance.room(), Bytes(1));
+    assert_eq!(allowance.check(Bytes(4096)), Some(Stop::Budget));
 }
 
 #[test]
 fn without_an_estimate_of_free_memory_it_does_not_start() {
     let tree = FakeRoot::bare().file("/proc/meminfo", "MemTotal: 5 kB\n");
-    let error = Guard::start(&Root::at(tree.path()), LIMITS).unwrap_err();
+    let error = Allowance::start(&Root::at(tree.path()), LIMITS).unwrap_err();
     assert_eq!(error.kind, Kind::Impossible);
-    let error = Guard::start(&Root::at("/nonexistent"), LIMITS).unwrap_err();
+    let error = Allowance::start(&Root::at("/nonexistent"), LIMITS).unwrap_err();
     assert_eq!(error.kind, Kind::Impossible);
 }

@@ -1,36 +1,36 @@
-//! How much of the processors a restore takes while others want them: it pauses between batches.
+//! How much of the processors the work takes while others want them: it pauses between batches.
 //!
-//! The idea: a restore is needed later, what others do is needed now, and a restore that waits for its
-//! disk costs them nothing. So its processor time is bounded, not its pace, and only while somebody
-//! else runs. A low priority alone does not do that: it gives way to no other who has a
-//! processor of his own but shares its caches and memory, and of one processor it still takes
-//! a tenth. A still lower one would make others wait for pages that are on their way (`sys::background`).
+//! The idea: the result is needed later, and work that waits for its disk costs others nothing. So
+//! its processor time is bounded, not its rate, and only while other tasks run. A low priority alone
+//! is not enough: a task on another processor still shares caches and memory with it, and of one
+//! processor it takes a tenth. A lower one would make others wait for pages that are in flight
+//! (`sys::background`).
 
 use machine::Root;
 use machine::demand::{Demand, DemandReader};
 use std::time::Duration;
 use sys::clock::now_ns;
 
-/// Of the time of all processors, while one is left to it: what it reads still goes through the caches
-/// and the memory that others use. Seen with one of two busy in 64 MiB of its own: 2 to 3 % slower at
-/// this, 7 to 8 % at twice as much, 21 % unbounded; in its processor's own cache at most 2 %.
-const BESIDE: f64 = 0.1;
-/// The same while none is left: others lose that, about half as much to the kernel's threads and to
-/// changes between them, and what was in their caches. Seen with two of two busy, as the others' own
-/// run time: 2 points lost here, 5 at twice as much, 6 at nice 10 alone.
-const CROWDED: f64 = 0.02;
+/// The share of the time of all processors while one is idle: what is read still goes through the
+/// caches and the memory of others. Seen with one of two busy in 64 MiB of its own: 2 to 3 % slower
+/// at this, 7 to 8 % at twice as much, 21 % unbounded; in its processor's own cache at most 2 %.
+const SHARE_BESIDE_IDLE: f64 = 0.1;
+/// The share while none is idle: others lose that, about half as much to the kernel's threads and
+/// switches, and the content of their caches. Seen with two of two busy, as the others' own run
+/// time: 2 points lost here, 5 at twice as much, 6 at nice 10 alone.
+const SHARE_WHEN_BUSY: f64 = 0.02;
 
-/// What a restore has taken since its last pause.
+/// What the work has taken since its last pause.
 #[derive(Debug)]
-pub(super) struct Share {
-    /// `None` where nothing tells: then there are no pauses.
+pub(super) struct ProcessorShare {
+    /// `None` if the kernel does not say who runs: then there are no pauses.
     demand: Option<DemandReader>,
     since_ns: u64,
-    /// Processor time of all its threads by then.
+    /// Processor time of all threads of this process by then.
     used_ns: u64,
 }
 
-impl Share {
+impl ProcessorShare {
     /// Counts from now on.
     pub(super) fn start(root: &Root) -> Self {
         Self {
@@ -40,19 +40,19 @@ impl Share {
         }
     }
 
-    /// How long to pause now; when it is nothing, counting starts again. To be asked again after
-    /// some of it, since who wanted the processors may have ended.
+    /// How long to pause now; at zero the count starts again. To be called again after a part of the
+    /// pause, since the other tasks may have ended.
     pub(super) fn pause(&mut self) -> Duration {
-        let taken = Duration::from_nanos(used_ns().saturating_sub(self.used_ns));
-        let passed = Duration::from_nanos(now_ns() - self.since_ns);
+        let used = Duration::from_nanos(used_ns().saturating_sub(self.used_ns));
+        let elapsed = Duration::from_nanos(now_ns() - self.since_ns);
         let demand = self.demand.as_mut().and_then(|reader| {
             let now = reader.now()?;
             Some((now, reader.processors()))
         });
         let due = demand.map_or(Duration::ZERO, |(demand, processors)| {
-            due(taken, demand, processors)
+            shortest_time(used, demand, processors)
         });
-        let left = due.saturating_sub(passed);
+        let left = due.saturating_sub(elapsed);
         if left.is_zero() {
             self.since_ns = now_ns();
             self.used_ns = used_ns();
@@ -61,17 +61,17 @@ impl Share {
     }
 }
 
-/// In how long a time `taken` processor time is not too much.
-fn due(taken: Duration, demand: Demand, processors: usize) -> Duration {
+/// The time in which `used` processor time is not more than the share.
+fn shortest_time(used: Duration, demand: Demand, processors: usize) -> Duration {
     let share = match demand {
         Demand::None => return Duration::ZERO,
-        Demand::Some => BESIDE,
-        Demand::Full => CROWDED,
+        Demand::Some => SHARE_BESIDE_IDLE,
+        Demand::Full => SHARE_WHEN_BUSY,
     };
-    taken.div_f64(share * processors.max(1) as f64)
+    used.div_f64(share * processors.max(1) as f64)
 }
 
-/// Taken for none where a filter forbids to ask.
+/// The processor time of this process; 0 if a filter forbids to ask.
 fn used_ns() -> u64 {
     sys::usage::process().map_or(0, |usage| usage.user_ns + usage.system_ns)
 }
@@ -82,11 +82,11 @@ mod tests {
     use testkit::FakeRoot;
 
     /// With so many who run, the asking one among them, on this many processors.
-    fn share(running: usize, online: &str) -> (FakeRoot, Share) {
+    fn share(running: usize, online: &str) -> (FakeRoot, ProcessorShare) {
         let tree = FakeRoot::bare()
             .file("/proc/loadavg", format!("0.1 0.1 0.1 {running}/99 999\n"))
             .file("/sys/devices/system/cpu/online", online);
-        let share = Share::start(&Root::at(tree.path()));
+        let share = ProcessorShare::start(&Root::at(tree.path()));
         (tree, share)
     }
 
@@ -98,12 +98,12 @@ mod tests {
     #[test]
     fn others_are_left_their_part_of_all_processors() {
         let ms = Duration::from_millis;
-        assert_eq!(due(ms(20), Demand::None, 2), ms(0));
-        assert_eq!(due(ms(20), Demand::Some, 2), ms(100));
-        assert_eq!(due(ms(20), Demand::Full, 2), ms(500));
-        assert_eq!(due(ms(20), Demand::Full, 1), ms(1000));
+        assert_eq!(shortest_time(ms(20), Demand::None, 2), ms(0));
+        assert_eq!(shortest_time(ms(20), Demand::Some, 2), ms(100));
+        assert_eq!(shortest_time(ms(20), Demand::Full, 2), ms(500));
+        assert_eq!(shortest_time(ms(20), Demand::Full, 1), ms(1000));
         assert!(
-            due(ms(20), Demand::Some, 64) < ms(20),
+            shortest_time(ms(20), Demand::Some, 64) < ms(20),
             "no pause for one thread of many processors"
         );
     }
@@ -126,7 +126,7 @@ mod tests {
     fn alone_or_where_nothing_tells_there_is_no_pause() {
         let (_tree, mut alone) = share(1, "0");
         let bare = FakeRoot::bare();
-        let mut blind = Share::start(&Root::at(bare.path()));
+        let mut blind = ProcessorShare::start(&Root::at(bare.path()));
         work(Duration::from_millis(2));
         assert_eq!(
             (alone.pause(), blind.pause()),

@@ -9,9 +9,9 @@
 //! by each in turns, forth and back so that drift meets all alike, and the rest by the winner. On busy
 //! processors it is advice: several readers would be faster there, by taking several shares of them.
 
-use super::Method;
 use crate::workingset::anonymous::SwappedPage;
 use crate::workingset::areas::Medium;
+use crate::workingset::method::RestoreMethod;
 use crate::workingset::remote::{self, Batch, Reader};
 use crate::workingset::targets::Target;
 use machine::Root;
@@ -22,10 +22,10 @@ use sys::process::{Capability, has_capability};
 use sys::process_memory::{self, Advice};
 
 /// What is tried.
-const CANDIDATES: [Method; 3] = [
-    Method::WillNeed,
-    Method::RemoteReaders(4),
-    Method::RemoteReaders(8),
+const CANDIDATES: [RestoreMethod; 3] = [
+    RestoreMethod::WillNeed,
+    RestoreMethod::RemoteReaders(4),
+    RestoreMethod::RemoteReaders(8),
 ];
 /// Each candidate's two turns.
 const TURNS: [usize; 6] = [0, 1, 2, 2, 1, 0];
@@ -38,7 +38,7 @@ const WORTH_A_TRIAL: usize = 2 * TURNS.len() * TURN_PAGES;
 
 /// The reader, or those that are being tried.
 #[derive(Debug)]
-pub(super) struct Readers<'a> {
+pub(super) struct ReaderChoice<'a> {
     /// One, once it is decided.
     readers: Vec<Reader<'a>>,
     /// Time and pages of each, while they are tried.
@@ -46,12 +46,12 @@ pub(super) struct Readers<'a> {
     turn: usize,
 }
 
-impl<'a> Readers<'a> {
+impl<'a> ReaderChoice<'a> {
     /// For `pages` pages on `medium`.
     pub(super) fn new(
         root: &Root,
         targets: &'a [Target],
-        wanted: Option<Method>,
+        wanted: Option<RestoreMethod>,
         medium: Medium,
         pages: &[SwappedPage],
     ) -> Self {
@@ -59,13 +59,15 @@ impl<'a> Readers<'a> {
         let has_long_runs = || pages.len() >= LONG_RUN_PAGES * remote::ranges(pages).count();
         let methods = match (wanted, medium) {
             (Some(method), _) => vec![method],
-            (None, Medium::SeeksCost) if may_advise && has_long_runs() => vec![Method::WillNeed],
-            (None, Medium::SeeksCost | Medium::CompressedRam) => vec![Method::RemoteRead],
-            (None, Medium::Flash) if !may_advise => vec![Method::RemoteReaders(4)],
+            (None, Medium::SeeksCost) if may_advise && has_long_runs() => {
+                vec![RestoreMethod::WillNeed]
+            }
+            (None, Medium::SeeksCost | Medium::CompressedRam) => vec![RestoreMethod::RemoteRead],
+            (None, Medium::Flash) if !may_advise => vec![RestoreMethod::RemoteReaders(4)],
             (None, Medium::Flash)
                 if pages.len() < WORTH_A_TRIAL || demand(root) == Demand::Full =>
             {
-                vec![Method::WillNeed]
+                vec![RestoreMethod::WillNeed]
             }
             (None, Medium::Flash) => CANDIDATES.to_vec(),
         };
@@ -80,7 +82,7 @@ impl<'a> Readers<'a> {
     }
 
     /// The way that is used, once it is decided.
-    pub(super) fn method(&self) -> Option<Method> {
+    pub(super) fn method(&self) -> Option<RestoreMethod> {
         match self.readers.as_slice() {
             [one] => Some(one.method()),
             _ => None,
@@ -90,9 +92,9 @@ impl<'a> Readers<'a> {
     /// Reading was refused: from now on the kernel is only advised, if it takes advice from
     /// this process. Whether it does, and had not been so before.
     pub(super) fn fall_back(&mut self, targets: &'a [Target]) -> bool {
-        let changes = self.method() != Some(Method::AdviceOnly) && may_advise();
+        let changes = self.method() != Some(RestoreMethod::AdviceOnly) && may_advise();
         if changes {
-            self.readers = vec![Reader::new(targets, Method::AdviceOnly)];
+            self.readers = vec![Reader::new(targets, RestoreMethod::AdviceOnly)];
         }
         changes
     }
@@ -173,13 +175,16 @@ mod tests {
         let root = Root::system();
         let method = |wanted, medium| {
             let scattered = pages(1 << 14, 3);
-            Readers::new(&root, &[], wanted, medium, &scattered).method()
+            ReaderChoice::new(&root, &[], wanted, medium, &scattered).method()
         };
-        assert_eq!(method(None, Medium::SeeksCost), Some(Method::RemoteRead));
-        let wish = Some(Method::RemoteReaders(3));
+        assert_eq!(
+            method(None, Medium::SeeksCost),
+            Some(RestoreMethod::RemoteRead)
+        );
+        let wish = Some(RestoreMethod::RemoteReaders(3));
         assert_eq!(method(wish, Medium::SeeksCost), wish);
-        let few = Readers::new(&root, &[], None, Medium::Flash, &pages(10, 1)).method();
-        assert!(few.is_some_and(|method| method != Method::RemoteRead));
+        let few = ReaderChoice::new(&root, &[], None, Medium::Flash, &pages(10, 1)).method();
+        assert!(few.is_some_and(|method| method != RestoreMethod::RemoteRead));
     }
 
     #[test]
@@ -192,9 +197,12 @@ mod tests {
                 .file("/proc/loadavg", format!("1.0 1.0 1.0 {running}/99 999\n"))
                 .file("/sys/devices/system/cpu/online", "0\n");
             let root = Root::at(tree.path());
-            Readers::new(&root, &[], None, Medium::Flash, &pages(1 << 14, 3)).method()
+            ReaderChoice::new(&root, &[], None, Medium::Flash, &pages(1 << 14, 3)).method()
         };
-        assert_eq!((method(1), method(2)), (None, Some(Method::WillNeed)));
+        assert_eq!(
+            (method(1), method(2)),
+            (None, Some(RestoreMethod::WillNeed))
+        );
     }
 
     #[test]
@@ -203,12 +211,12 @@ mod tests {
             return testkit::skip("CAP_SYS_NICE");
         }
         let method = |pages: &[SwappedPage]| {
-            let readers = Readers::new(&Root::system(), &[], None, Medium::SeeksCost, pages);
+            let readers = ReaderChoice::new(&Root::system(), &[], None, Medium::SeeksCost, pages);
             readers.method()
         };
         let long = pages(64, 1);
-        assert_eq!(method(&long), Some(Method::WillNeed));
+        assert_eq!(method(&long), Some(RestoreMethod::WillNeed));
         let singles = [long, pages(4, 2)].concat();
-        assert_eq!(method(&singles), Some(Method::RemoteRead));
+        assert_eq!(method(&singles), Some(RestoreMethod::RemoteRead));
     }
 }

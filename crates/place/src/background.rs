@@ -1,0 +1,291 @@
+//! What background work may take of the machine: a floor of free memory, a share of the processors,
+//! low priority, time, bytes, and what is left below the limits of control groups.
+//!
+//! The idea: one [`Allowance`] that is asked after each batch of about 50 ms, so that the work ends
+//! within 200 ms of a reason to stop. It compares with what it read at its start: pressure that
+//! existed before is not caused by the work. It knows nothing of what is moved.
+//!
+//! It does not undo or retry anything, and it changes no setting of the machine.
+
+pub mod batch;
+mod groups;
+mod pressure;
+mod processors;
+
+pub use groups::{GROUP_MARGIN, GroupName};
+
+use crate::{Error, Kind, Result};
+use groups::GroupLimits;
+use machine::{Rereader, Root};
+use model::Bytes;
+use pressure::MemoryPressure;
+use processors::ProcessorShare;
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+use sys::background::Background;
+
+/// The shortest time between two readings of the counters.
+const READ_INTERVAL: Duration = Duration::from_millis(20);
+/// A pause is slept in parts, so that a reason to stop is seen this soon.
+const LONGEST_SLEEP: Duration = Duration::from_millis(20);
+
+/// What the work may take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// `MemAvailable` that must be left to others.
+    pub floor: Bytes,
+    /// The share of time, in permille, that tasks may stall on memory before the work stops.
+    pub pressure_permille: u32,
+    /// The smallest share, in percent, of the pages read that must be in memory afterwards.
+    pub yield_percent: u32,
+    /// The longest time it may take.
+    pub time: Option<Duration>,
+    /// The most bytes that it may read.
+    pub bytes: Option<Bytes>,
+    /// Whether it takes its share of the processors without pausing for others.
+    pub hurry: bool,
+}
+
+/// Why the work ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Stop {
+    /// All was done.
+    Done,
+    /// Free memory came down to the floor.
+    Floor,
+    /// Others began to stall on memory.
+    Pressure,
+    /// A control group was at its limit: each page read would evict another one.
+    GroupLimit,
+    /// The pages that were read did not stay in memory.
+    Yield,
+    /// The time or the bytes were used up.
+    Budget,
+    /// A signal or the caller asked for the end.
+    Cancelled,
+    /// The source is gone: swap was switched off, the process ended, the disk failed.
+    SourceGone,
+}
+
+/// Decides after each batch whether background work goes on.
+///
+/// The thread that started it has low I/O priority and, if permitted, a low CPU priority until the
+/// first stop or the drop; threads and processes that it starts inherit both. It cannot leave its
+/// thread.
+///
+/// ```
+/// use model::Bytes;
+/// use place::background::batch::{BATCH_TIME, next_size};
+/// use place::background::{Allowance, Limits, Stop};
+/// use std::time::Instant;
+///
+/// # fn read(bytes: u64) -> u64 { bytes }
+/// let limits = Limits {
+///     floor: Bytes(64 << 20),
+///     pressure_permille: 100,
+///     yield_percent: 50,
+///     time: Some(BATCH_TIME),
+///     bytes: Some(Bytes(1 << 20)),
+///     hurry: false,
+/// };
+/// let mut allowance = Allowance::start(&machine::Root::system(), limits)?;
+/// let (mut moved, mut size) = (0, 64 << 10);
+/// let stop = loop {
+///     if let Some(stop) = allowance.check(Bytes(moved)) {
+///         break stop;
+///     }
+///     let start = Instant::now();
+///     let bytes = read(allowance.batch_room([]).0.min(size));
+///     moved += bytes;
+///     size = next_size(bytes, start.elapsed(), 4096..=16 << 20);
+/// };
+/// assert_ne!(stop, Stop::Done);
+/// # Ok::<(), place::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Allowance {
+    root: Root,
+    limits: Limits,
+    started: Instant,
+    meminfo: Rereader,
+    pressure: MemoryPressure,
+    groups: GroupLimits,
+    /// `None` if it does not pause for others.
+    processors: Option<ProcessorShare>,
+    /// `None` if it was refused, which is no reason not to work, and after a stop.
+    priority: Option<Background>,
+    available: Bytes,
+    /// When `available` and the groups were read, and how much had been moved then.
+    read_at: Instant,
+    moved_then: Bytes,
+    moved: Bytes,
+    paused: Duration,
+}
+
+impl Allowance {
+    /// Lowers the priority of the calling thread and reads what later readings are compared with.
+    /// Takes 9 ms at 250 ticks a second if a task stalled on memory in the last seconds, and 40 ms
+    /// more if one still does.
+    ///
+    /// # Errors
+    /// `Impossible` if /proc/meminfo has no available memory.
+    pub fn start(root: &Root, limits: Limits) -> Result<Self> {
+        const FILE: &str = "/proc/meminfo";
+        let unknown = |reason: String| {
+            let operation = "read what memory is available from";
+            Error::new(Kind::Impossible, operation, reason).at(FILE)
+        };
+        let mut meminfo = Rereader::open(root, FILE)
+            .map_err(|error| unknown(sys::plain_reason(&error.source)))?;
+        let available = read_available(&mut meminfo)
+            .ok_or_else(|| unknown("it has no line MemAvailable".to_owned()))?;
+        let now = Instant::now();
+        Ok(Self {
+            root: root.clone(),
+            started: now,
+            meminfo,
+            pressure: MemoryPressure::start(root),
+            groups: GroupLimits::default(),
+            processors: (!limits.hurry).then(|| ProcessorShare::start(root)),
+            priority: Background::take().ok(),
+            limits,
+            available,
+            read_at: now,
+            moved_then: Bytes(0),
+            moved: Bytes(0),
+            paused: Duration::ZERO,
+        })
+    }
+
+    /// Watches the limits of these groups as well. Later calls name a group by its index in `names`.
+    pub fn watch_groups(&mut self, names: impl IntoIterator<Item = GroupName>) {
+        self.groups = GroupLimits::find(&self.root, names);
+    }
+
+    /// Whether to stop, and why, after `moved` bytes in all. Pauses as long as the work has had more
+    /// than its share of the processors. Call it while none of the work's own reads is in flight:
+    /// it blocks for a few ms, or 40 ms at signs of pressure, in which all stalls are those of others.
+    pub fn check(&mut self, moved: Bytes) -> Option<Stop> {
+        loop {
+            let stop = self.check_limits(moved);
+            if stop.is_some() {
+                return stop;
+            }
+            let share = self.processors.as_mut();
+            let pause = share.map_or(Duration::ZERO, ProcessorShare::pause);
+            if pause.is_zero() {
+                return None;
+            }
+            let start = Instant::now();
+            std::thread::sleep(pause.min(LONGEST_SLEEP));
+            self.paused += start.elapsed();
+        }
+    }
+
+    /// Like [`Allowance::check`] without a pause: for steps that are too small to pause after. Reads
+    /// the counters at most once in 20 ms.
+    pub fn check_limits(&mut self, moved: Bytes) -> Option<Stop> {
+        let stop = self.check_counters(moved).or_else(|| {
+            let stalled = self
+                .pressure
+                .others_stall_in_a_pause(self.limits.pressure_permille);
+            stalled.then_some(Stop::Pressure)
+        });
+        self.end_if(stop)
+    }
+
+    /// Like [`Allowance::check_limits`] while a helper reads: it never blocks, and sees pressure only
+    /// once free memory has run out.
+    pub fn check_unblocked(&mut self, moved: Bytes) -> Option<Stop> {
+        let stop = self
+            .check_counters(moved)
+            .or_else(|| self.pressure.has_direct_reclaim().then_some(Stop::Pressure));
+        self.end_if(stop)
+    }
+
+    /// Gives the thread its priority back. What follows a stop is short: it counts what was moved.
+    pub fn end(&mut self) {
+        self.priority = None;
+    }
+
+    /// How many bytes may be brought before the floor or the budget is met; 0 at or below it.
+    #[must_use]
+    pub fn room(&self) -> Bytes {
+        let since = self.moved_since_reading();
+        let free = self.available.0.saturating_sub(self.limits.floor.0);
+        let budget = self.limits.bytes.unwrap_or(Bytes(u64::MAX));
+        let left = budget.0.saturating_sub(self.moved.0);
+        Bytes(free.saturating_sub(since).min(left))
+    }
+
+    /// How many bytes may be charged to the group with this index before its limit, or that of a
+    /// group above, is met; `None` if there is no limit.
+    #[must_use]
+    pub fn group_room(&self, group: u32) -> Option<Bytes> {
+        let room = self.groups.room(group)?;
+        Some(Bytes(room.0.saturating_sub(self.moved_since_reading())))
+    }
+
+    /// Whether the group with this index has no room left.
+    #[must_use]
+    pub fn is_group_full(&self, group: u32) -> bool {
+        self.group_room(group)
+            .is_some_and(|room| room < GROUP_MARGIN)
+    }
+
+    /// The most that the next batch may bring: what fits above the floor, and half of what fits into
+    /// any of these groups, since their room is read only now and then.
+    #[must_use]
+    pub fn batch_room(&self, groups: impl IntoIterator<Item = u32>) -> Bytes {
+        let rooms = groups
+            .into_iter()
+            .filter_map(|group| Some(Bytes(self.group_room(group)?.0 / 2)));
+        rooms.fold(self.room(), Bytes::min)
+    }
+
+    /// How long it paused for others.
+    #[must_use]
+    pub fn paused(&self) -> Duration {
+        self.paused
+    }
+
+    fn moved_since_reading(&self) -> u64 {
+        self.moved.0.saturating_sub(self.moved_then.0)
+    }
+
+    fn end_if(&mut self, stop: Option<Stop>) -> Option<Stop> {
+        if stop.is_some() {
+            self.end();
+        }
+        stop
+    }
+
+    /// The reasons to stop that need no pause to see.
+    fn check_counters(&mut self, moved: Bytes) -> Option<Stop> {
+        self.moved = moved;
+        if sys::interrupt::requested() {
+            return Some(Stop::Cancelled);
+        }
+        let is_late = self
+            .limits
+            .time
+            .is_some_and(|time| self.started.elapsed() >= time);
+        if is_late || self.limits.bytes.is_some_and(|bytes| moved >= bytes) {
+            return Some(Stop::Budget);
+        }
+        if self.read_at.elapsed() >= READ_INTERVAL || self.room().0 == 0 {
+            self.read_at = Instant::now();
+            self.moved_then = moved;
+            // A file that fails half-way is no reason to assume free memory.
+            self.available = read_available(&mut self.meminfo).unwrap_or(Bytes(0));
+            self.groups.read(&self.root);
+        }
+        (self.available <= self.limits.floor).then_some(Stop::Floor)
+    }
+}
+
+fn read_available(meminfo: &mut Rereader) -> Option<Bytes> {
+    machine::memory::parse_available(meminfo.text()?)
+}

@@ -1,0 +1,167 @@
+//! The plan of a restore: what would be read from where, printable before anything is read, and the
+//! pages, objects and files behind it.
+
+use crate::workingset::anonymous::SwappedPage;
+use crate::workingset::areas::{Medium, Source};
+use crate::workingset::order;
+use crate::workingset::read_plan::ReadPlan;
+use crate::workingset::shared::SharedObject;
+use crate::workingset::speed::Speed;
+use crate::workingset::targets::Target;
+use machine::{Root, swap};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Random reads this fast need no head to move, no platter to turn and no network: half a turn at
+/// 15,000 turns a minute takes 2 ms.
+const NO_SEEK_NS: u64 = 500_000;
+
+/// What will be done. Nothing has been read yet.
+#[derive(Debug)]
+pub struct Plan {
+    /// One for each source.
+    pub parts: Vec<Part>,
+    /// What the devices achieved in a trial.
+    pub speeds: Vec<Speed>,
+    /// What cannot be seen or done, each in a line.
+    pub notes: Vec<String>,
+    /// What the parts were counted from.
+    pub work: PlannedWork,
+}
+
+/// What would be read from one source.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// The kind of memory.
+    pub kind: PartKind,
+    /// The swap area's path or the disk's name.
+    pub source: String,
+    /// Bytes to read.
+    pub bytes: u64,
+    /// In how many runs that are apart on the device.
+    pub runs: u64,
+    /// How long in this order, ns, by the device's own figures.
+    pub estimated_ns: Option<u64>,
+    /// How long if each page is read by itself in a random order, ns.
+    pub by_demand_ns: Option<u64>,
+    /// Why it is left out, if it is.
+    pub skipped: Option<String>,
+}
+
+/// The kinds of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartKind {
+    /// Anonymous pages in swap.
+    Anonymous,
+    /// Shared pages in swap.
+    Shared,
+    /// Pages of files.
+    File,
+}
+
+/// The open processes, their pages in order, and the files.
+#[derive(Debug, Default)]
+pub struct PlannedWork {
+    pub(super) targets: Vec<Target>,
+    /// Anonymous pages in the order of work.
+    pub(super) segments: Vec<Segment>,
+    /// Why anonymous memory cannot be restored, if so.
+    pub(super) refused: Option<&'static str>,
+    pub(super) shared: Vec<SharedObject>,
+    /// The device of shared memory: an index into the speeds.
+    pub(super) shared_speed: Option<usize>,
+    pub(super) files: Vec<FileRead>,
+}
+
+impl PlannedWork {
+    /// Why nothing can be done, if so.
+    pub(super) fn refused(&self) -> Option<&'static str> {
+        let nothing_else = self.shared.is_empty() && self.files.is_empty();
+        self.refused.filter(|_| nothing_else)
+    }
+}
+
+/// Files of one disk that one control group uses.
+#[derive(Debug)]
+pub(super) struct FileRead {
+    /// The disk's name.
+    pub(super) source: String,
+    /// `None` for files of a snapshot, which no process may use.
+    pub(super) group: Option<FileGroup>,
+    pub(super) plan: ReadPlan,
+    /// The disk: an index into the speeds.
+    pub(super) speed: Option<usize>,
+}
+
+/// A control group that uses files.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct FileGroup {
+    pub(super) directory: PathBuf,
+    /// The index of a target in it: all of them have the same group.
+    pub(super) target: u32,
+    /// Whether this process is in it as well, so that what it reads is charged there.
+    pub(super) is_own: bool,
+}
+
+/// Anonymous pages in one swap area that are read together.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) source: Source,
+    /// By slot.
+    pub(super) pages: Vec<SwappedPage>,
+    /// The area's device: an index into the speeds.
+    pub(super) speed: Option<usize>,
+    pub(super) page_bytes: u64,
+}
+
+impl Segment {
+    /// The area's path.
+    pub(super) fn name(&self) -> String {
+        self.source.area.path.display().to_string()
+    }
+
+    /// How it wants to be read. A measurement counts for more than what the disk reports: disks of
+    /// virtual machines claim to rotate.
+    pub(super) fn medium(&self, speeds: &[Speed]) -> Medium {
+        let measured_ns = self.speed.and_then(|index| speeds[index].random_read_ns);
+        match self.source.medium {
+            Medium::SeeksCost if measured_ns.is_some_and(|ns| ns < NO_SEEK_NS) => Medium::Flash,
+            reported => reported,
+        }
+    }
+
+    /// Whether the area is still in use.
+    pub(super) fn is_listed(&self, root: &Root) -> bool {
+        let text = root.read_bytes("/proc/swaps").unwrap_or_default();
+        let area = |area: &swap::Area| area.path == self.source.area.path;
+        swap::parse(&text).iter().any(area)
+    }
+
+    /// What of the plan a person sees.
+    pub(super) fn part(&self, speeds: &[Speed]) -> Part {
+        let pages = self.pages.len() as u64;
+        let runs = order::runs(&self.pages);
+        let bytes = pages * self.page_bytes;
+        let speed = self.speed.map(|index| &speeds[index]);
+        let skipped = self.source.medium == Medium::CompressedRam;
+        Part {
+            kind: PartKind::Anonymous,
+            source: self.name(),
+            bytes,
+            runs,
+            estimated_ns: speed.and_then(|speed| in_order_ns(speed, runs, bytes)),
+            by_demand_ns: speed.and_then(|speed| Some(speed.random_read_ns? * pages)),
+            skipped: skipped
+                .then(|| "compressed in memory: a fault is as fast as a restore".to_owned()),
+        }
+    }
+}
+
+/// A seek for each run, and the disk's own rate.
+pub(super) fn in_order_ns(speed: &Speed, runs: u64, bytes: u64) -> Option<u64> {
+    let transfer_ns = u128::from(bytes) * 1_000_000_000
+        / u128::from(speed.sequential_bytes_per_s.filter(|rate| *rate > 0)?);
+    let seeks_ns = u128::from(runs) * u128::from(speed.random_read_ns?);
+    u64::try_from(transfer_ns + seeks_ns).ok()
+}

@@ -1,0 +1,164 @@
+//! Plans anonymous memory: which pages are in swap, and in which order they would be read.
+//! Reads pagemaps and tries the disks; restores nothing.
+
+use super::disk_speeds::try_area;
+use super::plan::{Part, PartKind, Plan, Segment};
+use super::request::Request;
+use crate::workingset::anonymous::{self, SwappedPage};
+use crate::workingset::areas::{self, Medium};
+use crate::workingset::order;
+use crate::workingset::snapshot::Snapshot;
+use crate::workingset::speed::Purpose;
+use crate::workingset::targets::{Selection, Target};
+use crate::{Kind, Result};
+use machine::{Root, swap};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+/// Why pages in swap cannot be put into an order.
+const HIDDEN: &str = "the kernel shows the slots of swap to holders of the capability \
+                      SYS_ADMIN only, and without them the order is lost: run it as root";
+
+/// Finds the anonymous pages in swap and puts them into the order of their slots. `first` are the
+/// indices of the targets that come before all others.
+pub(super) fn plan_anonymous(
+    root: &Root,
+    request: &Request,
+    first: &[u32],
+    plan: &mut Plan,
+) -> Result<()> {
+    if swap::areas(root).is_empty() {
+        plan.notes
+            .push("nothing lies in swap: no swap is in use".to_owned());
+        return Ok(());
+    }
+    let mut pages = scan_all(root, &request.selection, plan)?;
+    if let Some(snapshot) = &request.snapshot {
+        pages.retain(was_present(root, snapshot, &plan.work.targets));
+    }
+    if pages.is_empty() {
+        plan.notes.push("none of it lies in swap".to_owned());
+        return Ok(());
+    }
+    let page_bytes = sys::process::page_bytes() as u64;
+    // Slot 0 is never used: the kernel reports it for slots that it hides.
+    if pages.iter().any(|page| page.slot == 0) {
+        plan.parts.push(hidden(pages.len() as u64 * page_bytes));
+        plan.work.refused = Some(HIDDEN);
+        return Ok(());
+    }
+    order::by_slot(&mut pages, first);
+    let is_first = |page: &SwappedPage| first.contains(&page.target);
+    let together = |before: &SwappedPage, after: &SwappedPage| {
+        (is_first(before), before.area) == (is_first(after), after.area)
+    };
+    let sources = areas::of_pages(root, &pages);
+    for run in pages.chunk_by(together) {
+        // A page that no area has is being moved within memory.
+        let Some(source) = sources.get(&run[0].area) else {
+            continue;
+        };
+        let purpose = Purpose {
+            bytes: pages.len() as u64 * page_bytes,
+            start: Some(run[0].slot * page_bytes),
+            in_order: request.estimate,
+        };
+        let speed = match source.medium {
+            Medium::CompressedRam => None,
+            _ => try_area(root, &source.area, purpose, plan),
+        };
+        plan.work.segments.push(Segment {
+            source: source.clone(),
+            pages: run.to_vec(),
+            speed,
+            page_bytes,
+        });
+    }
+    let later = |segment: &Segment| !segment.pages.iter().take(1).any(is_first);
+    let priority = |segment: &Segment| Reverse(segment.source.area.priority);
+    plan.work
+        .segments
+        .sort_by_key(|segment| (later(segment), priority(segment)));
+    let parts = plan
+        .work
+        .segments
+        .iter()
+        .map(|segment| segment.part(&plan.speeds));
+    plan.parts.extend(parts);
+    Ok(())
+}
+
+/// `bytes` in swap at slots that are hidden.
+fn hidden(bytes: u64) -> Part {
+    Part {
+        kind: PartKind::Anonymous,
+        source: "swap".to_owned(),
+        bytes,
+        runs: 0,
+        estimated_ns: None,
+        by_demand_ns: None,
+        skipped: Some(HIDDEN.to_owned()),
+    }
+}
+
+/// The pages in swap of all targets. A process that has ended has none.
+fn scan_all(root: &Root, selection: &Selection, plan: &mut Plan) -> Result<Vec<SwappedPage>> {
+    let mut pages = Vec::new();
+    let mut refused = None;
+    let mut refusals = 0;
+    for (index, target) in (0..).zip(&plan.work.targets) {
+        if sys::interrupt::requested() {
+            break;
+        }
+        match anonymous::scan(root, target, index) {
+            Ok(mut scan) => pages.append(&mut scan.swapped),
+            Err(error) if error.kind == Kind::Impossible => {
+                refusals += 1;
+                refused = refused.or(Some(error));
+            }
+            Err(_) => {}
+        }
+    }
+    match refused {
+        // `All` means all that this user may read, which can be none; a process by name is refused.
+        Some(error) if refusals == plan.work.targets.len() && *selection != Selection::All => {
+            Err(error)
+        }
+        Some(error) => {
+            plan.notes
+                .push(format!("{refusals} processes are left out: {error}"));
+            Ok(pages)
+        }
+        None => Ok(pages),
+    }
+}
+
+/// Whether a page was in memory when the snapshot was taken, of the process that it was then.
+fn was_present(
+    root: &Root,
+    snapshot: &Snapshot,
+    targets: &[Target],
+) -> impl FnMut(&SwappedPage) -> bool {
+    // A snapshot may name millions.
+    let mut by_start = HashMap::new();
+    for process in &snapshot.processes {
+        by_start
+            .entry((process.pid, process.start_ticks))
+            .or_insert(process);
+    }
+    let held = targets.iter().map(|target| {
+        let same = by_start.get(&(target.pid, target.start_ticks));
+        let process = same.filter(|process| process.is(root, target));
+        process
+            .map(|process| process.present.clone())
+            .unwrap_or_default()
+    });
+    let held: Vec<_> = held.collect();
+    move |page| {
+        let ranges = &held[page.target as usize];
+        let at = ranges.partition_point(|range| range.end <= page.address);
+        ranges
+            .get(at)
+            .is_some_and(|range| range.contains(&page.address))
+    }
+}

@@ -1,0 +1,186 @@
+//! Restores shared memory and files, and lists directories, under the same allowance.
+//!
+//! Files are read from inside the control group of a process that uses them, so that they are
+//! charged where they are used. This process reads those of its own group and of a snapshot.
+
+use super::plan::{FileGroup, FileRead, PartKind, PlannedWork};
+use super::report::Done;
+use super::run::RestoreRun;
+use crate::background::{GROUP_MARGIN, Stop};
+use crate::workingset::charge;
+use crate::workingset::read::{self, Read};
+use crate::workingset::{metadata, shared};
+use crate::{Kind, Result};
+use model::Control;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Restores shared memory, object by object.
+pub(super) fn restore_shared(run: &mut RestoreRun<'_>, work: &PlannedWork) -> Option<Stop> {
+    let mut stop = None;
+    let fault_ns = run.random_read_ns(work.shared_speed);
+    let swapped = work
+        .shared
+        .iter()
+        .filter(|object| !object.swapped.is_empty());
+    for object in swapped {
+        let start = Instant::now();
+        let mut reported = 0;
+        let (bytes, present_bytes) = shared::restore(object, &mut |progress| {
+            run.advance(progress.done - reported);
+            reported = progress.done;
+            stop = run.check();
+            Control::stop_if(stop.is_some())
+        });
+        let read = ReadBytes {
+            bytes,
+            present_bytes,
+            elapsed: start.elapsed(),
+        };
+        let done = read.part(PartKind::Shared, &object.name, fault_ns);
+        run.report.parts.push(done);
+        if stop.is_some() {
+            break;
+        }
+    }
+    stop
+}
+
+/// Restores files, group by group and disk by disk.
+///
+/// # Errors
+/// `Failed` if a helper ended early.
+pub(super) fn restore_files(run: &mut RestoreRun<'_>, work: &PlannedWork) -> Result<Option<Stop>> {
+    // What was brought into each group: the kernel counts it as room, for it could be reclaimed.
+    let mut brought: BTreeMap<&Path, u64> = BTreeMap::new();
+    for files in &work.files {
+        let start = Instant::now();
+        let group = files.group.as_ref().map(|group| group.directory.as_path());
+        let before = group.and_then(|group| brought.get(group)).copied();
+        let (read, stop) = read_files(run, files, before.unwrap_or(0))?;
+        if let Some(group) = group {
+            *brought.entry(group).or_default() += read.bytes;
+        }
+        if read.changed_files > 0 {
+            let note = format!("{} files are left out: changed since", read.changed_files);
+            run.report.notes.push(note);
+        }
+        let bytes = ReadBytes {
+            bytes: read.bytes,
+            present_bytes: read.present_bytes,
+            elapsed: start.elapsed(),
+        };
+        let fault_ns = run.random_read_ns(files.speed);
+        let done = bytes.part(PartKind::File, &files.source, fault_ns);
+        run.report.parts.push(done);
+        match stop {
+            // The next group may have room.
+            Some(Stop::GroupLimit) => run.group_left_out = true,
+            Some(stop) => return Ok(Some(stop)),
+            None => {}
+        }
+    }
+    Ok(None)
+}
+
+/// Lists directories and inodes. This comes last: it may evict nothing that is wanted more.
+///
+/// # Errors
+/// `Usage` for a tree that does not exist.
+pub(super) fn warm_metadata(run: &mut RestoreRun<'_>) -> Result<Option<Stop>> {
+    let trees = &run.request.metadata;
+    if trees.is_empty() {
+        return Ok(None);
+    }
+    let walked = metadata::warm(run.root, trees, &mut run.allowance)?;
+    run.report.notes.push(format!(
+        "{} directories with {} entries were listed, {} were refused",
+        walked.directories, walked.inodes, walked.refused
+    ));
+    Ok(run.check())
+}
+
+/// Reads what has room in its group, into which `brought` bytes of files came before. More would
+/// evict what was just brought.
+fn read_files(
+    run: &mut RestoreRun<'_>,
+    files: &FileRead,
+    brought: u64,
+) -> Result<(Read, Option<Stop>)> {
+    let group = files.group.as_ref();
+    let room = group.and_then(|group| run.allowance.group_room(group.target));
+    let room = room.map(|room| room.0.saturating_sub(GROUP_MARGIN.0 + brought));
+    let fitting = files.plan.limited_to(room);
+    let cut = matches!(fitting, Cow::Owned(_)).then_some(Stop::GroupLimit);
+    // What this process reads is charged to its own group.
+    let (own, other) = match group {
+        Some(group) if group.is_own => (Some(group), None),
+        other => (None, other),
+    };
+    if let Some((other, helper)) = other.zip(run.request.helper.as_ref()) {
+        let (mut stop, mut reported) = (None, 0);
+        let read = charge::read_inside(&other.directory, helper, &fitting, &mut |read| {
+            run.advance(read.bytes - reported);
+            reported = read.bytes;
+            stop = group_limit(run, other).or_else(|| run.check_unblocked());
+            Control::stop_if(stop.is_some())
+        });
+        match read {
+            Err(error) if error.kind == Kind::Impossible => {
+                let note = format!("files are charged to this process's group: {error}");
+                run.report.notes.push(note);
+            }
+            read => return Ok((read?, stop.or(cut))),
+        }
+    }
+    // The room of another group does not bind what is not charged to it.
+    let (plan, cut) = match own {
+        Some(_) => (&*fitting, cut),
+        None => (&files.plan, None),
+    };
+    let (mut stop, mut reported) = (None, 0);
+    let read = read::pieces(plan, &mut |read| {
+        run.advance(read.bytes - reported);
+        reported = read.bytes;
+        stop = own
+            .and_then(|own| group_limit(run, own))
+            .or_else(|| run.check());
+        Control::stop_if(stop.is_some())
+    });
+    Ok((read, stop.or(cut)))
+}
+
+/// Whether the group that is charged is full.
+fn group_limit(run: &RestoreRun<'_>, group: &FileGroup) -> Option<Stop> {
+    let is_full = run.allowance.is_group_full(group.target);
+    is_full.then_some(Stop::GroupLimit)
+}
+
+/// What was read of one source.
+struct ReadBytes {
+    bytes: u64,
+    present_bytes: u64,
+    elapsed: Duration,
+}
+
+impl ReadBytes {
+    /// Its part of the report; each page present avoids a fault that costs `fault_ns`.
+    fn part(&self, kind: PartKind, source: &str, fault_ns: Option<u64>) -> Done {
+        let page_bytes = sys::process::page_bytes() as u64;
+        let present_pages = self.present_bytes / page_bytes;
+        Done {
+            kind,
+            source: source.to_owned(),
+            method: None,
+            bytes: self.bytes,
+            present_pages,
+            pages: self.bytes.div_ceil(page_bytes),
+            gone_pages: 0,
+            elapsed_ns: self.elapsed.as_nanos() as u64,
+            avoided_faults: present_pages,
+            avoided_ns: fault_ns.map(|ns| ns * present_pages),
+        }
+    }
+}
