@@ -61,7 +61,10 @@ const FIXTURES: [Fixtures; RULES.len()] = [
     },
     Fixtures {
         fires: "cache_size_differs-fires",
-        near_misses: &["cache_size_differs-near-miss"],
+        near_misses: &[
+            "cache_size_differs-near-miss",
+            "cache_size_differs-near-miss-neighbours",
+        ],
     },
     Fixtures {
         fires: "translation_costly-fires",

@@ -52,6 +52,11 @@ impl Edge {
         let claimed = claimed as f64;
         self.spills_bytes as f64 >= claimed * 0.66 && (self.fits_bytes as f64) <= claimed * 1.34
     }
+
+    /// Whether more fits than a cache of `claimed` bytes could hold.
+    pub fn exceeds(&self, claimed: u64) -> bool {
+        self.fits_bytes as f64 > claimed as f64 * 1.34
+    }
 }
 
 /// The edges of `ladder`, which must be in ascending order of size.

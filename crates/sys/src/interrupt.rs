@@ -6,6 +6,7 @@
 //! group: a second one that comes at once is the same request.
 
 use crate::error::{Result, check};
+use crate::signals;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
@@ -30,6 +31,15 @@ pub fn install() -> Result<()> {
         .try_for_each(install_one)
 }
 
+/// Whether SIGINT is ignored: so a shell without job control starts its background jobs.
+/// [`install`] keeps that.
+///
+/// # Errors
+/// None on Linux; the kernel's reason otherwise.
+pub fn is_sigint_ignored() -> Result<bool> {
+    Ok(signals::disposition(libc::SIGINT)?.sa_sigaction == libc::SIG_IGN)
+}
+
 /// Whether a signal has asked for the end.
 #[must_use]
 pub fn requested() -> bool {
@@ -52,12 +62,7 @@ pub fn reset_broken_pipe() {
 
 fn install_one(number: libc::c_int) -> Result<()> {
     const OPERATION: &str = "install a signal handler";
-    let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: asks only; `before` is room for the answer.
-    let answer = unsafe { libc::sigaction(number, std::ptr::null(), before.as_mut_ptr()) };
-    check(OPERATION, answer)?;
-    // SAFETY: the call succeeded and filled it.
-    if unsafe { before.assume_init() }.sa_sigaction == libc::SIG_IGN {
+    if signals::disposition(number)?.sa_sigaction == libc::SIG_IGN {
         return Ok(());
     }
     // SAFETY: all-zero is a valid `sigaction`: empty mask, no flags, default handler.

@@ -181,7 +181,7 @@ fn bit(number: libc::c_int) -> u64 {
 }
 
 /// What happens on a signal now.
-fn disposition(number: libc::c_int) -> Result<libc::sigaction> {
+pub(crate) fn disposition(number: libc::c_int) -> Result<libc::sigaction> {
     let mut now = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: asks only; `now` is room for the answer.
     let answer = unsafe { libc::sigaction(number, std::ptr::null(), now.as_mut_ptr()) };

@@ -120,6 +120,7 @@ pub enum Command {
     /// Record the counters of this machine, of a process or of a control group
     ///
     /// Goes on until the time is over, the process has ended or Ctrl-C comes; then `terrace explain` says where the time went.
+    /// Where SIGINT is ignored (a background job of a shell without job control), end it with SIGTERM.
     /// With --keep it is a flight recorder: FILE is a directory that holds the last hours and never grows beyond --keep-bytes.
     Record(record::RecordArgs),
     /// Say where the time of a recording went, with the counters that prove it

@@ -45,6 +45,42 @@ fn interrupt(child: Child) -> String {
     support::ended_by_wish(child).done()
 }
 
+/// A shell without job control ignores SIGINT for its background jobs.
+#[test]
+fn an_ignored_sigint_is_reported_and_sigterm_ends_it() {
+    let directory = TempDir::new();
+    let file = directory.join("background.trec");
+    let script = "trap '' INT; exec \"$0\" record --for 1h -o \"$1\"";
+    let mut shell = testkit::with_default_signals("sh");
+    shell.args(["-c", script, support::TERRACE]).arg(&file);
+    shell.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = shell.spawn().unwrap();
+    let begun = (0..LOOKS).any(|_| {
+        sleep(Duration::from_millis(20));
+        file.metadata().is_ok_and(|what| what.len() > 0)
+    });
+    assert!(begun);
+    let pid = child.id().to_string();
+    let asked = Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    assert!(asked.success());
+    let ran = support::ended_by_wish(child);
+    let line = "terrace: record: SIGINT is ignored here (started in the background of a shell): \
+                end it with SIGTERM\n";
+    assert_eq!((ran.err.as_str(), ran.code), (line, Some(0)), "{ran:?}");
+    assert!(terrace("record --help").done().contains("SIGTERM"));
+}
+
+/// Ctrl-C where SIGINT is not ignored: no such line, and it ends.
+#[test]
+fn sigint_ends_a_recording() {
+    let directory = TempDir::new();
+    let file = directory.join("foreground.trec");
+    let file = file.as_os_str();
+    let ran = support::signalled("record --for 1h -o", &[file], "INT", "2");
+    assert_eq!(ran.err, "", "{ran:?}");
+    assert!(ran.out.contains("samples"), "{ran:?}");
+}
+
 #[test]
 fn the_machine_for_a_while() {
     let directory = TempDir::new();

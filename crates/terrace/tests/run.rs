@@ -245,7 +245,7 @@ fn ctrl_c_is_the_command_s() {
     if !has_program("setsid") {
         return testkit::skip("setsid (util-linux)");
     }
-    let mut command = Command::new("setsid");
+    let mut command = testkit::with_default_signals("setsid");
     command.args([
         "--wait",
         TERRACE,
@@ -267,7 +267,7 @@ fn a_command_may_outlive_ctrl_c() {
     if !has_program("setsid") {
         return testkit::skip("setsid (util-linux)");
     }
-    let mut command = Command::new("setsid");
+    let mut command = testkit::with_default_signals("setsid");
     let line = "trap 'echo caught' INT; kill -INT 0; sleep 0.05; exit 6";
     command.args(["--wait", TERRACE, "run", "--", "sh", "-c", line]);
     let ran = run(command);

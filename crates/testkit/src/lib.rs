@@ -68,6 +68,16 @@ pub fn is_admin() -> bool {
     is_root() && held.is_some_and(|held| held & SYS_ADMIN != 0) && setting.is_ok()
 }
 
+/// `program` with every signal at its default, not started: what a test interrupts must not have
+/// inherited an ignored SIGINT, as a background job of a shell without job control has. The
+/// process has the same number as its `env`.
+#[must_use]
+pub fn with_default_signals(program: impl AsRef<std::ffi::OsStr>) -> std::process::Command {
+    let mut command = std::process::Command::new("env");
+    command.arg("--default-signal").arg(program);
+    command
+}
+
 /// Runs a program to its end; its output, or the words for [`skip`].
 fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     let output = std::process::Command::new(program)

@@ -1,8 +1,9 @@
-//! A cache that is not as large as something on this machine claims.
+//! A claim about a cache's size that cannot be true.
 //!
-//! The measured edge is where latency climbs. sysfs, CPUID and the C library each
-//! claim a size, and programs size their blocks by them. Below a hypervisor all
-//! three may be wrong, each in its own way; the claim names the wrong ones.
+//! The measured edge is where latency climbs: what is left of the cache now. Any level can be
+//! shared (hyperthreads share L1 and L2, guests share all), so a claim that is larger than the
+//! edge may be true. A claim is wrong only if more was measured, or if it is the C library's and
+//! larger than what the hardware itself claims.
 
 use super::{Outcome, check_each};
 use crate::finding::{Class, RankedFinding};
@@ -12,12 +13,8 @@ use crate::wording::list;
 use model::knee::Edge;
 use model::{Bytes, Evidence, Grade};
 
-/// The id of this rule's findings. [`Edge::agrees_with`] decides whether a claim agrees
-/// with an edge: two thirds of a cache may be all that shows.
+/// The id of this rule's findings.
 pub const ID: &str = "cache_size_differs";
-
-/// From this level on a cache is shared, so that neighbours can take a part of it.
-pub const FIRST_SHARED_LEVEL: u8 = 3;
 
 /// A probe's name, as evidence gives it.
 const SOURCE: &str = "measure memlat";
@@ -25,49 +22,74 @@ const SOURCE: &str = "measure memlat";
 /// The last of the three in the order of the claims.
 const C_LIBRARY: &str = "the C library";
 
+/// The C library adds up shares of threads: its claim cannot be true beyond this many times what
+/// the hardware claims.
+const MOST_BEYOND_HARDWARE: f64 = 1.34;
+
+/// What the measured edge says of a claim.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    /// The edge agrees ([`Edge::agrees_with`]).
+    Agrees,
+    /// Less is left now; other users of the cache may hold the rest.
+    MayBeTrue,
+    Wrong,
+}
+
 /// One source's claim.
 struct Claim {
     /// `sysfs`, `CPUID` or `the C library`.
     source: &'static str,
     bytes: u64,
-    /// Whether the measured edge agrees.
-    right: bool,
+    verdict: Verdict,
 }
 
 /// Compares each cache's claims with its measured edge.
 pub fn check(observed: &Observed) -> Outcome {
     let if_empty = "the caches' edges were not measured";
-    check_each(&observed.caches, check_cache, if_empty)
+    let check = |cache: &CacheSeen| {
+        let mut levels = observed.caches.iter();
+        let next = levels.find(|next| Some(next.level) == cache.level.checked_add(1));
+        check_cache(cache, next.and_then(largest_hardware_claim))
+    };
+    check_each(&observed.caches, check, if_empty)
 }
 
-fn check_cache(cache: &CacheSeen) -> Outcome {
+/// Checks a cache; `next_bytes` is the claimed size of the next level.
+fn check_cache(cache: &CacheSeen, next_bytes: Option<u64>) -> Outcome {
     let level = cache.level;
     let edge = cache.measured.filter(is_sound);
     let edge = edge.ok_or_else(|| format!("no edge of the L{level} cache was found"))?;
+    if is_of_next_level(&edge, cache, next_bytes) {
+        let why = format!(
+            "the edge at {} may be of the next level",
+            Bytes(edge.fits_bytes)
+        );
+        return Err(format!("no edge of the L{level} cache was found: {why}"));
+    }
     let claims = claims(cache, &edge);
     if claims.is_empty() {
         return Err(format!("nothing claims a size of the L{level} cache"));
     }
-    let (right, wrong): (Vec<&Claim>, Vec<&Claim>) = claims.iter().partition(|c| c.right);
+    let of = |verdict| -> Vec<&Claim> {
+        let claims = claims.iter();
+        claims.filter(|claim| claim.verdict == verdict).collect()
+    };
+    let wrong = of(Verdict::Wrong);
     if wrong.is_empty() {
         return Ok(Vec::new());
     }
     let fits = edge.fits_bytes as f64;
-    let by_neighbours = neighbours_explain(level, &edge, &wrong);
     let sources: Vec<String> = wrong.iter().map(|claim| claim.source.to_owned()).collect();
     let finding = model::Finding {
         id: ID.to_owned(),
-        claim: sentence(level, &edge, &right, &wrong, by_neighbours),
+        claim: sentence(level, &edge, &of),
         tier: Some(format!("L{level} cache")),
         evidence: evidence(level, &edge, &claims),
-        grade: if by_neighbours {
-            Grade::Inferred
-        } else {
-            Grade::Measured
-        },
+        grade: Grade::Measured,
         remedy: Some(format!(
             "Size blocks that shall stay in this cache by {}, not by the claim of {}. \
-             Risk: it is what is left today; neighbours may leave more or less tomorrow.",
+             Risk: it is what is left now; neighbours may leave more or less later.",
             Bytes(edge.fits_bytes),
             list(&sources),
         )),
@@ -76,6 +98,19 @@ fn check_cache(cache: &CacheSeen) -> Outcome {
     let off = |claim: &&Claim| (claim.bytes as f64 / fits).max(fits / claim.bytes as f64);
     let factor = wrong.iter().map(off).fold(1.0, f64::max);
     Ok(vec![RankedFinding::new(Class::Doubt, factor, finding)])
+}
+
+/// Whether the edge is nearer to the next level's claim than to this one's: the edges are taken
+/// in order, so one that noise hid leaves its place to the next.
+fn is_of_next_level(edge: &Edge, cache: &CacheSeen, next_bytes: Option<u64>) -> bool {
+    let own_and_next = largest_hardware_claim(cache).zip(next_bytes);
+    own_and_next.is_some_and(|(own, next)| {
+        next > own && edge.fits_bytes as f64 > (own as f64 * next as f64).sqrt()
+    })
+}
+
+fn largest_hardware_claim(cache: &CacheSeen) -> Option<u64> {
+    bytes(cache.sysfs_bytes).max(bytes(cache.cpuid_bytes))
 }
 
 fn is_sound(edge: &Edge) -> bool {
@@ -90,47 +125,47 @@ fn claims(cache: &CacheSeen, edge: &Edge) -> Vec<Claim> {
         ("CPUID", cache.cpuid_bytes),
         (C_LIBRARY, cache.libc_bytes),
     ];
+    let hardware = largest_hardware_claim(cache);
     let claims = claimed.into_iter().filter_map(|(source, claimed)| {
         let bytes = bytes(claimed)?;
-        let right = edge.agrees_with(bytes);
+        let is_beyond_hardware = hardware.is_some_and(|hardware| {
+            source == C_LIBRARY && bytes as f64 > hardware as f64 * MOST_BEYOND_HARDWARE
+        });
+        let verdict = if edge.agrees_with(bytes) {
+            Verdict::Agrees
+        } else if is_beyond_hardware || edge.exceeds(bytes) {
+            Verdict::Wrong
+        } else {
+            Verdict::MayBeTrue
+        };
         Some(Claim {
             source,
             bytes,
-            right,
+            verdict,
         })
     });
     claims.collect()
 }
 
-/// Whether neighbours in a shared cache would explain all of it: the hardware's own
-/// claim is wrong too, all wrong claims are the same, and they are too large.
-fn neighbours_explain(level: u8, edge: &Edge, wrong: &[&Claim]) -> bool {
-    let first = wrong[0];
-    level >= FIRST_SHARED_LEVEL
-        && first.source != C_LIBRARY
-        && first.bytes > edge.spills_bytes
-        && wrong.iter().all(|claim| claim.bytes == first.bytes)
-}
-
-fn sentence(
-    level: u8,
-    edge: &Edge,
-    right: &[&Claim],
-    wrong: &[&Claim],
-    by_neighbours: bool,
-) -> String {
+fn sentence<'c>(level: u8, edge: &Edge, of: &dyn Fn(Verdict) -> Vec<&'c Claim>) -> String {
     let mut text = format!(
-        "By its latency the L{level} cache holds {} but not {}: {} wrong",
+        "By its latency the L{level} cache holds {} but not {} now: {} wrong",
         Bytes(edge.fits_bytes),
         Bytes(edge.spills_bytes),
-        with_verb(wrong),
+        with_verb(&of(Verdict::Wrong)),
     );
+    let (right, larger) = (of(Verdict::Agrees), of(Verdict::MayBeTrue));
     if !right.is_empty() {
-        text.push_str(&format!(", {} near enough", with_verb(right)));
+        text.push_str(&format!(", {} near enough", with_verb(&right)));
     }
     text.push('.');
-    if by_neighbours {
-        text.push_str(" Others that share this cache may hold the rest of it.");
+    if !larger.is_empty() {
+        let names: Vec<String> = larger.iter().map(|claim| claim.source.to_owned()).collect();
+        text.push_str(&format!(
+            " The claim of {} ({}) may be true: other users of the cache may hold the rest.",
+            list(&names),
+            Bytes(larger[0].bytes)
+        ));
     }
     text
 }

@@ -15,6 +15,10 @@ use record::capture::{self, Captured, Watch};
 use std::path::Path;
 use std::time::Duration;
 
+/// Said at the start where Ctrl-C and SIGINT have no effect.
+const SIGINT_IGNORED: &str =
+    "SIGINT is ignored here (started in the background of a shell): end it with SIGTERM";
+
 /// Records, and prints what came of it.
 ///
 /// # Errors
@@ -29,6 +33,9 @@ pub fn record(args: &RecordArgs) -> Result<Exit> {
     let progress = Progress::new();
     let file = args.output.display();
     progress.step(&format!("terrace record: to {file}, Ctrl-C ends it"));
+    if sys::interrupt::is_sigint_ignored()? {
+        output::announce("record", SIGINT_IGNORED);
+    }
     let for_ns = args.duration.map(nanoseconds);
     let tell = |text: &str| output::announce("record", text);
     let captured = capture::watch_telling(&target, for_ns, &watch, tell)?;

@@ -69,6 +69,14 @@ pub fn command(line: &str) -> Command {
     command
 }
 
+/// The same for a test that sends it a signal: nothing is ignored.
+pub fn interruptible(line: &str) -> Command {
+    let mut command = testkit::with_default_signals(TERRACE);
+    command.args(words(line));
+    command.env_remove("NO_COLOR").env_remove("COLUMNS");
+    command
+}
+
 /// The words of a command line. A survey of a test, which other tests disturb, is none to learn
 /// the noise of this machine from, so it is not kept.
 fn words(line: &str) -> impl Iterator<Item = &str> {
@@ -248,8 +256,7 @@ fn fields(line: &str) -> Vec<String> {
 /// Runs `terrace` with the words of `line` and more, and sends it a signal (`INT`, `KILL`)
 /// after so many seconds.
 ///
-/// `timeout` sends it, so that no slow start of another program comes between; `env` makes
-/// sure that a test run in the background of a shell does not ignore it. In the foreground
+/// `timeout` sends it, so that no slow start of another program comes between. In the foreground
 /// it sends the signal once.
 pub fn signalled(line: &str, more: &[&OsStr], signal: &str, after_s: &str) -> Ran {
     timed_out(&["--foreground"], line, more, signal, after_s)
@@ -276,10 +283,8 @@ pub fn signalled_twice(line: &str, more: &[&OsStr], signal: &str, after_s: &str)
 }
 
 fn timed_out(options: &[&str], line: &str, more: &[&OsStr], signal: &str, after_s: &str) -> Ran {
-    let mut command = Command::new("env");
-    command
-        .args(["--default-signal=INT", "timeout"])
-        .args(options);
+    let mut command = testkit::with_default_signals("timeout");
+    command.args(options);
     command.args(["--preserve-status", "-s", signal, after_s, TERRACE]);
     command.args(words(line)).args(more);
     command.env_remove("NO_COLOR").env_remove("COLUMNS");
