@@ -1,11 +1,13 @@
-//! One reader per source of counters, over a root directory: files held open, read whole
-//! with `pread` into one buffer, nothing allocated for a sample.
+//! One reader per source of counters, below a root directory. Files are held open and read whole
+//! with `pread` into one buffer; nothing is allocated for a sample.
 //!
-//! A source is a file and a `table` of which word is which series, made when the file is
-//! first read and again only when its lines change. Fast sources are read for each sample,
-//! steady ones at most ten times a second, slow ones once a second: a recorder at 100 Hz
-//! would spend most of its time on levels that change slowly. Nothing here judges a number or knows what it is for; what the
-//! machine does not have is no series, and what it no longer has is absent.
+//! A source is a file and a `table` of which word is which series. The table is made when the file
+//! is first read, and again only when its lines change. Fast sources are read for each sample,
+//! steady ones at most ten times a second, slow ones once a second: at 100 Hz a recorder would
+//! spend most of its time on levels that change slowly.
+//!
+//! Nothing here judges a number. What the machine does not have gets no series; what it no longer
+//! has is absent.
 
 mod disk;
 mod facts;
@@ -59,7 +61,7 @@ pub struct Scope {
 pub struct Collectors {
     sources: Vec<(Tier, Box<dyn Source>)>,
     tree: tree::Tree,
-    groups: groups::Followed,
+    groups: groups::FollowedGroups,
     own: own::Own,
     notes: Vec<Span>,
     slow_at_ns: Option<u64>,
@@ -72,7 +74,7 @@ impl Collectors {
     pub fn open(root: &Root, scope: &Scope, registry: &mut Registry, facts: &mut Facts) -> Self {
         facts::fill(root, facts);
         let mut sources = machine_wide::open(root);
-        let groups = groups::Followed::open(root, scope);
+        let groups = groups::FollowedGroups::open(root, scope);
         facts.groups.extend_from_slice(groups.facts());
         for source in schedstat::open(root, &scope.processes, registry) {
             sources.push((Tier::Fast, Box::new(source)));
@@ -88,9 +90,9 @@ impl Collectors {
         }
     }
 
-    /// Reads the sources that are due at `at_ns` into `row`: fast ones always, steady ones
-    /// ten times and slow ones once a second, or all of them where `all` is set (first and last sample). The row is
-    /// the same one each time: a slow source's values stand in it until it is read again.
+    /// Reads the sources that are due at `at_ns` into `row`: fast ones always, steady ones ten
+    /// times and slow ones once a second; all of them if `all` is set (first and last sample). The
+    /// row is the same one each time: a slow source's values stay in it until it is read again.
     pub fn read(&mut self, at_ns: u64, all: bool, registry: &mut Registry, row: &mut Row) {
         let started_ns = sys::clock::now_ns();
         let is_due = |last: Option<u64>, every_ns| {
@@ -139,8 +141,8 @@ impl Collectors {
         self.groups.has_moved().then(|| self.groups.facts())
     }
 
-    /// What was noticed since the last call: `device_added`, `device_removed`, `group_changed`, and `rate`
-    /// where the process tree changed between each sample and once a second.
+    /// What was noticed since the last call: `device_added`, `device_removed`, `group_changed`, and
+    /// `rate` if the process tree changed between each sample and once a second.
     pub fn notes(&mut self) -> Vec<Span> {
         std::mem::take(&mut self.notes)
     }

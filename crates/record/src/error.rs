@@ -19,7 +19,7 @@ pub enum Kind {
     CommandNotFound,
     /// The command to watch cannot be executed (126 by env(1)).
     CommandNotExecutable,
-    /// The file is no recording, or one of a newer version.
+    /// The file is not a recording, or one of a newer version.
     NotARecording,
     /// The file system, or the quota of this user, has no space left.
     NoSpace,
@@ -38,7 +38,7 @@ pub struct Error {
     pub operation: String,
     /// The file concerned, where there is one.
     pub path: Option<PathBuf>,
-    /// What lies beneath.
+    /// The cause.
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
@@ -82,7 +82,7 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {
-    /// What lies beneath the reason that `Display` has already given.
+    /// The cause of the reason that `Display` has already given.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.source.source()
     }

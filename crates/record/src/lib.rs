@@ -13,7 +13,7 @@ mod error;
 pub mod export;
 pub mod file;
 pub mod import;
-mod living;
+mod process_tree;
 pub mod redact;
 mod registry;
 pub mod run_directory;

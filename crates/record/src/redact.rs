@@ -1,10 +1,10 @@
-//! A recording that may be shared: command lines, names of users, hosts and threads,
-//! paths, groups and marks replaced by stand-ins.
+//! A recording that may be shared: command lines, names of users, hosts and threads, paths, groups
+//! and marks are replaced by stand-ins.
 //!
-//! Equal texts get equal stand-ins (`/path-3`), so that what belonged together still does.
-//! What is kept is listed, not what is replaced: a thread's name stays only if everybody's
-//! machine has it. Numbers, times, kernel names of devices and the processor's model stay.
-//! Texts of the recorder are searched for everything that was replaced elsewhere, less the
+//! Equal texts get equal stand-ins (`/path-3`), so that what belonged together still does. There is
+//! a list of what is kept, not of what is replaced: a thread's name stays only if it is the same on
+//! every machine. Numbers, times, kernel names of devices and the processor's model stay. The
+//! recorder's texts are searched for everything that was replaced elsewhere, except for the
 //! recorder's own words: a user called `memory` changes no `memory.stat`.
 
 mod kernel;
@@ -58,7 +58,7 @@ const KERNEL_THREADS: &[&str] = &[
 /// The process whose children kernel threads are.
 const KTHREADD: u32 = 2;
 
-/// Programs that are nobody's secret.
+/// Programs whose names are not personal.
 const PLAIN_PROGRAMS: &[&str] = &[
     "ar",
     "as",
@@ -156,7 +156,7 @@ pub fn redact(recording: &mut Recording) {
     }
     let facts = &mut recording.facts;
     for text in facts.settings.values_mut() {
-        // Of the kernel's words (`always [madvise] never`) none is anybody's; a path may be.
+        // The kernel's words (`always [madvise] never`) are not personal; a path may be.
         if text.contains('/') {
             names.scrub(text);
         }
@@ -252,7 +252,7 @@ fn swap_area(name: &str, facts: &Facts, names: &mut Names) -> String {
     names.stand_in("area-", name)
 }
 
-/// `swap.<area>.used_bytes` names a file; no other series should, but a slash would tell.
+/// `swap.<area>.used_bytes` names a file; no other series should, but a slash would show it.
 fn series_name(name: &mut String, facts: &Facts, names: &mut Names) {
     let rest = name.strip_prefix("swap.").map(str::to_owned);
     if let Some((area, field)) = rest.as_deref().and_then(|rest| rest.rsplit_once('.')) {

@@ -1,9 +1,9 @@
-//! The directory for what lives no longer than the machine runs: the sockets of recorders for
-//! marks, and where the functions of its kernel lie.
+//! The directory for what is kept until the machine restarts: the recorders' sockets for marks, and
+//! the addresses of the kernel's functions.
 //!
-//! Root has /run/terrace; others the one of their session, else one among the temporary
-//! files that must be theirs alone. A directory that somebody else could write to is refused: whoever puts a
-//! socket there would hear the marks.
+//! Root has /run/terrace; other users have the one of their session, or one among the temporary
+//! files, which must belong to them alone. A directory that another user can write to is refused: a
+//! socket of that user would receive the marks.
 
 use crate::Result;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,10 @@
-//! Delay accounting: what the kernel charged to every thread, told by it when the thread
-//! ends, asked of it for those that still run.
+//! Delay accounting: the delays that the kernel charged to every thread. Threads that end are
+//! reported by the kernel; those that still run are read at the end.
 //!
-//! What a thread had been charged before [`Listener::watch`] is subtracted. Ends are kept
-//! if they belong to the tree that is watched (`members` decides); rows beyond a limit are
-//! summed up by name (`kept`). Where the kernel tells no ends, what still runs is asked,
-//! by taskstats or by /proc, and the sights say so.
+//! What a thread had been charged before [`Listener::watch`] is subtracted. Ends are kept if they
+//! belong to the watched tree (`members` decides); rows beyond a limit are summed up by name
+//! (`kept`). If the kernel reports no ends, only running threads are read, by taskstats or from
+//! /proc, and the sights say so.
 
 mod kept;
 mod members;
@@ -12,9 +12,9 @@ mod proc;
 mod row;
 mod sights;
 
-use crate::living;
+use crate::process_tree;
 use kept::Kept;
-use members::{Members, Verdict};
+use members::{TreeMembers, Verdict};
 use model::recording::{Sight, Task, TaskSource};
 use row::Charges;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -36,7 +36,7 @@ pub struct Listener {
     started_ns: u64,
     /// When delay accounting was found on or off.
     opened_ns: u64,
-    /// Told of ends; `None` where the kernel tells none.
+    /// Receives ends; `None` if the kernel reports none.
     ends: Option<Connection>,
     /// Asks about threads that live; `None` where only /proc can be read.
     asks: Option<Connection>,
@@ -45,7 +45,7 @@ pub struct Listener {
     /// Whether every thread since the machine started was.
     since_boot: bool,
     tree: Tree,
-    members: Members,
+    members: TreeMembers,
     /// What threads had been charged when they were first seen to be watched.
     before: HashMap<u32, Charges>,
     watched_ns: Option<u64>,
@@ -61,7 +61,7 @@ pub struct Listener {
     overruns: u64,
 }
 
-/// The end of a thread as it was told.
+/// The end of a thread as it was reported.
 #[derive(Clone, Debug)]
 struct End {
     stats: Stats,
@@ -69,17 +69,17 @@ struct End {
     received_ns: u64,
 }
 
-/// All that was heard and asked.
+/// The delays of the tree: of threads that ended and of those that still run.
 #[derive(Debug, Default)]
-pub struct Heard {
+pub struct TaskReport {
     /// The threads, or sums of many of one name.
     pub tasks: Vec<Task>,
     /// Processes of the subject.
     pub processes: u64,
     /// Ends that were lost.
     pub lost: u64,
-    /// How long the first threads of the processes at the top of the tree lived, where their
-    /// ends were told.
+    /// How long the first threads of the processes at the top of the tree lived, if their ends were
+    /// reported.
     pub lives_ns: HashMap<u32, u64>,
 }
 
@@ -96,10 +96,10 @@ const PASSES: usize = 16;
 const BEFORE_MAX: usize = 65_536;
 
 impl Listener {
-    /// Starts to listen; what was charged to threads of the tree that run already is
-    /// subtracted later. The sights are `exits` and `delay_accounting`. `started_ns` is on
-    /// the clock of [`sys::clock`]. There is a listener also where ends are not told: it
-    /// gives what still runs at the end. Switch delay accounting on before this.
+    /// Starts to listen; what was charged to threads of the tree that run already is subtracted
+    /// later. The sights are `exits` and `delay_accounting`. `started_ns` is on the clock of
+    /// [`sys::clock`]. There is a listener even if ends are not reported: it gives what still runs
+    /// at the end. Switch delay accounting on before this.
     pub fn open(started_ns: u64) -> (Option<Self>, Vec<(String, Sight)>) {
         let (ends, exits) = sights::listen();
         let mut asks = Connection::open().ok();
@@ -120,7 +120,7 @@ impl Listener {
             charging,
             since_boot: since_boot && charging,
             tree: Tree::default(),
-            members: Members::default(),
+            members: TreeMembers::default(),
             before: HashMap::new(),
             watched_ns: None,
             waiting: VecDeque::new(),
@@ -144,7 +144,7 @@ impl Listener {
         self.waiting.clear();
         self.tree = tree.clone();
         self.watched_ns = Some(sys::clock::now_ns());
-        let live = living(tree);
+        let live = parents_in(tree);
         self.members.watch(tree, &live);
         for pid in self.members.among(&live) {
             for tid in proc::threads(pid) {
@@ -158,13 +158,13 @@ impl Listener {
         }
     }
 
-    /// Notes processes that were seen below the tree by somebody else, so that they stay in
-    /// it when their parents end and nobody gives them to the recorder.
+    /// Notes processes that another reader saw below the tree, so that they stay in it when their
+    /// parents end.
     pub fn adopt(&mut self, processes: &[u32]) {
         self.members.adopt(processes);
     }
 
-    /// Takes what has been told until now; never waits.
+    /// Takes the ends that were reported until now; never waits.
     pub fn read(&mut self) {
         self.told = self.hear();
     }
@@ -172,11 +172,11 @@ impl Listener {
     /// Asks about those that still run, and gives everything; `now_ns` is on the clock of
     /// [`sys::clock`].
     #[must_use]
-    pub fn finish(mut self, now_ns: u64) -> Heard {
+    pub fn finish(mut self, now_ns: u64) -> TaskReport {
         let mut ended = std::mem::take(&mut self.told);
         ended.extend(self.hear());
         let live = self.ask_living(now_ns);
-        // One that ended while it was asked was told of as well: the end is the better row.
+        // A thread that ended while it was read was reported as well: its end is the better row.
         ended.extend(self.hear());
         for (charges, task) in live {
             let told = ended.get(&charges.tid).copied().unwrap_or(0);
@@ -185,7 +185,7 @@ impl Listener {
             }
         }
         let lost = self.lost();
-        Heard {
+        TaskReport {
             tasks: self.kept.finish(),
             processes: self.members.count(),
             lost,
@@ -209,7 +209,7 @@ impl Listener {
             told.insert(stats.tid, received_ns);
             waiting.push_back(End { stats, received_ns });
         });
-        // A broken socket tells nothing more; the ends that it held are lost.
+        // A broken socket gives nothing more; the ends in it are lost.
         if drained.unwrap_or(true) {
             self.overruns += 1;
             self.members.forget_the_gone();
@@ -256,9 +256,11 @@ impl Listener {
     fn keep(&mut self, end: &End, watched_ns: u64) {
         let began_ns = end.received_ns.saturating_sub(end.stats.elapsed_ns);
         let charges = Charges::of_stats(&end.stats, end.received_ns, TaskSource::Exit);
-        let before = self.before.remove(&end.stats.tid);
-        // Its number may have been another thread's, which ended unheard.
-        let before = before.filter(|before| before.is_same_thread(&charges));
+        // Its number may have been another thread's, whose end was lost.
+        let before = self
+            .before
+            .remove(&end.stats.tid)
+            .filter(|before| before.is_same_thread(&charges));
         if before.is_none() && began_ns < watched_ns {
             // It ran before and was not seen then: it had ended, or the table was full.
             self.unplaced += u64::from(self.before.len() >= BEFORE_MAX);
@@ -277,10 +279,10 @@ impl Listener {
         if self.watched_ns.is_none() {
             return rows;
         }
-        // Where orphans have gone elsewhere only all processes together tell who belongs.
+        // If orphans have gone elsewhere, the tree is known only from all processes together.
         let live = match self.tree.reaper {
-            Some(_) => living(&self.tree),
-            None => living::parents(),
+            Some(_) => parents_in(&self.tree),
+            None => process_tree::parents(),
         };
         let among = self.members.among(&live);
         self.members.adopt(&among);
@@ -289,8 +291,10 @@ impl Listener {
                 let Some(charges) = self.charges(pid, tid) else {
                     continue;
                 };
-                let before = self.before.remove(&tid);
-                let before = before.filter(|before| before.is_same_thread(&charges));
+                let before = self
+                    .before
+                    .remove(&tid)
+                    .filter(|before| before.is_same_thread(&charges));
                 let charged = self.is_charged(&charges, before.as_ref());
                 let task = row::task(&charges, before.as_ref(), limit_ns, charged);
                 rows.push((charges, task));
@@ -329,12 +333,13 @@ impl Listener {
     }
 }
 
-/// Everybody who may belong to the tree now, with parents.
-fn living(tree: &Tree) -> HashMap<u32, u32> {
+/// All processes that may belong to the tree now, with their parents.
+fn parents_in(tree: &Tree) -> HashMap<u32, u32> {
     let tops: Vec<u32> = tree.processes.iter().copied().chain(tree.reaper).collect();
-    match tops.is_empty() {
-        true => living::parents(),
-        false => living::parents_around(&tops),
+    if tops.is_empty() {
+        process_tree::parents()
+    } else {
+        process_tree::parents_around(&tops)
     }
 }
 

@@ -1,15 +1,16 @@
-//! Kernel events, reduced to series while they happen: who ran, waited and slept, what the
-//! sleepers waited for, and how long reclaim, write-back and requests took.
+//! Kernel events, reduced to series while they happen: which threads ran, waited and slept, what
+//! the sleepers waited for, and how long reclaim, write-back and requests took.
 //!
-//! 1. Events are started one after another, then all threads are looked up in /proc; only
-//!    from then on ([`Tracer::opened_ns`]) does anything count, so nothing is half told.
-//! 2. Each read drains the rings of all processors, brings the records into one order, and
-//!    lets them happen up to the instant at which the drain began; the rest waits.
-//! 3. Who runs, and why a thread left, is taken from the tracepoint of switches, whose stamp is
-//!    from before its stack was looked at; where it is silent, as kernels were seen to be in an
-//!    idle processor, from the notices of switches, which come a few us later.
+//! 1. Events are started one after another, then all threads are looked up in /proc. Only from then
+//!    on ([`Tracer::opened_ns`]) does anything count, so no event is half seen.
+//! 2. Each read drains the rings of all processors, sorts the records, and passes those on that are
+//!    older than the begin of the drain; the rest waits.
+//! 3. Which thread runs, and why a thread left, is taken from the tracepoint of switches, whose
+//!    stamp is from before its stack was read. If it is silent, as seen in idle processors, the
+//!    notices of switches are used, which come a few us later.
+//! 4. Each event goes to every `Reducer` of the chain `Reducers`, which turn events into series.
 //!
-//! Nothing is allocated for an event but buffers that are used again.
+//! Nothing is allocated for an event except buffers that are used again.
 
 mod block;
 mod block_series;
@@ -99,9 +100,9 @@ impl Default for Limit {
     }
 }
 
-/// Open events. Dropping it takes no time: a thread closes them, and a process that holds
-/// them a moment longer waits for the kernel to come to rest. That process is a child of
-/// this one, so let go of this when nobody looks for children of the subject any more.
+/// Open events. Dropping it takes no time: a thread closes them, and a child process holds them a
+/// moment longer and waits until the kernel has let go of them. So drop this only when children of
+/// the subject are no longer looked up.
 #[derive(Debug)]
 pub struct Tracer {
     /// Empty once they were handed to the thread that closes them.
@@ -110,7 +111,7 @@ pub struct Tracer {
     reducers: Reducers,
     table: &'static Table,
     threads: Threads,
-    /// What was told and has not happened yet, in order.
+    /// What was reported and has not been applied yet, in order.
     pending: Vec<Event>,
     /// Processes whose threads are looked up at the next read.
     expected: HashSet<u32>,
@@ -270,7 +271,7 @@ impl Tracer {
         self.expected.extend(named);
     }
 
-    /// Takes what the kernel has told until now and notes the sums in `row`; at the end too.
+    /// Takes what the kernel has reported until now and writes the sums to `row`; at the end too.
     /// `now_ns` is the caller's clock, which [`Tracer::spans`] uses.
     pub fn read(&mut self, now_ns: u64, registry: &mut Registry, row: &mut Row) {
         if !self.stopped {
@@ -287,7 +288,7 @@ impl Tracer {
         self.reducers.fill(&sums, registry, row);
     }
 
-    /// Lets everything happen that was told until now.
+    /// Applies everything that was reported until now.
     fn advance(&mut self, caller_ns: u64) {
         self.look_up();
         let Some(sources) = &mut self.sources else {
@@ -298,7 +299,7 @@ impl Tracer {
         self.events += drained.records;
         self.lost += drained.lost;
         self.resync |= drained.lost > 0;
-        // Stable: what one processor told of one instant stays in its order.
+        // Stable: events of one processor and one instant stay in their order.
         self.pending.sort_by_key(|event| event.time_ns);
         threads::settle_seen(&mut self.pending);
         let ready = self
@@ -318,7 +319,7 @@ impl Tracer {
         self.guard(drained.records, passed_ns, caller_ns);
     }
 
-    /// Looks up in /proc who is new, and everyone after a loss.
+    /// Looks up new processes in /proc, and all of them after a loss.
     fn look_up(&mut self) {
         if self.resync {
             self.resync = false;
@@ -333,9 +334,10 @@ impl Tracer {
             let seen: HashSet<u32> = self.pending[first..].iter().filter_map(thread).collect();
             let time_ns = now_ns();
             let gone = self.threads.known().filter(|thread| !seen.contains(thread));
-            let gone = gone.map(|thread| What::Exit { thread });
-            let gone = gone.map(|what| Event { time_ns, what });
-            self.pending.extend(gone);
+            self.pending.extend(gone.map(|thread| Event {
+                time_ns,
+                what: What::Exit { thread },
+            }));
         }
         if !self.expected.is_empty() {
             let expected = std::mem::take(&mut self.expected);
@@ -399,10 +401,10 @@ impl Tracer {
     /// What could be seen of each family that was asked for, as of now.
     #[must_use]
     pub fn sights(&self) -> BTreeMap<String, Sight> {
-        let named = self.sights.iter();
-        let named =
-            named.map(|(family, sight)| (format!("events.{}", family.name()), sight.clone()));
-        named.collect()
+        self.sights
+            .iter()
+            .map(|(family, sight)| (format!("events.{}", family.name()), sight.clone()))
+            .collect()
     }
 
     /// What happened to the events since the last call: that they were stopped because they
@@ -418,7 +420,7 @@ impl Drop for Tracer {
             return;
         };
         sources.stop();
-        // Without a holder, whoever ends this process waits.
+        // Without the holder this process itself waits when it ends.
         let holder = sources.hold().ok();
         let closing = (sources, holder);
         let closer = std::thread::Builder::new().name("close-events".to_owned());

@@ -9,7 +9,7 @@ mod captured;
 
 use captured::{DiskFile, Killed, alone};
 use model::recording::{Sight, Task, TaskSource};
-use record::tasks::{Heard, Listener, Tree};
+use record::tasks::{Listener, TaskReport, Tree};
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -45,7 +45,7 @@ fn shell(script: &str) -> Vec<OsString> {
 }
 
 /// Runs a command under the listener as a recorder does.
-fn watch(mut listener: Listener, argv: &[OsString]) -> (u32, Heard) {
+fn watch(mut listener: Listener, argv: &[OsString]) -> (u32, TaskReport) {
     let _reaper = Reaper::start().unwrap();
     let mut command = Gated::spawn(argv).unwrap();
     listener.watch(&Tree {
@@ -58,8 +58,8 @@ fn watch(mut listener: Listener, argv: &[OsString]) -> (u32, Heard) {
         listener.read();
         std::thread::sleep(Duration::from_millis(5));
     }
-    let heard = listener.finish(sys::clock::now_ns());
-    (command.pid(), heard)
+    let report = listener.finish(sys::clock::now_ns());
+    (command.pid(), report)
 }
 
 /// What holds for every row, whatever the machine does. The kernel keeps ages and run times
@@ -84,10 +84,10 @@ fn tell_the_sights() {
         processes: vec![std::process::id()],
         reaper: None,
     });
-    let heard = listener.finish(sys::clock::now_ns());
+    let report = listener.finish(sys::clock::now_ns());
     println!(
         "own rows: {}",
-        heard
+        report
             .tasks
             .iter()
             .filter(|task| task.tid == std::process::id())
@@ -151,10 +151,10 @@ fn four_threads() {
 fn every_thread_of_a_process_is_accounted() {
     let _alone = alone();
     let Some(listener) = listener() else { return };
-    let (pid, heard) = watch(listener, &workload("four_threads"));
-    assert_eq!((heard.processes, heard.lost), (1, 0));
-    heard.tasks.iter().for_each(plausible);
-    let workers: Vec<_> = heard
+    let (pid, report) = watch(listener, &workload("four_threads"));
+    assert_eq!((report.processes, report.lost), (1, 0));
+    report.tasks.iter().for_each(plausible);
+    let workers: Vec<_> = report
         .tasks
         .iter()
         .filter(|task| task.comm == "worker")
@@ -168,9 +168,9 @@ fn every_thread_of_a_process_is_accounted() {
         assert!(worker.voluntary_switches >= 1);
     }
     // The main thread, the harness's own and the workers; each is a row of its own.
-    assert!(heard.tasks.iter().any(|task| task.tid == pid));
+    assert!(report.tasks.iter().any(|task| task.tid == pid));
     assert!(
-        heard
+        report
             .tasks
             .iter()
             .all(|task| task.pid == pid && task.threads == 1)
@@ -182,10 +182,10 @@ fn short_children_all_arrive() {
     let _alone = alone();
     let Some(listener) = listener() else { return };
     let script = "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done";
-    let (pid, heard) = watch(listener, &shell(script));
-    assert_eq!((heard.processes, heard.lost), (201, 0));
-    heard.tasks.iter().for_each(plausible);
-    let children = heard.tasks.iter().filter(|task| task.comm == "true");
+    let (pid, report) = watch(listener, &shell(script));
+    assert_eq!((report.processes, report.lost), (201, 0));
+    report.tasks.iter().for_each(plausible);
+    let children = report.tasks.iter().filter(|task| task.comm == "true");
     assert_eq!(children.filter(|task| task.ppid == pid).count(), 200);
 }
 
@@ -238,15 +238,15 @@ fn an_orphan_belongs_and_a_neighbour_does_not() {
             .unwrap(),
     );
     wait(orphan).unwrap();
-    let heard = listener.finish(sys::clock::now_ns());
-    assert_eq!(heard.lost, 0);
-    assert!(heard.tasks.iter().any(|task| task.pid == orphan));
+    let report = listener.finish(sys::clock::now_ns());
+    assert_eq!(report.lost, 0);
+    assert!(report.tasks.iter().any(|task| task.pid == orphan));
     assert!(
-        heard.tasks.iter().any(|task| task.comm == "cat"),
+        report.tasks.iter().any(|task| task.comm == "cat"),
         "its child"
     );
-    assert!(heard.tasks.iter().all(|task| task.pid != neighbour.id()));
-    assert!(heard.tasks.iter().all(|task| task.comm != "echo"));
+    assert!(report.tasks.iter().all(|task| task.pid != neighbour.id()));
+    assert!(report.tasks.iter().all(|task| task.comm != "echo"));
 }
 
 #[test]
@@ -270,15 +270,15 @@ fn orphans_of_the_reaper_belong_without_being_seen() {
         reaped = reap_orphans(None).unwrap();
         std::thread::sleep(Duration::from_millis(2));
     }
-    let heard = listener.finish(sys::clock::now_ns());
-    let sleep = heard
+    let report = listener.finish(sys::clock::now_ns());
+    let sleep = report
         .tasks
         .iter()
         .find(|task| task.comm == "sleep")
         .unwrap();
     assert!(reaped.contains(&sleep.pid));
     assert!(sleep.alive_ns >= sleep.run_ns);
-    assert_eq!(heard.lost, 0);
+    assert_eq!(report.lost, 0);
 }
 
 #[test]
@@ -307,11 +307,11 @@ fn what_was_before_the_watch_is_subtracted_and_what_lives_is_asked() {
         std::thread::sleep(Duration::from_millis(5));
     }
     listener.read();
-    let heard = listener.finish(sys::clock::now_ns());
+    let report = listener.finish(sys::clock::now_ns());
     let total_ns = run_ns();
     worker.kill();
-    assert_eq!((heard.tasks.len(), heard.processes), (1, 1));
-    let task = &heard.tasks[0];
+    assert_eq!((report.tasks.len(), report.processes), (1, 1));
+    let task = &report.tasks[0];
     assert_eq!((task.tid, task.source), (pid, TaskSource::Asked));
     assert!(task.run_ns >= 20_000_000, "{task:?}");
     assert!(
@@ -329,16 +329,16 @@ fn the_whole_machine_is_every_task() {
     };
     listener.watch(&Tree::default());
     assert!(Command::new("/bin/true").status().unwrap().success());
-    let heard = listener.finish(sys::clock::now_ns());
-    assert!(heard.tasks.iter().any(|task| task.comm == "true"));
+    let report = listener.finish(sys::clock::now_ns());
+    assert!(report.tasks.iter().any(|task| task.comm == "true"));
     // On a machine with thousands of threads the first process may be in a sum.
-    if heard.tasks.iter().all(|task| task.threads == 1) {
-        let first = heard.tasks.iter().find(|task| task.pid == 1).unwrap();
+    if report.tasks.iter().all(|task| task.threads == 1) {
+        let first = report.tasks.iter().find(|task| task.pid == 1).unwrap();
         assert_eq!(first.source, TaskSource::Asked);
     }
     assert!(
-        heard.processes as usize
-            >= heard
+        report.processes as usize
+            >= report
                 .tasks
                 .iter()
                 .filter(|task| task.pid == task.tid)
@@ -366,15 +366,15 @@ fn waits_for_block_io_are_counted_once_they_are_switched_on() {
          dd if={0} of=/dev/null bs=4096 count=64 iflag=direct 2>/dev/null; exit 0",
         file.path().display()
     );
-    let (_, heard) = watch(listener, &shell(&script));
+    let (_, report) = watch(listener, &shell(&script));
     drop(applied.release());
-    let readers: Vec<_> = heard
+    let readers: Vec<_> = report
         .tasks
         .iter()
         .filter(|task| task.comm == "dd")
         .collect();
-    assert_eq!(readers.len(), 2, "{:?}", heard.tasks);
-    assert!(heard.tasks.iter().all(|task| task.block_io.is_some()));
+    assert_eq!(readers.len(), 2, "{:?}", report.tasks);
+    assert!(report.tasks.iter().all(|task| task.block_io.is_some()));
     let waits: u64 = readers
         .iter()
         .map(|task| task.block_io.unwrap().count)

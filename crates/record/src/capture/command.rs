@@ -2,14 +2,14 @@
 //!
 //! 1. The child is forked and waits at a gate: it inherits nothing of the recorder.
 //! 2. It gets its group; the sources are opened for it; the first sample is taken.
-//! 3. The gate opens. This thread waits, signals are passed on, orphans are kept in sight.
-//! 4. When it has ended: the last sample, while it is still there to be read; then it is
-//!    reaped, which tells how it ended, and the group removed.
+//! 3. The gate opens. This thread waits, passes signals on, and reaps orphans that have ended.
+//! 4. When the command has ended, the last sample is taken while /proc still shows it. Then it is
+//!    reaped, which gives its exit status, and its group is removed.
 //!
-//! From the gate on nothing here is an error: what fails is missing from the recording.
+//! From the gate on no fault is returned as an error: what failed is missing from the recording.
 
 use super::group;
-use super::out_of_memory::Watchman;
+use super::out_of_memory::KillCheck;
 use super::sampler::{Assignment, Ended, Purpose};
 use super::sources::Watched;
 use super::{Captured, CommandPlan, destination, process_cpu_ns, without_samples};
@@ -32,7 +32,8 @@ const ARGV_BYTES_MAX: usize = 4 << 20;
 /// How often orphans that have ended are forgotten: each keeps a process number until then.
 const REAP_PERIOD_NS: u64 = 500_000_000;
 
-/// Starts `plan.argv` and watches it to its end, which [`Captured::ending`] tells. Signals that ask this process to end are passed on to the command.
+/// Starts `plan.argv` and watches it until it ends, see [`Captured::ending`]. Signals that ask this
+/// process to end are passed on to the command.
 ///
 /// # Errors
 /// [`crate::Kind::CommandNotFound`] and [`crate::Kind::CommandNotExecutable`] for a command
@@ -51,7 +52,7 @@ pub fn command(plan: &CommandPlan) -> Result<Captured> {
     } else {
         (None, Sight::NotAsked)
     };
-    let watchman = Watchman::new(Root::system(), pid);
+    let kill_check = KillCheck::new(Root::system(), pid);
     let mut facts = super::facts(&plan.watch, subject(&plan.argv));
     facts.sights.insert("own_group".to_owned(), own_group);
     let sampler = destination::start_sampler(Assignment {
@@ -68,12 +69,12 @@ pub fn command(plan: &CommandPlan) -> Result<Captured> {
     }
     wait_for_end(pid);
     let ended_ns = sys::clock::now_ns();
-    // What /proc and the groups tell of it goes with its number.
+    // /proc and the groups show the command only until it is reaped.
     sampler.take_last_sample();
     let exit = sys::wait::wait(pid).ok();
     drop(passing);
     let ended = Ended {
-        ending: ending(exit.as_ref(), &watchman),
+        ending: ending(exit.as_ref(), &kill_check),
         at_ns: Some(ended_ns),
         process: Some((pid, began_ns)),
         usage: exit.map(|exit| exit.usage),
@@ -173,8 +174,8 @@ fn find(argv: &[OsString]) -> Result<()> {
     Err(Error::new(Kind::CommandNotFound, "run", why).at(program))
 }
 
-/// Lets the command run, unless somebody asked for the end while all this was prepared: from
-/// now on such wishes are the command's to hear.
+/// Lets the command run, unless a signal has asked for the end in the meantime. From now on such
+/// signals are passed on to the command.
 fn open_gate(child: &mut Gated, argv: &[OsString]) -> Result<()> {
     if sys::interrupt::requested() {
         let why = "a signal asked for the end before it began";
@@ -193,9 +194,9 @@ fn not_started(argv: &[OsString], error: &sys::Error) -> Error {
     error.at(argv.first().map_or(OsStr::new(""), OsString::as_os_str))
 }
 
-/// Returns when the command has ended, which is not reaped yet; meanwhile orphans that have
-/// ended are forgotten. At once where its end cannot be known: somebody made this process
-/// ignore its children.
+/// Returns when the command has ended; it is not reaped yet. Meanwhile orphans that have ended are
+/// reaped. Returns at once if its end cannot be known, because this process was made to ignore its
+/// children.
 fn wait_for_end(pid: u32) {
     let Ok(command) = sys::pidfd::open(pid) else {
         let _ = sys::wait::ended(pid);
@@ -223,14 +224,14 @@ fn forget_orphans(command: Option<u32>) {
     }
 }
 
-fn ending(exit: Option<&Exit>, watchman: &Watchman) -> Ending {
+fn ending(exit: Option<&Exit>, kill_check: &KillCheck) -> Ending {
     match exit.map(|exit| exit.ended) {
         None => Ending::Stopped,
         Some(sys::wait::Ended::Exited { code }) => Ending::Exited { code },
         Some(sys::wait::Ended::Killed { signal }) => Ending::Killed {
             signal,
             out_of_memory: (signal == SIGKILL)
-                .then(|| watchman.limit_that_killed())
+                .then(|| kill_check.limit_that_killed())
                 .flatten(),
         },
     }

@@ -1,10 +1,9 @@
-//! A control group of the command's own, so that its CPU time, pressure and I/O can be told
-//! from its neighbours'.
+//! A control group for the command alone, so that its CPU time, pressure and I/O are counted apart
+//! from those of its neighbours.
 //!
-//! Where nobody else manages the tree of version 2 (no service manager) root makes a child
-//! of the own group and removes it at the end; what still lives in it then goes back to the
-//! parent and runs on. A service manager is asked for a transient scope instead: its tree
-//! is never touched. Limits are never set.
+//! Without a service manager root makes a child of the own group in the tree of version 2, and
+//! removes it at the end. Processes that are still in it then go back to the parent. A service
+//! manager is asked for a transient scope instead: its tree is never changed. Limits are never set.
 
 use machine::cgroup::{Controller, locate};
 use machine::{Root, mounts};
@@ -148,8 +147,8 @@ impl Drop for Made {
             }
             std::thread::sleep(REMOVAL_PAUSE);
         }
-        // The command made groups below: they are its own, and whoever runs next to us
-        // removes this one once they are gone.
+        // The command made groups below it, which stay. The next recorder removes this group once
+        // they are gone.
     }
 }
 

@@ -1,7 +1,6 @@
-//! Watching what runs already for somebody who looks meanwhile: nothing is written, the last
-//! minutes are kept in memory.
+//! Live view: samples a running target, and keeps only the last minutes in memory.
 //!
-//! Delay accounting is left out: it tells of a whole recording, and this one has no end.
+//! Delay accounting is left out: it describes a whole recording, and this one has no end.
 
 use super::recent::RecentSink;
 use super::sampler::{Assignment, Purpose, Sampler};

@@ -1,8 +1,8 @@
-//! Marks: words that a person or a script puts into the recordings that run now.
+//! Marks: texts that a user or a script puts into the recordings that run now.
 //!
-//! Each recorder listens on a datagram socket in the user's run directory; who sets a mark
-//! sends its text to all of them. The directory is the user's alone, so nobody else's
-//! marks arrive. A socket whose recorder was killed is removed by whoever meets it.
+//! Each recorder receives on a datagram socket in the user's run directory, and a mark is sent to
+//! all of them. Only the user can write to that directory, so no other user can send marks. A
+//! socket whose recorder was killed is removed by the next sender.
 
 use crate::run_directory;
 use crate::{Error, Kind, Result};
@@ -16,20 +16,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use sys::directory::Directory;
 
-/// The longest text of a mark: one datagram, and more than anybody reads in a chart.
+/// The longest text of a mark: one datagram, and more than a chart shows.
 pub const MAX_MARK_BYTES: usize = 4096;
 /// The most recorders that one mark is sent to: more than that is a directory gone wrong.
 const MAX_RECORDERS: usize = 1024;
 /// Marks taken in one go, so that a flood of them cannot hold up the samples.
 const MAX_AT_ONCE: usize = 64;
 
-/// How often a recorder whose queue is full is tried again; it empties it at once unless it
-/// is stopped or the machine stands still.
+/// How often a mark is sent again to a recorder whose queue is full. The recorder empties it at
+/// once unless it, or its machine, is stopped.
 const FULL_TRIES: u32 = 40;
 /// Between two tries.
 const FULL_PAUSE: Duration = Duration::from_millis(5);
 
-/// Tells recorders of one process apart.
+/// Distinguishes the recorders of one process.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// The socket on which a recorder receives marks; removed on drop.
@@ -88,11 +88,11 @@ impl Drop for MarkSocket {
     }
 }
 
-/// Puts a mark into every recording of this user that runs now; how many there were.
+/// Puts a mark into every recording of this user that runs now; returns how many there were.
 ///
 /// # Errors
 /// [`Kind::Usage`] for a text that is empty or longer than [`MAX_MARK_BYTES`]; when a recorder
-/// is there and could not be told.
+/// could not be reached.
 pub fn mark(text: &str) -> Result<usize> {
     must_be_a_mark(text)?;
     let directory = run_directory::existing()?;
@@ -117,7 +117,7 @@ fn send_in(directory: &Directory, text: &str) -> Result<usize> {
     for name in sockets.take(MAX_RECORDERS) {
         match tell(&speaker, directory, name, text) {
             Ok(heard) => told += usize::from(heard),
-            // The others are told all the same.
+            // The other recorders still get the mark.
             Err(error) => fault = Some(error),
         }
     }
@@ -167,7 +167,7 @@ fn is_mark_socket(directory: &Directory, name: &OsStr) -> bool {
     })
 }
 
-/// Sends to one recorder; false if nobody listens there any more.
+/// Sends to one recorder; false if its process is gone.
 fn tell(speaker: &UnixDatagram, directory: &Directory, name: &OsStr, text: &str) -> Result<bool> {
     let path = &directory.path().join(name);
     let mut sent = speaker.send_to(text.as_bytes(), path);

@@ -1,10 +1,10 @@
-//! Whether the kernel ended a command for want of memory, and at which limit.
+//! Whether the kernel killed a command because memory ran out, and at which limit.
 //!
-//! Compares the kills that the groups of the command counted before and after. Version 2
-//! counts a limit that was hit in the group that has it and in those above, so the lowest
-//! one that grew is the one; version 1 counts the kill only in the victim's group, and the
-//! group that ran into its limit is the lowest whose failures grew. Of a group that the command
-//! joined after its start the series tell the same.
+//! Compares the kills that the command's groups counted before and after. Version 2 counts a hit
+//! limit in the group that has it and in those above, so the limit is that of the lowest group
+//! whose count grew. Version 1 counts a kill only in the victim's group; the limit is that of the
+//! lowest group whose failures grew. For a group that the command joined after its start, the
+//! series give the counts.
 
 use crate::registry::{ABSENT, Row};
 use machine::cgroup::{Group, Version, memory_group_of};
@@ -28,14 +28,14 @@ struct Before {
 
 /// What was counted before the command ran.
 #[derive(Debug)]
-pub(super) struct Watchman {
+pub(super) struct KillCheck {
     root: Root,
     v2: bool,
     groups: Vec<Before>,
     machine_kills: u64,
 }
 
-impl Watchman {
+impl KillCheck {
     /// Notes the counters for the process `pid`.
     pub fn new(root: Root, pid: u32) -> Self {
         let place = memory_group_of(&root, &mounts::read(&root), pid);
@@ -88,7 +88,7 @@ fn limit_of(path: &str, limit: Option<u64>) -> String {
     }
 }
 
-/// What a [`Watchman`] said, or better words for it: `groups` are those that the command joined
+/// What a [`KillCheck`] said, or better words for it: `groups` are those that the command joined
 /// after its start, which he did not know, and their series began at 0 then.
 pub(super) fn in_later_groups(
     said: Option<String>,
@@ -190,8 +190,8 @@ mod tests {
     #[test]
     fn version_1_names_the_parent_whose_limit_it_was() {
         let tree = v1();
-        let watchman = Watchman::new(Root::at(tree.path()), 7);
-        assert_eq!(watchman.limit_that_killed(), None);
+        let kill_check = KillCheck::new(Root::at(tree.path()), 7);
+        assert_eq!(kill_check.limit_that_killed(), None);
         let base = "/sys/fs/cgroup/memory/a";
         write(
             &tree,
@@ -199,7 +199,7 @@ mod tests {
             "oom_kill 2\n",
         );
         write(&tree, &format!("{base}/memory.failcnt"), "900\n");
-        let words = watchman.limit_that_killed().unwrap();
+        let words = kill_check.limit_that_killed().unwrap();
         assert!(
             words.contains("64 MiB") && words.ends_with("group /a"),
             "{words}"
@@ -209,10 +209,10 @@ mod tests {
     #[test]
     fn a_kill_without_a_limit_is_the_machine_s() {
         let tree = v1();
-        let watchman = Watchman::new(Root::at(tree.path()), 7);
+        let kill_check = KillCheck::new(Root::at(tree.path()), 7);
         write(&tree, "/proc/vmstat", "oom_kill 4\n");
         assert_eq!(
-            watchman.limit_that_killed().unwrap(),
+            kill_check.limit_that_killed().unwrap(),
             "the memory of the machine"
         );
     }
@@ -228,7 +228,7 @@ mod tests {
                 .file(&format!("{base}/memory.events"), "oom 1\noom_kill 1\n")
                 .file(&format!("{base}/memory.max"), "1048576\n");
         }
-        let watchman = Watchman::new(Root::at(tree.path()), 7);
+        let kill_check = KillCheck::new(Root::at(tree.path()), 7);
         write(
             &tree,
             "/sys/fs/cgroup/a/b/memory.events",
@@ -239,7 +239,7 @@ mod tests {
             "/sys/fs/cgroup/a/memory.events",
             "oom 2\noom_kill 2\n",
         );
-        let words = watchman.limit_that_killed().unwrap();
+        let words = kill_check.limit_that_killed().unwrap();
         assert!(words.ends_with("group /a"), "{words}");
     }
 

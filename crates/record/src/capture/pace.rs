@@ -1,8 +1,7 @@
 //! When samples are due: fixed instants, never a burst to catch up.
 //!
-//! The deadlines lie on a grid that is laid at the first sample. A sample that comes late
-//! is taken at once; those whose time has passed meanwhile are counted as missed. Pure: the
-//! caller reads the clock.
+//! The deadlines are a grid that starts at the first sample. A late sample is taken at once;
+//! deadlines that passed meanwhile are counted as missed. Pure: the caller reads the clock.
 
 /// A sample that begins more than this part of its period after it was due is late.
 const LATE_PART: u64 = 10;

@@ -1,7 +1,7 @@
-//! The thread that samples, as its caller sees it: started (the first sample is taken by
+//! The sampling thread as its caller sees it: it is started (the first sample has been taken by
 //! then), given marks, asked for the last sample, and closed.
 //!
-//! What the thread does is in `thread`. A fault of the recording ends the sampling and nothing else:
+//! `thread` has what the thread does. A fault of the recording ends the sampling and nothing else:
 //! the thread then only waits until the caller asks for the recording.
 
 mod thread;
@@ -52,10 +52,10 @@ pub(super) struct Ended {
     pub ending: Ending,
     /// When it was noticed, by the steady clock; the last sample where absent.
     pub at_ns: Option<u64>,
-    /// The process whose end that was, and when it began, by the steady clock: the kernel may
-    /// tell that it had ended long before it was noticed.
+    /// The process that ended, and when it began, by the steady clock. The kernel's own time of its
+    /// end may be long before it was noticed.
     pub process: Option<(u32, u64)>,
-    /// What `wait4` told.
+    /// What `wait4` reported.
     pub usage: Option<Usage>,
 }
 
@@ -70,7 +70,7 @@ enum Request {
     Discard,
 }
 
-/// What the thread tells while it works.
+/// What the thread reports while it works.
 #[derive(Debug)]
 enum News {
     /// For a person.
@@ -158,7 +158,7 @@ impl Sampler {
     pub fn close(mut self, ended: Ended) -> Result<Recording> {
         self.tell(Request::Close(Box::new(ended)));
         let closed = self.closed.take().ok_or_else(gone)?;
-        // The thread still closes its sources, for which nobody has to wait.
+        // The thread goes on to close its sources; the caller need not wait for that.
         closed.recv().map_err(|_| gone())
     }
 
@@ -190,7 +190,7 @@ impl Sampler {
     }
 
     fn tell(&self, request: Request) {
-        // A thread that is gone is found by whoever closes the recording.
+        // A thread that is gone is noticed when the recording is closed.
         let _ = self.requests.send(request);
         let _ = (&self.wake).write(b"w");
     }

@@ -8,7 +8,7 @@ use super::burst::Burst;
 use super::out_of_memory;
 use crate::collect::{Collectors, Scope};
 use crate::registry::{Registry, Row};
-use crate::tasks::{Heard, Listener, Tree};
+use crate::tasks::{Listener, TaskReport, Tree};
 use crate::trace::{Family, Tracer};
 use machine::Root;
 use model::recording::{Facts, Schema, Sight, Span};
@@ -18,8 +18,7 @@ use model::recording::{Facts, Schema, Sight, Span};
 pub(super) struct Watched {
     /// For the collectors.
     pub scope: Scope,
-    /// For delay accounting; `None` where nobody asks for it, or there is nobody whose tasks
-    /// could be kept.
+    /// For delay accounting; `None` if it is not wanted, or if the subject has no process.
     pub tree: Option<Tree>,
     /// For events: the processes at the top, empty for all; `None` as above.
     pub traced: Option<Vec<u32>>,
@@ -28,7 +27,7 @@ pub(super) struct Watched {
 /// What is known only at the end.
 #[derive(Debug, Default)]
 pub(super) struct Last {
-    pub heard: Heard,
+    pub report: TaskReport,
     pub processes: u64,
     pub lost_events: u64,
 }
@@ -68,7 +67,7 @@ impl Sources {
         };
         let (listener, sights) = match &watched.tree {
             Some(_) => Listener::open(sys::clock::now_ns()),
-            // Who looks meanwhile asks for no delays of a whole recording.
+            // A live view does not need the delays of a whole recording.
             None if watched.traced.is_some() => (None, Vec::new()),
             None => (None, vec![("exits".to_owned(), nobody())]),
         };
@@ -143,14 +142,13 @@ impl Sources {
         }
     }
 
-    /// Asks for what is told at the end only; `now_ns` by the steady clock.
+    /// Reads what is known at the end only; `now_ns` by the steady clock.
     pub fn finish(&mut self, now_ns: u64, facts: &mut Facts) -> Last {
         if let Some(groups) = self.collectors.other_groups() {
             facts.groups = groups.to_vec();
         }
         let listener = self.listener.take();
-        let heard = listener.map(|listener| listener.finish(now_ns));
-        let heard = heard.unwrap_or_default();
+        let report = listener.map_or_else(TaskReport::default, |listener| listener.finish(now_ns));
         // Last, because a child of this process closes the events.
         let tracer = self.tracer.take();
         let lost_events = tracer.as_ref().map_or(0, Tracer::lost);
@@ -158,9 +156,9 @@ impl Sources {
         drop(tracer);
         Last {
             // Ends that were lost were seen alive, perhaps; short lives only by their ends.
-            processes: heard.processes.max(self.collectors.processes()),
+            processes: report.processes.max(self.collectors.processes()),
             lost_events,
-            heard,
+            report,
         }
     }
 }

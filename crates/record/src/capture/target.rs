@@ -76,9 +76,10 @@ pub(super) fn find(target: &Target) -> Result<Found> {
         }
         Target::Unit(name) => {
             let (path, directory) = unit(&root, name).ok_or_else(|| {
-                let why = match Path::new(MANAGER_RUNS).exists() {
-                    true => "no such unit runs here",
-                    false => "systemd does not run here; --cgroup and --pid need none",
+                let why = if Path::new(MANAGER_RUNS).exists() {
+                    "no such unit runs here"
+                } else {
+                    "systemd does not run here; --cgroup and --pid need none"
                 };
                 Error::new(Kind::Usage, format!("watch the unit {name}"), why)
             })?;
@@ -115,10 +116,10 @@ fn process(root: &Root, pid: u32) -> Result<Found> {
 fn command_line(root: &Root, pid: u32) -> Vec<String> {
     let words = || -> Vec<String> {
         let bytes = root.read_bytes(format!("/proc/{pid}/cmdline"));
-        let bytes = bytes.unwrap_or_default();
-        let words = bytes.split(|byte| *byte == 0);
-        let words = words.filter(|word| !word.is_empty());
-        words
+        bytes
+            .unwrap_or_default()
+            .split(|byte| *byte == 0)
+            .filter(|word| !word.is_empty())
             .map(|word| String::from_utf8_lossy(word).into_owned())
             .collect()
     };
@@ -148,7 +149,7 @@ fn group_found(path: String, unit: Option<String>, directory: PathBuf) -> Found 
                 processes: Vec::new(),
                 group: Some(directory.clone()),
             },
-            // An empty list would mean everybody.
+            // An empty list would mean all processes.
             tree: somebody.clone().map(|processes| Tree {
                 processes,
                 reaper: None,

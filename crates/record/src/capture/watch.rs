@@ -1,6 +1,6 @@
-//! Watching what runs already, until it ends, its time is over, or somebody asks.
+//! Watching what runs already, until it ends, its time is over, or a signal asks for the end.
 //!
-//! The subject is not touched: nothing is sent to it, and it notices nothing.
+//! The subject is not touched: no signal is sent to it, and it cannot notice the recorder.
 
 use super::sampler::{Assignment, Ended, Purpose};
 use super::target::{self, End};
@@ -22,7 +22,7 @@ pub fn watch(target: &Target, for_ns: Option<u64>, watch: &Watch) -> Result<Capt
     watch_telling(target, for_ns, watch, |_| ())
 }
 
-/// As [`watch`]; tells what a person should know at once. It ends also when nothing more can be
+/// As [`watch`]; passes on what the user should know at once. Ends also when nothing more can be
 /// recorded.
 ///
 /// # Errors

@@ -56,7 +56,7 @@ pub(super) fn open(root: &Root) -> Option<Disks> {
 impl Source for Disks {
     fn read(&mut self, moment: &mut Moment<'_>) {
         let change = self.table.read(moment.registry, moment.row);
-        // The first plan adds all that there is, which is no news.
+        // The first plan adds all devices, so none of them is new.
         if let Some(change) = change.filter(|_| self.started) {
             announce(&change, moment);
         }

@@ -89,7 +89,7 @@ pub(super) fn fill(root: &Root, facts: &mut Facts) {
         .insert("other_users".to_owned(), other_users(root));
 }
 
-/// The names of all block devices that are no partitions, sorted.
+/// The names of all block devices without partitions, sorted.
 pub(super) fn block_names(root: &Root) -> Vec<String> {
     let entries = std::fs::read_dir(root.path("/sys/block"))
         .into_iter()
@@ -102,7 +102,7 @@ pub(super) fn block_names(root: &Root) -> Vec<String> {
 }
 
 fn device(root: &Root, name: &str) -> Option<DeviceFacts> {
-    // Loop and zram devices that nobody uses are there by the dozen, with a size of 0.
+    // Unused loop and zram devices exist by the dozen, with a size of 0.
     word(root, &format!("/sys/block/{name}/size")).filter(|size| size != "0")?;
     let disk = block::by_name(root, name)?;
     disk.size.filter(|size| size.0 > 0)?;

@@ -95,7 +95,7 @@ impl Shape for Devices {
     fn head<'a>(&self, line: &'a [u8]) -> Option<(&'a [u8], usize)> {
         let (number, end) = word_at(line, 0)?;
         match self.file {
-            // The last line is a sum, "Total 5": nobody wants it, and its number may change.
+            // The last line is a sum, "Total 5". It is not kept, and its number may change.
             File::Service { .. } => match word_at(line, end) {
                 Some((_, end)) => Some((&line[..end], end)),
                 None => Some((number, end)),

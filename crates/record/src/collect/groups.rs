@@ -3,7 +3,7 @@
 //! Each controller is looked for on its own, so a host that has memory in version 1 and an
 //! otherwise empty tree of version 2 gives both. Level 0 is the subject's own group in each
 //! hierarchy. The top of a version 2 tree is the machine itself and left out. The own group
-//! is read for each sample, parents and limits once a second. [`Followed`] goes with a subject
+//! is read for each sample, parents and limits once a second. [`FollowedGroups`] goes with a subject
 //! that changes its group.
 
 mod followed;
@@ -19,9 +19,9 @@ use machine::mounts::{self, Mount};
 use model::recording::GroupFacts;
 use std::path::Path;
 
-pub(super) use followed::Followed;
+pub(super) use followed::FollowedGroups;
 
-/// Levels that are read; deeper nesting than this is nobody's.
+/// Levels that are read; real trees are not nested more deeply.
 const MAX_LEVELS: usize = 16;
 const NS_PER_US: u64 = 1_000;
 /// Of memory.stat, what starts so is counted; all else is a level in bytes.
@@ -221,13 +221,14 @@ fn memory_events(prefix: &str, key: &str) -> Vec<Column> {
 
 fn memory_stat(prefix: &str, key: &str) -> Vec<Column> {
     let name = format!("{prefix}.memory.stat.{key}");
-    vec![match COUNTED.iter().any(|start| key.starts_with(start)) {
-        true => Column::counter(0, name, "count", 1),
-        false => Column::gauge(0, name, "bytes", 1),
+    vec![if COUNTED.iter().any(|start| key.starts_with(start)) {
+        Column::counter(0, name, "count", 1)
+    } else {
+        Column::gauge(0, name, "bytes", 1)
     }]
 }
 
-/// Version 1 tells each figure twice: of the group alone, and with its children ("total_").
+/// Version 1 has each figure twice: of the group alone, and with its children ("total_").
 fn memory_stat_v1(prefix: &str, key: &str) -> Vec<Column> {
     let Some(key) = key.strip_prefix("total_") else {
         return Vec::new();

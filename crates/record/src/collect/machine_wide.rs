@@ -1,6 +1,6 @@
-//! Opens the sources that every machine has once: which file, which shape, which tier.
+//! Opens the sources that a machine has once: which file, which shape, how often.
 //!
-//! What a source's words mean stands in its own file; here it is only put on its tier.
+//! What the words of a source mean is in its own file.
 
 use super::keyed::Single;
 use super::table::{Column, Table};
@@ -23,7 +23,7 @@ pub(super) fn open(root: &Root) -> Vec<(Tier, Box<dyn Source>)> {
     keep(Tier::Fast, boxed(vmstat::open(root)));
     keep(Tier::Slow, boxed(meminfo::open(root)));
     keep(Tier::Fast, boxed(stat::open(root)));
-    // Events tell of every request; these are for the share of time that a device works.
+    // Events count every request; these are for the share of time that a device works.
     keep(Tier::Steady, boxed(disk::open(root)));
     for resource in pressure::RESOURCES {
         keep(Tier::Fast, boxed(pressure::open(root, resource)));

@@ -17,10 +17,11 @@ pub(super) fn open(root: &Root) -> Option<Table<Keyed>> {
 fn columns(prefix: &str, key: &str) -> Vec<Column> {
     let name = key.replace('(', "_").replace(')', "");
     // The pool of huge pages is counted in pages, everything else in KiB.
-    let column = match key.starts_with("HugePages_") {
-        true => Column::gauge(0, format!("{prefix}.{name}"), "pages", 1),
-        false => Column::gauge(0, format!("{prefix}.{name}"), "bytes", 1024)
-            .refreshed(Some(STAT_INTERVAL_NS)),
+    let column = if key.starts_with("HugePages_") {
+        Column::gauge(0, format!("{prefix}.{name}"), "pages", 1)
+    } else {
+        Column::gauge(0, format!("{prefix}.{name}"), "bytes", 1024)
+            .refreshed(Some(STAT_INTERVAL_NS))
     };
     let also = match key {
         "Zswap" => Some("zswap.pool_bytes"),

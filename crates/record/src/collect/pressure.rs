@@ -1,5 +1,5 @@
-//! /proc/pressure and the same files of groups: for how long somebody, or everybody, stood
-//! still for want of something.
+//! /proc/pressure and the same files of groups: how long some tasks, or all of them, were stalled
+//! for lack of a resource.
 //!
 //! Totals only: the kernel's own averages are slower than any recording.
 

@@ -30,9 +30,9 @@ pub(crate) struct Schedstat {
     columns: [Option<u32>; TOTALS.len()],
 }
 
-/// The files for these processes at the top of the subject: the machine's, where the kernel
-/// has it, and the first process's. That one's number may be anybody's once it has ended;
-/// its open file is not.
+/// The files for these processes at the top of the subject: that of the machine, if the kernel has
+/// it, and that of the first process. The process number may be used again once the process has
+/// ended; the open file still belongs to the ended one.
 pub(crate) fn open(root: &Root, processes: &[u32], registry: &mut Registry) -> Vec<Schedstat> {
     let mut keep = |path: &str, source: &str, prefix: &str, parse: Parse| {
         let mut file = Rereader::open(root, path).ok()?;

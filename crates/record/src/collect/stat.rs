@@ -23,7 +23,7 @@ const TIMES: [&str; 10] = [
     "guest",
     "guest_nice",
 ];
-/// CPUs with series of their own: 640 series, which is more than anybody looks at.
+/// CPUs with series of their own: 640 series, more than a chart can show.
 const MAX_CPUS: usize = 64;
 
 /// The file, where there is one.

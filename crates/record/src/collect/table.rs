@@ -69,7 +69,7 @@ impl Column {
         }
     }
 
-    /// The same, absent where it says that there is no limit.
+    /// The same, absent if it says that there is no limit.
     pub fn meaning(mut self, meaning: Meaning) -> Self {
         self.meaning = meaning;
         self
@@ -84,13 +84,13 @@ impl Column {
 
 /// What the lines of a file mean.
 pub(super) trait Shape: Debug + Send {
-    /// Where the head of a line ends, its delimiter included, and which part of it is the
-    /// key; `None` for a line without numbers to keep. The first word unless told otherwise.
+    /// The end of a line's head, its delimiter included, and the part of it that is the key; `None`
+    /// for a line without numbers to keep. By default the head is the first word.
     fn head<'a>(&self, line: &'a [u8]) -> Option<(&'a [u8], usize)> {
         word_at(line, 0)
     }
 
-    /// The series of a line; none for one that nobody wants.
+    /// The series of a line; none if the line is not kept.
     fn columns(&self, key: &str) -> Vec<Column>;
 }
 
@@ -226,7 +226,8 @@ fn end_of_line(text: &[u8]) -> usize {
     end.unwrap_or(text.len())
 }
 
-/// The words of one line into their columns, in the order of the words; whether each column has one.
+/// Parses the words of one line into their columns, in the order of the words; returns whether each
+/// column has one.
 fn fill(cells: &[Cell], line: &[u8], row: &mut Row) -> bool {
     let mut words = Words { line, at: 0 };
     let mut next_word = 0;
@@ -267,7 +268,7 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// "123" or "total=123"; whatever is no whole number is absent: "max", "-1".
+/// "123" or "total=123". Anything but a whole number is absent: "max", "-1".
 fn value(word: &[u8], cell: Cell) -> i64 {
     let digits = match word.iter().rposition(|byte| *byte == b'=') {
         Some(equals) => &word[equals + 1..],
@@ -298,7 +299,7 @@ fn clear(lines: &[Line], row: &mut Row) {
     }
 }
 
-/// A plan for this text. A line that nobody wants is in it too: it keeps its place.
+/// A plan for this text. A line that is not kept is in it too: it keeps its place.
 fn plan(shape: &impl Shape, source: &str, text: &[u8], registry: &mut Registry) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut rest = text;
@@ -314,7 +315,7 @@ fn plan(shape: &impl Shape, source: &str, text: &[u8], registry: &mut Registry) 
 fn plan_line(shape: &impl Shape, source: &str, whole: &[u8], registry: &mut Registry) -> Line {
     let line = whole.strip_suffix(b"\n").unwrap_or(whole);
     let Some((key, head)) = shape.head(line) else {
-        // Without a key it is expected as it stands, its end included.
+        // Without a key the line is compared whole, its end included.
         return Line {
             head: whole.into(),
             key: Box::default(),
@@ -326,7 +327,7 @@ fn plan_line(shape: &impl Shape, source: &str, whole: &[u8], registry: &mut Regi
     let key = String::from_utf8_lossy(key).into_owned();
     let words = (Words { line, at: head }).count();
     let mut columns = shape.columns(&key);
-    // An older kernel has fewer words on a line: what it does not tell is no series.
+    // An older kernel has fewer words on a line: a missing one gets no series.
     let wanted = columns.len();
     columns.retain(|column| column.word < words);
     let left_out = columns.len() < wanted;

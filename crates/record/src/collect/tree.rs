@@ -12,7 +12,7 @@ mod text;
 use super::{Moment, SLOW_NS, Scope, Source};
 use crate::registry::{Registry, Row};
 use machine::Root;
-use members::Members;
+use members::ProcessFinder;
 use model::duration::CLOCK_TICK_NS;
 use model::recording::Kind;
 use process::{FIGURES, IO_FIRST, Process, Round};
@@ -52,12 +52,12 @@ const LEVELS: [(&str, &str); 3] = [
 #[derive(Debug)]
 pub(super) struct Tree {
     root: Root,
-    members: Members,
+    members: ProcessFinder,
     /// Parents before their children, so that a child's I/O is never missed on its way up.
     processes: Vec<Process>,
-    /// What ended processes had that nobody else has now.
+    /// What ended processes had counted, unless a parent has taken it over.
     ended: [u64; FIGURES],
-    /// The sums of the last round: what is told never falls.
+    /// The sums of the last sample: a total never falls.
     told: [u64; FIGURES],
     sums: [Option<u32>; FIGURES],
     levels: [Option<u32>; LEVELS.len()],
@@ -87,7 +87,7 @@ impl Tree {
         });
         Self {
             root: root.clone(),
-            members: Members::new(root, scope),
+            members: ProcessFinder::new(root, scope),
             processes: Vec::new(),
             ended: [0; FIGURES],
             told: [0; FIGURES],
@@ -143,10 +143,10 @@ impl Tree {
         }
     }
 
-    /// The nearest ancestor that is there: it waited for it, or for who waited for it.
+    /// The nearest ancestor that still exists: it reaped the process, or the process's reaper.
     fn heir(&self, dead: &Process) -> Option<usize> {
         let mut parent = dead.stat.parent;
-        // A chain is no longer than the list; the bound is for numbers that make a circle.
+        // The bound only matters if process numbers form a circle.
         for _ in 0..=self.processes.len() {
             let numbered = |process: &Process| process.number == parent;
             let place = self.processes.iter().position(numbered)?;
@@ -171,7 +171,7 @@ impl Tree {
             let Some(mut process) = opened else {
                 continue;
             };
-            // Whoever joins later, as a group's member may, brings its past with it.
+            // A process that joins later, as a group's member may, brings its past with it.
             if self.started && process.stat.start_ticks < self.opened_ticks {
                 process.forget_past();
             }
@@ -197,7 +197,7 @@ impl Tree {
         }
         for (index, (told, sum)) in self.told.iter_mut().zip(sums).enumerate() {
             *told = (*told).max(sum);
-            // Where nobody's I/O may be read its sum is absent, not 0.
+            // If no process's I/O may be read the sum is absent, not 0.
             if let Some(id) = self.sums[index].filter(|_| index < IO_FIRST || io_seen) {
                 row.count(id, *told);
             }
@@ -215,11 +215,12 @@ impl Tree {
         let count = self.processes.len();
         let many = count > FAST_PROCESSES || threads > FAST_THREADS;
         if many != self.many {
-            let text = match many {
-                true => format!(
+            let text = if many {
+                format!(
                     "{count} processes with {threads} threads: the process tree is read once a second"
-                ),
-                false => "few processes again: the process tree is read for each sample".to_owned(),
+                )
+            } else {
+                "few processes again: the process tree is read for each sample".to_owned()
             };
             moment.note("rate", text);
         }
@@ -235,7 +236,7 @@ impl Source for Tree {
         }
         self.round.full = moment.all || (moment.slow && !self.many) || !self.started;
         self.read_known();
-        // A process that lives for less is told of by delay accounting.
+        // Delay accounting covers processes that live for less.
         if moment.steady {
             self.welcome(moment.slow);
         }

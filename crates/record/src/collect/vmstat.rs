@@ -1,7 +1,7 @@
 //! /proc/vmstat: the kernel's counts of what memory management did, and its levels in pages.
 //!
-//! Names come and go with kernels; each line becomes a series under its own name. Which are
-//! levels is told by the name, with the few exceptions that the kernel's naming has.
+//! Names come and go with kernels; each line becomes a series under its own name. The name shows
+//! whether it is a level; the kernel's few exceptions are listed.
 
 use super::STAT_INTERVAL_NS;
 use super::keyed::Keyed;
@@ -47,9 +47,10 @@ fn columns(prefix: &str, key: &str) -> Vec<Column> {
     let level = (key.starts_with("nr_") && !COUNTERS.contains(&key)) || LEVELS.contains(&key);
     let folded = key.starts_with("nr_") || FOLDED.iter().any(|start| key.starts_with(start));
     let refresh_ns = (folded && !COMPUTED.contains(&key)).then_some(STAT_INTERVAL_NS);
-    let column = match level {
-        true => plain(prefix, key, "pages", Kind::Gauge),
-        false => plain(prefix, key, "count", Kind::Counter),
+    let column = if level {
+        plain(prefix, key, "pages", Kind::Gauge)
+    } else {
+        plain(prefix, key, "count", Kind::Counter)
     };
     vec![column.refreshed(refresh_ns)]
 }

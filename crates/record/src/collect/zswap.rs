@@ -1,7 +1,7 @@
-//! The compressed cache in front of swap, for kernels whose /proc/meminfo does not tell.
+//! The compressed cache in front of swap, for kernels whose /proc/meminfo lacks it.
 //!
-//! Since Linux 5.19 `meminfo` has both figures; before, they were in debugfs, which only
-//! root sees and only where it is mounted. What went in and out is in vmstat.
+//! Since Linux 5.19 `meminfo` has both figures; before, they were in debugfs, which only root can
+//! read and only if it is mounted. What went in and out is in vmstat.
 
 use super::keyed::Single;
 use super::table::{Column, Table};

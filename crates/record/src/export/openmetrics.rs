@@ -89,7 +89,7 @@ fn values(text: &mut String, name: &Name, index: usize, recording: &Recording) {
     let mut last = None;
     for (sample, tick) in (0..).zip(&recording.ticks) {
         let value = cursor.value(sample);
-        // Two samples within a millisecond are one to most who read this.
+        // Most readers of the format take two samples within a millisecond for one.
         let at_ms = (started_ns + tick.at_ns) / 1_000_000;
         let (Some(value), true) = (value, last != Some(at_ms)) else {
             continue;

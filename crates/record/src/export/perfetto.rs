@@ -1,10 +1,10 @@
-//! A recording as a trace of Perfetto: one counter track for each series, below a track for
-//! each group of them, and a slice for each mark or interval.
+//! A recording as a trace of Perfetto: one counter track for each series, below a track for each
+//! group of them, and a slice for each mark or interval.
 //!
-//! The trace is a stream of protocol-buffer packets; the five messages that are needed are
-//! written here by hand, with the numbers of `protos/perfetto/trace`. Counters are written as
-//! they were read; the trace viewer draws their rate when told so. A value that goes away is
-//! no event there: the track keeps its last one.
+//! The trace is a stream of protocol-buffer packets. The five messages that are needed are written
+//! here, with the numbers of `protos/perfetto/trace`. Counters are written as they were read; the
+//! trace viewer can draw their rate. The format has no event for a value that goes away: the track
+//! keeps its last one.
 
 use super::{Exporter, finish};
 use crate::Result;

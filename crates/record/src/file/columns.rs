@@ -31,7 +31,7 @@ const GAPS: u8 = 2;
 
 /// Rows that wait to be written.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct PendingRows {
     pub(super) ticks: Vec<Tick>,
     /// Row after row.
     values: Vec<i64>,
@@ -39,7 +39,7 @@ pub(super) struct Held {
     ends: Vec<usize>,
 }
 
-impl Held {
+impl PendingRows {
     /// Adds a row; rows may grow.
     pub(super) fn push(&mut self, tick: Tick, values: &[i64]) {
         self.ticks.push(tick);
@@ -147,7 +147,7 @@ impl Base {
     }
 
     /// `tick`, moved so that it is not before the last row, of `held` or before it.
-    pub(super) fn forward(&self, held: &Held, tick: Tick) -> Tick {
+    pub(super) fn forward(&self, held: &PendingRows, tick: Tick) -> Tick {
         let last = held.ticks.last();
         let due_ns = tick
             .due_ns
@@ -168,7 +168,12 @@ pub(super) struct Scratch {
 }
 
 /// Appends the rows of `held` to `out`, and moves `base` to the last of them.
-pub(super) fn encode(held: &Held, base: &mut Base, scratch: &mut Scratch, out: &mut Vec<u8>) {
+pub(super) fn encode(
+    held: &PendingRows,
+    base: &mut Base,
+    scratch: &mut Scratch,
+    out: &mut Vec<u8>,
+) {
     let columns = held.columns().max(base.values.len());
     put(out, held.ticks.len() as u64);
     put(out, columns as u64);

@@ -139,8 +139,8 @@ fn remove(place: &FilePlace, inode: u64) {
     }
 }
 
-/// Opens a file that may be replaced: a recording of this user, checked on the open file so that
-/// nobody can exchange it. What is not a regular file is not opened.
+/// Opens a file that may be replaced: a recording of this user. It is checked on the open file, so
+/// it cannot be exchanged in between. Only a regular file is opened.
 fn replaceable(place: &FilePlace, path: &Path, force: bool) -> Result<File> {
     let failed = |error: sys::Error| at("replace", path, &error);
     let about = place.directory.metadata(&place.name).map_err(failed)?;

@@ -4,7 +4,7 @@
 //! When the recorder begins another segment, the one before is read to its end first. Segments that
 //! the recorder removes meanwhile stay in what was read.
 
-use super::joined::{Joined, newest};
+use super::joined::{JoinedRecording, newest};
 use super::reader::MAX_BYTES;
 use super::segments::{nothing_in, open_directory, segments};
 use super::tail::Tail;
@@ -29,7 +29,7 @@ struct RingPosition {
     /// The name of the newest segment.
     name: OsString,
     /// All segments so far.
-    joined: Joined,
+    joined: JoinedRecording,
 }
 
 impl Follower {
@@ -64,7 +64,7 @@ impl Follower {
             return Err(nothing_in(path, None));
         };
         let tail = tail(&directory, &last.name)?;
-        let mut joined = Joined::new(MAX_BYTES / 2);
+        let mut joined = JoinedRecording::new(MAX_BYTES / 2);
         let (parts, damage) = newest(&directory, before);
         for part in parts {
             joined.add(&part);

@@ -17,7 +17,7 @@ use sys::directory::Directory;
 /// The recorder's own processor time: it begins anew with each run.
 const OWN_CPU: &str = "own.cpu_ns";
 
-/// A pause between two samples that is told as a gap: twice the longest period there is.
+/// A longer pause between two samples is marked as a gap: twice the longest period.
 const GAP_NS: u64 = 2_000_000_000;
 
 /// Of the memory that a ring may take, the segment that is added takes one part of so many,
@@ -50,12 +50,12 @@ pub(super) fn read_closed(
         bytes: part_bytes,
         ..limits
     };
-    let mut joined = Joined::new(limits.bytes - part_bytes);
+    let mut joined = JoinedRecording::new(limits.bytes - part_bytes);
     let mut damage = Vec::new();
-    let closed = segments(directory)?.into_iter().map(|segment| segment.name);
-    let closed = closed.filter(|name| own.as_ref().is_none_or(|(own, _)| name != own));
-    let closed: Vec<OsString> = closed.collect();
-    for name in closed {
+    for Segment { name, .. } in segments(directory)? {
+        if own.as_ref().is_some_and(|(own, _)| name == *own) {
+            continue;
+        }
         if let Some(part) = read_segment(directory, &name, None, part_limits, &mut damage) {
             joined.add_and_thin(&part);
         }
@@ -132,7 +132,7 @@ pub(super) fn newest(
 
 /// Segments, put together in order of their time.
 #[derive(Debug)]
-pub(super) struct Joined {
+pub(super) struct JoinedRecording {
     pub(super) recording: Recording,
     budget: Budget,
     /// One of so many samples is kept.
@@ -160,7 +160,7 @@ struct Part {
     series: Vec<(Option<usize>, usize)>,
 }
 
-impl Joined {
+impl JoinedRecording {
     /// Nothing yet; at most `bytes` of memory.
     pub(super) fn new(bytes: usize) -> Self {
         Self {
@@ -225,7 +225,7 @@ impl Joined {
         self.grow(part);
     }
 
-    /// Where the segment lies in the whole, and what it lacks.
+    /// Finds the segment's place in the whole, and ends the series that it lacks.
     fn begin(&mut self, part: &Recording) {
         let whole = &mut self.recording;
         if !self.is_begun {
@@ -255,10 +255,10 @@ impl Joined {
         let first = self.seen;
         if !part.ticks.is_empty() {
             let at_once = |series: &&Series| series.steps.first().is_some_and(|it| it.sample == 0);
-            let there = part.series.iter().filter(at_once);
-            let there: HashSet<&str> = there.map(|series| &*series.schema.name).collect();
+            let starting = part.series.iter().filter(at_once);
+            let present: HashSet<&str> = starting.map(|series| &*series.schema.name).collect();
             let known = whole.series.iter_mut();
-            for series in known.filter(|series| !there.contains(&*series.schema.name)) {
+            for series in known.filter(|series| !present.contains(&*series.schema.name)) {
                 series.push(first.div_ceil(self.every), None);
             }
         }

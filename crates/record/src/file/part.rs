@@ -1,10 +1,10 @@
-//! Reading a part of a long recording: everything but its samples first, then those of the
+//! Reading a part of a long recording: everything but its samples first, then the samples of the
 //! time that was asked for.
 //!
-//! The headers of the chunks tell where each is, so nothing else does: a walk over them takes
-//! a day's recording some milliseconds. What is used is checked as always; what is skipped is
-//! not. Only for a recording that was ended and is whole as far as it was looked at; any
-//! other is to be read in one pass, which says what is wrong with it.
+//! The positions of the chunks come from their headers: walking over those of a day's recording
+//! takes some milliseconds. What is used is checked as always; what is skipped is not. This works
+//! only for a recording that was ended and is whole as far as it was read. Any other is read in one
+//! pass, which reports what is wrong with it.
 
 use super::chunk::{Chunks, Kind};
 use super::reader::{self, Limits, Reading};
@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
 
-/// More places to begin at are no recording's: three years at 10 Hz, and 16 MiB here.
+/// A real recording has fewer places to begin at: this is three years at 10 Hz, and 16 MiB here.
 const MAX_PLACES: usize = 1 << 20;
 
 /// A recording whose samples are still to be read.
@@ -28,8 +28,8 @@ pub struct Outline<R> {
 }
 
 impl Outline<File> {
-    /// Everything but the samples of the file at `path`; `None` where only [`super::open`]
-    /// can tell what it is.
+    /// Everything but the samples of the file at `path`; `None` for a file that needs
+    /// [`super::open`].
     #[must_use]
     pub fn open(path: &Path) -> Option<Self> {
         Self::read(sys::file::open_input(path).ok()?)

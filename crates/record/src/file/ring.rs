@@ -51,7 +51,7 @@ pub struct Ring {
     closed: VecDeque<Segment>,
     /// How many of these, the first ones, are of earlier runs.
     earlier: usize,
-    /// What is written; `None` while there is no space.
+    /// The segment that is written; `None` while there is no space.
     current: Option<Current>,
     outages: Outages,
     /// What the current segment's times count from, since the start of this run.
@@ -132,10 +132,10 @@ impl Ring {
         Ok(())
     }
 
-    /// What stands for a sample does not count as one here.
+    /// Writes something other than a sample, which does not count as a lost one.
     fn write(
         &mut self,
-        held: outage::Held,
+        held: outage::PendingSamples,
         write: impl FnOnce(&mut Writer<File>) -> Result<()>,
     ) -> Result<()> {
         let Some(current) = &mut self.current else {
@@ -146,7 +146,7 @@ impl Ring {
             Err(error) if outage::is_no_space(&error) => {
                 let now_ns = held.last_ns;
                 let samples = held.samples.saturating_sub(1);
-                self.lose(&error, outage::Held { samples, ..held }, now_ns)
+                self.lose(&error, outage::PendingSamples { samples, ..held }, now_ns)
             }
             written => written,
         }
@@ -196,7 +196,7 @@ impl Ring {
         });
     }
 
-    /// Begins another segment where somebody removed the one that is written.
+    /// Begins another segment if the current one was removed.
     fn check_segment(&mut self, base_ns: u64) -> Result<()> {
         if let Some(why) = self.loss() {
             return Err(Error::new(Kind::Failed, "record to", why).at(&self.path));
@@ -346,7 +346,7 @@ fn start(directory: &Directory, facts: &Facts) -> Result<Current> {
                     }
                 };
             }
-            // Two runs that began in the same nanosecond, or with a clock that stands still.
+            // Two runs began in the same nanosecond, or the clock does not advance.
             Err(error) if error.source.kind() == std::io::ErrorKind::AlreadyExists => {
                 number = number.wrapping_add(1);
             }

@@ -84,7 +84,7 @@ pub(super) fn lock(directory: &Directory, path: &Path) -> Result<std::fs::File> 
     let file = directory.open_or_create(OsStr::new(LOCK), LOCK_MODE);
     let file = file.map_err(|error| at("lock", &path.join(LOCK), &error))?;
     let free = sys::lock::try_take(&file, sys::lock::Mode::Exclusive);
-    // A file system without locks holds a ring as well; then it is the user who takes care.
+    // On a file system without locks the user has to take care.
     if free.unwrap_or(true) {
         return Ok(file);
     }
@@ -116,7 +116,7 @@ pub(super) fn segments(directory: &Directory) -> Result<Vec<Segment>> {
     Ok(found)
 }
 
-/// Removes a segment; anything else of its name stays, and one that is gone is no error.
+/// Removes a segment. Anything else of that name stays; a missing one is not an error.
 pub(super) fn remove(directory: &Directory, name: &OsStr) -> Result<()> {
     if segment_bytes(directory, name).is_none() {
         return Ok(());
@@ -127,7 +127,7 @@ pub(super) fn remove(directory: &Directory, name: &OsStr) -> Result<()> {
     }
 }
 
-/// The start that a segment's name tells; `None` for any other name.
+/// The start time in a segment's name; `None` for any other name.
 fn start_in_name(name: &str) -> Option<u64> {
     let digits = name.strip_prefix(NAME_START)?.strip_suffix(NAME_END)?;
     let is_number = digits.len() == NAME_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());

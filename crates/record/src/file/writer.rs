@@ -1,12 +1,12 @@
-//! The writing side: holds rows until a chunk is worth writing, then hands whole chunks to
-//! the sink, each in one call.
+//! The writing side: keeps rows in memory until a chunk is worth writing, then writes the whole
+//! chunk in one call.
 //!
-//! Between chunks a sample is a copy into memory; nothing is allocated once the buffers
-//! have grown. After a failed write nothing more is written, so that what lies in the sink
-//! stays a recording with at most one cut chunk at its end.
+//! Between chunks a sample is a copy into memory; nothing is allocated once the buffers have grown.
+//! After a failed write nothing more is written, so what was written stays a recording with at most
+//! one cut chunk at its end.
 
 use super::chunk::{self, HEADER_BYTES, Header, Kind, MAX_RAW_BYTES};
-use super::columns::{self, Base, Held, MAX_CELLS, MAX_ROWS, Scratch};
+use super::columns::{self, Base, MAX_CELLS, MAX_ROWS, PendingRows, Scratch};
 use crate::registry::Row;
 use crate::{Error, Result};
 use model::recording::{Facts, Outcome, Schema, Span, Task, Tick};
@@ -38,11 +38,11 @@ const LEVEL: i32 = 3;
 pub struct Writer<W: Write> {
     sink: W,
     bytes: u64,
-    /// Why the sink refused; what lies in it may end in a part of a chunk.
+    /// Why the sink refused; it may end in a part of a chunk.
     refusal: Option<String>,
-    /// Rows were lost, so that those after them cannot be told.
+    /// Rows were lost, so later ones cannot be decoded.
     is_over: bool,
-    held: Held,
+    held: PendingRows,
     base: Base,
     /// Chunks of samples since the start or the last row of its own.
     chunks_since_row: u32,
@@ -77,7 +77,7 @@ impl<W: Write> Writer<W> {
             bytes: 0,
             refusal: None,
             is_over: false,
-            held: Held::default(),
+            held: PendingRows::default(),
             base: Base::default(),
             chunks_since_row: 0,
             scratch: Scratch::default(),
@@ -187,7 +187,7 @@ impl<W: Write> Writer<W> {
         Ok(self.sink)
     }
 
-    /// As [`Writer::finish`], for those who need the sink also when it refuses.
+    /// As [`Writer::finish`]; the sink stays usable if it refuses.
     pub(super) fn end(&mut self, facts: &Facts, outcome: &Outcome) -> Result<()> {
         self.flush()?;
         self.object(Kind::Facts, facts, outcome.ended_ns)?;

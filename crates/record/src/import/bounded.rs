@@ -32,9 +32,12 @@ pub fn each(text: &str, path: &[&str], mut take: impl FnMut(Value)) -> Result<()
     };
     let mut parser = serde_json::Deserializer::from_str(text);
     let read = found.deserialize(&mut parser).and_then(|()| parser.end());
-    read.map_err(|error| match error.is_data() {
-        true => format!("{error}"),
-        false => format!("it is no whole JSON: {error}"),
+    read.map_err(|error| {
+        if error.is_data() {
+            format!("{error}")
+        } else {
+            format!("it is no whole JSON: {error}")
+        }
     })
 }
 

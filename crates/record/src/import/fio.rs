@@ -103,8 +103,7 @@ fn take_disk(timeline: &mut Timeline, disk: &Value) {
 pub fn read_log(text: &str, file: &str) -> Result<Recording, String> {
     let kind = ["bw", "iops", "clat", "slat", "lat"]
         .into_iter()
-        .find(|kind| file.contains(&format!("_{kind}.")));
-    let kind = kind
+        .find(|kind| file.contains(&format!("_{kind}.")))
         .ok_or("the name of a fio log says what it holds (NAME_bw.1.log), and this one does not")?;
     let name = file
         .split_once(&format!("_{kind}."))

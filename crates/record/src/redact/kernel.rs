@@ -1,11 +1,10 @@
-//! What in a text belongs to the kernel or to the recorder, and so to nobody: the words of
-//! series, of the recorder's own sentences, and the kernel's file names. A user or a program
-//! may be called `memory`; `memory.stat` tells nothing of either.
+//! Words that are not personal: those of series, of the recorder's own sentences, and the kernel's
+//! file names. A user or a program may be called `memory`; `memory.stat` reveals neither.
 
 use model::recording::Recording;
 use std::collections::HashSet;
 
-/// Words of the recorder's sentences that are no words of a series.
+/// Words of the recorder's sentences that are not words of a series.
 const OWN_WORDS: &[&str] = &[
     "accounting",
     "after",
@@ -132,7 +131,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     parts.filter(|word| !word.is_empty())
 }
 
-/// What lies at the top of the kernel's own file systems, where no name is anybody's.
+/// The top of the kernel's own file systems, where no name is personal.
 const PROC: &[&str] = &[
     "PID",
     "buddyinfo",

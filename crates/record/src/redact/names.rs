@@ -1,13 +1,13 @@
 //! The stand-ins that were given, and the search for what they replaced in other texts.
 //!
-//! A text of one class always gets the same stand-in. A path that nobody gave away by name
-//! is found by its slash.
+//! A text of one class always gets the same stand-in. A path that was not replaced by name is found
+//! by its slash.
 
 use super::kernel::{self, Vocabulary};
 use super::search::Search;
 use std::collections::HashMap;
 
-/// Mount points that tell nothing about anybody.
+/// Mount points that are the same on all machines.
 const PLAIN_PATHS: &[&str] = &[
     "/",
     "/boot",
@@ -32,8 +32,8 @@ const PLAIN_PATHS: &[&str] = &[
     "/var/tmp",
 ];
 
-/// Here the kernel names what lies at the top; what lies deeper is a volume that somebody named, a
-/// label, or a link that tells a serial number.
+/// The kernel names the entries of this directory. Entries of its subdirectories are volumes that a
+/// user named, labels, or links with a serial number.
 const DEVICE_PATH: &str = "/dev/";
 
 /// Shorter texts are not searched for elsewhere: they are in every word.
@@ -53,10 +53,10 @@ const MAX_STAND_INS: usize = 1 << 18;
 /// Classes of which a recording may hold any number.
 const COMMON_CLASSES: &[&str] = &["task-", "mark-"];
 
-/// Classes that no text of the recorder names: it tells of paths, groups, users, devices.
+/// Classes that the recorder's texts never contain; they name paths, groups, users, devices.
 const NEVER_QUOTED: &[&str] = &["arg-", "task-", "mark-"];
 
-/// What stands for a text that could not be searched.
+/// Replaces a text that could not be searched.
 const REMOVED: &str = "(removed)";
 
 /// What was replaced by what.
@@ -104,8 +104,8 @@ impl Names {
         stand_in
     }
 
-    /// Whether finding this in a text of the recorder tells nothing: it is a word of ours, or a
-    /// plain word of a class that the recorder's texts never quote.
+    /// Whether this text in the recorder's sentences reveals nothing: it is one of the recorder's
+    /// words, or a plain word of a class that its sentences never contain.
     fn is_ours(&self, class: &'static str, text: &str) -> bool {
         let is_plain = || text.bytes().all(|byte| byte.is_ascii_lowercase());
         (NEVER_QUOTED.contains(&class) && is_plain()) || self.vocabulary.has(text)
@@ -225,9 +225,10 @@ fn kernel_word(rest: &str, letter: char, before: char) -> Option<&str> {
     };
     let head = rest.split(is_far).next().unwrap_or_default();
     let is_whole = !rest[head.len()..].starts_with('/');
-    let head = match is_whole {
-        true => head.trim_end_matches(':'),
-        false => head,
+    let head = if is_whole {
+        head.trim_end_matches(':')
+    } else {
+        head
     };
     let word = || rest.split(is_end).next().unwrap_or_default();
     kernel::is_kernel(head).then(|| word().trim_end_matches(':'))

@@ -5,8 +5,8 @@ use super::names::Names;
 use model::TierKind;
 use model::survey::Survey;
 
-/// Replaces what is personal. `private` are the paths and the names of users that whoever
-/// made the survey knows of; other paths are found by their slash.
+/// Replaces what is personal. `private` are the paths and user names that the caller knows of;
+/// other paths are found by their slash.
 pub fn redact_survey(survey: &mut Survey, private: &[String]) {
     redact_surveys(&mut [survey], private);
 }
@@ -40,7 +40,7 @@ fn learn(survey: &mut Survey, names: &mut Names) {
         };
         match tier.kind {
             TierKind::Device | TierKind::RamDisk => names.path(&mut first.to_owned()),
-            // A volume below /dev has the name that somebody gave it.
+            // A volume below /dev is named by a user.
             TierKind::Swap | TierKind::CompressedRam if second.contains('/') => {
                 names.stand_in("area-", second);
             }

@@ -12,13 +12,13 @@ pub(super) const ROWS_MAX: usize = 2000;
 /// Sums by name; beyond it the rest goes under one name.
 const NAMES_MAX: usize = 500;
 
-/// The name of that rest; a comm has at most 15 bytes, so it is nobody's.
+/// The name of that rest; a comm has at most 15 bytes, so no task has it.
 const OTHERS: &str = "(all other names)";
 
 /// Rows of one name are summed up if their block I/O is known for both or for none.
 type Key = (String, TaskOrder, bool);
 
-/// Who told, as something that can be ordered.
+/// The source of a row, in an order.
 type TaskOrder = u8;
 
 /// The rows.

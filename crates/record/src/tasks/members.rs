@@ -1,15 +1,15 @@
-//! Which processes belong to the subject, judged from the ends themselves and, while they
-//! live, from their parents in /proc.
+//! Which processes belong to the subject, judged from their ends and, while they live, from their
+//! parents in /proc.
 //!
-//! 1. A process belongs if it is a root, was adopted, is a child of the reaper, or its
-//!    parent belongs.
-//! 2. A parent that is not known is looked up in /proc, and its parents in turn. One that
-//!    is gone may be told of later: the verdict waits.
-//! 3. Numbers are used again: a process that ended keeps its children of before, not those
-//!    that began after; outsiders are forgotten after each reading.
+//! 1. A process belongs if it is a root, was adopted, is a child of the reaper, or its parent
+//!    belongs.
+//! 2. An unknown parent is looked up in /proc, and its parents in turn. The end of one that is gone
+//!    may be reported later: the verdict waits.
+//! 3. Numbers are used again: a process that ended keeps its children of before, not those that
+//!    began after; outsiders are forgotten after each reading.
 
 use super::{Pids, Tree};
-use crate::living;
+use crate::process_tree;
 use std::collections::HashMap;
 use sys::taskstats::Stats;
 
@@ -26,7 +26,7 @@ pub(super) enum Verdict {
 
 /// The processes of the subject.
 #[derive(Debug, Default)]
-pub(super) struct Members {
+pub(super) struct TreeMembers {
     everything: bool,
     reaper: Option<u32>,
     alive: Pids,
@@ -38,27 +38,28 @@ pub(super) struct Members {
     count: u64,
 }
 
-/// The kernel's own processes and the first: parents of everybody's orphans.
+/// The kernel's own processes and the first one: they are the parents of all orphans.
 const FIRST_PROCESSES: [u32; 3] = [0, 1, 2];
 
 /// How far a chain of parents is followed; deeper trees do not occur.
 const CHAIN_MAX: usize = 64;
 
-/// Ended processes are kept at least so long for threads and children that are told of
-/// later; a process number is not used again so soon.
+/// Ended processes are kept at least so long, for threads and children that are reported later; a
+/// process number is not used again so soon.
 const ENDED_KEPT_NS: u64 = 10_000_000_000;
 
 /// Ended processes are only forgotten beyond this many; 16 bytes each.
 const ENDED_MAX: usize = 8192;
 
-impl Members {
-    /// Begins with the tree as it stands: the roots and those below them.
+impl TreeMembers {
+    /// Begins with the present tree: the roots and their descendants.
     pub(super) fn watch(&mut self, tree: &Tree, live: &HashMap<u32, u32>) {
         self.everything = tree.processes.is_empty() && tree.reaper.is_none();
         self.reaper = tree.reaper;
-        let roots: Vec<u32> = match self.everything {
-            true => live.keys().copied().collect(),
-            false => tree.processes.clone(),
+        let roots: Vec<u32> = if self.everything {
+            live.keys().copied().collect()
+        } else {
+            tree.processes.clone()
         };
         let children = live
             .iter()
@@ -134,7 +135,7 @@ impl Members {
         self.count
     }
 
-    /// Outsiders' numbers may be given to members; those of long-ended members to anybody.
+    /// Outsiders' numbers may be given to members, and those of long-ended members to any process.
     pub(super) fn forget_outsiders(&mut self, now_ns: u64) {
         self.outsiders.clear();
         if self.ended.len() > ENDED_MAX {
@@ -150,7 +151,7 @@ impl Members {
             .alive
             .iter()
             .copied()
-            .filter(|pid| living::parent(*pid).is_none())
+            .filter(|pid| process_tree::parent(*pid).is_none())
             .collect();
         for pid in gone {
             self.alive.remove(&pid);
@@ -185,7 +186,7 @@ impl Members {
         self.alive.contains(&process) || ended_ns.is_some_and(|ended_ns| began_ns <= *ended_ns)
     }
 
-    /// Follows the parents that live, up to somebody who is known.
+    /// Follows the living parents up to a process that is known.
     fn climb(&mut self, parent: u32, began_ns: u64) -> Verdict {
         let mut path = Vec::new();
         let mut pid = parent;
@@ -199,7 +200,7 @@ impl Members {
                 break Verdict::Out;
             }
             path.push(pid);
-            match living::parent(pid) {
+            match process_tree::parent(pid) {
                 Some(parent) => pid = parent,
                 None => break Verdict::Unknown,
             }
@@ -228,8 +229,8 @@ mod tests {
     const BASE: u32 = 1 << 30;
     const ROOT: u32 = BASE + 1;
 
-    fn members() -> Members {
-        let mut members = Members::default();
+    fn members() -> TreeMembers {
+        let mut members = TreeMembers::default();
         let tree = Tree {
             processes: vec![ROOT],
             reaper: Some(BASE),
@@ -239,7 +240,7 @@ mod tests {
     }
 
     /// The end of a process that began at `began_ns` and ended just before it was read.
-    fn end(members: &mut Members, pid: u32, ppid: u32, began_ns: u64, now_ns: u64) -> Verdict {
+    fn end(members: &mut TreeMembers, pid: u32, ppid: u32, began_ns: u64, now_ns: u64) -> Verdict {
         let stats = Stats {
             version: 16,
             tid: pid,
@@ -279,7 +280,7 @@ mod tests {
     /// Regression: what an earlier run left below the recorder was counted for the next one.
     #[test]
     fn what_the_reaper_had_before_is_no_member_nor_what_is_below_it() {
-        let mut members = Members::default();
+        let mut members = TreeMembers::default();
         let (left, below) = (BASE + 7, BASE + 8);
         let live = HashMap::from([(ROOT, BASE), (left, BASE), (below, left)]);
         let tree = Tree {
@@ -322,7 +323,7 @@ mod tests {
 
     #[test]
     fn everything_is_everything() {
-        let mut members = Members::default();
+        let mut members = TreeMembers::default();
         members.watch(&Tree::default(), &HashMap::from([(1, 0), (7, 1)]));
         assert_eq!(members.count(), 2);
         assert_eq!(end(&mut members, BASE + 4, 1, 10, 20), Verdict::In);
@@ -331,7 +332,7 @@ mod tests {
 
     #[test]
     fn what_lives_below_a_root_was_found_at_the_start() {
-        let mut members = Members::default();
+        let mut members = TreeMembers::default();
         let live = HashMap::from([(ROOT, 1), (BASE + 2, ROOT), (BASE + 3, BASE + 2), (9, 1)]);
         let tree = Tree {
             processes: vec![ROOT],

@@ -1,8 +1,8 @@
-//! Threads that live, as /proc shows them: the little that it tells of delays to everybody.
+//! Living threads as /proc shows them: the few delays that every user may read.
 //!
-//! A thread may end between two looks; whatever is missing is `None` and no error.
+//! A thread may end between two reads; what is missing is `None`, not an error.
 
-use crate::living::numbers;
+use crate::process_tree::numbers;
 use machine::process_io::ProcessIo;
 use machine::schedstat::RunDelay;
 use model::duration::CLOCK_TICK_NS;
@@ -76,7 +76,7 @@ fn small_file(path: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&buffer[..bytes]).into_owned())
 }
 
-/// The number on the line that begins with `name`; 0 where it is not told.
+/// The number on the line that begins with `name`; 0 if it is absent.
 fn number_of(status: &str, name: &str) -> u64 {
     let value = status.lines().find_map(|line| line.strip_prefix(name));
     value

@@ -72,8 +72,8 @@ impl Charges {
         }
     }
 
-    /// From /proc, read at `now_ns`: run, queue, block I/O in ticks. How many waits for
-    /// block I/O there were is not told; their count is 0.
+    /// From /proc, read at `now_ns`: run, queue, block I/O in ticks. /proc does not count the waits
+    /// for block I/O; their count is 0.
     pub(super) fn of_proc(thread: &Thread, now_ns: u64) -> Option<Self> {
         let thread = proc::complete(thread);
         let run = thread.run?;

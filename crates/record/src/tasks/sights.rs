@@ -1,15 +1,14 @@
-//! What can be seen of delays on this machine, by this user, and what would open the rest.
+//! What can be measured of delays on this machine, by this user, and what would open the rest.
 //!
-//! A refusal is no error of the recorder: it becomes a reason and, where there is one, a
-//! remedy.
+//! A refusal is not an error of the recorder: it becomes a reason and, if there is one, a remedy.
 
 use model::recording::Sight;
 use std::fs;
 use sys::Kind;
 use sys::taskstats::Connection;
 
-/// A process that is as old as the machine: what it was charged tells whether delay
-/// accounting was on from the start.
+/// A process that is as old as the machine: its delays show whether delay accounting was on from
+/// the start.
 pub(super) const WITNESS: u32 = 1;
 
 /// The setting that switches delay accounting for threads that begin after it.

@@ -32,11 +32,11 @@ fn what_still_runs_is_told_also_by_proc_alone() {
         reaper: None,
     });
     listener.read();
-    let heard = listener.finish(sys::clock::now_ns());
+    let report = listener.finish(sys::clock::now_ns());
     command.kill().unwrap();
     command.wait().unwrap();
-    assert_eq!((heard.processes, heard.lost), (1, 0));
-    let task = heard.tasks.first().unwrap();
+    assert_eq!((report.processes, report.lost), (1, 0));
+    let task = report.tasks.first().unwrap();
     assert_eq!((task.pid, task.source), (command.id(), TaskSource::Proc));
     assert_eq!((task.threads, task.thrash), (1, None));
 }
@@ -46,7 +46,7 @@ fn without_a_subject_nothing_is_kept() {
     let (listener, _) = Listener::open(sys::clock::now_ns());
     let mut listener = listener.unwrap();
     listener.read();
-    let heard = listener.finish(sys::clock::now_ns());
-    assert!(heard.tasks.is_empty());
-    assert_eq!(heard.processes, 0);
+    let report = listener.finish(sys::clock::now_ns());
+    assert!(report.tasks.is_empty());
+    assert_eq!(report.processes, 0);
 }

@@ -1,11 +1,11 @@
 //! Requests to block devices, from issue to completion, for the whole machine.
 //!
-//! A request is known by device, sector and direction. What a device does in parts is one
-//! request that shrinks. The table is bounded: when it is full, requests that were never told
-//! to be complete make room.
+//! A request is known by device, sector and direction. What a device does in parts is one request
+//! that shrinks. The table is bounded: when it is full, requests whose completion was never
+//! reported make room.
 //!
-//! A request is misaligned where it begins or ends inside of a block that its medium writes
-//! as a whole: a write then makes the device read first.
+//! A request is misaligned if it begins or ends inside of a block that its medium writes as a
+//! whole: a write then makes the device read first.
 
 use super::event::{Direction, Request};
 use std::collections::HashMap;
@@ -65,7 +65,7 @@ pub struct Device {
 pub struct Requests {
     in_flight: HashMap<Request, InFlight>,
     searched_ns: u64,
-    /// Reads, writes and flushes that went to their device, whether or not their end was told.
+    /// Reads, writes and flushes that were issued, whether or not their completion was reported.
     issued: u64,
     all: Sums,
     devices: Vec<Device>,
@@ -73,7 +73,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// None yet; `block_bytes` tells the unit that the medium of a device writes.
+    /// None yet; `block_bytes` gives the unit that the medium of a device writes.
     pub fn new(block_bytes: fn(u32) -> Option<u64>) -> Self {
         Self {
             in_flight: HashMap::new(),
@@ -192,7 +192,7 @@ impl Done {
     }
 }
 
-/// The direction that the kernel's letters tell: `WS`, `FWS`, `FF`, `RA`.
+/// The direction in the kernel's letters: `WS`, `FWS`, `FF`, `RA`.
 pub fn direction(letters: &[u8]) -> Direction {
     // A leading F is a flush before the request itself, if there is one.
     let letter = match letters {

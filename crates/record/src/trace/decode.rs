@@ -1,4 +1,4 @@
-//! From the raw data of a tracepoint to an [`Event`]: which fields matter, and where they lie.
+//! From the raw data of a tracepoint to an [`Event`]: which fields matter, and their offsets.
 //!
 //! Numbers in the data are those of the outermost process namespace, which must be ours; the
 //! sample's own are those of this process.
@@ -9,8 +9,8 @@ use super::stack::Table;
 use sys::perf::Sample;
 use sys::tracefs::{Field, Tracepoint};
 
-/// Bits of a thread's state at its last switch: `EXIT_DEAD` and `EXIT_ZOMBIE`. One that was
-/// seen in /proc when its end had been told already is found by them.
+/// Bits of a thread's state at its last switch: `EXIT_DEAD` and `EXIT_ZOMBIE`. They reveal a thread
+/// that /proc showed after its end had been reported.
 const DEAD: u64 = 0x30;
 
 /// A tracepoint that is made use of.

@@ -182,16 +182,16 @@ pub enum What {
     Exit { thread: u32 },
     /// A process began a new program, with this its only thread.
     Exec { process: u32, thread: u32 },
-    /// A processor begins to change its thread. Told before anybody looked at the stack, so
-    /// what that takes is part of the wait.
+    /// A processor begins to change its thread. Reported before the stack was read, so the time
+    /// that this takes is part of the wait.
     Switch {
         thread: u32,
         leave: Leave,
         next: u32,
     },
-    /// A thread has left; also told where [`What::Switch`] is not.
+    /// A thread has left; reported even if [`What::Switch`] is not.
     Out { thread: u32, is_preempted: bool },
-    /// A thread has come; also told where [`What::Switch`] is not.
+    /// A thread has come; reported even if [`What::Switch`] is not.
     In { thread: u32 },
     /// It may run again.
     Wakeup { thread: u32 },

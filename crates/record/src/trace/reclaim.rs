@@ -46,14 +46,14 @@ impl Intervals {
                 self.sum.add(time_ns.saturating_sub(begun_ns));
             }
         } else if self.begun.len() < THREADS_MAX {
-            // Reclaim of a group can lie within that of the machine: the outer one counts.
+            // Reclaim of a group may be nested in that of the machine: the outer one counts.
             self.begun.entry(thread).or_insert(time_ns);
         }
     }
 }
 
-/// Direct reclaim (also of a group's limit), compaction, waits that reclaim imposed, and pauses that
-/// write-back imposed as the kernel planned them.
+/// Direct reclaim (also of a group's limit), compaction, waits that reclaim imposed, and pauses
+/// that write-back imposed as the kernel planned them.
 #[derive(Debug, Default)]
 pub struct Reclaim {
     reclaims: Intervals,

@@ -1,12 +1,12 @@
-//! The threads that exist already, and what they do, from /proc.
+//! The threads that exist already, and their states, from /proc.
 //!
-//! Each thread is seen at an instant before its files are read. What happens between the two
-//! is told by events as well, and an event sets a state whatever it was before, so nothing is
+//! The instant of a thread is taken before its files are read. What happens between the two is
+//! reported by events as well, and an event sets a state whatever it was before, so nothing is
 //! counted twice.
 
 use super::event::{Event, Sleep, State, What};
 use super::stack::Table;
-use crate::living::{self, numbers, state_and_parent};
+use crate::process_tree::{self, numbers, state_and_parent};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use sys::clock::now_ns;
@@ -31,7 +31,7 @@ pub fn threads(processes: Option<&HashSet<u32>>, table: &Table, events: &mut Vec
 /// The given processes with all their children, and the children's children.
 pub fn with_children(processes: &[u32]) -> HashSet<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
-    for (process, parent) in living::parents_around(processes) {
+    for (process, parent) in process_tree::parents_around(processes) {
         children.entry(parent).or_default().push(process);
     }
     let mut found: HashSet<u32> = HashSet::new();

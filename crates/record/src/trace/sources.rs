@@ -20,7 +20,7 @@ const RING_BYTES_MAX: usize = 4 << 20;
 const RINGS_BYTES_MAX: usize = 256 << 20;
 /// Less than this would lose records at a moderate rate.
 const RING_BYTES_MIN: usize = 64 << 10;
-/// Frames of a stack: the purpose of a write lies within 24 of its wait; a few to spare.
+/// Frames of a stack: the purpose of a write is within 24 frames of its wait; a few to spare.
 const STACK_FRAMES: u16 = 32;
 
 /// One tracepoint of a family: system, name, use, and whether a family is blind without it.
@@ -29,7 +29,8 @@ type Wanted = (&'static str, &'static str, Point, bool);
 const SCHED: &[Wanted] = &[
     ("sched", "sched_switch", Point::Switch, true),
     ("sched", "sched_wakeup", Point::Wakeup, true),
-    // Told by the waker, at once; the wake-up itself by the processor that it was sent to.
+    // Reported by the waker at once; the wake-up itself is reported by the processor that it was
+    // sent to.
     ("sched", "sched_waking", Point::Wakeup, false),
 ];
 const BLOCK: &[Wanted] = &[
@@ -78,7 +79,7 @@ pub struct Sources {
     events: Vec<perf::Event>,
     decoders: HashMap<u64, Decoder>,
     faults: Vec<perf::Event>,
-    /// Whether switches are told. The last one ends a thread then: the notice of its end
+    /// Whether switches are reported. The last switch then ends a thread: the notice of its end
     /// comes before it has given back its memory, for which it still runs.
     switches: bool,
 }
@@ -193,7 +194,7 @@ impl Sources {
         counts.sum()
     }
 
-    /// Appends what the kernel told until now, each processor's in its order.
+    /// Appends what the kernel reported until now, each processor's in its order.
     pub fn drain(&mut self, table: &Table, into: &mut Vec<Event>) -> Drained {
         let mut drained = Drained::default();
         let (decoders, switches) = (&self.decoders, self.switches);
@@ -212,7 +213,7 @@ impl Sources {
         drained
     }
 
-    /// Stops everything; what was told can still be drained.
+    /// Stops everything; what was reported can still be drained.
     pub fn stop(&self) {
         for event in self.all() {
             // An event that cannot be stopped ends when it is closed.
@@ -233,7 +234,7 @@ impl Sources {
     }
 }
 
-/// The events that tell of one tracepoint: for each which passings, and frames of the stack.
+/// The perf events of one tracepoint: for each which passings, and frames of the stack.
 fn variants(decoder: &Decoder) -> &'static [(Option<&'static CStr>, u16)] {
     // Only a thread that will sleep has a stack that says something, and looking at it is most
     // of what a switch costs.
@@ -262,7 +263,7 @@ fn event(record: &Record<'_>, decoders: &HashMap<u64, Decoder>, table: &Table) -
             } else {
                 What::In { thread }
             };
-            // The idle task is no thread of anyone.
+            // The idle task belongs to no process.
             if thread == 0 {
                 return None;
             }
@@ -328,7 +329,7 @@ pub fn closed(error: &sys::Error) -> Sight {
     Sight::closed(error.to_string(), None)
 }
 
-/// For those who are not root.
+/// The sight of a user who is not root.
 pub fn only_root() -> Sight {
     Sight::closed("only root may watch kernel events", Some("sudo"))
 }

@@ -35,7 +35,7 @@ impl Table {
         })
     }
 
-    /// A table without addresses, for those who need no stacks.
+    /// A table without addresses, if stacks are not needed.
     pub fn none() -> &'static Self {
         static TABLE: OnceLock<Table> = OnceLock::new();
         TABLE.get_or_init(|| Self {

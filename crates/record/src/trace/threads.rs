@@ -1,9 +1,9 @@
 //! What the threads of the subject do: a state each, and the time spent in every state.
 //!
-//! The idea: no thread keeps a clock. Each state counts who holds it, and its sum grows with
-//! that count; so at any instant the sums of all states are exactly the lives of all threads,
-//! and the wall's four sums exactly the time since the start. Events come in order; one that
-//! comes late counts from the latest instant seen.
+//! The idea: no thread keeps a clock. Each state counts its threads, and its sum grows with that
+//! count. So at any instant the sums of all states are exactly the lives of all threads, and the
+//! wall's four sums are exactly the time since the start. Events come in order; a late one counts
+//! from the latest instant seen.
 
 use super::event::{Event, Leave, Sleep, State, What};
 use std::collections::HashMap;
@@ -16,11 +16,11 @@ pub const WALL: [&str; 4] = ["run", "queue", "block_io", "asleep"];
 struct Thread {
     process: u32,
     state: State,
-    /// Whether the tracepoint told that it leaves, and the notice that it has left is to come.
+    /// Whether the tracepoint has reported that it leaves, and the notice that it has left is to
+    /// come.
     is_leaving: bool,
-    /// Whether the kernel has told of a switch of it, or of its birth. Kernels were seen that
-    /// tell of the wake-ups of some threads and never of their switches: those would be
-    /// runnable for ever.
+    /// Whether the kernel has reported a switch of it, or its birth. Seen: kernels that report the
+    /// wake-ups of some threads and never their switches. Those would be runnable for ever.
     is_told: bool,
 }
 
@@ -32,13 +32,13 @@ impl Thread {
 
 /// How many threads hold a state, and for how long threads have.
 #[derive(Clone, Copy, Debug, Default)]
-struct Held {
+struct StateTime {
     count: u64,
     since_ns: u64,
     sum_ns: u64,
 }
 
-impl Held {
+impl StateTime {
     fn settle(&mut self, now_ns: u64) {
         self.sum_ns += self.count * now_ns.saturating_sub(self.since_ns);
         self.since_ns = now_ns;
@@ -54,7 +54,7 @@ pub struct Threads {
     processes: HashMap<u32, u32>,
     threads: HashMap<u32, Thread>,
     clock_ns: u64,
-    held: [Held; State::COUNT],
+    held: [StateTime; State::COUNT],
     /// Threads by place in [`WALL`].
     places: [u64; WALL.len()],
     wall_ns: [u64; WALL.len()],
@@ -64,21 +64,21 @@ pub struct Threads {
     pub block_io_waits: u64,
     /// Waits of any kind that were over.
     pub waits: u64,
-    /// Of them, those of which nobody told who ended them: the thread just came.
+    /// Of them, those without a reported wake-up: the thread just came.
     pub untold_wakeups: u64,
     /// Threads that belonged to the subject.
     pub seen: u64,
 }
 
 impl Threads {
-    /// Nobody yet; later those of `processes` and their children, or everyone.
+    /// No threads yet; later those of `processes` and their children, or all.
     pub fn new(everyone: bool) -> Self {
         Self {
             everyone,
             processes: HashMap::new(),
             threads: HashMap::new(),
             clock_ns: 0,
-            held: [Held::default(); State::COUNT],
+            held: [StateTime::default(); State::COUNT],
             places: [0; WALL.len()],
             wall_ns: [0; WALL.len()],
             switches: 0,
@@ -277,8 +277,8 @@ impl Threads {
         self.change(thread, State::Run);
     }
 
-    /// The notice that a thread has left. Where the tracepoint told of it, this is no news, and
-    /// somebody may have woken the thread since.
+    /// The notice that a thread has left. If the tracepoint reported it before, the thread may have
+    /// been woken since, so the notice is skipped.
     fn left(&mut self, thread: u32, is_preempted: bool) {
         let Some(known) = self.threads.get_mut(&thread) else {
             return;
@@ -286,9 +286,10 @@ impl Threads {
         if std::mem::take(&mut known.is_leaving) {
             return;
         }
-        let state = match is_preempted {
-            true => State::Queue,
-            false => State::Sleep(Sleep::Unknown),
+        let state = if is_preempted {
+            State::Queue
+        } else {
+            State::Sleep(Sleep::Unknown)
         };
         self.leave(thread, state, false);
     }
@@ -308,9 +309,13 @@ impl Threads {
         if !self.includes(process) {
             return;
         }
-        let others = self.threads.iter();
-        let others = others.filter(|(id, other)| other.process == process && **id != thread);
-        let others: Vec<u32> = others.map(|(id, _)| *id).collect();
+        let is_other = |(id, other): &(&u32, &Thread)| other.process == process && **id != thread;
+        let others: Vec<u32> = self
+            .threads
+            .iter()
+            .filter(is_other)
+            .map(|(id, _)| *id)
+            .collect();
         self.put(process, thread, State::Run);
         self.change(thread, State::Run);
         for other in others {

@@ -22,8 +22,8 @@ use std::sync::mpsc::{Sender, SyncSender};
 /// keeps it right moves it by less.
 const CLOCK_JUMP_NS: i128 = 1_000_000_000;
 
-/// Who sleeps for so much longer than asked for was not allowed to run: stopped, frozen with its
-/// group or its virtual machine, or without a processor.
+/// A thread that slept for so much longer than asked for could not run: it was stopped, frozen with
+/// its group or its virtual machine, or got no processor.
 const STOPPED_NS: u64 = 1_000_000_000;
 
 /// Between two looks whether the file is still there.
@@ -324,7 +324,7 @@ impl<S: RecordSink> SamplerThread<S> {
         }
     }
 
-    /// Notes that somebody set the clock of the day.
+    /// Notes that the clock of the day was set.
     fn check_clock(&mut self, now_ns: u64) {
         let offset_ns = self.clock.offset_ns();
         let moved_ns = offset_ns - self.day_offset_ns;
@@ -339,7 +339,7 @@ impl<S: RecordSink> SamplerThread<S> {
     /// Writes what is still to come and gives everything.
     fn close(mut self, ended: Ended, give: &SyncSender<Recording>) {
         self.last_sample();
-        // What follows is no hurry of the machine's.
+        // The rest of the work is not urgent.
         let _ = sys::scheduling::ordinary();
         self.drain_marks();
         self.note_raised_rate();
@@ -360,7 +360,7 @@ impl<S: RecordSink> SamplerThread<S> {
         };
         let last = self.sources.finish(now_ns, &mut self.facts);
         let told_ns = ended.process.and_then(|(pid, began_ns)| {
-            let lived_ns = last.heard.lives_ns.get(&pid)?;
+            let lived_ns = last.report.lives_ns.get(&pid)?;
             Some(self.since_start(began_ns.saturating_add(*lived_ns)))
         });
         // The kernel's own word, where this process was stopped when the command ended.
@@ -368,7 +368,7 @@ impl<S: RecordSink> SamplerThread<S> {
             Some(told_ns) if noticed_ns.saturating_sub(told_ns) > STOPPED_NS => told_ns,
             _ => noticed_ns,
         };
-        let written = self.sink.tasks(&last.heard.tasks);
+        let written = self.sink.tasks(&last.report.tasks);
         self.check(written);
         let cpu_ns = self.cpu_ns();
         let outcome = Outcome {
@@ -376,7 +376,7 @@ impl<S: RecordSink> SamplerThread<S> {
             ended_ns,
             usage: ended.usage,
             processes: last.processes,
-            lost_exits: last.heard.lost,
+            lost_exits: last.report.lost,
             lost_events: last.lost_events,
             missed_samples: self.pace.missed(),
             // A ring knows what it lost.

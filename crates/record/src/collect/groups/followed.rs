@@ -19,27 +19,28 @@ const MOST_MOVES: u32 = 16;
 /// launcher joins. Later only the slow ones do, since asking costs as much as reading a group.
 const EAGER_READS: u32 = 20;
 
-/// Of a process that is ending (PF_EXITING of linux/sched.h): version 1 tells its groups as `/`.
+/// Flag of a process that is ending (PF_EXITING of linux/sched.h): version 1 shows its groups as
+/// `/`.
 const EXITING: u64 = 0x4;
 
-/// The groups that are read now, and what their series are told from.
+/// The groups that are read now, and the values that their series start from.
 #[derive(Debug)]
-pub(in crate::collect) struct Followed {
+pub(in crate::collect) struct FollowedGroups {
     root: Root,
-    /// The process and its /proc/PID/cgroup; `None` where the subject is no process.
+    /// The process and its /proc/PID/cgroup; `None` if the subject is not a process.
     process: Option<(u32, Rereader)>,
     membership: String,
     sources: Sources,
     /// What the files say.
     read: Row,
-    /// By series, what it is told from: 0 in the first groups, later its first value.
+    /// The value that each series starts from: 0 in the first groups, later its first value.
     bases: HashMap<u32, i64>,
     moves: u32,
     reads: u32,
     facts: Vec<GroupFacts>,
 }
 
-impl Followed {
+impl FollowedGroups {
     /// Opens the files of the subject's groups.
     pub fn open(root: &Root, scope: &Scope) -> Self {
         let first = scope.processes.first().filter(|_| scope.group.is_none());
@@ -85,7 +86,7 @@ impl Followed {
             self.read = Row::default();
             let before = std::mem::take(&mut self.facts);
             self.reopen();
-            moment.note("group_changed", told(&before, &self.facts));
+            moment.note("group_changed", describe_move(&before, &self.facts));
         }
         for (tier, source) in &mut self.sources {
             if *tier == Tier::Steady || moment.slow || moved {
@@ -97,7 +98,7 @@ impl Followed {
                 });
             }
         }
-        self.tell(moment.registry, moment.row);
+        self.fill(moment.registry, moment.row);
     }
 
     fn reopen(&mut self) {
@@ -120,7 +121,7 @@ impl Followed {
     }
 
     /// Puts what was read into the recording's row.
-    fn tell(&mut self, registry: &Registry, row: &mut Row) {
+    fn fill(&mut self, registry: &Registry, row: &mut Row) {
         for (id, value) in (0u32..).zip(self.read.values().iter().copied()) {
             if value == ABSENT {
                 if self.bases.contains_key(&id) {
@@ -142,12 +143,12 @@ impl Followed {
     }
 }
 
-/// The move in words, with the path of each hierarchy in which the group is another.
-fn told(before: &[GroupFacts], now: &[GroupFacts]) -> String {
+/// Describes the move, with the path of each hierarchy in which the group is another.
+fn describe_move(before: &[GroupFacts], now: &[GroupFacts]) -> String {
     let own = |groups: &[GroupFacts], name: &str| groups.first()?.paths.get(name).cloned();
     let paths = now.first().into_iter().flat_map(|group| &group.paths);
-    let others = paths.filter(|(name, path)| own(before, name).as_ref() != Some(path));
-    let others: Vec<String> = others
+    let others: Vec<String> = paths
+        .filter(|(name, path)| own(before, name).as_ref() != Some(path))
         .map(|(name, path)| format!("{name} {path}"))
         .collect();
     format!(

@@ -22,10 +22,10 @@ const MAX_DEPTH: usize = 16;
 /// Groups below a group that are looked into.
 const MAX_GROUPS: usize = 1_024;
 
-/// Who belongs.
+/// Which processes belong to the subject.
 #[derive(Debug)]
 enum Rule {
-    /// Everybody.
+    /// All processes.
     All,
     /// These and their descendants.
     Descendants,
@@ -35,9 +35,9 @@ enum Rule {
     Both(PathBuf),
 }
 
-/// What is known of who belongs.
+/// The processes that are known to belong, and those known not to.
 #[derive(Debug)]
-pub(super) struct Members {
+pub(super) struct ProcessFinder {
     root: Root,
     rule: Rule,
     /// All that ever belonged: their groups and sessions are the subject's.
@@ -48,7 +48,7 @@ pub(super) struct Members {
     last_number: Option<u64>,
 }
 
-impl Members {
+impl ProcessFinder {
     pub fn new(root: &Root, scope: &Scope) -> Self {
         let rule = match (&scope.group, scope.processes.is_empty()) {
             (None, true) => Rule::All,
@@ -74,7 +74,7 @@ impl Members {
         let now = self.last_number_now();
         let before = std::mem::replace(&mut self.last_number, now);
         let started = now.is_none() || before != now;
-        // The group's list also changes when somebody is moved in.
+        // The group's list also changes when a process is moved into the group.
         let listed = matches!(self.rule, Rule::Group(_) | Rule::Both(_));
         if !started && !(full && (listed || before.is_none())) {
             return Vec::new();
@@ -124,7 +124,8 @@ impl Members {
         if listed {
             let all: HashSet<u32> = candidates.iter().copied().collect();
             self.strangers.retain(|number| all.contains(number));
-            // Numbers that were given out since are new, whoever had them before.
+            // Numbers above the last one are new processes, even if an earlier process had the
+            // number.
             let fresh = |number: u32| before.is_none_or(|before| u64::from(number) > before);
             candidates.retain(|number| fresh(*number) || !self.strangers.contains(number));
         }
@@ -140,8 +141,8 @@ impl Members {
         found
     }
 
-    /// Those who belong, and the rest. Repeated until nobody more is found, since a child
-    /// may have the smaller number.
+    /// The processes that belong, and the rest. Repeated until no more are found, since a child may
+    /// have the smaller number.
     fn sort_out(&mut self, candidates: Vec<u32>) -> (Vec<u32>, Vec<u32>) {
         let stat_of = |number: u32| Some((number, self.stat(number)?));
         let mut open: Vec<(u32, Stat)> = candidates.into_iter().filter_map(stat_of).collect();

@@ -1,9 +1,8 @@
-//! One process: its files, its threads, and what they told last.
+//! One process: its files, its threads, and their last values.
 //!
-//! `stat` and `io` are of the whole process, `schedstat` and the block I/O waits in `stat`
-//! of one thread only, so those are summed over the threads, and threads that ended keep
-//! their last figures. A thread that did not run since the last look has changed nothing:
-//! then only `schedstat` is read.
+//! `stat` and `io` cover the whole process. `schedstat` and the block I/O waits in `stat` cover one
+//! thread, so they are summed over the threads, and threads that ended keep their last values. If a
+//! thread did not run since the last sample, only `schedstat` is read.
 
 use super::text::{self, FILE_BYTES, IO_FIGURES, Stat};
 use model::duration::CLOCK_TICK_NS;
@@ -69,9 +68,9 @@ struct Thread {
 #[derive(Debug)]
 pub(super) struct Process {
     pub number: u32,
-    /// What `stat` told last.
+    /// The last values of `stat`.
     pub stat: Stat,
-    /// What `io` told last; `None` where it may not be read.
+    /// The last values of `io`; `None` if it may not be read.
     pub io: Option<[u64; IO_FIGURES]>,
     /// Whether the last round did not find it.
     pub gone: bool,
@@ -83,7 +82,7 @@ pub(super) struct Process {
     ended_threads: [u64; OF_THREADS],
     /// What it had done before it belonged to the subject.
     base: [u64; FIGURES],
-    /// What `io` told in the round before, and what was handed on by children since.
+    /// The values of `io` one sample earlier, and what ended children have added to them since.
     io_before: [u64; IO_FIGURES],
 }
 
@@ -272,9 +271,10 @@ impl Process {
 
     fn thread(&self, number: u32) -> Thread {
         let main = number == self.number;
-        let directory = match main {
-            true => self.directory.clone(),
-            false => self.directory.join(format!("task/{number}")),
+        let directory = if main {
+            self.directory.clone()
+        } else {
+            self.directory.join(format!("task/{number}"))
         };
         Thread {
             number,

@@ -1,10 +1,10 @@
 //! A ring without space: it removes its oldest segment and goes on, or waits for room.
 //!
-//! 1. What was held when a write failed is lost, and counted.
-//! 2. Oldest segments go until one segment's share of the ring is free, then the next segment
-//!    begins. That is done once until something could be written again: whoever fills the disk
-//!    would take what else was freed, and the history is what the ring is for.
-//! 3. Without room it tries each second whether there is some.
+//! 1. The rows in memory when a write failed are lost, and counted.
+//! 2. The oldest segments are removed until one segment's share of the ring is free, then the next
+//!    segment begins. That is done once until something could be written again: another writer that
+//!    fills the disk would take the freed space as well, and the ring exists for its history.
+//! 3. Without room it tries again each second.
 //! 4. The next segment begins with what was lost, and the outcome has the sums.
 
 use super::{Ring, SEGMENTS, start};
@@ -17,7 +17,7 @@ const TRY_NS: u64 = 1_000_000_000;
 
 /// Samples that a failed write loses.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
+pub(super) struct PendingSamples {
     pub(super) samples: u64,
     pub(super) first_ns: u64,
     pub(super) last_ns: u64,
@@ -90,11 +90,11 @@ pub(super) fn is_no_space(error: &Error) -> bool {
 
 impl Ring {
     /// The samples that a write at `now_ns` loses if it fails, its own included.
-    pub(super) fn held(&self, now_ns: u64) -> Held {
+    pub(super) fn held(&self, now_ns: u64) -> PendingSamples {
         let held = self.current.as_ref().map(|current| current.writer.held());
         let (samples, first_ns) = held.unwrap_or_default();
         let first_ns = first_ns.map_or(now_ns, |at_ns| at_ns.saturating_add(self.base_ns));
-        Held {
+        PendingSamples {
             samples: samples + 1,
             first_ns,
             last_ns: now_ns.max(first_ns),
@@ -102,7 +102,7 @@ impl Ring {
     }
 
     /// A write failed for lack of space: what was held is lost, and the ring goes on if it can.
-    pub(super) fn lose(&mut self, error: &Error, held: Held, now_ns: u64) -> Result<()> {
+    pub(super) fn lose(&mut self, error: &Error, held: PendingSamples, now_ns: u64) -> Result<()> {
         let is_empty = self.end_segment();
         if error.kind == Kind::FileTooLarge && is_empty {
             // Not even one chunk may be written: no segment of any size would do.

@@ -53,7 +53,7 @@ fn validity(names: &Names) -> Option<String> {
     let mut hasher = DefaultHasher::new();
     names.hash(&mut hasher);
     for module in modules.lines() {
-        // Name and address; in between stands who uses it at the moment.
+        // Name and address; in between are its users at the moment.
         let mut words = module.split_ascii_whitespace();
         (words.next(), words.nth(4)).hash(&mut hasher);
     }

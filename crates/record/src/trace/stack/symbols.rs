@@ -1,6 +1,6 @@
-//! Where the functions that matter lie in the running kernel, from /proc/kallsyms.
+//! Addresses of the functions that matter in the running kernel, from /proc/kallsyms.
 //!
-//! Nothing else of that file is kept: of a hundred thousand lines some two hundred matter.
+//! Nothing else of that file is kept: some two hundred of a hundred thousand lines matter.
 
 use super::functions::{Meaning, Names};
 use std::io::BufRead;
@@ -92,8 +92,8 @@ fn function_address((address, kind, _): Symbol<'_>) -> Option<u64> {
     (address != 0 && matches!(kind, b't' | b'T' | b'w' | b'W')).then_some(address)
 }
 
-/// Which lengths the names have that begin with each byte: cheaper than a look-up for the
-/// many that are no such name.
+/// Which lengths the names have that begin with each byte: cheaper than a look-up for all the other
+/// names.
 struct Shapes([u64; 256]);
 
 impl Shapes {

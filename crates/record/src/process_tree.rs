@@ -1,6 +1,7 @@
-//! Who lives: every process with its parent, or only the few that are asked about where that
-//! is certain to be the same, since looking through all of /proc costs as much as the machine
-//! has processes.
+//! Processes and their parents, from /proc.
+//!
+//! Reading all of /proc costs as much as the machine has processes. If a few processes have no
+//! other children, those few are enough.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -16,8 +17,8 @@ pub(crate) fn parents() -> HashMap<u32, u32> {
         .collect()
 }
 
-/// The processes and all below them, among others: where none of them has a child but those
-/// that are named only they, else every process. So it is with a command that has not begun.
+/// Parents of `processes` and their descendants. If none of them has other children, returns just
+/// those, as for a command that has not begun; otherwise scans all of /proc.
 pub(crate) fn parents_around(processes: &[u32]) -> HashMap<u32, u32> {
     let is_named = |child: &u32| processes.contains(child);
     let has_others = |process: &u32| {
