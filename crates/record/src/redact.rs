@@ -12,7 +12,7 @@ mod names;
 mod search;
 mod survey;
 
-use kernel::Vocabulary;
+use kernel::{Vocabulary, Words};
 use model::recording::{Facts, Recording, Span, Subject, Task};
 use names::Names;
 
@@ -30,94 +30,21 @@ const OWN_SPANS: &[&str] = &[
 ];
 
 /// What the names of kernel threads start with; a thread must also be a child of kthreadd.
-const KERNEL_THREADS: &[&str] = &[
-    "kworker/",
-    "kswapd",
-    "kcompactd",
-    "ksoftirqd/",
-    "khugepaged",
-    "kthreadd",
-    "ksmd",
-    "migration/",
-    "rcu_",
-    "jbd2/",
-    "ext4-",
-    "xfs",
-    "btrfs",
-    "loop",
-    "writeback",
-    "kblockd",
-    "oom_reaper",
-    "cpuhp/",
-    "kdevtmpfs",
-    "kauditd",
-    "watchdogd",
-    "zswap",
-];
+const KERNEL_THREADS: Words = Words(
+    "kworker/ kswapd kcompactd ksoftirqd/ khugepaged kthreadd ksmd migration/ rcu_ jbd2/ ext4- xfs \
+    btrfs loop writeback kblockd oom_reaper cpuhp/ kdevtmpfs kauditd watchdogd zswap",
+);
 
 /// The process whose children kernel threads are.
 const KTHREADD: u32 = 2;
 
 /// Programs whose names are not personal.
-const PLAIN_PROGRAMS: &[&str] = &[
-    "ar",
-    "as",
-    "awk",
-    "bash",
-    "cargo",
-    "cat",
-    "cc1",
-    "cc1plus",
-    "clang",
-    "cmake",
-    "collect2",
-    "cp",
-    "curl",
-    "dash",
-    "dd",
-    "dockerd",
-    "find",
-    "fio",
-    "g++",
-    "gcc",
-    "git",
-    "go",
-    "grep",
-    "gzip",
-    "java",
-    "ld",
-    "ld.lld",
-    "ls",
-    "make",
-    "mariadbd",
-    "mv",
-    "mysqld",
-    "ninja",
-    "node",
-    "perl",
-    "pg_restore",
-    "postgres",
-    "python3",
-    "qemu-img",
-    "redis-server",
-    "rm",
-    "rsync",
-    "rustc",
-    "rustdoc",
-    "sed",
-    "sh",
-    "sleep",
-    "sort",
-    "stress-ng",
-    "sudo",
-    "systemd",
-    "tar",
-    "terrace",
-    "wget",
-    "xargs",
-    "xz",
-    "zstd",
-];
+const PLAIN_PROGRAMS: Words = Words(
+    "ar as awk bash cargo cat cc1 cc1plus clang cmake collect2 cp curl dash dd dockerd find fio \
+    g++ gcc git go grep gzip java ld ld.lld ls make mariadbd mv mysqld ninja node perl pg_restore \
+    postgres python3 qemu-img redis-server rm rsync rustc rustdoc sed sh sleep sort stress-ng \
+    sudo systemd tar terrace wget xargs xz zstd",
+);
 
 /// The kernel cuts a thread's name to this many bytes.
 const COMM_BYTES: usize = 15;
@@ -271,7 +198,7 @@ fn task_name(task: &mut Task, program: Option<&str>, names: &mut Names) {
     });
     let is_kernel = (task.ppid == KTHREADD || task.pid == KTHREADD)
         && KERNEL_THREADS.iter().any(|start| comm.starts_with(start));
-    if !is_subject && !is_kernel && !PLAIN_PROGRAMS.contains(&comm) {
+    if !is_subject && !is_kernel && !PLAIN_PROGRAMS.contains(comm) {
         names.replace("task-", &mut task.comm);
     }
 }

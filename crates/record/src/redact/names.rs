@@ -3,34 +3,15 @@
 //! A text of one class always gets the same stand-in. A path that was not replaced by name is found
 //! by its slash.
 
-use super::kernel::{self, Vocabulary};
+use super::kernel::{self, Vocabulary, Words};
 use super::search::Search;
 use std::collections::HashMap;
 
 /// Mount points that are the same on all machines.
-const PLAIN_PATHS: &[&str] = &[
-    "/",
-    "/boot",
-    "/boot/efi",
-    "/dev",
-    "/dev/shm",
-    "/home",
-    "/mnt",
-    "/opt",
-    "/proc",
-    "/root",
-    "/run",
-    "/srv",
-    "/sys",
-    "/sys/fs/cgroup",
-    "/sys/fs/cgroup/unified",
-    "/tmp",
-    "/usr",
-    "/var",
-    "/var/lib",
-    "/var/log",
-    "/var/tmp",
-];
+const PLAIN_PATHS: Words = Words(
+    "/ /boot /boot/efi /dev /dev/shm /home /mnt /opt /proc /root /run /srv /sys /sys/fs/cgroup \
+    /sys/fs/cgroup/unified /tmp /usr /var /var/lib /var/log /var/tmp",
+);
 
 /// The kernel names the entries of this directory. Entries of its subdirectories are volumes that a
 /// user named, labels, or links with a serial number.
@@ -118,7 +99,7 @@ impl Names {
     }
 
     pub(super) fn path(&mut self, path: &mut String) {
-        if !PLAIN_PATHS.contains(&path.as_str()) {
+        if !PLAIN_PATHS.contains(path) {
             self.replace("/path-", path);
         }
     }
@@ -241,7 +222,7 @@ fn is_end(letter: char) -> bool {
 
 /// Whether a word is a path that a person or a service made.
 fn is_foreign_path(word: &str) -> bool {
-    if !word.starts_with('/') || PLAIN_PATHS.contains(&word) || is_stand_in(&word[1..]) {
+    if !word.starts_with('/') || PLAIN_PATHS.contains(word) || is_stand_in(&word[1..]) {
         return false;
     }
     if let Some(device) = word.strip_prefix(DEVICE_PATH) {

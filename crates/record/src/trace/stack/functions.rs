@@ -44,304 +44,122 @@ pub(super) struct Meaning {
     pub is_children: bool,
 }
 
-/// Functions with one meaning for sleepers and one for block I/O.
-type Group = (Option<Sleep>, Option<Purpose>, &'static [&'static str]);
+/// Functions, separated by white space, with one meaning for sleepers and one for block I/O.
+type Group = (Option<Sleep>, Option<Purpose>, &'static str);
 
 const GROUPS: &[Group] = &[
-    (Some(Sleep::Kernel), None, &["copy_process"]),
+    (Some(Sleep::Kernel), None, "copy_process"),
     (
         Some(Sleep::Timer),
         None,
-        &["do_nanosleep", "hrtimer_nanosleep", "common_nsleep"],
+        "do_nanosleep hrtimer_nanosleep common_nsleep",
     ),
     (
         Some(Sleep::Lock),
         None,
-        &[
-            "futex_wait",
-            "__futex_wait",
-            "futex_wait_queue",
-            "futex_do_wait",
-            "futex_lock_pi",
-            "futex_wait_requeue_pi",
-            "futex_wait_multiple",
-            "do_futex",
-            "do_semtimedop",
-            "__do_semtimedop",
-        ],
+        "futex_wait __futex_wait futex_wait_queue futex_do_wait futex_lock_pi \
+        futex_wait_requeue_pi futex_wait_multiple do_futex do_semtimedop __do_semtimedop",
     ),
     (
         Some(Sleep::Pipe),
         None,
-        &[
-            "pipe_read",
-            "pipe_write",
-            "anon_pipe_read",
-            "anon_pipe_write",
-            "fifo_pipe_read",
-            "fifo_pipe_write",
-            "pipe_wait_readable",
-            "pipe_wait_writable",
-            "fifo_open",
-            "wait_for_partner",
-        ],
+        "pipe_read pipe_write anon_pipe_read anon_pipe_write fifo_pipe_read fifo_pipe_write \
+        pipe_wait_readable pipe_wait_writable fifo_open wait_for_partner",
     ),
     (
         Some(Sleep::Poll),
         None,
-        &[
-            "ep_poll",
-            "do_epoll_wait",
-            "do_epoll_pwait",
-            "__x64_sys_epoll_wait",
-            "__x64_sys_epoll_pwait",
-            "__arm64_sys_epoll_pwait",
-            "do_poll",
-            "do_sys_poll",
-            "do_select",
-            "core_sys_select",
-            "poll_schedule_timeout",
-            "eventfd_read",
-            "timerfd_read",
-            "timerfd_read_iter",
-            "inotify_read",
-            "fanotify_read",
-            "n_tty_read",
-            "io_cqring_wait",
-            "read_events",
-            "do_io_getevents",
-        ],
+        "ep_poll do_epoll_wait do_epoll_pwait __x64_sys_epoll_wait __x64_sys_epoll_pwait \
+        __arm64_sys_epoll_pwait do_poll do_sys_poll do_select core_sys_select \
+        poll_schedule_timeout eventfd_read timerfd_read timerfd_read_iter inotify_read \
+        fanotify_read n_tty_read io_cqring_wait read_events do_io_getevents",
     ),
     (
         Some(Sleep::Socket),
         None,
-        &[
-            "unix_stream_read_generic",
-            "unix_stream_sendmsg",
-            "unix_dgram_recvmsg",
-            "__unix_dgram_recvmsg",
-            "unix_wait_for_peer",
-            "unix_accept",
-            "sk_wait_data",
-            "sk_stream_wait_memory",
-            "sk_stream_wait_connect",
-            "__skb_wait_for_more_packets",
-            "sock_alloc_send_pskb",
-            "inet_csk_accept",
-            "inet_stream_connect",
-            "inet_wait_for_connect",
-            "tcp_recvmsg",
-            "tcp_sendmsg",
-            "sock_recvmsg",
-            "sock_sendmsg",
-            "__sock_sendmsg",
-            "sock_read_iter",
-            "sock_write_iter",
-            "__sys_recvfrom",
-            "__sys_sendto",
-            "___sys_recvmsg",
-            "___sys_sendmsg",
-            "__sys_accept4",
-            "do_accept",
-            "__sys_connect",
-        ],
+        "unix_stream_read_generic unix_stream_sendmsg unix_dgram_recvmsg __unix_dgram_recvmsg \
+        unix_wait_for_peer unix_accept sk_wait_data sk_stream_wait_memory sk_stream_wait_connect \
+        __skb_wait_for_more_packets sock_alloc_send_pskb inet_csk_accept inet_stream_connect \
+        inet_wait_for_connect tcp_recvmsg tcp_sendmsg sock_recvmsg sock_sendmsg __sock_sendmsg \
+        sock_read_iter sock_write_iter __sys_recvfrom __sys_sendto ___sys_recvmsg ___sys_sendmsg \
+        __sys_accept4 do_accept __sys_connect",
     ),
     (
         Some(Sleep::Signal),
         None,
-        &[
-            "do_sigtimedwait",
-            "sigsuspend",
-            "__do_sys_pause",
-            "__x64_sys_pause",
-            "do_signal_stop",
-            "ptrace_stop",
-            "ptrace_do_notify",
-            "do_freezer_trap",
-        ],
+        "do_sigtimedwait sigsuspend __do_sys_pause __x64_sys_pause do_signal_stop ptrace_stop \
+        ptrace_do_notify do_freezer_trap",
     ),
     (
         Some(Sleep::Flush),
         Some(Purpose::Flush),
-        &[
-            "jbd2_log_wait_commit",
-            "jbd2_complete_transaction",
-            "blkdev_issue_flush",
-            "ext4_sync_file",
-            "ext4_fc_commit",
-            "xfs_file_fsync",
-            "btrfs_sync_file",
-            "f2fs_sync_file",
-            "blkdev_fsync",
-            "vfs_fsync_range",
-            "do_fsync",
-            "file_write_and_wait_range",
-            "sync_filesystem",
-            "ksys_sync",
-            "sync_inodes_sb",
-            "ksys_sync_file_range",
-            "sync_file_range",
-            "generic_write_sync",
-        ],
+        "jbd2_log_wait_commit jbd2_complete_transaction blkdev_issue_flush ext4_sync_file \
+        ext4_fc_commit xfs_file_fsync btrfs_sync_file f2fs_sync_file blkdev_fsync vfs_fsync_range \
+        do_fsync file_write_and_wait_range sync_filesystem ksys_sync sync_inodes_sb \
+        ksys_sync_file_range sync_file_range generic_write_sync",
     ),
     (
         Some(Sleep::Reclaim),
         Some(Purpose::Reclaim),
-        &[
-            "reclaim_throttle",
-            "shrink_folio_list",
-            "shrink_inactive_list",
-            "shrink_lruvec",
-            "shrink_node",
-            "try_to_free_pages",
-            "try_to_free_mem_cgroup_pages",
-            "throttle_direct_reclaim",
-            "mem_cgroup_handle_over_high",
-            "__mem_cgroup_handle_over_high",
-            "mem_cgroup_oom_synchronize",
-        ],
+        "reclaim_throttle shrink_folio_list shrink_inactive_list shrink_lruvec shrink_node \
+        try_to_free_pages try_to_free_mem_cgroup_pages throttle_direct_reclaim \
+        mem_cgroup_handle_over_high __mem_cgroup_handle_over_high mem_cgroup_oom_synchronize",
     ),
     (
         Some(Sleep::Fault),
         Some(Purpose::SwapIn),
-        &[
-            "do_swap_page",
-            "swapin_readahead",
-            "swap_cluster_readahead",
-            "shmem_swapin_folio",
-            "swap_vma_readahead",
-        ],
+        "do_swap_page swapin_readahead swap_cluster_readahead shmem_swapin_folio \
+        swap_vma_readahead",
     ),
     (
         Some(Sleep::File),
         Some(Purpose::Dirty),
-        &[
-            "balance_dirty_pages",
-            "balance_dirty_pages_ratelimited_flags",
-        ],
+        "balance_dirty_pages balance_dirty_pages_ratelimited_flags",
     ),
     (
         Some(Sleep::File),
         Some(Purpose::Direct),
-        &[
-            "__iomap_dio_rw",
-            "iomap_dio_rw",
-            "__blockdev_direct_IO",
-            "blkdev_direct_IO",
-            "__blkdev_direct_IO",
-            "__blkdev_direct_IO_simple",
-            "blkdev_direct_write",
-        ],
+        "__iomap_dio_rw iomap_dio_rw __blockdev_direct_IO blkdev_direct_IO __blkdev_direct_IO \
+        __blkdev_direct_IO_simple blkdev_direct_write",
     ),
-    (Some(Sleep::Fault), Some(Purpose::Read), &["filemap_fault"]),
+    (Some(Sleep::Fault), Some(Purpose::Read), "filemap_fault"),
     (
         Some(Sleep::File),
         Some(Purpose::Read),
-        &[
-            "filemap_read",
-            "filemap_get_pages",
-            "filemap_update_page",
-            "filemap_splice_read",
-            "page_cache_ra_unbounded",
-            "page_cache_ra_order",
-            "page_cache_sync_ra",
-            "page_cache_async_ra",
-            "page_cache_sync_readahead",
-            "force_page_cache_ra",
-            "do_read_cache_folio",
-            "read_cache_folio",
-            "ext4_bread",
-            "__ext4_sb_bread_gfp",
-            "ext4_read_bh",
-            "__bread_gfp",
-            "bdev_getblk",
-            "ext4_mpage_readpages",
-            "mpage_readahead",
-            "iomap_readahead",
-            "ext4_find_entry",
-            "__ext4_find_entry",
-            "ext4_readdir",
-            "ext4_get_inode_loc",
-            "__ext4_get_inode_loc",
-            "ext4_read_block_bitmap",
-            "ext4_wait_block_bitmap",
-            "ext4_read_inode_bitmap",
-            "ext4_iget",
-            "__ext4_iget",
-            "vfs_read",
-            "vfs_readv",
-        ],
+        "filemap_read filemap_get_pages filemap_update_page filemap_splice_read \
+        page_cache_ra_unbounded page_cache_ra_order page_cache_sync_ra page_cache_async_ra \
+        page_cache_sync_readahead force_page_cache_ra do_read_cache_folio read_cache_folio \
+        ext4_bread __ext4_sb_bread_gfp ext4_read_bh __bread_gfp bdev_getblk ext4_mpage_readpages \
+        mpage_readahead iomap_readahead ext4_find_entry __ext4_find_entry ext4_readdir \
+        ext4_get_inode_loc __ext4_get_inode_loc ext4_read_block_bitmap ext4_wait_block_bitmap \
+        ext4_read_inode_bitmap ext4_iget __ext4_iget vfs_read vfs_readv",
     ),
     (
         Some(Sleep::File),
         Some(Purpose::Write),
-        &[
-            "generic_perform_write",
-            "iomap_file_buffered_write",
-            "ext4_buffered_write_iter",
-            "ext4_writepages",
-            "ext4_do_writepages",
-            "xfs_file_write_iter",
-            "ext4_page_mkwrite",
-            "folio_wait_writeback",
-            "folio_wait_stable",
-            "do_writepages",
-            "wb_workfn",
-            "jbd2_journal_commit_transaction",
-            "kjournald2",
-            "vfs_write",
-            "vfs_writev",
-            "ext4_setattr",
-            "do_truncate",
-        ],
+        "generic_perform_write iomap_file_buffered_write ext4_buffered_write_iter ext4_writepages \
+        ext4_do_writepages xfs_file_write_iter ext4_page_mkwrite folio_wait_writeback \
+        folio_wait_stable do_writepages wb_workfn jbd2_journal_commit_transaction kjournald2 \
+        vfs_write vfs_writev ext4_setattr do_truncate",
     ),
     (
         Some(Sleep::FileLock),
         None,
-        &[
-            "flock_lock_inode_wait",
-            "posix_lock_inode_wait",
-            "locks_lock_inode_wait",
-            "fcntl_setlk",
-            "do_lock_file_wait",
-            "__break_lease",
-        ],
+        "flock_lock_inode_wait posix_lock_inode_wait locks_lock_inode_wait fcntl_setlk \
+        do_lock_file_wait __break_lease",
     ),
     (
         Some(Sleep::File),
         None,
-        &[
-            "do_sys_openat2",
-            "do_filp_open",
-            "filename_lookup",
-            "do_unlinkat",
-            "do_renameat2",
-            "do_mkdirat",
-            "iterate_dir",
-            "vfs_statx",
-            "vfs_fallocate",
-            "start_this_handle",
-            "wait_transaction_locked",
-            "fuse_simple_request",
-            "request_wait_answer",
-            "nfs_wait_bit_killable",
-            "rpc_wait_bit_killable",
-        ],
+        "do_sys_openat2 do_filp_open filename_lookup do_unlinkat do_renameat2 do_mkdirat \
+        iterate_dir vfs_statx vfs_fallocate start_this_handle wait_transaction_locked \
+        fuse_simple_request request_wait_answer nfs_wait_bit_killable rpc_wait_bit_killable",
     ),
     (
         Some(Sleep::Fault),
         None,
-        &[
-            "handle_userfault",
-            "handle_mm_fault",
-            "lock_mm_and_find_vma",
-            "do_user_addr_fault",
-            "exc_page_fault",
-            "do_page_fault",
-            "do_mem_abort",
-            "__get_user_pages",
-            "migration_entry_wait",
-        ],
+        "handle_userfault handle_mm_fault lock_mm_and_find_vma do_user_addr_fault exc_page_fault \
+        do_page_fault do_mem_abort __get_user_pages migration_entry_wait",
     ),
 ];
 
@@ -368,7 +186,7 @@ pub(super) type Names = HashMap<&'static str, Meaning>;
 pub(super) fn names() -> Names {
     let mut names: Names = HashMap::new();
     for (sleep, purpose, functions) in GROUPS {
-        for name in *functions {
+        for name in functions.split_ascii_whitespace() {
             let meaning = names.entry(name).or_default();
             (meaning.sleep, meaning.purpose) = (*sleep, *purpose);
         }
