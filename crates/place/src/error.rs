@@ -1,11 +1,12 @@
-//! The one error of this crate: what kind, which operation, on which path, and the cause.
-//! `Display` ends with the reason, so `source()` skips it.
+//! The kinds of this crate's error.
 
-use std::fmt;
-use std::path::{Path, PathBuf};
+use sys::{Failure, FailureKind};
 
 /// The result of every call in this crate.
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// A failure of a mover.
+pub type Error = Failure<Kind>;
 
 /// The classes of failure that callers tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,74 +22,7 @@ pub enum Kind {
     Failed,
 }
 
-/// A failure of a mover.
-#[derive(Debug)]
-pub struct Error {
-    /// What a caller can match on.
-    pub kind: Kind,
-    /// The operation as a verb phrase that follows "cannot".
-    pub operation: String,
-    /// The file concerned, where there is one.
-    pub path: Option<PathBuf>,
-    /// What lies beneath.
-    pub source: Box<dyn std::error::Error + Send + Sync>,
-}
-
-impl Error {
-    /// A failure with its cause: another error, or words.
-    pub fn new(
-        kind: Kind,
-        operation: impl Into<String>,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> Self {
-        Self {
-            kind,
-            operation: operation.into(),
-            path: None,
-            source: source.into(),
-        }
-    }
-
-    /// The same error, naming the file that it is about.
-    #[must_use]
-    pub fn at(mut self, path: impl AsRef<Path>) -> Self {
-        self.path = Some(path.as_ref().to_owned());
-        self
-    }
-
-    /// A failed operation on a file.
-    pub fn io(operation: impl Into<String>, path: &Path, source: &std::io::Error) -> Self {
-        Self::new(Kind::Failed, operation, sys::plain_reason(source)).at(path)
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "cannot {}", self.operation)?;
-        if let Some(path) = &self.path {
-            write!(out, " {}", path.display())?;
-        }
-        write!(out, ": {}", self.source)
-    }
-}
-
-impl std::error::Error for Error {
-    /// What lies beneath the reason that `Display` has already given.
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.source()
-    }
-}
-
-impl From<sys::Error> for Error {
-    fn from(error: sys::Error) -> Self {
-        let kind = match error.kind {
-            sys::Kind::Denied | sys::Kind::Unsupported => Kind::Impossible,
-            _ => Kind::Failed,
-        };
-        let path = error.path.clone();
-        Self {
-            path,
-            ..Self::new(kind, error.operation, sys::plain_reason(&error.source))
-        }
-    }
+impl FailureKind for Kind {
+    const IMPOSSIBLE: Self = Self::Impossible;
+    const FAILED: Self = Self::Failed;
 }

@@ -14,6 +14,7 @@ pub mod clock;
 pub mod device;
 pub mod directory;
 mod error;
+mod failure;
 pub mod fiemap;
 pub mod file;
 pub mod helper;
@@ -48,3 +49,4 @@ pub mod wait;
 pub mod window;
 
 pub use error::{Error, Kind, Result, plain_reason};
+pub use failure::{Failure, FailureKind};
