@@ -4,7 +4,7 @@
 use crate::error::Result;
 use model::machine::MachineFacts;
 use place::workingset::restore::Request;
-use record::capture::{Background, Watch};
+use record::capture::{BackgroundRecording, RecordOptions};
 use std::path::Path;
 use sys::helper::HiddenCommand;
 
@@ -38,17 +38,17 @@ impl Host {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn record(&self, file: Option<&Path>) -> Result<Option<Background>> {
+    pub fn record(&self, file: Option<&Path>) -> Result<Option<BackgroundRecording>> {
         let Some(file) = file else {
             return Ok(None);
         };
-        let watch = Watch {
+        let watch = RecordOptions {
             rate_hz: RECORDING_HZ,
             output: Some(file.to_owned()),
             keep_bytes: 0,
             machine: Some(self.machine.clone()),
-            ..Watch::default()
+            ..RecordOptions::default()
         };
-        Ok(Some(Background::start("lab", &watch)?))
+        Ok(Some(BackgroundRecording::start("lab", &watch)?))
     }
 }

@@ -23,7 +23,7 @@ use measure::memory::copy::{self, CopyRow};
 use measure::memory::mover::{self, Mover};
 use model::Estimate;
 use plan::Part;
-use record::capture::Background;
+use record::capture::BackgroundRecording;
 use serde::Serialize;
 
 /// The string instruction on bytes: what one compiler of 2001 made of a copy.
@@ -81,7 +81,7 @@ pub fn run(
     let file = plan.out.as_ref().map(|out| out.join("whole.trec"));
     let background = host.record(file.as_deref())?;
     let outcome = measure_all(&Root::system(), experiment, plan, progress);
-    background.map_or(Ok(()), Background::finish)?;
+    background.map_or(Ok(()), BackgroundRecording::finish)?;
     outcome
 }
 

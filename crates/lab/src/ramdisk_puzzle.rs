@@ -17,7 +17,7 @@ use model::Bytes;
 use model::ramdisk::{Judged, Round, Seen};
 pub use plan::{Options, Plan};
 use plan::{Place, Size};
-use record::capture::Background;
+use record::capture::BackgroundRecording;
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
@@ -251,7 +251,7 @@ fn write(host: &Host, root: &Root, plan: &Plan, size: &Size, content: Content) -
             background.mark(what);
         }
     });
-    background.map_or(Ok(()), Background::finish)?;
+    background.map_or(Ok(()), BackgroundRecording::finish)?;
     let seen = seen?;
     let first = seen.pass(Round::First);
     Ok(Written {

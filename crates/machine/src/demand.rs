@@ -5,7 +5,7 @@
 
 use crate::cpu;
 use crate::error::Result;
-use crate::root::{Rereader, Root};
+use crate::root::{ProcFile, Root};
 
 /// Of whom the processors are wanted besides the asking thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,7 +21,7 @@ pub enum Demand {
 /// The open file that says so; cheap to ask often.
 #[derive(Debug)]
 pub struct DemandReader {
-    loadavg: Rereader,
+    loadavg: ProcFile,
     processors: usize,
 }
 
@@ -32,7 +32,7 @@ impl DemandReader {
     /// `NotFound` where /proc is missing.
     pub fn open(root: &Root) -> Result<Self> {
         Ok(Self {
-            loadavg: Rereader::open(root, "/proc/loadavg")?,
+            loadavg: ProcFile::open(root, "/proc/loadavg")?,
             processors: cpu::online_count(root).max(1),
         })
     }

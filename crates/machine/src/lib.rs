@@ -32,4 +32,4 @@ pub mod vmstat;
 pub mod zram;
 
 pub use error::{Error, Kind, Result};
-pub use root::{Rereader, Root};
+pub use root::{ProcFile, Root};

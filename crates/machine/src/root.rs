@@ -108,15 +108,15 @@ impl Root {
     }
 }
 
-/// A counter file held open and read again and again from its start, into one buffer: a
+/// A counter file of the kernel that is held open and read anew from its start, into one buffer: a
 /// reading costs one or two system calls and no allocation.
 #[derive(Debug)]
-pub struct Rereader {
+pub struct ProcFile {
     file: File,
     buffer: Vec<u8>,
 }
 
-impl Rereader {
+impl ProcFile {
     /// Opens the file; below /proc/self it stays with the process or thread that opened it.
     ///
     /// # Errors
@@ -140,7 +140,7 @@ impl Rereader {
         self.read(0)
     }
 
-    /// As [`Rereader::bytes`] for a file whose lines are short, which saves a system call.
+    /// As [`ProcFile::bytes`] for a file whose lines are short, which saves a system call.
     ///
     /// The kernel fills a page with as many whole records (a line, or all of the file) as fit.
     /// So where half a page is left, and no record is longer than that, there are no more.
@@ -183,7 +183,7 @@ mod tests {
         for lines in [0, 1, 100, 186, 187, 400, 1000] {
             let text = line.repeat(lines);
             let tree = testkit::FakeRoot::bare().file("/proc/counters", text.clone());
-            let mut reader = Rereader::open(&Root::at(tree.path()), "/proc/counters").unwrap();
+            let mut reader = ProcFile::open(&Root::at(tree.path()), "/proc/counters").unwrap();
             for _ in 0..2 {
                 assert_eq!(reader.short_lines(), Some(text.as_bytes()));
                 assert_eq!(reader.bytes(), Some(text.as_bytes()));
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn files_of_the_kernel_read_the_same_both_ways() {
-        let mut reader = Rereader::open(&Root::system(), "/proc/version").unwrap();
+        let mut reader = ProcFile::open(&Root::system(), "/proc/version").unwrap();
         let whole = reader.bytes().map(<[u8]>::to_vec);
         assert_eq!(reader.short_lines().map(<[u8]>::to_vec), whole);
     }

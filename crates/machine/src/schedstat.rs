@@ -4,7 +4,7 @@
 //! hypervisor takes away does not show here; see `stat`.
 
 use crate::error::Result;
-use crate::root::{Rereader, Root};
+use crate::root::{ProcFile, Root};
 use serde::Serialize;
 
 /// Numbers on a CPU's line of /proc/schedstat before its totals; see the kernel's
@@ -24,7 +24,7 @@ pub struct RunDelay {
 
 /// The file of the thread that opened it, whichever thread reads.
 #[derive(Debug)]
-pub struct RunDelayReader(Rereader);
+pub struct RunDelayReader(ProcFile);
 
 impl RunDelayReader {
     /// Opens /proc/thread-self/schedstat: the calling thread's totals.
@@ -32,7 +32,7 @@ impl RunDelayReader {
     /// # Errors
     /// `NotFound` where /proc is missing or the kernel is built without it.
     pub fn open(root: &Root) -> Result<Self> {
-        Rereader::open(root, "/proc/thread-self/schedstat").map(Self)
+        ProcFile::open(root, "/proc/thread-self/schedstat").map(Self)
     }
 
     /// The totals now; `None` once the thread has ended.

@@ -4,7 +4,7 @@
 //! disturbance, no increase does not disprove a short one.
 
 use crate::error::Result;
-use crate::root::{Rereader, Root};
+use crate::root::{ProcFile, Root};
 
 /// The position of "steal" after the label of a `cpu` line: user nice system idle iowait irq
 /// softirq steal.
@@ -34,7 +34,7 @@ pub fn parse(text: &str, cpu: Option<usize>) -> Option<u64> {
 
 /// /proc/stat held open, for readings around every trial.
 #[derive(Debug)]
-pub struct StealReader(Rereader);
+pub struct StealReader(ProcFile);
 
 impl StealReader {
     /// Opens /proc/stat.
@@ -42,7 +42,7 @@ impl StealReader {
     /// # Errors
     /// `NotFound` where /proc is missing.
     pub fn open(root: &Root) -> Result<Self> {
-        Rereader::open(root, "/proc/stat").map(Self)
+        ProcFile::open(root, "/proc/stat").map(Self)
     }
 
     /// As [`steal_ticks`].

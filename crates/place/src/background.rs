@@ -16,7 +16,7 @@ pub use groups::{GROUP_MARGIN, GroupName};
 
 use crate::{Error, Kind, Result};
 use groups::GroupLimits;
-use machine::{Rereader, Root};
+use machine::{ProcFile, Root};
 use model::Bytes;
 use pressure::MemoryPressure;
 use processors::ProcessorShare;
@@ -109,7 +109,7 @@ pub struct Allowance {
     root: Root,
     limits: Limits,
     started: Instant,
-    meminfo: Rereader,
+    meminfo: ProcFile,
     pressure: MemoryPressure,
     groups: GroupLimits,
     /// `None` if it does not pause for others.
@@ -137,7 +137,7 @@ impl Allowance {
             let operation = "read what memory is available from";
             Error::new(Kind::Impossible, operation, reason).at(FILE)
         };
-        let mut meminfo = Rereader::open(root, FILE)
+        let mut meminfo = ProcFile::open(root, FILE)
             .map_err(|error| unknown(sys::plain_reason(&error.source)))?;
         let available = read_available(&mut meminfo)
             .ok_or_else(|| unknown("it has no line MemAvailable".to_owned()))?;
@@ -286,6 +286,6 @@ impl Allowance {
     }
 }
 
-fn read_available(meminfo: &mut Rereader) -> Option<Bytes> {
+fn read_available(meminfo: &mut ProcFile) -> Option<Bytes> {
     machine::memory::parse_available(meminfo.text()?)
 }

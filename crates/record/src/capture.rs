@@ -21,7 +21,7 @@ mod sources;
 mod target;
 mod watch;
 
-pub use background::Background;
+pub use background::BackgroundRecording;
 pub use command::command;
 pub use day_clock::DayClock;
 pub use leftovers::leftovers;
@@ -46,7 +46,7 @@ pub const RATES_HZ: std::ops::RangeInclusive<u32> = 1..=100;
 
 /// How to watch.
 #[derive(Clone, Debug)]
-pub struct Watch {
+pub struct RecordOptions {
     /// Samples a second, see [`RATES_HZ`].
     pub rate_hz: u32,
     /// Whether pressure may raise the rate for a while.
@@ -69,7 +69,7 @@ pub struct Watch {
     pub clock: DayClock,
 }
 
-impl Default for Watch {
+impl Default for RecordOptions {
     /// Ten samples a second, in memory, nothing changed on the machine.
     fn default() -> Self {
         Self {
@@ -95,7 +95,7 @@ pub struct CommandPlan {
     /// Whether it may get a control group of its own.
     pub own_group: bool,
     /// How to watch it.
-    pub watch: Watch,
+    pub watch: RecordOptions,
 }
 
 /// Something that runs already.
@@ -123,7 +123,7 @@ pub struct Captured {
 }
 
 /// Refuses what makes no sense, before anything is opened.
-fn check(watch: &Watch) -> Result<()> {
+fn check(watch: &RecordOptions) -> Result<()> {
     if RATES_HZ.contains(&watch.rate_hz) {
         return Ok(());
     }
@@ -133,13 +133,13 @@ fn check(watch: &Watch) -> Result<()> {
 }
 
 /// Switches on what counts the waits, if that was asked for; what is given goes back with it.
-fn apply(watch: &Watch) -> Result<Option<AppliedChange>> {
+fn apply(watch: &RecordOptions) -> Result<Option<AppliedChange>> {
     let applied = watch.apply.then(AppliedChange::delay_accounting);
     Ok(applied.transpose()?)
 }
 
 /// The facts that no source knows.
-fn facts(watch: &Watch, subject: Subject) -> Facts {
+fn facts(watch: &RecordOptions, subject: Subject) -> Facts {
     let unix_s = watch.clock.now_ns() / 1_000_000_000;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     Facts {

@@ -9,7 +9,7 @@ mod captured;
 use captured::{Flag, alone, command, plan, shell, text};
 use model::recording::{Ending, Subject};
 use record::Kind;
-use record::capture::{self, Background, CommandPlan, Keep, Live, Target, Watch};
+use record::capture::{self, BackgroundRecording, CommandPlan, Keep, Live, RecordOptions, Target};
 use std::process::{Command, Stdio};
 use testkit::TempDir;
 
@@ -223,7 +223,12 @@ fn marks_reach_the_recording() {
 #[test]
 fn the_time_asked_for_ends_a_watch() {
     let _alone = alone();
-    let captured = capture::watch(&Target::Machine, Some(250_000_000), &Watch::default()).unwrap();
+    let captured = capture::watch(
+        &Target::Machine,
+        Some(250_000_000),
+        &RecordOptions::default(),
+    )
+    .unwrap();
     let recording = captured.recording;
     assert_eq!(recording.outcome.as_ref().unwrap().ending, Ending::Stopped);
     assert!(recording.wall_ns() >= 250_000_000);
@@ -241,9 +246,9 @@ fn a_watch_ends_with_its_process() {
     let cmdline = format!("/proc/{pid}/cmdline");
     captured::until(|| std::fs::read(&cmdline).is_ok_and(|words| words == b"cat\0"));
     let directory = TempDir::new();
-    let watch = Watch {
+    let watch = RecordOptions {
         output: Some(directory.join("x.trec")),
-        ..Watch::default()
+        ..RecordOptions::default()
     };
     let recording = std::thread::scope(|scope| {
         let watching = scope.spawn(|| {
@@ -268,9 +273,9 @@ fn who_looks_meanwhile_sees_the_last_moments_until_the_process_ends() {
         time_ns: 200_000_000,
         bytes: 1 << 20,
     };
-    let watch = Watch {
+    let watch = RecordOptions {
         rate_hz: 100,
-        ..Watch::default()
+        ..RecordOptions::default()
     };
     let live = Live::start(&Target::Process(child.id()), &watch, keep).unwrap();
     let first_ns = || live.look(|recording| recording.ticks[0].at_ns);
@@ -293,11 +298,11 @@ fn a_probe_is_watched_beside_it() {
     let _alone = alone();
     let directory = TempDir::new();
     let path = directory.join("probe.trec");
-    let watch = Watch {
+    let watch = RecordOptions {
         output: Some(path.clone()),
-        ..Watch::default()
+        ..RecordOptions::default()
     };
-    let background = Background::start("survey", &watch).unwrap();
+    let background = BackgroundRecording::start("survey", &watch).unwrap();
     background.mark("step one");
     background.finish().unwrap();
     let recording = record::file::open(&path).unwrap();
@@ -314,20 +319,20 @@ fn a_probe_that_is_abandoned_ends_its_recording() {
     let _alone = alone();
     let directory = TempDir::new();
     let path = directory.join("probe.trec");
-    let watch = Watch {
+    let watch = RecordOptions {
         output: Some(path.clone()),
-        ..Watch::default()
+        ..RecordOptions::default()
     };
-    drop(Background::start("survey", &watch).unwrap());
+    drop(BackgroundRecording::start("survey", &watch).unwrap());
     assert!(record::file::open(&path).unwrap().outcome.is_some());
 }
 
 #[test]
 fn absurd_rates_are_refused() {
     for rate_hz in [0, 101] {
-        let watch = Watch {
+        let watch = RecordOptions {
             rate_hz,
-            ..Watch::default()
+            ..RecordOptions::default()
         };
         let error = capture::watch(&Target::Machine, Some(0), &watch).unwrap_err();
         assert_eq!(error.kind, Kind::Usage);

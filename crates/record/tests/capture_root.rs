@@ -8,7 +8,7 @@ mod captured;
 
 use captured::{DiskFile, Flag, alone, command, shell};
 use model::recording::{Ending, Recording, Sight};
-use record::capture::{self, Target, Watch};
+use record::capture::{self, RecordOptions, Target};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use testkit::{Cgroup, TempDir, Tmpfs};
@@ -293,9 +293,9 @@ fn a_group_is_watched_until_it_is_gone() {
     let stdin = member.stdin.take();
     let path = group.path().to_owned();
     let directory = TempDir::new();
-    let watch = Watch {
+    let watch = RecordOptions {
         output: Some(directory.join("x.trec")),
-        ..Watch::default()
+        ..RecordOptions::default()
     };
     let recording = std::thread::scope(|scope| {
         let watching = scope.spawn(|| {

@@ -8,7 +8,7 @@ mod captured;
 
 use captured::alone;
 use model::recording::{Recording, Series};
-use record::capture::{self, Target, Watch};
+use record::capture::{self, RecordOptions, Target};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -22,10 +22,10 @@ const A_WHILE: Duration = Duration::from_millis(1300);
 fn watched(target: &Target, happening: impl FnOnce() + Send) -> Recording {
     let directory = TempDir::new();
     let file = directory.join("x.trec");
-    let watch = Watch {
+    let watch = RecordOptions {
         output: Some(file.clone()),
         rate_hz: 50,
-        ..Watch::default()
+        ..RecordOptions::default()
     };
     let for_ns = matches!(target, Target::Machine).then_some(4 * A_WHILE.as_nanos() as u64);
     std::thread::scope(|scope| {

@@ -14,7 +14,7 @@ use model::explanation::Explanation;
 use place::background::Limits;
 use place::workingset::restore::{self, Request};
 use place::workingset::targets::Selection;
-use record::capture::Background;
+use record::capture::BackgroundRecording;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fs::File;
@@ -227,7 +227,7 @@ impl<'a> Bench<'a> {
         let done = self.act(way)?;
         let way_ns = start.elapsed().as_nanos() as u64;
         let course = self.until_normal(running, usual_p99_ns, start)?;
-        background.map_or(Ok(()), Background::finish)?;
+        background.map_or(Ok(()), BackgroundRecording::finish)?;
         let (quiet_ns, cached_ns) = watch.as_ref().map_or((None, None), wait_for_quiet);
         drop(watch);
         step("comparing all content");

@@ -9,7 +9,7 @@
 //! Tasks that fault on evicted pages also count as stalled, but a restore helps them. So stalls count
 //! only while the kernel scans for pages to evict (`pgscan_*`), also for a group at its limit.
 
-use machine::{Rereader, Root, pressure};
+use machine::{ProcFile, Root, pressure};
 use std::time::{Duration, Instant};
 
 /// The time from one observation to the next.
@@ -24,8 +24,8 @@ const LONG_OBSERVATION: Duration = Duration::from_millis(40);
 /// Observes the stalls of others.
 #[derive(Debug)]
 pub(super) struct MemoryPressure {
-    pressure: Option<Rereader>,
-    vmstat: Option<Rereader>,
+    pressure: Option<ProcFile>,
+    vmstat: Option<ProcFile>,
     /// The share of the time in which tasks stalled at the start.
     before_permille: u64,
     /// Direct reclaims at the last observation.
@@ -42,8 +42,8 @@ impl MemoryPressure {
     /// Reads the counters, and observes the stalls that exist already.
     pub(super) fn start(root: &Root) -> Self {
         let mut this = Self {
-            pressure: Rereader::open(root, "/proc/pressure/memory").ok(),
-            vmstat: Rereader::open(root, "/proc/vmstat").ok(),
+            pressure: ProcFile::open(root, "/proc/pressure/memory").ok(),
+            vmstat: ProcFile::open(root, "/proc/vmstat").ok(),
             before_permille: 0,
             reclaims: None,
             scanned: None,

@@ -3,7 +3,7 @@
 //! The probe's figures must not feel it: the sampler takes no realtime priority and locks no
 //! memory, and its own cost is its thread's, not the probe's.
 
-use super::Watch;
+use super::RecordOptions;
 use super::sampler::{Assignment, Ended, Purpose, Sampler};
 use super::{destination, target};
 use crate::Result;
@@ -12,16 +12,16 @@ use model::recording::Subject;
 /// Watches the machine in the background while a probe of this process runs: `survey
 /// --record FILE`. Dropping it ends the recording.
 #[derive(Debug)]
-pub struct Background {
+pub struct BackgroundRecording {
     sampler: Sampler,
 }
 
-impl Background {
+impl BackgroundRecording {
     /// Starts; `name` is the probe's.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn start(name: &str, watch: &Watch) -> Result<Self> {
+    pub fn start(name: &str, watch: &RecordOptions) -> Result<Self> {
         super::check(watch)?;
         let found = target::find(&super::Target::Machine)?;
         let subject = Subject::Probe {

@@ -10,7 +10,7 @@
 use crate::collect::schedstat::{self, Schedstat};
 use crate::registry::{ABSENT, Registry, Row};
 use machine::pressure;
-use machine::{Rereader, Root};
+use machine::{ProcFile, Root};
 use model::recording::{Kind, Tick};
 use std::collections::VecDeque;
 
@@ -41,7 +41,7 @@ struct Look {
 /// What is held, and until when the rate is raised.
 #[derive(Debug)]
 pub(super) struct Burst {
-    files: [Option<Rereader>; RESOURCES.len()],
+    files: [Option<ProcFile>; RESOURCES.len()],
     schedstat: Vec<Schedstat>,
     columns: [Option<u32>; TOTALS],
     looks: VecDeque<Look>,
@@ -68,7 +68,7 @@ impl Burst {
             *column = id;
         }
         Self {
-            files: RESOURCES.map(|resource| Rereader::open(root, path(resource)).ok()),
+            files: RESOURCES.map(|resource| ProcFile::open(root, path(resource)).ok()),
             schedstat,
             columns,
             looks: VecDeque::new(),
@@ -83,7 +83,7 @@ impl Burst {
     pub fn look(&mut self, at_ns: u64) -> bool {
         let mut totals = [None; TOTALS];
         for (index, file) in self.files.iter_mut().enumerate() {
-            let text = file.as_mut().and_then(Rereader::text);
+            let text = file.as_mut().and_then(ProcFile::text);
             if let Some(now) = text.and_then(pressure::parse) {
                 totals[index * 2] = total_ns(now.some_us);
                 totals[index * 2 + 1] = now.full_us.and_then(total_ns);

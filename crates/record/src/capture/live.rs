@@ -5,7 +5,7 @@
 use super::recent::RecentSink;
 use super::sampler::{Assignment, Purpose, Sampler};
 use super::target::{self, End};
-use super::{Keep, Target, Watch};
+use super::{Keep, RecordOptions, Target};
 use crate::Result;
 use model::recording::Recording;
 use std::os::fd::AsFd;
@@ -23,7 +23,7 @@ impl Live {
     ///
     /// # Errors
     /// [`crate::Kind::Usage`] when the target is not there; others when it cannot be watched.
-    pub fn start(target: &Target, watch: &Watch, keep: Keep) -> Result<Self> {
+    pub fn start(target: &Target, watch: &RecordOptions, keep: Keep) -> Result<Self> {
         super::check(watch)?;
         let mut found = target::find(target)?;
         found.watched.tree = None;

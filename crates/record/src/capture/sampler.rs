@@ -7,7 +7,7 @@
 mod thread;
 
 use super::sources::Watched;
-use super::{Watch, marks};
+use super::{RecordOptions, marks};
 use crate::sink::RecordSink;
 use crate::{Error, Kind, Result};
 use model::recording::{Ending, Facts, Recording, Usage};
@@ -20,7 +20,7 @@ use thread::SamplerThread;
 #[derive(Debug)]
 pub(super) struct Assignment {
     /// How to watch.
-    pub watch: Watch,
+    pub watch: RecordOptions,
     /// What is known so far; the sources add to it.
     pub facts: Facts,
     /// Whom to watch.

@@ -4,7 +4,7 @@
 
 use super::sampler::{Assignment, Ended, Purpose};
 use super::target::{self, End};
-use super::{Captured, Target, Watch, destination, process_cpu_ns};
+use super::{Captured, RecordOptions, Target, destination, process_cpu_ns};
 use crate::Result;
 use model::recording::Ending;
 use std::os::fd::AsFd;
@@ -18,7 +18,7 @@ const LOOK_NS: u64 = 50_000_000;
 /// # Errors
 /// [`crate::Kind::Usage`] when the target is not there; others when the recording cannot be
 /// made.
-pub fn watch(target: &Target, for_ns: Option<u64>, watch: &Watch) -> Result<Captured> {
+pub fn watch(target: &Target, for_ns: Option<u64>, watch: &RecordOptions) -> Result<Captured> {
     watch_telling(target, for_ns, watch, |_| ())
 }
 
@@ -30,7 +30,7 @@ pub fn watch(target: &Target, for_ns: Option<u64>, watch: &Watch) -> Result<Capt
 pub fn watch_telling(
     target: &Target,
     for_ns: Option<u64>,
-    watch: &Watch,
+    watch: &RecordOptions,
     mut tell: impl FnMut(&str),
 ) -> Result<Captured> {
     let cpu_before_ns = process_cpu_ns();

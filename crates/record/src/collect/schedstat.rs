@@ -7,7 +7,7 @@
 use super::{Moment, Source};
 use crate::registry::{ABSENT, Registry};
 use machine::schedstat::{RunDelay, parse, parse_machine};
-use machine::{Rereader, Root};
+use machine::{ProcFile, Root};
 use model::recording::Kind;
 
 /// The totals of a file, in the order of [`RunDelay`].
@@ -25,7 +25,7 @@ type Parse = fn(&str) -> Option<RunDelay>;
 /// A file of such totals, held open.
 #[derive(Debug)]
 pub(crate) struct Schedstat {
-    file: Rereader,
+    file: ProcFile,
     parse: Parse,
     columns: [Option<u32>; TOTALS.len()],
 }
@@ -35,7 +35,7 @@ pub(crate) struct Schedstat {
 /// ended; the open file still belongs to the ended one.
 pub(crate) fn open(root: &Root, processes: &[u32], registry: &mut Registry) -> Vec<Schedstat> {
     let mut keep = |path: &str, source: &str, prefix: &str, parse: Parse| {
-        let mut file = Rereader::open(root, path).ok()?;
+        let mut file = ProcFile::open(root, path).ok()?;
         if file.bytes()?.len() > MAX_BYTES {
             return None;
         }

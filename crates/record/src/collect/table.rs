@@ -7,7 +7,7 @@
 //! from then on. What a file means is each source's [`Shape`], not known here.
 
 use crate::registry::{ABSENT, Registry, Row};
-use machine::{Rereader, Root};
+use machine::{ProcFile, Root};
 use model::recording::Kind;
 use std::fmt::Debug;
 
@@ -134,7 +134,7 @@ struct Line {
 /// A file held open, with its plan.
 #[derive(Debug)]
 pub(super) struct Table<S> {
-    reader: Rereader,
+    reader: ProcFile,
     source: String,
     shape: S,
     lines: Vec<Line>,
@@ -157,7 +157,7 @@ impl<S: Shape> Table<S> {
     pub fn open(root: &Root, path: impl Into<String>, shape: S) -> Option<Self> {
         let source = path.into();
         Some(Self {
-            reader: Rereader::open(root, &source).ok()?,
+            reader: ProcFile::open(root, &source).ok()?,
             source,
             shape,
             lines: Vec::new(),

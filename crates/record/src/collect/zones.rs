@@ -8,7 +8,7 @@
 use super::table::{Column, Shape, Table, number, word_at};
 use super::{Moment, SLOW_NS, STAT_INTERVAL_NS, Source};
 use crate::registry::ABSENT;
-use machine::{Rereader, Root};
+use machine::{ProcFile, Root};
 use model::recording::Kind;
 
 const ZONEINFO: &str = "/proc/zoneinfo";
@@ -59,7 +59,7 @@ fn zone_of(line: &str) -> Option<(u32, &str)> {
 /// Free pages and watermarks; where there is a file.
 pub(super) fn watermarks(root: &Root) -> Option<Watermarks> {
     Some(Watermarks {
-        reader: Rereader::open(root, ZONEINFO).ok()?,
+        reader: ProcFile::open(root, ZONEINFO).ok()?,
         zones: Vec::new(),
     })
 }
@@ -67,7 +67,7 @@ pub(super) fn watermarks(root: &Root) -> Option<Watermarks> {
 /// The file and the series of each zone, by the line that opens its section.
 #[derive(Debug)]
 pub(super) struct Watermarks {
-    reader: Rereader,
+    reader: ProcFile,
     zones: Vec<Zone>,
 }
 

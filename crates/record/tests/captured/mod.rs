@@ -12,7 +12,7 @@ pub use files::{DiskFile, Flag};
 pub use process::{Killed, SCRIPT, again, again_by, recorder, script, words};
 
 use model::recording::{Recording, Subject};
-use record::capture::{self, CommandPlan, Watch};
+use record::capture::{self, CommandPlan, RecordOptions};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub fn plan(argv: &[&str]) -> CommandPlan {
     CommandPlan {
         argv: argv.iter().map(Into::into).collect(),
         own_group: false,
-        watch: Watch::default(),
+        watch: RecordOptions::default(),
     }
 }
 

@@ -16,7 +16,7 @@ use machine::Root;
 use model::machine::MachineFacts;
 use model::progress::{Control, Progress as Amount};
 use model::survey::Survey;
-use record::capture::Background;
+use record::capture::BackgroundRecording;
 use std::path::{Path, PathBuf};
 
 /// What is displayed of a command while it works, and the recording beside it.
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 pub struct Activity {
     command: &'static str,
     line: Progress,
-    background: Option<Background>,
+    background: Option<BackgroundRecording>,
 }
 
 impl Activity {
@@ -64,7 +64,9 @@ impl Activity {
     /// When the recording is not whole.
     pub fn finish(self) -> Result<()> {
         drop(self.line);
-        Ok(self.background.map_or(Ok(()), Background::finish)?)
+        Ok(self
+            .background
+            .map_or(Ok(()), BackgroundRecording::finish)?)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::output::progress::Progress;
 use crate::output::prose::{count, long_time, shell_word};
 use crate::output::{self, Target};
 use model::recording::Recording;
-use record::capture::{self, Captured, Watch};
+use record::capture::{self, Captured, RecordOptions};
 use std::path::Path;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const SIGINT_IGNORED: &str =
 /// # Errors
 /// When the target is not there, or the file cannot be written.
 pub fn record(args: &RecordArgs) -> Result<Exit> {
-    let watch = Watch {
+    let watch = RecordOptions {
         keep_ns: args.keep.map(nanoseconds),
         keep_bytes: args.keep_bytes.0,
         ..watching::watch(&args.watch, Some(args.output.clone()))?

@@ -7,7 +7,7 @@ use crate::args::top::TopArgs;
 use crate::args::watch::{Events, WatchArgs};
 use crate::error::{Error, Result};
 use machine::Root;
-use record::capture::{Background, Target, Watch};
+use record::capture::{BackgroundRecording, RecordOptions, Target};
 use record::trace::Family;
 use std::path::{Path, PathBuf};
 
@@ -26,8 +26,8 @@ const BESIDE_A_PROBE_HZ: u32 = 10;
 ///
 /// # Errors
 /// When `none` stands beside other events.
-pub fn watch(args: &WatchArgs, output: Option<PathBuf>) -> Result<Watch> {
-    Ok(Watch {
+pub fn watch(args: &WatchArgs, output: Option<PathBuf>) -> Result<RecordOptions> {
+    Ok(RecordOptions {
         rate_hz: args.rate,
         burst: args.burst,
         families: families(&args.trace)?,
@@ -41,11 +41,11 @@ pub fn watch(args: &WatchArgs, output: Option<PathBuf>) -> Result<Watch> {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn beside(name: &str, file: Option<&Path>) -> Result<Option<Background>> {
+pub fn beside(name: &str, file: Option<&Path>) -> Result<Option<BackgroundRecording>> {
     let Some(file) = file else {
         return Ok(None);
     };
-    let background = Background::start(name, &plain(Some(file.to_owned())))?;
+    let background = BackgroundRecording::start(name, &plain(Some(file.to_owned())))?;
     Ok(Some(background))
 }
 
@@ -53,12 +53,12 @@ pub fn beside(name: &str, file: Option<&Path>) -> Result<Option<Background>> {
 ///
 /// # Errors
 /// When `none` stands beside other events.
-pub fn look(args: &TopArgs) -> Result<Watch> {
+pub fn look(args: &TopArgs) -> Result<RecordOptions> {
     let families = match args.trace.is_empty() {
         true => Vec::new(),
         false => families(&args.trace)?,
     };
-    Ok(Watch {
+    Ok(RecordOptions {
         rate_hz: args.rate,
         families,
         ..plain(None)
@@ -79,13 +79,13 @@ pub fn target(args: &TargetArgs) -> Target {
 }
 
 /// A watch that changes nothing and follows no events.
-fn plain(output: Option<PathBuf>) -> Watch {
-    Watch {
+fn plain(output: Option<PathBuf>) -> RecordOptions {
+    RecordOptions {
         rate_hz: BESIDE_A_PROBE_HZ,
         output,
         keep_bytes: 0,
         machine: Some(machine_facts::read(&Root::system())),
-        ..Watch::default()
+        ..RecordOptions::default()
     }
 }
 

@@ -8,7 +8,7 @@
 use super::{Sources, membership, open_levels};
 use crate::collect::{Moment, Scope, Tier};
 use crate::registry::{ABSENT, Registry, Row};
-use machine::{Rereader, Root};
+use machine::{ProcFile, Root};
 use model::recording::{GroupFacts, Kind};
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ const EXITING: u64 = 0x4;
 pub(in crate::collect) struct FollowedGroups {
     root: Root,
     /// The process and its /proc/PID/cgroup; `None` if the subject is not a process.
-    process: Option<(u32, Rereader)>,
+    process: Option<(u32, ProcFile)>,
     membership: String,
     sources: Sources,
     /// What the files say.
@@ -45,7 +45,7 @@ impl FollowedGroups {
     pub fn open(root: &Root, scope: &Scope) -> Self {
         let first = scope.processes.first().filter(|_| scope.group.is_none());
         let process = first.and_then(|pid| {
-            let membership = Rereader::open(root, format!("/proc/{pid}/cgroup")).ok()?;
+            let membership = ProcFile::open(root, format!("/proc/{pid}/cgroup")).ok()?;
             Some((*pid, membership))
         });
         let mut followed = Self {

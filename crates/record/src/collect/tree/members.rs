@@ -7,7 +7,7 @@
 
 use super::text::{self, FILE_BYTES, Stat};
 use crate::collect::Scope;
-use machine::{Rereader, Root};
+use machine::{ProcFile, Root};
 use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -44,7 +44,7 @@ pub(super) struct ProcessFinder {
     ever: HashSet<u32>,
     /// Seen in a listing, and not the subject's.
     strangers: HashSet<u32>,
-    last: Option<Rereader>,
+    last: Option<ProcFile>,
     last_number: Option<u64>,
 }
 
@@ -58,7 +58,7 @@ impl ProcessFinder {
         };
         Self {
             last: is_own_proc(root)
-                .then(|| Rereader::open(root, "/proc/loadavg").ok())
+                .then(|| ProcFile::open(root, "/proc/loadavg").ok())
                 .flatten(),
             root: root.clone(),
             rule,

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use crate::args::moment;
     use model::recording::{Outcome, Span};
-    use record::capture::{self, CommandPlan, DayClock, Watch};
+    use record::capture::{self, CommandPlan, DayClock, RecordOptions};
     use std::result::Result;
 
     /// A recording that starts at 14:30:10 in a zone two hours east.
@@ -325,10 +325,10 @@ mod tests {
                 .chain([begun.clone().into(), set.clone().into()])
                 .collect(),
             own_group: false,
-            watch: Watch {
+            watch: RecordOptions {
                 rate_hz: 50,
                 clock: clock.clone(),
-                ..Watch::default()
+                ..RecordOptions::default()
             },
         };
         std::thread::scope(|scope| {
