@@ -1,8 +1,8 @@
-//! Taking the probe's own file out of the page cache, and proving it; what the cache
-//! holds of it.
+//! Evicts the probe's own file from the page cache and checks the result; reports what the cache has
+//! of it.
 //!
-//! Dirty pages cannot be dropped, so the file is synced first. The advice is only
-//! a request to the kernel; `cachestat` tells what became of it.
+//! Dirty pages cannot be dropped, so the file is synced first. The advice is only a request to the
+//! kernel; `cachestat` shows whether it was followed.
 
 use std::fs::File;
 use sys::file::Advice;
@@ -10,8 +10,8 @@ use sys::file::Advice;
 /// How often the advice is repeated while pages are still under write-back.
 const TRIES: u32 = 3;
 
-/// Drops the file's pages; the bytes that stayed, or `None` where the kernel does
-/// not tell (before Linux 6.5).
+/// Drops the file's pages; returns the bytes that stayed, or `None` if the kernel does not report
+/// them (before Linux 6.5).
 ///
 /// # Errors
 /// Of the sync before, and of the advice where the file system refuses it.

@@ -3,7 +3,7 @@
 //!
 //! 1. `target` opens what a path names and refuses what cannot be measured.
 //! 2. `iolat`, `random`, `stream` time requests; nothing but the request is timed.
-//! 3. `served` says by counters who really answered: device, cache or RAM.
+//! 3. `served` finds out from counters what answered: device, cache or RAM.
 //!
 //! Only the probe's own nameless file is ever written or evicted from the cache.
 

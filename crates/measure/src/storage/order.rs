@@ -1,14 +1,13 @@
-//! The order of random requests: every block once, in a shuffled order, before any
-//! comes again.
+//! The order of random requests: every block once, shuffled, before any block is repeated.
 //!
-//! Plain random draws repeat blocks early (birthday paradox), and a repeat is
-//! served by whatever cache kept it. A Feistel network over the block number is a
-//! permutation that needs no table, so a disk of terabytes costs as little as a
-//! small file (Black and Rogaway, *Ciphers with Arbitrary Finite Domains*, 2002).
+//! Plain random draws repeat blocks early (birthday paradox), and a cache serves the repeat. A
+//! Feistel network over the block number is a permutation that needs no table, so a disk of
+//! terabytes costs as little as a small file (Black and Rogaway, *Ciphers with Arbitrary Finite
+//! Domains*, 2002).
 
 use model::random::mix;
 
-/// Rounds of the network; four make a good shuffle, and this is no cipher.
+/// Rounds of the network; four shuffle well enough, since this is not a cipher.
 const ROUNDS: u64 = 4;
 
 /// A shuffled order of the numbers `0..blocks`.
@@ -36,8 +35,7 @@ impl Order {
         self.blocks
     }
 
-    /// The block that comes at `turn`; after all have come, they come again in
-    /// another order.
+    /// The block at `turn`. After all blocks the next pass has another order.
     pub fn at(&self, turn: u64) -> u64 {
         let key = mix(self.seed ^ mix(turn / self.blocks));
         let mut block = turn % self.blocks;

@@ -3,7 +3,7 @@
 //!
 //! In a guest the "disk" is often a file of the host, whose cache holds what the
 //! guest wrote a moment ago. Random reads over the whole raw device reach blocks
-//! that nobody touched lately; when the own file is much faster, the difference is
+//! that were not touched lately; when the own file is much faster, the difference is
 //! that cache. Both are read in turn, direct, one request at a time; the device is
 //! opened for reading only. It needs the right to do that (root).
 

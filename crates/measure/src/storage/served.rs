@@ -1,10 +1,10 @@
-//! Who really served a probe: the device, the page cache or RAM, told by the
-//! kernel's counters before and after.
+//! What really served a probe: the device, the page cache or RAM, by the kernel's counters before
+//! and after.
 //!
-//! The process's own `read_bytes` counts what it made the block layer fetch, so it
-//! is the best witness for reads. The device's counters include everyone else's
-//! traffic: they can refute ("the disk saw nothing"), and stand in where the
-//! process has no counters. A file system in RAM needs no witness.
+//! The process's own `read_bytes` counts what it made the block layer fetch, so it is the best
+//! evidence for reads. The device's counters include all other traffic: they can refute ("the disk
+//! saw nothing"), and replace the process's counters where those are absent. A file system in RAM
+//! needs no evidence.
 
 use super::target::Target;
 use machine::Root;
@@ -12,8 +12,8 @@ use machine::diskstats::SECTOR_BYTES;
 use model::Evidence;
 use serde::{Deserialize, Serialize};
 
-/// From this share of the bytes on the device is said to have served the probe, and
-/// below [`CACHE_SHARE`] the cache; in between it was both.
+/// From this share of the bytes, the device served the probe; below [`CACHE_SHARE`], the cache; in
+/// between, both.
 const DEVICE_SHARE: f64 = 0.9;
 const CACHE_SHARE: f64 = 0.1;
 
@@ -201,7 +201,7 @@ fn judge(
     }
     let process = match direction {
         Direction::Read => grown(before.process_read, after.process_read),
-        // `write_bytes` counts pages made dirty, not written: no witness.
+        // `write_bytes` counts pages made dirty, not written: not evidence.
         Direction::Write => None,
     };
     let device = match direction {

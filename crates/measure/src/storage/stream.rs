@@ -180,7 +180,7 @@ impl Stream {
     }
 }
 
-/// The engine that a mode stands for.
+/// The engine of a mode.
 fn open_engine(file: &File, mode: Mode, block: usize, depth: u32) -> sys::Result<FileEngine> {
     if mode == Mode::Direct
         && let Some(ring) = FileEngine::ring(&[file], depth, block)?

@@ -1,10 +1,9 @@
-//! What a storage probe runs on: its own scratch file in a directory, a file of
-//! the user's, or a block device.
+//! What a storage probe runs on: its own scratch file in a directory, a file of the user's, or a
+//! block device.
 //!
-//! Only the scratch file is ever written, and it never has a name, so nothing is
-//! left behind whatever ends the process. Everything else is opened for reading
-//! and its cached pages are left as they are. What is none of the three is
-//! refused here with one clear error.
+//! Only the scratch file is ever written. It has no name, so nothing is left behind however the
+//! process ends. Everything else is opened for reading only, and its cached pages are left as they
+//! are. Any other kind of path is refused here with one error.
 
 use super::failed;
 use crate::{Error, ErrorKind, Result};
@@ -74,8 +73,8 @@ impl Target {
     /// Opens `path`; in a directory this makes the scratch file, still empty.
     ///
     /// # Errors
-    /// `Usage` for what is no file, directory or block device, does not exist or is
-    /// empty; `Impossible` where permission is missing or the file system read-only.
+    /// `Usage` for a path that does not exist, is empty, or is not a file, directory or block
+    /// device; `Impossible` where permission is missing or the file system read-only.
     pub fn open(path: &Path, root: &Root) -> Result<Self> {
         let metadata = examine(path)?;
         let kind = kind_of(path, &metadata)?;
@@ -145,13 +144,13 @@ impl Target {
         self.mount.as_ref()
     }
 
-    /// The block device behind it as major and minor number; `None` where there is
-    /// none (RAM, network) or it cannot be told (overlay, FUSE).
+    /// The block device behind it as major and minor number; `None` without one (RAM, network) or
+    /// where it is unknown (overlay, FUSE).
     pub fn device(&self) -> Option<(u32, u32)> {
         self.device
     }
 
-    /// Whether the file lives in RAM, whatever `O_DIRECT` claims.
+    /// Whether the file is in RAM, even if it was opened with `O_DIRECT`.
     pub fn in_ram(&self) -> bool {
         self.kind != TargetKind::BlockDevice && self.file_system.in_ram
     }
@@ -239,8 +238,8 @@ impl Target {
         Err(Error::new(ErrorKind::Usage, "write to", reason).at(&self.path))
     }
 
-    /// The largest size up to `wanted` that leaves the file system, and memory where
-    /// it lives in RAM, room to breathe; with a note when it is less than `wanted`.
+    /// The largest size up to `wanted` that leaves free space on the file system, and free memory
+    /// if that is in RAM; with a note if it is less than `wanted`.
     ///
     /// # Errors
     /// `Impossible` if not even `least` fits.
@@ -291,9 +290,8 @@ impl Target {
     }
 }
 
-/// Space that is left to others: 5 %, on small file systems more, so that neither a
-/// full disk nor a full `/tmp` is ever this tool's doing. A quarter of what is free,
-/// up to 256 MiB, but at least 5 % of it.
+/// Space that is left free, so that this tool never fills a disk or `/tmp`: a quarter of what is
+/// free, up to 256 MiB, but at least 5 % of it.
 fn margin(free: u64) -> u64 {
     (free / 4).min(MARGIN).max(free / 20)
 }

@@ -5,7 +5,7 @@
 //!    no layer can shrink (reads of unwritten extents never reach a disk).
 //! 2. Requests go to every aligned block once in a shuffled order before any comes
 //!    again; between two clock readings there is the bare system call.
-//! 3. Counters before and after say who served them.
+//! 3. Counters before and after show what served them.
 //!
 //! It does not keep several requests in flight: that is `random`.
 
@@ -29,11 +29,11 @@ use std::time::Duration;
 
 /// The largest request: more is throughput, which is `seqio`.
 pub const LARGEST_REQUEST: Bytes = Bytes(GIB);
-/// The region when none is asked: large enough that its blocks last for seconds.
+/// The region if none is given: large enough that its blocks last for seconds.
 pub const DEFAULT_REGION: Bytes = Bytes(64 * MIB);
-/// After so many failed requests the device is not asked any further.
+/// After this many failed requests the run ends.
 pub const MOST_FAILURES: u64 = 16;
-/// How many single times are kept at most when they are asked for: 32 MiB of them.
+/// How many single times are kept at most, if they are wanted: 32 MiB of them.
 pub const MOST_RAW: usize = 4 << 20;
 
 /// What may answer a request.
@@ -92,7 +92,7 @@ impl Default for IolatPlan {
 }
 
 impl IolatPlan {
-    /// Refuses what makes no sense whatever the target is.
+    /// Refuses what makes no sense for any target.
     ///
     /// # Errors
     /// `Usage`.

@@ -1,5 +1,5 @@
-//! Sequential transfer, what people use `dd` for, done right: the data cannot be
-//! shrunk, the write is not over before it is durable, a cold read is cold.
+//! Sequential transfer, as people measure it with `dd`, but with data that cannot be compressed,
+//! writes that count only once they are durable, and cold reads that are cold.
 //!
 //! 1. Write the own file.
 //! 2. Make it durable: a phase of its own, where a buffered write hides its cost.
@@ -55,7 +55,7 @@ impl Default for SeqPlan {
 }
 
 impl SeqPlan {
-    /// Refuses what makes no sense whatever the target is.
+    /// Refuses what makes no sense for any target.
     ///
     /// # Errors
     /// `Usage`.

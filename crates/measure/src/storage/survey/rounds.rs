@@ -377,7 +377,7 @@ fn stream_window(
 const PILOT: u64 = 16 * MIB;
 
 /// The rate of reading, in bytes a nanosecond: a volume may be held to a rate for
-/// reads alone, so that the filling of the file tells nothing of them.
+/// reads alone, so the rate of filling the file does not show it.
 fn pilot(file: &File, mode: Mode, bytes: u64, seed: u64) -> Result<f64> {
     let mut stream = Stream::new(file, mode, LEAST_BLOCK, DEPTH, seed)?;
     let end = PILOT.min(bytes / LEAST_BLOCK * LEAST_BLOCK);
