@@ -5,25 +5,11 @@
 //! caches:
 //! 1. lines start at the first multiple of the line size in the buffer, and each holds the address
 //!    of the next;
-//! 2. `Random` shuffles all links in place by Sattolo's algorithm, which yields one single cycle;
-//! 3. `InPage` visits the pages in random order, and within a page its lines in random order: one
+//! 2. `random` shuffles all links in place by Sattolo's algorithm, which yields one single cycle;
+//! 3. `in_page` visits the pages in random order, and within a page its lines in random order: one
 //!    TLB miss a page.
 
 use std::marker::PhantomData;
-
-/// The order in which a chase visits its cache lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Pattern {
-    /// All lines in one random cycle over the whole buffer.
-    Random,
-    /// Pages in random order, the lines of a page in random order before the next page: one cycle
-    /// too.
-    InPage {
-        /// Size of a page, a power of two and at least one line; pages begin at its multiples in
-        /// memory.
-        page_bytes: usize,
-    },
-}
 
 /// A cycle of dependent loads through a buffer that it borrows, and its place in it.
 #[derive(Debug)]
@@ -38,18 +24,38 @@ pub struct Chase<'a> {
 }
 
 impl<'a> Chase<'a> {
-    /// Links the lines of `buffer` into one cycle, in an order that `seed` determines.
+    /// Links the lines of `buffer` into one cycle, in a random order that `seed` determines.
     ///
-    /// Overwrites the first pointer of every line. `None` when fewer than two lines fit, or when
-    /// `line_bytes` or `page_bytes` is not a power of two, a line is smaller than a pointer, or a
-    /// page smaller than a line.
+    /// Overwrites the first pointer of every line. `None` if fewer than two lines fit, or if
+    /// `line_bytes` is not a power of two or smaller than a pointer.
     #[must_use]
-    pub fn new(
+    pub fn random(buffer: &'a mut [u8], line_bytes: usize, seed: u64) -> Option<Self> {
+        let mut chase = Self::over(buffer, line_bytes)?;
+        chase.link_all(&mut Random(seed));
+        Some(chase)
+    }
+
+    /// As [`Chase::random`], but the lines of a page come in a random order before those of the
+    /// next page, which is a random one; pages begin at multiples of their size in memory.
+    ///
+    /// `None` also if `page_bytes` is not a power of two or smaller than a line.
+    #[must_use]
+    pub fn in_page(
         buffer: &'a mut [u8],
         line_bytes: usize,
-        pattern: Pattern,
+        page_bytes: usize,
         seed: u64,
     ) -> Option<Self> {
+        if !page_bytes.is_power_of_two() || page_bytes < line_bytes {
+            return None;
+        }
+        let mut chase = Self::over(buffer, line_bytes)?;
+        chase.link_by_page(page_bytes, &mut Random(seed));
+        Some(chase)
+    }
+
+    /// The lines of `buffer`, not linked yet.
+    fn over(buffer: &'a mut [u8], line_bytes: usize) -> Option<Self> {
         if !line_bytes.is_power_of_two() || line_bytes < size_of::<*const u8>() {
             return None;
         }
@@ -59,31 +65,20 @@ impl<'a> Chase<'a> {
             return None;
         }
         let first = buffer[skipped..].as_mut_ptr();
-        let mut chase = Chase {
+        Some(Chase {
             first,
             line_bytes,
             lines,
             at: first,
             buffer: PhantomData,
-        };
-        let mut random = Random(seed);
-        match pattern {
-            Pattern::Random => chase.link_all(&mut random),
-            Pattern::InPage { page_bytes }
-                if page_bytes.is_power_of_two() && page_bytes >= line_bytes =>
-            {
-                chase.link_by_page(page_bytes, &mut random);
-            }
-            Pattern::InPage { .. } => return None,
-        }
-        Some(chase)
+        })
     }
 
     /// Performs exactly `loads` loads, each dependent on the one before, from where the last walk
     /// stopped.
     pub fn walk(&mut self, loads: u64) {
         // SAFETY: `at` is a line of the buffer, which this chase borrows exclusively, and every
-        // line holds the address of another since `new`.
+        // line holds the address of another since it was linked.
         self.at = unsafe { follow(self.at, loads) };
     }
 

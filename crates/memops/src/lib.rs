@@ -32,7 +32,7 @@ mod x86_64;
 #[cfg(test)]
 mod tests;
 
-pub use chase::{Chase, Pattern};
+pub use chase::Chase;
 pub use disassemble::DisassembleError;
 pub use element::{Width, copy_strided};
 pub use instruction::Instruction;

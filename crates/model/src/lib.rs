@@ -5,6 +5,7 @@
 //! binary prints them; the three never share anything else.
 
 pub mod bytes;
+pub mod chase;
 pub mod compared;
 pub mod comparison;
 pub mod curves;
@@ -29,6 +30,7 @@ pub mod text;
 pub mod tier;
 
 pub use bytes::Bytes;
+pub use chase::ChaseOrder;
 pub use error_chain::error_chain;
 pub use estimate::{Estimate, Latency};
 pub use finding::{Evidence, Finding, Grade};

@@ -7,8 +7,8 @@ use machine::Root;
 use measure::Budget;
 use measure::memory::PageKind;
 use measure::memory::copy;
-use measure::memory::latency::{self, LatencyPlan, Order};
-use model::Estimate;
+use measure::memory::latency::{self, LatencyPlan};
+use model::{ChaseOrder, Estimate};
 use serde::Serialize;
 
 /// The original's matrix: 12 x 12 elements of 8 bytes.
@@ -86,7 +86,7 @@ pub fn strides(root: &Root, plan: &Plan, budget: &Budget, notes: &mut Vec<String
 pub fn loads(root: &Root, plan: &Plan, budget: &Budget) -> measure::Result<Vec<Load>> {
     let chains = LatencyPlan {
         sizes: CHAINS.to_vec(),
-        orders: vec![Order::Random],
+        orders: vec![ChaseOrder::Random],
         budget: plan.share(Part::Loads),
         ..LatencyPlan::default()
     };

@@ -17,9 +17,9 @@ use crate::disturbance::{Bracket, Tally};
 use crate::trial::{self, Bench, Outcome, Schedule};
 use crate::{Budget, Error, ErrorKind, Result, compute, team};
 use machine::Root;
-use memops::{Chase, Pattern};
+use memops::Chase;
 use model::knee::{self, Edge, Step};
-use model::{Bytes, Estimate, Latency};
+use model::{Bytes, ChaseOrder, Estimate, Latency};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -64,32 +64,11 @@ const STEADY: f64 = 0.95;
 /// other variants used them: 1,024 huge pages several times over.
 const WALK_WARMING_LOADS: u64 = 20_000;
 
-/// The order of a chain, by its name on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Order {
-    /// Random over the whole buffer.
-    Random,
-    /// Pages in random order, random within each.
-    InPage,
-}
+/// The page that a chain in pages stays in: a base page, so that one page walk serves its lines.
+const CHAIN_PAGE_BYTES: usize = 4096;
 
-impl Order {
-    /// The word used on the command line and in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Order::Random => "random",
-            Order::InPage => "in-page",
-        }
-    }
-
-    fn pattern(self) -> Pattern {
-        match self {
-            Order::Random => Pattern::Random,
-            Order::InPage => Pattern::InPage { page_bytes: 4096 },
-        }
-    }
-}
+/// The seed of every chain: the same order in each run.
+const SEED: u64 = 2001;
 
 /// What is to be measured.
 #[derive(Clone, Debug)]
@@ -99,7 +78,7 @@ pub struct LatencyPlan {
     /// Kinds of pages, measured in turn.
     pub pages: Vec<PageKind>,
     /// Orders of the chain, one after the other.
-    pub orders: Vec<Order>,
+    pub orders: Vec<ChaseOrder>,
     /// How trials are cut.
     pub schedule: Schedule,
     /// Time for everything.
@@ -113,7 +92,7 @@ impl Default for LatencyPlan {
         Self {
             sizes: ladder(4 << 10, 1 << 30, 4),
             pages: vec![PageKind::Transparent, PageKind::Base],
-            orders: vec![Order::Random, Order::InPage],
+            orders: vec![ChaseOrder::Random, ChaseOrder::InPage],
             schedule: Schedule {
                 trial_ns: 2_000_000,
                 rounds: 9,
@@ -155,7 +134,7 @@ pub struct LatencyRow {
     /// The kind of page that was asked for.
     pub pages: PageKind,
     /// The chain's order.
-    pub order: Order,
+    pub order: ChaseOrder,
     /// Time of one load, nanoseconds; `None` when the budget ended before.
     pub load_ns: Option<Estimate>,
     /// Why the figure is not to be leant on, if so.
@@ -344,11 +323,14 @@ pub struct Chains<'a> {
 impl<'a> Chains<'a> {
     /// Lays a chain through each buffer; buffers of less than two lines are an
     /// error of the caller's plan and give no chain.
-    pub fn through(buffers: Vec<&'a mut [u8]>, order: Order) -> Self {
+    pub fn through(buffers: Vec<&'a mut [u8]>, order: ChaseOrder) -> Self {
         let size = buffers.first().map_or(0, |buffer| buffer.len() as u64);
         let chains: Vec<_> = buffers
             .into_iter()
-            .filter_map(|buffer| Chase::new(buffer, LINE_BYTES, order.pattern(), 2001))
+            .filter_map(|buffer| match order {
+                ChaseOrder::Random => Chase::random(buffer, LINE_BYTES, SEED),
+                ChaseOrder::InPage => Chase::in_page(buffer, LINE_BYTES, CHAIN_PAGE_BYTES, SEED),
+            })
             .collect();
         Self {
             passes_ns: vec![(0, u64::MAX); chains.len()],
@@ -411,7 +393,7 @@ impl Bench for Chains<'_> {
 fn one_size(
     arenas: &mut [Arena],
     size: u64,
-    order: Order,
+    order: ChaseOrder,
     plan: &LatencyPlan,
     budget: &Budget,
     bracket: &mut Bracket,
@@ -432,7 +414,7 @@ fn add_rows(
     tally: &mut Tally,
     arenas: &[Arena],
     size: u64,
-    order: Order,
+    order: ChaseOrder,
     outcomes: Vec<Outcome>,
 ) -> Result<()> {
     for (arena, outcome) in arenas.iter().zip(outcomes) {
@@ -480,7 +462,7 @@ fn fitting(plan: &LatencyPlan, root: &Root, left_out: &mut Vec<LeftOut>) -> Vec<
 fn curve(rows: &[LatencyRow]) -> Vec<(u64, &Estimate)> {
     let of = |pages: PageKind| -> Vec<(u64, &Estimate)> {
         rows.iter()
-            .filter(|row| row.order == Order::Random && row.pages == pages)
+            .filter(|row| row.order == ChaseOrder::Random && row.pages == pages)
             .filter_map(|row| Some((row.size_bytes, row.load_ns.as_ref()?)))
             .collect()
     };
@@ -568,8 +550,9 @@ fn nearest(curve: &[(u64, &Estimate)], size: u64) -> Option<Latency> {
 
 fn translation(rows: &[LatencyRow], arenas: &[Arena]) -> Option<Translation> {
     let of = |pages: PageKind| {
-        rows.iter()
-            .rfind(|row| row.pages == pages && row.order == Order::Random && row.load_ns.is_some())
+        rows.iter().rfind(|row| {
+            row.pages == pages && row.order == ChaseOrder::Random && row.load_ns.is_some()
+        })
     };
     let base = of(PageKind::Base)?;
     let huge = of(PageKind::Huge).or_else(|| of(PageKind::Transparent))?;
@@ -606,7 +589,7 @@ mod tests {
     fn levels_are_told_apart_on_this_machine() {
         let plan = LatencyPlan {
             sizes: vec![16 << 10, 256 << 10, 128 << 20],
-            orders: vec![Order::Random],
+            orders: vec![ChaseOrder::Random],
             pages: vec![PageKind::Transparent],
             budget: Duration::from_secs(20),
             ..LatencyPlan::default()

@@ -6,14 +6,14 @@
 //! is measured at a size that it alone holds, on huge pages where granted.
 
 use super::arena::{self, Arena, PageKind, PagesGranted};
-use super::latency::{Chains, Order};
+use super::latency::Chains;
 use super::technique::Technique;
 use crate::disturbance::Tally;
 use crate::trial::{self, Bench, Outcome, Schedule};
 use crate::{Budget, Result, team};
 use machine::Root;
 use memops::{Group, Operation};
-use model::Estimate;
+use model::{ChaseOrder, Estimate};
 use serde::{Deserialize, Serialize};
 
 /// The methods that are tried for each operation: libc's own and those that win
@@ -135,7 +135,7 @@ impl<'a> Levels<'a> {
         let chains: Vec<Chains<'a>> = store
             .chains
             .iter_mut()
-            .map(|arena| Chains::through(vec![arena.bytes_mut()], Order::Random))
+            .map(|arena| Chains::through(vec![arena.bytes_mut()], ChaseOrder::Random))
             .collect();
         let techniques: Vec<_> = CANDIDATES
             .iter()

@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 
 use super::naive;
-use crate::{Chase, Method, Operation, Pattern, Width, copy_strided, find, methods};
+use crate::{Chase, Method, Operation, Width, copy_strided, find, methods};
 
 /// Every length up to here is tried: past two blocks of the widest loop (256 bytes) and an
 /// alignment.
@@ -243,7 +243,7 @@ proptest! {
         let mut buffer = vec![0u8; len + skip];
         let slice = &mut buffer[skip..];
         let fitting = slice.len().saturating_sub(slice.as_ptr().align_offset(line_bytes)) / line_bytes;
-        let Some(mut chase) = Chase::new(slice, line_bytes, Pattern::Random, seed) else {
+        let Some(mut chase) = Chase::random(slice, line_bytes, seed) else {
             prop_assert!(fitting < 2);
             return Ok(());
         };
@@ -259,7 +259,7 @@ proptest! {
         let mut buffer = vec![0u8; len + skip];
         let slice = &mut buffer[skip..];
         let first_line = slice.as_ptr().addr().next_multiple_of(64);
-        let Some(mut chase) = Chase::new(slice, 64, Pattern::InPage { page_bytes }, seed) else {
+        let Some(mut chase) = Chase::in_page(slice, 64, page_bytes, seed) else {
             return Ok(());
         };
         let positions = cycle(&mut chase);
@@ -281,8 +281,8 @@ proptest! {
         let offset = |buffer: &[u8]| buffer.as_ptr().align_offset(64);
         let (skip, other_skip) = (offset(&at_once), offset(&by_one));
         let lines = 60 * 64;
-        let mut chase = Chase::new(&mut at_once[skip..][..lines], 64, Pattern::Random, seed).unwrap();
-        let mut steps = Chase::new(&mut by_one[other_skip..][..lines], 64, Pattern::Random, seed).unwrap();
+        let mut chase = Chase::random(&mut at_once[skip..][..lines], 64, seed).unwrap();
+        let mut steps = Chase::random(&mut by_one[other_skip..][..lines], 64, seed).unwrap();
         chase.walk(first);
         chase.walk(second);
         (0..first + second).for_each(|_| steps.walk(1));

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use crate::{Chase, Operation, Pattern, Traffic, find, methods};
+use crate::{Chase, Operation, Traffic, find, methods};
 
 #[test]
 fn names_are_unique_and_found() {
@@ -67,14 +67,13 @@ fn an_absent_method_panics() {
 #[test]
 fn a_chase_refuses_what_cannot_be_linked() {
     let mut buffer = vec![0u8; 4096];
-    let in_page = |page_bytes| Pattern::InPage { page_bytes };
-    assert!(Chase::new(&mut [], 64, Pattern::Random, 1).is_none());
-    assert!(Chase::new(&mut buffer[..100], 64, Pattern::Random, 1).is_none());
-    assert!(Chase::new(&mut buffer, 48, Pattern::Random, 1).is_none());
-    assert!(Chase::new(&mut buffer, 4, Pattern::Random, 1).is_none());
-    assert!(Chase::new(&mut buffer, 64, in_page(32), 1).is_none());
-    assert!(Chase::new(&mut buffer, 64, in_page(3000), 1).is_none());
-    assert!(Chase::new(&mut buffer, 64, in_page(4096), 1).is_some());
+    assert!(Chase::random(&mut [], 64, 1).is_none());
+    assert!(Chase::random(&mut buffer[..100], 64, 1).is_none());
+    assert!(Chase::random(&mut buffer, 48, 1).is_none());
+    assert!(Chase::random(&mut buffer, 4, 1).is_none());
+    assert!(Chase::in_page(&mut buffer, 64, 32, 1).is_none());
+    assert!(Chase::in_page(&mut buffer, 64, 3000, 1).is_none());
+    assert!(Chase::in_page(&mut buffer, 64, 4096, 1).is_some());
 }
 
 #[test]
@@ -82,7 +81,7 @@ fn a_seed_determines_the_chase() {
     let order = |seed| {
         let mut buffer = vec![0u8; 64 * 101];
         let skip = buffer.as_ptr().align_offset(64);
-        let mut chase = Chase::new(&mut buffer[skip..][..6400], 64, Pattern::Random, seed).unwrap();
+        let mut chase = Chase::random(&mut buffer[skip..][..6400], 64, seed).unwrap();
         (0..100)
             .map(|_| (chase.walk(1), chase.position()).1)
             .collect::<Vec<_>>()

@@ -4,8 +4,9 @@
 use super::memcpy::Pages;
 use super::probe::ProbeArgs;
 use super::value;
-use clap::{Args, ValueEnum};
-use model::Bytes;
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use model::{Bytes, ChaseOrder};
 
 #[derive(Clone, Debug, Args)]
 pub struct MemlatArgs {
@@ -28,21 +29,34 @@ pub struct MemlatArgs {
         long = "pattern",
         value_name = "PATTERNS",
         value_delimiter = ',',
-        value_enum,
+        value_parser = chase_order(),
         default_value = "random,in-page"
     )]
-    pub patterns: Vec<Pattern>,
+    pub patterns: Vec<ChaseOrder>,
 
     /// What all probes share.
     #[command(flatten)]
     pub probe: ProbeArgs,
 }
 
-/// In which order a chase visits the cache lines of its buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Pattern {
-    /// At random over the whole buffer: each load may walk the page table
-    Random,
-    /// At random within a page, page after page: the page walk is shared by all lines of the page
-    InPage,
+/// Reads the name of an order; the help lists them with their meaning.
+fn chase_order() -> impl TypedValueParser<Value = ChaseOrder> {
+    let value = |order: ChaseOrder, help: &'static str| PossibleValue::new(order.name()).help(help);
+    PossibleValuesParser::new([
+        value(
+            ChaseOrder::Random,
+            "At random over the whole buffer: each load may walk the page table",
+        ),
+        value(
+            ChaseOrder::InPage,
+            "At random within a page, page after page: the page walk is shared by all lines of the page",
+        ),
+    ])
+    .map(|name| {
+        if name == ChaseOrder::InPage.name() {
+            ChaseOrder::InPage
+        } else {
+            ChaseOrder::Random
+        }
+    })
 }

@@ -5,7 +5,7 @@ use crate::args::compute::ComputeArgs;
 use crate::args::faults::{self, FaultsArgs};
 use crate::args::iolat::IolatArgs;
 use crate::args::memcpy::{self, MemcpyArgs};
-use crate::args::memlat::{self, MemlatArgs};
+use crate::args::memlat::MemlatArgs;
 use crate::args::probe::ProbeArgs;
 use crate::args::seqio::SeqioArgs;
 use crate::error::Result;
@@ -13,7 +13,7 @@ use measure::compute::ComputePlan;
 use measure::faults::{FaultPlan, Way};
 use measure::memory::PageKind;
 use measure::memory::copy::CopyPlan;
-use measure::memory::latency::{LatencyPlan, Order};
+use measure::memory::latency::LatencyPlan;
 use measure::storage::{Access, IolatPlan, Mode, SeqPlan};
 use memops::Operation;
 use model::Bytes;
@@ -54,15 +54,11 @@ pub fn copy(args: &MemcpyArgs) -> CopyPlan {
 
 /// The plan of `measure memlat`.
 pub fn latency(args: &MemlatArgs) -> LatencyPlan {
-    let order = |pattern: &memlat::Pattern| match pattern {
-        memlat::Pattern::Random => Order::Random,
-        memlat::Pattern::InPage => Order::InPage,
-    };
     let usual = LatencyPlan::default();
     LatencyPlan {
         sizes: or_usual(plain(&args.sizes), usual.sizes),
         pages: unique(args.pages.iter().copied().map(page_kind)),
-        orders: unique(args.patterns.iter().map(order)),
+        orders: unique(args.patterns.iter().copied()),
         budget: args.probe.budget.unwrap_or(usual.budget),
         cpu: args.probe.cpu,
         schedule: usual.schedule,

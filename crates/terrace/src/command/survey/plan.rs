@@ -7,9 +7,10 @@ use machine::Root;
 use machine::cpu::CacheClaims;
 use measure::faults::FaultPlan;
 use measure::memory::PageKind;
-use measure::memory::latency::{self, LatencyPlan, Order};
+use measure::memory::latency::{self, LatencyPlan};
 use measure::memory::levels::LevelPlan;
 use measure::trial::Schedule;
+use model::ChaseOrder;
 use std::time::Duration;
 
 /// Main memory is measured over a buffer of this size, where it fits.
@@ -54,7 +55,7 @@ impl Plan {
             |sizes: Vec<u64>, pages: Vec<PageKind>, rounds: u32, budget: Duration| LatencyPlan {
                 sizes,
                 pages,
-                orders: vec![Order::Random],
+                orders: vec![ChaseOrder::Random],
                 schedule: Schedule {
                     trial_ns: 1_500_000,
                     rounds,

@@ -13,8 +13,8 @@ use crate::output::figure::{self, Digits, or_absent};
 use crate::output::style::Tone;
 use crate::output::table::{Cell, Column, Table};
 use measure::memory::PageKind;
-use measure::memory::latency::{CacheLevel, LatencyReport, LatencyRow, Order, Translation};
-use model::Bytes;
+use measure::memory::latency::{CacheLevel, LatencyReport, LatencyRow, Translation};
+use model::{Bytes, ChaseOrder};
 
 /// More sizes than these are thinned out on the page to powers of two.
 const MOST_SIZES: usize = 24;
@@ -56,7 +56,7 @@ impl Report for LatencyReport {
 }
 
 fn curves(report: &LatencyReport) -> Table {
-    let mut series: Vec<(PageKind, Order)> = Vec::new();
+    let mut series: Vec<(PageKind, ChaseOrder)> = Vec::new();
     let mut sizes: Vec<u64> = Vec::new();
     for row in &report.rows {
         if !series.contains(&(row.pages, row.order)) {
