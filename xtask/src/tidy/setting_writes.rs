@@ -29,13 +29,13 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("crates/lab/src/process.rs", "fs::write", GROUP),
     ("crates/measure/src/helper.rs", "fs::write", ITSELF),
     ("crates/measure/src/pressure/group.rs", "fs::write", GROUP),
-    ("crates/place/src/workingset/charge.rs", "fs::write", GROUP),
     ("crates/record/src/capture/group.rs", "fs::write", GROUP),
     (
         "crates/sys/src/file/scratch.rs",
         ".write(true)",
         "a file that has no name, through /proc/self/fd",
     ),
+    ("crates/sys/src/helper.rs", "fs::write", GROUP),
     ("crates/sys/src/perf/holder.rs", "O_WRONLY", GROUP),
     (
         "crates/sys/src/shared_memory.rs",
