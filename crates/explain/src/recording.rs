@@ -62,7 +62,7 @@ pub fn explain(recording: &Recording, window: Window) -> Explanation {
     explanation
 }
 
-/// What watching cost: the recorder's own processor time over the time on the clock.
+/// What watching cost: the recorder's own processor time over the wall time.
 fn watching(view: &View) -> Watching {
     let wall_ns = view.wall_ns();
     let outcome = view.recording().outcome.as_ref();

@@ -107,7 +107,7 @@ impl Item {
 pub struct Part {
     /// As in an explanation: `block_io`, `refault`.
     pub name: String,
-    /// `None` for a slice of the time on the clock, which add up; for a part that lies
+    /// `None` for a slice of the wall time, which add up; for a part that lies
     /// inside of one, in thread time and overlapping others, the slice's name.
     pub within: Option<String>,
     /// Its length on the first side.
@@ -124,13 +124,13 @@ pub struct Part {
     pub verdict: Verdict,
 }
 
-/// A difference in time on the clock, and the parts that add up to it.
+/// A difference in wall time, and the parts that add up to it.
 ///
-/// Lengths are means over the middle half of a side's runs by their time on the clock:
+/// Lengths are means over the middle half of a side's runs by their wall time:
 /// medians of parts do not add up to the median of the whole, these do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Split {
-    /// The time on the clock of the first side.
+    /// The wall time of the first side.
     pub first_ns: f64,
     /// And of the second.
     pub second_ns: f64,
@@ -155,7 +155,7 @@ pub struct Section {
     pub first_ns: f64,
     /// How long the second took.
     pub second_ns: f64,
-    /// The part of the time on the clock that differs most in it; `None` where it is too short
+    /// The part of the wall time that differs most in it; `None` where it is too short
     /// for that to be told.
     pub most: Option<String>,
 }

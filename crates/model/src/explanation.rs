@@ -2,8 +2,11 @@
 //! them, what hurt, who is not to blame, and what could not be seen. This is the JSON of
 //! `terrace explain --json` (`terrace.explain/1`).
 
+mod slices;
+
 use crate::finding::{Evidence, Finding, Grade};
 use serde::{Deserialize, Serialize};
+pub use slices::{TimePart, TimeSlice, short_words};
 
 /// The name of the JSON form.
 pub const SCHEMA: &str = "terrace.explain/1";
@@ -11,7 +14,7 @@ pub const SCHEMA: &str = "terrace.explain/1";
 /// One part of a bar.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Slice {
-    /// `run`, `user`, `kernel`, `queue`, `block_io`, `children`, `sleep`, `unexplained`.
+    /// The id of a [`TimeSlice`].
     pub name: String,
     /// Its length.
     pub ns: u64,
@@ -27,7 +30,7 @@ pub struct Bars {
     /// Thread time, summed over threads: `run`, `queue`, `block_io`, `children`, `sleep`,
     /// `unexplained`; `run` is split in `user` and `kernel` among the of-which.
     pub thread: Vec<Slice>,
-    /// The command's time on the clock: each instant belongs to the first that holds: some
+    /// The command's wall time: each instant belongs to the first that holds: some
     /// thread on a processor (`run`), some runnable (`queue`), some in block I/O
     /// (`block_io`), all asleep (`sleep`).
     pub wall: Vec<Slice>,
@@ -46,11 +49,9 @@ pub struct Interval {
 /// A part that lies somewhere inside the bars and overlaps with others; never stacked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OfWhich {
-    /// `first_touch`, `swap_in`, `refault`, `direct_reclaim`, `reclaim_throttle`,
-    /// `compaction`, `copy_on_write`, `dirty_throttle`, `block_read`, `flush`, `lock`,
-    /// `pipe`, `timer`, `cpu_limit`, `user`, `kernel` and so on.
+    /// The id of a [`TimePart`].
     pub name: String,
-    /// The slice of the thread bar that holds it: `sleep`.
+    /// The id of the slice of the thread bar that holds it: `sleep`.
     pub within: String,
     /// Its length in thread time.
     pub ns: u64,
@@ -135,7 +136,7 @@ pub struct Explanation {
     pub from_ns: u64,
     /// When it ends.
     pub to_ns: u64,
-    /// The time on the clock; the wall bar adds up to it.
+    /// The wall time; the wall bar adds up to it.
     pub wall_ns: u64,
     /// The lives of all threads; the thread bar adds up to it.
     pub thread_ns: u64,

@@ -36,7 +36,7 @@ fn a_page_and_its_details() {
     assert!(brief.contains(&format!("terrace explain {} --details", file.display())));
     let full = terrace(&format!("explain --details {}", file.display())).done();
     for title in [
-        "On the clock: ",
+        "Wall time: ",
         "Thread time: ",
         "Not to blame",
         "Watching cost ",

@@ -22,6 +22,7 @@ pub const RECORDING_MODULES: &[&str] = &[
     include_str!("../web/decode.js"),
     include_str!("../web/charts.js"),
     include_str!("../web/questions.js"),
+    include_str!("../web/words.js"),
     include_str!("../web/bars.js"),
     include_str!("../web/findings.js"),
     include_str!("../web/differences.js"),

@@ -2,6 +2,7 @@
 // hover, focus or click.
 import { element } from "./dom.js";
 import { figure } from "./format.js";
+import { WORDS } from "./words.js";
 
 /**
  * @typedef {{name: string, value: number, unit: string, source: string, series?: string[]}}
@@ -9,28 +10,9 @@ import { figure } from "./format.js";
  */
 /** @typedef {{name: string, ns: number, grade: string, evidence: Evidence[]}} Slice */
 
-const NAMES = /** @type {Record<string, string>} */ ({
-  run: "on a processor",
-  queue: "waiting for a processor",
-  block_io: "waiting for block I/O",
-  children: "waiting for children",
-  sleep: "asleep",
-  unexplained: "unexplained",
-  steal: "taken by the host",
-  idle: "idle",
-});
-
-const SHORT = /** @type {Record<string, string>} */ ({
-  run: "CPU",
-  queue: "queue",
-  block_io: "block I/O",
-  children: "children",
-  steal: "host",
-});
-
 /** @param {string} name */
 export function sliceName(name) {
-  return NAMES[name] ?? name.replaceAll("_", " ");
+  return WORDS[name]?.long ?? name.replaceAll("_", " ");
 }
 
 /** @param {Evidence} evidence */
@@ -55,7 +37,7 @@ export function bars(explain, ending, of) {
   return element(
     "div.bars",
     {},
-    bar(`wall${ending}`, `On the clock${of}`, explain.bars.wall, explain.wall_ns, []),
+    bar(`wall${ending}`, `Wall time${of}`, explain.bars.wall, explain.wall_ns, []),
     bar(
       `thread${ending}`,
       `All ${machine ? "processors" : "threads"} together${of}`,
@@ -91,7 +73,7 @@ function bar(id, title, slices, whole, inside) {
       element(
         "span",
         {},
-        `${SHORT[slice.name] ?? sliceName(slice.name)} ${share(slice.ns, whole)}`,
+        `${WORDS[slice.name]?.short ?? sliceName(slice.name)} ${share(slice.ns, whole)}`,
       ),
     );
     const entry = element(

@@ -1,4 +1,4 @@
-// How two recordings differ: the difference on the clock by its parts, each of which is shown in
+// How two recordings differ: the difference in wall time by its parts, each of which is shown in
 // the charts, and where in the work it arose.
 import { element } from "./dom.js";
 import { figure } from "./format.js";
@@ -74,7 +74,7 @@ export function comparison(compared, timelines, choose, show) {
       Math.abs(difference_ns) >= WORTH_A_BAR * Math.max(split.first_ns, split.second_ns),
   );
   const bars = differences([
-    row(whole, "time on the clock", (...shown) => element("div.claim", {}, ...shown)),
+    row(whole, "wall time", (...shown) => element("div.claim", {}, ...shown)),
     ...parts.map((/** @type {Part} */ part) =>
       row(part, sliceName(part.name), (...shown) =>
         pressed("part", partShown(part, timelines), shown, what =>

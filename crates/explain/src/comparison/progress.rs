@@ -171,7 +171,7 @@ impl Work {
     }
 }
 
-/// The slice of the time on the clock that differs most between two pieces.
+/// The slice of the wall time that differs most between two pieces.
 fn most(first: (&Recording, (f64, f64)), second: (&Recording, (f64, f64))) -> Option<String> {
     let (a, b) = (piece_of(first)?, piece_of(second)?);
     let length = |explanation: &Explanation, name: &str| {

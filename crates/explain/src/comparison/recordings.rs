@@ -1,4 +1,4 @@
-//! Recordings of two sides, by their explanations: the time on the clock, its slices, what
+//! Recordings of two sides, by their explanations: the wall time, its slices, what
 //! lies inside of them, and the time of each finding.
 
 use super::judge::{Figure, can_prove, median};
@@ -7,6 +7,7 @@ use super::split::{self, LEAST_SHARE};
 use model::compared::{Basis, Comparison, Item, SCHEMA, Side, Split, What};
 use model::estimate::Better;
 use model::explanation::Explanation;
+use model::explanation::short_words;
 use std::collections::BTreeSet;
 
 /// Compares the runs of two sides.
@@ -55,7 +56,7 @@ fn side(runs: &[Explanation]) -> Side {
     }
 }
 
-/// The figures, the time on the clock first.
+/// The figures, the wall time first.
 fn items(first: &[Explanation], second: &[Explanation]) -> Vec<Item> {
     let wall = figure("wall", "wall", first, second, |run| Some(run.wall_ns));
     let least_of = |figure: &Figure| LEAST_SHARE * median(&figure.first).unwrap_or(0.0);
@@ -138,7 +139,7 @@ fn notes(first: &[Explanation], second: &[Explanation]) -> Vec<String> {
     };
     let apart: Vec<String> = slices(first)
         .symmetric_difference(&slices(second))
-        .map(|name| sentence::word(name))
+        .map(|name| short_words(name))
         .collect();
     if !apart.is_empty() {
         notes.push(format!(

@@ -6,6 +6,7 @@ use crate::wording::{list, percent};
 use model::compared::{Basis, Comparison, Item, Part, Split};
 use model::comparison::Verdict;
 use model::duration::show_ns;
+use model::explanation::short_words;
 
 /// The longest list of figures in a sentence.
 const NAMED: usize = 3;
@@ -16,16 +17,6 @@ const CERTAIN: f64 = 1.65;
 
 /// Nobody makes more runs than this to know.
 const MOST_RUNS: f64 = 200.0;
-
-/// A part's name in words; what a page calls it.
-pub(super) fn word(name: &str) -> String {
-    match name {
-        "run" => "CPU".to_owned(),
-        "queue" => "waiting for a CPU".to_owned(),
-        "block_io" => "block I/O".to_owned(),
-        other => other.replace('_', " "),
-    }
-}
 
 /// The verdict on recordings.
 pub(super) fn of_recordings(items: &[Item], split: Option<&Split>) -> String {
@@ -110,9 +101,13 @@ fn because(split: &Split, counts: impl Fn(&Part) -> bool) -> String {
             let inside = most_inside(split, part).filter(|inside| counts(inside));
             let inside = inside.map_or_else(String::new, |inside| {
                 let length = show_ns(inside.difference_ns.abs());
-                format!(" ({length} of it {})", word(&inside.name))
+                format!(" ({length} of it {})", short_words(&inside.name))
             });
-            format!("{} are {}{inside}", with_error(part), word(&part.name))
+            format!(
+                "{} are {}{inside}",
+                with_error(part),
+                short_words(&part.name)
+            )
         })
         .collect();
     let against = gains(split).into_iter().find(|part| counts(part));
@@ -123,7 +118,7 @@ fn because(split: &Split, counts: impl Fn(&Part) -> bool) -> String {
             "more"
         };
         let length = show_ns(part.difference_ns.abs());
-        format!(", while {} took {length} {less}", word(&part.name))
+        format!(", while {} took {length} {less}", short_words(&part.name))
     });
     match named.is_empty() {
         true => String::new(),
@@ -196,7 +191,7 @@ fn one(item: &Item) -> String {
 pub fn worse(comparison: &Comparison) -> Option<(String, f64)> {
     let (item, share) = comparison.worst()?;
     let what = match item.of.as_str() {
-        "wall" => "the time on the clock".to_owned(),
+        "wall" => "the wall time".to_owned(),
         of => format!("{of} {}", item.name),
     };
     Some((format!("{what} is {} worse", percent(share)), share))

@@ -1,17 +1,18 @@
-//! What made a difference in time on the clock: its slices' differences, which add up to it,
+//! What made a difference in wall time: its slices' differences, which add up to it,
 //! each with what lies inside of it.
 //!
 //! Medians of parts do not add up to the median of the whole. Means do, so the parts are means
-//! over the middle half of a side's runs by their time on the clock, which keeps the few runs
+//! over the middle half of a side's runs by their wall time, which keeps the few runs
 //! out that something else made long.
 
 use super::judge;
 use model::compared::{Part, Split};
 use model::comparison::Verdict;
 use model::explanation::Explanation;
+use model::explanation::{TimePart, TimeSlice};
 use model::statistics::bootstrap;
 
-/// A part that moved by less than this share of the time on the clock is no cause.
+/// A part that moved by less than this share of the wall time is no cause.
 pub(super) const LEAST_SHARE: f64 = 0.01;
 
 /// A part of each run of both sides.
@@ -105,7 +106,7 @@ fn mean_of_middle(values: &[f64], walls: &[f64], drawn: &[usize]) -> f64 {
     sum / middle.len() as f64
 }
 
-/// The slices of the time on the clock. One that a run lacks has no time in its bar: what it
+/// The slices of the wall time. One that a run lacks has no time in its bar: what it
 /// would be is in another slice of it.
 fn slices(first: &[Explanation], second: &[Explanation]) -> Vec<Lengths> {
     let named = |run: &Explanation| -> Vec<(String, Option<String>, u64)> {
@@ -128,11 +129,11 @@ fn inside(first: &[Explanation], second: &[Explanation]) -> Vec<Lengths> {
     gathered(first, second, named)
 }
 
-/// The slice of the time on the clock where thread time of this slice is spent.
+/// The slice of the wall time where thread time of this slice is spent.
 fn on_the_clock(slice: &str) -> String {
     match slice {
         // Who waits for a child is asleep by the clock, unless the child does something.
-        "children" => "sleep".to_owned(),
+        children if children == TimeSlice::Children.id() => TimeSlice::Sleep.into(),
         other => other.to_owned(),
     }
 }
@@ -193,7 +194,8 @@ pub(super) fn most_inside<'a>(split: &'a Split, slice: &Part) -> Option<&'a Part
     let mut inside = inside.filter(|part| part.within.as_ref() == Some(&slice.name));
     // How the time of a processor is split says nothing of a cause.
     inside.find(|part| {
-        !["user", "kernel"].contains(&part.name.as_str())
+        part.name != TimePart::User
+            && part.name != TimePart::Kernel
             && part.difference_ns / slice.difference_ns >= 0.5
     })
 }

@@ -18,6 +18,7 @@ mod wall;
 
 use super::View;
 use model::explanation::{Bars, OfWhich, Repair};
+use model::explanation::{TimePart, TimeSlice};
 pub use parts::ELAPSED;
 
 /// The time of a recording, accounted for.
@@ -36,21 +37,21 @@ pub struct Accounts {
 impl Accounts {
     /// The length of a slice of the thread bar; 0 where there is none.
     #[must_use]
-    pub fn thread(&self, name: &str) -> u64 {
+    pub fn thread(&self, name: TimeSlice) -> u64 {
         let slice = self.bars.thread.iter().find(|slice| slice.name == name);
         slice.map_or(0, |slice| slice.ns)
     }
 
     /// The length of a slice of the wall bar; 0 where there is none.
     #[must_use]
-    pub fn wall(&self, name: &str) -> u64 {
+    pub fn wall(&self, name: TimeSlice) -> u64 {
         let slice = self.bars.wall.iter().find(|slice| slice.name == name);
         slice.map_or(0, |slice| slice.ns)
     }
 
     /// An of-which part by name; `None` where it is absent or nothing.
     #[must_use]
-    pub fn part(&self, name: &str) -> Option<&OfWhich> {
+    pub fn part(&self, name: TimePart) -> Option<&OfWhich> {
         self.of_which.iter().find(|part| part.name == name)
     }
 }

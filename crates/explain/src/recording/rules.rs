@@ -112,7 +112,7 @@ pub struct Rule {
 /// part in twenty is what a person may hope to notice.
 pub const LEAST_SHARE: f64 = 0.05;
 
-/// The same for time on the clock in which all threads slept, which is seldom shared.
+/// The same for wall time in which all threads slept, which is seldom shared.
 pub const LEAST_ASLEEP_SHARE: f64 = 0.02;
 
 /// A finding whose time is an estimate needs a wider margin. Picked: the estimate of a

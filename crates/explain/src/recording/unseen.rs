@@ -4,6 +4,7 @@
 use super::View;
 use super::accounting::Accounts;
 use crate::wording::percent;
+use model::explanation::TimeSlice;
 use model::explanation::Unseen;
 use model::recording::Sight;
 
@@ -43,7 +44,7 @@ fn unexplained(view: &View, accounts: &Accounts) -> Option<Unseen> {
     if accounts.thread_ns == 0 {
         return None;
     }
-    let rest_ns = accounts.thread("unexplained");
+    let rest_ns = accounts.thread(TimeSlice::Unexplained);
     let share = rest_ns as f64 / accounts.thread_ns as f64;
     if share <= WORTH_TELLING || rest_ns <= WORTH_TELLING_NS {
         return None;
@@ -64,7 +65,7 @@ fn unexplained(view: &View, accounts: &Accounts) -> Option<Unseen> {
         ),
     };
     Some(Unseen {
-        what: "unexplained".to_owned(),
+        what: TimeSlice::Unexplained.into(),
         why,
         remedy,
     })

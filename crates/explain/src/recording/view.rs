@@ -107,7 +107,7 @@ impl<'a> View<'a> {
         self.to_ns
     }
 
-    /// The time on the clock.
+    /// The wall time.
     #[must_use]
     pub fn wall_ns(&self) -> u64 {
         self.to_ns - self.from_ns

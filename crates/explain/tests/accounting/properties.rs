@@ -203,7 +203,7 @@ fn parts_fit(explanation: &Explanation, machine: bool) {
         let mut slices = explanation.bars.thread.iter();
         let within = slices.find(|slice| slice.name == part.within);
         let within = within.unwrap_or_else(|| panic!("{} in no slice", part.name));
-        let bound = match ELAPSED.contains(&part.name.as_str()) {
+        let bound = match ELAPSED.iter().any(|of| part.name == *of) {
             true => explanation.thread_ns,
             false => within.ns,
         };

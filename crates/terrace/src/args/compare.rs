@@ -25,7 +25,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "BY", value_parser = Align::typed, default_value = "time")]
     pub align: Align,
 
-    /// Exit with 4 if the second is proven worse by so much: the time on the clock of recordings, any figure of surveys
+    /// Exit with 4 if the second is proven worse by so much: the wall time of recordings, any figure of surveys
     #[arg(long, value_name = "worse:SHARE", value_parser = gate)]
     pub fail_if: Option<Gate>,
 

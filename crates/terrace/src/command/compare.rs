@@ -33,7 +33,7 @@ pub struct Compared {
 pub enum Drawn {
     /// All surveys, and those that their noise was learnt from: the first of each side is drawn.
     Surveys([Vec<Survey>; 3]),
-    /// The recording in the middle by its time on the clock.
+    /// The recording in the middle by its wall time.
     Recordings([PathBuf; 2]),
 }
 
@@ -156,7 +156,7 @@ fn survey(file: &Path) -> Result<Option<Survey>> {
     survey.map(Some)
 }
 
-/// The run in the middle by its time on the clock.
+/// The run in the middle by its wall time.
 fn middle(runs: &[Explanation]) -> usize {
     let mut order: Vec<usize> = (0..runs.len()).collect();
     order.sort_by_key(|&run| runs[run].wall_ns);

@@ -12,11 +12,11 @@ use super::markdown::{self, code};
 use super::prose::{painted_lines, value};
 use super::style::Tone;
 use super::table::{length, wrap};
-use super::verdict::word;
 use grid::Grid;
 use model::Evidence;
 use model::compared::{Aligned, Basis, Comparison, Item, Part, Side, Split, What};
 use model::comparison::Verdict;
+use model::explanation::short_words;
 
 /// A heading, what stands below it, and what must be known to read it.
 struct Section {
@@ -152,8 +152,8 @@ fn of_split(split: &Split, all: bool) -> Grid {
     let is_worth = |part: &&Part| all || part.first_ns.max(part.second_ns) >= least;
     for part in split.parts.iter().filter(is_worth) {
         let name = match part.within {
-            None => word(&part.name),
-            Some(_) => format!("  {}", word(&part.name)),
+            None => short_words(&part.name),
+            Some(_) => format!("  {}", short_words(&part.name)),
         };
         grid.row(vec![
             name,
@@ -191,7 +191,7 @@ fn of_items(items: &[&Item], what: What) -> Grid {
         let shown = |number: Option<f64>| figure::or_absent(number, |it| amount(it, &item.unit));
         grid.row(vec![
             item.of.replace('_', " "),
-            word(&item.name),
+            short_words(&item.name),
             shown(item.first),
             shown(item.second),
             figure::or_absent(item.change(), signed_percent),
@@ -219,7 +219,10 @@ fn of_progress(aligned: &Aligned) -> Section {
             time(section.first_ns),
             time(section.second_ns),
             signed(section.second_ns - section.first_ns, "ns"),
-            section.most.as_deref().map_or_else(String::new, word),
+            section
+                .most
+                .as_deref()
+                .map_or_else(String::new, short_words),
         ]);
     }
     let whole = |total: f64| amount(total, &aligned.unit);

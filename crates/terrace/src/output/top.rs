@@ -122,7 +122,7 @@ fn judged(scene: &Scene<'_>, explanation: &Explanation) -> Vec<Toned> {
 
 /// The bar that a verdict shows, on tall screens also the other one.
 fn bars(explanation: &Explanation, size: Size) -> Vec<Toned> {
-    let clock = ("On the clock", &explanation.bars.wall);
+    let clock = ("Wall time", &explanation.bars.wall);
     let all = match of_processors(&explanation.bars.thread) {
         true => ("All processors together", &explanation.bars.thread),
         false => ("All threads together", &explanation.bars.thread),

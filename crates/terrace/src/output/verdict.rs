@@ -2,7 +2,7 @@
 //! in detail both bars with their numbers, everything inside of them, and all evidence.
 //!
 //! Pure: an [`Explanation`] and a page become text. The page adds no figure that the JSON
-//! lacks. Which bar is shown: the command's time on the clock where at most one of its
+//! lacks. Which bar is shown: the command's wall time where at most one of its
 //! threads was busy at a time, else the time of all its threads, and it says so.
 
 mod bar;
@@ -12,7 +12,7 @@ mod repeats;
 #[cfg(test)]
 mod tests;
 
-pub use bar::{lines as bar_lines, word};
+pub use bar::lines as bar_lines;
 pub use causes::{claim_words, shown, suspect};
 pub use repeats::{Repeat, median_of, repeats};
 
@@ -24,7 +24,7 @@ use super::style::Tone;
 use super::survey::Detail;
 use super::table::{length, tied, wrap};
 use model::Grade;
-use model::explanation::{Explanation, Slice};
+use model::explanation::{Explanation, Slice, TimeSlice, short_words};
 
 /// Threads count as one at a time while they were busy at most this much longer than the
 /// clock: 5 % is less than one cell in ten of a bar.
@@ -110,11 +110,11 @@ fn one_bar(explanation: &Explanation, page: Page) -> String {
     }
     let mut lines = Vec::new();
     if clock_alone && inferred(slices) {
-        lines.push("On the clock, inferred from samples:".to_owned());
+        lines.push("Wall time, inferred from samples:".to_owned());
     } else if !clock_alone {
         let how = if inferred(slices) { ", inferred" } else { "" };
         let whole = long_time(explanation.thread_ns);
-        lines.extend(on_the_clock(&bars.wall));
+        lines.extend(wall_time(&bars.wall));
         lines.push(match of_processors(slices) {
             true => format!("All processors together, {whole} of processor time{how}:"),
             false => format!("All threads together, {whole} of thread time{how}:"),
@@ -126,30 +126,30 @@ fn one_bar(explanation: &Explanation, page: Page) -> String {
 
 /// Whether a bar is of processors, as that of a whole machine is: no thread is idle.
 pub fn of_processors(slices: &[Slice]) -> bool {
-    let theirs = ["idle", "steal"];
+    let theirs = [TimeSlice::Idle, TimeSlice::Steal];
     slices
         .iter()
-        .any(|slice| theirs.contains(&slice.name.as_str()))
+        .any(|slice| theirs.iter().any(|of| slice.name == *of))
 }
 
-/// `On the clock: CPU 97%, sleep 3%`; `None` where that bar is empty.
-fn on_the_clock(wall: &[Slice]) -> Option<String> {
+/// `Wall time: CPU 97%, sleep 3%`; `None` where that bar is empty.
+fn wall_time(wall: &[Slice]) -> Option<String> {
     let lengths: Vec<u64> = wall.iter().map(|slice| slice.ns).collect();
     let shares = bar::percentages(&lengths).into_iter().zip(wall);
     let named: Vec<String> = shares
         .filter(|(share, _)| *share > 0)
-        .map(|(share, slice)| tied(&format!("{} {share}%", bar::word(&slice.name))))
+        .map(|(share, slice)| tied(&format!("{} {share}%", short_words(&slice.name))))
         .collect();
-    (!named.is_empty()).then(|| format!("On the clock: {}", named.join(", ")))
+    (!named.is_empty()).then(|| format!("Wall time: {}", named.join(", ")))
 }
 
 /// Whether at most one thread was busy at a time, so that the clock tells it all.
 pub fn one_at_a_time(explanation: &Explanation) -> bool {
     let busy = |slices: &[Slice]| -> u64 {
-        let busy = ["run", "queue", "block_io"];
+        let busy = [TimeSlice::Run, TimeSlice::Queue, TimeSlice::BlockIo];
         let of = slices
             .iter()
-            .filter(|slice| busy.contains(&slice.name.as_str()));
+            .filter(|slice| busy.iter().any(|of| slice.name == *of));
         of.fold(0, |sum, slice| sum.saturating_add(slice.ns))
     };
     let (thread, wall) = (&explanation.bars.thread, &explanation.bars.wall);
@@ -161,7 +161,8 @@ pub fn one_at_a_time(explanation: &Explanation) -> bool {
 
 /// Whether any part of a bar is less than measured.
 pub fn inferred(slices: &[Slice]) -> bool {
-    let unsure = |slice: &Slice| slice.grade != Grade::Measured && slice.name != "unexplained";
+    let unsure =
+        |slice: &Slice| slice.grade != Grade::Measured && slice.name != TimeSlice::Unexplained;
     slices.iter().any(|slice| slice.ns > 0 && unsure(slice))
 }
 
@@ -194,7 +195,9 @@ fn unexplained(explanation: &Explanation) -> f64 {
     } else {
         (&explanation.bars.thread, explanation.thread_ns)
     };
-    let slice = slices.iter().find(|slice| slice.name == "unexplained");
+    let slice = slices
+        .iter()
+        .find(|slice| slice.name == TimeSlice::Unexplained);
     slice.map_or(0.0, |slice| slice.ns as f64 / whole_ns.max(1) as f64)
 }
 

@@ -4,6 +4,7 @@
 //! left is cut to it, and the cut is told as a repair unless rounding explains it. What is
 //! left at the end is `unexplained`; nothing gives the rest another name.
 
+use model::explanation::TimeSlice;
 use model::explanation::{Repair, Slice};
 use model::{Evidence, Grade, duration::show_ns};
 
@@ -43,12 +44,13 @@ impl Bar {
     }
 
     /// Adds a slice, as long as it fits.
-    pub(super) fn add(&mut self, name: &str, ns: u64, grade: Grade, evidence: Vec<Evidence>) {
+    pub(super) fn add(&mut self, name: TimeSlice, ns: u64, grade: Grade, evidence: Vec<Evidence>) {
         let fits = ns.min(self.left_ns);
         if ns - fits > tolerance_ns(self.whole_ns) {
             self.repairs.push(Repair {
                 text: format!(
-                    "{name}: {} do not fit in {}, {}; {} were left and are taken instead",
+                    "{}: {} do not fit in {}, {}; {} were left and are taken instead",
+                    name.id(),
                     show_ns(ns as f64),
                     self.of,
                     show_ns(self.whole_ns as f64),
@@ -60,7 +62,7 @@ impl Bar {
         }
         self.left_ns -= fits;
         self.slices.push(Slice {
-            name: name.to_owned(),
+            name: name.into(),
             ns: fits,
             grade,
             evidence,
@@ -76,7 +78,7 @@ impl Bar {
     /// length of the bar comes from.
     pub(super) fn close(mut self, whole: Evidence) -> (Vec<Slice>, Vec<Repair>) {
         self.slices.push(Slice {
-            name: "unexplained".to_owned(),
+            name: TimeSlice::Unexplained.into(),
             ns: self.left_ns,
             grade: Grade::Unseen,
             evidence: vec![whole],
@@ -111,9 +113,9 @@ mod tests {
     #[test]
     fn what_is_left_is_unexplained() {
         let mut bar = Bar::new("the lives of all threads", 10_000_000_000);
-        bar.add("run", 4_000_000_000, Grade::Measured, Vec::new());
+        bar.add(TimeSlice::Run, 4_000_000_000, Grade::Measured, Vec::new());
         let (slices, repairs) = bar.close(time("life", 10, "x"));
-        assert_eq!(slices[1].name, "unexplained");
+        assert_eq!(slices[1].name, TimeSlice::Unexplained);
         assert_eq!(slices[1].ns, 6_000_000_000);
         assert!(repairs.is_empty());
     }
@@ -121,8 +123,8 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_cut_and_told() {
         let mut bar = Bar::new("the lives of all threads", 10_000_000_000);
-        bar.add("run", 9_000_000_000, Grade::Measured, Vec::new());
-        bar.add("queue", u64::MAX, Grade::Measured, Vec::new());
+        bar.add(TimeSlice::Run, 9_000_000_000, Grade::Measured, Vec::new());
+        bar.add(TimeSlice::Queue, u64::MAX, Grade::Measured, Vec::new());
         let (slices, repairs) = bar.close(time("life", 10, "x"));
         assert_eq!(length(&slices), 10_000_000_000);
         assert_eq!(repairs.len(), 1);
@@ -133,7 +135,7 @@ mod tests {
     #[test]
     fn rounding_is_cut_in_silence() {
         let mut bar = Bar::new("the lives of all threads", 10_000_000_000);
-        bar.add("run", 10_090_000_000, Grade::Measured, Vec::new());
+        bar.add(TimeSlice::Run, 10_090_000_000, Grade::Measured, Vec::new());
         let (slices, repairs) = bar.close(time("life", 10, "x"));
         assert_eq!(length(&slices), 10_000_000_000);
         assert!(repairs.is_empty());

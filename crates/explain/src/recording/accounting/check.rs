@@ -5,6 +5,7 @@ use super::late::Late;
 use super::source::{self, Sources};
 use crate::recording::View;
 use model::duration::show_ns;
+use model::explanation::TimeSlice;
 
 /// Two clocks of the kernel may differ by 2 %.
 const SHARE: u64 = 50;
@@ -33,14 +34,14 @@ pub(super) fn disagreements(view: &View) -> Vec<String> {
     for (state, names, charged) in [
         (
             "run and queue",
-            &["run", "queue"][..],
+            &[TimeSlice::Run, TimeSlice::Queue][..],
             Some(on_or_for_a_processor),
         ),
-        ("block I/O", &["block_io"][..], block_io),
+        ("block I/O", &[TimeSlice::BlockIo][..], block_io),
     ] {
         let parts = names.iter().map(|name| {
-            let seen = view.sum(&format!("trace.sched.{name}_ns"))?;
-            Some(late.put_right(name, seen))
+            let seen = view.sum(&format!("trace.sched.{}_ns", name.id()))?;
+            Some(late.put_right(*name, seen))
         });
         let seen = parts.reduce(|sum, part| Some(sum?.saturating_add(part?)));
         let (Some(seen), Some(charged)) = (seen.flatten(), charged) else {

@@ -7,6 +7,7 @@ use super::source::Sources;
 use crate::recording::View;
 use crate::wording::long_time;
 use model::explanation::Repair;
+use model::explanation::TimeSlice;
 
 /// The most that a notice may come late. Seen: 4 to 10 us for each of 13,000 waits of 50 us;
 /// more than this has another reason, which [`super::check`] tells.
@@ -61,11 +62,11 @@ impl Late {
     }
 
     /// The length of a state with this put right.
-    pub(super) fn put_right(self, state: &str, ns: u64) -> u64 {
+    pub(super) fn put_right(self, state: TimeSlice, ns: u64) -> u64 {
         match state {
-            "run" => ns.saturating_add(self.ns()),
-            "block_io" => ns.saturating_sub(self.block_io_ns),
-            "sleep" => ns.saturating_sub(self.sleep_ns),
+            TimeSlice::Run => ns.saturating_add(self.ns()),
+            TimeSlice::BlockIo => ns.saturating_sub(self.block_io_ns),
+            TimeSlice::Sleep => ns.saturating_sub(self.sleep_ns),
             _ => ns,
         }
     }

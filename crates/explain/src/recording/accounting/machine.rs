@@ -10,6 +10,7 @@ use super::source::Sources;
 use super::threads::Filled;
 use super::wall;
 use crate::recording::View;
+use model::explanation::TimeSlice;
 use model::{Evidence, Grade};
 
 /// What counts as running; guest time is part of user and nice.
@@ -30,20 +31,20 @@ pub(super) fn busy_ns(view: &View) -> Option<u64> {
     grown.reduce(u64::saturating_add)
 }
 
-/// The processors' time: as many as are online, times the time on the clock.
+/// The processors' time: as many as are online, times the wall time.
 pub(super) fn processors_bar(view: &View) -> Filled {
     let processors = u64::from(view.facts().processors.max(1));
     let whole_ns = processors.saturating_mul(view.wall_ns());
     let mut bar = Bar::new("the time of all processors", whole_ns);
     if let Some(ns) = busy_ns(view) {
-        bar.add("run", ns, Grade::Measured, evidence(view, &RUN));
+        bar.add(TimeSlice::Run, ns, Grade::Measured, evidence(view, &RUN));
     }
     // The kernel gives idle time to iowait when a thread that last ran on the processor
     // waits for a device; with several processors that is a hint.
     for (slice, name, grade) in [
-        ("steal", STEAL, Grade::Measured),
-        ("block_io", IOWAIT, Grade::Inferred),
-        ("idle", IDLE, Grade::Measured),
+        (TimeSlice::Steal, STEAL, Grade::Measured),
+        (TimeSlice::BlockIo, IOWAIT, Grade::Inferred),
+        (TimeSlice::Idle, IDLE, Grade::Measured),
     ] {
         if let Some(ns) = view.growth(name) {
             bar.add(slice, ns, grade, evidence(view, &[name]));
@@ -58,7 +59,7 @@ pub(super) fn processors_bar(view: &View) -> Filled {
     }
 }
 
-/// The time on the clock: by events, or as much of each interval as any processor can have
+/// The wall time: by events, or as much of each interval as any processor can have
 /// run in it.
 pub(super) fn wall_bar(view: &View, sources: &Sources) -> Filled {
     let by_events = sources.events.then(|| wall::by_events(view, sources));
@@ -71,10 +72,10 @@ pub(super) fn wall_bar(view: &View, sources: &Sources) -> Filled {
         let [run @ .., steal, iowait, idle] = wall::first_come(&intervals);
         let run = run.into_iter().fold(0, u64::saturating_add);
         for (slice, ns, counters) in [
-            ("run", run, &RUN[..]),
-            ("steal", steal, &[STEAL]),
-            ("block_io", iowait, &[IOWAIT]),
-            ("idle", idle, &[IDLE]),
+            (TimeSlice::Run, run, &RUN[..]),
+            (TimeSlice::Steal, steal, &[STEAL]),
+            (TimeSlice::BlockIo, iowait, &[IOWAIT]),
+            (TimeSlice::Idle, idle, &[IDLE]),
         ] {
             if counters.iter().any(|name| view.series(name).is_some()) {
                 bar.add(slice, ns, Grade::Inferred, evidence(view, counters));

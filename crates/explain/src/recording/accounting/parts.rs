@@ -13,20 +13,21 @@ use super::source::Sources;
 use super::threads::Filled;
 use crate::recording::View;
 use model::explanation::OfWhich;
+use model::explanation::{TimePart, TimeSlice};
 use model::{Evidence, Grade};
 
 /// Parts that the kernel times from their begin to their end, whatever the thread did in
 /// between: a reclaim that was preempted and that waited for a device is longer than it
 /// ran. Their `within` is where most of such time lies; only the lives of all threads
 /// bound them. `flush` is the sum of two waits that lie in two slices.
-pub const ELAPSED: [&str; 7] = [
-    "direct_reclaim",
-    "compaction",
-    "copy_on_write",
-    "swap_in",
-    "refault",
-    "interrupts",
-    "flush",
+pub const ELAPSED: [TimePart; 7] = [
+    TimePart::DirectReclaim,
+    TimePart::Compaction,
+    TimePart::CopyOnWrite,
+    TimePart::SwapIn,
+    TimePart::Refault,
+    TimePart::Interrupts,
+    TimePart::Flush,
 ];
 
 /// The parts of a command's, a process's or a group's bar.
@@ -89,7 +90,7 @@ struct Parts<'a> {
 
 impl Parts<'_> {
     /// The length of a slice; `None` where the bar has none.
-    fn slice(&self, name: &str) -> Option<u64> {
+    fn slice(&self, name: TimeSlice) -> Option<u64> {
         let mut slices = self.threads.slices.iter();
         slices
             .find(|slice| slice.name == name)
@@ -97,7 +98,7 @@ impl Parts<'_> {
     }
 
     /// Whether a part is there already, by a better source.
-    fn has(&self, name: &str) -> bool {
+    fn has(&self, name: TimePart) -> bool {
         self.parts.iter().any(|part| part.name == name)
     }
 
@@ -116,21 +117,24 @@ impl Parts<'_> {
         }
         let (within, held_ns) = match self.slice(within) {
             Some(ns) => (within, ns),
-            None => ("unexplained", self.slice("unexplained").unwrap_or(0)),
+            None => (
+                TimeSlice::Unexplained,
+                self.slice(TimeSlice::Unexplained).unwrap_or(0),
+            ),
         };
         // The machine's slices are processor time, its waits thread time: they share no
         // whole, so nothing bounds one by the other.
         let machine = super::source::is_machine(self.view);
         let bound_ns = match () {
-            () if machine && within != "run" => u64::MAX,
+            () if machine && within != TimeSlice::Run => u64::MAX,
             () if ELAPSED.contains(&name) => self.threads.whole_ns,
             () => held_ns,
         };
         let ns = part.ns.min(bound_ns);
         if ns > 0 || part.count.is_some_and(|count| count > 0) {
             self.parts.push(OfWhich {
-                name: name.to_owned(),
-                within: within.to_owned(),
+                name: name.into(),
+                within: within.into(),
                 ns,
                 count: part.count,
                 grade: part.grade,
@@ -144,8 +148,8 @@ impl Parts<'_> {
 /// A part before it is known whether it fits.
 #[derive(Debug)]
 struct Part {
-    name: &'static str,
-    within: &'static str,
+    name: TimePart,
+    within: TimeSlice,
     ns: u64,
     count: Option<u64>,
     grade: Grade,

@@ -9,6 +9,7 @@ use super::sampled::{self, Step};
 use super::source::Sources;
 use crate::recording::View;
 use crate::wording::long_time;
+use model::explanation::TimeSlice;
 use model::explanation::{Repair, Slice};
 use model::recording::Subject;
 use model::{Evidence, Grade};
@@ -20,7 +21,13 @@ pub(super) const TASKSTATS: &str = "taskstats";
 const OF: &str = "the lives of all threads";
 
 /// The states that events tell apart, in the order of the bar.
-pub(super) const STATES: [&str; 5] = ["run", "queue", "block_io", "children", "sleep"];
+pub(super) const STATES: [TimeSlice; 5] = [
+    TimeSlice::Run,
+    TimeSlice::Queue,
+    TimeSlice::BlockIo,
+    TimeSlice::Children,
+    TimeSlice::Sleep,
+];
 
 /// A filled bar.
 #[derive(Debug, Default)]
@@ -45,7 +52,7 @@ pub(super) fn bar(view: &View, sources: &Sources) -> Filled {
 /// With lost events a state may be counted beyond its end, so the rows' lives are the
 /// limit then.
 fn by_events(view: &View, sources: &Sources) -> Filled {
-    let names = STATES.map(|state| format!("trace.sched.{state}_ns"));
+    let names = STATES.map(|state| format!("trace.sched.{}_ns", state.id()));
     let lengths = names.each_ref().map(|name| view.sum(name).unwrap_or(0));
     let known = lengths.iter().fold(0u64, |sum, ns| sum.saturating_add(*ns));
     let rows = sources.rows.as_ref().filter(|_| sources.lost_exits == 0);
@@ -62,7 +69,7 @@ fn by_events(view: &View, sources: &Sources) -> Filled {
     let mut bar = Bar::new(OF, whole_ns);
     for ((state, name), ns) in STATES.into_iter().zip(&names).zip(lengths) {
         let mut evidence = vec![time(name, ns, view.source(name))];
-        if let (Some(rows), "run") = (rows.filter(|_| late.ns() > 0), state) {
+        if let (Some(rows), TimeSlice::Run) = (rows.filter(|_| late.ns() > 0), state) {
             let charged = time("run of all threads", rows.run_ns, TASKSTATS);
             evidence.push(charged.seen_in(["tree.run_ns"]));
         }
@@ -94,12 +101,12 @@ fn by_rows(view: &View, rows: &Rows, lost_exits: u64) -> Filled {
         evidence.push(waited_for(used));
     }
     let run_ns = rows.run_ns.saturating_add(untold);
-    bar.add("run", run_ns, grade, evidence);
+    bar.add(TimeSlice::Run, run_ns, grade, evidence);
     let queue = Some(rows.queue);
     for (state, name, series, charged) in [
-        ("queue", "cpu_delay_total", "tree.queue_ns", queue),
+        (TimeSlice::Queue, "cpu_delay_total", "tree.queue_ns", queue),
         (
-            "block_io",
+            TimeSlice::BlockIo,
             "blkio_delay_total",
             "tree.block_io_ns",
             rows.block_io,
@@ -145,11 +152,11 @@ fn by_samples(view: &View) -> Filled {
         } else {
             Grade::Inferred
         };
-        bar.add("run", run_ns, grade, evidence);
+        bar.add(TimeSlice::Run, run_ns, grade, evidence);
     }
     for (state, name, ns) in [
-        ("queue", "tree.queue_ns", queue),
-        ("block_io", "tree.block_io_ns", block_io),
+        (TimeSlice::Queue, "tree.queue_ns", queue),
+        (TimeSlice::BlockIo, "tree.block_io_ns", block_io),
     ] {
         if let Some(ns) = ns {
             bar.add(state, ns, Grade::Inferred, vec![told(name, ns)]);

@@ -11,16 +11,17 @@ use super::source::Sources;
 use super::threads::Filled;
 use crate::recording::View;
 use model::Grade;
+use model::explanation::TimeSlice;
 
 /// What the bar is a bar of.
-pub(super) const OF: &str = "the time on the clock";
+pub(super) const OF: &str = "the wall time";
 
 /// The states in the order in which they win an instant.
-const STATES: [(&str, &str); 4] = [
-    ("run", "trace.wall.run_ns"),
-    ("queue", "trace.wall.queue_ns"),
-    ("block_io", "trace.wall.block_io_ns"),
-    ("sleep", "trace.wall.asleep_ns"),
+const STATES: [(TimeSlice, &str); 4] = [
+    (TimeSlice::Run, "trace.wall.run_ns"),
+    (TimeSlice::Queue, "trace.wall.queue_ns"),
+    (TimeSlice::BlockIo, "trace.wall.block_io_ns"),
+    (TimeSlice::Sleep, "trace.wall.asleep_ns"),
 ];
 
 /// Fills the wall bar; `threads` is the thread bar of the same view.
@@ -44,7 +45,7 @@ pub(super) fn by_events(view: &View, sources: &Sources) -> Option<Filled> {
         let ns = late.put_right(state, ns);
         // The events go on until the last sample, a little after the subject's end: all that
         // is left of it is asleep then, so more of that than fits is no error.
-        let after_end = state == "sleep";
+        let after_end = state == TimeSlice::Sleep;
         let ns = if after_end { ns.min(bar.left_ns()) } else { ns };
         bar.add(state, ns, grade, vec![evidence]);
     }
@@ -98,9 +99,9 @@ pub(super) fn first_come<const N: usize>(intervals: &[Interval<N>]) -> [u64; N] 
     sums
 }
 
-/// The bar with what is left of the time on the clock.
+/// The bar with what is left of the wall time.
 pub(super) fn close(view: &View, bar: Bar) -> Filled {
-    let whole = time("time on the clock", view.wall_ns(), "CLOCK_MONOTONIC");
+    let whole = time("wall time", view.wall_ns(), "CLOCK_MONOTONIC");
     let (slices, repairs) = bar.close(whole);
     Filled {
         whole_ns: view.wall_ns(),

@@ -9,21 +9,22 @@ use super::run_view::{clear, needs_events, part_of, ratio};
 use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{long_time, percent};
 use model::Evidence;
+use model::explanation::{TimePart, TimeSlice};
 
 /// The classes of sleep among the parts of the bars.
-const CLASSES: [&str; 12] = [
-    "timer",
-    "socket",
-    "pipe",
-    "poll",
-    "lock",
-    "file_lock",
-    "file_system",
-    "signal",
-    "reclaim_throttle",
-    "fault",
-    "kernel_wait",
-    "other_wait",
+const CLASSES: [TimePart; 12] = [
+    TimePart::Timer,
+    TimePart::Socket,
+    TimePart::Pipe,
+    TimePart::Poll,
+    TimePart::Lock,
+    TimePart::FileLock,
+    TimePart::FileSystem,
+    TimePart::Signal,
+    TimePart::ReclaimThrottle,
+    TimePart::Fault,
+    TimePart::KernelWait,
+    TimePart::OtherWait,
 ];
 
 /// One class of sleep as a rule judges it.
@@ -32,14 +33,14 @@ struct Class {
     /// The rule's id.
     id: &'static str,
     /// The part of the bars.
-    part: &'static str,
+    part: TimePart,
     /// `All threads slept 3 s` goes on with this: `on a timer`.
     on: &'static str,
 }
 
 /// A rule of one row of the table below.
 macro_rules! rule {
-    ($id:literal, $suspect:literal, $part:literal, $on:literal $(, within $within:expr)?) => {{
+    ($id:literal, $suspect:literal, $part:expr, $on:literal $(, within $within:expr)?) => {{
         const CLASS: Class = Class {
             id: $id,
             part: $part,
@@ -64,23 +65,25 @@ const DEFAULTS: Rule = Rule {
 };
 
 /// The command slept on purpose; a wait with a time limit counts where it waited.
-pub(super) const TIMER_SLEEP: Rule = rule!("timer_sleep", "timers", "timer", "on a timer");
+pub(super) const TIMER_SLEEP: Rule = rule!("timer_sleep", "timers", TimePart::Timer, "on a timer");
 
 /// The peer or the network between is slow; which one cannot be seen from here.
-pub(super) const SOCKET_WAIT: Rule = rule!("socket_wait", "sockets", "socket", "on a socket");
+pub(super) const SOCKET_WAIT: Rule =
+    rule!("socket_wait", "sockets", TimePart::Socket, "on a socket");
 
 /// The process at the other end of a pipe is slow; its own findings say why.
-pub(super) const PIPE_WAIT: Rule = rule!("pipe_wait", "pipes", "pipe", "on a pipe");
+pub(super) const PIPE_WAIT: Rule = rule!("pipe_wait", "pipes", TimePart::Pipe, "on a pipe");
 
 /// poll, select or epoll; the stack does not say on which descriptor.
-pub(super) const POLL_WAIT: Rule = rule!("poll_wait", "polling", "poll", "in poll or epoll");
+pub(super) const POLL_WAIT: Rule =
+    rule!("poll_wait", "polling", TimePart::Poll, "in poll or epoll");
 
 /// Another process held the lock; /proc/locks names it while it lasts, a recording does
 /// not.
 pub(super) const FILE_LOCK_WAIT: Rule = rule!(
     "file_lock_wait",
     "file locks",
-    "file_lock",
+    TimePart::FileLock,
     "on a file lock"
 );
 
@@ -89,7 +92,7 @@ pub(super) const FILE_LOCK_WAIT: Rule = rule!(
 pub(super) const FILE_SYSTEM_WAIT: Rule = rule!(
     "file_system_wait",
     "the file system",
-    "file_system",
+    TimePart::FileSystem,
     "inside the file system",
     within & ["dirty_throttle", "small_sync_writes", "writes_to_device"]
 );
@@ -107,7 +110,7 @@ fn judge(run: &RunView, class: &Class) -> Verdict {
     let Some(class_ns) = run.part_ns(class.part) else {
         return unseen_or_silent(run);
     };
-    let ns = if class.part == "pipe" {
+    let ns = if class.part == TimePart::Pipe {
         asleep_in_pipes_ns(run, class_ns)
     } else {
         asleep_ns(run, class_ns)
@@ -124,7 +127,7 @@ fn judge(run: &RunView, class: &Class) -> Verdict {
     }
     let wall = run.view.wall_ns();
     let mut evidence: Vec<Evidence> = run.part_evidence(class.part).into_iter().collect();
-    let asleep = run.accounts.wall("sleep") as f64;
+    let asleep = run.accounts.wall(TimeSlice::Sleep) as f64;
     let asleep = Evidence::new("all threads asleep", asleep, "ns", "events");
     evidence.push(asleep.seen_in(["trace.wall.asleep_ns"]));
     let claim = format!(
@@ -135,7 +138,7 @@ fn judge(run: &RunView, class: &Class) -> Verdict {
     );
     let grade = run.part_grade(class.part);
     let cause = CauseBuilder::new(class.id, Some(ns), grade, claim, evidence);
-    if class.part == "timer" {
+    if class.part == TimePart::Timer {
         return cause.remedy(TIMER_REMEDY).found();
     }
     cause.found()
@@ -155,22 +158,22 @@ fn asleep_in_pipes_ns(run: &RunView, pipe_ns: u64) -> u64 {
 fn share_of_asleep(run: &RunView, class_ns: u64, derived_ns: u64) -> u64 {
     let all = CLASSES
         .iter()
-        .filter_map(|class| run.part_ns(class))
+        .filter_map(|class| run.part_ns(*class))
         .fold(0u64, u64::saturating_add)
-        .max(run.accounts.thread("sleep"))
+        .max(run.accounts.thread(TimeSlice::Sleep))
         .saturating_sub(derived_ns);
     let share = ratio(class_ns as f64, all as f64);
-    part_of(run.accounts.wall("sleep"), share).min(class_ns)
+    part_of(run.accounts.wall(TimeSlice::Sleep), share).min(class_ns)
 }
 
 /// Waits in pipes for a process of the subject that itself slept on something from outside:
 /// in `sleep 3 | cat` both sleep, and the timer is the cause.
 fn derived_ns(run: &RunView) -> u64 {
-    let outside = ["timer", "socket", "file_lock"];
-    let outside = outside.iter().filter_map(|class| run.part_ns(class));
+    let outside = [TimePart::Timer, TimePart::Socket, TimePart::FileLock];
+    let outside = outside.iter().filter_map(|class| run.part_ns(*class));
     let outside = outside.fold(0u64, u64::saturating_add);
-    let pipe = run.part_ns("pipe").unwrap_or(0);
-    let left = run.accounts.wall("sleep").saturating_sub(outside);
+    let pipe = run.part_ns(TimePart::Pipe).unwrap_or(0);
+    let left = run.accounts.wall(TimeSlice::Sleep).saturating_sub(outside);
     pipe.saturating_sub(left)
 }
 
@@ -178,8 +181,8 @@ fn derived_ns(run: &RunView) -> u64 {
 pub(super) fn unseen_or_silent(run: &RunView) -> Verdict {
     let accounts = run.accounts;
     let nameless = accounts
-        .wall("unexplained")
-        .saturating_add(accounts.wall("sleep"));
+        .wall(TimeSlice::Unexplained)
+        .saturating_add(accounts.wall(TimeSlice::Sleep));
     if run.view.facts().sight("events.sched").is_open() || !run.hurts_asleep(nameless) {
         return Verdict::Silent;
     }

@@ -8,6 +8,7 @@ use super::refaults::{Refaults, counted, refaults};
 use super::run_view::{clear_count, needs_events};
 use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{count, long_time};
+use model::explanation::TimeSlice;
 use model::{Bytes, Grade};
 
 /// The rule.
@@ -23,7 +24,7 @@ fn check(run: &RunView) -> Verdict {
     let clearing = counted(run);
     let Some(again) = refaults(run) else {
         let pages = clearing.as_ref().map_or(0.0, |evidence| evidence.value);
-        let nameless = run.accounts.thread("unexplained");
+        let nameless = run.accounts.thread(TimeSlice::Unexplained);
         return if pages > 0.0 && run.hurts(nameless) {
             needs_events("the wait for what was read again is not known")
         } else {

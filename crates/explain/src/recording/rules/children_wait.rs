@@ -9,6 +9,7 @@ use super::run_view::clear;
 use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::long_time;
 use model::Evidence;
+use model::explanation::TimeSlice;
 use model::recording::Subject;
 
 /// The rule.
@@ -24,15 +25,15 @@ pub(super) const RULE: Rule = Rule {
 const SLEEP_SHARE: u64 = 10;
 
 fn check(run: &RunView) -> Verdict {
-    let children = run.accounts.thread("children");
+    let children = run.accounts.thread(TimeSlice::Children);
     if children == 0 || run.is_machine() {
         return Verdict::Silent;
     }
     let told = Evidence::new("waited for own children", children as f64, "ns", "events")
-        .seen_in(run.slice_series("children"));
-    let asleep = run.accounts.wall("sleep").min(children);
-    let is_explained =
-        asleep_ns(run, u64::MAX) > 0 && run.accounts.thread("sleep") >= asleep / SLEEP_SHARE;
+        .seen_in(run.slice_series(TimeSlice::Children));
+    let asleep = run.accounts.wall(TimeSlice::Sleep).min(children);
+    let is_explained = asleep_ns(run, u64::MAX) > 0
+        && run.accounts.thread(TimeSlice::Sleep) >= asleep / SLEEP_SHARE;
     // All children of a command are watched from their birth: what is left of it are the
     // moments between the end of one and the waking of who waits for it.
     let is_command = matches!(run.view.facts().subject, Subject::Command { .. });
@@ -44,6 +45,6 @@ fn check(run: &RunView) -> Verdict {
         "Waited {} for children that were not watched",
         long_time(asleep as f64),
     );
-    let grade = run.slice_grade("children");
+    let grade = run.slice_grade(TimeSlice::Children);
     CauseBuilder::new(RULE.id, Some(asleep), grade, claim, vec![told]).found()
 }

@@ -8,6 +8,7 @@ use super::run_view::{clear_count, needs_events};
 use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{long_time, often};
 use model::Evidence;
+use model::explanation::{TimePart, TimeSlice};
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {
@@ -22,8 +23,8 @@ const STALLS: &str = "vmstat.compact_stall";
 
 fn check(run: &RunView) -> Verdict {
     let stalls = run.grew(STALLS);
-    let Some(ns) = run.part_ns("compaction") else {
-        let nameless = run.accounts.thread("unexplained");
+    let Some(ns) = run.part_ns(TimePart::Compaction) else {
+        let nameless = run.accounts.thread(TimeSlice::Unexplained);
         return if stalls.unwrap_or(0) > 0 && run.hurts(nameless) {
             needs_events("who waited for compaction is not known")
         } else {
@@ -33,16 +34,19 @@ fn check(run: &RunView) -> Verdict {
     if !run.hurts(ns) {
         let number = run
             .grown(STALLS)
-            .or_else(|| run.part_evidence("compaction"));
+            .or_else(|| run.part_evidence(TimePart::Compaction));
         return clear_count(number, "stalls");
     }
     let mut claim = format!("Compacted memory for {}", long_time(ns as f64));
     if let Some(times) = run.grew("trace.vmscan.compactions").filter(|n| *n > 0) {
         claim.push_str(&format!(", {}", often(times)));
     }
-    let mut evidence: Vec<Evidence> = run.part_evidence("compaction").into_iter().collect();
+    let mut evidence: Vec<Evidence> = run
+        .part_evidence(TimePart::Compaction)
+        .into_iter()
+        .collect();
     evidence.extend(run.all_grown(&[STALLS, "vmstat.compact_fail", "vmstat.compact_success"]));
-    let grade = run.part_grade("compaction");
+    let grade = run.part_grade(TimePart::Compaction);
     CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence)
         .remedy(
             "Let huge pages be made in the background (transparent_hugepage/defrag: defer), or \

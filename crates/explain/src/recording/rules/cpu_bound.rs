@@ -7,6 +7,7 @@ use super::run_view::{clear, ratio};
 use super::{Rank, Rule, RunView, Verdict, first_touch, memory_backed_lazily, processor_stolen};
 use crate::wording::{long_time, percent};
 use model::Evidence;
+use model::explanation::{TimePart, TimeSlice};
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {
@@ -43,11 +44,11 @@ fn check(run: &RunView) -> Verdict {
     let ns = run_ns.saturating_sub(claimed_ns(run));
     // Events, delay accounting or samples: the bar knows whom it believed.
     let bar = &run.accounts.bars.thread;
-    let told = bar.iter().find(|slice| slice.name == "run");
+    let told = bar.iter().find(|slice| slice.name == TimeSlice::Run);
     let source = told.and_then(|slice| slice.evidence.first());
     let source = source.map_or("/proc/PID/schedstat", |evidence| evidence.source.as_str());
     let told = Evidence::new("run", run_ns as f64, "ns", source);
-    let mut evidence = vec![told.seen_in(run.slice_series("run"))];
+    let mut evidence = vec![told.seen_in(run.slice_series(TimeSlice::Run))];
     if !run.hurts(ns) || run.share(ns) < LEAST_RUN {
         return clear(evidence.pop());
     }
@@ -73,10 +74,20 @@ fn check(run: &RunView) -> Verdict {
             percent(ratio(user as f64, both)),
             percent(ratio(kernel as f64, both)),
         ));
-        for (name, ns, source) in [("user", user, "utime"), ("kernel", kernel, "stime")] {
-            let half = Evidence::new(name, ns as f64, "ns", source);
+        for (name, ns, source) in [
+            (TimePart::User, user, "utime"),
+            (TimePart::Kernel, kernel, "stime"),
+        ] {
+            let half = Evidence::new(name.id(), ns as f64, "ns", source);
             evidence.push(half.seen_in(run.part_series(name)));
         }
     }
-    CauseBuilder::new(RULE.id, Some(ns), run.slice_grade("run"), claim, evidence).found()
+    CauseBuilder::new(
+        RULE.id,
+        Some(ns),
+        run.slice_grade(TimeSlice::Run),
+        claim,
+        evidence,
+    )
+    .found()
 }

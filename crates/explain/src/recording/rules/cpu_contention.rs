@@ -8,6 +8,7 @@ use super::run_view::clear;
 use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{count, long_time};
 use model::Evidence;
+use model::explanation::TimeSlice;
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {
@@ -44,14 +45,14 @@ enum Who {
 }
 
 fn check(run: &RunView) -> Verdict {
-    let queue = run.accounts.thread("queue");
+    let queue = run.accounts.thread(TimeSlice::Queue);
     let limited = super::cpu_limit::stopped_ns(run, "group0.cpu");
     let ns = queue.saturating_sub(limited);
     let told = Evidence::new("ready and not run", ns as f64, "ns", "run queue")
-        .seen_in(run.slice_series("queue"));
+        .seen_in(run.slice_series(TimeSlice::Queue));
     if !run.hurts(ns) {
         let slices = &run.accounts.bars.thread;
-        let is_known = slices.iter().any(|slice| slice.name == "queue");
+        let is_known = slices.iter().any(|slice| slice.name == TimeSlice::Queue);
         return clear(is_known.then_some(told));
     }
     let time = long_time(ns as f64);
@@ -93,9 +94,15 @@ fn check(run: &RunView) -> Verdict {
              fewer threads use less when some of them wait for I/O.",
         ),
     };
-    CauseBuilder::new(RULE.id, Some(ns), run.slice_grade("queue"), claim, evidence)
-        .remedy(remedy)
-        .found()
+    CauseBuilder::new(
+        RULE.id,
+        Some(ns),
+        run.slice_grade(TimeSlice::Queue),
+        claim,
+        evidence,
+    )
+    .remedy(remedy)
+    .found()
 }
 
 fn who(run: &RunView, queued: u64) -> Who {

@@ -8,6 +8,7 @@ use super::limits::{MOST_LEVELS, group_path};
 use super::run_view::clear_count;
 use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{long_time, often, times};
+use model::explanation::{TimePart, TimeSlice};
 use model::{Evidence, Grade};
 
 /// The rule.
@@ -70,8 +71,10 @@ fn check(run: &RunView) -> Verdict {
 /// Time stopped, as the subject's threads felt it: never more than they were queued.
 pub(super) fn stopped_ns(run: &RunView, base: &str) -> u64 {
     let counted = run.grew(&format!("{base}.throttled_ns")).unwrap_or(0);
-    let queue = run.accounts.thread("queue");
-    run.part_ns("cpu_limit").unwrap_or(counted).min(queue)
+    let queue = run.accounts.thread(TimeSlice::Queue);
+    run.part_ns(TimePart::CpuLimit)
+        .unwrap_or(counted)
+        .min(queue)
 }
 
 fn cores(run: &RunView, base: &str) -> Option<f64> {

@@ -9,6 +9,7 @@ use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{long_time, survey_path};
 use model::Grade;
 use model::duration::show_ns;
+use model::explanation::TimePart;
 use model::recording::DeviceKind;
 
 /// The rule.
@@ -25,21 +26,21 @@ pub(super) const RULE: Rule = Rule {
 const MEDIUM_NS: f64 = 40e3;
 
 fn check(run: &RunView) -> Verdict {
-    let Some(ns) = run.part_ns("direct_io") else {
+    let Some(ns) = run.part_ns(TimePart::DirectIo) else {
         return Verdict::Silent;
     };
     if ns == 0 {
         return Verdict::Silent;
     }
     let Some(traffic) = busiest(run, Way::Read).filter(|_| run.hurts(ns)) else {
-        return super::run_view::clear(run.part_evidence("direct_io"));
+        return super::run_view::clear(run.part_evidence(TimePart::DirectIo));
     };
     let kind = traffic.facts.map_or(DeviceKind::Disk, |facts| facts.kind);
     let Some(p50) = traffic.p50_ns else {
         return super::run_view::needs_events("the latency of direct I/O was not recorded");
     };
     if p50 >= MEDIUM_NS && kind != DeviceKind::Loop {
-        return super::run_view::clear(run.part_evidence("direct_io"));
+        return super::run_view::clear(run.part_evidence(TimePart::DirectIo));
     }
     let below = if kind == DeviceKind::Loop {
         "the file behind it may be cached by this system"
@@ -53,7 +54,7 @@ fn check(run: &RunView) -> Verdict {
         show_ns(p50),
     );
     let mut evidence = traffic.evidence.clone();
-    evidence.extend(run.part_evidence("direct_io"));
+    evidence.extend(run.part_evidence(TimePart::DirectIo));
     let cause = CauseBuilder::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence);
     match traffic.mount {
         Some(mount) => cause.confirm(survey_path(mount)).found(),

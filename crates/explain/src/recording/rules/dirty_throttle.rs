@@ -8,6 +8,7 @@ use super::device::{Way, busiest};
 use super::run_view::needs_events;
 use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{long_time, often};
+use model::explanation::{TimePart, TimeSlice};
 use model::{Evidence, Grade};
 
 /// The rule.
@@ -28,8 +29,8 @@ const FEW_READS: u64 = 10;
 
 fn check(run: &RunView) -> Verdict {
     let waits = run.grown("trace.writeback.dirty_waits");
-    let (ns, grade) = match run.part_ns("dirty_throttle") {
-        Some(ns) => (ns, run.part_grade("dirty_throttle")),
+    let (ns, grade) = match run.part_ns(TimePart::DirtyThrottle) {
+        Some(ns) => (ns, run.part_grade(TimePart::DirtyThrottle)),
         None => match by_conclusion(run) {
             Ok(ns) => (ns, Grade::Inferred),
             Err(verdict) => return verdict,
@@ -37,18 +38,21 @@ fn check(run: &RunView) -> Verdict {
     };
     if !run.hurts(ns) {
         let spent = Evidence::new("held back", ns as f64, "ns", "block I/O")
-            .seen_in(run.part_series("dirty_throttle"));
+            .seen_in(run.part_series(TimePart::DirtyThrottle));
         return Verdict::Clear(waits.unwrap_or(spent));
     }
     let mut claim = format!(
         "Held back for {} because too much was dirty",
         long_time(ns as f64)
     );
-    let mut evidence: Vec<Evidence> = run.part_evidence("dirty_throttle").into_iter().collect();
+    let mut evidence: Vec<Evidence> = run
+        .part_evidence(TimePart::DirtyThrottle)
+        .into_iter()
+        .collect();
     if evidence.is_empty() {
         // Concluded from all waits for block I/O.
         let waited = Evidence::new("block I/O", ns as f64, "ns", "delay accounting");
-        evidence.push(waited.seen_in(run.slice_series("block_io")));
+        evidence.push(waited.seen_in(run.slice_series(TimeSlice::BlockIo)));
     }
     if let Some(waits) = waits.filter(|waits| waits.value > 0.0) {
         claim.push_str(&format!(", {}", often(waits.value as u64)));
@@ -72,7 +76,7 @@ fn check(run: &RunView) -> Verdict {
 
 /// The wait without events, or why it cannot be told.
 fn by_conclusion(run: &RunView) -> Result<u64, Verdict> {
-    let block_io = run.accounts.thread("block_io");
+    let block_io = run.accounts.thread(TimeSlice::BlockIo);
     let read = run.read_bytes().unwrap_or(0);
     let Some(written) = run.write_bytes() else {
         return Err(Verdict::Silent);

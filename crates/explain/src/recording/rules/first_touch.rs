@@ -8,6 +8,7 @@ use super::run_view::clear_count;
 use super::touched::touched;
 use super::{Rank, Rule, RunView, Verdict, memory_backed_lazily};
 use crate::wording::{count, long_time};
+use model::explanation::TimePart;
 use model::{Evidence, Grade};
 
 /// The rule.
@@ -36,8 +37,8 @@ fn check(run: &RunView) -> Verdict {
         count(touched.faults),
     );
     let kernel = Evidence::new("kernel", touched.kernel_ns as f64, "ns", "stime");
-    let mut evidence = vec![faults, kernel.seen_in(run.part_series("kernel"))];
-    evidence.extend(run.part_evidence("copy_on_write"));
+    let mut evidence = vec![faults, kernel.seen_in(run.part_series(TimePart::Kernel))];
+    evidence.extend(run.part_evidence(TimePart::CopyOnWrite));
     evidence.extend(run.all_grown(&["trace.faults.user", "vmstat.thp_fault_alloc"]));
     CauseBuilder::new(RULE.id, Some(touched.ns), Grade::Inferred, claim, evidence)
         .remedy(

@@ -10,6 +10,7 @@ use super::run_view::{clear, part_of, ratio, series_of};
 use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{count, long_time};
 use model::bytes::show_rate;
+use model::explanation::TimePart;
 use model::recording::Series;
 use model::{Evidence, Grade};
 
@@ -192,7 +193,7 @@ fn device_share(run: &RunView, traffic: &Series, of: &str) -> f64 {
 /// What the subject waited for in this direction.
 fn waited(run: &RunView, is_write: bool) -> u64 {
     if is_write {
-        let throttled = run.part_ns("dirty_throttle").unwrap_or(0);
+        let throttled = run.part_ns(TimePart::DirtyThrottle).unwrap_or(0);
         let written = run.write_wait_ns().unwrap_or(0);
         return written.saturating_add(throttled);
     }

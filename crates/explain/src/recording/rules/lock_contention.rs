@@ -10,6 +10,7 @@ use super::run_view::{clear, ratio};
 use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{count, long_time, percent};
 use model::Evidence;
+use model::explanation::{TimePart, TimeSlice};
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {
@@ -39,7 +40,7 @@ fn check(run: &RunView) -> Verdict {
     if run.is_machine() {
         return Verdict::Silent;
     }
-    let Some(lock_ns) = run.part_ns("lock") else {
+    let Some(lock_ns) = run.part_ns(TimePart::Lock) else {
         return unseen_or_silent(run);
     };
     let asleep = asleep_ns(run, lock_ns);
@@ -47,10 +48,10 @@ fn check(run: &RunView) -> Verdict {
     if !run.hurts_asleep(asleep) && !is_contended {
         let name = "all asleep on locks";
         let told = Evidence::new(name, asleep as f64, "ns", "events");
-        return clear(Some(told.seen_in(run.part_series("lock"))));
+        return clear(Some(told.seen_in(run.part_series(TimePart::Lock))));
     }
     let ns = if is_contended { lock_ns } else { asleep };
-    let mut evidence: Vec<Evidence> = run.part_evidence("lock").into_iter().collect();
+    let mut evidence: Vec<Evidence> = run.part_evidence(TimePart::Lock).into_iter().collect();
     evidence.extend(run.grown("trace.sched.switches"));
     evidence.extend(run.grown("trace.sched.threads"));
     let claim = if is_contended {
@@ -63,12 +64,18 @@ fn check(run: &RunView) -> Verdict {
     } else {
         format!("All threads slept {} on locks", long_time(ns as f64))
     };
-    CauseBuilder::new(RULE.id, Some(ns), run.part_grade("lock"), claim, evidence)
-        .remedy(
-            "Hold the lock for less, or part what it protects; fewer threads may be as fast. \
+    CauseBuilder::new(
+        RULE.id,
+        Some(ns),
+        run.part_grade(TimePart::Lock),
+        claim,
+        evidence,
+    )
+    .remedy(
+        "Hold the lock for less, or part what it protects; fewer threads may be as fast. \
              Risk: finer locks are easier to get wrong.",
-        )
-        .found()
+    )
+    .found()
 }
 
 fn contended(run: &RunView, lock_ns: u64) -> bool {
@@ -76,7 +83,9 @@ fn contended(run: &RunView, lock_ns: u64) -> bool {
     let Some(switches) = run.grew("trace.sched.switches") else {
         return false;
     };
-    let at_work = run.run_ns().saturating_add(accounts.thread("block_io"));
+    let at_work = run
+        .run_ns()
+        .saturating_add(accounts.thread(TimeSlice::BlockIo));
     let working = ratio(at_work as f64, run.view.wall_ns() as f64);
     switches >= LEAST_SWITCHES
         && lock_ns / switches <= LONGEST_WAIT_NS

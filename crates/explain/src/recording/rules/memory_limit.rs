@@ -12,6 +12,7 @@ use super::swapped::{reclaim_ns, swapped};
 use super::swapping::swap_in;
 use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{long_time, often};
+use model::explanation::{TimePart, TimeSlice};
 use model::recording::Ending;
 use model::{Evidence, Grade};
 
@@ -101,8 +102,8 @@ fn check(run: &RunView) -> Verdict {
         price.told(),
     );
     let mut evidence = hit.evidence.clone();
-    evidence.extend(run.part_evidence("direct_reclaim"));
-    evidence.extend(run.part_evidence("reclaim_throttle"));
+    evidence.extend(run.part_evidence(TimePart::DirectReclaim));
+    evidence.extend(run.part_evidence(TimePart::ReclaimThrottle));
     let grade = if price.reread_ns == 0 {
         Grade::Measured
     } else {
@@ -123,7 +124,7 @@ fn cheap(run: &RunView, price: &Price) -> Verdict {
         // The cache's size is blamed, and names this limit.
         return Verdict::Silent;
     }
-    let nameless = run.accounts.thread("unexplained");
+    let nameless = run.accounts.thread(TimeSlice::Unexplained);
     if price.freeing_ns.is_none() && run.hurts(nameless) {
         return needs_events("the time of freeing memory is not known");
     }
@@ -133,6 +134,6 @@ fn cheap(run: &RunView, price: &Price) -> Verdict {
         "ns",
         "events",
     );
-    let freeing = ["direct_reclaim", "reclaim_throttle"];
-    Verdict::Clear(lost.seen_in(freeing.iter().flat_map(|part| run.part_series(part))))
+    let freeing = [TimePart::DirectReclaim, TimePart::ReclaimThrottle];
+    Verdict::Clear(lost.seen_in(freeing.iter().flat_map(|part| run.part_series(*part))))
 }

@@ -7,6 +7,7 @@ use super::cause::CauseBuilder;
 use super::run_view::{clear, part_of, ratio};
 use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{long_time, percent};
+use model::explanation::TimePart;
 use model::{Evidence, Grade};
 
 /// The rule.
@@ -48,7 +49,7 @@ fn check(run: &RunView) -> Verdict {
     let wanted = run.grew_all(&WANTED).unwrap_or(stolen);
     let of_wanted = ratio(stolen as f64, wanted as f64);
     let ns = part_of(run.run_ns(), of_wanted);
-    let ns = run.part_ns("steal").unwrap_or(ns).min(stolen);
+    let ns = run.part_ns(TimePart::Steal).unwrap_or(ns).min(stolen);
     if share < LEAST_STOLEN || !run.hurts(ns) {
         return clear(Some(told));
     }

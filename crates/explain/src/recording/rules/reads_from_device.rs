@@ -12,6 +12,7 @@ use super::waits::ReadWait;
 use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{long_time, survey_path};
 use model::Evidence;
+use model::explanation::{TimePart, TimeSlice};
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {
@@ -69,18 +70,18 @@ fn check(run: &RunView) -> Verdict {
 
 /// The wait as evidence: of the events, or of all block I/O where it was concluded from that.
 fn told(run: &RunView, ns: u64) -> Evidence {
-    let parts = ["block_read", "direct_io"];
-    let series = parts.iter().flat_map(|part| run.part_series(part));
+    let parts = [TimePart::BlockRead, TimePart::DirectIo];
+    let series = parts.iter().flat_map(|part| run.part_series(*part));
     Evidence::new("waited for reads", ns as f64, "ns", "block I/O")
-        .seen_in(series.chain(run.slice_series("block_io")))
+        .seen_in(series.chain(run.slice_series(TimeSlice::BlockIo)))
 }
 
 /// Unseen only where there was a wait that could be one for reads.
 fn unclear(run: &RunView, why: &'static str, counted: Option<Evidence>) -> Verdict {
     let accounts = run.accounts;
     let nameless = accounts
-        .thread("block_io")
-        .saturating_add(accounts.thread("unexplained"));
+        .thread(TimeSlice::BlockIo)
+        .saturating_add(accounts.thread(TimeSlice::Unexplained));
     if run.hurts(nameless) {
         needs_events(why)
     } else {

@@ -8,6 +8,7 @@ use super::run_view::{clear_count, needs_events};
 use super::{Rank, Rule, RunView, Verdict, memory_limit};
 use crate::wording::{long_time, often};
 use model::Evidence;
+use model::explanation::{TimePart, TimeSlice};
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {
@@ -31,8 +32,8 @@ fn check(run: &RunView) -> Verdict {
     let stalls = run.grew_all(&STALLS);
     let told = stalls
         .map(|n| Evidence::new("allocstall", n as f64, "count", "/proc/vmstat").seen_in(STALLS));
-    let Some(ns) = run.part_ns("direct_reclaim") else {
-        let nameless = run.accounts.thread("unexplained");
+    let Some(ns) = run.part_ns(TimePart::DirectReclaim) else {
+        let nameless = run.accounts.thread(TimeSlice::Unexplained);
         return if stalls.unwrap_or(0) > 0 && run.hurts(nameless) {
             needs_events("whose memory was freed by whom is not known")
         } else {
@@ -43,17 +44,24 @@ fn check(run: &RunView) -> Verdict {
         return Verdict::Silent;
     }
     if !run.hurts(ns) {
-        let number = told.or_else(|| run.part_evidence("direct_reclaim"));
+        let number = told.or_else(|| run.part_evidence(TimePart::DirectReclaim));
         return clear_count(number, "stalls");
     }
     let mut claim = format!("Freed memory for itself for {}", long_time(ns as f64));
-    if let Some(times) = run.accounts.part("direct_reclaim").and_then(|p| p.count) {
+    if let Some(times) = run
+        .accounts
+        .part(TimePart::DirectReclaim)
+        .and_then(|p| p.count)
+    {
         claim.push_str(&format!(", {}", often(times)));
     }
-    let mut evidence: Vec<Evidence> = run.part_evidence("direct_reclaim").into_iter().collect();
+    let mut evidence: Vec<Evidence> = run
+        .part_evidence(TimePart::DirectReclaim)
+        .into_iter()
+        .collect();
     evidence.extend(told);
     evidence.extend(run.all_grown(&["vmstat.pgscan_direct", "vmstat.pgsteal_direct"]));
-    let grade = run.part_grade("direct_reclaim");
+    let grade = run.part_grade(TimePart::DirectReclaim);
     CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence)
         .remedy(
             "Let the kernel's own thread start earlier (a larger vm.watermark_scale_factor), or \

@@ -8,6 +8,7 @@ use super::run_view::clear;
 use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{long_time, often};
 use model::Evidence;
+use model::explanation::TimePart;
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {
@@ -19,11 +20,11 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn check(run: &RunView) -> Verdict {
-    let Some(ns) = run.part_ns("reclaim_throttle") else {
+    let Some(ns) = run.part_ns(TimePart::ReclaimThrottle) else {
         return Verdict::Silent;
     };
     if !run.hurts(ns) {
-        return clear(run.part_evidence("reclaim_throttle"));
+        return clear(run.part_evidence(TimePart::ReclaimThrottle));
     }
     let times = run.grew("trace.vmscan.throttles");
     let mut claim = format!(
@@ -33,12 +34,15 @@ fn check(run: &RunView) -> Verdict {
     if let Some(times) = times.filter(|times| *times > 0) {
         claim.push_str(&format!(", {}", often(times)));
     }
-    let mut evidence: Vec<Evidence> = run.part_evidence("reclaim_throttle").into_iter().collect();
+    let mut evidence: Vec<Evidence> = run
+        .part_evidence(TimePart::ReclaimThrottle)
+        .into_iter()
+        .collect();
     evidence.extend(run.all_grown(&[
         "trace.vmscan.throttles",
         "vmstat.nr_vmscan_immediate_reclaim",
     ]));
-    let grade = run.part_grade("reclaim_throttle");
+    let grade = run.part_grade(TimePart::ReclaimThrottle);
     CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence)
         .remedy(
             "Start writing earlier (a smaller vm.dirty_background_bytes), or give the group more \

@@ -5,6 +5,7 @@
 
 use super::{LEAST_ASLEEP_SHARE, LEAST_ESTIMATED_SHARE, LEAST_NS, LEAST_SHARE, RunView, Verdict};
 use model::explanation::OfWhich;
+use model::explanation::{TimePart, TimeSlice};
 use model::recording::{Series, Subject, Task};
 use model::{Evidence, Grade};
 
@@ -12,24 +13,24 @@ use model::{Evidence, Grade};
 const EVENTS_REMEDY: &str = "record as root with events: sudo terrace run -- CMD";
 
 /// The series of events that tell of a part.
-const EVENTS: [(&str, &[&str]); 14] = [
-    ("block_read", &["trace.block_io.read_ns"]),
-    ("block_write", &["trace.block_io.write_ns"]),
-    ("direct_io", &["trace.block_io.direct_ns"]),
-    ("swap_in", &["trace.block_io.swap_in_ns"]),
-    ("dirty_throttle", &["trace.block_io.dirty_ns"]),
+const EVENTS: [(TimePart, &[&str]); 14] = [
+    (TimePart::BlockRead, &["trace.block_io.read_ns"]),
+    (TimePart::BlockWrite, &["trace.block_io.write_ns"]),
+    (TimePart::DirectIo, &["trace.block_io.direct_ns"]),
+    (TimePart::SwapIn, &["trace.block_io.swap_in_ns"]),
+    (TimePart::DirtyThrottle, &["trace.block_io.dirty_ns"]),
     (
-        "flush",
+        TimePart::Flush,
         &["trace.block_io.flush_ns", "trace.sleep.flush_ns"],
     ),
-    ("direct_reclaim", &["trace.vmscan.direct_reclaim_ns"]),
-    ("reclaim_throttle", &["trace.vmscan.throttled_ns"]),
-    ("compaction", &["trace.vmscan.compaction_ns"]),
-    ("timer", &["trace.sleep.timer_ns"]),
-    ("lock", &["trace.sleep.lock_ns"]),
-    ("pipe", &["trace.sleep.pipe_ns"]),
-    ("socket", &["trace.sleep.socket_ns"]),
-    ("poll", &["trace.sleep.poll_ns"]),
+    (TimePart::DirectReclaim, &["trace.vmscan.direct_reclaim_ns"]),
+    (TimePart::ReclaimThrottle, &["trace.vmscan.throttled_ns"]),
+    (TimePart::Compaction, &["trace.vmscan.compaction_ns"]),
+    (TimePart::Timer, &["trace.sleep.timer_ns"]),
+    (TimePart::Lock, &["trace.sleep.lock_ns"]),
+    (TimePart::Pipe, &["trace.sleep.pipe_ns"]),
+    (TimePart::Socket, &["trace.sleep.socket_ns"]),
+    (TimePart::Poll, &["trace.sleep.poll_ns"]),
 ];
 
 /// The page size of nearly all machines, for a recording that does not tell it.
@@ -37,16 +38,23 @@ const USUAL_PAGE_BYTES: u64 = 4096;
 
 impl RunView<'_> {
     /// The time that shares are taken of: what the threads did other than sleep and wait
-    /// for children, but at least the time on the clock and at most all thread time. So a
+    /// for children, but at least the wall time and at most all thread time. So a
     /// pool of idle threads does not dilute a share, and a command that mostly sleeps
     /// does not blow one up.
     pub(super) fn reference_ns(&self) -> u64 {
         let accounts = self.accounts;
         let sum = |a: u64, b: u64| a.saturating_add(b);
-        let busy = ["run", "user", "kernel", "queue", "block_io", "steal"]
-            .iter()
-            .map(|name| accounts.thread(name))
-            .fold(0, sum);
+        let busy = [
+            TimeSlice::Run,
+            TimeSlice::User,
+            TimeSlice::Kernel,
+            TimeSlice::Queue,
+            TimeSlice::BlockIo,
+            TimeSlice::Steal,
+        ]
+        .iter()
+        .map(|name| accounts.thread(*name))
+        .fold(0, sum);
         busy.max(self.view.wall_ns())
             .min(accounts.thread_ns.max(self.view.wall_ns()))
     }
@@ -64,12 +72,12 @@ impl RunView<'_> {
     /// Whether an estimate of time on processors matters. Waits for a processor do not
     /// count: a busy neighbour makes no fault cheaper.
     pub(super) fn hurts_by_estimate(&self, ns: u64) -> bool {
-        let queue = self.accounts.thread("queue");
+        let queue = self.accounts.thread(TimeSlice::Queue);
         let whole = self.reference_ns().saturating_sub(queue);
         ns >= LEAST_NS && ratio(ns as f64, whole as f64) >= LEAST_ESTIMATED_SHARE
     }
 
-    /// Whether so much time on the clock, with all threads asleep, matters.
+    /// Whether so much wall time, with all threads asleep, matters.
     pub(super) fn hurts_asleep(&self, ns: u64) -> bool {
         let wall = self.view.wall_ns() as f64;
         ns >= LEAST_NS && ratio(ns as f64, wall) >= LEAST_ASLEEP_SHARE
@@ -77,7 +85,7 @@ impl RunView<'_> {
 
     /// How long the part of this name is, by its best source. The bars list no part that is
     /// empty, so a part that events would have told is 0 where its series are there.
-    pub(super) fn part_ns(&self, name: &str) -> Option<u64> {
+    pub(super) fn part_ns(&self, name: TimePart) -> Option<u64> {
         let told = self.parts(name).map(|part| part.ns).max();
         told.or_else(|| {
             let series = EVENTS.iter().find(|(part, _)| *part == name)?.1;
@@ -86,23 +94,23 @@ impl RunView<'_> {
     }
 
     /// How the part of this name is known; `Inferred` where there is none.
-    pub(super) fn part_grade(&self, name: &str) -> Grade {
+    pub(super) fn part_grade(&self, name: TimePart) -> Grade {
         self.parts(name)
             .next()
             .map_or(Grade::Inferred, |part| part.grade)
     }
 
     /// A part's length as evidence.
-    pub(super) fn part_evidence(&self, name: &str) -> Option<Evidence> {
+    pub(super) fn part_evidence(&self, name: TimePart) -> Option<Evidence> {
         let ns = self.part_ns(name)?;
         let named = self.parts(name).find_map(|part| part.evidence.first());
         let source = named.map_or("accounting", |evidence| evidence.source.as_str());
-        let evidence = Evidence::new(name.replace('_', " "), ns as f64, "ns", source);
+        let evidence = Evidence::new(name.id().replace('_', " "), ns as f64, "ns", source);
         Some(evidence.seen_in(self.part_series(name)))
     }
 
     /// The series that a part was computed from; those of the events where there is no part.
-    pub(super) fn part_series(&self, name: &str) -> Vec<String> {
+    pub(super) fn part_series(&self, name: TimePart) -> Vec<String> {
         let mut named = series_of(self.parts(name).flat_map(|part| &part.evidence));
         named.retain(|series| self.grew(series).is_some());
         let events = EVENTS.iter().find(|(part, _)| *part == name);
@@ -113,7 +121,7 @@ impl RunView<'_> {
     }
 
     /// The series that a slice of the thread bar was computed from.
-    pub(super) fn slice_series(&self, name: &str) -> Vec<String> {
+    pub(super) fn slice_series(&self, name: TimeSlice) -> Vec<String> {
         let slices = self.accounts.bars.thread.iter();
         let slices = slices.filter(|slice| slice.name == name);
         series_of(slices.flat_map(|slice| &slice.evidence))
@@ -126,13 +134,13 @@ impl RunView<'_> {
         names.filter(|name| name.ends_with(suffix)).collect()
     }
 
-    fn parts<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s OfWhich> + 's {
+    fn parts(&self, name: TimePart) -> impl Iterator<Item = &OfWhich> {
         let all = self.accounts.of_which.iter();
         all.filter(move |part| part.name == name)
     }
 
     /// How a slice of the thread bar is known.
-    pub(super) fn slice_grade(&self, name: &str) -> Grade {
+    pub(super) fn slice_grade(&self, name: TimeSlice) -> Grade {
         let slice = self.accounts.bars.thread.iter().find(|s| s.name == name);
         slice.map_or(Grade::Inferred, |slice| slice.grade)
     }
@@ -141,25 +149,27 @@ impl RunView<'_> {
     pub(super) fn run_ns(&self) -> u64 {
         let halves = self
             .accounts
-            .thread("user")
-            .saturating_add(self.accounts.thread("kernel"));
-        self.accounts.thread("run").max(halves)
+            .thread(TimeSlice::User)
+            .saturating_add(self.accounts.thread(TimeSlice::Kernel));
+        self.accounts.thread(TimeSlice::Run).max(halves)
     }
 
     /// Of that, in the kernel.
     pub(super) fn kernel_ns(&self) -> Option<u64> {
-        let slice = self.accounts.thread("kernel");
+        let slice = self.accounts.thread(TimeSlice::Kernel);
         let part = self
-            .part_ns("kernel")
-            .filter(|_| self.accounts.part("kernel").is_some_and(of_run));
+            .part_ns(TimePart::Kernel)
+            .filter(|_| self.accounts.part(TimePart::Kernel).is_some_and(of_run));
         part.or((slice > 0).then_some(slice))
             .map(|ns| ns.min(self.run_ns()))
     }
 
     /// Of that, in user mode.
     pub(super) fn user_ns(&self) -> Option<u64> {
-        let slice = self.accounts.thread("user");
-        let ns = self.part_ns("user").or((slice > 0).then_some(slice));
+        let slice = self.accounts.thread(TimeSlice::User);
+        let ns = self
+            .part_ns(TimePart::User)
+            .or((slice > 0).then_some(slice));
         ns.map(|ns| ns.min(self.run_ns()))
     }
 
@@ -314,7 +324,7 @@ pub(super) fn series_of<'e>(evidence: impl IntoIterator<Item = &'e Evidence>) ->
 }
 
 fn of_run(part: &OfWhich) -> bool {
-    matches!(part.within.as_str(), "run" | "kernel")
+    part.within == TimeSlice::Run || part.within == TimeSlice::Kernel
 }
 
 /// `a / b`, 0 where `b` is 0.

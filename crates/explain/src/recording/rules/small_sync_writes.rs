@@ -8,6 +8,7 @@ use super::device::{Traffic, Way, busiest};
 use super::run_view::ratio;
 use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{count, long_time, survey_path};
+use model::explanation::TimePart;
 use model::{Bytes, Evidence};
 
 /// The rule.
@@ -44,7 +45,7 @@ impl Syncs<'_> {
 
 /// The syncs to the device that took most of the writes; `None` where nothing was flushed.
 pub(super) fn syncs<'a>(run: &RunView<'a>) -> Option<Syncs<'a>> {
-    run.part_ns("flush").filter(|ns| *ns > 0)?;
+    run.part_ns(TimePart::Flush).filter(|ns| *ns > 0)?;
     let traffic = busiest(run, Way::Write)?;
     let names = [
         format!("trace.block.{}.flushes", traffic.name),
@@ -66,11 +67,11 @@ pub(super) fn syncs<'a>(run: &RunView<'a>) -> Option<Syncs<'a>> {
 }
 
 fn check(run: &RunView) -> Verdict {
-    let Some(ns) = run.part_ns("flush") else {
+    let Some(ns) = run.part_ns(TimePart::Flush) else {
         return Verdict::Silent;
     };
     let told = Evidence::new("waited for syncs", ns as f64, "ns", "events")
-        .seen_in(run.part_series("flush"));
+        .seen_in(run.part_series(TimePart::Flush));
     let whole = run.write_wait_ns().unwrap_or(ns);
     let small = syncs(run).filter(Syncs::are_small);
     let Some(syncs) = small.filter(|_| run.hurts(ns) && run.hurts(whole)) else {
@@ -91,7 +92,7 @@ fn check(run: &RunView) -> Verdict {
     evidence.extend(syncs.flushes.clone());
     evidence.extend(syncs.traffic.evidence.iter().cloned());
     let confirm = syncs.traffic.mount.map(survey_path);
-    let grade = run.part_grade("flush");
+    let grade = run.part_grade(TimePart::Flush);
     let cause = CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence).remedy(
         "Put more into each sync (larger transactions, fewer fsync calls), or the log on a device \
          with a protected write cache. Risk: what is not synced is lost in a crash.",

@@ -7,6 +7,7 @@
 use super::RunView;
 use super::run_view::ratio;
 use model::Evidence;
+use model::explanation::TimePart;
 
 /// Pages by where they went.
 #[derive(Clone, Debug, Default)]
@@ -78,6 +79,6 @@ pub(super) fn anonymous_share(run: &RunView) -> f64 {
 
 /// The waits of threads that freed memory for themselves: reclaim, its throttling in it.
 pub(super) fn reclaim_ns(run: &RunView) -> Option<u64> {
-    let direct = run.part_ns("direct_reclaim");
-    direct.max(run.part_ns("reclaim_throttle"))
+    let direct = run.part_ns(TimePart::DirectReclaim);
+    direct.max(run.part_ns(TimePart::ReclaimThrottle))
 }

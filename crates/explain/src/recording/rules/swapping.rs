@@ -8,6 +8,7 @@ use super::run_view::{clear_count, part_of, ratio};
 use super::swapped::{Swapped, anonymous_share, reclaim_ns, swapped};
 use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{count, list, long_time};
+use model::explanation::{TimePart, TimeSlice};
 use model::{Evidence, Grade};
 
 /// The rule.
@@ -40,7 +41,7 @@ fn check(run: &RunView) -> Verdict {
         count(swap.ins),
         count(swap.outs),
     );
-    let mut evidence: Vec<Evidence> = run.part_evidence("swap_in").into_iter().collect();
+    let mut evidence: Vec<Evidence> = run.part_evidence(TimePart::SwapIn).into_iter().collect();
     evidence.extend(swap.evidence);
     CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence)
         .remedy(
@@ -72,14 +73,14 @@ pub(super) fn swap_in(run: &RunView, swap: &Swapped) -> (u64, Grade) {
     if swap.ins == 0 {
         return (0, Grade::Measured);
     }
-    let told = run.part_ns("swap_in").unwrap_or(0);
-    if run.part_grade("swap_in") == Grade::Measured && told > 0 {
+    let told = run.part_ns(TimePart::SwapIn).unwrap_or(0);
+    if run.part_grade(TimePart::SwapIn) == Grade::Measured && told > 0 {
         return (told, Grade::Measured);
     }
     // From here on it is a share of what was charged for all block I/O, which can be too long.
     let most = run.most_device_wait_ns().unwrap_or(u64::MAX);
     let told = told.min(most);
-    if run.part_ns("block_read").is_some() {
+    if run.part_ns(TimePart::BlockRead).is_some() {
         // Events told all other waits, and this one was none.
         return (told, Grade::Inferred);
     }
@@ -93,6 +94,6 @@ pub(super) fn swap_in(run: &RunView, swap: &Swapped) -> (u64, Grade) {
     if major == 0 {
         return (told, Grade::Inferred);
     }
-    let estimate = part_of(run.accounts.thread("block_io"), share);
+    let estimate = part_of(run.accounts.thread(TimeSlice::BlockIo), share);
     (estimate.min(most).max(told), Grade::Inferred)
 }

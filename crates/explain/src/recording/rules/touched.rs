@@ -6,6 +6,7 @@
 
 use super::RunView;
 use model::Evidence;
+use model::explanation::TimePart;
 
 /// What a fault usually costs. Picked: 0.3 us on bare metal, 1 to 3 us in a guest.
 pub(super) const USUAL_FAULT_NS: u64 = 1_000;
@@ -46,7 +47,7 @@ pub(super) fn touched(run: &RunView) -> Option<Touched> {
         .saturating_mul(USUAL_FAULT_NS)
         .saturating_add(huge.saturating_mul(USUAL_HUGE_FAULT_NS));
     // Guessed from the faults that copy, which wait for a processor now and then.
-    let told = run.part_ns("first_touch").filter(|ns| *ns > 0);
+    let told = run.part_ns(TimePart::FirstTouch).filter(|ns| *ns > 0);
     let told = told.map(|ns| ns.min(usual.saturating_mul(MOST_TIMES_USUAL)));
     Some(Touched {
         faults,

@@ -6,6 +6,7 @@
 
 use super::RunView;
 use model::Grade;
+use model::explanation::{TimePart, TimeSlice};
 
 /// Without events, reads explain the waits where not more than this many times as many
 /// bytes were written. Picked: a copy writes what it reads.
@@ -56,12 +57,12 @@ impl RunView<'_> {
     fn charged_read_wait(&self) -> ReadWait {
         let read = self.read_bytes();
         let written = self.write_bytes().unwrap_or(0);
-        if let Some(ns) = self.part_ns("block_read") {
-            let direct = self.part_ns("direct_io").unwrap_or(0);
+        if let Some(ns) = self.part_ns(TimePart::BlockRead) {
+            let direct = self.part_ns(TimePart::DirectIo).unwrap_or(0);
             let is_read = read.unwrap_or(0) >= written;
             return ReadWait::Ns {
                 ns: ns.saturating_add(if is_read { direct } else { 0 }),
-                grade: self.part_grade("block_read"),
+                grade: self.part_grade(TimePart::BlockRead),
             };
         }
         let Some(read) = read else {
@@ -71,17 +72,25 @@ impl RunView<'_> {
             return ReadWait::Nothing;
         }
         let mut slices = self.accounts.bars.thread.iter();
-        if slices.all(|slice| slice.name != "block_io") {
+        if slices.all(|slice| slice.name != TimeSlice::BlockIo) {
             return ReadWait::Unclear("the kernel did not count waits for block I/O");
         }
         if written > read.saturating_mul(MOST_WRITTEN) {
             return ReadWait::Unclear("without events waits for reads and for writes look alike");
         }
-        let known = ["dirty_throttle", "flush", "block_write", "swap_in"];
-        let others = known.iter().filter_map(|part| self.part_ns(part));
+        let known = [
+            TimePart::DirtyThrottle,
+            TimePart::Flush,
+            TimePart::BlockWrite,
+            TimePart::SwapIn,
+        ];
+        let others = known.iter().filter_map(|part| self.part_ns(*part));
         let others = others.fold(0, u64::saturating_add);
         ReadWait::Ns {
-            ns: self.accounts.thread("block_io").saturating_sub(others),
+            ns: self
+                .accounts
+                .thread(TimeSlice::BlockIo)
+                .saturating_sub(others),
             grade: Grade::Inferred,
         }
     }
@@ -98,19 +107,19 @@ impl RunView<'_> {
     /// them.
     pub(super) fn write_wait_ns(&self) -> Option<u64> {
         let is_written = self.write_bytes().unwrap_or(0) > self.read_bytes().unwrap_or(0);
-        let direct = self.part_ns("direct_io").filter(|_| is_written);
+        let direct = self.part_ns(TimePart::DirectIo).filter(|_| is_written);
         sum([self.cached_write_wait_ns(), direct])
     }
 
     /// The wait for writes and syncs of what went through the page cache.
     pub(super) fn cached_write_wait_ns(&self) -> Option<u64> {
-        let mut written = self.part_ns("block_write");
-        if self.part_grade("block_write") == Grade::Inferred {
+        let mut written = self.part_ns(TimePart::BlockWrite);
+        if self.part_grade(TimePart::BlockWrite) == Grade::Inferred {
             // All that was charged for block I/O, which can be too long.
             let most = self.most_device_wait_ns().unwrap_or(u64::MAX);
             written = written.map(|ns| ns.min(most));
         }
-        sum([self.part_ns("flush"), written])
+        sum([self.part_ns(TimePart::Flush), written])
     }
 }
 

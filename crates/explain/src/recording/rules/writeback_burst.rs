@@ -9,6 +9,7 @@ use super::device::{Way, busiest};
 use super::run_view::ratio;
 use super::{Rank, Rule, RunView, Verdict, io_limit};
 use crate::wording::{long_time, percent};
+use model::explanation::TimePart;
 use model::{Evidence, Grade};
 
 /// The rule.
@@ -30,7 +31,7 @@ const IDLE_SHARE: f64 = 0.1;
 const LEAST_IDLE: f64 = 0.2;
 
 fn check(run: &RunView) -> Verdict {
-    let throttled = run.part_ns("dirty_throttle");
+    let throttled = run.part_ns(TimePart::DirtyThrottle);
     let written = run.cached_write_wait_ns();
     let Some(waited) = throttled.max(written) else {
         return Verdict::Silent;

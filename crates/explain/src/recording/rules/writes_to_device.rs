@@ -8,6 +8,7 @@ use super::device::{Way, busiest};
 use super::run_view::clear;
 use super::{Rank, Rule, RunView, Verdict, dirty_throttle, small_sync_writes};
 use crate::wording::{long_time, survey_path};
+use model::explanation::TimePart;
 use model::{Evidence, Grade};
 
 /// The rule.
@@ -23,13 +24,13 @@ fn check(run: &RunView) -> Verdict {
     let Some(ns) = run.write_wait_ns() else {
         return Verdict::Silent;
     };
-    let parts = ["flush", "block_write", "direct_io"];
+    let parts = [TimePart::Flush, TimePart::BlockWrite, TimePart::DirectIo];
     let told = Evidence::new("waited for writes", ns as f64, "ns", "events")
-        .seen_in(parts.iter().flat_map(|part| run.part_series(part)));
+        .seen_in(parts.iter().flat_map(|part| run.part_series(*part)));
     if !run.hurts(ns) {
         return clear(Some(told));
     }
-    if run.part_grade("block_write") == Grade::Inferred && dirty_throttle::blames(run) {
+    if run.part_grade(TimePart::BlockWrite) == Grade::Inferred && dirty_throttle::blames(run) {
         // Without events the same wait was taken for both.
         return Verdict::Silent;
     }
@@ -47,9 +48,9 @@ fn check(run: &RunView) -> Verdict {
         ));
         evidence.extend(traffic.evidence.iter().cloned());
     }
-    evidence.extend(run.part_evidence("flush"));
-    let longest = parts.into_iter().max_by_key(|part| run.part_ns(part));
-    let grade = run.part_grade(longest.unwrap_or_default());
+    evidence.extend(run.part_evidence(TimePart::Flush));
+    let longest = parts.into_iter().max_by_key(|part| run.part_ns(*part));
+    let grade = run.part_grade(longest.unwrap_or(TimePart::Flush));
     let cause = CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence);
     match traffic.and_then(|traffic| traffic.mount) {
         Some(mount) => cause.confirm(survey_path(mount)).found(),

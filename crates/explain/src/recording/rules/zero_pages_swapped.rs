@@ -9,6 +9,7 @@ use super::run_view::{part_of, ratio};
 use super::swapped::{anonymous_share, reclaim_ns, swapped};
 use super::{Rank, Rule, RunView, Verdict};
 use crate::wording::{count, long_time};
+use model::explanation::TimePart;
 use model::{Evidence, Grade};
 
 /// The rule.
@@ -46,7 +47,7 @@ fn check(run: &RunView) -> Verdict {
         count(swap.zero_ins),
     );
     let mut evidence = swap.evidence;
-    evidence.extend(run.part_evidence("direct_reclaim"));
+    evidence.extend(run.part_evidence(TimePart::DirectReclaim));
     CauseBuilder::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
         .remedy(
             "Do not touch memory before it holds data; zeros need no memory until then. Risk: \

@@ -8,7 +8,7 @@
 use crate::output::Page;
 use crate::output::style::{Tone, Toned};
 use crate::output::table::{length, tied, wrap};
-use model::explanation::Slice;
+use model::explanation::{Slice, TimeSlice, short_words};
 
 /// The space between two labels.
 const GAP: usize = 2;
@@ -23,40 +23,23 @@ struct Part {
     percent: u64,
 }
 
-/// How a kind of time is called and drawn.
-struct Look {
-    name: &'static str,
-    word: &'static str,
-    glyph: char,
-    tone: Tone,
-}
-
-const LOOKS: [Look; 9] = [
-    look("run", "CPU", '#', Tone::Busy),
-    look("queue", "queue", '=', Tone::Warn),
-    look("block_io", "block I/O", '/', Tone::Device),
-    look("children", "children", '+', Tone::Dim),
-    look("sleep", "sleep", '.', Tone::Dim),
-    look("asleep", "asleep", '.', Tone::Dim),
-    look("idle", "idle", '-', Tone::Dim),
-    look("steal", "steal", 'x', Tone::Warn),
-    look("unexplained", "unexplained", '?', Tone::Unknown),
-];
-
-const fn look(name: &'static str, word: &'static str, glyph: char, tone: Tone) -> Look {
-    Look {
-        name,
-        word,
-        glyph,
-        tone,
+/// The glyph and tone of a slice.
+const fn look(slice: TimeSlice) -> (char, Tone) {
+    match slice {
+        TimeSlice::Run => ('#', Tone::Busy),
+        TimeSlice::Queue => ('=', Tone::Warn),
+        TimeSlice::BlockIo => ('/', Tone::Device),
+        TimeSlice::Children => ('+', Tone::Dim),
+        TimeSlice::Sleep | TimeSlice::Asleep => ('.', Tone::Dim),
+        TimeSlice::Idle => ('-', Tone::Dim),
+        TimeSlice::Steal => ('x', Tone::Warn),
+        TimeSlice::Unexplained => ('?', Tone::Unknown),
+        TimeSlice::User | TimeSlice::Kernel => OTHER,
     }
 }
 
-/// The words that a slice is shown with.
-pub fn word(name: &str) -> String {
-    let known = LOOKS.iter().find(|look| look.name == name);
-    known.map_or_else(|| name.replace('_', " "), |look| look.word.to_owned())
-}
+/// The look of a slice that another version knows.
+const OTHER: (char, Tone) = ('o', Tone::Plain);
 
 /// Whole percentages of the shares of `ns` that add up to 100; all 0 where there is no time.
 pub fn percentages(ns: &[u64]) -> Vec<u64> {
@@ -102,11 +85,11 @@ fn part(slice: &Slice, percent: u64) -> Part {
         0 => "<1%".to_owned(),
         _ => format!("{percent}%"),
     };
-    let known = LOOKS.iter().find(|look| look.name == slice.name);
+    let (glyph, tone) = TimeSlice::of(&slice.name).map_or(OTHER, look);
     Part {
-        label: format!("{} {share}", word(&slice.name)),
-        glyph: known.map_or('o', |look| look.glyph),
-        tone: known.map_or(Tone::Plain, |look| look.tone),
+        label: format!("{} {share}", short_words(&slice.name)),
+        glyph,
+        tone,
         ns: slice.ns,
         percent,
     }

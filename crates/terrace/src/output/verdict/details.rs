@@ -10,11 +10,11 @@ use crate::output::prose::{commands_tied, count, long_time};
 use crate::output::style::Tone;
 use crate::output::table::{Cell, Column, Table};
 use model::Evidence;
-use model::explanation::{Explanation, OfWhich, Slice, Unseen};
+use model::explanation::{Explanation, OfWhich, Slice, Unseen, short_words};
 
 /// Both bars, each with a line for every part, and what lies inside of them.
 pub fn bars(explanation: &Explanation, page: Page) -> String {
-    let clock = format!("On the clock: {}", long_time(explanation.wall_ns));
+    let clock = format!("Wall time: {}", long_time(explanation.wall_ns));
     let whole = long_time(explanation.thread_ns);
     let threads = match of_processors(&explanation.bars.thread) {
         true => format!("Processor time: {whole}, that of all processors summed"),
@@ -110,7 +110,7 @@ fn one(words: &str, slices: &[Slice], page: Page) -> String {
     for (slice, share) in slices.iter().zip(shares) {
         let seen = seen(&slice.evidence);
         table.row(vec![
-            bar::word(&slice.name).into(),
+            short_words(&slice.name).into(),
             long_time(slice.ns).into(),
             format!("{share} %").into(),
             Cell::toned(slice.grade.to_string(), Tone::Dim),
@@ -119,7 +119,7 @@ fn one(words: &str, slices: &[Slice], page: Page) -> String {
     }
     let named = slices
         .iter()
-        .map(|slice| (bar::word(&slice.name), &slice.evidence[..]));
+        .map(|slice| (short_words(&slice.name), &slice.evidence[..]));
     text.push_str(&with_counters(&table, named, page));
     text
 }
@@ -160,7 +160,7 @@ fn inside(parts: &[OfWhich], page: Page) -> String {
     ]);
     for part in parts {
         table.row(vec![
-            part.name.replace('_', " ").into(),
+            short_words(&part.name).into(),
             // A part that was only counted has no length that anybody knows.
             match part.ns {
                 0 if part.count.is_some() => figure::ABSENT.to_owned(),
@@ -168,14 +168,14 @@ fn inside(parts: &[OfWhich], page: Page) -> String {
             }
             .into(),
             part.count.map(count).unwrap_or_default().into(),
-            bar::word(&part.within).into(),
+            short_words(&part.within).into(),
             Cell::toned(part.grade.to_string(), Tone::Dim),
             Cell::toned(seen(&part.evidence), Tone::Dim),
         ]);
     }
     let named = parts
         .iter()
-        .map(|part| (part.name.replace('_', " "), &part.evidence[..]));
+        .map(|part| (short_words(&part.name), &part.evidence[..]));
     text.push_str(&with_counters(&table, named, page));
     text
 }

@@ -12,7 +12,7 @@ use model::statistics;
 /// One run of several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeat {
-    /// Its time on the clock.
+    /// Its wall time.
     pub wall_ns: u64,
     /// How it ended, in words.
     pub ending: String,
@@ -25,7 +25,7 @@ pub struct Repeat {
 pub fn repeats(runs: &[Repeat], shown: usize, page: Page) -> String {
     let mut table = Table::new(vec![
         Column::numbers("run"),
-        Column::numbers("on the clock"),
+        Column::numbers("wall time"),
         Column::words(""),
         Column::words("").rank(1),
         Column::words("").rank(2),

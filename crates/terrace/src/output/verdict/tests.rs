@@ -179,7 +179,7 @@ fn ten_lines_name_the_cause() {
 fn several_threads_are_told_apart_from_the_clock() {
     let text = show(&crowded(), Detail::Brief, 80);
     assert!(
-        text.contains(" On the clock: CPU 22%, queue 3%, block I/O 61%"),
+        text.contains(" Wall time: CPU 22%, run queue 3%, block I/O 61%"),
         "{text}"
     );
     assert!(

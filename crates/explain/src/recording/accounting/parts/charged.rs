@@ -5,6 +5,7 @@ use super::{Part, Parts};
 use crate::recording::accounting::bar::{count, time};
 use crate::recording::accounting::rows::{Charged, Rows};
 use crate::recording::accounting::threads::TASKSTATS;
+use model::explanation::{TimePart, TimeSlice};
 use model::{Evidence, Grade};
 
 /// Copies below this number give no mean that other faults may be judged by.
@@ -21,48 +22,48 @@ pub(super) fn memory(parts: &mut Parts) {
     };
     for (name, within, what, series, charged, grade) in [
         (
-            "direct_reclaim",
-            "run",
+            TimePart::DirectReclaim,
+            TimeSlice::Run,
             "freepages_delay_total",
             &["vmstat.pgscan_direct"][..],
             rows.reclaim,
             Grade::Measured,
         ),
         (
-            "compaction",
-            "run",
+            TimePart::Compaction,
+            TimeSlice::Run,
             "compact_delay_total",
             &["vmstat.compact_stall"],
             rows.compact,
             Grade::Measured,
         ),
         (
-            "copy_on_write",
-            "run",
+            TimePart::CopyOnWrite,
+            TimeSlice::Run,
             "wpcopy_delay_total",
             &FAULTS,
             rows.copy_on_write,
             Grade::Measured,
         ),
         (
-            "interrupts",
-            "run",
+            TimePart::Interrupts,
+            TimeSlice::Run,
             "irq_delay_total",
             &["stat.cpu.irq_ns", "stat.cpu.softirq_ns"],
             rows.interrupts,
             Grade::Measured,
         ),
         (
-            "swap_in",
-            "run",
+            TimePart::SwapIn,
+            TimeSlice::Run,
             "swapin_delay_total (submission; the wait is in block I/O)",
             &["vmstat.pswpin"],
             rows.swap_in,
             Grade::Inferred,
         ),
         (
-            "refault",
-            "block_io",
+            TimePart::Refault,
+            TimeSlice::BlockIo,
             "thrashing_delay_total (a lower bound)",
             &[
                 "vmstat.workingset_refault_file",
@@ -102,7 +103,10 @@ fn first_touch(parts: &mut Parts, rows: &Rows) {
     let mut ns = 0;
     if copies.count >= ENOUGH_COPIES {
         let each = u128::from(copies.ns) * u128::from(others) / u128::from(copies.count);
-        let kernel = parts.parts.iter().find(|part| part.name == "kernel");
+        let kernel = parts
+            .parts
+            .iter()
+            .find(|part| part.name == TimePart::Kernel);
         let kernel_ns = kernel.map_or(u64::MAX, |part| part.ns);
         ns = u64::try_from(each).unwrap_or(u64::MAX).min(kernel_ns);
         evidence.push(time("wpcopy_delay_total", copies.ns, TASKSTATS).seen_in(FAULTS));
@@ -110,8 +114,8 @@ fn first_touch(parts: &mut Parts, rows: &Rows) {
         evidence.push(copied.seen_in(FAULTS));
     }
     parts.add(Part {
-        name: "first_touch",
-        within: "run",
+        name: TimePart::FirstTouch,
+        within: TimeSlice::Run,
         ns,
         count: Some(rows.minor_faults),
         grade: Grade::Inferred,

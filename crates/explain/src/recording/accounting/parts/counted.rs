@@ -5,6 +5,7 @@ use super::{Part, Parts};
 use crate::recording::View;
 use crate::recording::accounting::bar::{bytes, count, time};
 use crate::recording::accounting::threads::TASKSTATS;
+use model::explanation::{TimePart, TimeSlice};
 use model::{Evidence, Grade};
 
 /// Written bytes are few beside read ones below one in so many; then the waits were for
@@ -15,7 +16,7 @@ const FEW: u64 = 10;
 /// it is not said. Writers who are held back because too much is dirty are charged block
 /// I/O as well, so waits without reads are no reads.
 pub(super) fn block_io(parts: &mut Parts) {
-    let Some(waited) = parts.slice("block_io").filter(|ns| *ns > 0) else {
+    let Some(waited) = parts.slice(TimeSlice::BlockIo).filter(|ns| *ns > 0) else {
         return;
     };
     let Some((read, written, source)) = moved(parts) else {
@@ -37,18 +38,18 @@ pub(super) fn block_io(parts: &mut Parts) {
         if swapped > 0 {
             evidence.push(bytes(swap_counter, swapped, view.source(swap_counter)));
         }
-        let block_read = inferred("block_read", waited - swap_ns, evidence.clone());
+        let block_read = inferred(TimePart::BlockRead, waited - swap_ns, evidence.clone());
         parts.add(block_read);
-        parts.add(inferred("swap_in", swap_ns, evidence));
+        parts.add(inferred(TimePart::SwapIn, swap_ns, evidence));
     } else if read == 0 && written > 0 {
-        parts.add(inferred("block_write", waited, evidence));
+        parts.add(inferred(TimePart::BlockWrite, waited, evidence));
     }
 }
 
-fn inferred(name: &'static str, ns: u64, evidence: Vec<Evidence>) -> Part {
+fn inferred(name: TimePart, ns: u64, evidence: Vec<Evidence>) -> Part {
     Part {
         name,
-        within: "block_io",
+        within: TimeSlice::BlockIo,
         ns,
         count: None,
         grade: Grade::Inferred,
@@ -108,14 +109,14 @@ pub(super) fn refault(parts: &mut Parts) {
         return;
     };
     let mut found = parts.parts.iter_mut();
-    if let Some(part) = found.find(|part| part.name == "refault") {
+    if let Some(part) = found.find(|part| part.name == TimePart::Refault) {
         part.count = Some(pages);
         part.evidence.extend(evidence);
         return;
     }
     parts.add(Part {
-        name: "refault",
-        within: "block_io",
+        name: TimePart::Refault,
+        within: TimeSlice::BlockIo,
         ns: 0,
         count: Some(pages),
         grade: Grade::Inferred,
@@ -142,8 +143,8 @@ pub(super) fn cpu_limit(parts: &mut Parts) {
     let mut evidence = vec![time(name.clone(), ns, view.source(&name))];
     evidence.extend(times.map(|n| count(periods.clone(), n, view.source(&periods))));
     parts.add(Part {
-        name: "cpu_limit",
-        within: "queue",
+        name: TimePart::CpuLimit,
+        within: TimeSlice::Queue,
         ns,
         count: times,
         grade: Grade::Inferred,

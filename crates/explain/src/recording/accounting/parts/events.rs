@@ -4,40 +4,41 @@
 use super::{Part, Parts};
 use crate::recording::accounting::bar::{count, time};
 use crate::recording::accounting::threads::TASKSTATS;
+use model::explanation::{TimePart, TimeSlice};
 use model::{Evidence, Grade};
 
 /// Waits in block I/O by what the stack says: part, and the class in the series' name.
-const BLOCK_IO: [(&str, &str); 7] = [
-    ("block_read", "read"),
-    ("block_write", "write"),
-    ("dirty_throttle", "dirty"),
-    ("flush", "flush"),
-    ("swap_in", "swap_in"),
-    ("direct_io", "direct"),
-    ("block_other", "other"),
+const BLOCK_IO: [(TimePart, &str); 7] = [
+    (TimePart::BlockRead, "read"),
+    (TimePart::BlockWrite, "write"),
+    (TimePart::DirtyThrottle, "dirty"),
+    (TimePart::Flush, "flush"),
+    (TimePart::SwapIn, "swap_in"),
+    (TimePart::DirectIo, "direct"),
+    (TimePart::BlockOther, "other"),
 ];
 
 /// Other sleep in the same way; `flush` and `reclaim_throttle` have waits elsewhere too
 /// and are told with those.
-const SLEEP: [(&str, &str); 11] = [
-    ("timer", "timer"),
-    ("lock", "lock"),
-    ("pipe", "pipe"),
-    ("socket", "socket"),
-    ("poll", "poll"),
-    ("signal", "signal"),
-    ("file_lock", "file_lock"),
-    ("file_system", "file"),
-    ("fault", "fault"),
-    ("kernel_wait", "kernel"),
-    ("other_wait", "unknown"),
+const SLEEP: [(TimePart, &str); 11] = [
+    (TimePart::Timer, "timer"),
+    (TimePart::Lock, "lock"),
+    (TimePart::Pipe, "pipe"),
+    (TimePart::Socket, "socket"),
+    (TimePart::Poll, "poll"),
+    (TimePart::Signal, "signal"),
+    (TimePart::FileLock, "file_lock"),
+    (TimePart::FileSystem, "file"),
+    (TimePart::Fault, "fault"),
+    (TimePart::KernelWait, "kernel"),
+    (TimePart::OtherWait, "unknown"),
 ];
 
 /// What the waits for block I/O were for.
 pub(super) fn block_io(parts: &mut Parts) {
     let grade = grade(parts);
     for (name, class) in BLOCK_IO {
-        let mut within = "block_io";
+        let mut within = TimeSlice::BlockIo;
         let series = format!("trace.block_io.{class}_ns");
         let Some(mut ns) = parts.view.sum(&series) else {
             continue;
@@ -45,9 +46,13 @@ pub(super) fn block_io(parts: &mut Parts) {
         let mut evidence = vec![told(parts, &series, ns)];
         // A flush waits for the device, and for the journal, which waits for the device.
         let journal = parts.view.sum("trace.sleep.flush_ns").unwrap_or(0);
-        if class == "flush" && journal > 0 && parts.slice("sleep").is_some() {
+        if class == "flush" && journal > 0 && parts.slice(TimeSlice::Sleep).is_some() {
             evidence.push(told(parts, "trace.sleep.flush_ns", journal));
-            within = if journal > ns { "sleep" } else { within };
+            within = if journal > ns {
+                TimeSlice::Sleep
+            } else {
+                within
+            };
             ns = ns.saturating_add(journal);
         }
         let waits = match class {
@@ -80,26 +85,26 @@ const DIRTY_WAITS: &str = "trace.writeback.dirty_waits";
 pub(super) fn memory(parts: &mut Parts) {
     for (name, within, sum, times) in [
         (
-            "direct_reclaim",
-            "run",
+            TimePart::DirectReclaim,
+            TimeSlice::Run,
             "trace.vmscan.direct_reclaim_ns",
             "trace.vmscan.direct_reclaims",
         ),
         (
-            "reclaim_throttle",
-            "sleep",
+            TimePart::ReclaimThrottle,
+            TimeSlice::Sleep,
             "trace.vmscan.throttled_ns",
             "trace.vmscan.throttles",
         ),
         (
-            "compaction",
-            "run",
+            TimePart::Compaction,
+            TimeSlice::Run,
             "trace.vmscan.compaction_ns",
             "trace.vmscan.compactions",
         ),
         (
-            "dirty_throttle",
-            "block_io",
+            TimePart::DirtyThrottle,
+            TimeSlice::BlockIo,
             "trace.writeback.dirty_wait_ns",
             DIRTY_WAITS,
         ),
@@ -125,7 +130,10 @@ pub(super) fn memory(parts: &mut Parts) {
 /// What the other sleep was for.
 pub(super) fn sleep(parts: &mut Parts) {
     let grade = grade(parts);
-    let reclaim = [("reclaim_throttle", "reclaim"), ("flush", "flush")];
+    let reclaim = [
+        (TimePart::ReclaimThrottle, "reclaim"),
+        (TimePart::Flush, "flush"),
+    ];
     for (name, class) in SLEEP.into_iter().chain(reclaim) {
         let series = format!("trace.sleep.{class}_ns");
         let Some(ns) = parts.view.sum(&series) else {
@@ -134,7 +142,7 @@ pub(super) fn sleep(parts: &mut Parts) {
         let evidence = vec![told(parts, &series, ns)];
         parts.add(Part {
             name,
-            within: "sleep",
+            within: TimeSlice::Sleep,
             ns,
             count: None,
             grade,

@@ -6,13 +6,14 @@ use crate::recording::View;
 use crate::recording::accounting::bar::time;
 use crate::recording::accounting::machine;
 use crate::recording::accounting::threads::TASKSTATS;
+use model::explanation::{TimePart, TimeSlice};
 use model::recording::Subject;
 use model::{Evidence, Grade};
 
 /// Splits `run` in the proportion in which the kernel's ticks met user mode and kernel: the
 /// sum is exact, the split is a sample of it.
 pub(super) fn split(parts: &mut Parts) {
-    let Some(run) = parts.slice("run").filter(|ns| *ns > 0) else {
+    let Some(run) = parts.slice(TimeSlice::Run).filter(|ns| *ns > 0) else {
         return;
     };
     let Some((user, system, source)) = ticks(parts) else {
@@ -27,12 +28,16 @@ pub(super) fn split(parts: &mut Parts) {
     let by_user = time("user time by ticks", user, source).seen_in(["tree.user_ns"]);
     let by_kernel = time("kernel time by ticks", system, source).seen_in(["tree.system_ns"]);
     for (name, ns, evidence) in [
-        ("user", user_ns, [by_user.clone(), by_kernel.clone()]),
-        ("kernel", run - user_ns, [by_kernel, by_user]),
+        (
+            TimePart::User,
+            user_ns,
+            [by_user.clone(), by_kernel.clone()],
+        ),
+        (TimePart::Kernel, run - user_ns, [by_kernel, by_user]),
     ] {
         parts.add(Part {
             name,
-            within: "run",
+            within: TimeSlice::Run,
             ns,
             count: None,
             grade: Grade::Inferred,
@@ -63,9 +68,15 @@ fn ticks<'a>(parts: &Parts<'a>) -> Option<(u64, u64, &'a str)> {
 /// The machine's run, by the same ticks that it is made of.
 pub(super) fn split_machine(parts: &mut Parts) {
     for (name, counters) in [
-        ("user", &["stat.cpu.user_ns", "stat.cpu.nice_ns"][..]),
-        ("kernel", &["stat.cpu.system_ns"]),
-        ("interrupts", &["stat.cpu.irq_ns", "stat.cpu.softirq_ns"]),
+        (
+            TimePart::User,
+            &["stat.cpu.user_ns", "stat.cpu.nice_ns"][..],
+        ),
+        (TimePart::Kernel, &["stat.cpu.system_ns"]),
+        (
+            TimePart::Interrupts,
+            &["stat.cpu.irq_ns", "stat.cpu.softirq_ns"],
+        ),
     ] {
         let evidence = grown(parts.view, counters);
         let lengths = counters.iter().filter_map(|c| parts.view.growth(c));
@@ -74,7 +85,7 @@ pub(super) fn split_machine(parts: &mut Parts) {
         };
         parts.add(Part {
             name,
-            within: "run",
+            within: TimeSlice::Run,
             ns,
             count: None,
             grade: Grade::Measured,
@@ -89,14 +100,14 @@ pub(super) fn steal(parts: &mut Parts) {
     let view = parts.view;
     let stolen = view.growth("stat.cpu.steal_ns").unwrap_or(0);
     let busy = machine::busy_ns(view).unwrap_or(0);
-    let run = parts.slice("run").unwrap_or(0);
+    let run = parts.slice(TimeSlice::Run).unwrap_or(0);
     if busy == 0 {
         return;
     }
     let ns = u128::from(stolen) * u128::from(run.min(busy)) / u128::from(busy);
     parts.add(Part {
-        name: "steal",
-        within: "run",
+        name: TimePart::Steal,
+        within: TimeSlice::Run,
         ns: u64::try_from(ns).unwrap_or(u64::MAX),
         count: None,
         grade: Grade::Inferred,
