@@ -162,8 +162,8 @@ fn ten_lines_name_the_cause() {
         text,
         "\
 -- terrace ----------------------------------------------------- 41.3 s, exit 0
- CPU 22%     queue 3%  block I/O 61%                  sleep 13%  unexplained 1%
- ##########  =         /////////////////////////////  ......     ?
+ CPU 22%    run queue 3%  block I/O 61%               sleep 13%  unexplained 1%
+ #########  =             //////////////////////////  ......     ?
  1 Waited 25.2 s for reads from /data: 6,480 reads, p50 3.9 ms         measured
      blkio delay 25.2 s; read_bytes 1.58 GiB
  2 of which: about 9.2 s re-read data evicted moments before           inferred
@@ -343,7 +343,7 @@ fn repeated_runs_make_a_table() {
     assert_eq!(median_of(&runs), 4);
     let text = repeats(&runs, 4, Page::plain(80));
     assert!(
-        text.contains("   5         2.1 s  exit 0  <- shown\n"),
+        text.contains("   5      2.1 s  exit 0  <- shown\n"),
         "{text}"
     );
     let summary = "5 runs: median 2.1 s, 1 s to 3 s, spread 24 % (middle half over median).";
