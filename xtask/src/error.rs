@@ -1,7 +1,7 @@
 //! The one error of this crate: what was attempted, on what, and why it did not work.
 //!
-//! Its `Display` is one line that a person can act on; it never repeats the text of its source, which
-//! `main` does not print separately, so the io error is part of the line here.
+//! Its `Display` is one line that a person can act on; it never repeats the text of its source,
+//! which `main` does not print separately, so the io error is part of the line here.
 
 use std::fmt;
 use std::io;

@@ -1,9 +1,9 @@
 //! The workspace's own automation: `cargo xtask` with `tidy`, `test`, `attack`, `bench` and `vm`.
 //!
-//! `tidy` holds the rules that no compiler knows, `test` is the one command that says whether a change
-//! is good, `attack` runs the binary against hostile input, `bench` compares with peer programs and keeps the records, `vm` runs a command in a machine of
-//! its own. Nothing here is part of the
-//! product, and nothing here is needed to build or run it.
+//! `tidy` holds the rules that no compiler knows, `test` is the one command that says whether a
+//! change is good, `attack` runs the binary against hostile input, `bench` compares with peer
+//! programs and keeps the records, `vm` runs a command in a machine of its own. Nothing here is
+//! part of the product, and nothing here is needed to build or run it.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -65,8 +65,8 @@ pub fn is_command(name: &str) -> bool {
     Line::command().find_subcommand(name).is_some()
 }
 
-/// Runs the command that `args` (without the program's name) asks for; gives the exit status, which is
-/// 0 unless a command in a virtual machine ended with another.
+/// Runs the command that `args` (without the program's name) asks for; gives the exit status, which
+/// is 0 unless a command in a virtual machine ended with another.
 ///
 /// # Errors
 /// [`Error::Usage`] for a command or option that does not exist; otherwise why the command failed.

@@ -1,4 +1,5 @@
-//! `cargo xtask`: turns the arguments into one call of the library and its error into an exit status.
+//! `cargo xtask`: turns the arguments into one call of the library and its error into an exit
+//! status.
 //!
 //! Exit status: 0 done, 1 something failed or violates a rule, 2 wrong usage; `vm` has its own.
 #![allow(clippy::print_stderr, reason = "a tool for people at a terminal")]

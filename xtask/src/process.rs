@@ -1,8 +1,8 @@
 //! Runs a program under a time limit and keeps what it prints, both bounded.
 //!
-//! The child stays in the terminal's process group, so Ctrl-C ends it with us. Past the limit it gets
-//! TERM (fio then ends its own workers), and KILL after a grace. Programs are searched on `PATH` and in
-//! the two directories that an ordinary user's `PATH` leaves out.
+//! The child stays in the terminal's process group, so Ctrl-C ends it with us. Past the limit it
+//! gets TERM (fio then ends its own workers), and KILL after a grace. Programs are searched on
+//! `PATH` and in the two directories that an ordinary user's `PATH` leaves out.
 
 use std::ffi::OsStr;
 use std::io::{self, Read};
@@ -66,8 +66,8 @@ impl Finished {
 /// Runs `command` to its end, without input, for at most `limit`.
 ///
 /// # Errors
-/// [`Error::Program`] when it cannot start, runs past `limit`, or keeps its output open after its end.
-/// A failing exit status is no error here; see [`Finished::success`].
+/// [`Error::Program`] when it cannot start, runs past `limit`, or keeps its output open after its
+/// end. A failing exit status is no error here; see [`Finished::success`].
 pub fn run(mut command: Command, limit: Duration) -> Result<Finished, Error> {
     let program = command.get_program().to_string_lossy().into_owned();
     let fail = |what: String| Error::Program {
@@ -103,7 +103,7 @@ pub fn run(mut command: Command, limit: Duration) -> Result<Finished, Error> {
     })
 }
 
-/// The path of `name`, from `PATH` or a directory for administrators; `None` when there is none.
+/// The path of `name`, from `PATH` or a directory for administrators; `None` if it is absent.
 #[must_use]
 pub fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Where the workspace is and what cargo says about it.
 //!
-//! The root is found from the current directory upwards, as cargo does, so that no path of the machine
-//! that built this binary is baked in. The packages come from `cargo metadata --no-deps`, which needs
-//! no network; only the fields that a rule uses are kept.
+//! The root is found from the current directory upwards, as cargo does, so that no path of the
+//! machine that built this binary is baked in. The packages come from `cargo metadata --no-deps`,
+//! which needs no network; only the fields that a rule uses are kept.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -80,7 +80,8 @@ pub fn cargo(root: &Path) -> Command {
     command
 }
 
-/// What cargo knows about the workspace at `root`, as JSON (`cargo metadata`, format 1, no dependencies).
+/// What cargo knows about the workspace at `root`, as JSON (`cargo metadata`, format 1, no
+/// dependencies).
 ///
 /// # Errors
 /// [`Error::Program`] when cargo fails, [`Error::Malformed`] when its output is not JSON.

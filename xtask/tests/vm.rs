@@ -1,7 +1,8 @@
-//! `cargo xtask vm` with a real guest: what comes out of it, how slow its disks are, what it leaves behind.
+//! `cargo xtask vm` with a real guest: what comes out of it, how slow its disks are, what it leaves
+//! behind.
 //!
-//! Skipped where QEMU or the guest image is missing: the image is made once by `cargo xtask vm --build`
-//! (150 MB of downloads), which no test does on its own.
+//! Skipped where QEMU or the guest image is missing: the image is made once by `cargo xtask vm
+//! --build` (150 MB of downloads), which no test does on its own.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
 use std::fs;
@@ -51,8 +52,8 @@ fn a_guest_gives_its_output_its_files_its_status_and_a_disk_as_slow_as_its_model
     assert_eq!(words, ["4G", "1"], "{said}");
     assert_eq!(complained, "complaint\n");
 
-    // Time in the guest never runs ahead of the model, whose mean is 13 ms at random places; how far it
-    // lags behind is this machine's load. What the disk asked for is exact.
+    // Time in the guest never runs ahead of the model, whose mean is 13 ms at random places; how
+    // far it lags behind is this machine's load. What the disk asked for is exact.
     let fio = json(&out.join("fio.json"));
     let iops = fio["jobs"][0]["read"]["iops"].as_f64().unwrap();
     assert!((1.0..90.0).contains(&iops), "{iops} a second");
@@ -94,8 +95,8 @@ fn json(path: &Path) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// Starts a guest and ends it by the signal: Ctrl-C as a terminal sends it, to the whole process group,
-/// SIGKILL to the program alone. Nothing that it started may be left, process or file.
+/// Starts a guest and ends it by the signal: Ctrl-C as a terminal sends it, to the whole process
+/// group, SIGKILL to the program alone. Nothing that it started may be left, process or file.
 fn the_end_leaves_nothing(signal: &str, number: i32) {
     if !xtask::vm::is_ready() {
         return testkit::skip("qemu-system-x86 and a guest image (cargo xtask vm --build)");
@@ -144,7 +145,7 @@ fn the_end_leaves_nothing(signal: &str, number: i32) {
     assert_eq!(folder.names(), ["out"]);
 }
 
-/// Whether a process is there and has not ended; where nobody asks for its status, as in many
+/// Whether a process is there and has not ended; if no parent waits for it, as in many
 /// containers, one that ended stays in the list.
 fn is_alive(folder: &Path) -> bool {
     let stat = fs::read_to_string(folder.join("stat")).unwrap_or_default();

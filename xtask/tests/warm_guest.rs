@@ -1,8 +1,10 @@
-//! `terrace warm restore` among facts of a kernel that the machine of a developer may lack: limits of
-//! groups of version 2, both lists of pages, zswap, a source that goes away midway, every stage of Yama.
+//! `terrace warm restore` among facts of a kernel that the machine of a developer may lack: limits
+//! of groups of version 2, both lists of pages, zswap, a source that goes away midway, every stage
+//! of Yama.
 //!
-//! One guest makes them all (`xtask/examples/warm-guest/facts.rs`) and tells what came of each; what must
-//! stand there is said here. Skipped as `vm.rs` is. Times are not looked at: the guest is emulated.
+//! One guest makes them all (`xtask/examples/warm-guest/facts.rs`) and tells what came of each;
+//! what must stand there is said here. Skipped as `vm.rs` is. Times are not looked at: the guest is
+//! emulated.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
 use std::path::PathBuf;
@@ -35,7 +37,7 @@ fn a_restore_gets_along_with_groups_lists_zswap_lost_sources_and_yama() {
         all_is_back(&facts.get(name)["restored"]);
         nearly_none(&facts.get(name)["major_faults"]);
     }
-    zswap_and_disk_are_told_apart(facts.get("zswap"));
+    zswap_and_disk_are_distinguished(facts.get("zswap"));
     for name in ["swapoff", "kill", "exec"] {
         a_lost_source_ends_it(facts.get(name));
     }
@@ -44,10 +46,10 @@ fn a_restore_gets_along_with_groups_lists_zswap_lost_sources_and_yama() {
         nearly_none(&facts.get(name)["major_faults"]);
     }
     refused_in_a_line(&facts.get("ptrace_scope 1")["user"], "needs CAP_SYS_ADMIN");
-    who_may_read_nobody_advises(facts.get("ptrace_scope 3"));
+    a_process_that_may_not_read_advises(facts.get("ptrace_scope 3"));
 }
 
-/// What the guest told, line by line.
+/// The guest's results, line by line.
 struct Facts(Vec<Value>);
 
 impl Facts {
@@ -81,11 +83,12 @@ impl Facts {
 
     fn get(&self, name: &str) -> &Value {
         let found = self.0.iter().find(|fact| fact["fact"] == name);
-        found.unwrap_or_else(|| panic!("the guest told nothing of {name}"))
+        found.unwrap_or_else(|| panic!("the guest stated nothing of {name}"))
     }
 }
 
-/// The tool and the guest's program, as the tests' own profile has them: cargo knows whether they are new.
+/// The tool and the guest's program, as the tests' own profile has them: cargo knows whether they
+/// are new.
 fn programs() -> Vec<PathBuf> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--locked", "--message-format=json"]);
@@ -105,7 +108,8 @@ fn programs() -> Vec<PathBuf> {
     programs
 }
 
-/// The kernel writes pages to swap and leaves them in memory until that is short: both ways tell so.
+/// The kernel writes pages to swap and leaves them in memory until that is short: both ways tell
+/// so.
 fn what_was_pushed_out_lately_spares_nothing(fact: &Value) {
     assert_eq!(stop(&fact["restored"]), "done", "{fact}");
     assert!(
@@ -158,7 +162,7 @@ fn files_count_where_they_are_used(whole: &Value, limited: &Value) {
 }
 
 /// The receipt's figures are the kernel's own, and of what was asked for none is counted twice.
-fn zswap_and_disk_are_told_apart(fact: &Value) {
+fn zswap_and_disk_are_distinguished(fact: &Value) {
     all_is_back(&fact["restored"]);
     let notes = notes(&fact["restored"]);
     let note = notes.iter().find(|note| note.contains("came from zswap"));
@@ -166,9 +170,9 @@ fn zswap_and_disk_are_told_apart(fact: &Value) {
     let numbers = note.split(|c: char| !c.is_ascii_digit());
     let numbers: Vec<u64> = numbers.filter_map(|number| number.parse().ok()).collect();
     let half = SET_PAGES / 2;
-    for (told, counted) in numbers.iter().zip(["from_pool", "from_disk"]) {
+    for (stated, counted) in numbers.iter().zip(["from_pool", "from_disk"]) {
         let counted = fact[counted].as_u64().unwrap();
-        assert!(*told >= half - half / 10 && *told <= counted, "{fact}");
+        assert!(*stated >= half - half / 10 && *stated <= counted, "{fact}");
     }
     assert_eq!(numbers.len(), 2, "{note}");
 }
@@ -185,12 +189,14 @@ fn a_lost_source_ends_it(fact: &Value) {
     complains_of(restored, "its source is gone");
     let is_gone = fact["fact"] != "swapoff";
     let [pages, present] = anonymous(restored);
-    // Programs lie at fixed addresses in the guest, so the one that it became has some of the pages.
+    // Programs lie at fixed addresses in the guest, so the one that it became has some of the
+    // pages.
     assert!(!is_gone || present <= pages / 10, "{fact}");
 }
 
-/// With the last stage of Yama nobody may read another process, but one may advise the kernel of it.
-fn who_may_read_nobody_advises(fact: &Value) {
+/// With the last stage of Yama no process may read another, but one may advise the kernel of
+/// it.
+fn a_process_that_may_not_read_advises(fact: &Value) {
     refused_in_a_line(&fact["user"], "needs CAP_SYS_ADMIN");
     refused_in_a_line(&fact["unadvised"], "kernel.yama.ptrace_scope is 3");
     let restored = &fact["restored"];

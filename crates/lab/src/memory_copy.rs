@@ -275,7 +275,7 @@ mod tests {
         }
     }
 
-    /// What a C library does is told by the loop that ran, not by its name.
+    /// What a C library does is known from the loop that ran, not by its name.
     #[test]
     fn the_counterpart_has_the_width_that_was_seen() {
         for (store, beside, fetching) in [

@@ -1,9 +1,9 @@
-//! A file of FUSE whose server stops answering: what a dead network file system is to those who touch
-//! it. Needs root.
+//! A file of FUSE whose server stops answering: what a dead network file system is to those who
+//! touch it. Needs root.
 //!
 //! Until [`DeadFuse::stop`] it answers. Afterwards each request is taken and never answered, or not
-//! even taken. When it is dropped the connection is closed, which ends every request with an error, so
-//! that no process is left waiting.
+//! even taken. When it is dropped the connection is closed, which ends every request with an error,
+//! so that no process is left waiting.
 
 use crate::TempDir;
 use crate::fuse_file::{Answers, answer, mount, unmount};

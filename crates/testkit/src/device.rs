@@ -140,7 +140,8 @@ impl<D: BlockDevice> Faulty<D> {
         self.with(request, Fault::Fail(EIO))
     }
 
-    /// Gives one request in `one_in` a failure or a cut, drawn from `seed` and the request's number.
+    /// Gives one request in `one_in` a failure or a cut, drawn from `seed` and the request's
+    /// number.
     #[must_use]
     pub fn seeded(mut self, seed: u64, one_in: u64) -> Self {
         self.seeded = Some(Seeded { seed, one_in });

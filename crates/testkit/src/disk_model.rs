@@ -1,11 +1,12 @@
 //! How long a disk takes for a request: a hard disk, a USB stick, an SD card.
 //!
-//! The idea: a disk has one head (or one flash channel), so it serves one request at a time and only the
-//! place of the last one matters for the next. The model gives the service time; whoever serves requests
-//! (a network block device, a file system) keeps them in line and waits. Pure: no clock, no I/O.
+//! The idea: a disk has one head (or one flash channel), so it serves one request at a time and
+//! only the place of the last one matters for the next. The model gives the service time; whoever
+//! serves requests (a network block device, a file system) keeps them in line and waits. Pure: no
+//! clock, no I/O.
 //!
-//! The figures are those of common devices of each kind, not of one product. No write cache is modelled:
-//! a write takes its time at once, and a flush only that of a command.
+//! The figures are those of common devices of each kind, not of one product. No write cache is
+//! modelled: a write takes its time at once, and a flush only that of a command.
 
 use std::fmt;
 use std::str::FromStr;
@@ -47,7 +48,8 @@ pub struct Head {
 
 /// The parts that a service time is made of.
 ///
-/// As text: `hdd`, `usb` or `sd`, then any field changed, as in `usb,read_ms=1.5,write_bps=5000000`.
+/// As text: `hdd`, `usb` or `sd`, then any field changed, as in
+/// `usb,read_ms=1.5,write_bps=5000000`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timing {
     /// Each read, wherever it is.

@@ -1,5 +1,5 @@
-//! Short reports of other tools, as `terrace import` reads them: `vmstat`, `iostat`, `sadf` and fio.
-//! Their figures are checked by hand in the importer's tests; attacks start from them.
+//! Short reports of other tools, as `terrace import` reads them: `vmstat`, `iostat`, `sadf` and
+//! fio. Their figures are checked by hand in the importer's tests; attacks start from them.
 
 /// Three reports of `vmstat -t`.
 pub const VMSTAT: &str = "\

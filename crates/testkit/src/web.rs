@@ -1,4 +1,5 @@
-//! What the tests of pages need: Node, two of its packages, a browser. `cargo xtask test` gets them.
+//! What the tests of pages need: Node, two of its packages, a browser. `cargo xtask test` gets
+//! them.
 //!
 //! The packages lie in a cache directory of the user, in versions that are pinned here, so that
 //! no test downloads anything.
@@ -8,8 +9,8 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The packages and their versions: the browser's driver, the type checker. Both run with Node 18, which
-/// Debian 12 has.
+/// The packages and their versions: the browser's driver, the type checker. Both run with Node 18,
+/// which Debian 12 has.
 pub const PACKAGES: [(&str, &str); 2] = [("playwright-core", "1.56.1"), ("typescript", "7.0.2")];
 
 /// The programs that a browser may be called.

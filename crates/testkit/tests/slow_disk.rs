@@ -41,7 +41,7 @@ impl Aligned {
     }
 }
 
-/// A disk, or the reason why there is none.
+/// A disk; if it cannot be made, the reason is printed.
 fn disk(bytes: u64) -> Option<SlowDisk> {
     if cfg!(not(target_arch = "x86_64")) {
         testkit::skip("x86-64");

@@ -1,8 +1,8 @@
 //! One run: extents in, every slot kept busy, each piece and each failure reported.
 //!
 //! 1. A piece starts in an idle slot: a read, or a write of data that the observer puts there.
-//! 2. A short transfer is continued from where it stopped. 0 bytes, or a direct transfer that stopped
-//!    inside a block, means that the device ended there.
+//! 2. A short transfer is continued from where it stopped. 0 bytes, or a direct transfer that
+//!    stopped inside a block, means that the device ended there.
 //! 3. Of a copy, what was read is written from the same buffer.
 //! 4. After a stop or a fatal failure nothing is started, and what is in flight ends.
 

@@ -61,7 +61,7 @@ struct StoredSetting {
 /// The version of an entry's form.
 const VERSION: u32 = 1;
 
-/// An entry is a path and two short values; a larger file is none.
+/// An entry is a path and two short values; a larger file is something else.
 const ENTRY_BYTES_MAX: u64 = 64 << 10;
 
 const HOLDER: &str = "holder";

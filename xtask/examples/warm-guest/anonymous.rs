@@ -1,5 +1,6 @@
-//! A set of anonymous memory in swap: pushed out by hogs, brought back, touched at random, compared.
-//! What way it came back by must not matter to its content: every byte is looked at afterwards.
+//! A set of anonymous memory in swap: pushed out by hogs, brought back, touched at random,
+//! compared. What way it came back by must not matter to its content: every byte is looked at
+//! afterwards.
 
 use serde_json::json;
 
@@ -44,8 +45,8 @@ fn one(mib: &str, layout: &str, hog: &str, way: &str) -> Outcome<()> {
     }))
 }
 
-/// A small set there and back. The hogs pushed programs out as well, and the emulator translates a program
-/// when it runs for the first time: neither is what is measured.
+/// A small set there and back. The hogs pushed programs out as well, and the emulator translates a
+/// program when it runs for the first time: neither is what is measured.
 fn rehearse() -> Outcome<()> {
     let mut small = Toucher::start("1", "contiguous")?;
     let pid = small.pid();

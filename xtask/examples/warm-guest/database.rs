@@ -1,8 +1,9 @@
-//! A database that answers single questions: what it holds is pushed out, comes back in one of several
-//! ways, and the clock runs until it answers as it did before.
+//! A database that answers single questions: what it holds is pushed out, comes back in one of
+//! several ways, and the clock runs until it answers as it did before.
 //!
-//! A question reads one random row. "As before" is the 2012 experiment's criterion in its strict form: the
-//! 99th percentile of the last answers is at most 1.2 times what it was. Every row is compared afterwards.
+//! A question reads one random row. "As before" is the 2012 experiment's criterion in its strict
+//! form: the 99th percentile of the last answers is at most 1.2 times what it was. Every row is
+//! compared afterwards.
 
 use std::time::Instant;
 
@@ -29,7 +30,7 @@ const LIMIT_S: f64 = 60.0;
 
 /// A database that runs; ended on drop.
 pub(crate) trait Database: Sized {
-    /// What a restore is told of the kinds of memory that it lives in.
+    /// The options of a restore for the kinds of memory that the database uses.
     const KINDS: &'static [&'static str];
     /// The text of the row `id`, as an expression.
     const TEXT: &'static str;

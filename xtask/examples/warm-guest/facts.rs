@@ -1,5 +1,6 @@
-//! Facts of a kernel that a restore must get along with: limits of groups, both lists of pages, zswap, a
-//! source that goes away midway, Yama. Each gives a line; what must stand in it is the test's part.
+//! Facts of a kernel that a restore must get along with: limits of groups, both lists of pages,
+//! zswap, a source that goes away midway, Yama. Each gives a line; what must stand in it is the
+//! test's part.
 
 use std::fs;
 use std::path::Path;
@@ -28,8 +29,8 @@ const LRU: &str = "/sys/kernel/mm/lru_gen/enabled";
 const ZSWAP: &str = "/sys/module/zswap/parameters/enabled";
 const RECLAIM: &str = "/sys/fs/cgroup/memory.reclaim";
 const YAMA: &str = "/proc/sys/kernel/yama/ptrace_scope";
-/// Nobody's user and group in Debian.
-const NOBODY: [&str; 4] = [
+/// The user and the group of Debian that own nothing.
+const UNPRIVILEGED: [&str; 4] = [
     "setpriv",
     "--reuid=65534",
     "--regid=65534",
@@ -157,9 +158,9 @@ fn charged() -> Outcome<()> {
 
 fn lists() -> Outcome<()> {
     let usual = fs::read_to_string(LRU).map_err(failed(LRU))?;
-    let told = reclaimed_by("0").and_then(|()| reclaimed_by("7"));
+    let reclaimed = reclaimed_by("0").and_then(|()| reclaimed_by("7"));
     write(LRU, usual.trim())?;
-    told
+    reclaimed
 }
 
 /// What the kernel's own choice pushed out: the two lists of old, or generations.
@@ -251,7 +252,7 @@ fn traced() -> Outcome<()> {
         let mut toucher = Toucher::start(MIB, "scattered")?;
         push_out(toucher.pid())?;
         let user = match scope {
-            "1" | "3" => restore(&NOBODY, toucher.pid(), &[])?,
+            "1" | "3" => restore(&UNPRIVILEGED, toucher.pid(), &[])?,
             _ => Value::Null,
         };
         let unadvised = match scope {
@@ -279,8 +280,8 @@ fn toucher_in(group: &Group) -> Outcome<Toucher> {
     Toucher::of(command)
 }
 
-/// Pushes the whole set of a process out; how many pages are in swap then. What was written stays in the
-/// swap cache until memory is asked for.
+/// Pushes the whole set of a process out; how many pages are in swap then. What was written stays
+/// in the swap cache until memory is asked for.
 fn push_out(pid: u32) -> Outcome<u64> {
     let evict = || run(&["terrace", "warm", "evict", &pid.to_string()]).map(drop);
     let swapped = until_in_swap(pid, evict)?;

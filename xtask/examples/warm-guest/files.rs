@@ -1,5 +1,5 @@
-//! Files: one that is read at random, and the page cache as a snapshot.
-//! The disk of files is the modelled one; programs lie on another and are read before the clock runs.
+//! Files: one that is read at random, and the page cache as a snapshot. The disk of files is the
+//! modelled one; programs lie on another and are read before the clock runs.
 
 use std::fs;
 use std::path::Path;
@@ -48,8 +48,8 @@ pub(crate) fn mapped(mib: &str, ways: &[&str]) -> Outcome<()> {
     Ok(())
 }
 
-/// The same with a small file. Programs are not what is measured: neither their reading nor that the emulator
-/// translates them when they run for the first time.
+/// The same with a small file. Programs are not what is measured: neither their reading nor that
+/// the emulator translates them when they run for the first time.
 fn rehearse(path: &str) -> Outcome<()> {
     let user = User::of(path)?;
     system::bring_back("restore", &[user.0.id()], &["--only", "files"])?;
@@ -146,7 +146,8 @@ impl Mounted {
         run(&["mount", "-o", "noatime", DATA, FOLDER]).map(drop)
     }
 
-    /// Lets the journal write all that it has to, so that it is not in the way of the first who reads.
+    /// Lets the journal write all that it has to, so that it is not in the way of the first who
+    /// reads.
     pub(crate) fn settle(&self) -> Outcome<()> {
         run(&["umount", FOLDER])?;
         Self::mount()

@@ -1,8 +1,10 @@
-//! What `cargo xtask bench warm` and the test `warm_guest` run inside of the guest: memory is pushed out, comes back in one of
-//! several ways, is touched and compared; each way gives one line of JSON.
+//! What `cargo xtask bench warm` and the test `warm_guest` run inside of the guest: memory is
+//! pushed out, comes back in one of several ways, is touched and compared; each way gives one line
+//! of JSON.
 //!
-//! `warm-guest SCENE WORDS...` writes its lines to /out/results. It is no part of the product: it knows
-//! only what a person at a shell could do, and the tool under test is called as a person would call it.
+//! `warm-guest SCENE WORDS...` writes its lines to /out/results. It is no part of the product: it
+//! knows only what a person at a shell could do, and the tool under test is called as a person
+//! would call it.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,

@@ -1,7 +1,7 @@
 //! PostgreSQL as a database under trial: Debian's server with its usual settings, asked by `psql`.
 //!
-//! Its shared buffers are shared memory, which no process counts as its own in swap: what left memory is
-//! seen by what the machine has of it.
+//! Its shared buffers are shared memory, which no process counts as its own in swap: what left
+//! memory is seen by what the machine has of it.
 
 use std::fs;
 use std::os::unix::fs::chown;

@@ -37,8 +37,8 @@ pub(crate) fn scene(applications: &str, repeat: &str, limit: &str) -> Outcome<()
         "--limit",
         limit,
     ])?;
-    let told: Value = serde_json::from_str(&text).map_err(failed("the lab's result"))?;
-    let result = &told["result"];
+    let printed: Value = serde_json::from_str(&text).map_err(failed("the lab's result"))?;
+    let result = &printed["result"];
     let seconds = |ns: &Value| ns.as_f64().map(|ns| ns / 1e9);
     let trials = result["trials"]
         .as_array()

@@ -1,9 +1,10 @@
-//! Memory gets short again while it is brought back: a bystander works in a set of its own all the time,
-//! and a hog comes in the middle.
+//! Memory gets short again while it is brought back: a bystander works in a set of its own all the
+//! time, and a hog comes in the middle.
 //!
-//! Two rounds. In the first nobody disturbs the restore: the bystander's work beside it is compared with its
-//! work alone, before and after. In the second a hog takes memory while the restore is under way; a
-//! witness looks every few milliseconds for the first sign that the guard promises to heed.
+//! Two rounds. In the first nobody disturbs the restore: the bystander's work beside it is compared
+//! with its work alone, before and after. In the second a hog takes memory while the restore is
+//! under way; a witness looks every few milliseconds for the first sign that the guard promises to
+//! heed.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -96,8 +97,8 @@ fn undisturbed(bystander: &mut Toucher, mib: &str, pages: u64, hog: &str) -> Out
     }))
 }
 
-/// Seconds of each round of the bystander's work while `goes_on`; at least one. It rests between them, as
-/// a program does that waits for a person.
+/// Seconds of each round of the bystander's work while `goes_on`; at least one. It rests between
+/// them, as a program does that waits for a person.
 fn rounds(bystander: &mut Toucher, mut goes_on: impl FnMut(Duration) -> bool) -> Outcome<Vec<f64>> {
     let (started, mut rounds) = (Instant::now(), Vec::new());
     while rounds.is_empty() || goes_on(started.elapsed()) {

@@ -1,5 +1,5 @@
-//! SQLite as a database under trial: the shell, which holds the whole table in its own cache. That is
-//! memory of its own, in the layout that its allocator gives as rows are asked for.
+//! SQLite as a database under trial: the shell, which holds the whole table in its own cache. That
+//! is memory of its own, in the layout that its allocator gives as rows are asked for.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
-//! What a person at a shell does to a machine: programs, swap, hogs, and the ways to bring memory back.
-//! Nothing here is measured but the ways, each as the whole time of its command.
+//! What a person at a shell does to a machine: programs, swap, hogs, and the ways to bring memory
+//! back. Nothing here is measured but the ways, each as the whole time of its command.
 
 use std::fmt::Display;
 use std::fs::{self, File};
@@ -88,7 +88,7 @@ pub(crate) fn meminfo_bytes(name: &str) -> Outcome<u64> {
     bytes_in("/proc/meminfo", name)
 }
 
-/// The value of the line that begins with `name`, told in KiB.
+/// The value of the line that begins with `name`, which is in KiB, in bytes.
 fn bytes_in(path: &str, name: &str) -> Outcome<u64> {
     let text = fs::read_to_string(path).map_err(failed(path))?;
     let line = text.lines().find_map(|line| line.strip_prefix(name));
@@ -96,7 +96,7 @@ fn bytes_in(path: &str, name: &str) -> Outcome<u64> {
     Ok(kib.ok_or_else(|| format!("no {name} in {path}"))? * 1024)
 }
 
-/// Reads a file, or all below a folder, in order: nobody then asks its disk page by page.
+/// Reads a file, or all below a folder, in order, so that its disk is not asked page by page.
 pub(crate) fn read_once(path: &str) -> Outcome<()> {
     let script = format!("find {path} -type f -exec cat {{}} + >/dev/null");
     run(&["sh", "-c", &script]).map(drop)
@@ -126,8 +126,8 @@ pub(crate) fn push_out_until(
     Err(format!("of {pages} pages only {swapped} lie in swap"))
 }
 
-/// Brings memory of `pids` back in one of the ways; seconds, and what the tool reported. The tool's own
-/// way may be told options: `restore:--method:willneed`.
+/// Brings memory of `pids` back in one of the ways; seconds, and what the tool reported. The tool's
+/// own way may be told options: `restore:--method:willneed`.
 pub(crate) fn bring_back(way: &str, pids: &[u32], extra: &[&str]) -> Outcome<(f64, Value)> {
     let started = Instant::now();
     let report = match way {

@@ -1,8 +1,8 @@
 //! A program with a working set of a known size, layout and content, and the handle to it.
 //!
-//! Pages are first touched in the order of their addresses or in a scattered one; the kernel pushes them
-//! out, oldest first, into slots that follow that order. The content of a page is told by its number, so
-//! a wrong byte is seen. It takes commands line by line and answers each with numbers.
+//! Pages are first touched in the order of their addresses or in a scattered one; the kernel pushes
+//! them out, oldest first, into slots that follow that order. The content of a page is told by its
+//! number, so a wrong byte is seen. It takes commands line by line and answers each with numbers.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -67,9 +67,9 @@ fn compare(memory: &[u8], content: &Content) {
     println!("{}", wrong.count());
 }
 
-/// What the pages hold: page n the words n to n + 511 of a row that no memory compressor makes smaller,
-/// so that no two pages have the same word at the same place. A page is then copied and not computed,
-/// which counts where the guest is emulated.
+/// What the pages hold: page n the words n to n + 511 of a row that no memory compressor makes
+/// smaller, so that no two pages have the same word at the same place. A page is then copied and
+/// not computed, which counts where the guest is emulated.
 struct Content {
     row: Vec<u8>,
     /// Whether every other page can be compressed to a tenth.

@@ -1,7 +1,7 @@
 //! Odd words where a duration, a size, a time, a share or a name is expected.
 //!
-//! Words are made of others that are each nearly right. All commands here read a fixture or only say
-//! what they would do.
+//! Words are made of others that are each nearly right. All commands here read a fixture or only
+//! say what they would do.
 
 use std::path::Path;
 
@@ -84,7 +84,8 @@ pub(super) fn attack(stage: &Stage, random: &mut Random, directory: &Path) -> Re
     stage.attack(&arguments, Form::Text).map(drop)
 }
 
-/// A word of the list, often with a piece of another in it. Never with a byte 0, which no argument holds.
+/// A word of the list, often with a piece of another in it. Never with a byte 0, which no argument
+/// holds.
 fn word(random: &mut Random) -> String {
     let mut word = (*pick(random, WORDS)).to_owned();
     if chance(random, 30) {

@@ -1,7 +1,8 @@
 //! The list of named cases: every weakness that was found, and what held when it was tried.
 //!
-//! The first word of a name is the finding (`h1`, `m1`, `l12a`) where there was one. A case that passes
-//! before its mend is not a case: each was seen to fail once, or says in its file what holds it.
+//! The first word of a name is the finding (`h1`, `m1`, `l12a`) where there was one. A case that
+//! passes before its mend is not a case: each was seen to fail once, or says in its file what holds
+//! it.
 
 use super::stage::{Held, Stage};
 use super::{escalation, faults, files, http, injection, kill, limits, memory, status};

@@ -48,7 +48,8 @@ pub(super) fn kept_surveys(stage: &Stage) -> Held {
     })
 }
 
-/// L12 d: `result.json` was written through a link that another user put into the output's directory.
+/// L12 d: `result.json` was written through a link that another user put into the output's
+/// directory.
 pub(super) fn lab_output(stage: &Stage) -> Held {
     need_admin()?;
     let directory = stage.scratch("lab-output")?;
@@ -132,7 +133,8 @@ pub(super) fn lab_log(stage: &Stage) -> Held {
     }
 }
 
-/// The database's user, who makes every log in its directory a link to `victim` and notes that in `trace`.
+/// The database's user, who makes every log in its directory a link to `victim` and notes that in
+/// `trace`.
 fn planter(disk: &Path, victim: &Path, trace: &Path) -> Command {
     let (disk, victim, trace) = (text(disk), text(victim), text(trace));
     let script = format!(

@@ -1,5 +1,5 @@
-//! Files that are not what they seem: pipes, devices, links, locks and directories of other users, as
-//! input and as output.
+//! Files that are not what they seem: pipes, devices, links, locks and directories of other users,
+//! as input and as output.
 //!
 //! Where another user is needed it is the one that owns nothing, by `setpriv`, as root.
 
@@ -153,7 +153,7 @@ pub(super) fn busy_mount(stage: &Stage) -> Held {
     })
 }
 
-/// L11: whoever may read the directory of a flight recorder could lock it.
+/// L11: a user who may read the directory of a flight recorder could lock it.
 pub(super) fn foreign_lock(stage: &Stage) -> Held {
     need_admin()?;
     need(&["setpriv", "flock"])?;
@@ -247,7 +247,7 @@ pub(super) fn pipe_as_output(stage: &Stage) -> Held {
     })
 }
 
-/// Standard output that is full, closed or a pipe that nobody reads.
+/// Standard output that is full, closed or a pipe without a reader.
 pub(super) fn full_output(stage: &Stage) -> Held {
     let directory = stage.scratch("full-output")?;
     let recording = plain(stage, &directory, "hog_beside")?;

@@ -1,7 +1,7 @@
 //! The page of `view` attacked over its port: mutants of requests, and connections that stay.
 //!
-//! One mutant is one server with a row of hostile requests: it must answer nothing but HTTP, show the page
-//! to the secret alone, live on, and still serve a good request at the end.
+//! One mutant is one server with a row of hostile requests: it must answer nothing but HTTP, show
+//! the page to the secret alone, live on, and still serve a good request at the end.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -192,7 +192,8 @@ fn request(server: &Server, random: &mut Random) -> Vec<u8> {
     format!("{method} {path} {version}\r\nHost: {host}\r\n{lines}\r\n").into_bytes()
 }
 
-/// L1: one connection to the events of a page that is not live took a processor as long as it stayed.
+/// L1: one connection to the events of a page that is not live took a processor as long as it
+/// stayed.
 pub(super) fn idle_events(stage: &Stage) -> Held {
     let directory = stage.scratch("idle-events")?;
     let server = Server::start(stage, &directory)?;
@@ -258,7 +259,7 @@ fn hold(server: &Server, is_over: &AtomicBool) {
     }
 }
 
-/// M5: the address on the browser's command line served whoever read it first.
+/// M5: the address on the browser's command line served the first user who read it.
 pub(super) fn browser_ticket(stage: &Stage) -> Held {
     super::stage::need_admin()?;
     super::stage::need(&["setpriv"])?;

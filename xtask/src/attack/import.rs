@@ -1,6 +1,7 @@
 //! Mutants of what other tools write, imported; what could be imported is then read.
 //!
-//! The samples are those of the importer's own tests. Mutants change numbers, lines, words and bytes.
+//! The samples are those of the importer's own tests. Mutants change numbers, lines, words and
+//! bytes.
 
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! Hostile text in every place where a text comes from outside: what is printed holds no control
 //! character, what is a page or Markdown holds no markup of it.
 //!
-//! Recordings and surveys are fixtures with a marker appended to every text that may be anything. Names
-//! of processes, groups, mounts and files are made for real.
+//! Recordings and surveys are fixtures with a marker appended to every text that may be anything.
+//! Names of processes, groups, mounts and files are made for real.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -24,7 +24,8 @@ const MARKUP: &str = "<img src=x onerror=alert(1)></script><script>alert(2)</scr
 /// Traces of the markup in a page that let it in.
 const TRACES: &[&str] = &["<img src=x", "<script>alert(2)"];
 
-/// Which texts of a recording are hostile: some make its reader refuse the whole or take another way.
+/// Which texts of a recording are hostile: some make its reader refuse the whole or take another
+/// way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
     Everything,
@@ -345,7 +346,8 @@ pub(super) fn pages(stage: &Stage) -> Held {
     Ok(())
 }
 
-/// Markdown without its code between backticks, which viewers show as it is; an unclosed one is none.
+/// Markdown without its code between backticks, which viewers show as it is; an unclosed one is
+/// none.
 fn outside_code(markdown: &str) -> String {
     let outside = |line: &str| match line.matches('`').count() % 2 {
         0 => line.split('`').step_by(2).collect::<Vec<_>>().join("`"),

@@ -1,8 +1,8 @@
 //! Runs one attacked command and judges how it ended.
 //!
-//! `observe` runs a command under a limit of time and of memory and keeps what it printed; `judge` is
-//! pure. A command holds when it ends by itself with a documented status, does not panic, stays below
-//! its limits and prints no control character. Each rule has a test that shows it fail.
+//! `observe` runs a command under a limit of time and of memory and keeps what it printed; `judge`
+//! is pure. A command holds when it ends by itself with a documented status, does not panic, stays
+//! below its limits and prints no control character. Each rule has a test that shows it fail.
 
 use std::io::{self, Read};
 use std::os::unix::process::ExitStatusExt;

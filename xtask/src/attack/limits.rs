@@ -1,7 +1,8 @@
 //! Every limit of setrlimit, small, by the program `prlimit`.
 //!
-//! A command that is watched inherits the limits of its caller, as it would without Terrace. They end the
-//! recording at most, never the command; commands that read a file end with a documented status.
+//! A command that is watched inherits the limits of its caller, as it would without Terrace. They
+//! end the recording at most, never the command; commands that read a file end with a documented
+//! status.
 
 use super::recording::plain;
 use super::stage::{
@@ -11,8 +12,8 @@ use super::stage::{
 /// The status of the command, which nothing else has.
 const STATUS: i32 = 9;
 
-/// Limits that a shell and a recorder meet. An address space of 40 MiB and less ends any program with
-/// threads before its first line, so it is not among them.
+/// Limits that a shell and a recorder meet. An address space of 40 MiB and less ends any program
+/// with threads before its first line, so it is not among them.
 const OF_RUN: &[&str] = &[
     "--as=268435456",
     "--core=0",

@@ -1,8 +1,8 @@
 //! Changes of bytes, JSON and text that all mutants are made with.
 //!
-//! Each takes its randomness from one seeded generator, so a mutant repeats from its seed. Numbers are
-//! drawn from the ends of their types, where arithmetic breaks; texts from what terminals, paths and
-//! pages take for commands.
+//! Each takes its randomness from one seeded generator, so a mutant repeats from its seed. Numbers
+//! are drawn from the ends of their types, where arithmetic breaks; texts from what terminals,
+//! paths and pages take for commands.
 
 use serde_json::{Map, Value};
 use testkit::Random;

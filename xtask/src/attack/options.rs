@@ -80,7 +80,8 @@ impl Options {
     }
 }
 
-/// Whether `name` is `chosen`, or begins with it as a finding: `l12` is the first word of `l12a-undo`.
+/// Whether `name` is `chosen`, or begins with it as a finding: `l12` is the first word of
+/// `l12a-undo`.
 fn is_named(name: &str, chosen: &str) -> bool {
     let Some(rest) = name.strip_prefix(chosen) else {
         return false;

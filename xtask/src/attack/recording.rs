@@ -1,5 +1,5 @@
-//! Mutants of recordings and of rings: chunks, JSON, columns and bytes, with the checksums made right
-//! again, so that what is behind the checksum is reached.
+//! Mutants of recordings and of rings: chunks, JSON, columns and bytes, with the checksums made
+//! right again, so that what is behind the checksum is reached.
 //!
 //! Each mutant is one call of a command that reads recordings: `explain`, `export`, `view --html`,
 //! `compare` or `proof`. A ring is a directory of such files under the names of segments.

@@ -1,7 +1,8 @@
 //! Mutants of snapshots, read by `warm restore --dry-run`: lines, identities, ranges, bytes.
 //!
-//! Every snapshot is made here from the documented format, of files that are there, so that a mutant
-//! gets past the check of identity. Paths lead to devices, pipes and files of the kernel as well.
+//! Every snapshot is made here from the documented format, of files that are there, so that a
+//! mutant gets past the check of identity. Paths lead to devices, pipes and files of the kernel as
+//! well.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

@@ -1,7 +1,8 @@
 //! What every attack works with: the binary, a directory of its own, the recordings to start from.
 //!
-//! All is made below one temporary directory that another user may enter, because some attacks are that
-//! user's, and goes away at the end. Inputs of attacks that succeeded are copied to `target/attack/`.
+//! All is made below one temporary directory that another user may enter, because some attacks are
+//! that user's, and goes away at the end. Inputs of attacks that succeeded are copied to
+//! `target/attack/`.
 
 use std::ffi::OsString;
 use std::fmt;

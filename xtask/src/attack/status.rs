@@ -1,7 +1,8 @@
 //! Attacks on the recorder while a command runs: its status and its verdict must be the command's.
 //!
-//! The recording is forged or cut, the disk fills up, a limit is reached, signals arrive. The command is
-//! never cut short, its status is never another one, and a recorder that can record no more says so.
+//! The recording is forged or cut, the disk fills up, a limit is reached, signals arrive. The
+//! command is never cut short, its status is never another one, and a recorder that can record no
+//! more says so.
 
 use std::io;
 use std::path::Path;
@@ -241,7 +242,8 @@ pub(super) fn signals(stage: &Stage) -> Held {
     Ok(())
 }
 
-/// L12 g: each control character takes six bytes in JSON: the facts were longer than a chunk may be.
+/// L12 g: each control character takes six bytes in JSON: the facts were longer than a chunk may
+/// be.
 pub(super) fn long_arguments(stage: &Stage) -> Held {
     need(&["prlimit"])?;
     // A quarter of the stack is what a command line may take; no word of it more than 128 KiB.

@@ -1,6 +1,7 @@
 //! Mutants of surveys, compared in every form that `compare` has.
 //!
-//! The fixture is changed at random depths; the second side is another mutant or the fixture itself.
+//! The fixture is changed at random depths; the second side is another mutant or the fixture
+//! itself.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! The machine that a record was made on, as far as its figures depend on it.
 //!
-//! Read from the files of the kernel below a given root, so that tests feed a fake tree; what is absent
-//! is `None`. The host's name is left out on purpose: records are public.
+//! Read from the files of the kernel below a given root, so that tests feed a fake tree; what is
+//! absent is `None`. The host's name is left out on purpose: records are public.
 
 use std::fs;
 use std::path::Path;
@@ -49,11 +49,13 @@ impl Facts {
         }
     }
 
-    /// A short name for machines like this one, for file names: processor and kernel, never the host.
+    /// A short name for machines like this one, for file names: processor and kernel, never the
+    /// host.
     #[must_use]
     pub fn slug(&self) -> String {
         let model = self.cpu_model.as_deref().unwrap_or("unknown cpu");
-        // A release ends in whatever its builder chose, which may be a name; the numbers are enough.
+        // A release ends in whatever its builder chose, which may be a name; the numbers are
+        // enough.
         let release = self.kernel.as_deref().unwrap_or_default();
         let digits = release
             .split(|c: char| !(c.is_ascii_digit() || c == '.'))
@@ -89,7 +91,8 @@ pub fn available_bytes(root: &Path) -> Option<u64> {
     kibibytes(&text(root, "proc/meminfo")?, "MemAvailable")
 }
 
-/// The file system that holds `path`, by the mounts below `root`: `ext4 on vda`, without its directory.
+/// The file system that holds `path`, by the mounts below `root`: `ext4 on vda`, without its
+/// directory.
 #[must_use]
 pub fn file_system(root: &Path, path: &Path) -> Option<String> {
     let path = fs::canonicalize(path).ok()?;
@@ -110,7 +113,8 @@ pub fn file_system(root: &Path, path: &Path) -> Option<String> {
 
 /// The day of `time` in UTC, as `2001-07-15`.
 ///
-/// A time before 1970 gives the first day of 1970: no clock of a machine that runs this is that wrong.
+/// A time before 1970 gives the first day of 1970: no clock of a machine that runs this is that
+/// wrong.
 #[must_use]
 pub fn date(time: SystemTime) -> String {
     const DAY_S: u64 = 86_400;
@@ -136,7 +140,8 @@ pub fn date(time: SystemTime) -> String {
     format!("{year}-{month:02}-{day:02}")
 }
 
-/// `text` in lower case with one `-` for each run of other characters than letters, digits and dots.
+/// `text` in lower case with one `-` for each run of other characters than letters, digits and
+/// dots.
 #[must_use]
 pub fn slug(text: &str) -> String {
     let lower = text.to_ascii_lowercase();

@@ -1,8 +1,8 @@
 //! `cargo xtask bench SUITE`: Terrace against peer programs, in the same run, alternating.
 //!
 //! A suite measures, fills a [`record::Record`] and hands it back; this file parses what was typed,
-//! prints the record as a table and keeps it as JSON below `benchmarks/record/`. [`peer`] finds and runs
-//! programs, [`ratio`] compares what they measured, [`facts`] says on which machine.
+//! prints the record as a table and keeps it as JSON below `benchmarks/record/`. [`peer`] finds and
+//! runs programs, [`ratio`] compares what they measured, [`facts`] says on which machine.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,7 +26,8 @@ pub mod storage;
 pub mod turns;
 pub mod warm;
 
-/// Pairs per comparison unless asked otherwise: the median of 7 stands when 3 of them were disturbed.
+/// Pairs per comparison unless asked otherwise: the median of 7 stands when 3 of them were
+/// disturbed.
 pub const ALTERNATIONS: usize = 7;
 
 /// The same where one alternation takes minutes.
@@ -176,8 +177,8 @@ impl Request {
 /// Runs the suite that `args` names, prints its table and keeps its record.
 ///
 /// # Errors
-/// [`Error::Usage`] for what cannot be asked, [`Error::Failed`] when a target is missed (the record is
-/// kept then too); otherwise what the suite met.
+/// [`Error::Usage`] for what cannot be asked, [`Error::Failed`] when a target is missed (the record
+/// is kept then too); otherwise what the suite met.
 pub fn run(args: &[String]) -> Result<(), Error> {
     let Some(request) = crate::shown(parse(args))? else {
         return Ok(());

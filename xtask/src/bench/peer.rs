@@ -23,7 +23,8 @@ const BUILD_LIMIT: Duration = Duration::from_secs(1200);
 pub enum Version {
     /// The program prints it, in its first line, for this option.
     Option(&'static str),
-    /// The program cannot say it; the Debian package of this name can, if it was installed from there.
+    /// The program cannot say it; the Debian package of this name can, if it was installed from
+    /// there.
     Package(&'static str),
     /// Nothing says it, at least not before a whole run.
     Unsaid,
@@ -91,8 +92,9 @@ impl Peer {
         Self::build(root, &target, &[])
     }
 
-    /// Terrace built so that `TERRACE_SLOWDOWN` lengthens each trial in memory, with that variable at
-    /// `share` (`"0.15"`). Built into a directory of its own: the other binary must stay as it is.
+    /// Terrace built so that `TERRACE_SLOWDOWN` lengthens each trial in memory, with that variable
+    /// at `share` (`"0.15"`). Built into a directory of its own: the other binary must stay as it
+    /// is.
     ///
     /// # Errors
     /// [`Error::Program`] when the build fails.
@@ -130,8 +132,8 @@ impl Peer {
         process::run(command, limit)?.success()
     }
 
-    /// The line to type for a run with `args`, with the peer's name instead of its path: a record is
-    /// read on other machines.
+    /// The line to type for a run with `args`, with the peer's name instead of its path: a record
+    /// is read on other machines.
     #[must_use]
     pub fn command_line(&self, args: &[&str]) -> String {
         let variables = self.environment.iter();

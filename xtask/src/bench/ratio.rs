@@ -1,7 +1,8 @@
 //! Compares two series of measurements taken in turn, pair by pair.
 //!
-//! What disturbs a machine for seconds disturbs both halves of a pair, so the ratio of a pair is steadier
-//! than either figure. The median of the ratios is the result; the extremes say how steady it was.
+//! What disturbs a machine for seconds disturbs both halves of a pair, so the ratio of a pair is
+//! steadier than either figure. The median of the ratios is the result; the extremes say how steady
+//! it was.
 
 use std::fmt;
 
@@ -85,7 +86,7 @@ pub fn pairwise(ours: &[f64], theirs: &[f64]) -> Result<Ratio, RatioError> {
     summary(&ratios).ok_or(RatioError::Empty)
 }
 
-/// Median, smallest and largest of `values`; `None` when there is none.
+/// Median, smallest and largest of `values`; `None` if it is empty.
 #[must_use]
 pub fn summary(values: &[f64]) -> Option<Ratio> {
     let mut sorted = values.to_vec();

@@ -1,8 +1,8 @@
 //! What a benchmark leaves behind: a table for the terminal and a JSON file for the repository.
 //!
-//! A record holds every single value of every alternation, the commands that gave them and the machine,
-//! so that a claim can be computed again from it. Files lie in `benchmarks/record/`, are named after day,
-//! machine and suite, and are never overwritten. Schema `terrace.bench/1`.
+//! A record holds every single value of every alternation, the commands that gave them and the
+//! machine, so that a claim can be computed again from it. Files lie in `benchmarks/record/`, are
+//! named after day, machine and suite, and are never overwritten. Schema `terrace.bench/1`.
 
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
@@ -251,7 +251,8 @@ impl Record {
             .all(|row| row.is_reached() != Some(false))
     }
 
-    /// The comparisons as text, one line each below a heading, columns aligned, then the notes; no escapes.
+    /// The comparisons as text, one line each below a heading, columns aligned, then the notes; no
+    /// escapes.
     #[must_use]
     pub fn table(&self) -> String {
         let heading = ["what", "ours", "theirs", "figure", "spread", "target", ""];

@@ -1,7 +1,7 @@
 //! What Terrace itself prints with `--json`, read field by field.
 //!
-//! The fields are those of `docs/json.md`. A field that is missing or absent is an error that names it: a
-//! bench never replaces a figure by another.
+//! The fields are those of `docs/json.md`. A field that is missing or absent is an error that names
+//! it: a bench never replaces a figure by another.
 
 use std::time::Duration;
 

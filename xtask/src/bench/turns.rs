@@ -1,7 +1,7 @@
 //! Several programs measured in turn, round after round, each round beginning with another one.
 //!
-//! Whatever drifts or comes in bursts (clocks, neighbours, temperature) then meets all of them alike, and
-//! none is always the one that runs after the same predecessor.
+//! Whatever drifts or comes in bursts (clocks, neighbours, temperature) then meets all of them
+//! alike, and none is always the one that runs after the same predecessor.
 
 use super::ratio::{self, Ratio};
 use crate::error::Error;
@@ -17,8 +17,8 @@ pub type Pick = fn(Ratio) -> f64;
 /// `what` is shown with the round on standard error: a bench takes minutes.
 ///
 /// # Errors
-/// The first error of a turn ends it; [`Error::Malformed`] when a program gives another number of figures
-/// than before.
+/// The first error of a turn ends it; [`Error::Malformed`] when a program gives another number of
+/// figures than before.
 pub fn rotate(
     what: &str,
     rounds: usize,
@@ -47,7 +47,8 @@ pub fn rotate(
     })
 }
 
-/// One figure for every `turns` values, where an alternation is several short turns of each program.
+/// One figure for every `turns` values, where an alternation is several short turns of each
+/// program.
 #[must_use]
 pub fn grouped(values: &[f64], turns: usize, pick: Pick) -> Vec<f64> {
     let groups = values.chunks(turns.max(1));

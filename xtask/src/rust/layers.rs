@@ -1,8 +1,8 @@
 //! Separates Rust source into three layers of equal shape: code, comments, contents of literals.
 //!
-//! Each layer has the length and the lines of the source, with spaces where another layer speaks, so an
-//! offset or a line number found in one layer is valid in all. A rule reads the layer that it is about
-//! and cannot trip over the others: `unsafe` in a sentence is not `unsafe` in code.
+//! Each layer has the length and the lines of the source, with spaces where another layer speaks,
+//! so an offset or a line number found in one layer is valid in all. A rule reads the layer that it
+//! is about and cannot trip over the others: `unsafe` in a sentence is not `unsafe` in code.
 //!
 //! The delimiters of literals stay in the code. Unterminated pieces end with the file. Nothing is
 //! interpreted: escapes stay as written.
@@ -16,7 +16,8 @@ pub struct Layers {
     pub code: String,
     /// Comments, with their delimiters; doc comments too.
     pub comments: String,
-    /// What stands between the delimiters of string, byte-string, C-string, character and byte literals.
+    /// What stands between the delimiters of string, byte-string, C-string, character and byte
+    /// literals.
     pub literals: String,
 }
 

@@ -1,14 +1,15 @@
 //! Follows `mod` declarations from the roots of every target to the files that they reach.
 //!
-//! Gives for each reached file whether it exists only in tests. Knows cargo's default targets (`lib.rs`,
-//! `main.rs`, `bin/`, `tests/`, `benches/`, `examples/`, `build.rs`), `#[path]` and `include!`.
+//! Gives for each reached file whether it exists only in tests. Knows cargo's default targets
+//! (`lib.rs`, `main.rs`, `bin/`, `tests/`, `benches/`, `examples/`, `build.rs`), `#[path]` and
+//! `include!`.
 
 use std::collections::BTreeMap;
 
 use super::{Layers, items, words};
 
-/// The files that are part of some target, by path from the workspace root; true for those that exist
-/// only in tests.
+/// The files that are part of some target, by path from the workspace root; true for those that
+/// exist only in tests.
 pub type Reached = BTreeMap<String, bool>;
 
 /// Everything that the targets in `sources` reach through `mod`, `#[path]` and `include!`.

@@ -1,7 +1,7 @@
 //! Finds whole words and brackets in a layer of source.
 //!
-//! Offsets are bytes, lines count from 1. Words are bounded as identifiers are: `print!` is not found
-//! in `eprint!`, nor `exit` in `exit_status`.
+//! Offsets are bytes, lines count from 1. Words are bounded as identifiers are: `print!` is not
+//! found in `eprint!`, nor `exit` in `exit_status`.
 
 /// The offsets of `word` in `code` where no identifier goes on at either side of it.
 ///

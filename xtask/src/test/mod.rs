@@ -1,8 +1,8 @@
 //! `cargo xtask test`: the one command that says whether a change is good.
 //!
 //! A list of steps, each printed with its time; the first one that fails ends the run. The runners'
-//! own lines go straight through. What a step needs and is not there is said in one line: on a fresh
-//! machine the run shall say what it could not see, not look greener or redder than it is.
+//! own lines go straight through. What a step needs and is not there is said in one line: on a
+//! fresh machine the run shall say what it could not see, not look greener or redder than it is.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,8 +1,8 @@
 //! The programs that the tests compare with or prepare devices with, and how to get them.
 //!
-//! As root on a system with apt the missing ones are installed; anywhere else, and when apt fails, one
-//! line names the packages and the run goes on: the tests that need them say `skipped: needs ...`.
-//! Node's packages go into a cache directory of root's, in the versions that `testkit` pins.
+//! As root on a system with apt the missing ones are installed; anywhere else, and when apt fails,
+//! one line names the packages and the run goes on: the tests that need them say `skipped: needs
+//! ...`. Node's packages go into a cache directory of root's, in the versions that `testkit` pins.
 
 use std::fs;
 use std::path::Path;
@@ -44,7 +44,8 @@ const NEEDS: &[Need] = &[
     need("strace", "strace", "errors at each write of a file"),
 ];
 
-/// A browser and ten small packages over a slow line take some minutes; apt that asks or hangs is given up.
+/// A browser and ten small packages over a slow line take some minutes; apt that asks or hangs is
+/// given up.
 const APT_LIMIT: Duration = Duration::from_secs(900);
 
 /// One row of a list.

@@ -1,8 +1,8 @@
 //! Checks that what the README and CONTRIBUTING tell a person to type exists.
 //!
-//! Now: each `cargo xtask WORD` that they name is a command of this crate, and each suite after `bench`
-//! one of its suites. Links are checked by the tidy rule on dead files. Outputs shown in the README are
-//! not checked here.
+//! Now: each `cargo xtask WORD` that they name is a command of this crate, and each suite after
+//! `bench` one of its suites. Links are checked by the tidy rule on dead files. Outputs shown in
+//! the README are not checked here.
 
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,9 @@
 //! Rule: no text holds a path that exists only on one developer's machine.
 //!
-//! Home directories, what is in root's home, a work directory and named files in the temporary directory
-//! are such paths. System paths are not, nor the bare temporary directory, nor a home under a made-up name, which
-//! fake trees in tests need. A path below another one (`sys/root`) is not absolute.
+//! Home directories, what is in root's home, a work directory and named files in the temporary
+//! directory are such paths. System paths are not, nor the bare temporary directory, nor a home
+//! under a made-up name, which fake trees in tests need. A path below another one (`sys/root`) is
+//! not absolute.
 
 use super::{Tree, Violation};
 use crate::rust::words;

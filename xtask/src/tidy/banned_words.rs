@@ -1,7 +1,7 @@
 //! Rule: no text names the host of a package registry, and the lock file names only the usual one.
 //!
-//! Which mirror a developer's machine downloads from is that machine's business: a host that slips into
-//! the lock file or a script breaks the build of everybody else.
+//! Which mirror a developer's machine downloads from is that machine's business: a host that slips
+//! into the lock file or a script breaks the build of everybody else.
 
 use super::{Tree, Violation};
 use crate::rust::words;

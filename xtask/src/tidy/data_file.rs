@@ -36,7 +36,7 @@ mod tests {
     );
 
     #[test]
-    fn a_package_at_the_root_and_a_picture_that_nobody_names_are_found() {
+    fn a_package_at_the_root_and_a_picture_without_a_name_are_found() {
         let tree = Tree::of(&[SOURCE]).with_data(&["x-1.0.whl", "crates/a/src/other.png"]);
         let found: Vec<String> = check(&tree).into_iter().map(|it| it.path).collect();
         assert_eq!(found, ["crates/a/src/other.png", "x-1.0.whl"]);

@@ -1,8 +1,9 @@
 //! Rule: every file is used: sources by a `mod`, documents by a link, fixtures by a test.
 //!
-//! A document counts when README, ARCHITECTURE, CONTRIBUTING or CHANGELOG reaches it over links; other
-//! files below `docs/` when such a document names them. A fixture counts when a source of its crate
-//! names it or a folder that it is in. A relative link that leads nowhere breaks the rule as well.
+//! A document counts when README, ARCHITECTURE, CONTRIBUTING or CHANGELOG reaches it over links;
+//! other files below `docs/` when such a document names them. A fixture counts when a source of its
+//! crate names it or a folder that it is in. A relative link that leads nowhere breaks the rule as
+//! well.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,9 @@
 //! Rule: outside of `sys` no file is opened, made, replaced or removed by its path.
 //!
-//! Terrace runs as root. In a directory that another user can change, a path leads wherever that user
-//! wants. `sys::directory` opens what Terrace writes, `sys::file` what it only reads. The exceptions are
-//! files of the kernel, which no user can exchange; an exception that is not needed is a violation too.
+//! Terrace runs as root. In a directory that another user can change, a path leads wherever that
+//! user wants. `sys::directory` opens what Terrace writes, `sys::file` what it only reads. The
+//! exceptions are files of the kernel, which no user can exchange; an exception that is not needed
+//! is a violation too.
 
 use super::tree::crate_of;
 use super::{Tree, Violation};

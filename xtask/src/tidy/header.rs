@@ -1,7 +1,7 @@
 //! Rule: each Rust file opens with a `//!` header of 2 to 12 lines.
 //!
-//! The header says what the file owns, the idea, and what it does not do. Whether it is a good one is
-//! for review; that it is there, first, and short enough to be read, is for this rule.
+//! The header says what the file owns, the idea, and what it does not do. Whether it is a good one
+//! is for review; that it is there, first, and short enough to be read, is for this rule.
 
 use super::{Tree, Violation};
 

@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: the rules that keep the project in the shape that its design describes.
 //!
-//! One file per rule, each a pure function from the [`Tree`] to violations, each with a test that shows
-//! it fail and a near miss that passes. This file lists the rules, runs them and prints
+//! One file per rule, each a pure function from the [`Tree`] to violations, each with a test that
+//! shows it fail and a near miss that passes. This file lists the rules, runs them and prints
 //! `path:line: rule: text` per violation, or one line when there is none.
 
 use crate::error::Error;

@@ -1,9 +1,9 @@
 //! Rule: only `undo` writes below /proc/sys and /sys.
 //!
-//! Which file a call writes cannot be read from the tree, so outside of `undo` every call that opens a
-//! file for writing by its path is a violation, and each exception says what it writes. What is
-//! reached through a held directory (`sys::directory`) is a file of a user, and swap areas and mounts are
-//! not named here: `undo` has no kinds for them yet.
+//! Which file a call writes cannot be read from the tree, so outside of `undo` every call that
+//! opens a file for writing by its path is a violation, and each exception says what it writes.
+//! What is reached through a held directory (`sys::directory`) is a file of a user, and swap areas
+//! and mounts are not named here: `undo` has no kinds for them yet.
 
 use super::file_by_path::CallRule;
 use super::{Tree, Violation};

@@ -1,8 +1,10 @@
-//! Everything that the rules look at: the text of each file, the layers of each Rust file, the packages.
+//! Everything that the rules look at: the text of each file, the layers of each Rust file, the
+//! packages.
 //!
-//! Read once, then only looked at, so that a rule is a pure function and its test a few lines of text.
-//! The files are those that git tracks or would track; without git (an unpacked archive), all but build
-//! output. Of files that are not UTF-8 or very large, which are data, the rules see only the paths.
+//! Read once, then only looked at, so that a rule is a pure function and its test a few lines of
+//! text. The files are those that git tracks or would track; without git (an unpacked archive), all
+//! but build output. Of files that are not UTF-8 or very large, which are data, the rules see only
+//! the paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -127,8 +129,8 @@ impl Tree {
         &self.packages
     }
 
-    /// The code of each Rust file as it is outside of tests: test-only files are left out, test-only
-    /// parts blank. `testkit` exists only in tests, whatever its files look like.
+    /// The code of each Rust file as it is outside of tests: test-only files are left out,
+    /// test-only parts blank. `testkit` exists only in tests, whatever its files look like.
     pub fn product(&self) -> impl Iterator<Item = (&str, String)> {
         self.sources()
             .filter(|(path, _)| !self.reached.get(*path).is_some_and(|test| *test))

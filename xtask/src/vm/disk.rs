@@ -1,7 +1,7 @@
-//! What one `--disk` asks for, and how QEMU is told.
+//! What one `--disk` asks for, and the options of QEMU for it.
 //!
-//! `NAME:SIZE[,key=value...]` or `NAME:file=PATH[,key=value...]`. Every disk is served by this process
-//! ([`super::server`]); QEMU only attaches it to a bus.
+//! `NAME:SIZE[,key=value...]` or `NAME:file=PATH[,key=value...]`. Every disk is served by this
+//! process ([`super::server`]); QEMU only attaches it to a bus.
 
 use std::path::PathBuf;
 
@@ -58,7 +58,7 @@ pub(super) struct DiskSpec {
     /// How long it takes; without it, as fast as this machine allows.
     pub(super) timing: Option<Timing>,
     pub(super) bus: Bus,
-    /// What the guest's kernel is told (`queue/rotational`).
+    /// What the guest's kernel believes (`queue/rotational`).
     pub(super) is_rotational: bool,
 }
 
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_with_a_head_is_rotational_unless_told_otherwise() {
+    fn a_disk_with_a_head_is_rotational_unless_the_option_says_otherwise() {
         let is_rotational = |text| DiskSpec::parse(text).unwrap().is_rotational;
         assert!(is_rotational("a:1M,model=hdd"));
         assert!(is_rotational("a:1M,rot=1"));

@@ -1,8 +1,9 @@
-//! Where a machine keeps its files: images in the user's cache, disks without a name, sockets for a moment.
+//! Where a machine keeps its files: images in the user's cache, disks without a name, sockets for a
+//! moment.
 //!
-//! What a running guest uses has no name, so that nothing stays behind whatever ends this process. The
-//! one folder with names lives until the guest has opened everything in it; a folder of a process that is
-//! no more is removed by the next one.
+//! What a running guest uses has no name, so that nothing stays behind whatever ends this process.
+//! The one folder with names lives until the guest has opened everything in it; a folder of a
+//! process that is no more is removed by the next one.
 
 use std::fs::{self, DirBuilder, File};
 use std::os::fd::AsRawFd;
@@ -60,7 +61,8 @@ impl Drop for WorkFolder {
     }
 }
 
-/// A file of `len_bytes` bytes without a name, empty at first; it takes room only for what is written.
+/// A file of `len_bytes` bytes without a name, empty at first; it takes room only for what is
+/// written.
 ///
 /// # Errors
 /// When `folder` takes no such file.

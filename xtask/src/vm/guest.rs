@@ -1,7 +1,7 @@
 //! One guest, from the start of QEMU to its end.
 //!
-//! QEMU connects to sockets of this process: one for each stream out of the guest, one for its monitor, one
-//! for all disks. Threads serve them and tell the one loop here what happens.
+//! QEMU connects to sockets of this process: one for each stream out of the guest, one for its
+//! monitor, one for all disks. Threads serve them and tell the one loop here what happens.
 
 use std::fs::File;
 use std::path::Path;
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_death_is_told_apart_by_when_it_came() {
+    fn a_death_is_classified_by_when_it_came() {
         let stage = |events| match watched(events).unwrap() {
             Ended::Gone(stage) => stage,
             other => panic!("{other:?}"),

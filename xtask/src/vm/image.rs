@@ -1,8 +1,9 @@
-//! The guest's system: Debian packages of this machine's own sources, unpacked into a file system image.
+//! The guest's system: Debian packages of this machine's own sources, unpacked into a file system
+//! image.
 //!
-//! Made once per list of packages and kept in the cache: built in a folder with another name and renamed
-//! when whole, so that two builds at once both end well. Packages are unpacked, not installed: their
-//! scripts do not run, and no right is needed but to read the package lists.
+//! Made once per list of packages and kept in the cache: built in a folder with another name and
+//! renamed when whole, so that two builds at once both end well. Packages are unpacked, not
+//! installed: their scripts do not run, and no right is needed but to read the package lists.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,7 +1,8 @@
-//! From Debian's kernel package to what QEMU starts: the kernel unpacked, and a first file system for it.
+//! From Debian's kernel package to what QEMU starts: the kernel unpacked, and a first file system
+//! for it.
 //!
-//! An unpacked kernel starts two seconds sooner under emulation. The first file system (initramfs) holds
-//! busybox, one script, and the modules without which no disk is seen.
+//! An unpacked kernel starts two seconds sooner under emulation. The first file system (initramfs)
+//! holds busybox, one script, and the modules without which no disk is seen.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -142,7 +143,8 @@ fn decompress(program: &str, source: &Path, target: &Path) -> Result<(), Error> 
     }
 }
 
-/// A cpio archive in the `newc` format (`Documentation/driver-api/early-userspace/buffer-format.rst`).
+/// A cpio archive in the `newc` format
+/// (`Documentation/driver-api/early-userspace/buffer-format.rst`).
 #[derive(Debug, Default)]
 struct Archive {
     bytes: Vec<u8>,

@@ -1,9 +1,10 @@
 //! `cargo xtask vm`: a command in a small throw-away machine with disks of a chosen kind and speed.
 //!
-//! For tests that need what this machine lacks or must not be disturbed with: slow disks, a stick that is
-//! pulled out, swap, another kernel. `options` reads what was typed, `image` and `kernel` make the
-//! guest's system once, `programs` builds what is to be run, `payload` packs it, `guest` runs QEMU,
-//! `server` is its disks, over `nbd`. Nothing of a guest stays behind, however this process ends.
+//! For tests that need what this machine lacks or must not be disturbed with: slow disks, a stick
+//! that is pulled out, swap, another kernel. `options` reads what was typed, `image` and `kernel`
+//! make the guest's system once, `programs` builds what is to be run, `payload` packs it, `guest`
+//! runs QEMU, `server` is its disks, over `nbd`. Nothing of a guest stays behind, however this
+//! process ends.
 
 use std::path::Path;
 
@@ -34,8 +35,8 @@ const TIMED_OUT: u8 = 124;
 /// What failed is this program, not the command.
 const FAILED: u8 = 125;
 
-/// A guest that dies before its command has started is started again so often: the emulation of a kernel
-/// that patches its own code fails now and then.
+/// A guest that dies before its command has started is started again so often: the emulation of a
+/// kernel that patches its own code fails now and then.
 const BOOTS: usize = 3;
 
 #[derive(Debug, clap::Parser)]

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_passed_over_and_a_refusal_is_told() {
+    fn events_are_passed_over_and_a_refusal_is_an_error() {
         let (here, mut there) = UnixStream::pair().unwrap();
         let mut monitor = Monitor::new(here);
         let answers = [

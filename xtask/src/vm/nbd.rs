@@ -1,8 +1,9 @@
 //! The server's half of the NBD protocol, as far as QEMU speaks it with a plain disk.
 //!
-//! Fixed newstyle handshake, then reads, writes and flushes with simple replies; the numbers are those of
-//! `doc/proto.md` of the NBD project. Pure over any stream: no file, no clock. A client that breaks the
-//! protocol, or asks for more than the limits, gets an error and loses its connection.
+//! Fixed newstyle handshake, then reads, writes and flushes with simple replies; the numbers are
+//! those of `doc/proto.md` of the NBD project. Pure over any stream: no file, no clock. A client
+//! that breaks the protocol, or asks for more than the limits, gets an error and loses its
+//! connection.
 
 use std::io::{self, ErrorKind, Read, Write};
 
@@ -120,7 +121,8 @@ pub(super) fn negotiate(
 /// The next request; `None` when the client says that it leaves, or has left.
 ///
 /// # Errors
-/// `InvalidData` for a broken protocol or a request that is too long; otherwise what the stream met.
+/// `InvalidData` for a broken protocol or a request that is too long; otherwise what the stream
+/// met.
 pub(super) fn read_request(stream: &mut impl Read) -> io::Result<Option<Request>> {
     let magic = match take(stream) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
@@ -225,7 +227,7 @@ mod tests {
 
     const EXPORTS: &[Export] = &[("a", 4096), ("disk", 1 << 30)];
 
-    /// A client that has said everything already; keeps what it is told.
+    /// A client that has sent everything already; keeps what it receives.
     struct Client {
         says: Cursor<Vec<u8>>,
         hears: Vec<u8>,
@@ -296,12 +298,12 @@ mod tests {
             &option(OPTION_GO, &named("disk")),
         ]);
         assert_eq!(negotiate(&mut client, EXPORTS).unwrap(), Some(1));
-        let told = &client.hears[18..];
-        assert_eq!(told[12..16], REPLY_UNSUPPORTED.to_be_bytes());
-        assert_eq!(told[32..36], REPLY_UNKNOWN.to_be_bytes());
-        let facts = &told[40..][20..32];
+        let sent = &client.hears[18..];
+        assert_eq!(sent[12..16], REPLY_UNSUPPORTED.to_be_bytes());
+        assert_eq!(sent[32..36], REPLY_UNKNOWN.to_be_bytes());
+        let facts = &sent[40..][20..32];
         assert_eq!(facts, [0, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 5]);
-        assert_eq!(told[72..][12..16], REPLY_ACK.to_be_bytes());
+        assert_eq!(sent[72..][12..16], REPLY_ACK.to_be_bytes());
     }
 
     #[test]
@@ -379,14 +381,14 @@ mod tests {
 
     #[test]
     fn a_reply_carries_the_cookie_and_either_data_or_an_error() {
-        let told = |outcome| {
+        let sent = |outcome| {
             let mut bytes = Vec::new();
             reply(&mut bytes, 5, outcome).unwrap();
             bytes
         };
         let head = [0x67, 0x44, 0x66, 0x98];
         let good = [&head[..], &[0; 4], &[0, 0, 0, 0, 0, 0, 0, 5], b"ab"].concat();
-        assert_eq!(told(Ok(b"ab")), good);
-        assert_eq!(told(Err(22))[4..8], [0, 0, 0, 22]);
+        assert_eq!(sent(Ok(b"ab")), good);
+        assert_eq!(sent(Err(22))[4..8], [0, 0, 0, 22]);
     }
 }

@@ -1,7 +1,7 @@
 //! What was typed after `cargo xtask vm`, checked as far as that needs no file and no program.
 //!
-//! Each option has a limit where a wrong one would hurt this machine: memory, time, names that reach a
-//! shell.
+//! Each option has a limit where a wrong one would hurt this machine: memory, time, names that
+//! reach a shell.
 
 use clap::Args;
 use std::path::PathBuf;
@@ -131,7 +131,8 @@ fn timeout(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("1 to {TIMEOUT_S_MAX} seconds"))
 }
 
-/// A name of a module, package or crate: nothing that a shell or another program could take otherwise.
+/// A name of a module, package or crate: nothing that a shell or another program could take
+/// otherwise.
 fn plain(value: &str) -> Result<String, String> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "_-.+".contains(c);
     if value.starts_with(|c: char| c.is_ascii_alphanumeric()) && value.chars().all(is_allowed) {

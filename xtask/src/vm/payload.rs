@@ -1,7 +1,8 @@
-//! What a guest is given: programs, folders and its command, in the disk that is laid over the root image.
+//! What a guest is given: programs, folders and its command, in the disk that is laid over the root
+//! image.
 //!
-//! The disk is a sparse file without a name. What the guest writes anywhere lands on it, so that neither
-//! /bench nor /out takes the guest's memory.
+//! The disk is a sparse file without a name. What the guest writes anywhere lands on it, so that
+//! neither /bench nor /out takes the guest's memory.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guest_is_told_its_modules_disks_and_variables() {
+    fn the_guest_gets_its_modules_disks_and_variables() {
         let line = "--disk a:1M,model=hdd,bus=usb --module zram --env A=x'y --env ABSENT_ONE --timeout 7 --out o -- true";
         let words: Vec<&str> = line.split(' ').collect();
         assert_eq!(

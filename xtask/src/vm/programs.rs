@@ -1,7 +1,8 @@
-//! What cargo builds for a guest: the tool, and the tests of a crate with what they expect around them.
+//! What cargo builds for a guest: the tool, and the tests of a crate with what they expect around
+//! them.
 //!
-//! Built as always, for this machine: the guest has the same Debian's C library. Cargo itself knows what
-//! is old, so it is asked each time.
+//! Built as always, for this machine: the guest has the same Debian's C library. Cargo itself knows
+//! what is old, so it is asked each time.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -32,8 +33,8 @@ pub(super) fn tool(root: &Path) -> Result<Copy, Error> {
     })
 }
 
-/// The tests of `package`: the binaries below /tests, and where their build left the paths, the crate's
-/// folder and its program.
+/// The tests of `package`: the binaries below /tests, and where their build left the paths, the
+/// crate's folder and its program.
 ///
 /// # Errors
 /// When they do not build.

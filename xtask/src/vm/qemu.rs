@@ -1,8 +1,8 @@
 //! How QEMU is called, and that it ends with this process.
 //!
-//! `setpriv --pdeathsig` asks the kernel to kill QEMU when the thread that started it ends, by whatever: no
-//! handler of ours has to run. One processor without KVM: with two, one boot in thirty was seen to die in
-//! the emulation of a kernel that patches its own code.
+//! `setpriv --pdeathsig` asks the kernel to kill QEMU when the thread that started it ends, by
+//! whatever: no handler of ours has to run. One processor without KVM: with two, one boot in thirty
+//! was seen to die in the emulation of a kernel that patches its own code.
 
 use std::fs::File;
 use std::path::Path;
@@ -23,10 +23,10 @@ pub(super) const SCRATCH: &str = "terrace-scratch";
 /// The socket of all disks.
 pub(super) const DISKS: &str = "disks";
 
-/// Unpatched and quiet, with its console on the serial port, and dead at once when it panics. What it
-/// would look for and not find (a second mouse, an array of disks) costs seconds under emulation. Programs
-/// at fixed addresses: the emulator translates code for an address, and for another one again, which made
-/// each start of a program four to five times as slow.
+/// Unpatched and quiet, with its console on the serial port, and dead at once when it panics. What
+/// it would look for and not find (a second mouse, an array of disks) costs seconds under
+/// emulation. Programs at fixed addresses: the emulator translates code for an address, and for
+/// another one again, which made each start of a program four to five times as slow.
 const KERNEL_LINE: &str = "console=ttyS0 panic=-1 nokaslr mitigations=off random.trust_cpu=on \
     8250.nr_uarts=1 i8042.nokbd i8042.noaux cryptomgr.notests raid=noautodetect tsc=reliable \
     usb-storage.delay_use=0 norandmaps";

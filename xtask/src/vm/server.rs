@@ -1,8 +1,9 @@
 //! The disks of a guest: files of this process, behind a socket, that take a modelled time.
 //!
-//! Each connection of QEMU is one disk with two threads. One receives requests and notes when each came,
-//! the other serves them in line: a request starts when it has come and the one before is done, and is
-//! answered when its service time is over by the clock, so that late wake-ups do not add up.
+//! Each connection of QEMU is one disk with two threads. One receives requests and notes when each
+//! came, the other serves them in line: a request starts when it has come and the one before is
+//! done, and is answered when its service time is over by the clock, so that late wake-ups do not
+//! add up.
 
 use std::fs::File;
 use std::io;
@@ -21,8 +22,9 @@ use super::nbd::{self, Command, Request};
 use super::streams::Event;
 use crate::error::Error;
 
-/// What the way from the guest to here and back takes anyhow under emulation, seen as 0.2 to 0.4 ms.
-/// Taken off the wait, not off the service time: the guest sees the model's rate at a depth of one.
+/// What the way from the guest to here and back takes anyhow under emulation, seen as 0.2 to 0.4
+/// ms. Taken off the wait, not off the service time: the guest sees the model's rate at a depth of
+/// one.
 const TRANSPORT: Duration = Duration::from_micros(300);
 
 /// The end of a wait, which is not slept.
@@ -222,8 +224,8 @@ fn answer(
     Ok(())
 }
 
-/// Sleeps, and for the end of it looks at the clock: to a sleep the kernel adds its slack of 50 us and a
-/// wake-up, a third of what a disk takes for the next 32 KiB.
+/// Sleeps, and for the end of it looks at the clock: to a sleep the kernel adds its slack of 50 us
+/// and a wake-up, a third of what a disk takes for the next 32 KiB.
 fn wait_until(end: Instant) {
     let rest = || end.saturating_duration_since(Instant::now());
     thread::sleep(rest().saturating_sub(WATCHED));

@@ -1,7 +1,7 @@
 //! What comes out of a guest: two streams to show, its status line by line, one archive to unpack.
 //!
-//! One socket and one thread for each. A thread waits for QEMU to connect, says so, and ends when QEMU
-//! does. The console and QEMU's own words are kept instead, to say why a guest died.
+//! One socket and one thread for each. A thread waits for QEMU to connect, says so, and ends when
+//! QEMU does. The console and QEMU's own words are kept instead, to say why a guest died.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
@@ -98,7 +98,8 @@ impl Streams {
         Ok(streams)
     }
 
-    /// Waits until everything that came is shown and unpacked. QEMU must have connected and be gone.
+    /// Waits until everything that came is shown and unpacked. QEMU must have connected and be
+    /// gone.
     ///
     /// # Errors
     /// When the archive could not be unpacked.
@@ -130,7 +131,8 @@ pub(super) fn keep(
     })
 }
 
-/// Makes the socket `path`; once something connects, calls `connected` and then `serve`, in a thread.
+/// Makes the socket `path`; once something connects, calls `connected` and then `serve`, in a
+/// thread.
 fn on_connection<T: Send + 'static>(
     path: &Path,
     connected: impl FnOnce() + Send + 'static,

@@ -53,12 +53,12 @@ pub fn strides(root: &Root, plan: &Plan, budget: &Budget, notes: &mut Vec<String
     let large = STEPS.map(|step| (ARTICLE_BYTES, step));
     let mut walks = vec![(matrix, 0), (matrix, columns), (ARTICLE_BYTES, 0)];
     walks.extend(large);
-    let sittings = 2 * walks.len() as u32;
+    let passes = 2 * walks.len() as u32;
     let mut strides = Vec::new();
     let (mut missed, mut why) = (0, None);
     for (size, step) in walks {
         for pages in [PageKind::Base, PageKind::Transparent] {
-            let walk = plan.stride(size, step, pages, sittings);
+            let walk = plan.stride(size, step, pages, passes);
             match copy::measure(&walk, root, &budget.part(walk.budget)) {
                 Ok(report) => strides.push(Stride {
                     size_bytes: size,
@@ -75,7 +75,7 @@ pub fn strides(root: &Root, plan: &Plan, budget: &Budget, notes: &mut Vec<String
             }
         }
     }
-    notes.extend(why.map(|why| format!("{missed} of {sittings} walks by stride: {why}")));
+    notes.extend(why.map(|why| format!("{missed} of {passes} walks by stride: {why}")));
     strides
 }
 

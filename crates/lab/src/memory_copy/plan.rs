@@ -161,13 +161,13 @@ impl Plan {
     }
 
     /// One loop over one buffer, walked down the columns of a matrix of `stride` columns.
-    pub fn stride(&self, size: u64, stride: usize, pages: PageKind, sittings: u32) -> CopyPlan {
+    pub fn stride(&self, size: u64, stride: usize, pages: PageKind, passes: u32) -> CopyPlan {
         CopyPlan {
             methods: vec!["int64".to_owned()],
             sizes: vec![size],
             stride,
             pages,
-            budget: self.share(Part::Strides) / sittings,
+            budget: self.share(Part::Strides) / passes,
             ..CopyPlan::default()
         }
     }

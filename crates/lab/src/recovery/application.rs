@@ -126,7 +126,7 @@ impl<'a> Running<'a> {
         let user = sql.user.as_ref().and_then(|user| numbers_of(root, user));
         if let Some((uid, gid)) = user {
             std::os::unix::fs::fchown(place.directory.file(), Some(uid), Some(gid))
-                .map_err(|error| told(described, &sys::plain_reason(&error)))?;
+                .map_err(|error| application_error(described, &sys::plain_reason(&error)))?;
         }
         let words = |words: &[String]| -> Vec<OsString> {
             let directory = place.directory.path().to_string_lossy();
@@ -145,7 +145,7 @@ impl<'a> Running<'a> {
             let mut prepare = member(host, described, place, user, words(&sql.prepare))?;
             let status = prepare.stdin(Stdio::null()).stdout(Stdio::null()).status();
             if !status.is_ok_and(|status| status.success()) {
-                return Err(told(described, "its files cannot be made"));
+                return Err(application_error(described, "its files cannot be made"));
             }
         }
         Self::spawn(
@@ -170,7 +170,7 @@ impl<'a> Running<'a> {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(|error| told(described, &sys::plain_reason(&error)))?;
+            .map_err(|error| application_error(described, &sys::plain_reason(&error)))?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         match output {
             Some(output) => Ok(Self {
@@ -182,7 +182,7 @@ impl<'a> Running<'a> {
                 rows,
                 random: Random(rows),
             }),
-            None => Err(told(described, "it has no output")),
+            None => Err(application_error(described, "it has no output")),
         }
     }
 
@@ -294,16 +294,16 @@ impl<'a> Running<'a> {
 
     fn failed(&self, why: &str) -> Error {
         match last_line(self.log) {
-            Some(last) => told(self.described, &format!("{why} ({last})")),
-            None => told(self.described, why),
+            Some(last) => application_error(self.described, &format!("{why} ({last})")),
+            None => application_error(self.described, why),
         }
     }
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        // A database ends with its input, and then takes away what it has outside of its directory: a
-        // segment of shared memory stays when it is killed.
+        // A database ends with its input, and then takes away what it has outside of its directory:
+        // a segment of shared memory stays when it is killed.
         self.input = None;
         let start = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) && start.elapsed() < FAREWELL {
@@ -333,7 +333,7 @@ fn member(
     line.push("--".into());
     line.extend(words);
     let log = place.log.try_clone();
-    let log = log.map_err(|error| told(described, &sys::plain_reason(&error)))?;
+    let log = log.map_err(|error| application_error(described, &sys::plain_reason(&error)))?;
     let mut command = Command::new(&line[0]);
     command
         .args(&line[1..])
@@ -355,7 +355,7 @@ fn last_line(log: &File) -> Option<String> {
     text.lines().next_back().map(str::to_owned)
 }
 
-fn told(described: &Application, why: &str) -> Error {
+fn application_error(described: &Application, why: &str) -> Error {
     Error::failed(format!("cannot work with {}: {why}", described.id))
 }
 

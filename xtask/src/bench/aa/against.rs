@@ -38,8 +38,8 @@ pub(super) fn measure(terrace: &Peer, place: &Place) -> Result<Vec<Comparison>, 
     let mut equal = Pairs::default();
     for number in 1..=EQUAL {
         eprintln!("command against itself: {number} of {EQUAL}");
-        let told = against(terrace, (TURNS, RUNS), place)?;
-        told.iter().for_each(|item| equal.add(item.is_called));
+        let items = against(terrace, (TURNS, RUNS), place)?;
+        items.iter().for_each(|item| equal.add(item.is_called));
     }
     let few = found(terrace, RUNS, place)?;
     let many = found(terrace, MORE_RUNS, place)?;
@@ -63,8 +63,8 @@ fn found(terrace: &Peer, runs: u32, place: &Place) -> Result<Pairs, Error> {
     let mut found = Pairs::default();
     for number in 1..=SLOWED {
         eprintln!("command against more work, {runs} runs: {number} of {SLOWED}");
-        let told = against(terrace, (MORE_TURNS, runs), place)?;
-        let mut walls = told.iter().filter(|item| item.of == "wall");
+        let items = against(terrace, (MORE_TURNS, runs), place)?;
+        let mut walls = items.iter().filter(|item| item.of == "wall");
         found.add(walls.any(|wall| wall.is_larger));
     }
     Ok(found)

@@ -74,7 +74,7 @@ pub(super) struct Item {
     pub(super) is_larger: bool,
 }
 
-/// The items that a comparison could judge; what is nothing on both sides is none.
+/// The items that a comparison could judge; those that are 0 on both sides are left out.
 pub(super) fn items(comparison: &Value) -> Result<Vec<Item>, Error> {
     let mut items = Vec::new();
     for item in report::list(comparison, "/items")? {

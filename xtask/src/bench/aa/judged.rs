@@ -1,7 +1,7 @@
 //! Pairs of surveys, judged by the rule of `model::comparison`. Pure: surveys in, counts out.
 //!
-//! The noise of a quantity is learnt from all plain runs but the ones that are judged: a run that helped
-//! to say what is normal would be called normal.
+//! The noise of a quantity is learnt from all plain runs but the ones that are judged: a run that
+//! helped to say what is normal would be called normal.
 
 use model::comparison::{Noise, Verdict};
 use model::survey::Survey;
@@ -83,8 +83,8 @@ impl Quantity {
         )
     }
 
-    /// Whether runs `first` and `second` are called different; `None` where one has no value or too few
-    /// others have.
+    /// Whether runs `first` and `second` are called different; `None` where one has no value or too
+    /// few others have.
     fn differs(&self, first: usize, second: usize) -> Option<bool> {
         let (a, b) = (self.values[first]?, self.values[second]?);
         let verdict = self.noise_without(&[first, second])?.judge(a, b);
@@ -173,7 +173,8 @@ pub(super) fn equal(quantities: &[Quantity]) -> Equal {
     equal
 }
 
-/// All pairs of a plain and a slowed run, for the latency of each tier that a slowed build makes slower.
+/// All pairs of a plain and a slowed run, for the latency of each tier that a slowed build makes
+/// slower.
 pub(super) fn slower(plain: &[Quantity], slowed: &[Quantity]) -> Vec<Found> {
     let mut all = Vec::new();
     for quantity in plain

@@ -1,9 +1,10 @@
 //! The suite `aa`: surveys of one unchanged machine against each other, and against slowed ones.
 //!
-//! 1. Plain and slowed surveys alternate; a slowed one was built so that each trial in memory takes 15 %
-//!    longer. The process of a survey, its time and what it leaves behind are looked at as well.
-//! 2. `judged` compares every pair by the rule of `model::comparison`, with the noise learnt from the
-//!    runs that are **not** judged.
+//! 1. Plain and slowed surveys alternate; a slowed one was built so that each trial in memory takes
+//!    15 % longer. The process of a survey, its time and what it leaves behind are looked at as
+//!    well.
+//! 2. `judged` compares every pair by the rule of `model::comparison`, with the noise learnt from
+//!    the runs that are **not** judged.
 //! 3. Every value is in the record, so that another rule can be tried on it later.
 //! 4. `compared` lets `terrace compare` judge groups of the same surveys, and `against` lets
 //!    `terrace run --against` judge a command beside itself and beside more work.

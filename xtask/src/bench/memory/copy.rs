@@ -1,12 +1,13 @@
 //! Copies of 16 MiB, 256 MiB and 1 GiB against mbw, STREAM and tinymembench.
 //!
-//! 1. A pilot runs every method once and picks the fastest few: with all of them in each round most of
-//!    the time would go to loops of 2001.
-//! 2. In each round every program has its turn; the best median of ours stands against the best of theirs
-//!    in the same round.
-//! 3. Terrace chooses the pages of its arrays too (huge ones); what it reaches on the 4 KiB pages that the
-//!    peers have is a row of its own.
-//! 4. What Terrace's best makes of the C library's memcpy comes from Terrace's own interleaved trials.
+//! 1. A pilot runs every method once and picks the fastest few: with all of them in each round most
+//!    of the time would go to loops of 2001.
+//! 2. In each round every program has its turn; the best median of ours stands against the best of
+//!    theirs in the same round.
+//! 3. Terrace chooses the pages of its arrays too (huge ones); what it reaches on the 4 KiB pages
+//!    that the peers have is a row of its own.
+//! 4. What Terrace's best makes of the C library's memcpy comes from Terrace's own interleaved
+//!    trials.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -48,7 +49,8 @@ const SIZES: &[Size] = &[
         mib: 256,
         budget: "10s",
         stream: "stream-256m",
-        // Set for the machine of the first record, where libc leaves this much; elsewhere read the ratio.
+        // Set for the machine of the first record, where libc leaves this much; elsewhere read the
+        // ratio.
         over_libc: Some(Target::AtLeast(1.35)),
     },
     Size {
@@ -214,7 +216,8 @@ fn one_size(
     Ok(rounds(&figures, &names, winners.into_inner()))
 }
 
-/// Sorts the figures of [`turns::rotate`]: Terrace, Terrace on small pages, then the peers in the order of `names`.
+/// Sorts the figures of [`turns::rotate`]: Terrace, Terrace on small pages, then the peers in the
+/// order of `names`.
 fn rounds(figures: &[Vec<Vec<f64>>], names: &[String], winners: BTreeMap<String, usize>) -> Rounds {
     let peers = names.iter().zip(&figures[2..]);
     Rounds {

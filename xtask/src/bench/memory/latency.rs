@@ -1,9 +1,9 @@
 //! Load latency against multichase: L1, L2, L3 and memory, on the same pages and in the same order.
 //!
-//! Each level is a buffer that only this level holds on most machines. Both programs follow one chain
-//! through all cache lines of the buffer in random order, each load needing the one before. A shared
-//! last-level cache is at times lost to neighbours for seconds, so each alternation is several short turns
-//! of both, and its figure the median of these.
+//! Each level is a buffer that only this level holds on most machines. Both programs follow one
+//! chain through all cache lines of the buffer in random order, each load needing the one before. A
+//! shared last-level cache is at times lost to neighbours for seconds, so each alternation is
+//! several short turns of both, and its figure the median of these.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,7 +1,8 @@
-//! mbw: copies between two arrays of a size in MiB, by the C library's memcpy or by an element loop.
+//! mbw: copies between two arrays of a size in MiB, by the C library's memcpy or by an element
+//! loop.
 //!
-//! Its third method, MCBLOCK, is left out: as packaged in Debian (1.2.2) it never advances its source, so
-//! it reads one block from a cache again and again and prints rates that no memory has.
+//! Its third method, MCBLOCK, is left out: as packaged in Debian (1.2.2) it never advances its
+//! source, so it reads one block from a cache again and again and prints rates that no memory has.
 
 use std::time::Duration;
 

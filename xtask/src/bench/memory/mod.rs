@@ -1,8 +1,8 @@
 //! The suite `memory`: copies and load latency against peer programs.
 //!
-//! `copy` and `latency` measure and compare; `mbw`, `stream`, `tinymembench` and `multichase` run one peer
-//! each and read what it prints. Every rate counts a copied byte once, in GB/s of 10^9 bytes, whatever the
-//! peer's own habit is.
+//! `copy` and `latency` measure and compare; `mbw`, `stream`, `tinymembench` and `multichase` run
+//! one peer each and read what it prints. Every rate counts a copied byte once, in GB/s of 10^9
+//! bytes, whatever the peer's own habit is.
 
 use super::peer::Peer;
 use super::record::Record;
@@ -36,7 +36,8 @@ pub fn run(request: &Request) -> Result<Record, Error> {
     Ok(record)
 }
 
-/// The record's suite: a part that ran alone is named, so that its file does not pass for the whole.
+/// The record's suite: a part that ran alone is named, so that its file does not pass for the
+/// whole.
 fn name(request: &Request) -> String {
     match &request.part {
         Some(part) => format!("{} {part}", request.suite.name),

@@ -1,9 +1,10 @@
 //! multichase: a chain of dependent loads, as its half-second samples.
 //!
-//! The chain is made to be the one of `terrace measure memlat`: `-s 64` steps by cache lines, and `-T` as
-//! large as the buffer makes it random over the whole of it instead of within a few pages. Without `-H`
-//! its pages are of 4 KiB (it forbids huge ones); `-H` asks for huge pages, but where the kernel would
-//! not grant them it **writes the kernel's settings**, so it is used only where nothing is to be written.
+//! The chain is made to be the one of `terrace measure memlat`: `-s 64` steps by cache lines, and
+//! `-T` as large as the buffer makes it random over the whole of it instead of within a few pages.
+//! Without `-H` its pages are of 4 KiB (it forbids huge ones); `-H` asks for huge pages, but where
+//! the kernel would not grant them it **writes the kernel's settings**, so it is used only where
+//! nothing is to be written.
 
 use std::fs;
 use std::path::Path;
@@ -14,8 +15,8 @@ use crate::bench::ratio;
 use crate::bench::report::malformed;
 use crate::error::Error;
 
-/// Half-second samples of one run; multichase drops one more at the start. Few, because the other program
-/// must have its turn before a neighbour changes its mind about the last-level cache.
+/// Half-second samples of one run; multichase drops one more at the start. Few, because the other
+/// program must have its turn before a neighbour changes its mind about the last-level cache.
 const SAMPLES: &str = "1";
 
 /// Laying a chain through 256 MiB and its samples take a few seconds.

@@ -1,5 +1,6 @@
-//! The comparisons of the suite: which arguments give both programs the same work, and what is wanted.
-//! `fio`, `ioping` and `ours` know what a program prints; this file knows what is compared with what.
+//! The comparisons of the suite: which arguments give both programs the same work, and what is
+//! wanted. `fio`, `ioping` and `ours` know what a program prints; this file knows what is compared
+//! with what.
 
 use std::time::Duration;
 
@@ -26,8 +27,8 @@ const LIMIT: Duration = Duration::from_secs(420);
 /// Seconds of one run of random reads.
 const RANDOM_S: u32 = 3;
 
-/// Requests of one turn, and the pause between two. Back to back: with a pause, waking up is a part of the
-/// time, and ioping, which prints each request at once, is woken by its reader.
+/// Requests of one turn, and the pause between two. Back to back: with a pause, waking up is a part
+/// of the time, and ioping, which prints each request at once, is woken by its reader.
 const LATENCY: (&str, &str) = ("5000", "0");
 
 /// Turns of both programs in one alternation: a shared device changes its mind within seconds.

@@ -1,8 +1,9 @@
 //! fio: one job at a time, its JSON read for the rate and the processor time of a request.
 //!
-//! fio counts the processor time of the job alone (user and system, as shares of its run time), not of
-//! the parent process that starts it. Written data is what fio does by default: buffers filled once at
-//! random and changed a little for each request; refilling them would cost it processor time.
+//! fio counts the processor time of the job alone (user and system, as shares of its run time), not
+//! of the parent process that starts it. Written data is what fio does by default: buffers filled
+//! once at random and changed a little for each request; refilling them would cost it processor
+//! time.
 
 use std::time::Duration;
 
@@ -72,8 +73,8 @@ impl Job {
     }
 }
 
-/// fio with its buffers on huge pages where the C library (glibc from 2.35) can be asked for them; other C
-/// libraries ignore the request, and the figures are then those of fio as it is.
+/// fio with its buffers on huge pages where the C library (glibc from 2.35) can be asked for them;
+/// other C libraries ignore the request, and the figures are then those of fio as it is.
 pub(super) fn with_huge_pages(fio: &Peer) -> Peer {
     let mut fio = fio.clone();
     fio.environment

@@ -1,7 +1,7 @@
 //! ioping: the raw time of every request, from its JSON.
 //!
-//! Its summary has no median, so minimum and median are taken from the single requests, without those
-//! that ioping itself ignores as warm-up.
+//! Its summary has no median, so minimum and median are taken from the single requests, without
+//! those that ioping itself ignores as warm-up.
 
 use std::time::Duration;
 

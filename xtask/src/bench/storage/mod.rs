@@ -1,12 +1,13 @@
 //! The suite `storage`: reads, writes and latency against fio and ioping, past the page cache.
 //!
-//! 1. fio lays a file of incompressible data in a directory of its own; all reads of all programs go to
-//!    that file. Writes go to a new file each time, as large and as preallocated.
+//! 1. fio lays a file of incompressible data in a directory of its own; all reads of all programs
+//!    go to that file. Writes go to a new file each time, as large and as preallocated.
 //! 2. In each round both programs have their turn, at the same request size and depth.
-//! 3. Compared are the rate and the processor time that one request cost, as each program accounts it.
+//! 3. Compared are the rate and the processor time that one request cost, as each program accounts
+//!    it.
 //!
-//! The directory is removed at the end, also after an error; only a killed bench leaves it, and the next
-//! one says so.
+//! The directory is removed at the end, also after an error; only a killed bench leaves it, and the
+//! next one says so.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -23,8 +24,8 @@ mod fio;
 mod ioping;
 mod ours;
 
-/// Size of the file that is read, and of each that is written: seconds of work for one device, and far
-/// more than a drive's own cache on most.
+/// Size of the file that is read, and of each that is written: seconds of work for one device, and
+/// far more than a drive's own cache on most.
 const FILE_MIB: u64 = 1024;
 
 /// The directory that the suite makes and removes.
@@ -36,7 +37,8 @@ const FILE: &str = "FILE";
 /// Runs the parts that `request` asks for.
 ///
 /// # Errors
-/// When a program is missing, fails, or prints what cannot be read, and when the directory cannot be made.
+/// When a program is missing, fails, or prints what cannot be read, and when the directory cannot
+/// be made.
 pub fn run(request: &Request) -> Result<Record, Error> {
     let root = workspace::current_root()?;
     let terrace = Peer::terrace(&root)?;

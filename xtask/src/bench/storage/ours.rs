@@ -1,7 +1,7 @@
 //! What `terrace measure iolat` and `terrace measure seqio` say, in the peers' terms.
 //!
-//! Rates are over wall time, as fio's. The report of single requests holds no processor time: there that of
-//! the whole process is divided among them, and its start is ours to pay.
+//! Rates are over wall time, as fio's. The report of single requests holds no processor time: there
+//! that of the whole process is divided among them, and its start is ours to pay.
 
 use serde_json::Value;
 

@@ -11,7 +11,8 @@ use crate::bench::Request;
 use crate::bench::record::{Comparison, Record, Series, Target};
 use crate::error::Error;
 
-/// By demand 64 MiB take two minutes, two of the others one and a half; hogs take half a minute each.
+/// By demand 64 MiB take two minutes, two of the others one and a half; hogs take half a minute
+/// each.
 const TIMEOUT_S: u64 = 900;
 
 pub(super) fn scattered(
@@ -30,8 +31,8 @@ pub(super) fn contiguous(
     on_a_hard_disk(guest, request, "contiguous", record)
 }
 
-/// The ways back, as the guest knows them. The tool's own takes a second or two, and what the host does in
-/// that second is in it; the others take a minute, in which that evens out.
+/// The ways back, as the guest knows them. The tool's own takes a second or two, and what the host
+/// does in that second is in it; the others take a minute, in which that evens out.
 const WAYS: [&str; 6] = [
     "restore", "demand", "restore", "swapoff", "restore", "address",
 ];

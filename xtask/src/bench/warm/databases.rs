@@ -1,5 +1,5 @@
-//! Databases on the modelled hard disk: the clock runs until they answer as before.
-//! A way that is not back when the guest's patience ends counts as that long: the figure over it is a least.
+//! Databases on the modelled hard disk: the clock runs until they answer as before. A way that is
+//! not back when the guest's patience ends counts as that long: the figure over it is a least.
 
 use serde_json::Value;
 

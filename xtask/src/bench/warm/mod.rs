@@ -1,10 +1,10 @@
-//! The suite `warm`: how fast memory that was pushed out comes back, beside demand, `swapoff` and a read in
-//! the order of addresses.
+//! The suite `warm`: how fast memory that was pushed out comes back, beside demand, `swapoff` and a
+//! read in the order of addresses.
 //!
-//! Everything but `noting` and `beside` happens in a guest of [`crate::vm`]: whole-machine pressure by
-//! `terrace hog`, disks modelled by service time. The program of the guest is the example `warm-guest`;
-//! it hands back a line of JSON for each way. The guest is emulated, so only figures that a disk decides
-//! count.
+//! Everything but `noting` and `beside` happens in a guest of [`crate::vm`]: whole-machine pressure
+//! by `terrace hog`, disks modelled by service time. The program of the guest is the example
+//! `warm-guest`; it hands back a line of JSON for each way. The guest is emulated, so only figures
+//! that a disk decides count.
 
 use std::iter;
 
@@ -117,8 +117,8 @@ fn alone(
     Ok(())
 }
 
-/// One row for each of `peers`: how many times as fast as that way the tool's own is, in all. Where that was
-/// tried more often in a guest, each time is held against the one of the peer there.
+/// One row for each of `peers`: how many times as fast as that way the tool's own is, in all. Where
+/// that was tried more often in a guest, each time is held against the one of the peer there.
 fn faster_than(
     record: &mut Record,
     lines: &[Value],

@@ -1,5 +1,5 @@
-//! Files on the modelled hard disk, and a page cache brought back from its snapshot.
-//! The peers differ from part to part; demand is always among them where there is something to wait for.
+//! Files on the modelled hard disk, and a page cache brought back from its snapshot. The peers
+//! differ from part to part; demand is always among them where there is something to wait for.
 
 use super::guest::{Guest, HDD, Scene};
 use super::{alone, faster_than, scaled, values};

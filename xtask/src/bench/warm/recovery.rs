@@ -1,5 +1,5 @@
-//! `terrace lab run recovery-2012 --whole-machine` in a guest with the modelled hard disk, beside the
-//! figures of 2012. What the lab keeps stays below cargo's target directory.
+//! `terrace lab run recovery-2012 --whole-machine` in a guest with the modelled hard disk, beside
+//! the figures of 2012. What the lab keeps stays below cargo's target directory.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,8 @@ use crate::bench::record::{Comparison, Record, Series, Target};
 use crate::error::Error;
 use crate::workspace;
 
-/// The databases, each with its three ways: hogs five times before each, and at most two minutes after.
+/// The databases, each with its three ways: hogs five times before each, and at most two minutes
+/// after.
 const TIMEOUT_S: u64 = 1800;
 
 /// The ways of the lab, and the figure of 2012 that stands beside.
@@ -72,7 +73,8 @@ fn keep(out: &Path, kept: &Path, number: u32) -> Result<(), Error> {
     fs::rename(&from, &to).map_err(Error::io("keep", &from))
 }
 
-/// Each way of one application: until it was as fast as before, and until the disk was back to normal.
+/// Each way of one application: until it was as fast as before, and until the disk was back to
+/// normal.
 fn rows(record: &mut Record, lines: &[Value], application: &str) -> Result<(), Error> {
     for (way, original) in WAYS {
         let of_way = || {

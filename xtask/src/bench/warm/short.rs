@@ -1,8 +1,10 @@
-//! Memory short again while it is brought back: who works beside is slowed how much, how soon it stops.
+//! Memory short again while it is brought back: who works beside is slowed how much, how soon it
+//! stops.
 //!
-//! In the guest, on the modelled hard disk, where the whole machine can be made short. It has one emulated
-//! processor, which the bystander and the restore share, and where a restore costs many times the processor
-//! time of a real one: what it is slowed by there is an upper bound, and has no target.
+//! In the guest, on the modelled hard disk, where the whole machine can be made short. It has one
+//! emulated processor, which the bystander and the restore share, and where a restore costs many
+//! times the processor time of a real one: what it is slowed by there is an upper bound, and has no
+//! target.
 
 use serde_json::Value;
 

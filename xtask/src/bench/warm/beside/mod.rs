@@ -1,8 +1,8 @@
-//! What a restore does to others, on the host's own processors: who works beside it is slowed how much, and
-//! how soon it stops when memory gets short.
+//! What a restore does to others, on the host's own processors: who works beside it is slowed how
+//! much, and how soon it stops when memory gets short.
 //!
-//! Needs root and room for a swap file on the host's disk; where it cannot have them the record says so.
-//! Nobody else's memory is pushed out: a program of our own is, by `terrace warm evict`.
+//! Needs root and room for a swap file on the host's disk; where it cannot have them the record
+//! says so. Nobody else's memory is pushed out: a program of our own is, by `terrace warm evict`.
 
 use std::num::NonZero;
 use std::thread;

@@ -1,7 +1,9 @@
-//! Who works beside a restore: the time of a round while one runs, over that just before and after it.
+//! Who works beside a restore: the time of a round while one runs, over that just before and after
+//! it.
 //!
-//! With a processor left for the restore and with none; by workers in their processors' own caches and by
-//! workers in memory. A pair is one restore: what disturbs the machine for longer disturbs both its halves.
+//! With a processor left for the restore and with none; by workers in their processors' own caches
+//! and by workers in memory. A pair is one restore: what disturbs the machine for longer disturbs
+//! both its halves.
 
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -16,11 +18,13 @@ use crate::error::Error;
 
 /// Restores of an alternation: a shared host disturbs single ones by more than is looked for.
 const RESTORES: usize = 8;
-/// Where no processor is left a restore takes many times as long; it ends after this part of the set.
+/// Where no processor is left a restore takes many times as long; it ends after this part of the
+/// set.
 const CROWDED_PART: u64 = 4;
 /// What is left to the disk and its driver after the set was pushed out.
 const SETTLE: Duration = Duration::from_millis(300);
-/// Alone, before a restore and again after it: hundreds of rounds, so near that the machine is still the same.
+/// Alone, before a restore and again after it: hundreds of rounds, so near that the machine is
+/// still the same.
 const ALONE: Duration = Duration::from_millis(1000);
 const ALONE_CROWDED: Duration = Duration::from_millis(3000);
 
@@ -38,7 +42,7 @@ struct Seen {
 struct Row {
     what: String,
     workers: (usize, Within),
-    /// Of the set, as the restore is told; all of it with `None`.
+    /// How much of the set is restored; all of it with `None`.
     most_mib: Option<u64>,
     alone: Duration,
     seen: Seen,

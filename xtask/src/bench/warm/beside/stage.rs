@@ -1,5 +1,5 @@
-//! What both scenes need: a program whose set lies in swap, the restore, and what the kernel counts.
-//! Whatever is started here ends with its handle.
+//! What both scenes need: a program whose set lies in swap, the restore, and what the kernel
+//! counts. Whatever is started here ends with its handle.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -156,7 +156,7 @@ pub(super) fn oom_kills() -> Result<u64, Error> {
     number_in(Path::new("/proc/vmstat"), "oom_kill ")
 }
 
-/// The value of the line that begins with `name`, told in KiB.
+/// The value of the line that begins with `name`, which is in KiB, in bytes.
 fn bytes_in(path: &Path, name: &str) -> Result<u64, Error> {
     Ok(number_in(path, name)? * 1024)
 }

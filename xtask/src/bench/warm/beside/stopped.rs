@@ -1,8 +1,8 @@
 //! Memory gets short in the middle of a restore: how soon the whole command has ended.
 //!
-//! Free memory down to the floor is the sign. The floor is set so far below what is free at the start that
-//! the restore gets half-way, and a hog takes the rest at once, on a machine that has plenty: nobody else
-//! loses anything. Once with idle processors and once with workers on all.
+//! Free memory down to the floor is the sign. The floor is set so far below what is free at the
+//! start that the restore gets half-way, and a hog takes the rest at once, on a machine that has
+//! plenty: nobody else loses anything. Once with idle processors and once with workers on all.
 
 use std::hint::black_box;
 use std::sync::atomic::AtomicBool;
@@ -18,7 +18,8 @@ use crate::error::Error;
 
 /// Between two looks of the witness.
 const LOOK: Duration = Duration::from_millis(2);
-/// Of the set: what is left above the floor, how much is back when the hog comes, and what that takes.
+/// Of the set: what is left above the floor, how much is back when the hog comes, and what that
+/// takes.
 const ROOM: f64 = 0.4;
 const BACK: f64 = 0.1;
 const HOG: f64 = 0.7;

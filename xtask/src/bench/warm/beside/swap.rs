@@ -1,7 +1,8 @@
 //! A swap file of the bench's own, which goes away however the bench ends.
 //!
-//! A shell keeps it: it switches the file off and removes it when its input ends, which it does also where
-//! this process is killed. It ignores the signals that Ctrl-C sends to all in the terminal.
+//! A shell keeps it: it switches the file off and removes it when its input ends, which it does
+//! also where this process is killed. It ignores the signals that Ctrl-C sends to all in the
+//! terminal.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn where_none_can_be_made_nothing_is_left_and_the_reason_is_told() {
+    fn where_none_can_be_made_nothing_is_left_and_the_reason_is_said() {
         let scratch = Scratch::new("no-swap-file");
         let needs = SwapFile::on(&scratch.path().join("none/swap"), 8 << 20).err();
         let needs = needs.unwrap();

@@ -1,7 +1,7 @@
 //! Workers that keep processors busy in memory of their own, and time each round of their work.
 //!
-//! All on one clock: a round is told by the time of its start and of its end. Rounds are short beside a
-//! restore, so that many lie wholly within one.
+//! All on one clock: a round is told by the time of its start and of its end. Rounds are short
+//! beside a restore, so that many lie wholly within one.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,10 +11,12 @@ use std::time::Instant;
 /// What a worker works in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Within {
-    /// 256 KiB, which a processor's own cache holds: it loses what the restore takes of its processor.
+    /// 256 KiB, which a processor's own cache holds: it loses what the restore takes of its
+    /// processor.
     Cache,
-    /// 64 MiB, more than a last-level cache leaves to one: it also loses what the restore takes of that
-    /// cache and of the memory, and on a shared host what strangers take, which is more and varies.
+    /// 64 MiB, more than a last-level cache leaves to one: it also loses what the restore takes of
+    /// that cache and of the memory, and on a shared host what strangers take, which is more and
+    /// varies.
     Memory,
 }
 
@@ -28,8 +30,8 @@ impl Within {
     }
 }
 
-/// Words touched in a round, each at random and with some arithmetic: 1 to 5 ms as cargo builds this
-/// crate, without optimisation.
+/// Words touched in a round, each at random and with some arithmetic: 1 to 5 ms as cargo builds
+/// this crate, without optimisation.
 const STEPS: usize = 50_000;
 
 /// Start and end of something, in seconds on the scene's clock.
@@ -52,7 +54,8 @@ pub(super) struct Workers<'scope> {
 }
 
 impl<'scope> Workers<'scope> {
-    /// Starts `count` of them, which work until `over` or [`Workers::rounds`], a round at least; times count from `clock`.
+    /// Starts `count` of them, which work until `over` or [`Workers::rounds`], a round at least;
+    /// times count from `clock`.
     pub(super) fn start(
         (count, within): (usize, Within),
         scope: &'scope Scope<'scope, '_>,
@@ -104,7 +107,8 @@ fn work(within: Within, over: &AtomicBool, clock: Instant) -> Vec<Span> {
     }
 }
 
-/// The mean length of the rounds that lie wholly within one of `windows`, in seconds; `None` without any.
+/// The mean length of the rounds that lie wholly within one of `windows`, in seconds; `None`
+/// without any.
 pub(super) fn mean_round_s(rounds: &[Span], windows: &[Span]) -> Option<f64> {
     let within = rounds
         .iter()
