@@ -1,4 +1,5 @@
-//! The kinds of this crate's error.
+//! The error of this crate: [`sys::Failure`] with the kinds that callers of a mover tell apart.
+//! `Display` ends with the reason.
 
 use sys::{Failure, FailureKind};
 

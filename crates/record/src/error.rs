@@ -1,4 +1,5 @@
-//! The kinds of this crate's error.
+//! The error of this crate: [`sys::Failure`] with the kinds that callers of the recorder tell
+//! apart.
 
 use std::path::Path;
 use sys::{Failure, FailureKind};

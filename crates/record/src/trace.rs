@@ -8,9 +8,7 @@
 //! 3. Which thread runs, and why a thread left, is taken from the tracepoint of switches, whose
 //!    stamp is from before its stack was read. If it is silent, as seen in idle processors, the
 //!    notices of switches are used, which come a few us later.
-//! 4. Each event goes to every `Reducer` of the chain `Reducers`, which turn events into series.
-//!
-//! Nothing is allocated for an event except buffers that are used again.
+//! 4. Each event goes to every `Reducer` of the chain `Reducers`; its buffers are used again.
 
 mod block;
 mod block_series;

@@ -4,9 +4,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
-use model::recording::{Facts, Kind, Outcome, Recording, Tick};
+use model::recording::{Facts, Kind, Outcome, Recording, Schema, Span, Task, Tick};
 use record::file::{self, FileSink, Ring, Writer};
-use record::{RecordSink, Registry, Row};
+use record::{RecordSink, Registry, Result, Row};
 use std::os::unix::fs::PermissionsExt;
 use testkit::TempDir;
 
@@ -48,6 +48,45 @@ fn memory_file_and_ring_tell_the_same() {
     assert_eq!(file::open(&path).unwrap(), file);
     let mode = path.metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "it tells everybody's command lines");
+}
+
+/// A sink of two: what a program needs that writes a file and shows the same samples meanwhile.
+struct Both<A, B>(A, B);
+
+impl<A: RecordSink, B: RecordSink> RecordSink for Both<A, B> {
+    fn sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) -> Result<()> {
+        self.0.sample(tick, schemas, row)?;
+        self.1.sample(tick, schemas, row)
+    }
+
+    fn span(&mut self, span: &Span) -> Result<()> {
+        self.0.span(span)?;
+        self.1.span(span)
+    }
+
+    fn tasks(&mut self, tasks: &[Task]) -> Result<()> {
+        self.0.tasks(tasks)?;
+        self.1.tasks(tasks)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.0.flush()?;
+        self.1.flush()
+    }
+
+    fn finish(self, facts: &Facts, outcome: &Outcome) -> Result<Recording> {
+        let first = self.0.finish(facts, outcome)?;
+        assert_eq!(first, self.1.finish(facts, outcome)?);
+        Ok(first)
+    }
+}
+
+#[test]
+fn two_sinks_make_one() {
+    let directory = TempDir::new();
+    let file = FileSink::create(&directory.join("a.trec"), false, &facts()).unwrap();
+    let memory = Writer::new(Vec::new(), &facts()).unwrap();
+    assert_eq!(fill(Both(file, memory)).ticks.len(), 250);
 }
 
 #[test]

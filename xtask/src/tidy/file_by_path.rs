@@ -58,7 +58,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
         "File::open",
         PROC,
     ),
-    ("crates/record/src/living.rs", "File::open", PROC),
+    ("crates/record/src/process_tree.rs", "File::open", PROC),
     ("crates/record/src/tasks/proc.rs", "File::open", PROC),
     ("crates/record/src/trace/stack/kept.rs", "File::open", PROC),
     ("crates/lab/src/process.rs", "fs::write", GROUP),

@@ -1,4 +1,6 @@
 //! Where a recording goes: into memory, a file, or a ring of files, as the user asked.
+//!
+//! Opening is above the sinks: each of them knows only itself.
 
 use super::sampler::{Assignment, Sampler};
 use crate::file::{FileSink, Ring, Writer};

@@ -1,4 +1,6 @@
 //! Opening the files of a control group as sources, each at its rate.
+//!
+//! Own groups are read for each sample; parents and limits once a second.
 
 use super::keyed::{Keyed, Single, keyed};
 use super::table::{Column, Meaning, Shape, Table};

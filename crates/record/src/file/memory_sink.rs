@@ -1,4 +1,6 @@
 //! A recording that is kept in memory: the bytes of its file, read back at its end.
+//!
+//! It is the same [`Writer`] as for files, so both give the same recording.
 
 use super::read_back::with_end;
 use super::reader::read;

@@ -1,4 +1,6 @@
 //! Opening a recording by its path: a file, or a directory that is a ring of files.
+//!
+//! The readers of both are below; [`Follower`](super::Follower) opens one that still grows.
 
 use super::joined::read_ring_within;
 use super::reader::{Limits, MAX_BYTES, not_a_recording, read_within};

@@ -1,4 +1,5 @@
-//! Columns that reducers fill.
+//! Columns that reducers fill: registered once, absent if the recording has too many series.
+//! A value without a column is dropped.
 
 use crate::registry::{Registry, Row};
 use model::recording::Kind;

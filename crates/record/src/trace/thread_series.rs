@@ -1,4 +1,5 @@
-//! The series of what the subject's threads did.
+//! The series of what the subject's threads did: time by state, and the wall's time.
+//! The sums are kept by `threads`, which every other reducer may ask as well.
 
 use super::Family;
 use super::columns::{Column, counter, set};

@@ -1,4 +1,5 @@
 //! Series of what was counted elsewhere: events by the tracer, page faults by the kernel.
+//! They take sums and no events.
 
 use super::Family;
 use super::columns::{Column, SOURCE, counter, set};

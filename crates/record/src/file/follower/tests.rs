@@ -1,3 +1,6 @@
+//! Following a file that grows by any step, and a ring over its segments.
+//! Damage and a cut end it; only a recording is followed.
+
 use super::*;
 use crate::file::{FileSink, Ring, Writer, read, read_ring};
 use crate::{RecordSink, Registry, Row};
