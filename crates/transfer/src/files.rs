@@ -83,7 +83,7 @@ impl FileEngine {
         }
     }
 
-    /// As [`run`]; the kind of engine is decided once, not for each request.
+    /// As [`run()`]; the kind of engine is decided once, not for each request.
     pub fn run<O: Observer>(
         &mut self,
         route: Route,

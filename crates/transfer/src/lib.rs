@@ -1,9 +1,8 @@
 //! Moves bytes: ranges of a device are read, written, or copied to another, several at a time.
 //!
 //! 1. An [`Engine`] performs requests with buffers that it owns: [`sys::uring::Queue`], threads
-//!    ([`Workers`]) or [`Calls`]. [`FileEngine`] is the best one for files that this kernel
-//!    permits.
-//! 2. [`run`] cuts extents into pieces of one buffer, keeps every slot busy, and continues short
+//!    ([`Workers`]) or [`Calls`]. [`FileEngine`] is the best one for files that is permitted here.
+//! 2. [`run()`] cuts extents into pieces of one buffer, keeps every slot busy, and continues short
 //!    transfers. Of a copy, the same buffer is read into and written from.
 //! 3. An [`Observer`] gets each piece with its data, each failure with its offset, and can stop the
 //!    run. `()` observes nothing, [`ReportProgress`] reports to a `model::progress` sink.
