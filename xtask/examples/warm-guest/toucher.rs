@@ -10,13 +10,12 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
+use model::random::{INCREMENT, Random, mix};
+
 use crate::Outcome;
 use crate::system::{failed, own_program};
 
 const PAGE: usize = 4096;
-
-/// An odd constant (2^64 over the golden ratio): neighbours end up far from each other.
-const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The whole life of a toucher.
 pub(crate) fn be(mib: &str, layout: &str) -> Outcome<()> {
@@ -94,18 +93,15 @@ impl Content {
     }
 }
 
-/// One of a row of words without a pattern (splitmix64).
+/// One of a row of words without a pattern.
 fn word(at: usize) -> u64 {
-    let mut x = (at as u64 + 1).wrapping_mul(SCATTER);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
+    mix((at as u64 + 1).wrapping_mul(INCREMENT))
 }
 
 /// All numbers below `pages`, shuffled; the same for the same seed.
 pub(crate) fn scattered(pages: usize, seed: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..pages).collect();
-    order.sort_by_cached_key(|page| word(page * PAGE / 8 + seed));
+    Random(seed as u64).shuffle(&mut order);
     order
 }
 
