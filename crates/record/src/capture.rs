@@ -28,7 +28,7 @@ pub use leftovers::leftovers;
 pub use live::Live;
 pub use marks::{MAX_MARK_BYTES, mark};
 pub use recent::Keep;
-pub use watch::{watch, watch_telling};
+pub use watch::{Event, watch, watch_reporting};
 
 use crate::trace::Family;
 use crate::{Error, Kind, Result};

@@ -39,7 +39,7 @@ struct Running {
 
 impl Running {
     fn start(role: &str) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        let mut child = testkit::with_default_signals(std::env::current_exe().unwrap())
             .args(["--exact", "child", "--nocapture"])
             .env(ROLE, role)
             .stdout(Stdio::piped())

@@ -8,6 +8,7 @@ mod command;
 mod error;
 mod exit;
 mod output;
+mod service;
 
 use exit::Exit;
 use std::process::ExitCode;

@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use support::{command, has_program, interruptible, terrace};
+use support::{has_program, interruptible, terrace};
 use testkit::TempDir;
 
 /// The number of `nobody`.

@@ -5,6 +5,7 @@
 
 mod support;
 
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -68,6 +69,47 @@ fn an_ignored_sigint_is_reported_and_sigterm_ends_it() {
                 end it with SIGTERM\n";
     assert_eq!((ran.err.as_str(), ran.code), (line, Some(0)), "{ran:?}");
     assert!(terrace("record --help").done().contains("SIGTERM"));
+}
+
+/// A flight recorder under a service manager, whose socket is this test's.
+#[test]
+fn a_service_manager_is_notified() {
+    let directory = TempDir::new();
+    let (ring, path) = (directory.join("ring"), directory.join("notify"));
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    let mut command = command(&format!("record --keep 1m -o {}", ring.display()));
+    command
+        .env("NOTIFY_SOCKET", &path)
+        .env("WATCHDOG_USEC", "200000");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let message = || {
+        let mut bytes = [0; 4096];
+        let length = socket.recv(&mut bytes).unwrap();
+        String::from_utf8(bytes[..length].to_vec()).unwrap()
+    };
+    let ready = message();
+    assert!(ready.starts_with("READY=1\nSTATUS=records to "), "{ready}");
+    // The first sample was taken before.
+    assert!(ring.read_dir().unwrap().count() > 0);
+    for _ in 0..3 {
+        assert_eq!(message(), "WATCHDOG=1");
+    }
+    let second = terrace(&format!("record --keep 1m -o {}", ring.display()));
+    assert_eq!(
+        (second.code, second.err.lines().count()),
+        (Some(2), 1),
+        "{second:?}"
+    );
+    interrupt(child);
+    let mut last = message();
+    while last == "WATCHDOG=1" {
+        last = message();
+    }
+    assert_eq!(last, "STOPPING=1");
 }
 
 /// Ctrl-C where SIGINT is not ignored: no such line, and it ends.

@@ -7,7 +7,7 @@ mod support;
 
 use std::fs;
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use support::{
     TERRACE, as_ordinary_user, has_program, run, run_command, terrace, valid_explanation,
 };

@@ -13,6 +13,8 @@ use crate::{Error, Kind, Result};
 use model::recording::{Ending, Facts, Recording, Usage};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use thread::SamplerThread;
 
@@ -85,6 +87,8 @@ pub(super) struct Sampler {
     requests: Sender<Request>,
     wake: UnixStream,
     news: Receiver<News>,
+    /// How often the thread has gone round its loop.
+    turns: Arc<AtomicU64>,
     /// The recording, once it is closed; `None` after it was taken.
     closed: Option<Receiver<Recording>>,
 }
@@ -112,11 +116,13 @@ impl Sampler {
         let (report, news) = mpsc::channel();
         let (tell, ready) = mpsc::sync_channel(1);
         let (give, closed) = mpsc::sync_channel(1);
+        let turns = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&turns);
         let body = move || match SamplerThread::prepare(assignment, open, report) {
             Ok(thread) => {
                 let _ = tell.send(Ok(()));
                 let requests = received;
-                thread.run(&Inbox { requests, woken }, &give);
+                thread.run(&Inbox { requests, woken }, &counter, &give);
             }
             Err(error) => {
                 let _ = tell.send(Err(error));
@@ -134,6 +140,7 @@ impl Sampler {
             requests,
             wake,
             news,
+            turns,
             closed: Some(closed),
         })
     }
@@ -181,6 +188,12 @@ impl Sampler {
             }
         }
         is_recording
+    }
+
+    /// How often the thread has gone round its loop: it grows with each sample, and stops growing
+    /// where the thread hangs.
+    pub fn turns(&self) -> u64 {
+        self.turns.load(Ordering::Relaxed)
     }
 
     /// Whether the thread is gone without a word.

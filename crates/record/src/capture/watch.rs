@@ -19,19 +19,29 @@ const LOOK_NS: u64 = 50_000_000;
 /// [`crate::Kind::Usage`] when the target is not there; others when the recording cannot be
 /// made.
 pub fn watch(target: &Target, for_ns: Option<u64>, watch: &RecordOptions) -> Result<Captured> {
-    watch_telling(target, for_ns, watch, |_| ())
+    watch_reporting(target, for_ns, watch, |_| ())
 }
 
-/// As [`watch`]; passes on what the user should know at once. Ends also when nothing more can be
-/// recorded.
+/// What [`watch_reporting`] reports while it records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// The first sample is taken.
+    Started,
+    /// The sampler has gone round its loop since the last event: it does not hang.
+    Alive,
+    /// A line for a person.
+    Text(&'a str),
+}
+
+/// As [`watch`]; reports what happens meanwhile. It ends also when nothing more can be recorded.
 ///
 /// # Errors
 /// As [`watch`].
-pub fn watch_telling(
+pub fn watch_reporting(
     target: &Target,
     for_ns: Option<u64>,
     watch: &RecordOptions,
-    mut tell: impl FnMut(&str),
+    mut report: impl FnMut(Event<'_>),
 ) -> Result<Captured> {
     let cpu_before_ns = process_cpu_ns();
     super::check(watch)?;
@@ -45,7 +55,16 @@ pub fn watch_telling(
         cpu_before_ns,
     })?;
     let until_ns = for_ns.map(|for_ns| sys::clock::now_ns().saturating_add(for_ns));
-    wait(&found.end, until_ns, || sampler.hear(&mut tell));
+    report(Event::Started);
+    let mut turns = sampler.turns();
+    wait(&found.end, until_ns, || {
+        let is_recording = sampler.hear(|text| report(Event::Text(text)));
+        if sampler.turns() != turns {
+            turns = sampler.turns();
+            report(Event::Alive);
+        }
+        is_recording
+    });
     let at_ns = Some(sys::clock::now_ns());
     sampler.take_last_sample();
     let recording = sampler.close(Ended {

@@ -10,8 +10,9 @@ use crate::output::figure::{self, Digits};
 use crate::output::progress::Progress;
 use crate::output::prose::{count, long_time, shell_word};
 use crate::output::{self, Target};
+use crate::service::Service;
 use model::recording::Recording;
-use record::capture::{self, Captured, RecordOptions};
+use record::capture::{self, Captured, Event, RecordOptions};
 use std::path::Path;
 use std::time::Duration;
 
@@ -37,8 +38,27 @@ pub fn record(args: &RecordArgs) -> Result<Exit> {
         output::announce("record", SIGINT_IGNORED);
     }
     let for_ns = args.duration.map(nanoseconds);
-    let tell = |text: &str| output::announce("record", text);
-    let captured = capture::watch_telling(&target, for_ns, &watch, tell)?;
+    // A flight recorder is what a service manager runs.
+    let mut service = args.keep.and_then(|_| Service::from_environment());
+    let captured = capture::watch_reporting(&target, for_ns, &watch, |event| match event {
+        Event::Started => {
+            if let Some(service) = &service {
+                service.ready(&format!("records to {file}"));
+            }
+        }
+        Event::Alive => {
+            if let Some(service) = &mut service {
+                service.beat();
+            }
+        }
+        Event::Text(text) => {
+            output::announce("record", text);
+            if let Some(service) = &service {
+                service.status(text);
+            }
+        }
+    })?;
+    drop(service);
     drop(progress);
     let file = captured.file.as_deref().unwrap_or(&args.output).to_owned();
     Target::standard().write(&summary(&captured, &file))?;

@@ -16,6 +16,7 @@ use crate::{Error, Kind, Result};
 use model::duration::SECOND_NS;
 use model::recording::{ClockSet, Ending, Facts, Outcome, Recording, Sight, Span, Tick};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, SyncSender};
 
 /// The clock of the day was set if it moved against the steady one by more than this; what
@@ -123,8 +124,9 @@ impl<S: RecordSink> SamplerThread<S> {
     }
 
     /// Samples until a request closes the recording.
-    pub fn run(mut self, inbox: &Inbox, give: &SyncSender<Recording>) {
+    pub fn run(mut self, inbox: &Inbox, turns: &AtomicU64, give: &SyncSender<Recording>) {
         loop {
+            turns.fetch_add(1, Ordering::Relaxed);
             self.wait(inbox);
             self.check_limits();
             inbox.clear();
