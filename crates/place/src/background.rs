@@ -159,14 +159,16 @@ impl Allowance {
         })
     }
 
-    /// Watches the limits of these groups as well. Later calls name a group by its index in `names`.
+    /// Watches the limits of these groups as well. Later calls name a group by its index in
+    /// `names`.
     pub fn watch_groups(&mut self, names: impl IntoIterator<Item = GroupName>) {
         self.groups = GroupLimits::find(&self.root, names);
     }
 
-    /// Whether to stop, and why, after `moved` bytes in all. Pauses as long as the work has had more
-    /// than its share of the processors. Call it while none of the work's own reads is in flight:
-    /// it blocks for a few ms, or 40 ms at signs of pressure, in which all stalls are those of others.
+    /// Whether to stop, and why, after `moved` bytes in all. Pauses as long as the work has had
+    /// more than its share of the processors. Call it while none of the work's own reads is in
+    /// flight: it blocks for a few ms, or 40 ms at signs of pressure, in which all stalls are those
+    /// of others.
     pub fn check(&mut self, moved: Bytes) -> Option<Stop> {
         loop {
             let stop = self.check_limits(moved);
@@ -184,8 +186,8 @@ impl Allowance {
         }
     }
 
-    /// Like [`Allowance::check`] without a pause: for steps that are too small to pause after. Reads
-    /// the counters at most once in 20 ms.
+    /// Like [`Allowance::check`] without a pause: for steps that are too small to pause after.
+    /// Reads the counters at most once in 20 ms.
     pub fn check_limits(&mut self, moved: Bytes) -> Option<Stop> {
         let stop = self.check_counters(moved).or_else(|| {
             let stalled = self
@@ -196,8 +198,8 @@ impl Allowance {
         self.end_if(stop)
     }
 
-    /// Like [`Allowance::check_limits`] while a helper reads: it never blocks, and sees pressure only
-    /// once free memory has run out.
+    /// Like [`Allowance::check_limits`] while a helper reads: it never blocks, and sees pressure
+    /// only once free memory has run out.
     pub fn check_unblocked(&mut self, moved: Bytes) -> Option<Stop> {
         let stop = self
             .check_counters(moved)
@@ -235,8 +237,8 @@ impl Allowance {
             .is_some_and(|room| room < GROUP_MARGIN)
     }
 
-    /// The most that the next batch may bring: what fits above the floor, and half of what fits into
-    /// any of these groups, since their room is read only now and then.
+    /// The most that the next batch may bring: what fits above the floor, and half of what fits
+    /// into any of these groups, since their room is read only now and then.
     #[must_use]
     pub fn batch_room(&self, groups: impl IntoIterator<Item = u32>) -> Bytes {
         let rooms = groups

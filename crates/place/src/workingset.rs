@@ -1,9 +1,8 @@
-//! The working set: what processes had in memory before something pushed it out, and the way
-//! back.
+//! The working set: what processes had in memory before it was evicted, and how to restore it.
 //!
 //! [`targets`] says whose; [`anonymous`], [`shared`] and [`files`] find what is not in memory
-//! and where on which device it lies; [`order`] puts it into the order of the device;
-//! [`restore`] brings it back under a [`crate::background::Allowance`] and reports. [`show`] only
+//! and where on which device it is; [`order`] puts it into the order of the device;
+//! [`restore`] restores it under a [`crate::background::Allowance`] and reports. [`show`] only
 //! looks. A [`snapshot`] keeps what is in memory now, by name and without content, and is
 //! restored later. [`evict`] does the opposite, for experiments.
 
@@ -11,7 +10,7 @@ pub mod access;
 pub mod anonymous;
 mod areas;
 pub mod cached;
-pub mod charge;
+pub mod cgroup_reader;
 pub mod evict;
 pub mod files;
 pub mod metadata;

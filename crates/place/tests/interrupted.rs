@@ -1,5 +1,5 @@
-//! One Ctrl-C ends every loop over what other users decide on: files, windows, pages, processes. The
-//! flag stays set for the rest of a process, so this is a test program of its own.
+//! One Ctrl-C ends every loop over what other users decide on: files, windows, pages, processes.
+//! The flag stays set for the rest of a process, so this is a test program of its own.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
 use machine::Root;

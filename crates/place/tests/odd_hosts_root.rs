@@ -311,8 +311,9 @@ impl Drop for SegmentUser {
     }
 }
 
-/// Lowers the group's limit until no more than this of its shared memory is left and all that went is
-/// written: until then a page counts as in memory, and may go after somebody has looked. At most for 5 s.
+/// Lowers the group's limit until no more than this of its shared memory is left and all that went
+/// is written: until then a page counts as in memory, and may go after somebody has looked. At most
+/// for 5 s.
 fn push_shared_out(group: &Path, limit_bytes: u64, left_bytes: u64) {
     let limit = group.join("memory.limit_in_bytes");
     for _ in 0..500 {

@@ -173,7 +173,8 @@ fn a_process_that_becomes_another_program_is_no_failure() {
 fn swap_that_is_switched_off_on_the_way_ends_it() {
     let _alone = alone();
     let mut toucher = toucher!();
-    // A batch takes half of the room in the group at most: one is not all, however fast the disk is.
+    // A batch takes half of the room in the group at most: one is not all, however fast the disk
+    // is.
     let limit = SET_BYTES + SET_BYTES / 4;
     let limit_file = toucher.group.path().join("memory.limit_in_bytes");
     std::fs::write(limit_file, limit.to_string()).unwrap();

@@ -178,7 +178,8 @@ fn the_hog() {
     }
 }
 
-/// Runs the test `name` of this program in a process of its own about `pid`, and gives what it said.
+/// Runs the test `name` of this program in a process of its own about `pid`, and gives what it
+/// said.
 fn in_a_process_of_its_own(program: &Path, before: &[&str], name: &str, pid: u32) -> String {
     let mut words: Vec<&str> = before.to_vec();
     words.push(program.to_str().unwrap());

@@ -2,12 +2,13 @@
 //!
 //! The kernel counts a read from swap as a memory stall if the page had been in active use
 //! (`swap_read_folio`; seen on Linux 6.18: 1.3 s of 2.0 s of a restore). So a growing count may be
-//! the work's own, and only the stalls during a pause of the work are those of others. One stall may
-//! be chance, so a second pause of 40 ms confirms it: with a batch of 50 ms the work stops within
-//! 180 ms. Direct reclaim needs no pause: free memory has run out for some task.
+//! the work's own, and only the stalls during a pause of the work are those of others. One stall
+//! may be chance, so a second pause of 40 ms confirms it: with a batch of 50 ms the work stops
+//! within 180 ms. Direct reclaim needs no pause: free memory has run out for some task.
 //!
-//! Tasks that fault on evicted pages also count as stalled, but a restore helps them. So stalls count
-//! only while the kernel scans for pages to evict (`pgscan_*`), also for a group at its limit.
+//! Tasks that fault on evicted pages also count as stalled, but a restore helps them. So stalls
+//! count only while the kernel scans for pages to evict (`pgscan_*`), also for a group at its
+//! limit.
 
 use machine::{ProcFile, Root, pressure};
 use std::time::{Duration, Instant};
@@ -15,8 +16,8 @@ use std::time::{Duration, Instant};
 /// The time from one observation to the next.
 const INTERVAL: Duration = Duration::from_millis(80);
 /// A first observation takes two ticks of the kernel and this. `collect_percpu_times` weighs each
-/// processor by its time at work in whole ticks: a shorter one reads nothing (seen: 0 in each of 200
-/// pauses of 3 ms beside a task that stalled all the time, at 250 Hz).
+/// processor by its time at work in whole ticks: a shorter one reads nothing (seen: 0 in each of
+/// 200 pauses of 3 ms beside a task that stalled all the time, at 250 Hz).
 const BEYOND_TICKS: Duration = Duration::from_millis(1);
 /// The second observation, after a first one with stalls, and the one at the start.
 const LONG_OBSERVATION: Duration = Duration::from_millis(40);
@@ -61,9 +62,9 @@ impl MemoryPressure {
         this
     }
 
-    /// Whether free memory ran out for some task, or pages are scanned for eviction and others stall
-    /// for more than `limit_permille` of the time on top of what they did at the start. The calling
-    /// work must have no reads in flight.
+    /// Whether free memory ran out for some task, or pages are scanned for eviction and others
+    /// stall for more than `limit_permille` of the time on top of what they did at the start. The
+    /// calling work must have no reads in flight.
     pub(super) fn others_stall_in_a_pause(&mut self, limit_permille: u32) -> bool {
         let Some(interval) = self.elapsed_interval() else {
             return false;
@@ -86,8 +87,8 @@ impl MemoryPressure {
         self.elapsed_interval().is_some() && self.has_reclaimed()
     }
 
-    /// Whether the count of direct reclaims grew. Reclaim within a limited group does not count: that
-    /// is not the machine's memory.
+    /// Whether the count of direct reclaims grew. Reclaim within a limited group does not count:
+    /// that is not the machine's memory.
     fn has_reclaimed(&mut self) -> bool {
         let before = self.reclaims;
         self.reclaims = self.sum_of("allocstall");

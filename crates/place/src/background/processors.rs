@@ -1,9 +1,9 @@
 //! How much of the processors the work takes while others want them: it pauses between batches.
 //!
 //! The idea: the result is needed later, and work that waits for its disk costs others nothing. So
-//! its processor time is bounded, not its rate, and only while other tasks run. A low priority alone
-//! is not enough: a task on another processor still shares caches and memory with it, and of one
-//! processor it takes a tenth. A lower one would make others wait for pages that are in flight
+//! its processor time is bounded, not its rate, and only while other tasks run. A low priority
+//! alone is not enough: a task on another processor still shares caches and memory with it, and of
+//! one processor it takes a tenth. A lower one would make others wait for pages that are in flight
 //! (`sys::background`).
 
 use machine::Root;
@@ -40,8 +40,8 @@ impl ProcessorShare {
         }
     }
 
-    /// How long to pause now; at zero the count starts again. To be called again after a part of the
-    /// pause, since the other tasks may have ended.
+    /// How long to pause now; at zero the count starts again. To be called again after a part of
+    /// the pause, since the other tasks may have ended.
     pub(super) fn pause(&mut self) -> Duration {
         let used = Duration::from_nanos(used_ns().saturating_sub(self.used_ns));
         let elapsed = Duration::from_nanos(now_ns() - self.since_ns);
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use testkit::FakeRoot;
 
-    /// With so many who run, the asking one among them, on this many processors.
+    /// A share beside `running` tasks, itself included, on the processors `online`.
     fn share(running: usize, online: &str) -> (FakeRoot, ProcessorShare) {
         let tree = FakeRoot::bare()
             .file("/proc/loadavg", format!("0.1 0.1 0.1 {running}/99 999\n"))

@@ -1,5 +1,6 @@
-//! How files of others are looked at: what may hang is left out, and what one file or all may cost
-//! is bounded. One [`Access`] lasts for a command, so that its bounds hold for all files together.
+//! Access to files of other users: files that may hang are left out, and the cost of one file and
+//! of all is bounded. One [`Access`] lasts for a command, so its bounds apply to all files
+//! together.
 
 use super::cached::{Cut, Questions};
 use super::read_plan::FileIdentity;
@@ -31,14 +32,15 @@ impl Access {
     /// Opens `path` for reading if it is still the file `identity`.
     ///
     /// # Errors
-    /// `LeftOut` on a mount that may hang, `Closed` where it is another by now, is gone or may not be
-    /// read.
+    /// `LeftOut` on a mount that may hang, `Closed` where it is another by now, is gone or may not
+    /// be read.
     pub fn open(&mut self, path: &Path, identity: &FileIdentity) -> Result<File, Refusal> {
         let file = self.reach.open(path)?;
         let now = file.metadata().map_err(|_| Refusal::Closed)?;
-        match identity.is_still(&FileIdentity::of(&now)) {
-            true => Ok(file),
-            false => Err(Refusal::Closed),
+        if identity.is_still(&FileIdentity::of(&now)) {
+            Ok(file)
+        } else {
+            Err(Refusal::Closed)
         }
     }
 

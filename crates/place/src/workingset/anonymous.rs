@@ -1,6 +1,6 @@
-//! Anonymous memory that lies in swap: which page of whom in which slot of which area.
+//! Anonymous memory in swap: which page of which process is in which slot of which area.
 //!
-//! The idea: /proc/PID/pagemap tells of each page that was swapped its area and its slot. The
+//! The idea: /proc/PID/pagemap reports the area and the slot of each swapped page. The
 //! kernel shows the slot to the privileged only (`CAP_SYS_ADMIN`); without it the pages can be
 //! counted and not be ordered.
 
@@ -26,7 +26,7 @@ pub struct SwappedPage {
 /// What a process has where, in pages of the system's size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
-    /// Its pages that lie in swap.
+    /// Its pages in swap.
     pub swapped: Vec<SwappedPage>,
     /// Anonymous pages that are present.
     pub present_pages: u64,
@@ -34,7 +34,7 @@ pub struct Scan {
     pub slots_visible: bool,
 }
 
-/// Reads where the anonymous pages of `target` lie; `index` goes into each page found.
+/// Finds the anonymous pages of `target`; each page in swap gets `index` as its target.
 ///
 /// # Errors
 /// `Impossible` where this user may not read its pagemap; `Failed` where it has ended.
@@ -66,13 +66,13 @@ pub fn scan(root: &Root, target: &Target, index: u32) -> Result<Scan> {
     if !target.lives() {
         return Err(failure_of(target, Kind::Failed, "it has ended"));
     }
-    // No page lies in slot 0, the area's header: it stands where the kernel hides the slot.
+    // Slot 0 is the area's header: the kernel reports it for slots that it hides.
     scan.slots_visible = scan.swapped.iter().all(|page| page.slot != 0);
     Ok(scan)
 }
 
-/// What others cannot read cannot be brought back by reading either, and reservations of
-/// address space, which may be terabytes, have no rights.
+/// A mapping that cannot be read cannot be restored by reading. Reservations of address space,
+/// which may be terabytes, are not readable.
 fn may_hold_private_pages(mapping: &Mapping) -> bool {
     mapping.readable && !mapping.shared && mapping.kind != maps::Kind::Special
 }

@@ -1,7 +1,7 @@
-//! The swap areas behind the kernel's numbers, and what kind of device each lies on.
+//! The swap areas behind the kernel's numbers, and what kind of device each is on.
 //!
-//! pagemap tells an area by the kernel's number. /proc/swaps lists the areas in ascending order
-//! of it without telling it: where one was switched off, those behind it keep their numbers.
+//! pagemap names an area by the kernel's number. /proc/swaps lists the areas in ascending order
+//! of it without naming it: where one was switched off, those behind it keep their numbers.
 
 use super::anonymous::SwappedPage;
 use machine::Root;
@@ -23,13 +23,13 @@ pub(super) enum Medium {
 /// An area that is in use.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
-    /// As /proc/swaps tells it.
+    /// Its line of /proc/swaps.
     pub area: Area,
     /// How it wants to be read.
     pub medium: Medium,
 }
 
-/// The areas in use, by the kernel's numbers as they stand in `pages`. Entries with a number
+/// The areas in use, by the kernel's numbers as they are in `pages`. Entries with a number
 /// that no area can have are pages on their way within memory and are not in here.
 pub(super) fn of_pages(root: &Root, pages: &[SwappedPage]) -> BTreeMap<u8, Source> {
     let mut last_slots: BTreeMap<u8, u64> = BTreeMap::new();
@@ -89,9 +89,10 @@ fn medium_of(root: &Root, area: &Area) -> Medium {
     }
     let seeks =
         |disk: &Disk| is(disk, "nbd") || is(disk, "iscsi") || disk.rotational != Some(false);
-    match seeks(&disk) || disks.iter().any(seeks) {
-        true => Medium::SeeksCost,
-        false => Medium::Flash,
+    if seeks(&disk) || disks.iter().any(seeks) {
+        Medium::SeeksCost
+    } else {
+        Medium::Flash
     }
 }
 

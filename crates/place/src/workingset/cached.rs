@@ -1,9 +1,9 @@
 //! Which parts of an open file are in the page cache.
 //!
-//! The idea: `cachestat` counts a range in one call. A range of which some pages are there is halved
-//! until it is all there, empty, or small; a small one with many pages is mapped and asked page by
-//! page (`mincore`). So the cost goes with what is in memory, not with the length of the file. Where
-//! the kernel cannot count, only the parts with data are asked for, window by window.
+//! The idea: `cachestat` counts a range in one call. A range of which some pages are there is
+//! halved until it is all there, empty, or small; a small one with many pages is mapped and asked
+//! page by page (`mincore`). So the cost goes with what is in memory, not with the length of the
+//! file. Where the kernel cannot count, only the parts with data are asked for, window by window.
 //!
 //! Another user's file decides how many questions it takes, so [`Questions`] bounds them.
 
@@ -94,18 +94,19 @@ impl Questions {
             1 => ("file", "was"),
             _ => ("files", "were"),
         };
-        let why = match sys::interrupt::requested() {
-            true => "an interrupt came before the page cache was asked for all of them",
-            false => "the page cache would have to be asked too often what of them it holds",
+        let why = if sys::interrupt::requested() {
+            "an interrupt came before the page cache was asked for all of them"
+        } else {
+            "the page cache would have to be asked too often what of them it holds"
         };
         Some(format!("{} {what} {were} left out: {why}", self.cut_files))
     }
 }
 
-/// The ranges of `within` that are in the page cache, whole pages, ascending, merged; `None`
-/// where the kernel does not say, or would not say the truth: to an ordinary user about files
-/// of others, and before Linux 6.5 to all but the owner and root; also where it takes more questions
-/// than a single file may.
+/// The ranges of `within` that are in the page cache, whole pages, ascending, merged; `None` where
+/// the kernel does not say, or would not say the truth: to an ordinary user about files of others,
+/// and before Linux 6.5 to all but the owner and root; also where it takes more questions than a
+/// single file may.
 #[must_use]
 pub fn ranges_of(file: &File, within: &Range<u64>) -> Option<Vec<Range<u64>>> {
     let parts = std::slice::from_ref(within);
@@ -201,7 +202,7 @@ impl Asking<'_> {
             let data = match sys::file::next_data(self.file, from) {
                 Ok(Some(data)) => data,
                 Ok(None) => break,
-                // No offset of a file is larger, or this file system does not tell.
+                // No offset of a file is larger, or this file system does not support the call.
                 Err(_) if from > 0 => break,
                 Err(_) => within.clone(),
             };
@@ -235,10 +236,10 @@ impl Asking<'_> {
     fn ask(&mut self) -> Result<(), Cut> {
         let is_late = self.until.is_some_and(|until| Instant::now() >= until);
         self.left = self.left.checked_sub(1).ok_or(Cut)?;
-        match is_late || sys::interrupt::requested() {
-            true => Err(Cut),
-            false => Ok(()),
+        if is_late || sys::interrupt::requested() {
+            return Err(Cut);
         }
+        Ok(())
     }
 }
 
@@ -254,14 +255,15 @@ fn counted(file: &File, window: &Range<u64>) -> Option<Option<u64>> {
     }
 }
 
-/// On overlayfs (Linux 6.12) `cachestat` counts nothing: the pages belong to the file below, which is what
-/// a mapping maps. Such file systems have no block device, and so no major number, of their own.
+/// On overlayfs (Linux 6.12) `cachestat` counts nothing: the pages belong to the file below, which
+/// is what a mapping maps. Such file systems have no block device, and so no major number, of their
+/// own.
 fn may_be_stacked(file: &File) -> bool {
     let device = file.metadata().map(|metadata| metadata.dev());
     device.is_ok_and(|device| sys::block::device_numbers(device).0 == 0)
 }
 
-/// `mincore` answers "all there" to who neither owns the file nor is root.
+/// `mincore` answers "all there" unless the caller owns the file or is root.
 fn is_told_the_truth(file: &File) -> bool {
     let user = sys::process::effective_uid();
     user == 0 || file.metadata().is_ok_and(|metadata| metadata.uid() == user)

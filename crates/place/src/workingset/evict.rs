@@ -1,5 +1,5 @@
-//! The opposite, for experiments: pushes a process's memory to swap or a file out of the page
-//! cache. Touches only what was named; dirty pages of files are written first.
+//! Evicts a process's memory to swap, or a file from the page cache, for experiments. Touches only
+//! what was named; dirty pages of files are written first.
 
 use super::cached;
 use super::tree::{self, Met};
@@ -37,7 +37,7 @@ pub struct Evicted {
     pub kept: Vec<String>,
 }
 
-/// Pushes `victim` out.
+/// Evicts `victim`.
 ///
 /// # Errors
 /// `Usage` for one that is not there, `Impossible` without the right.
@@ -69,10 +69,10 @@ fn evict_path(root: &Root, path: &Path) -> Result<Evicted> {
         if let Some(why) = why {
             *kept.entry(why).or_default() += 1;
         }
-        match sys::interrupt::requested() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        if sys::interrupt::requested() {
+            return ControlFlow::Break(());
         }
+        ControlFlow::Continue(())
     })?;
     evicted.kept = kept
         .iter()
@@ -85,7 +85,7 @@ fn plural(count: u64, one: &'static str, many: &'static str) -> &'static str {
     if count == 1 { one } else { many }
 }
 
-/// Pushes one file out and adds it up; why some of it stayed, if it did.
+/// Evicts one file and adds to `evicted`; why some of it stayed, if it did.
 fn evict_file(path: &Path, evicted: &mut Evicted) -> Option<&'static str> {
     let Ok(file) = sys::file::open_unnoticed(path) else {
         return Some(REFUSED);
@@ -177,14 +177,14 @@ fn evict_process(root: &Root, pid: u32) -> Result<Evicted> {
     })
 }
 
-/// What lies in swap and in memory as well; `None` before Linux 5.12.
+/// Bytes that are both in swap and in memory; `None` before Linux 5.12.
 fn swap_cached_bytes(root: &Root) -> Option<u64> {
     let pages = machine::vmstat::counter(root, "nr_swapcached")?;
     Some(pages * sys::process::page_bytes() as u64)
 }
 
-/// Pushes the ranges out one by one, since one that cannot go (locked, of huge pages) must not
-/// keep the others; how many could not.
+/// Evicts the ranges one by one, since a range that cannot go (locked, of huge pages) must not stop
+/// the others. Returns how many could not.
 fn page_out(process: BorrowedFd<'_>, ranges: &[Range<u64>]) -> Result<u64> {
     let mut locked = 0;
     for range in ranges {

@@ -2,8 +2,8 @@
 //! the disk.
 //!
 //! The idea: a mapped file's mapped ranges are what its process touches; an open file's whole
-//! length may be. Where the file system tells (FIEMAP) the reads go by physical position.
-//! Files in RAM (tmpfs) are left to [`super::shared`], files without a name to nobody.
+//! length may be. If the file system reports positions (FIEMAP), reads go in their order.
+//! Files in RAM (tmpfs) belong to [`super::shared`]; files without a name are left out.
 
 use super::access::Access;
 use super::ranges;
@@ -93,7 +93,7 @@ struct Found<'a> {
     access: &'a mut Access,
     own_namespace: Option<PathBuf>,
     files: Vec<UsedFile>,
-    /// Where a path leads: an index into `files`, or nowhere. Libraries are met in every process.
+    /// The file at each path, an index into `files`. Libraries are mapped by every process.
     by_path: HashMap<PathBuf, Option<usize>>,
     by_identity: HashMap<(u64, u64), usize>,
 }
@@ -139,7 +139,7 @@ impl<'a> Found<'a> {
         file.used.push(part.start.min(end)..part.end.min(end));
     }
 
-    /// Where the file at `path` stands among the files; `None` for what is no file on a disk.
+    /// The index of the file at `path`; `None` if it is not a file on a disk.
     fn place(&mut self, path: &Path) -> Option<usize> {
         let file = self.access.reach.open(path).ok()?;
         let identity = FileIdentity::of(&file.metadata().ok()?);
@@ -215,7 +215,7 @@ pub fn by_position(
             if sys::interrupt::requested() {
                 return Vec::new();
             }
-            // A stranger's snapshot may name what lies behind the end, however far.
+            // A snapshot of another user may name ranges beyond the end.
             let within = range.start..range.end.min(end);
             if !within.is_empty() {
                 add_pieces(&mut pieces, file, &open, &within);
@@ -229,7 +229,7 @@ pub fn by_position(
     pieces
 }
 
-/// The pieces of one range of a file, those that lie behind one another joined.
+/// The pieces of one range of a file; adjacent ones are joined.
 fn add_pieces(pieces: &mut Vec<Piece>, file: u32, open: &File, range: &Range<u64>) {
     let Ok(extents) = sys::fiemap::extents(open, range.clone()) else {
         add_data(pieces, file, open, range);
@@ -255,8 +255,8 @@ fn add_pieces(pieces: &mut Vec<Piece>, file: u32, open: &File, range: &Range<u64
     }
 }
 
-/// As [`add_pieces`] of a file whose place is not known: only where it has data, since a file may be
-/// as long as its owner says.
+/// As [`add_pieces`] of a file whose place is not known: only where it has data, since a file may
+/// be as long as its owner says.
 fn add_data(pieces: &mut Vec<Piece>, file: u32, open: &File, range: &Range<u64>) {
     let mut from = range.start;
     while from < range.end && !sys::interrupt::requested() {

@@ -1,7 +1,7 @@
 //! The order of the reads, which is the whole trick: by device, then by where on it.
 //!
 //! Pure. Pages of processes that were named first come first; within them the area, then the
-//! slot. What lies next to each other on the device is read together.
+//! slot. Neighbours on the device are read together.
 
 use super::anonymous::SwappedPage;
 
@@ -9,12 +9,12 @@ use super::anonymous::SwappedPage;
 pub fn by_slot(pages: &mut [SwappedPage], first: &[u32]) {
     pages.sort_unstable_by_key(|page| {
         let later = !first.contains(&page.target);
-        // The address tells apart what shares a slot after a fork, so that the order is one.
+        // Pages share a slot after a fork: the address makes the order unique.
         (later, page.area, page.slot, page.target, page.address)
     });
 }
 
-/// In how many runs of neighbouring slots these pages lie, if they are sorted.
+/// How many runs of neighbouring slots these pages have; they must be sorted.
 #[must_use]
 pub fn runs(pages: &[SwappedPage]) -> u64 {
     let follows = |before: &SwappedPage, after: &SwappedPage| {

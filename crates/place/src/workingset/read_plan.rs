@@ -1,5 +1,5 @@
-//! What is to be read of files: pieces in the order of their disk, and what each file must still be.
-//! Pure but for the size of a page.
+//! What is to be read of files: pieces in the order of their disk, and what each file must still
+//! be. Pure but for the size of a page.
 
 use super::{path_text, ranges};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// What tells whether a file is still the one that was seen.
+/// Identifies a file and its content: whether it is still the one that was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileIdentity {
     /// The device's number.
@@ -24,7 +24,7 @@ pub struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// What the file is now.
+    /// The identity of the file now.
     #[must_use]
     pub fn of(metadata: &Metadata) -> Self {
         let seconds_ns = metadata.ctime().saturating_mul(1_000_000_000);

@@ -1,11 +1,11 @@
-//! Bringing pages of other processes back from swap, in the order given, for a bounded time.
+//! Restores pages of other processes from swap, in the order given, for a bounded time.
 //!
 //! 1. Pages are taken from the front in calls; a call is one byte read from each of some pages of
 //!    one process, as many as took 10 ms last time: what a call has begun it cannot leave.
 //! 2. One reader takes the calls one after another; several take them from a common cursor, so
 //!    the device always has that many requests and the order is still nearly that of the slots.
-//! 3. With advice the kernel is told of the pages a step ahead, and the reading then only waits
-//!    for them and maps them: without it nobody would know whether they came.
+//! 3. With advice the kernel gets the pages a step ahead, and the reading only waits for them and
+//!    maps them: without the reading it would be unknown whether they came.
 //! 4. Where reading is forbidden, a call is advice for its pages. The queue of the device holds
 //!    it up once that is full, so it is sized by its time as well.
 
@@ -113,8 +113,8 @@ impl<'a> Reader<'a> {
         batch
     }
 
-    /// Tells the kernel that these will be needed. Processes and mappings that are gone are no
-    /// failure here: the reading finds them missing.
+    /// Advises the kernel that these will be needed. A process or mapping that is gone is not an
+    /// error here: the reading finds it missing.
     fn advise(&self, pages: &[SwappedPage]) -> sys::Result<()> {
         for same in pages.chunk_by(|before, after| before.target == after.target) {
             let target = &self.targets[same[0].target as usize];
@@ -122,9 +122,9 @@ impl<'a> Reader<'a> {
             let mut left: &[Range<u64>] = &ranges;
             while !left.is_empty() {
                 let part = &left[..left.len().min(MAX_AT_ONCE)];
-                let told =
+                let advised =
                     process_memory::advise(target.descriptor.as_fd(), part, Advice::WillNeed);
-                let bytes = match told {
+                let bytes = match advised {
                     Ok(bytes) => bytes,
                     Err(error) if is_right(&error) => return Err(error),
                     Err(_) => break,
@@ -224,8 +224,8 @@ impl<'a> Reader<'a> {
         Ok(reached)
     }
 
-    /// Sizes the next call by this one; at most four times as many, since one that met pages
-    /// that were there already was quick.
+    /// Sizes the next call by this one; at most four times as many, since a call for pages
+    /// that are in memory already is quick.
     fn learn(&self, pages: usize, took: Duration) {
         let limits = 1..=(4 * pages).clamp(1, MAX_AT_ONCE);
         let next = fitting_pages(pages, took, CALL_TIME, limits);

@@ -1,9 +1,9 @@
-//! Shared memory and tmpfs pages that lie in swap. They are invisible in pagemap: each
+//! Shared memory and tmpfs pages in swap. They are invisible in pagemap: each
 //! mapping is opened through /proc/PID/map_files; what is data and not resident is in swap. Only
 //! mappings of a RAM disk are looked at, by the number of their device: a file of a server that no
 //! longer answers is not asked what it is.
 //!
-//! Its slots cannot be seen at all, so it is brought back in the order of its own offsets,
+//! Its slots cannot be seen at all, so it is restored in the order of its own offsets,
 //! which is the order in which it went, where one thing pushed it out.
 
 use super::targets::Target;
@@ -27,10 +27,10 @@ const FIRST_BATCH_BYTES: u64 = 16 * 4096;
 /// More is no faster on any device.
 const MAX_BATCH_BYTES: u64 = 16 << 20;
 
-/// One shared object and its parts that lie in swap.
+/// One shared object and its parts in swap.
 #[derive(Debug)]
 pub struct SharedObject {
-    /// Its name as the mapping tells it (`/dev/shm/x`, `/memfd:y`, `/SYSV...`).
+    /// Its name in the mapping (`/dev/shm/x`, `/memfd:y`, `/SYSV...`).
     pub name: String,
     /// Opened for reading.
     pub file: File,
@@ -89,7 +89,7 @@ pub fn find(root: &Root, targets: &[Target]) -> Result<Vec<SharedObject>> {
     Ok(objects)
 }
 
-/// Brings the swapped parts of `object` back, and reports the bytes asked for to `progress` after
+/// Restores the swapped parts of `object`, and reports the bytes asked for to `progress` after
 /// each batch, which may stop it. The pages stay charged to the group that
 /// they were charged to. Gives the bytes asked for and, of these, those present afterwards.
 pub fn restore(object: &SharedObject, progress: &mut ProgressSink<'_>) -> (u64, u64) {
@@ -162,13 +162,14 @@ fn present_of(file: &File, batch: &[Range<u64>]) -> u64 {
     present.map(|parts| ranges::total(&parts)).sum()
 }
 
-/// The device number of shared memory without a name (`memfd`, System V), which is in no mount table.
+/// The device number of shared memory without a name (`memfd`, System V), which is in no mount
+/// table.
 fn nameless_device() -> Option<(u32, u32)> {
     let metadata = sys::shared_memory::file().ok()?.metadata().ok()?;
     Some(sys::block::device_numbers(metadata.dev()))
 }
 
-/// Only mappings of a file system without a disk: cheap to tell, before anything is opened.
+/// Only mappings of a file system without a disk: cheap to check, before anything is opened.
 fn may_be_shared(mapping: &Mapping) -> bool {
     let backed = matches!(mapping.kind, maps::Kind::SharedMemory | maps::Kind::File);
     backed && mapping.device.0 == 0

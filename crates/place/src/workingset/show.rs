@@ -1,5 +1,5 @@
-//! Who has how much in RAM, in swap and in the page cache, and what a restore would read.
-//! Only looks: the plan of a restore is made and thrown away.
+//! What each process has in RAM, in swap and in the page cache, and what a restore would read.
+//! Reads nothing back: the plan of a restore is made and thrown away.
 
 use super::access::Access;
 use super::files::{self, UsedFile};
@@ -39,7 +39,7 @@ pub struct Process {
     pub pid: u32,
     /// Its `comm`.
     pub name: String,
-    /// Its control group, as /proc/PID/cgroup tells the memory controller's.
+    /// Its control group, that of the memory controller.
     pub group: Option<String>,
     /// Anonymous and shared memory in RAM, bytes.
     pub resident_bytes: u64,
@@ -161,9 +161,9 @@ impl Used {
             let own = self.by_target[index as usize].iter();
             own.map(|at| &self.files[*at])
         };
-        // Of a file that does not tell, all would count as absent: it is left out.
-        let told = || files().filter_map(|file| Some((file, file.cached_bytes?)));
-        let is_told = told().next().is_some() || files().next().is_none();
+        // Of a file whose cache is unknown all would count as absent: it is left out.
+        let known = || files().filter_map(|file| Some((file, file.cached_bytes?)));
+        let is_known = known().next().is_some() || files().next().is_none();
         let shared_present: u64 = objects().map(|object| object.present_bytes).sum();
         let shared_swapped = objects().map(|object| ranges::total(&object.swapped));
         Ok(Process {
@@ -173,9 +173,9 @@ impl Used {
             resident_bytes: scan.present_pages * page_bytes + shared_present,
             swapped_bytes: scan.swapped.len() as u64 * page_bytes,
             shared_swapped_bytes: shared.map(|_| shared_swapped.sum()),
-            file_cached_bytes: is_told.then(|| ranges::sum(told().map(|(_, cached)| cached))),
-            file_absent_bytes: is_told
-                .then(|| ranges::sum(told().map(|(file, _)| ranges::total(&file.absent)))),
+            file_cached_bytes: is_known.then(|| ranges::sum(known().map(|(_, cached)| cached))),
+            file_absent_bytes: is_known
+                .then(|| ranges::sum(known().map(|(file, _)| ranges::total(&file.absent)))),
         })
     }
 

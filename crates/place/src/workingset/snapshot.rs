@@ -48,7 +48,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// How much of the page cache could not be listed; `None` where the kernel does not tell
+    /// How much of the page cache could not be listed; `None` if the kernel does not report
     /// how large it was.
     #[must_use]
     pub fn unseen_bytes(&self) -> Option<u64> {
@@ -143,10 +143,10 @@ pub fn take(root: &Root, selection: &Selection, trees: &[PathBuf]) -> Result<Sna
                     snapshot.add(path.to_owned(), &identity, &mut access);
                 }
             }
-            match sys::interrupt::requested() {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+            if sys::interrupt::requested() {
+                return ControlFlow::Break(());
             }
+            ControlFlow::Continue(())
         })?;
     }
     snapshot.processes = targets.iter().filter_map(|one| held(root, one)).collect();
@@ -157,7 +157,7 @@ pub fn take(root: &Root, selection: &Selection, trees: &[PathBuf]) -> Result<Sna
 impl Snapshot {
     /// Notes what of the file is in the page cache, if anything is.
     fn add(&mut self, path: PathBuf, identity: &FileIdentity, access: &mut Access) {
-        // What lies in RAM is not opened: it has no disk to come back from.
+        // Files in RAM are not opened: they have no disk to be restored from.
         let Ok(open) = access.open(&path, identity) else {
             return;
         };
@@ -240,7 +240,7 @@ pub fn missing(snapshot: &Snapshot, access: &mut Access) -> Missing {
             continue;
         };
         let now = now.unwrap_or_default();
-        // A stranger's snapshot may name what lies behind the end, however far.
+        // A snapshot of another user may name ranges beyond the end.
         let behind = file.identity.end()..u64::MAX;
         let was = ranges::without(&file.cached, std::slice::from_ref(&behind));
         let absent = ranges::without(&was, &now);

@@ -15,10 +15,11 @@ use sys::device::FileDevice;
 use sys::memory::AlignedBuffer;
 
 const OPERATION: &str = "try the disk";
-/// No read begins later but the one that brings the head to the work: on a hard disk three at random
-/// places, that one among them, and one or two in order.
+/// No read begins later but the one that brings the head to the work: on a hard disk three at
+/// random places, that one among them, and one or two in order.
 const LONGEST_NS: f64 = 60e6;
-/// A trial takes a twentieth of the work that it is for, as a disk of 100 MB/s does that: ns for a byte.
+/// A trial takes a twentieth of the work that it is for, as a disk of 100 MB/s does that: ns for a
+/// byte.
 const NS_PER_BYTE: f64 = 0.5;
 /// Of its time, for single reads; what is left is for the last of them.
 const RANDOM_SHARE: f64 = 0.5;
@@ -53,8 +54,8 @@ pub struct Speed {
 pub struct Purpose {
     /// How much: for little the trial is short and its figures are rough.
     pub bytes: u64,
-    /// Where it begins, in bytes on the device or in the file that is tried. The last read at random goes
-    /// there: a head that has come for it stays for the work.
+    /// Where it begins, in bytes on the device or in the file that is tried. The last read at
+    /// random goes there: a head that has come for it stays for the work.
     pub start: Option<u64>,
     /// Whether the pace of reads in order is wanted as well.
     pub in_order: bool,
@@ -72,9 +73,9 @@ pub fn of_device(root: &Root, device: (u32, u32), purpose: Purpose) -> Result<Sp
     try_reads(disk, &path, Purpose { start, ..purpose })
 }
 
-/// As [`of_device`] by reading a file on it, which tells of the part
-/// of the disk that is meant, and is permitted where the device itself is closed. Of a file that is only
-/// reserved, as `fallocate` makes swap files, a read asks no disk: then the device is tried.
+/// As [`of_device`] by reading a file on it, which tells of the part of the disk that is meant, and
+/// is permitted where the device itself is closed. Of a file that is only reserved, as `fallocate`
+/// makes swap files, a read asks no disk: then the device is tried.
 ///
 /// # Errors
 /// `Impossible` without the right to read the file, or where it cannot be read directly.
@@ -146,7 +147,8 @@ impl<'a> Jumps<'a> {
         })
     }
 
-    /// Reads at some of this many places of a page each, one at least, for `budget_ns` and one read more.
+    /// Reads at some of this many places of a page each, one at least, for `budget_ns` and one read
+    /// more.
     fn try_random_places(&mut self, places: u64, budget_ns: u64) -> Result<()> {
         let started_ns = now_ns();
         while places > 0

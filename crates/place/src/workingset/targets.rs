@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// `PF_KTHREAD` of linux/sched.h: the kernel's own threads have no memory of their own.
 const KERNEL_THREAD: u64 = 0x0020_0000;
-/// Groups lie in groups; no service manager nests them this deeply.
+/// The deepest nesting of groups: no service manager nests them this deeply.
 const MAX_DEPTH: usize = 32;
 
 /// Which processes are meant.
@@ -183,7 +183,7 @@ fn is_called(root: &Root, pid: u32, name: &str) -> bool {
         || file("cgroup").lines().any(|line| in_unit(line, name))
 }
 
-/// Whether a line of /proc/PID/cgroup lies in the unit `name`, or `name.service`.
+/// Whether a line of /proc/PID/cgroup is in the unit `name`, or `name.service`.
 fn in_unit(line: &str, name: &str) -> bool {
     let Some(path) = line.splitn(3, ':').nth(2) else {
         return false;
@@ -212,7 +212,7 @@ fn members(root: &Root, group: &Path) -> Result<Vec<u32>> {
         let mut below = Vec::new();
         for directory in layer {
             let text = std::fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
-            // A process that another PID namespace hides is told as 0.
+            // A process that another PID namespace hides is listed as 0.
             pids.extend(
                 text.lines()
                     .filter_map(|line| line.parse().ok())
@@ -230,7 +230,7 @@ fn members(root: &Root, group: &Path) -> Result<Vec<u32>> {
     Ok(pids)
 }
 
-/// Where the group may lie: it is a directory of a group file system itself, or a path below
+/// Where the group may be: it is a directory of a group file system itself, or a path below
 /// one; that of the memory controller first.
 fn directories(mounts: &[Mount], group: &Path) -> Vec<PathBuf> {
     let is_tree = |mount: &&Mount| mount.fs_type == "cgroup" || mount.fs_type == "cgroup2";

@@ -1,6 +1,6 @@
 //! Walking a directory tree in the order of the inodes, on one file system, following no link.
 //!
-//! The idea: inodes lie on the disk by their numbers and names in a directory do not, so each
+//! The idea: inodes are on the disk in the order of their numbers, and names are not, so each
 //! directory is listed first and its entries are visited sorted. A mount that may hang is not
 //! asked even what it is.
 
@@ -45,7 +45,7 @@ pub(super) fn real(top: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Tells `visit` of everything below `top`, and of `top` itself, until it breaks off.
+/// Calls `visit` with `top` and everything below it, until it breaks.
 ///
 /// # Errors
 /// `Usage` where `top` is not there.

@@ -12,7 +12,7 @@ use machine::{Root, damon};
 use model::Control;
 use place::Kind;
 use place::workingset::access::Access;
-use place::workingset::charge;
+use place::workingset::cgroup_reader;
 use place::workingset::files;
 use place::workingset::read_plan::{FileIdentity, NamedFile, ReadPlan};
 use place::workingset::{cached, read};
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["serve"] => {
             let (input, output) = (std::io::stdin().lock(), std::io::stdout());
-            let served = charge::serve(&mut Caller::connect(input, output).unwrap());
+            let served = cgroup_reader::serve(&mut Caller::connect(input, output).unwrap());
             return ExitCode::from(u8::from(served.is_err()));
         }
         ["end"] => {}
@@ -117,7 +117,7 @@ fn the_cache_is_charged_to_the_group() {
     }
     let before = charged_bytes(group.path());
     let mut told = 0;
-    let done = charge::read_inside(group.path(), &helper(), &work, &mut |read| {
+    let done = cgroup_reader::read_inside(group.path(), &helper(), &work, &mut |read| {
         assert!(read.bytes >= told);
         told = read.bytes;
         Control::Continue
@@ -148,7 +148,7 @@ fn what_is_cancelled_ends_at_once() {
     let path = directory.join("data");
     let work = cold_work(&path, 256 * MIB);
     let mut asked = 0;
-    let done = charge::read_inside(group.path(), &helper(), &work, &mut |_| {
+    let done = cgroup_reader::read_inside(group.path(), &helper(), &work, &mut |_| {
         asked += 1;
         Control::Stop
     });
@@ -162,7 +162,7 @@ fn what_is_cancelled_ends_at_once() {
 /// Has a file read inside and never goes on after the first batch.
 fn hold(group: &Path, path: &Path) {
     let work = cold_work(path, 64 * MIB);
-    let _ = charge::read_inside(group, &helper(), &work, &mut |_| {
+    let _ = cgroup_reader::read_inside(group, &helper(), &work, &mut |_| {
         println!("reading");
         std::thread::sleep(Duration::from_secs(600));
         Control::Continue
@@ -197,7 +197,7 @@ fn nothing_outlives_its_parent() {
 fn a_group_that_is_none_is_an_error() {
     let directory = TempDir::new();
     let nowhere = directory.join("no-group");
-    let error = charge::read_inside(&nowhere, &helper(), &ReadPlan::default(), &mut |_| {
+    let error = cgroup_reader::read_inside(&nowhere, &helper(), &ReadPlan::default(), &mut |_| {
         Control::Continue
     })
     .unwrap_err();
@@ -212,7 +212,7 @@ fn a_helper_that_ends_early_is_an_error() {
     let work = cold_work(&directory.join("data"), MIB);
     for words in [&["end"][..], &["answer", "\"nonsense\""], &["answer", "{}"]] {
         let command = HiddenCommand::new(words.iter().copied());
-        let answer = charge::read_inside(directory.path(), &command, &work, &mut |_| {
+        let answer = cgroup_reader::read_inside(directory.path(), &command, &work, &mut |_| {
             Control::Continue
         });
         assert_eq!(answer.unwrap_err().kind, Kind::Failed, "{words:?}");
@@ -228,13 +228,13 @@ fn any_input_is_served_or_refused() {
         line.retain(|byte| *byte != b'\n');
         line.insert(0, b'x');
         let mut caller = Caller::new(&line[..], std::io::sink());
-        let error = charge::serve(&mut caller).unwrap_err();
+        let error = cgroup_reader::serve(&mut caller).unwrap_err();
         assert_eq!(error.kind, Kind::Usage);
     }
     let mut output = Vec::new();
     let work = serde_json::to_string(&ReadPlan::default()).unwrap();
     let input = format!("{work}\n{work}\n");
-    charge::serve(&mut Caller::new(input.as_bytes(), &mut output)).unwrap();
+    cgroup_reader::serve(&mut Caller::new(input.as_bytes(), &mut output)).unwrap();
     assert_eq!(output.iter().filter(|byte| **byte == b'\n').count(), 2);
     passed("any_input_is_served_or_refused");
 }

@@ -1,5 +1,5 @@
-//! What `terrace warm` can be told: whose memory, which kinds of it, and how much may be used.
-//! That it can be seen and read is found out by the command.
+//! The arguments of `terrace warm`: whose memory, which kinds of it, and how much may be used.
+//! The command finds out whether that memory can be read.
 
 use super::form::FormArgs;
 use super::value;
@@ -15,25 +15,30 @@ use std::time::Duration;
 pub enum Warm {
     /// Show who has how much in RAM, in swap and in the page cache
     ///
-    /// Of all processes that this user may look into, or of those named. Says also what a restore would read, in how many pieces,
-    /// and how long that would take by what the disk itself showed in a short trial. Brings nothing back.
+    /// Of all processes that this user may look into, or of those named. Says also what a restore
+    /// would read, in how many pieces, and how long that would take by what the disk itself showed
+    /// in a short trial. Brings nothing back.
     Show(ShowArgs),
     /// Bring back what was pushed out of memory, in the order of the disk
     ///
-    /// Reads the memory of processes back from swap in the order in which it lies there, and the files that they use in the order
-    /// of their disk. With FILE it brings back what `warm snapshot` noted. It takes free memory only and stops when others begin to wait
-    /// for memory. It looks at no byte of what it moves, and keeps none. Needs CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_SYS_NICE and
-    /// CAP_DAC_READ_SEARCH, as root has them; files of a snapshot and --only files can be read without.
+    /// Reads the memory of processes back from swap in the order in which it lies there, and the
+    /// files that they use in the order of their disk. With FILE it brings back what `warm
+    /// snapshot` noted. It takes free memory only and stops when others begin to wait for memory.
+    /// It looks at no byte of what it moves, and keeps none. Needs CAP_SYS_ADMIN, CAP_SYS_PTRACE,
+    /// CAP_SYS_NICE and CAP_DAC_READ_SEARCH, as root has them; files of a snapshot and --only files
+    /// can be read without.
     Restore(Box<RestoreArgs>),
     /// Note what is in memory now, by name and without content
     ///
-    /// FILE names the files that processes use and what of them is in the page cache, and which memory of which process is there.
-    /// `terrace warm restore FILE` brings that back after a restart or when something has pushed it out.
+    /// FILE names the files that processes use and what of them is in the page cache, and which
+    /// memory of which process is there. `terrace warm restore FILE` brings that back after a
+    /// restart or when something has pushed it out.
     Snapshot(SnapshotArgs),
     /// Push a file or a process out of memory, for experiments
     ///
-    /// A file, or all files below a directory, leave the page cache, and what was changed is written first. The memory of a process goes
-    /// to swap. Nothing is lost; whatever is used again is slow once.
+    /// A file, or all files below a directory, leave the page cache, and what was changed is
+    /// written first. The memory of a process goes to swap. Nothing is lost; whatever is used again
+    /// is slow once.
     Evict(EvictArgs),
 }
 
@@ -87,12 +92,13 @@ pub struct RestoreArgs {
     #[arg(long, value_name = "KINDS", value_enum, value_delimiter = ',')]
     pub only: Vec<Memory>,
 
-    /// Afterwards list the directories and inodes below DIR, for the next `find` or `git status`; may be given several times
+    /// Afterwards list the directories and inodes below DIR, for the next `find` or `git status`;
+    /// may be given several times
     #[arg(long, value_name = "DIR")]
     pub metadata: Vec<PathBuf>,
 
-    /// How to read from swap: `auto` (the disk decides), `remote` (one reader), `readers:N` (2 to 64), `willneed` (advice to the
-    /// kernel)
+    /// How to read from swap: `auto` (the disk decides), `remote` (one reader), `readers:N` (2 to
+    /// 64), `willneed` (advice to the kernel)
     #[arg(long, value_name = "METHOD", default_value = "auto", value_parser = value::way)]
     pub method: Way,
 

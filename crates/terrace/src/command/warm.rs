@@ -1,5 +1,5 @@
-//! `terrace warm ...`: what was pushed out of memory is shown, noted, brought back, or pushed
-//! out on purpose.
+//! `terrace warm ...`: shows what was evicted from memory, takes snapshots, restores, and evicts on
+//! purpose.
 
 mod evict;
 pub mod restore;
@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::Report;
 use crate::output::warm::Receipt;
-use place::workingset::charge;
+use place::workingset::cgroup_reader;
 use place::workingset::show::Shown;
 use place::workingset::targets::Selection;
 
@@ -48,11 +48,11 @@ pub fn name(action: &Warm) -> &'static str {
 /// # Errors
 /// What its starter tells of it.
 pub fn reader() -> Result<Exit> {
-    charge::serve(&mut helper::caller()?)?;
+    cgroup_reader::serve(&mut helper::caller()?)?;
     Ok(Exit::Done)
 }
 
-/// Whose memory is meant; `None` where nobody was named.
+/// Whose memory is meant; `None` if no process was named.
 fn selection(whose: &WhoseArgs) -> Option<Selection> {
     if let Some(group) = &whose.cgroup {
         Some(Selection::Group(group.clone()))

@@ -1,13 +1,14 @@
-//! The way to read: what the person chose, what the medium demands, or what is faster here.
+//! Chooses the method: what the person asked for, what the medium demands, or what is faster here.
 //!
-//! Where seeks cost, one reader gets what the kernel reads around a fault: 8 neighbouring slots, then
-//! both the disk and the reader wait for each other. Where neighbouring slots are neighbouring
+//! Where seeks cost, one reader gets what the kernel reads around a fault: 8 neighbouring slots,
+//! then both the disk and the reader wait for each other. Where neighbouring slots are neighbouring
 //! addresses as well, advice gets them in requests of 128 KiB while the reader maps those before.
 //! Slots of scattered addresses must not be advised: each would be a request of its own.
 //!
-//! On flash neither advice nor several readers is always the faster. The first pages are read
-//! by each in turns, forth and back so that drift meets all alike, and the rest by the winner. On busy
-//! processors it is advice: several readers would be faster there, by taking several shares of them.
+//! On flash neither advice nor several readers is always the faster. The first pages are read by
+//! each in turns, forth and back so that drift meets all alike, and the rest by the winner. On busy
+//! processors it is advice: several readers would be faster there, by taking several shares of
+//! them.
 
 use crate::workingset::anonymous::SwappedPage;
 use crate::workingset::areas::Medium;
@@ -126,7 +127,7 @@ impl<'a> ReaderChoice<'a> {
     }
 }
 
-/// Who else wants the processors; taken for nobody if the kernel does not say.
+/// Whether other tasks want the processors; assumed not if the kernel does not report it.
 fn demand(root: &Root) -> Demand {
     let reader = DemandReader::open(root);
     let now = reader.ok().and_then(|mut reader| reader.now());

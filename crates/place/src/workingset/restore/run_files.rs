@@ -7,7 +7,7 @@ use super::plan::{FileGroup, FileRead, PartKind, PlannedWork};
 use super::report::Done;
 use super::run::RestoreRun;
 use crate::background::{GROUP_MARGIN, Stop};
-use crate::workingset::charge;
+use crate::workingset::cgroup_reader;
 use crate::workingset::read::{self, Read};
 use crate::workingset::{metadata, shared};
 use crate::{Kind, Result};
@@ -121,7 +121,7 @@ fn read_files(
     };
     if let Some((other, helper)) = other.zip(run.request.helper.as_ref()) {
         let (mut stop, mut reported) = (None, 0);
-        let read = charge::read_inside(&other.directory, helper, &fitting, &mut |read| {
+        let read = cgroup_reader::read_inside(&other.directory, helper, &fitting, &mut |read| {
             run.advance(read.bytes - reported);
             reported = read.bytes;
             stop = group_limit(run, other).or_else(|| run.check_unblocked());

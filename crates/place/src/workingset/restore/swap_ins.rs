@@ -1,6 +1,6 @@
-//! What the kernel counts of all swap while pages come back: how many came from where, and how many lie in
-//! the swap cache, of which pagemap tells nothing page by page. Of the whole machine, so what others
-//! bring meanwhile is among it; what is said of ours is therefore the least that it can be.
+//! What the kernel counts of all swap while pages come back: how many came from where, and how many
+//! are in the swap cache, which pagemap does not show page by page. Of the whole machine, so what
+//! others bring meanwhile is among it; what is said of ours is therefore the least that it can be.
 
 use machine::{Root, vmstat};
 
@@ -65,7 +65,7 @@ impl SwapIns {
         unread.into_iter().chain(compressed).collect()
     }
 
-    /// How many of `asked` pages, at the least, nobody read since `before`.
+    /// How many of `asked` pages, at the least, were not read since `before`.
     fn unread_since(self, before: Self, asked: u64) -> Option<u64> {
         let read = self.device_since(before)? + self.zswap_since(before).unwrap_or(0);
         Some(asked.saturating_sub(read))

@@ -1,5 +1,5 @@
-//! Whether pages that were asked for are in memory: asked of pagemap, sparsely while it goes on
-//! and of every page at the end.
+//! Whether the pages that were read are in memory, by pagemap: a sample after each batch, and every
+//! page at the end.
 
 use crate::workingset::anonymous::SwappedPage;
 use crate::workingset::targets::Target;
@@ -7,7 +7,7 @@ use machine::Root;
 use machine::pagemap::{Page, Pagemap};
 use std::collections::VecDeque;
 
-/// Pages closer than this are read with what lies between them: the kernel takes as long to fill in
+/// Pages closer than this are read with the pages between them: the kernel takes as long to fill in
 /// so many entries as for a call.
 const JOINED_PAGES: u64 = 32;
 /// Pages that are looked at after each batch.
@@ -17,7 +17,7 @@ const WINDOW: usize = 8;
 /// With fewer than this a share means nothing.
 const ENOUGH_PAGES: u64 = 64;
 
-/// Where pages are that were asked for.
+/// How many of some pages are in memory, in swap, and gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PageLocations {
     /// In memory.
@@ -44,7 +44,7 @@ impl PageLocations {
     }
 }
 
-/// Looks at each of `pages`.
+/// Looks each of `pages` up.
 pub(super) fn locate(root: &Root, targets: &[Target], pages: &[SwappedPage]) -> PageLocations {
     let page_bytes = sys::process::page_bytes() as u64;
     let mut by_address: Vec<(u32, u64)> = pages
@@ -109,7 +109,8 @@ impl Yield {
         found
     }
 
-    /// Whether of the pages of the last batches that still exist fewer than `percent` are in memory.
+    /// Whether of the pages of the last batches that still exist fewer than `percent` are in
+    /// memory.
     pub(super) fn is_below(&self, percent: u32) -> bool {
         let mut sum = PageLocations::default();
         self.window.iter().for_each(|one| sum.add(*one));

@@ -1,5 +1,5 @@
-//! `terrace warm evict`: a file, a tree or a process leaves memory, and it is said what stayed.
-//! Nothing asks back: what was pushed out is slow once and never lost.
+//! `terrace warm evict`: evicts a file, a tree or a process from memory, and reports what stayed.
+//! It does not ask for confirmation: what was evicted is slow once and never lost.
 
 use crate::args::warm::EvictArgs;
 use crate::error::Result;
@@ -9,10 +9,10 @@ use machine::Root;
 use place::workingset::evict::{self, Victim};
 use std::path::Path;
 
-/// Pushes out, and says what went.
+/// Evicts, and reports what went.
 ///
 /// # Errors
-/// When the victim is not there, or may not be pushed out.
+/// When the victim is not there, or may not be evicted.
 pub fn evict(args: &EvictArgs) -> Result<Exit> {
     let evicted = evict::evict(&Root::system(), &victim(&args.victim))?;
     let whose = args.victim.display().to_string();

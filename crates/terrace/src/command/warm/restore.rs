@@ -1,5 +1,5 @@
 //! `terrace warm restore`: the request from what was typed, the rights that it takes, the plan,
-//! the reading under the guard, the receipt.
+//! the reads under an allowance, the receipt.
 
 use super::super::deliver::{Activity, Delivery};
 use super::super::must_exist;
@@ -18,18 +18,18 @@ use place::workingset::targets::Selection;
 use sys::helper::HiddenCommand;
 use sys::process::{Capability, has_capability};
 
-/// Without a word about it a 16th of all memory is left to others: programs allocate meanwhile,
-/// and what the kernel calls available it can give only by reclaiming some of it.
+/// By default a 16th of all memory is left to others: programs allocate meanwhile, and part of what
+/// the kernel calls available must be reclaimed first.
 const FLOOR_PART: u64 = 16;
-/// The floor where the size of memory is not told.
+/// The floor if the size of memory is unknown.
 const SMALLEST_FLOOR: Bytes = Bytes(64 << 20);
-/// Somebody may wait for memory a tenth of the time before it is too much: less is met
-/// now and then on any machine that has swap.
+/// Tasks may stall on memory a tenth of the time: less occurs now and then on any machine that has
+/// swap.
 const PRESSURE_PERMILLE: u32 = 100;
-/// If fewer than half of the pages stay, as many are pushed out again as are brought.
+/// If fewer than half of the pages stay, as many are evicted again as are restored.
 const YIELD_PERCENT: u32 = 50;
 
-/// Brings back, or only plans to, and delivers the receipt.
+/// Restores, or only plans to, and delivers the receipt.
 ///
 /// # Errors
 /// What makes no sense, what this user may not do, what is not there.
@@ -59,7 +59,7 @@ pub fn request_of_all_kinds(selection: Selection, limits: Limits) -> Request {
     }
 }
 
-/// The limits of who said nothing about them.
+/// The limits by default.
 pub fn usual_limits(root: &Root) -> Limits {
     let total = machine::memory::total(root);
     Limits {
@@ -117,7 +117,7 @@ fn chosen(way: Way) -> Option<RestoreMethod> {
     }
 }
 
-/// Which kinds of memory are to be brought back.
+/// Which kinds of memory are to be restored.
 fn wanted(args: &RestoreArgs, named: bool) -> Result<Vec<Memory>> {
     let usual: &[Memory] = match (&args.file, named) {
         // What is shared stands in no snapshot.

@@ -1,9 +1,10 @@
-//! Page cache is charged to the group of whoever reads it: a short-lived helper inside of the
-//! target's group reads the files, so that the memory counts where it is used.
+//! Reads files from inside a control group. Page cache is charged to the group of the task that
+//! reads it, so a short-lived helper in the target's group reads, and the memory counts where it is
+//! used.
 //!
 //! The helper (`sys::helper`) opens nothing before its first message, which it gets once it is in
 //! the group. A message to it is a list of pieces ([`ReadPlan`]); it reports what it has read
-//! (`Progress`) after each batch. It ends with its input and with its caller.
+//! (`ReaderReport`) after each batch. It ends with its input and with its caller.
 
 use super::read::{self, Read};
 use super::read_plan::ReadPlan;
@@ -23,7 +24,7 @@ const RECEIVE: &str = "receive from the reader inside a group";
 
 /// What the helper reports.
 #[derive(Debug, Serialize, Deserialize)]
-struct Progress {
+struct ReaderReport {
     /// What was read of this message so far.
     read: Read,
     /// Whether that was all of it.
@@ -56,7 +57,7 @@ pub fn read_inside(
         let mut so_far = done;
         loop {
             let is_whole = match helper.receive(ASK_EVERY).map_err(failed(RECEIVE))? {
-                Received::Message(Progress { read, ended }) => {
+                Received::Message(ReaderReport { read, ended }) => {
                     so_far = done;
                     so_far.add(&read);
                     ended
@@ -95,11 +96,11 @@ pub fn serve<R: BufRead, W: Write>(caller: &mut Caller<R, W>) -> Result<()> {
         let mut sent = Ok(());
         let read = read::pieces(&work, &mut |read| {
             let (read, ended) = (*read, false);
-            sent = caller.send(&Progress { read, ended });
+            sent = caller.send(&ReaderReport { read, ended });
             Control::stop_if(sent.is_err())
         });
         let ended = true;
-        sent.and_then(|()| caller.send(&Progress { read, ended }))
+        sent.and_then(|()| caller.send(&ReaderReport { read, ended }))
             .map_err(failed("report what was read"))?;
     }
     Ok(())
