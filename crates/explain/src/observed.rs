@@ -4,13 +4,10 @@
 //! is `None` or left out of its list; a rule then says so instead of guessing.
 //! It reads and writes as JSON, so that a test can hold a recorded machine.
 
+use model::Estimate;
 use model::histogram::Modes;
-use model::knee::Edge;
-use model::{Estimate, Latency};
+use model::probe::{CacheLevel, DeviceReport, ProcessorLoad, RamDiskReport, SwapArea};
 use serde::{Deserialize, Serialize};
-
-/// The word of [`DeviceSeen::served_by`] where the requests reached the device.
-pub const SERVED_BY_DEVICE: &str = "device";
 
 /// All that the rules may look at.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -21,17 +18,17 @@ pub struct Observed {
     /// First touch of new memory.
     pub faults: Option<FaultsSeen>,
     /// The processor's caches, as measured and as claimed.
-    pub caches: Vec<CacheSeen>,
+    pub caches: Vec<CacheLevel>,
     /// Huge pages: the setting, and what was given.
     pub pages: Option<PagesSeen>,
     /// Random access with small and with huge pages.
     pub translation: Option<TranslationSeen>,
     /// Disks, flash and volumes.
-    pub devices: Vec<DeviceSeen>,
+    pub devices: Vec<DeviceReport>,
     /// File systems in RAM.
-    pub ram_disks: Vec<RamDiskSeen>,
+    pub ram_disks: Vec<RamDiskReport>,
     /// What kept the survey from running.
-    pub processor: Option<ProcessorSeen>,
+    pub processor: Option<ProcessorLoad>,
     /// Swap; `None` where it could not be read, empty areas where there is none.
     pub swap: Option<SwapSeen>,
     /// How much the trials of each tier disagree.
@@ -114,22 +111,6 @@ pub struct Recooled {
     pub reported_to_host_bytes: Option<u64>,
 }
 
-/// One cache, as measured and as claimed.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CacheSeen {
-    /// 1, 2 or 3.
-    pub level: u8,
-    /// Where latency climbs.
-    pub measured: Option<Edge>,
-    /// `/sys/devices/system/cpu/cpu*/cache`.
-    pub sysfs_bytes: Option<u64>,
-    /// The CPUID instruction.
-    pub cpuid_bytes: Option<u64>,
-    /// What the C library was told or concluded.
-    pub libc_bytes: Option<u64>,
-}
-
 /// Huge pages: the setting, and what was given.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -156,133 +137,14 @@ pub struct TranslationSeen {
     pub virtualized: bool,
 }
 
-/// One disk, flash device or volume.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DeviceSeen {
-    /// The whole device's name in `/sys/block`: `vdb`.
-    pub name: String,
-    /// Where its file system was reached: `/data`.
-    pub path: String,
-    /// The name of its tier: `/data  vdb`.
-    pub tier: String,
-    /// `queue/rotational`.
-    pub rotational: Option<bool>,
-    /// The selected word of `queue/scheduler`.
-    pub scheduler: Option<String>,
-    /// `queue/read_ahead_kb`, in bytes.
-    pub read_ahead_bytes: Option<u64>,
-    /// `virtio`, `nvme`, `sata`, `usb`, ...
-    pub transport: Option<String>,
-    /// Random reads of 4 KiB of the survey's own file, one at a time.
-    pub random_read_ns: Option<Latency>,
-    /// Reads by queue depth: small and large blocks, as far as they were tried.
-    pub depth: Vec<DepthSeen>,
-    /// Cold sequential read past the page cache.
-    pub read_bytes_per_s: Option<Estimate>,
-    /// Sequential write up to stable storage.
-    pub write_bytes_per_s: Option<Estimate>,
-    /// Spread (interquartile range over median) of the rates of 100 ms each.
-    pub series_spread: Option<f64>,
-    /// What the counters say answered the reads: [`SERVED_BY_DEVICE`],
-    /// `page cache` or `RAM`; empty where nothing could be counted.
-    pub served_by: String,
-    /// Root only: random reads of 4 KiB over the whole raw device.
-    pub raw_read_ns: Option<Latency>,
-    /// Why `raw_read_ns` is absent.
-    pub raw_refused: Option<String>,
-    /// Whether a hypervisor lies beneath.
-    pub virtualized: bool,
-    /// Reading a file of it that is in the page cache.
-    pub page_cache_read_bytes_per_s: Option<Estimate>,
-}
-
-/// Reads at one queue depth.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DepthSeen {
-    /// Requests in flight.
-    pub depth: u32,
-    /// Bytes of each request.
-    pub block_bytes: u64,
-    /// Requests completed a second.
-    pub requests_per_s: f64,
-    /// Bytes a second.
-    pub bytes_per_s: f64,
-    /// Median time of one request.
-    pub p50_ns: Option<f64>,
-}
-
-/// One file system in RAM.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct RamDiskSeen {
-    /// The name of its tier: `/dev/shm`.
-    pub tier: String,
-    /// Where it is mounted.
-    pub path: String,
-    /// Reading a file of it.
-    pub read_bytes_per_s: Option<Estimate>,
-    /// Writing a file of it.
-    pub write_bytes_per_s: Option<Estimate>,
-    /// Reading a disk's file that is in the page cache, by the same calls.
-    pub page_cache_read_bytes_per_s: Option<Estimate>,
-    /// Its `huge=` option: `never`, `always`, `within_size`, `advise`.
-    pub huge_setting: Option<String>,
-}
-
-/// What kept the survey from running.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ProcessorSeen {
-    /// Share of the processors' time that the host took away, 0 to 1.
-    pub steal_share: Option<f64>,
-    /// Share of its time that the survey was ready and waited for a processor.
-    pub run_delay_share: Option<f64>,
-    /// Periods in which the CPU limit stopped the group.
-    pub throttled_periods: Option<u64>,
-    /// Periods in which the group ran at all.
-    pub periods: Option<u64>,
-    /// How long it was stopped, in seconds, summed over its processors.
-    pub throttled_s: Option<f64>,
-    /// The limit, in processors.
-    pub quota_cores: Option<f64>,
-    /// The group that has the limit.
-    pub cgroup: Option<String>,
-    /// Processors that the survey may run on.
-    pub usable_cpus: u32,
-    /// Processors online.
-    pub online_cpus: u32,
-}
-
 /// Swap as `/proc/swaps` lists it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SwapSeen {
     /// The areas in use.
-    pub areas: Vec<SwapAreaSeen>,
+    pub areas: Vec<SwapArea>,
     /// Main memory.
     pub memory_bytes: u64,
-}
-
-/// One swap area.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SwapAreaSeen {
-    /// The file or device.
-    pub path: String,
-    /// The device that holds it.
-    pub device: Option<String>,
-    /// Its size.
-    pub size_bytes: u64,
-    /// How much of it is taken.
-    pub used_bytes: u64,
-    /// `queue/rotational` of the device.
-    pub rotational: Option<bool>,
-    /// Median of random 4 KiB reads of the device.
-    pub random_read_ns: Option<f64>,
-    /// Whether it is compressed RAM (zram).
-    pub compressed: bool,
 }
 
 /// How much the trials of one tier disagree.

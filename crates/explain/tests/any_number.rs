@@ -11,12 +11,13 @@
 )]
 
 use explain::observed::{
-    CacheSeen, CopySeen, DepthSeen, DeviceSeen, FaultKind, FaultsSeen, NoiseSeen, Observed,
-    PagesSeen, ProcessorSeen, RamDiskSeen, Recooled, SwapAreaSeen, SwapSeen, TranslationSeen,
+    CopySeen, FaultKind, FaultsSeen, NoiseSeen, Observed, PagesSeen, Recooled, SwapSeen,
+    TranslationSeen,
 };
 use explain::{RULES, survey};
 use model::histogram::Modes;
 use model::knee::Edge;
+use model::probe::{CacheLevel, DepthRate, DeviceReport, ProcessorLoad, RamDiskReport, SwapArea};
 use model::{Estimate, Latency};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -160,14 +161,14 @@ impl Odd {
         }
     }
 
-    fn device(&mut self) -> DeviceSeen {
-        DeviceSeen {
+    fn device(&mut self) -> DeviceReport {
+        DeviceReport {
             rotational: Some(self.flag()),
             scheduler: Some(if self.flag() { "bfq" } else { "none" }.to_owned()),
             read_ahead_bytes: self.maybe_whole(),
             random_read_ns: Some(self.latency()),
             depth: (0..6)
-                .map(|_| DepthSeen {
+                .map(|_| DepthRate {
                     depth: self.whole() as u32,
                     block_bytes: if self.flag() { 4096 } else { 1 << 20 },
                     requests_per_s: self.number(),
@@ -182,12 +183,12 @@ impl Odd {
             raw_read_ns: self.flag().then(|| self.latency()),
             raw_refused: None,
             virtualized: self.flag(),
-            ..DeviceSeen::default()
+            ..DeviceReport::default()
         }
     }
 
-    fn processor(&mut self) -> ProcessorSeen {
-        ProcessorSeen {
+    fn processor(&mut self) -> ProcessorLoad {
+        ProcessorLoad {
             steal_share: self.maybe(),
             run_delay_share: self.maybe(),
             throttled_periods: self.maybe_whole(),
@@ -214,8 +215,8 @@ impl Odd {
         }
     }
 
-    fn cache(&mut self) -> CacheSeen {
-        CacheSeen {
+    fn cache(&mut self) -> CacheLevel {
+        CacheLevel {
             level: self.whole() as u8,
             measured: Some(Edge {
                 fits_bytes: self.whole(),
@@ -229,8 +230,8 @@ impl Odd {
         }
     }
 
-    fn swap_area(&mut self) -> SwapAreaSeen {
-        SwapAreaSeen {
+    fn swap_area(&mut self) -> SwapArea {
+        SwapArea {
             path: "/swapfile".to_owned(),
             device: None,
             size_bytes: self.whole(),
@@ -238,6 +239,7 @@ impl Odd {
             rotational: Some(self.flag()),
             random_read_ns: self.maybe(),
             compressed: self.flag(),
+            ..SwapArea::default()
         }
     }
 
@@ -270,10 +272,10 @@ impl Odd {
                 virtualized: self.flag(),
             }),
             devices: vec![self.device(), self.device()],
-            ram_disks: vec![RamDiskSeen {
+            ram_disks: vec![RamDiskReport {
                 read_bytes_per_s: Some(self.estimate()),
                 page_cache_read_bytes_per_s: Some(self.estimate()),
-                ..RamDiskSeen::default()
+                ..RamDiskReport::default()
             }],
             processor: Some(self.processor()),
             swap: Some(SwapSeen {

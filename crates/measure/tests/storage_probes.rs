@@ -10,6 +10,7 @@ use measure::storage::{
 use measure::{Budget, ErrorKind};
 use model::Bytes;
 use model::bytes::MIB;
+use model::probe::SERVED_BY_DEVICE;
 use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -301,7 +302,7 @@ fn a_device_is_surveyed_within_its_time_and_its_bytes() {
     assert!(started.elapsed() < Duration::from_secs(120));
     assert!(report.failure.is_none(), "{:?}", report.failure);
     assert!(report.written_bytes <= 128 * MIB && report.file_bytes >= 8 * MIB);
-    let latency = report.latency_ns.unwrap();
+    let latency = report.random_read_ns.unwrap();
     // On a machine so busy that fewer than six windows count there is no interval.
     assert!(latency.low.is_some() || latency.trials < 6, "{latency:?}");
     assert!(latency.low.is_none_or(|low| low <= latency.median));
@@ -311,15 +312,14 @@ fn a_device_is_surveyed_within_its_time_and_its_bytes() {
         let rate = rate.as_ref().unwrap();
         assert!(rate.trials >= 1 && rate.median > 0.0, "{rate:?}");
     }
-    let raw = report.raw.as_ref();
-    let by = match raw.is_some_and(|raw| raw.host_cache_suspected) {
-        true => ServedBy::HostCacheSuspected,
-        false => ServedBy::Device,
-    };
-    assert_eq!(report.served.by, by, "{:?}", report.served);
-    assert!(report.raw.is_some() != report.raw_reason.is_some());
-    assert!(report.paced.unwrap().requests > 0);
-    assert!(report.page_cache.unwrap().latency_ns.unwrap().median < latency.median);
+    assert_eq!(
+        report.served_by, SERVED_BY_DEVICE,
+        "{}",
+        report.served_reason
+    );
+    assert!(report.raw_read_ns.is_some() != report.raw_refused.is_some());
+    assert!(report.paced_read_ns.is_some());
+    assert!(report.page_cache_read_ns.unwrap().median < latency.median);
     assert!(disk.names().is_empty());
 }
 
@@ -329,10 +329,10 @@ fn a_ram_disk_is_surveyed() {
     let Some(ram) = in_ram() else { return };
     let total = Duration::from_secs(2);
     let report = survey_ram_disk(ram.path(), total, &Root::system()).unwrap();
-    assert!(report.target.in_ram);
+    assert!(report.file_bytes > 0 && report.first_write_bytes_per_s.is_some());
     assert!(report.write_bytes_per_s.unwrap().median > 0.0);
-    assert!(report.cached.read_bytes_per_s.unwrap().median > 0.0);
-    assert!(report.cached.latency_ns.unwrap().median > 0.0);
+    assert!(report.read_bytes_per_s.unwrap().median > 0.0);
+    assert!(report.random_read_ns.unwrap().median > 0.0);
     assert!(ram.names().is_empty());
 }
 

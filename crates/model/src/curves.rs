@@ -5,7 +5,7 @@
 
 use crate::estimate::Estimate;
 use crate::histogram::Bar;
-use crate::knee::Edge;
+use crate::probe::CacheLevel;
 use serde::{Deserialize, Serialize};
 
 /// All curves of one survey.
@@ -16,7 +16,7 @@ pub struct Curves {
     /// Latency against size, a curve for each kind of pages.
     pub latencies: Vec<LatencyCurve>,
     /// The edges in that curve, and what others claim.
-    pub caches: Vec<CacheEdge>,
+    pub caches: Vec<CacheLevel>,
     /// How long touches of memory took, a histogram for each kind of pages and phase.
     pub faults: Vec<FaultHistogram>,
     /// Sequential rates over time, of each device.
@@ -59,21 +59,6 @@ pub struct LatencyPoint {
     pub load_ns: Estimate,
     /// Why the point is not to be leant on, if so.
     pub noisy: Option<String>,
-}
-
-/// The edge of one cache as it was found and as others claim it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CacheEdge {
-    /// 1, 2, 3.
-    pub level: u8,
-    /// The edge in the curve; `None` if it shows none for this level.
-    pub measured: Option<Edge>,
-    /// What sysfs says.
-    pub sysfs_bytes: Option<u64>,
-    /// What CPUID says.
-    pub cpuid_bytes: Option<u64>,
-    /// What the C library believes.
-    pub libc_bytes: Option<u64>,
 }
 
 /// The times of touches of one kind.

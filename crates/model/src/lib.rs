@@ -19,6 +19,7 @@ pub mod frame;
 pub mod histogram;
 pub mod knee;
 pub mod machine;
+pub mod probe;
 pub mod progress;
 pub mod proof;
 pub mod ramdisk;

@@ -43,6 +43,7 @@ use crate::output;
 use crate::output::survey::Detail;
 use deliver::{Activity, Delivery};
 use machine::Root;
+use model::progress::Control;
 use std::path::Path;
 
 /// Does what the command line asks for.
@@ -87,7 +88,10 @@ fn survey(args: &SurveyArgs, color: When) -> Result<Exit> {
     let delivery = Delivery::of(&args.form, color)?;
     let page = survey::PageFile::of(args)?;
     let activity = Activity::start("survey", args.form.record.as_deref())?;
-    let survey = survey::survey(args, &Root::system(), &mut |step| activity.begin(step));
+    let survey = survey::survey(args, &Root::system(), &mut |progress| {
+        activity.begin(progress.step);
+        Control::Continue
+    });
     let recorded = activity.finish();
     let survey = survey?;
     recorded?;

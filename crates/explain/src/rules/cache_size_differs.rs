@@ -8,9 +8,10 @@
 use super::{Outcome, check_each};
 use crate::finding::{Class, RankedFinding};
 use crate::numbers::{bytes, sound};
-use crate::observed::{CacheSeen, Observed};
+use crate::observed::Observed;
 use crate::wording::list;
 use model::knee::Edge;
+use model::probe::CacheLevel;
 use model::{Bytes, Evidence, Grade};
 
 /// The id of this rule's findings.
@@ -47,7 +48,7 @@ struct Claim {
 /// Compares each cache's claims with its measured edge.
 pub fn check(observed: &Observed) -> Outcome {
     let if_empty = "the caches' edges were not measured";
-    let check = |cache: &CacheSeen| {
+    let check = |cache: &CacheLevel| {
         let mut levels = observed.caches.iter();
         let next = levels.find(|next| Some(next.level) == cache.level.checked_add(1));
         check_cache(cache, next.and_then(largest_hardware_claim))
@@ -56,7 +57,7 @@ pub fn check(observed: &Observed) -> Outcome {
 }
 
 /// Checks a cache; `next_bytes` is the claimed size of the next level.
-fn check_cache(cache: &CacheSeen, next_bytes: Option<u64>) -> Outcome {
+fn check_cache(cache: &CacheLevel, next_bytes: Option<u64>) -> Outcome {
     let level = cache.level;
     let edge = cache.measured.filter(is_sound);
     let edge = edge.ok_or_else(|| format!("no edge of the L{level} cache was found"))?;
@@ -102,14 +103,14 @@ fn check_cache(cache: &CacheSeen, next_bytes: Option<u64>) -> Outcome {
 
 /// Whether the edge is nearer to the next level's claim than to this one's: the edges are taken
 /// in order, so one that noise hid leaves its place to the next.
-fn is_of_next_level(edge: &Edge, cache: &CacheSeen, next_bytes: Option<u64>) -> bool {
+fn is_of_next_level(edge: &Edge, cache: &CacheLevel, next_bytes: Option<u64>) -> bool {
     let own_and_next = largest_hardware_claim(cache).zip(next_bytes);
     own_and_next.is_some_and(|(own, next)| {
         next > own && edge.fits_bytes as f64 > (own as f64 * next as f64).sqrt()
     })
 }
 
-fn largest_hardware_claim(cache: &CacheSeen) -> Option<u64> {
+fn largest_hardware_claim(cache: &CacheLevel) -> Option<u64> {
     bytes(cache.sysfs_bytes).max(bytes(cache.cpuid_bytes))
 }
 
@@ -119,7 +120,7 @@ fn is_sound(edge: &Edge) -> bool {
     ordered && sizes && sound(edge.below_ns).is_some() && sound(edge.above_ns).is_some()
 }
 
-fn claims(cache: &CacheSeen, edge: &Edge) -> Vec<Claim> {
+fn claims(cache: &CacheLevel, edge: &Edge) -> Vec<Claim> {
     let claimed = [
         ("sysfs", cache.sysfs_bytes),
         ("CPUID", cache.cpuid_bytes),

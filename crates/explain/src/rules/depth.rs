@@ -5,7 +5,7 @@
 //! enough apart that a device with free capacity would have shown it.
 
 use crate::numbers::sound;
-use crate::observed::DepthSeen;
+use model::probe::DepthRate;
 
 /// The deep end must hold this many times the requests of the shallow one: a
 /// device that has room serves four requests at once at least half as fast again.
@@ -15,16 +15,16 @@ pub(super) const LEAST_REACH: u32 = 4;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Plateau {
     /// The shallow end.
-    pub(super) from: DepthSeen,
+    pub(super) from: DepthRate,
     /// The deep end.
-    pub(super) to: DepthSeen,
+    pub(super) to: DepthRate,
 }
 
 /// The plateau of `rate` over `points` of one block size, within `tolerance` (a
 /// share of the deepest point's rate); `Err` says why it cannot be judged.
 pub(super) fn plateau(
-    points: &[&DepthSeen],
-    rate: fn(&DepthSeen) -> f64,
+    points: &[&DepthRate],
+    rate: fn(&DepthRate) -> f64,
     tolerance: f64,
 ) -> Result<Option<Plateau>, &'static str> {
     let (points, _, deepest) = by_depth(points, rate)?;
@@ -47,8 +47,8 @@ pub(super) fn plateau(
 /// How many times `rate` grows from the shallowest to the deepest of `points`;
 /// `Err` says why it cannot be judged.
 pub(super) fn growth(
-    points: &[&DepthSeen],
-    rate: fn(&DepthSeen) -> f64,
+    points: &[&DepthRate],
+    rate: fn(&DepthRate) -> f64,
 ) -> Result<f64, &'static str> {
     let (_, shallowest, deepest) = by_depth(points, rate)?;
     Ok(rate(deepest) / rate(shallowest))
@@ -56,10 +56,10 @@ pub(super) fn growth(
 
 /// The points that can be judged in ascending order of depth, the first, the last.
 fn by_depth<'a>(
-    points: &[&'a DepthSeen],
-    rate: fn(&DepthSeen) -> f64,
-) -> Result<(Vec<&'a DepthSeen>, &'a DepthSeen, &'a DepthSeen), &'static str> {
-    let mut points: Vec<&DepthSeen> = points
+    points: &[&'a DepthRate],
+    rate: fn(&DepthRate) -> f64,
+) -> Result<(Vec<&'a DepthRate>, &'a DepthRate, &'a DepthRate), &'static str> {
+    let mut points: Vec<&DepthRate> = points
         .iter()
         .filter(|point| sound(rate(point)).is_some() && point.depth > 0)
         .copied()
@@ -75,20 +75,20 @@ fn by_depth<'a>(
 }
 
 /// The points with the largest blocks of at least `least_bytes`.
-pub(super) fn large_blocks(points: &[DepthSeen], least_bytes: u64) -> Vec<&DepthSeen> {
+pub(super) fn large_blocks(points: &[DepthRate], least_bytes: u64) -> Vec<&DepthRate> {
     let sizes = points.iter().map(|point| point.block_bytes);
     let largest = sizes.filter(|&size| size >= least_bytes).max();
     of_size(points, largest)
 }
 
 /// The points with the smallest blocks of at most `most_bytes`.
-pub(super) fn small_blocks(points: &[DepthSeen], most_bytes: u64) -> Vec<&DepthSeen> {
+pub(super) fn small_blocks(points: &[DepthRate], most_bytes: u64) -> Vec<&DepthRate> {
     let sizes = points.iter().map(|point| point.block_bytes);
     let smallest = sizes.filter(|&size| size > 0 && size <= most_bytes).min();
     of_size(points, smallest)
 }
 
-fn of_size(points: &[DepthSeen], size: Option<u64>) -> Vec<&DepthSeen> {
+fn of_size(points: &[DepthRate], size: Option<u64>) -> Vec<&DepthRate> {
     points
         .iter()
         .filter(|point| Some(point.block_bytes) == size)
@@ -106,21 +106,21 @@ impl Plateau {
 mod tests {
     use super::*;
 
-    fn points(rates: &[(u32, f64)]) -> Vec<DepthSeen> {
+    fn points(rates: &[(u32, f64)]) -> Vec<DepthRate> {
         rates
             .iter()
-            .map(|&(depth, requests_per_s)| DepthSeen {
+            .map(|&(depth, requests_per_s)| DepthRate {
                 depth,
                 block_bytes: 4096,
                 requests_per_s,
-                ..DepthSeen::default()
+                ..DepthRate::default()
             })
             .collect()
     }
 
     fn of(rates: &[(u32, f64)]) -> Result<Option<(u32, u32)>, &'static str> {
         let points = points(rates);
-        let refs: Vec<&DepthSeen> = points.iter().collect();
+        let refs: Vec<&DepthRate> = points.iter().collect();
         plateau(&refs, |p| p.requests_per_s, 0.05)
             .map(|found| found.map(|p| (p.from.depth, p.to.depth)))
     }

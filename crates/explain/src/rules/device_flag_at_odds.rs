@@ -9,10 +9,11 @@ use super::depth::{growth, small_blocks};
 use super::devices::{FASTEST_ARM_NS, NO_DEVICE, device_label, device_latency, queue_file};
 use super::{Outcome, check_each};
 use crate::finding::{Class, RankedFinding};
-use crate::observed::{DeviceSeen, Observed};
+use crate::observed::Observed;
 use crate::wording::{shell_word, survey_path};
 use model::bytes::KIB;
 use model::duration::show_ns;
+use model::probe::DeviceReport;
 use model::{Evidence, Grade};
 
 /// The id of this rule's findings. A device called rotating is at odds below 2 ms:
@@ -33,7 +34,7 @@ pub fn check(observed: &Observed) -> Outcome {
     check_each(&observed.devices, check_device, NO_DEVICE)
 }
 
-fn check_device(device: &DeviceSeen) -> Outcome {
+fn check_device(device: &DeviceReport) -> Outcome {
     let name = &device.name;
     let rotational = device.rotational;
     let rotational = rotational.ok_or_else(|| format!("{name} has no rotational flag"))?;

@@ -9,9 +9,10 @@ use super::devices::{NO_DEVICE, device_label, device_latency, queue_file};
 use super::{Outcome, check_each};
 use crate::finding::{Class, RankedFinding};
 use crate::numbers::{interval, sound};
-use crate::observed::{DeviceSeen, Observed};
+use crate::observed::Observed;
 use crate::wording::{shell_word, survey_path};
 use model::bytes::{KIB, MIB, show_rate};
+use model::probe::DeviceReport;
 use model::{Bytes, Evidence, Grade};
 
 /// The id of this rule's findings.
@@ -35,7 +36,7 @@ pub fn check(observed: &Observed) -> Outcome {
     check_each(&observed.devices, check_device, NO_DEVICE)
 }
 
-fn check_device(device: &DeviceSeen) -> Outcome {
+fn check_device(device: &DeviceReport) -> Outcome {
     let name = &device.name;
     let window = device.read_ahead_bytes;
     let window = window.ok_or_else(|| format!("{name} shows no read-ahead"))?;
@@ -78,14 +79,14 @@ fn check_device(device: &DeviceSeen) -> Outcome {
 }
 
 /// The best rate that was measured of the device with its own queue filled.
-fn best_rate(device: &DeviceSeen) -> Option<f64> {
+fn best_rate(device: &DeviceReport) -> Option<f64> {
     let deep = device.depth.iter().filter_map(|p| sound(p.bytes_per_s));
     let sequential = device.read_bytes_per_s.as_ref().and_then(interval);
     deep.chain(sequential.map(|rate| rate.low)).reduce(f64::max)
 }
 
 /// The rate that the windows allow: all that is in flight, each time one answer takes.
-fn plain_rate(device: &DeviceSeen, window: u64, full: f64) -> Result<f64, String> {
+fn plain_rate(device: &DeviceReport, window: u64, full: f64) -> Result<f64, String> {
     // Without read-ahead each page is asked for by itself.
     let window = window.max(4 * KIB) as f64;
     let answer_s = device_latency(device)?.ns.median / 1e9 + window / full;

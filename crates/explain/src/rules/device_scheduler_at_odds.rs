@@ -8,9 +8,10 @@
 use super::devices::{FASTEST_ARM_NS, NO_DEVICE, device_label, device_latency, queue_file};
 use super::{Outcome, check_each};
 use crate::finding::{Class, RankedFinding};
-use crate::observed::{DeviceSeen, Observed};
+use crate::observed::Observed;
 use crate::wording::{shell_word, survey_path};
 use model::duration::show_ns;
+use model::probe::DeviceReport;
 use model::{Evidence, Grade};
 
 /// The id of this rule's findings. A device that takes 2 ms or more and is called
@@ -26,7 +27,7 @@ pub fn check(observed: &Observed) -> Outcome {
     check_each(&observed.devices, check_device, NO_DEVICE)
 }
 
-fn check_device(device: &DeviceSeen) -> Outcome {
+fn check_device(device: &DeviceReport) -> Outcome {
     let name = &device.name;
     let scheduler = device.scheduler.as_ref();
     let scheduler = scheduler.ok_or_else(|| format!("{name} shows no scheduler"))?;

@@ -8,9 +8,10 @@ use super::devices::{FASTEST_ARM_NS, NO_DEVICE, device_label};
 use super::{Outcome, check_each};
 use crate::finding::{Class, RankedFinding};
 use crate::numbers::{Interval, latency_interval};
-use crate::observed::{DeviceSeen, Observed, SERVED_BY_DEVICE};
+use crate::observed::Observed;
 use crate::wording::{survey_path, times};
 use model::duration::show_ns;
+use model::probe::{DeviceReport, SERVED_BY_DEVICE};
 use model::{Evidence, Grade};
 
 /// The id of this rule's findings.
@@ -29,7 +30,7 @@ pub fn check(observed: &Observed) -> Outcome {
     check_each(&observed.devices, check_device, NO_DEVICE)
 }
 
-fn check_device(device: &DeviceSeen) -> Outcome {
+fn check_device(device: &DeviceReport) -> Outcome {
     let name = &device.name;
     let raw = device.raw_read_ns.as_ref().ok_or_else(|| {
         let why = device.raw_refused.as_deref().unwrap_or("it needs root");

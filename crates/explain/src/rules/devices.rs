@@ -5,7 +5,7 @@
 //! only where the counters say that the device served them.
 
 use crate::numbers::{Interval, latency_interval};
-use crate::observed::{DeviceSeen, SERVED_BY_DEVICE};
+use model::probe::{DeviceReport, SERVED_BY_DEVICE};
 use model::{Evidence, Grade};
 
 /// Why no rule about devices can judge if none was measured.
@@ -25,7 +25,7 @@ pub(super) struct DeviceLatency {
 }
 
 /// The device's own latency, or why it is not known.
-pub(super) fn device_latency(device: &DeviceSeen) -> Result<DeviceLatency, String> {
+pub(super) fn device_latency(device: &DeviceReport) -> Result<DeviceLatency, String> {
     if let Some(ns) = device.raw_read_ns.as_ref().and_then(latency_interval) {
         return Ok(DeviceLatency { ns, certain: true });
     }
@@ -69,7 +69,7 @@ pub(super) fn queue_file(name: &str, file: &str) -> String {
 }
 
 /// A device as a claim names it, by its path and name: `/data (vdb)`.
-pub(super) fn device_label(device: &DeviceSeen) -> String {
+pub(super) fn device_label(device: &DeviceReport) -> String {
     match (device.path.as_str(), device.name.as_str()) {
         ("", name) => name.to_owned(),
         (path, "") => path.to_owned(),

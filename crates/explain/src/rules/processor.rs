@@ -1,9 +1,10 @@
 //! What the rules about the processor share.
 
-use crate::observed::{Observed, ProcessorSeen};
+use crate::observed::Observed;
+use model::probe::ProcessorLoad;
 
 /// The processors' counters, or why no rule about them can judge.
-pub(super) fn processor(observed: &Observed) -> Result<&ProcessorSeen, String> {
+pub(super) fn processor(observed: &Observed) -> Result<&ProcessorLoad, String> {
     let processor = observed.processor.as_ref();
     processor.ok_or_else(|| "the processors' time was not counted".to_owned())
 }

@@ -8,9 +8,10 @@ use super::Outcome;
 use super::processor::{processor, slowdown};
 use crate::finding::{Class, RankedFinding};
 use crate::numbers::sound;
-use crate::observed::{Observed, ProcessorSeen};
+use crate::observed::Observed;
 use crate::wording::{count, percent, times};
 use model::duration::show_ns;
+use model::probe::ProcessorLoad;
 use model::{Evidence, Grade};
 
 /// The id of this rule's findings.
@@ -79,7 +80,7 @@ pub fn check(observed: &Observed) -> Outcome {
 
 /// The share of periods with a stop, 0 to 1, from [`LEAST_SHARE`] on; `None` if there
 /// were fewer stops, or too few periods to tell.
-pub(super) fn stopped_by_limit(processor: &ProcessorSeen) -> Option<f64> {
+pub(super) fn stopped_by_limit(processor: &ProcessorLoad) -> Option<f64> {
     let (throttled, periods) = (processor.throttled_periods?, processor.periods?);
     let share = throttled.min(periods) as f64 / periods as f64;
     (periods >= LEAST_PERIODS && share >= LEAST_SHARE).then_some(share)

@@ -7,9 +7,10 @@
 use super::{Outcome, check_each};
 use crate::finding::{Class, RankedFinding};
 use crate::numbers::{Interval, interval};
-use crate::observed::{Observed, RamDiskSeen};
+use crate::observed::Observed;
 use crate::wording::{shell_word, survey_path};
 use model::bytes::show_rate;
+use model::probe::RamDiskReport;
 use model::{Evidence, Grade};
 
 /// The id of this rule's findings.
@@ -27,7 +28,7 @@ pub fn check(observed: &Observed) -> Outcome {
     check_each(&observed.ram_disks, check_disk, "no RAM disk was measured")
 }
 
-fn check_disk(disk: &RamDiskSeen) -> Outcome {
+fn check_disk(disk: &RamDiskReport) -> Outcome {
     let path = &disk.path;
     let read = disk.read_bytes_per_s.as_ref().and_then(interval);
     let cached = disk.page_cache_read_bytes_per_s.as_ref().and_then(interval);
@@ -60,7 +61,7 @@ fn check_disk(disk: &RamDiskSeen) -> Outcome {
     Ok(vec![RankedFinding::new(Class::Setting, 1.0, finding)])
 }
 
-fn remedy(disk: &RamDiskSeen) -> String {
+fn remedy(disk: &RamDiskReport) -> String {
     let mut remedy = "Use it for what is written and thrown away; for reads a file on disk \
                       does as well once it is cached, and its memory can be reclaimed. \
                       Risk: the first read of a file on disk is slow."

@@ -7,9 +7,10 @@
 use super::{Outcome, check_each};
 use crate::finding::{Class, RankedFinding};
 use crate::numbers::sound;
-use crate::observed::{Observed, SwapAreaSeen};
+use crate::observed::Observed;
 use crate::wording::{long_time, survey_path};
 use model::duration::show_ns;
+use model::probe::SwapArea;
 use model::{Bytes, Evidence, Grade};
 
 /// The id of this rule's findings.
@@ -34,11 +35,11 @@ pub fn check(observed: &Observed) -> Outcome {
         return Ok(Vec::new());
     }
     let has_compressed = swap.areas.iter().any(|area| area.compressed);
-    let check = |area: &SwapAreaSeen| check_area(area, has_compressed);
+    let check = |area: &SwapArea| check_area(area, has_compressed);
     check_each(&swap.areas, check, "there is no swap area")
 }
 
-fn check_area(area: &SwapAreaSeen, has_compressed: bool) -> Outcome {
+fn check_area(area: &SwapArea, has_compressed: bool) -> Outcome {
     let path = &area.path;
     let last_resort = has_compressed && area.used_bytes == 0;
     if area.compressed || last_resort {

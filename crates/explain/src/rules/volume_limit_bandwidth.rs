@@ -10,9 +10,10 @@ use super::devices::{NO_DEVICE, device_label};
 use super::{Outcome, check_each};
 use crate::finding::{Class, RankedFinding};
 use crate::numbers::{interval, share, sound};
-use crate::observed::{DepthSeen, DeviceSeen, Observed};
+use crate::observed::Observed;
 use crate::wording::{percent, survey_path};
 use model::bytes::{KIB, MIB, show_rate};
+use model::probe::{DepthRate, DeviceReport};
 use model::{Evidence, Grade};
 
 /// The id of this rule's findings.
@@ -43,7 +44,7 @@ pub fn check(observed: &Observed) -> Outcome {
     check_each(&observed.devices, check_device, NO_DEVICE)
 }
 
-fn check_device(device: &DeviceSeen) -> Outcome {
+fn check_device(device: &DeviceReport) -> Outcome {
     let points = large_blocks(&device.depth, LEAST_BLOCK_BYTES);
     let flat = match plateau(&points, |p| p.bytes_per_s, FLAT)? {
         Some(flat) if !is_local(device) => flat,
@@ -98,7 +99,7 @@ fn check_device(device: &DeviceSeen) -> Outcome {
 }
 
 /// Whether a cable or a platter of this very machine explains a flat rate.
-fn is_local(device: &DeviceSeen) -> bool {
+fn is_local(device: &DeviceReport) -> bool {
     let cable = matches!(
         device.transport.as_deref(),
         Some("sata" | "ata" | "usb" | "sas" | "mmc")
@@ -108,7 +109,7 @@ fn is_local(device: &DeviceSeen) -> bool {
 
 /// Whether small requests stop at the same number of requests: then requests are
 /// what is counted, and bandwidth only follows from the size of the blocks.
-fn counts_requests(device: &DeviceSeen, large: &DepthSeen) -> bool {
+fn counts_requests(device: &DeviceReport, large: &DepthRate) -> bool {
     let small = small_blocks(&device.depth, 16 * KIB);
     let deepest = small.iter().max_by_key(|point| point.depth);
     deepest

@@ -9,10 +9,11 @@ use super::devices::{FASTEST_ARM_NS, NO_DEVICE, device_label};
 use super::{Outcome, check_each};
 use crate::finding::{Class, RankedFinding};
 use crate::numbers::sound;
-use crate::observed::{DepthSeen, DeviceSeen, Observed};
+use crate::observed::Observed;
 use crate::wording::{count, survey_path};
 use model::bytes::KIB;
 use model::duration::show_ns;
+use model::probe::{DepthRate, DeviceReport};
 use model::{Evidence, Grade};
 
 /// The id of this rule's findings.
@@ -41,13 +42,13 @@ pub fn check(observed: &Observed) -> Outcome {
     check_each(&observed.devices, check_device, NO_DEVICE)
 }
 
-fn check_device(device: &DeviceSeen) -> Outcome {
+fn check_device(device: &DeviceReport) -> Outcome {
     let points = small_blocks(&device.depth, MOST_BLOCK_BYTES);
     let Some(flat) = plateau(&points, |p| p.requests_per_s, FLAT)? else {
         return Ok(Vec::new());
     };
     let (from, to) = (&flat.from, &flat.to);
-    let p50 = |point: &DepthSeen| point.p50_ns.and_then(sound);
+    let p50 = |point: &DepthRate| point.p50_ns.and_then(sound);
     let (Some(from_ns), Some(to_ns)) = (p50(from), p50(to)) else {
         let name = &device.name;
         return Err(format!(
@@ -59,11 +60,11 @@ fn check_device(device: &DeviceSeen) -> Outcome {
     if !waits || full_processor || has_arm(device, from_ns) || counts_bytes(device, &flat) {
         return Ok(Vec::new());
     }
-    let requests = |point: &DepthSeen| {
+    let requests = |point: &DepthRate| {
         let name = format!("requests, {} in flight", point.depth);
         Evidence::new(name, point.requests_per_s, "per_s", SOURCE)
     };
-    let one_request = |point: &DepthSeen, ns| {
+    let one_request = |point: &DepthRate, ns| {
         let name = format!("one request, {} in flight", point.depth);
         Evidence::new(name, ns, "ns", SOURCE)
     };
@@ -99,12 +100,12 @@ fn check_device(device: &DeviceSeen) -> Outcome {
 }
 
 /// Whether a disk's arm explains it: called rotating, and slow enough to be.
-fn has_arm(device: &DeviceSeen, p50_ns: f64) -> bool {
+fn has_arm(device: &DeviceReport, p50_ns: f64) -> bool {
     device.rotational == Some(true) && p50_ns >= FASTEST_ARM_NS
 }
 
 /// Whether large requests stop at the same number of bytes: then bytes are counted.
-fn counts_bytes(device: &DeviceSeen, flat: &Plateau) -> bool {
+fn counts_bytes(device: &DeviceReport, flat: &Plateau) -> bool {
     let large = large_blocks(&device.depth, 4 * MOST_BLOCK_BYTES);
     let deepest = large.iter().max_by_key(|point| point.depth);
     deepest

@@ -18,7 +18,8 @@ use crate::trial::{self, Bench, Outcome, Schedule};
 use crate::{Budget, Error, ErrorKind, Result, compute, team};
 use machine::Root;
 use memops::Chase;
-use model::knee::{self, Edge, Step};
+use model::knee::{self, Step};
+use model::probe::CacheLevel;
 use model::{Bytes, ChaseOrder, Estimate, Latency};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -139,21 +140,6 @@ pub struct LatencyRow {
     pub load_ns: Option<Estimate>,
     /// Why the figure is not to be leant on, if so.
     pub noisy: Option<String>,
-}
-
-/// One cache as it was found, and as others claim it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CacheLevel {
-    /// 1, 2, 3.
-    pub level: u8,
-    /// The edge that was found; `None` if the curve shows none for this level.
-    pub measured: Option<Edge>,
-    /// What sysfs says, bytes.
-    pub sysfs_bytes: Option<u64>,
-    /// What CPUID says, bytes.
-    pub cpuid_bytes: Option<u64>,
-    /// What the C library believes, bytes.
-    pub libc_bytes: Option<u64>,
 }
 
 /// Main memory's latency, split into memory and page walk.

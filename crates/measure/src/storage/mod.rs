@@ -33,10 +33,7 @@ pub use raw::{RawComparison, raw_compare};
 pub use seqio::{Phase, PhaseName, SeqPlan, SeqReport, seqio};
 pub use served::{Served, ServedBy};
 pub use stream::Mode;
-pub use survey::{
-    CachedReport, DepthReport, DeviceLimits, DeviceReport, RamDiskReport, survey_device,
-    survey_ram_disk,
-};
+pub use survey::{DeviceLimits, survey_device, survey_ram_disk};
 pub use target::{Target, TargetFacts, TargetKind};
 
 /// A system call's failure as this crate's error.

@@ -10,6 +10,7 @@ use super::target::Target;
 use machine::Root;
 use machine::diskstats::SECTOR_BYTES;
 use model::Evidence;
+use model::probe::SERVED_BY_DEVICE;
 use serde::{Deserialize, Serialize};
 
 /// From this share of the bytes, the device served the probe; below [`CACHE_SHARE`], the cache; in
@@ -34,6 +35,20 @@ pub enum ServedBy {
     HostCacheSuspected,
     /// No counter tells.
     Unknown,
+}
+
+impl ServedBy {
+    /// What answered the requests, as a survey's report says it; empty if no counter tells.
+    #[must_use]
+    pub fn answered(self) -> &'static str {
+        match self {
+            // A host's cache answers for the device; comparing with the raw one is a rule's part.
+            ServedBy::Device | ServedBy::HostCacheSuspected => SERVED_BY_DEVICE,
+            ServedBy::PageCache | ServedBy::Both => "page cache",
+            ServedBy::Ram => "RAM",
+            ServedBy::Unknown => "",
+        }
+    }
 }
 
 /// Who served the requests, and the counters that say so.

@@ -2,6 +2,8 @@
 //! judge the figures, read anew for each result.
 
 use machine::Root;
+use machine::cpu::Cpu;
+use machine::memory::Memory;
 use model::machine::MachineFacts;
 
 /// Reads the facts; what cannot be read is absent.
@@ -9,8 +11,11 @@ use model::machine::MachineFacts;
 /// The host's name is among them: who delivers a result takes it out again where the
 /// result is made to be passed on.
 pub fn read(root: &Root) -> MachineFacts {
-    let cpu = machine::cpu::read(root);
-    let memory = machine::memory::read(root);
+    with(root, machine::cpu::read(root), &machine::memory::read(root))
+}
+
+/// The facts, where processors and memory were read already.
+pub fn with(root: &Root, cpu: Cpu, memory: &Memory) -> MachineFacts {
     let usable_cpus = sys::affinity::allowed().map_or(0, |cpus| cpus.len() as u32);
     MachineFacts {
         host: machine::kernel::host_name(root),
@@ -21,7 +26,7 @@ pub fn read(root: &Root) -> MachineFacts {
         kernel: machine::kernel::release(root),
         virtualization: machine::kernel::virtualization(root),
         libc: sys::libc_facts::version(),
-        thp: memory.thp.enabled,
+        thp: memory.thp.enabled.clone(),
         features: features(),
         root: sys::process::effective_uid() == 0,
     }

@@ -2,8 +2,8 @@
 //!
 //! 1. `places` finds where to look; `plan` shares out the time.
 //! 2. `run` measures, and keeps what the probes returned.
-//! 3. `tiers`, `curves` and `observe` turn that into the page's tiers, its pictures' points
-//!    and the rules' input.
+//! 3. `tiers` and `curves` make the page's tiers and its pictures' points of it, `observe` the input
+//!    of the rules, which read the reports of the probes themselves (`model::probe`).
 //! 4. `explain` judges; `output` renders.
 
 mod curves;
@@ -15,7 +15,6 @@ mod run;
 mod swap;
 mod tiers;
 
-use super::machine_facts;
 use crate::args::survey::SurveyArgs;
 use crate::error::Result;
 use explain::Judgement;
@@ -24,28 +23,28 @@ use explain::rules::result_noisy;
 use machine::Root;
 use measure::{Budget, calibrate, disturbance::Bracket};
 use model::Tier;
+use model::progress::{Progress, ProgressSink};
 use model::survey::{Cost, SCHEMA, Survey};
 pub use page::PageFile;
 use plan::Plan;
-use run::{Progress, Seen};
+use run::{Machine, Measured};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Surveys this machine; the caller renders what is returned.
-pub fn survey(args: &SurveyArgs, root: &Root, progress: Progress<'_>) -> Result<Survey> {
+pub fn survey(args: &SurveyArgs, root: &Root, progress: &mut ProgressSink<'_>) -> Result<Survey> {
     let started = SystemTime::now();
     let started_ns = sys::clock::now_ns();
     let cpu_before = sys::usage::process().ok();
-    let claims = machine::cpu::read(root).caches;
-    let plan = Plan::new(args.quick, plan::ram_bytes(root, &claims));
+    let machine = Machine::read(root);
+    let plan = Plan::new(args.quick, plan::ram_bytes(root, &machine.caches));
     // One budget from here to the end: whatever is slow takes from what comes after.
     let stop = Budget::of(plan.total);
     let places = places::find(&args.paths, root)?;
-    let seen = run::run(&plan, places, root, &stop, &mut *progress);
-    progress("swap");
+    let seen = run::run(&plan, places, &machine, root, &stop, &mut *progress);
+    let _ = progress(Progress::step("swap"));
     let swap = swap::areas(root, &stop);
-    let facts = machine_facts::read(root);
-    let mut tiers = tiers::tiers(&seen, &swap, root);
-    let observed = observe::observed(&seen, &tiers, &swap, &facts, root);
+    let mut tiers = tiers::tiers(&seen, &swap, &machine.memory);
+    let observed = observe::observed(&seen, &tiers, &swap, &machine);
     let judged = explain::survey(&observed);
     mark_noisy(&mut tiers, &observed.noise);
     let Judgement {
@@ -68,7 +67,7 @@ pub fn survey(args: &SurveyArgs, root: &Root, progress: Progress<'_>) -> Result<
         curves: curves::curves(&seen),
         skipped: seen.skipped,
         control_step_ns: seen.compute.as_ref().map(|report| report.step_ns.clone()),
-        machine: facts,
+        machine: machine.facts,
         cost,
     })
 }
@@ -83,7 +82,7 @@ fn mark_noisy(tiers: &mut [Tier], noise: &[NoiseSeen]) {
 }
 
 fn cost(
-    seen: &Seen,
+    seen: &Measured,
     started_ns: u64,
     before: Option<sys::usage::ProcessUsage>,
     root: &Root,
@@ -99,11 +98,7 @@ fn cost(
         },
         max_resident_bytes: after.map_or(0, |usage| usage.max_resident_bytes),
         // To devices; what was written to RAM disks wears nothing.
-        written_bytes: seen
-            .devices
-            .iter()
-            .map(|(_, report)| report.written_bytes)
-            .sum(),
+        written_bytes: seen.devices.iter().map(|report| report.written_bytes).sum(),
         timer_ns: overhead.timer_ns,
         bracket_ns: overhead.bracket_ns,
     }
@@ -113,6 +108,7 @@ fn cost(
 mod tests {
     use super::*;
     use crate::args::form::FormArgs;
+    use model::progress;
     use testkit::FakeRoot;
 
     /// A machine that tells nothing about itself: no /proc, no /sys. Memory can be
@@ -134,7 +130,7 @@ mod tests {
                 record: None,
             },
         };
-        let survey = survey(&args, &Root::at(bare.path()), &mut |_| ()).unwrap();
+        let survey = survey(&args, &Root::at(bare.path()), &mut progress::ignore).unwrap();
         let ram = survey.tiers.iter().find(|tier| tier.name == "RAM").unwrap();
         assert!(ram.latency_ns.is_some() && ram.copy_bytes_per_s.is_some());
         assert_eq!(ram.capacity_bytes, None);

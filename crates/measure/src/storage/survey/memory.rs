@@ -6,13 +6,13 @@ use crate::disturbance::Bracket;
 use crate::storage::failed;
 use crate::storage::iolat::{IolatPlan, Prober};
 use crate::storage::stream::{Mode, Stream};
-use crate::storage::target::{Target, TargetFacts};
+use crate::storage::target::Target;
 use crate::{Budget, Result};
 use machine::Root;
 use model::bytes::MIB;
 use model::estimate::Better;
+use model::probe::RamDiskReport;
 use model::{Bytes, Estimate, Histogram, Latency};
-use serde::Serialize;
 use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
@@ -31,33 +31,14 @@ const ROUNDS: u32 = 30;
 const RAM_FILE: Bytes = Bytes(super::CACHED);
 
 /// What reading from memory through the file system costs.
-#[derive(Clone, Debug, Serialize)]
-pub struct CachedReport {
+#[derive(Clone, Debug)]
+pub(super) struct CachedReport {
     /// Bytes of the file that were in memory.
     pub bytes: u64,
     /// Sequential reads of 1 MiB, bytes a second.
     pub read_bytes_per_s: Option<Estimate>,
     /// Random reads of 4 KiB, nanoseconds.
     pub latency_ns: Option<Latency>,
-}
-
-/// What a RAM disk gave.
-#[derive(Debug, Serialize)]
-pub struct RamDiskReport {
-    /// On what.
-    pub target: TargetFacts,
-    /// Bytes of the test file.
-    pub file_bytes: u64,
-    /// Bytes written in all.
-    pub written_bytes: u64,
-    /// The first writing, which has to find memory, bytes a second.
-    pub first_write_bytes_per_s: Option<f64>,
-    /// Writing again to the same pages in calls of 1 MiB, bytes a second.
-    pub write_bytes_per_s: Option<Estimate>,
-    /// Reading.
-    pub cached: CachedReport,
-    /// What the reader should know.
-    pub notes: Vec<String>,
 }
 
 /// Measures a RAM disk at `dir` for about `total`.
@@ -82,14 +63,16 @@ pub fn survey_ram_disk(dir: &Path, total: Duration, root: &Root) -> Result<RamDi
     sides
         .rounds(true, &budget, &mut bracket)
         .map_err(|e| e.at(dir))?;
+    let cached = sides.report();
     Ok(RamDiskReport {
-        target: target.facts(root)?,
-        file_bytes,
-        written_bytes: file_bytes + sides.written_bytes,
+        path: dir.display().to_string(),
+        random_read_ns: cached.latency_ns,
+        read_bytes_per_s: cached.read_bytes_per_s,
         first_write_bytes_per_s,
         write_bytes_per_s: sides.write.estimate(Better::Higher),
-        cached: sides.report(),
+        file_bytes,
         notes: note.into_iter().collect(),
+        ..RamDiskReport::default()
     })
 }
 
@@ -124,7 +107,6 @@ struct Sides {
     write: Windows,
     one: Windows,
     times: Histogram,
-    written_bytes: u64,
 }
 
 impl Sides {
@@ -142,7 +124,6 @@ impl Sides {
             write: Windows::default(),
             one: Windows::default(),
             times: Histogram::new(),
-            written_bytes: 0,
         })
     }
 
@@ -164,10 +145,9 @@ impl Sides {
                 range.end
             };
             if write {
-                let moved = one_window(&mut self.write, bracket, || {
+                one_window(&mut self.write, bracket, || {
                     self.stream.write(range.clone(), budget)
                 })?;
-                self.written_bytes += moved;
             }
             one_window(&mut self.read, bracket, || {
                 self.stream.read(range.clone(), budget)
@@ -195,21 +175,17 @@ impl Sides {
     }
 }
 
-/// One window of a transfer; the bytes that it moved. A window that the budget cut
-/// has a rate like any other.
+/// One window of a transfer. A window that the budget cut has a rate like any other.
 fn one_window(
     windows: &mut Windows,
     bracket: &mut Bracket,
     transfer: impl FnOnce() -> crate::storage::stream::Moved,
-) -> Result<u64> {
-    let mut bytes = 0;
+) -> Result<()> {
     windows.window(bracket, || {
         let moved = transfer();
-        bytes = moved.bytes;
         match moved.failure {
             Some(error) => Err(error),
             None => Ok(moved.bytes_per_s().filter(|_| moved.bytes > 0)),
         }
-    })?;
-    Ok(bytes)
+    })
 }

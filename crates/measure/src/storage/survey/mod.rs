@@ -4,30 +4,28 @@
 //! 2. Rounds of five short windows (write, read 8 and 32 deep, one random read at a
 //!    time, 32 at a time), their order rotating, so that drift meets all alike and each quantity
 //!    has enough trials for an interval.
-//! 3. A few requests with pauses; the same file from the page cache; as root the raw
-//!    device beside the own file.
+//! 3. A few requests with pauses; as root the raw device beside the own file; the same
+//!    file from the page cache.
 
 mod memory;
 mod rounds;
 mod windows;
 
-pub use memory::{CachedReport, RamDiskReport, survey_ram_disk};
+pub use memory::survey_ram_disk;
 
 use super::iolat::{self, Access, IolatPlan, Prober, Requests, fill_own};
 use super::latency::RequestLatency;
-use super::raw::{RawComparison, raw_compare};
-use super::served::{Direction, Served, ServedBy, Watch};
-use super::target::{Target, TargetFacts};
+use super::raw::raw_compare;
+use super::served::{Direction, Watch};
+use super::target::Target;
 use crate::disturbance::Bracket;
 use crate::{Budget, Error, ErrorKind, Result};
 use machine::Root;
 use machine::block::Disk;
-use machine::mounts::Mount;
 use model::bytes::{GIB, MIB};
-use model::curves::RateAt;
-use model::{Bytes, Estimate, Histogram, Latency};
+use model::probe::{DeviceReport, SERVED_BY_DEVICE};
+use model::{Bytes, Histogram, Latency};
 use rounds::Rounds;
-use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use windows::Windows;
@@ -68,73 +66,6 @@ impl Default for DeviceLimits {
     }
 }
 
-/// Reads of one size at one depth.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct DepthReport {
-    /// Requests in flight.
-    pub depth: u32,
-    /// Bytes of each.
-    pub block_bytes: u64,
-    /// Requests a second.
-    pub requests_per_s: Estimate,
-    /// Bytes a second.
-    pub bytes_per_s: Estimate,
-    /// From queued to ended.
-    pub latency: RequestLatency,
-}
-
-/// What one device gave.
-#[derive(Debug, Serialize)]
-pub struct DeviceReport {
-    /// On what.
-    pub target: TargetFacts,
-    /// The disk behind it, as sysfs describes it.
-    pub disk: Option<Disk>,
-    /// The mount that holds the directory.
-    pub mount: Option<Mount>,
-    /// Direct, or cold where the file system has no direct I/O.
-    pub access: Access,
-    /// 4 KiB random reads, one at a time, nanoseconds: the median of the windows'
-    /// medians with its interval, the percentiles of all requests.
-    pub latency_ns: Option<Latency>,
-    /// All of these requests.
-    pub requests: RequestLatency,
-    /// Sequential reads 8 and 32 deep, 4 KiB random reads 1 and 32 deep; those 32 deep
-    /// are missing where io_uring is not to be had.
-    pub depths: Vec<DepthReport>,
-    /// Sequential reads, bytes a second.
-    pub read_bytes_per_s: Option<Estimate>,
-    /// Sequential writes with the sync that makes them durable, bytes a second.
-    pub write_bytes_per_s: Option<Estimate>,
-    /// The same reads, window by window.
-    pub reads: Vec<RateAt>,
-    /// The same writes, window by window.
-    pub writes: Vec<RateAt>,
-    /// Bytes of each sequential request.
-    pub block_bytes: u64,
-    /// Sequential requests in flight.
-    pub depth: u32,
-    /// Single random reads 20 ms apart.
-    pub paced: Option<RequestLatency>,
-    /// The same file from the page cache; `None` where the time was over before.
-    pub page_cache: Option<CachedReport>,
-    /// Who served the windows' reads.
-    pub served: Served,
-    /// The raw device beside the own file.
-    pub raw: Option<RawComparison>,
-    /// Why there is no comparison with the raw device.
-    pub raw_reason: Option<String>,
-    /// Bytes of the own file.
-    pub file_bytes: u64,
-    /// Bytes written in all.
-    pub written_bytes: u64,
-    /// What the reader should know.
-    pub notes: Vec<String>,
-    /// What ended it early; the figures before it count.
-    #[serde(serialize_with = "super::as_text")]
-    pub failure: Option<Error>,
-}
-
 /// Measures the device behind the directory `dir` within `limits`.
 ///
 /// # Errors
@@ -169,41 +100,90 @@ pub fn survey_device(dir: &Path, limits: &DeviceLimits, root: &Root) -> Result<D
     let disk = target
         .device()
         .and_then(|(major, minor)| machine::block::of_device(root, major, minor));
+    let text = |error: Error| model::error_chain(&error.at(dir));
     let mut report = DeviceReport {
-        disk,
-        mount: target.mount().cloned(),
-        served,
+        path: dir.display().to_string(),
+        served_by: served.by.answered().to_owned(),
+        served_reason: served.reason,
         file_bytes,
         written_bytes: file_bytes + rounds.written_bytes(),
         notes: note.into_iter().chain(rounds.notes()).collect(),
-        failure: failure.map(|error| error.at(dir)),
-        ..rounds.report(target.facts(root)?)
+        failure: failure.map(text),
+        ..rounds.report()
     };
     if report.failure.is_none() {
-        let after = afterwards(&target, limits, seed, &budget, &mut bracket, &mut report);
-        report.failure = after.err().map(|error| error.at(dir));
+        let access = rounds.access();
+        let after = After {
+            target: &target,
+            disk: disk.as_ref(),
+            access,
+            limits,
+            budget: &budget,
+        };
+        let failure = after.measure(seed, &mut bracket, &mut report).err();
+        report.failure = failure.map(text);
     }
     Ok(report)
 }
 
-/// The parts after the rounds: paced requests, the page cache, the raw device.
-fn afterwards(
-    target: &Target,
-    limits: &DeviceLimits,
-    seed: u64,
-    budget: &Budget,
-    bracket: &mut Bracket,
-    report: &mut DeviceReport,
-) -> Result<()> {
-    let bytes = report.file_bytes;
-    report.paced = paced(target, report.access, bytes, seed, budget)?;
-    report.compare_raw(target, limits, budget);
-    if !budget.over() {
-        let part = budget.part((limits.total * CACHE_PERCENT / 100).max(budget.left() / 2));
+/// The parts after the rounds: paced requests, the raw device, the page cache.
+struct After<'a> {
+    target: &'a Target,
+    disk: Option<&'a Disk>,
+    access: Access,
+    limits: &'a DeviceLimits,
+    budget: &'a Budget,
+}
+
+impl After<'_> {
+    fn measure(&self, seed: u64, bracket: &mut Bracket, report: &mut DeviceReport) -> Result<()> {
+        let (target, budget, bytes) = (self.target, self.budget, report.file_bytes);
+        let paced = paced(target, self.access, bytes, seed, budget)?;
+        report.paced_read_ns = paced.and_then(|latency| latency.p50_ns);
+        self.compare_raw(report);
+        if budget.over() {
+            return Ok(());
+        }
+        let part = budget.part((self.limits.total * CACHE_PERCENT / 100).max(budget.left() / 2));
         let cached = memory::cached_file(target.file(), bytes.min(CACHED), seed, &part, bracket)?;
-        report.page_cache = Some(cached);
+        report.page_cache_bytes = Some(cached.bytes);
+        report.page_cache_read_ns = cached.latency_ns;
+        report.page_cache_read_bytes_per_s = cached.read_bytes_per_s;
+        Ok(())
     }
-    Ok(())
+
+    /// Compares with the raw device where that is wanted and permitted. If a cache of the host
+    /// shows, the report says so.
+    fn compare_raw(&self, report: &mut DeviceReport) {
+        let (target, budget) = (self.target, self.budget);
+        let outcome = match (self.disk, self.access) {
+            _ if !self.limits.raw => Err("not asked for".to_owned()),
+            (_, Access::Cold | Access::Cached) => {
+                Err("the file system has no direct I/O".to_owned())
+            }
+            (None, _) => Err("no disk is known behind it".to_owned()),
+            _ if budget.over() => Err("the time was over".to_owned()),
+            (Some(disk), Access::Direct) => target
+                .direct()
+                .and_then(|own| {
+                    let name = disk.name.replace('!', "/");
+                    let device = PathBuf::from("/dev").join(name);
+                    let part = budget.part(budget.left() / 2);
+                    raw_compare(&device, &own, report.file_bytes, disk.rotational, &part)
+                })
+                .map_err(|error| model::error_chain(&error)),
+        };
+        match outcome {
+            Ok(comparison) => {
+                if comparison.host_cache_suspected && report.served_by == SERVED_BY_DEVICE {
+                    report.served_reason =
+                        "the own fresh file is much faster than the raw device".to_owned();
+                }
+                report.raw_read_ns = comparison.raw.latency();
+            }
+            Err(reason) => report.raw_refused = Some(reason),
+        }
+    }
 }
 
 fn paced(
@@ -229,42 +209,6 @@ fn paced(
     match requests.failure {
         Some(error) => Err(error),
         None => Ok(Some(requests.latency).filter(|latency| latency.requests > 0)),
-    }
-}
-
-impl DeviceReport {
-    /// Compares with the raw device where that is wanted and permitted; a host's cache
-    /// that shows changes who is said to have served.
-    fn compare_raw(&mut self, target: &Target, limits: &DeviceLimits, budget: &Budget) {
-        let outcome = match (&self.disk, self.access) {
-            _ if !limits.raw => Err("not asked for".to_owned()),
-            (_, Access::Cold | Access::Cached) => {
-                Err("the file system has no direct I/O".to_owned())
-            }
-            (None, _) => Err("no disk is known behind it".to_owned()),
-            _ if budget.over() => Err("the time was over".to_owned()),
-            (Some(disk), Access::Direct) => target
-                .direct()
-                .and_then(|own| {
-                    let name = disk.name.replace('!', "/");
-                    let device = PathBuf::from("/dev").join(name);
-                    let part = budget.part(budget.left() / 2);
-                    raw_compare(&device, &own, self.file_bytes, disk.rotational, &part)
-                })
-                .map_err(|error| model::error_chain(&error)),
-        };
-        match outcome {
-            Ok(comparison) => {
-                if comparison.host_cache_suspected && self.served.by == ServedBy::Device {
-                    self.served.by = ServedBy::HostCacheSuspected;
-                    self.served.reason =
-                        "the own fresh file is much faster than the raw device".to_owned();
-                    self.served.evidence.extend(comparison.evidence.clone());
-                }
-                self.raw = Some(comparison);
-            }
-            Err(reason) => self.raw_reason = Some(reason),
-        }
     }
 }
 

@@ -2,22 +2,21 @@
 //! requests in flight (a volume's limit does not care), one random read at a time,
 //! 32 at a time.
 
+use super::latency_of;
 use super::windows::Windows;
-use super::{DepthReport, DeviceReport, latency_of};
 use crate::disturbance::Bracket;
 use crate::storage::evict::evict;
 use crate::storage::failed;
 use crate::storage::iolat::{Access, IolatPlan, Prober};
-use crate::storage::latency::RequestLatency;
 use crate::storage::per_second;
 use crate::storage::random::RandomReader;
-use crate::storage::served::{Served, ServedBy};
 use crate::storage::stream::{Mode, Stream};
-use crate::storage::target::{Target, TargetFacts};
+use crate::storage::target::Target;
 use crate::{Budget, Error, Result};
 use model::Histogram;
 use model::bytes::{KIB, MIB};
 use model::estimate::Better;
+use model::probe::{DepthRate, DeviceReport};
 use std::fs::File;
 use sys::device::FileDevice;
 use sys::file::Advice;
@@ -280,64 +279,61 @@ impl<'a> Rounds<'a> {
         self.notes.clone()
     }
 
+    /// How the file is read.
+    pub(super) fn access(&self) -> Access {
+        self.access
+    }
+
     /// The part of the report that the windows fill.
-    pub(super) fn report(&self, target: TargetFacts) -> DeviceReport {
-        let depth = |depth: u32, rates: &Windows, times: &Histogram| {
-            let requests_per_s = rates.estimate(Better::Higher)?;
-            Some(DepthReport {
-                depth,
-                block_bytes: RANDOM_BLOCK,
-                bytes_per_s: requests_per_s.scaled(RANDOM_BLOCK as f64),
-                requests_per_s,
-                latency: RequestLatency::from(times),
-            })
-        };
-        let streamed = |depth: u32, rates: &Windows| {
-            let bytes_per_s = rates.estimate(Better::Higher)?;
-            Some(DepthReport {
-                depth,
-                block_bytes: self.block,
-                requests_per_s: bytes_per_s.scaled(1.0 / self.block as f64),
-                bytes_per_s,
-                // Whole windows are timed, not the requests of a stream.
-                latency: RequestLatency::from(&Histogram::new()),
-            })
-        };
-        let depths = [
-            streamed(self.stream.depth() as u32, &self.reads),
-            streamed(DEEP, &self.wides),
-            depth(1, &self.one_rates, &self.one_times),
-            depth(DEEP, &self.deeps, &self.deep_times),
+    pub(super) fn report(&self) -> DeviceReport {
+        let random_reads_per_s = self.one_rates.estimate(Better::Higher);
+        let read_bytes_per_s = self.reads.estimate(Better::Higher);
+        let depth = [
+            self.streamed(self.stream.depth() as u32, &self.reads),
+            self.streamed(DEEP, &self.wides),
+            random(1, &self.one_rates, &self.one_times),
+            random(DEEP, &self.deeps, &self.deep_times),
         ];
         DeviceReport {
-            target,
-            disk: None,
-            mount: None,
-            access: self.access,
-            latency_ns: latency_of(&self.ones, &self.one_times),
-            requests: RequestLatency::from(&self.one_times),
-            depths: depths.into_iter().flatten().collect(),
-            read_bytes_per_s: self.reads.estimate(Better::Higher),
+            random_read_ns: latency_of(&self.ones, &self.one_times),
+            random_reads_per_s,
+            depth: depth.into_iter().flatten().collect(),
+            series_spread: read_bytes_per_s.as_ref().and_then(|rate| rate.spread),
+            read_bytes_per_s,
             write_bytes_per_s: self.writes.estimate(Better::Higher),
             reads: self.reads.over_time(self.start_ns),
             writes: self.writes.over_time(self.start_ns),
             block_bytes: self.block,
-            depth: self.stream.depth() as u32,
-            paced: None,
-            page_cache: None,
-            served: Served {
-                by: ServedBy::Unknown,
-                reason: String::new(),
-                evidence: Vec::new(),
-            },
-            raw: None,
-            raw_reason: None,
+            sequential_depth: self.stream.depth() as u32,
             file_bytes: self.bytes,
             written_bytes: self.written,
-            notes: Vec::new(),
-            failure: None,
+            ..DeviceReport::default()
         }
     }
+
+    /// Sequential reads. Whole windows are timed, not their requests.
+    fn streamed(&self, depth: u32, rates: &Windows) -> Option<DepthRate> {
+        let bytes_per_s = rates.estimate(Better::Higher)?.median;
+        Some(DepthRate {
+            depth,
+            block_bytes: self.block,
+            requests_per_s: bytes_per_s * (1.0 / self.block as f64),
+            bytes_per_s,
+            p50_ns: None,
+        })
+    }
+}
+
+/// Random reads, each of which was timed.
+fn random(depth: u32, rates: &Windows, times: &Histogram) -> Option<DepthRate> {
+    let requests_per_s = rates.estimate(Better::Higher)?.median;
+    Some(DepthRate {
+        depth,
+        block_bytes: RANDOM_BLOCK,
+        requests_per_s,
+        bytes_per_s: requests_per_s * RANDOM_BLOCK as f64,
+        p50_ns: times.quantile_ns(0.5),
+    })
 }
 
 /// One window of sequential reads from `place` (where to go on, and the end).

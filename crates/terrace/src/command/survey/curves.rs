@@ -1,29 +1,26 @@
 //! The points of the survey's pictures, from what the probes returned. Pure: points are
 //! sorted into curves, none is computed and none is measured for a picture.
 
-use super::run::Seen;
+use super::run::Measured;
 use measure::memory::PageKind;
-use measure::memory::latency::{CacheLevel, LatencyReport};
+use measure::memory::latency::LatencyReport;
 use model::curves::{
-    CacheEdge, CopyCurve, CopyPoint, Curves, DeviceRates, FaultHistogram, LatencyCurve,
-    LatencyPoint,
+    CopyCurve, CopyPoint, Curves, DeviceRates, FaultHistogram, LatencyCurve, LatencyPoint,
 };
 
 /// Every curve that `seen` has points of.
-pub fn curves(seen: &Seen) -> Curves {
+pub fn curves(seen: &Measured) -> Curves {
     let ladder = seen.ladder.as_ref();
     Curves {
         copies: copies(seen),
         latencies: latencies(&[ladder, seen.translation.as_ref()]),
-        caches: ladder.map_or_else(Vec::new, |ladder| {
-            ladder.caches.iter().map(cache_edge).collect()
-        }),
+        caches: ladder.map_or_else(Vec::new, |ladder| ladder.caches.clone()),
         faults: faults(seen),
         devices: seen
             .devices
             .iter()
-            .map(|(place, report)| DeviceRates {
-                tier: place.name(),
+            .map(|report| DeviceRates {
+                tier: report.tier.clone(),
                 reads: report.reads.clone(),
                 writes: report.writes.clone(),
             })
@@ -32,7 +29,7 @@ pub fn curves(seen: &Seen) -> Curves {
 }
 
 /// A copy goes from one half of a level's size to the other.
-fn copies(seen: &Seen) -> Vec<CopyCurve> {
+fn copies(seen: &Measured) -> Vec<CopyCurve> {
     let mut curves: Vec<CopyCurve> = Vec::new();
     for level in &seen.levels {
         for reached in &level.copies {
@@ -81,17 +78,7 @@ fn latencies(reports: &[Option<&LatencyReport>]) -> Vec<LatencyCurve> {
         .collect()
 }
 
-fn cache_edge(cache: &CacheLevel) -> CacheEdge {
-    CacheEdge {
-        level: cache.level,
-        measured: cache.measured,
-        sysfs_bytes: cache.sysfs_bytes,
-        cpuid_bytes: cache.cpuid_bytes,
-        libc_bytes: cache.libc_bytes,
-    }
-}
-
-fn faults(seen: &Seen) -> Vec<FaultHistogram> {
+fn faults(seen: &Measured) -> Vec<FaultHistogram> {
     let series = seen.faults.iter().flat_map(|report| &report.series);
     series
         .map(|series| FaultHistogram {

@@ -5,8 +5,10 @@
 
 use machine::Root;
 use machine::block::Disk;
+use machine::memory::Memory;
 use machine::mounts::{self, Mount};
 use measure::{Error, ErrorKind};
+use model::probe::{DeviceReport, RamDiskReport};
 use model::survey::Skipped;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -40,6 +42,51 @@ impl Place {
             Some(disk) => format!("{mount}  {}", disk.partition.as_ref().unwrap_or(&disk.name)),
             None => format!("{mount}  {}", self.mount.fs_type),
         }
+    }
+
+    /// What was measured here on a device, with what is known of the device.
+    pub fn device(&self, measured: DeviceReport, is_guest: bool) -> DeviceReport {
+        let disk = self.disk.clone().unwrap_or_default();
+        let known = self.disk.is_some();
+        DeviceReport {
+            name: if known {
+                disk.name
+            } else {
+                self.mount.fs_type.clone()
+            },
+            tier: self.name(),
+            fs_type: self.mount.fs_type.clone(),
+            capacity_bytes: disk.size.map(|bytes| bytes.0),
+            rotational: disk.rotational,
+            scheduler: disk.scheduler,
+            read_ahead_bytes: disk.read_ahead_bytes,
+            transport: disk.transport,
+            virtualized: is_guest,
+            ..measured
+        }
+    }
+
+    /// What was measured here in RAM, with what is known of the mount.
+    pub fn ram_disk(&self, measured: RamDiskReport, memory: &Memory) -> RamDiskReport {
+        let (mount, fs_type) = (self.mount.mount_point.display(), &self.mount.fs_type);
+        let free = sys::file::file_system_of(&self.directory).ok();
+        RamDiskReport {
+            tier: format!("{mount}  {fs_type}"),
+            free_bytes: free.map(|system| system.free_bytes),
+            huge_setting: self
+                .huge_option()
+                .or_else(|| memory.thp.shmem_enabled.clone()),
+            ..measured
+        }
+    }
+
+    /// The `huge=` option of a tmpfs mount, which overrides the machine's setting.
+    fn huge_option(&self) -> Option<String> {
+        let options = self.mount.super_options.split(',');
+        options
+            .filter_map(|option| option.strip_prefix("huge="))
+            .next_back()
+            .map(str::to_owned)
     }
 }
 

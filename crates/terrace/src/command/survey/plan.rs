@@ -11,6 +11,7 @@ use measure::memory::latency::{self, LatencyPlan};
 use measure::memory::levels::LevelPlan;
 use measure::trial::Schedule;
 use model::ChaseOrder;
+use model::probe::CacheLevel;
 use std::time::Duration;
 
 /// Main memory is measured over a buffer of this size, where it fits.
@@ -118,11 +119,7 @@ pub fn ram_bytes(root: &Root, claims: &[CacheClaims]) -> u64 {
 /// The sizes at which each level is measured: from what is claimed, so that every
 /// survey of a machine measures at the same sizes; halved where the measured edge
 /// says that the level does not hold so much.
-pub fn levels(
-    claims: &[CacheClaims],
-    measured: &[latency::CacheLevel],
-    ram_bytes: u64,
-) -> Vec<LevelPlan> {
+pub fn levels(claims: &[CacheClaims], measured: &[CacheLevel], ram_bytes: u64) -> Vec<LevelPlan> {
     let mut levels = Vec::new();
     let mut below = 0;
     for claim in claims {

@@ -5,22 +5,28 @@
 
 use super::places::{Place, Places};
 use super::plan::{self, Plan};
+use crate::command::machine_facts;
 use machine::Root;
+use machine::cpu::CacheClaims;
+use machine::memory::Memory;
 use measure::compute::{ComputePlan, ComputeReport};
 use measure::disturbance::Tally;
 use measure::faults::FaultReport;
 use measure::memory::PagesGranted;
 use measure::memory::latency::LatencyReport;
 use measure::memory::levels::{LevelReport, Levels, Store};
-use measure::storage::{DeviceLimits, DeviceReport, RamDiskReport};
+use measure::storage::DeviceLimits;
 use measure::{Budget, Error, storage};
 use model::duration::CLOCK_TICK_NS;
+use model::machine::MachineFacts;
+use model::probe::{DeviceReport, ProcessorLoad, RamDiskReport};
+use model::progress::{Progress, ProgressSink};
 use model::survey::Skipped;
 use std::time::Duration;
 
 /// Everything a survey saw, as the probes returned it.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct Measured {
     /// First touch.
     pub faults: Option<FaultReport>,
     /// The curve of latency over sizes.
@@ -34,96 +40,100 @@ pub struct Seen {
     /// The processor alone.
     pub compute: Option<ComputeReport>,
     /// Devices.
-    pub devices: Vec<(Place, DeviceReport)>,
+    pub devices: Vec<DeviceReport>,
     /// RAM disks.
-    pub ram_disks: Vec<(Place, RamDiskReport)>,
+    pub ram_disks: Vec<RamDiskReport>,
     /// What failed or was left out.
     pub skipped: Vec<Skipped>,
     /// Processor counters over the whole survey.
-    pub processor: Processor,
+    pub processor: ProcessorLoad,
     /// Whether it was stopped before its plan was done.
     pub interrupted: bool,
 }
 
-/// What happened to the processors while the survey ran.
-#[derive(Debug, Default)]
-pub struct Processor {
-    /// Time the host took, all processors, nanoseconds.
-    pub stolen_ns: Option<u64>,
-    /// Wall time of the survey, nanoseconds.
-    pub wall_ns: u64,
-    /// Bandwidth periods of the group that limits us, and throttled ones.
-    pub periods: Option<(u64, u64)>,
-    /// Time the group was throttled, nanoseconds.
-    pub throttled_ns: Option<u64>,
-    /// The limit, processors.
-    pub quota_cores: Option<f64>,
-    /// The group.
-    pub cgroup: Option<String>,
+/// The machine as it was before anything was measured.
+#[derive(Debug)]
+pub struct Machine {
+    /// What a reader needs to judge the figures.
+    pub facts: MachineFacts,
+    /// What the caches are said to hold.
+    pub caches: Vec<CacheClaims>,
+    /// Main memory and the settings of its pages.
+    pub memory: Memory,
 }
 
-/// Told what is being measured, for a progress line.
-pub type Progress<'a> = &'a mut dyn FnMut(&str);
+impl Machine {
+    /// Reads all of it.
+    pub fn read(root: &Root) -> Self {
+        let (cpu, memory) = (machine::cpu::read(root), machine::memory::read(root));
+        Self {
+            caches: cpu.caches.clone(),
+            facts: machine_facts::with(root, cpu, &memory),
+            memory,
+        }
+    }
+}
 
 /// Runs the survey.
 pub fn run(
     plan: &Plan,
     places: Places,
+    machine: &Machine,
     root: &Root,
     stop: &Budget,
-    progress: Progress<'_>,
-) -> Seen {
-    let mut seen = Seen {
+    progress: &mut ProgressSink<'_>,
+) -> Measured {
+    let mut seen = Measured {
         skipped: places.skipped,
-        ..Seen::default()
+        ..Measured::default()
     };
     let before = ProcessorReading::now(root);
-    progress("new memory");
+    let _ = progress(Progress::step("new memory"));
     let faults = measure::faults::measure(&plan.faults, root, stop);
     seen.faults = seen.keep("new memory", faults);
-    progress("cache edges");
+    let _ = progress(Progress::step("cache edges"));
     let ladder = measure::memory::latency::measure(&plan.ladder, root, stop);
     seen.ladder = seen.keep("memory latency", ladder);
-    progress("page walks");
+    let _ = progress(Progress::step("page walks"));
     let translation = measure::memory::latency::measure(&plan.translation, root, stop);
     seen.translation = seen.keep("page walks", translation);
-    progress("processor");
+    let _ = progress(Progress::step("processor"));
     let compute = ComputePlan {
         budget: plan.compute,
         ..ComputePlan::default()
     };
     seen.compute = seen.keep("processor", measure::compute::measure(&compute, root, stop));
-    let claims = machine::cpu::read(root).caches;
     let found = seen
         .ladder
         .as_ref()
         .map_or(&[][..], |ladder| &ladder.caches);
     let ram_bytes = plan.translation.sizes.first().copied().unwrap_or(4 << 20);
-    let levels = plan::levels(&claims, found, ram_bytes);
+    let levels = plan::levels(&machine.caches, found, ram_bytes);
     match Store::resident(&levels, root, stop) {
         Err(error) => {
             seen.skip("memory levels", &error);
-            seen.disks(plan, places.places, root, stop, progress);
+            seen.disks(plan, places.places, machine, root, stop, progress);
         }
         Ok(mut store) => {
             seen.granted = Some(store.granted());
             let mut bench = Levels::over(&mut store, &levels);
-            progress("memory levels");
+            let _ = progress(Progress::step("memory levels"));
             let first = bench.sit(&plan.schedule, root, &stop.part(plan.sitting));
             seen.keep("memory levels", first);
-            seen.disks(plan, places.places, root, stop, progress);
-            progress("memory levels again");
+            seen.disks(plan, places.places, machine, root, stop, progress);
+            let _ = progress(Progress::step("memory levels again"));
             let second = bench.sit(&plan.schedule, root, &stop.part(plan.sitting));
             seen.keep("memory levels", second);
             seen.levels = bench.reports();
         }
     }
-    seen.processor = before.until(ProcessorReading::now(root));
+    seen.processor = before.until(ProcessorReading::now(root), &machine.facts);
+    seen.processor.run_delay_share = seen.tally().run_delay_share();
     seen.interrupted = stop.interrupted();
     seen
 }
 
-impl Seen {
+impl Measured {
     /// The value, or its error among what was left out.
     fn keep<T>(&mut self, name: &str, result: Result<T, Error>) -> Option<T> {
         match result {
@@ -147,9 +157,10 @@ impl Seen {
         &mut self,
         plan: &Plan,
         places: Vec<Place>,
+        machine: &Machine,
         root: &Root,
         stop: &Budget,
-        progress: Progress<'_>,
+        progress: &mut ProgressSink<'_>,
     ) {
         let count = places.len() as u32;
         for (i, place) in places.into_iter().enumerate() {
@@ -165,11 +176,12 @@ impl Seen {
                 self.skipped.push(Skipped { name, reason });
                 continue;
             }
-            progress(&name);
+            let _ = progress(Progress::step(&name));
             if place.in_ram {
                 let report = storage::survey_ram_disk(&place.directory, share, root);
                 let report = self.keep(&name, report);
-                self.ram_disks.extend(report.map(|report| (place, report)));
+                let placed = report.map(|report| place.ram_disk(report, &machine.memory));
+                self.ram_disks.extend(placed);
             } else {
                 let limits = DeviceLimits {
                     total: share,
@@ -179,7 +191,9 @@ impl Seen {
                 };
                 let report = storage::survey_device(&place.directory, &limits, root);
                 let report = self.keep(&name, report);
-                self.devices.extend(report.map(|report| (place, report)));
+                let is_guest = machine.facts.virtualization.is_some();
+                self.devices
+                    .extend(report.map(|report| place.device(report, is_guest)));
             }
         }
     }
@@ -214,20 +228,27 @@ impl ProcessorReading {
         }
     }
 
-    fn until(self, after: Self) -> Processor {
+    fn until(self, after: Self, facts: &MachineFacts) -> ProcessorLoad {
         let grown = |a: Option<u64>, b: Option<u64>| Some(b?.saturating_sub(a?));
         let (was, is) = (self.limit.as_ref(), after.limit.as_ref());
         let of = |read: fn(&machine::cgroup::CpuLimit) -> Option<u64>| {
             grown(was.and_then(read), is.and_then(read))
         };
-        Processor {
-            stolen_ns: grown(self.steal_ticks, after.steal_ticks)
-                .map(|ticks| ticks * CLOCK_TICK_NS),
-            wall_ns: after.at_ns - self.at_ns,
-            periods: of(|limit| limit.periods).zip(of(|limit| limit.throttled_periods)),
-            throttled_ns: of(|limit| limit.throttled_ns),
+        let stolen_ns =
+            grown(self.steal_ticks, after.steal_ticks).map(|ticks| ticks * CLOCK_TICK_NS);
+        let cpus = f64::from(facts.online_cpus.max(1));
+        let wall_ns = (after.at_ns - self.at_ns).max(1) as f64;
+        let periods = of(|limit| limit.periods).zip(of(|limit| limit.throttled_periods));
+        ProcessorLoad {
+            steal_share: stolen_ns.map(|stolen| stolen as f64 / wall_ns / cpus),
+            run_delay_share: None,
+            periods: periods.map(|(periods, _)| periods),
+            throttled_periods: periods.map(|(_, throttled)| throttled),
+            throttled_s: of(|limit| limit.throttled_ns).map(|ns| ns as f64 / 1e9),
             quota_cores: is.and_then(|limit| limit.quota_cores),
             cgroup: is.map(|limit| limit.path.clone()),
+            usable_cpus: facts.usable_cpus,
+            online_cpus: facts.online_cpus,
         }
     }
 }

@@ -12,6 +12,7 @@ use measure::Budget;
 use measure::storage::{self, Access, IolatPlan};
 use model::Latency;
 use model::bytes::Bytes;
+use model::probe::SwapArea;
 use std::time::Duration;
 
 /// Requests made of one area.
@@ -20,75 +21,53 @@ const REQUESTS: u64 = 400;
 /// Time for one area.
 const TIME: Duration = Duration::from_millis(600);
 
-/// One swap area, as far as it can be seen.
-#[derive(Clone, Debug)]
-pub struct SwapTier {
-    /// The tier's name.
-    pub name: String,
-    /// The device or file.
-    pub path: String,
-    /// Its whole disk, if it is one.
-    pub disk: Option<String>,
-    /// The disk's rotational flag.
-    pub rotational: Option<bool>,
-    /// Its size.
-    pub size_bytes: u64,
-    /// How much of it is used.
-    pub used_bytes: u64,
-    /// Whether it is compressed memory (zram).
-    pub compressed: bool,
-    /// One random read of 4 KiB, nanoseconds.
-    pub latency_ns: Option<Latency>,
-    /// Why the latency is absent, or what it stands for.
-    pub reason: Option<String>,
-}
-
 /// All active swap areas.
-pub fn areas(root: &Root, stop: &Budget) -> Vec<SwapTier> {
+pub fn areas(root: &Root, stop: &Budget) -> Vec<SwapArea> {
     machine::swap::areas(root)
         .iter()
-        .map(|area| look_at(area, root, stop))
+        .map(|area| measure(area, root, stop))
         .collect()
 }
 
-fn look_at(area: &Area, root: &Root, stop: &Budget) -> SwapTier {
+fn measure(area: &Area, root: &Root, stop: &Budget) -> SwapArea {
     let path = area.path.display().to_string();
     let disk = area
         .device
         .and_then(|(major, minor)| machine::block::of_device(root, major, minor));
     let compressed = path.starts_with("/dev/zram");
-    let mut tier = SwapTier {
-        name: format!("swap  {}", path.trim_start_matches("/dev/")),
+    let mut report = SwapArea {
         rotational: disk.as_ref().and_then(|disk| disk.rotational),
-        disk: disk.map(|disk| disk.name),
+        device: disk.map(|disk| disk.name),
         path,
         size_bytes: area.size.0,
         used_bytes: area.used.0,
         compressed,
-        latency_ns: None,
-        reason: None,
+        ..SwapArea::default()
     };
     if sys::process::effective_uid() != 0 {
-        tier.reason = Some("only root may read the swap area".to_owned());
+        report.reason = Some("only root may read the swap area".to_owned());
     } else if compressed {
-        tier.reason = Some(
+        report.reason = Some(
             "a read of compressed RAM costs its decompression, and unused slots cost nothing: not timed"
                 .to_owned(),
         );
     } else if sys::file::open_read(std::path::Path::new(&area.path), false)
         .is_ok_and(|file| sys::fiemap::has_unwritten(&file))
     {
-        tier.reason = Some(
+        report.reason = Some(
             "the file is only reserved (fallocate): its file system answers reads without the disk"
                 .to_owned(),
         );
     } else {
         match random_reads(area, root, stop) {
-            Ok(latency) => tier.latency_ns = latency,
-            Err(error) => tier.reason = Some(model::error_chain(&error)),
+            Ok(latency) => {
+                report.random_read_ns = latency.as_ref().map(|latency| latency.median);
+                report.latency_ns = latency;
+            }
+            Err(error) => report.reason = Some(model::error_chain(&error)),
         }
     }
-    tier
+    report
 }
 
 fn random_reads(

@@ -1,25 +1,21 @@
 //! The tiers of the page from what the probes returned. Pure: numbers in, tiers
 //! out, nearest to the processor first.
 
-use super::places::Place;
 use super::plan::TIMES_CACHE;
-use super::run::Seen;
-use super::swap::SwapTier;
-use machine::Root;
+use super::run::Measured;
+use machine::memory::Memory;
 use measure::faults::{Phase, Way};
 use measure::memory::PagesGranted;
-use measure::memory::latency::CacheLevel;
 use measure::memory::levels::{LevelReport, Reached};
-use measure::storage::{DeviceReport, RamDiskReport};
 use model::bytes::three_digits;
+use model::probe::{CacheLevel, DeviceReport, RamDiskReport, SwapArea};
 use model::{Bytes, Grade, Latency, Tier, TierKind};
 
 /// The tier's name of memory that was never touched; findings refer to it.
 pub const NEW_MEMORY: &str = "RAM, new";
 
 /// All tiers of `seen`, in the order of the page.
-pub fn tiers(seen: &Seen, swap: &[SwapTier], root: &Root) -> Vec<Tier> {
-    let memory = machine::memory::read(root);
+pub fn tiers(seen: &Measured, swap: &[SwapArea], memory: &Memory) -> Vec<Tier> {
     let caches = seen
         .ladder
         .as_ref()
@@ -34,18 +30,10 @@ pub fn tiers(seen: &Seen, swap: &[SwapTier], root: &Root) -> Vec<Tier> {
         })
         .collect();
     tiers.extend(new_memory(seen));
-    tiers.extend(
-        seen.ram_disks
-            .iter()
-            .map(|(place, report)| ram_disk(place, report)),
-    );
-    tiers.extend(page_cache(&seen.devices, memory.available));
+    tiers.extend(seen.ram_disks.iter().map(ram_disk));
+    tiers.extend(page_cache(seen, memory.available));
     tiers.extend(swap.iter().filter(|area| area.compressed).map(swap_tier));
-    tiers.extend(
-        seen.devices
-            .iter()
-            .map(|(place, report)| device(place, report)),
-    );
+    tiers.extend(seen.devices.iter().map(device));
     tiers.extend(swap.iter().filter(|area| !area.compressed).map(swap_tier));
     tiers
 }
@@ -159,7 +147,7 @@ fn ram(report: &LevelReport, pages: &str, caches: &[CacheLevel], total: Option<B
     tier
 }
 
-fn new_memory(seen: &Seen) -> Option<Tier> {
+fn new_memory(seen: &Measured) -> Option<Tier> {
     let report = seen.faults.as_ref()?;
     let first = report.find(Way::Base, Phase::First)?;
     let latency_ns = Some(Latency {
@@ -194,45 +182,34 @@ fn new_memory(seen: &Seen) -> Option<Tier> {
     })
 }
 
-/// The tier's name of a RAM disk.
-pub fn ram_disk_name(place: &Place) -> String {
-    format!(
-        "{}  {}",
-        place.mount.mount_point.display(),
-        place.mount.fs_type
-    )
-}
-
-fn ram_disk(place: &Place, report: &RamDiskReport) -> Tier {
-    let capacity = sys::file::file_system_of(&place.directory).ok();
+fn ram_disk(report: &RamDiskReport) -> Tier {
     Tier {
-        capacity_bytes: capacity.map(|system| system.free_bytes),
-        latency_ns: report.cached.latency_ns.clone(),
-        read_bytes_per_s: report.cached.read_bytes_per_s.clone(),
+        capacity_bytes: report.free_bytes,
+        latency_ns: report.random_read_ns.clone(),
+        read_bytes_per_s: report.read_bytes_per_s.clone(),
         write_bytes_per_s: report.write_bytes_per_s.clone(),
         method: format!(
             "reads of 4 KiB, rates in calls of 1 MiB over a file of {}; size is what is free",
             Bytes(report.file_bytes)
         ),
         grade: Grade::Measured,
-        reason: (!report.notes.is_empty()).then(|| report.notes.join("; ")),
-        ..Tier::unseen(ram_disk_name(place), TierKind::RamDisk, "")
+        reason: joined(report.notes.clone()),
+        ..Tier::unseen(report.tier.clone(), TierKind::RamDisk, "")
     }
 }
 
 /// The page cache, as it served the first device's file.
-fn page_cache(devices: &[(Place, DeviceReport)], available: Option<Bytes>) -> Option<Tier> {
-    let (place, cached) = devices
-        .iter()
-        .find_map(|(place, report)| Some((place, report.page_cache.as_ref()?)))?;
+fn page_cache(measured: &Measured, available: Option<Bytes>) -> Option<Tier> {
+    let mut devices = measured.devices.iter();
+    let report = devices.find(|report| report.page_cache_bytes.is_some())?;
     Some(Tier {
         capacity_bytes: available.map(|bytes| bytes.0),
-        latency_ns: cached.latency_ns.clone(),
-        read_bytes_per_s: cached.read_bytes_per_s.clone(),
+        latency_ns: report.page_cache_read_ns.clone(),
+        read_bytes_per_s: report.page_cache_read_bytes_per_s.clone(),
         method: format!(
             "cached reads of 4 KiB and 1 MiB of {} on {}; size is what is available",
-            Bytes(cached.bytes),
-            place.mount.fs_type
+            Bytes(report.page_cache_bytes?),
+            report.fs_type
         ),
         grade: Grade::Measured,
         reason: Some("writes to it end on the device".to_owned()),
@@ -240,45 +217,48 @@ fn page_cache(devices: &[(Place, DeviceReport)], available: Option<Bytes>) -> Op
     })
 }
 
-fn device(place: &Place, report: &DeviceReport) -> Tier {
-    let mut reasons = report.notes.clone();
-    reasons.extend(
-        report
-            .failure
-            .as_ref()
-            .map(|error| model::error_chain(error)),
-    );
+fn device(report: &DeviceReport) -> Tier {
     Tier {
-        capacity_bytes: place
-            .disk
-            .as_ref()
-            .and_then(|disk| disk.size)
-            .map(|bytes| bytes.0),
-        latency_ns: report.latency_ns.clone(),
+        capacity_bytes: report.capacity_bytes,
+        latency_ns: report.random_read_ns.clone(),
         read_bytes_per_s: report.read_bytes_per_s.clone(),
         write_bytes_per_s: report.write_bytes_per_s.clone(),
         method: format!(
-            "random {} reads one at a time; rates in {} requests, {} deep, writes to stable storage; file of {}; {}",
+            "random {} reads one at a time; rates in {} requests, {} deep, writes to stable \
+             storage; file of {}; {}",
             Bytes(4096),
             Bytes(report.block_bytes),
-            report.depth,
+            report.sequential_depth,
             Bytes(report.file_bytes),
-            report.served.reason
+            report.served_reason
         ),
-        grade: match report.latency_ns {
+        grade: match report.random_read_ns {
             Some(_) => Grade::Measured,
             None => Grade::Unseen,
         },
-        reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
-        ..Tier::unseen(place.name(), TierKind::Device, "")
+        reason: joined(
+            report
+                .notes
+                .iter()
+                .chain(&report.failure)
+                .cloned()
+                .collect(),
+        ),
+        ..Tier::unseen(report.tier.clone(), TierKind::Device, "")
     }
 }
 
-fn swap_tier(area: &SwapTier) -> Tier {
+/// Reasons in one clause; `None` without any.
+fn joined(reasons: Vec<String>) -> Option<String> {
+    (!reasons.is_empty()).then(|| reasons.join("; "))
+}
+
+fn swap_tier(area: &SwapArea) -> Tier {
     let kind = match area.compressed {
         true => TierKind::CompressedRam,
         false => TierKind::Swap,
     };
+    let name = area.path.trim_start_matches("/dev/");
     Tier {
         capacity_bytes: Some(area.size_bytes),
         latency_ns: area.latency_ns.clone(),
@@ -288,6 +268,6 @@ fn swap_tier(area: &SwapTier) -> Tier {
             None => Grade::Unseen,
         },
         reason: area.reason.clone(),
-        ..Tier::unseen(area.name.clone(), kind, "")
+        ..Tier::unseen(format!("swap  {name}"), kind, "")
     }
 }

@@ -13,7 +13,8 @@ use crate::output::figure::{self, Digits, or_absent};
 use crate::output::style::Tone;
 use crate::output::table::{Cell, Column, Table};
 use measure::memory::PageKind;
-use measure::memory::latency::{CacheLevel, LatencyReport, LatencyRow, Translation};
+use measure::memory::latency::{LatencyReport, LatencyRow, Translation};
+use model::probe::CacheLevel;
 use model::{Bytes, ChaseOrder};
 
 /// More sizes than these are thinned out on the page to powers of two.
