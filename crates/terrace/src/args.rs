@@ -4,6 +4,7 @@
 //! `Args` hold what was typed, as typed values. What will be done is a plan, which
 //! `command` makes of them. [`parse`] turns each refusal into one line of this program.
 
+mod choice;
 pub mod classic;
 pub mod compare;
 pub mod compute;
@@ -296,12 +297,13 @@ fn refused(error: &clap::Error, command: &str) -> Error {
 /// The commands among `words`, as far as they are known: `measure memcpy`.
 fn named_command(words: &[OsString]) -> String {
     let mut command = Cli::command();
-    command.build();
     let mut names = Vec::new();
     for word in words.iter().skip(1).filter_map(|word| word.to_str()) {
         if let Some(found) = command.find_subcommand(word) {
             names.push(word.to_owned());
             command = found.clone();
+            // What is below it is declared only now.
+            command.build();
         }
     }
     names.join(" ")

@@ -1,9 +1,11 @@
 //! What `terrace measure faults` can be told: how much, in which way, how long memory is
 //! left alone. That the machine bears it is the probe's to check.
 
+use super::choice;
 use super::probe::ProbeArgs;
 use super::value;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use measure::faults::Way;
 use model::Bytes;
 use std::time::Duration;
 
@@ -22,7 +24,7 @@ pub struct FaultsArgs {
         long = "way",
         value_name = "WAYS",
         value_delimiter = ',',
-        value_enum,
+        value_parser = choice::WAYS,
         default_value = "4k,thp,populate"
     )]
     pub ways: Vec<Way>,
@@ -30,16 +32,4 @@ pub struct FaultsArgs {
     /// What all probes share.
     #[command(flatten)]
     pub probe: ProbeArgs,
-}
-
-/// How memory is touched first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Way {
-    /// One store for each page of 4 KiB
-    #[value(name = "4k")]
-    Base,
-    /// One store for each transparent huge page
-    Thp,
-    /// One call for all pages (MADV_POPULATE_WRITE)
-    Populate,
 }

@@ -1,9 +1,11 @@
 //! What `terrace hog` can be told: how much memory, how often, how far. That the machine bears
 //! it is the probe's to check.
 
+use super::choice;
 use super::form::FormArgs;
 use super::value;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use measure::pressure::{Content, Touch};
 use model::Bytes;
 use std::time::Duration;
 
@@ -26,11 +28,11 @@ pub struct HogArgs {
     pub hold: Duration,
 
     /// What is written to the memory
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Content::Random)]
+    #[arg(long, value_name = "WHAT", value_parser = choice::CONTENTS, default_value = "random")]
     pub content: Content,
 
     /// Touch the memory once, or in a loop while it is held
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = Touch::Once)]
+    #[arg(long, value_name = "HOW", value_parser = choice::TOUCHES, default_value = "once")]
     pub touch: Touch,
 
     /// Put the hogs into a control group of their own that may have so much memory
@@ -48,24 +50,4 @@ pub struct HogArgs {
     /// The form of the result.
     #[command(flatten)]
     pub form: FormArgs,
-}
-
-/// What the memory holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Content {
-    /// Bytes that do not compress
-    Random,
-    /// Words, which compress as prose does
-    Text,
-    /// Zeros, which the kernel may swap without writing
-    Zero,
-}
-
-/// How often the memory is touched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Touch {
-    /// Once
-    Once,
-    /// Again and again while it is held
-    Loop,
 }

@@ -1,9 +1,12 @@
 //! What `terrace measure memcpy` can be told. Names of methods stay words: which there
 //! are, `memops` knows.
 
+use super::choice;
 use super::probe::ProbeArgs;
 use super::value::{self, Offset};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use measure::memory::PageKind;
+use memops::Operation;
 use model::Bytes;
 
 #[derive(Clone, Debug, Args)]
@@ -29,7 +32,7 @@ pub struct MemcpyArgs {
         long = "operation",
         value_name = "OPERATIONS",
         value_delimiter = ',',
-        value_enum
+        value_parser = choice::OPERATIONS
     )]
     pub operations: Vec<Operation>,
 
@@ -50,8 +53,8 @@ pub struct MemcpyArgs {
     pub threads: usize,
 
     /// Page size of the buffers; what the kernel granted is checked and shown
-    #[arg(long, value_enum, value_name = "PAGES", default_value_t = Pages::Thp)]
-    pub pages: Pages,
+    #[arg(long, value_parser = choice::PAGES, value_name = "PAGES", default_value = "thp")]
+    pub pages: PageKind,
 
     /// Print the loop of METHOD as it lies in memory, and measure nothing
     #[arg(long, value_name = "METHOD", conflicts_with = "classic")]
@@ -69,27 +72,4 @@ pub struct MemcpyArgs {
     /// What all probes share.
     #[command(flatten)]
     pub probe: ProbeArgs,
-}
-
-/// What is done with memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Operation {
-    /// Copy one buffer to another
-    Copy,
-    /// Read a buffer
-    Read,
-    /// Fill a buffer
-    Write,
-}
-
-/// The page size of a buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Pages {
-    /// Pages of 4 KiB
-    #[value(name = "4k")]
-    Base,
-    /// Transparent huge pages, where the kernel grants them
-    Thp,
-    /// Huge pages of the reserved pool
-    Hugetlb,
 }

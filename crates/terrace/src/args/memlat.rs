@@ -1,11 +1,11 @@
 //! What `terrace measure memlat` can be told: sizes, pages, orders. The usual ladder of
 //! sizes is the probe's.
 
-use super::memcpy::Pages;
+use super::choice;
 use super::probe::ProbeArgs;
 use super::value;
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use measure::memory::PageKind;
 use model::{Bytes, ChaseOrder};
 
 #[derive(Clone, Debug, Args)]
@@ -19,17 +19,17 @@ pub struct MemlatArgs {
         long,
         value_name = "PAGES",
         value_delimiter = ',',
-        value_enum,
+        value_parser = choice::PAGES,
         default_value = "4k,thp"
     )]
-    pub pages: Vec<Pages>,
+    pub pages: Vec<PageKind>,
 
     /// Order of the loads
     #[arg(
         long = "pattern",
         value_name = "PATTERNS",
         value_delimiter = ',',
-        value_parser = chase_order(),
+        value_parser = choice::ORDERS,
         default_value = "random,in-page"
     )]
     pub patterns: Vec<ChaseOrder>,
@@ -37,26 +37,4 @@ pub struct MemlatArgs {
     /// What all probes share.
     #[command(flatten)]
     pub probe: ProbeArgs,
-}
-
-/// Reads the name of an order; the help lists them with their meaning.
-fn chase_order() -> impl TypedValueParser<Value = ChaseOrder> {
-    let value = |order: ChaseOrder, help: &'static str| PossibleValue::new(order.name()).help(help);
-    PossibleValuesParser::new([
-        value(
-            ChaseOrder::Random,
-            "At random over the whole buffer: each load may walk the page table",
-        ),
-        value(
-            ChaseOrder::InPage,
-            "At random within a page, page after page: the page walk is shared by all lines of the page",
-        ),
-    ])
-    .map(|name| {
-        if name == ChaseOrder::InPage.name() {
-            ChaseOrder::InPage
-        } else {
-            ChaseOrder::Random
-        }
-    })
 }

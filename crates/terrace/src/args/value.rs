@@ -2,7 +2,6 @@
 //!
 //! Each parser refuses with one clear line of its own; `clap` only carries it.
 
-use super::warm::Way;
 use model::Bytes;
 use place::workingset::method::RestoreMethod;
 use std::ops::RangeInclusive;
@@ -27,6 +26,15 @@ pub struct Offset {
     pub target: u64,
     /// Bytes that the source starts behind a page boundary.
     pub source: u64,
+}
+
+/// How to read from swap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwapMethod {
+    /// As suits the disk.
+    Auto,
+    /// As requested.
+    Chosen(RestoreMethod),
 }
 
 /// A size of at least one byte.
@@ -117,9 +125,9 @@ pub fn share(text: &str) -> Result<u32, String> {
 }
 
 /// A way to read from swap: `auto`, `remote`, `readers:4`, `willneed`.
-pub fn way(text: &str) -> Result<Way, String> {
+pub fn swap_method(text: &str) -> Result<SwapMethod, String> {
     let method = match text {
-        "auto" => return Ok(Way::Auto),
+        "auto" => return Ok(SwapMethod::Auto),
         "remote" => RestoreMethod::RemoteRead,
         "willneed" => RestoreMethod::WillNeed,
         _ => RestoreMethod::RemoteReaders(
@@ -129,7 +137,7 @@ pub fn way(text: &str) -> Result<Way, String> {
                 .ok_or("a method is auto, remote, readers:N with N from 2 to 64, or willneed")?,
         ),
     };
-    Ok(Way::Chosen(method))
+    Ok(SwapMethod::Chosen(method))
 }
 
 /// The number of a process.
@@ -245,13 +253,19 @@ mod tests {
 
     #[test]
     fn ways_to_read() {
-        assert_eq!(way("auto"), Ok(Way::Auto));
-        assert_eq!(way("remote"), Ok(Way::Chosen(RestoreMethod::RemoteRead)));
+        assert_eq!(swap_method("auto"), Ok(SwapMethod::Auto));
         assert_eq!(
-            way("readers:4"),
-            Ok(Way::Chosen(RestoreMethod::RemoteReaders(4)))
+            swap_method("remote"),
+            Ok(SwapMethod::Chosen(RestoreMethod::RemoteRead))
         );
-        assert_eq!(way("willneed"), Ok(Way::Chosen(RestoreMethod::WillNeed)));
+        assert_eq!(
+            swap_method("readers:4"),
+            Ok(SwapMethod::Chosen(RestoreMethod::RemoteReaders(4)))
+        );
+        assert_eq!(
+            swap_method("willneed"),
+            Ok(SwapMethod::Chosen(RestoreMethod::WillNeed))
+        );
         for wrong in [
             "",
             "fast",
@@ -260,7 +274,10 @@ mod tests {
             "readers:65",
             "readers:-4",
         ] {
-            assert!(way(wrong).unwrap_err().contains("readers:N"), "{wrong}");
+            assert!(
+                swap_method(wrong).unwrap_err().contains("readers:N"),
+                "{wrong}"
+            );
         }
     }
 

@@ -2,10 +2,9 @@
 //! The command finds out whether that memory can be read.
 
 use super::form::FormArgs;
-use super::value;
+use super::value::{self, SwapMethod};
 use clap::{Args, Subcommand, ValueEnum};
 use model::Bytes;
-use place::workingset::method::RestoreMethod;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -99,8 +98,8 @@ pub struct RestoreArgs {
 
     /// How to read from swap: `auto` (the disk decides), `remote` (one reader), `readers:N` (2 to
     /// 64), `willneed` (advice to the kernel)
-    #[arg(long, value_name = "METHOD", default_value = "auto", value_parser = value::way)]
-    pub method: Way,
+    #[arg(long, value_name = "METHOD", default_value = "auto", value_parser = value::swap_method)]
+    pub method: SwapMethod,
 
     /// Memory that is left to others (default: a 16th of the machine's)
     #[arg(long, value_name = "SIZE", value_parser = value::size, allow_hyphen_values = true)]
@@ -158,13 +157,4 @@ pub enum Memory {
     Shared,
     /// Files that processes use, from their disks
     Files,
-}
-
-/// How to read from swap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// As suits the disk.
-    Auto,
-    /// As the person said.
-    Chosen(RestoreMethod),
 }

@@ -1,6 +1,7 @@
 //! `terrace compare`: surveys or recordings of two sides are read, compared, and the result is
 //! delivered; with `--fail-if` the exit status says whether the second is worse.
 
+use super::page::{Charts, Compared};
 use super::{kept, must_exist, page, recording};
 use crate::args::When;
 use crate::args::compare::{Align, CompareArgs, Gate};
@@ -20,22 +21,6 @@ const LONGEST_SURVEY: u64 = 16 << 20;
 
 /// More runs of one side are refused: a comparison is no archive.
 const MOST_RUNS: usize = 1000;
-
-/// A comparison, and what a page draws of the two sides.
-pub struct Compared {
-    /// What `--json` prints.
-    pub comparison: Comparison,
-    /// What it is about.
-    pub drawn: Drawn,
-}
-
-/// Of each side what is drawn.
-pub enum Drawn {
-    /// All surveys, and those that their noise was learnt from: the first of each side is drawn.
-    Surveys([Vec<Survey>; 3]),
-    /// The recording in the middle by its wall time.
-    Recordings([PathBuf; 2]),
-}
 
 /// One side as it was read.
 enum Runs {
@@ -78,14 +63,14 @@ pub fn compare(args: &CompareArgs, color: When) -> Result<Exit> {
 /// # Errors
 /// As [`compare()`].
 pub fn compared(first: &[PathBuf], second: &[PathBuf], align: &Align) -> Result<Compared> {
-    let (mut comparison, drawn) = match (side(first)?, side(second)?) {
+    let (mut comparison, charts) = match (side(first)?, side(second)?) {
         (Runs::Surveys(_), Runs::Surveys(_)) if *align != Align::Time => {
             return Err(Error::usage("--align is for recordings"));
         }
         (Runs::Surveys(a), Runs::Surveys(b)) => {
             let kept = a.first().map(kept::of_machine).unwrap_or_default();
             let comparison = comparison::surveys(&a, &b, &kept);
-            (comparison, Drawn::Surveys([a, b, kept]))
+            (comparison, Charts::Surveys([a, b, kept]))
         }
         (Runs::Recordings(a), Runs::Recordings(b)) => {
             let pair = [&first[middle(&a)], &second[middle(&b)]];
@@ -96,7 +81,7 @@ pub fn compared(first: &[PathBuf], second: &[PathBuf], align: &Align) -> Result<
                 },
                 ..comparison::recordings(&a, &b)
             };
-            (comparison, Drawn::Recordings(pair.map(PathBuf::clone)))
+            (comparison, Charts::Recordings(pair.map(PathBuf::clone)))
         }
         _ => return Err(Error::usage("a survey cannot be compared with a recording")),
     };
@@ -108,7 +93,7 @@ pub fn compared(first: &[PathBuf], second: &[PathBuf], align: &Align) -> Result<
     };
     comparison.first.files = names(first);
     comparison.second.files = names(second);
-    Ok(Compared { comparison, drawn })
+    Ok(Compared { comparison, charts })
 }
 
 /// The runs of one side, all of one sort.

@@ -4,7 +4,7 @@
 use super::deliver::Delivery;
 use super::helper;
 use crate::args::When;
-use crate::args::hog::{Content, HogArgs, Touch};
+use crate::args::hog::HogArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::hog::HogResult;
@@ -44,15 +44,8 @@ fn plan(args: &HogArgs) -> Result<Plan> {
         count: args.count,
         repeat: args.repeat,
         hold: args.hold,
-        content: match args.content {
-            Content::Random => pressure::Content::Random,
-            Content::Text => pressure::Content::Text,
-            Content::Zero => pressure::Content::Zero,
-        },
-        touch: match args.touch {
-            Touch::Once => pressure::Touch::Once,
-            Touch::Loop => pressure::Touch::Loop,
-        },
+        content: args.content,
+        touch: args.touch,
         group_limit: args.in_cgroup,
         until_pressure_percent: args.until_psi,
         force: args.force,

@@ -1,7 +1,6 @@
 //! The page of one recording, or of two sides over each other: read, made to fit, without what is
 //! personal where others are to see it, explained. It is drawn by `viewer`, delivered by `view` and `compare`.
 
-use super::compare::{Compared, Drawn};
 use super::recording;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -11,7 +10,7 @@ use model::compared::{Comparison, Side};
 use model::recording::Recording;
 use model::survey::Survey;
 use record::redact;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use viewer::recording::recording_page;
 use viewer::{Meanings, View};
 
@@ -19,6 +18,22 @@ use viewer::{Meanings, View};
 /// An hour of a busy machine has 4 MiB. Less than what a reader takes of names alone, so that a
 /// recording that was cut for its names is refused and not drawn.
 const PAGE_BYTES_MAX: usize = 64 << 20;
+
+/// A comparison, and what a page draws of the two sides.
+pub struct Compared {
+    /// What `--json` prints.
+    pub comparison: Comparison,
+    /// What is drawn.
+    pub charts: Charts,
+}
+
+/// What is drawn of each side.
+pub enum Charts {
+    /// All surveys, and those that their noise was learnt from: the first of each side is drawn.
+    Surveys([Vec<Survey>; 3]),
+    /// The recording in the middle by wall time.
+    Recordings([PathBuf; 2]),
+}
 
 /// Where a page goes that is written beside what is printed, if it is asked for.
 ///
@@ -40,11 +55,11 @@ pub fn target(html: Option<&Path>, is_redacted: bool) -> Result<Option<Target>> 
 /// As [`of_recordings`].
 pub fn of_comparison(compared: &Compared, is_redacted: bool) -> Result<String> {
     let comparison = &compared.comparison;
-    match &compared.drawn {
-        Drawn::Recordings([first, second]) => {
+    match &compared.charts {
+        Charts::Recordings([first, second]) => {
             of_recordings([&**first, second], is_redacted, Some(comparison))
         }
-        Drawn::Surveys(surveys) if is_redacted => {
+        Charts::Surveys(surveys) if is_redacted => {
             let mut surveys = surveys.clone();
             let mut all: Vec<&mut Survey> = surveys.iter_mut().flatten().collect();
             redact::redact_surveys(&mut all, &[]);
@@ -52,7 +67,7 @@ pub fn of_comparison(compared: &Compared, is_redacted: bool) -> Result<String> {
             let comparison = explain::comparison::surveys(first, second, kept);
             of_surveys(&surveys, &comparison)
         }
-        Drawn::Surveys(surveys) => of_surveys(surveys, comparison),
+        Charts::Surveys(surveys) => of_surveys(surveys, comparison),
     }
 }
 

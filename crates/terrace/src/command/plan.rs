@@ -1,21 +1,19 @@
-//! What was typed, as the plans of the probes: defaults filled in, words turned into the
-//! library's types. Nothing is touched here but the processor that --cpu pins to.
+//! What was typed, as the plans of the probes, with defaults filled in. Nothing is touched here but
+//! the processor that --cpu pins to.
 
 use crate::args::compute::ComputeArgs;
-use crate::args::faults::{self, FaultsArgs};
+use crate::args::faults::FaultsArgs;
 use crate::args::iolat::IolatArgs;
-use crate::args::memcpy::{self, MemcpyArgs};
+use crate::args::memcpy::MemcpyArgs;
 use crate::args::memlat::MemlatArgs;
 use crate::args::probe::ProbeArgs;
 use crate::args::seqio::SeqioArgs;
 use crate::error::Result;
 use measure::compute::ComputePlan;
-use measure::faults::{FaultPlan, Way};
-use measure::memory::PageKind;
+use measure::faults::FaultPlan;
 use measure::memory::copy::CopyPlan;
 use measure::memory::latency::LatencyPlan;
 use measure::storage::{Access, IolatPlan, Mode, SeqPlan};
-use memops::Operation;
 use model::Bytes;
 use std::time::Duration;
 
@@ -28,24 +26,16 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// The plan of `measure memcpy`.
 pub fn copy(args: &MemcpyArgs) -> CopyPlan {
-    let operation = |operation: &memcpy::Operation| match operation {
-        memcpy::Operation::Copy => Operation::Copy,
-        memcpy::Operation::Read => Operation::Read,
-        memcpy::Operation::Write => Operation::Write,
-    };
     let usual = CopyPlan::default();
     CopyPlan {
         methods: args.named.iter().chain(&args.methods).cloned().collect(),
-        operations: or_usual(
-            args.operations.iter().map(operation).collect(),
-            usual.operations,
-        ),
+        operations: or_usual(args.operations.clone(), usual.operations),
         sizes: or_usual(plain(&args.sizes), usual.sizes),
         block_bytes: args.block.map(|block| block.0),
         stride: args.stride,
         offset: (args.offset.target as usize, args.offset.source as usize),
         threads: args.threads,
-        pages: page_kind(args.pages),
+        pages: args.pages,
         budget: args.probe.budget.unwrap_or(usual.budget),
         cpu: args.probe.cpu,
         schedule: usual.schedule,
@@ -57,8 +47,8 @@ pub fn latency(args: &MemlatArgs) -> LatencyPlan {
     let usual = LatencyPlan::default();
     LatencyPlan {
         sizes: or_usual(plain(&args.sizes), usual.sizes),
-        pages: unique(args.pages.iter().copied().map(page_kind)),
-        orders: unique(args.patterns.iter().copied()),
+        pages: unique(&args.pages),
+        orders: unique(&args.patterns),
         budget: args.probe.budget.unwrap_or(usual.budget),
         cpu: args.probe.cpu,
         schedule: usual.schedule,
@@ -67,15 +57,10 @@ pub fn latency(args: &MemlatArgs) -> LatencyPlan {
 
 /// The plan of `measure faults`.
 pub fn faults(args: &FaultsArgs) -> FaultPlan {
-    let way = |way: &faults::Way| match way {
-        faults::Way::Base => Way::Base,
-        faults::Way::Thp => Way::Transparent,
-        faults::Way::Populate => Way::Populate,
-    };
     FaultPlan {
         limit: args.limit.0,
         wait: args.wait,
-        ways: unique(args.ways.iter().map(way)),
+        ways: unique(&args.ways),
         budget: args.probe.budget.unwrap_or(FaultPlan::default().budget),
         cpu: args.probe.cpu,
     }
@@ -141,14 +126,6 @@ pub fn pin(args: &ProbeArgs) -> Result<()> {
     }
 }
 
-fn page_kind(pages: memcpy::Pages) -> PageKind {
-    match pages {
-        memcpy::Pages::Base => PageKind::Base,
-        memcpy::Pages::Thp => PageKind::Transparent,
-        memcpy::Pages::Hugetlb => PageKind::Huge,
-    }
-}
-
 fn plain(sizes: &[Bytes]) -> Vec<u64> {
     sizes.iter().map(|size| size.0).collect()
 }
@@ -158,9 +135,9 @@ fn or_usual<T>(asked: Vec<T>, usual: Vec<T>) -> Vec<T> {
 }
 
 /// Each once, in the order of their first mention.
-fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+fn unique<T: PartialEq + Copy>(items: &[T]) -> Vec<T> {
     let mut unique = Vec::new();
-    for item in items {
+    for &item in items {
         if !unique.contains(&item) {
             unique.push(item);
         }

@@ -4,7 +4,8 @@
 use super::super::deliver::{Activity, Delivery};
 use super::super::must_exist;
 use crate::args::When;
-use crate::args::warm::{Memory, RestoreArgs, Way};
+use crate::args::value::SwapMethod;
+use crate::args::warm::{Memory, RestoreArgs};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::warm::Receipt;
@@ -110,10 +111,10 @@ fn request(args: &RestoreArgs, root: &Root) -> Result<Request> {
     })
 }
 
-fn chosen(way: Way) -> Option<RestoreMethod> {
-    match way {
-        Way::Auto => None,
-        Way::Chosen(method) => Some(method),
+fn chosen(method: SwapMethod) -> Option<RestoreMethod> {
+    match method {
+        SwapMethod::Auto => None,
+        SwapMethod::Chosen(method) => Some(method),
     }
 }
 
