@@ -137,9 +137,7 @@ fn one_place_writes_to_the_terminal() {
                 // Lets a shell of `--prepare` print there.
                 "command/run.rs",
                 // Protocols of helper processes.
-                "command/ramdisk.rs",
-                "command/hog.rs",
-                "command/warm.rs",
+                "command/helper.rs",
                 "command/lab.rs",
             ],
         ),
