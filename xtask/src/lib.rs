@@ -56,7 +56,7 @@ enum Task {
         words: Vec<String>,
     },
     /// A command in a small throw-away machine (Debian, emulated unless KVM works)
-    Vm(vm::Options),
+    Vm(Box<vm::Options>),
 }
 
 /// Whether `cargo xtask` has this command.

@@ -20,6 +20,9 @@ const DISTURBED_MAX: usize = 4;
 /// Targets whose times are printed: the others are quicker.
 const SLOWEST: usize = 10;
 
+/// A target and the time that it took.
+type Timed = (String, Duration);
+
 /// Runs every test of the workspace.
 ///
 /// # Errors
@@ -56,7 +59,7 @@ pub(super) fn run(root: &Path) -> Result<Outcome, Error> {
 
 /// Runs `command` with our own standard output, passes its complaints on, and keeps them, with the
 /// time of each target that they name.
-fn tee(mut command: Command) -> Result<(bool, String, Vec<(String, Duration)>), Error> {
+fn tee(mut command: Command) -> Result<(bool, String, Vec<Timed>), Error> {
     let fail = |what: String| Error::Program {
         program: "cargo test".to_owned(),
         what,
@@ -101,7 +104,7 @@ fn target_of(line: &str) -> Option<String> {
     ))
 }
 
-fn print_slowest(mut times: Vec<(String, Duration)>) {
+fn print_slowest(mut times: Vec<Timed>) {
     times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
     println!("== tests: the slowest of {} targets", times.len());
     for (name, time) in times.iter().take(SLOWEST) {
