@@ -6,6 +6,7 @@
 use crate::estimate::Estimate;
 use crate::histogram::Bar;
 use crate::probe::CacheLevel;
+pub use crate::probe::RateAt;
 use serde::{Deserialize, Serialize};
 
 /// All curves of one survey.
@@ -83,15 +84,4 @@ pub struct DeviceRates {
     pub reads: Vec<RateAt>,
     /// Sequential writes, made durable.
     pub writes: Vec<RateAt>,
-}
-
-/// The rate of one window.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RateAt {
-    /// When it began, seconds since the first window of this device.
-    pub at_s: f64,
-    /// Bytes a second.
-    pub bytes_per_s: f64,
-    /// Whether it was thrown away because something disturbed it.
-    pub disturbed: bool,
 }

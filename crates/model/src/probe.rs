@@ -4,7 +4,6 @@
 //! Whatever could not be measured is `None`, zero or left out of its list. Each type reads and writes
 //! as JSON, so that a test can hold a recorded machine.
 
-use crate::curves::RateAt;
 use crate::estimate::{Estimate, Latency};
 use crate::knee::Edge;
 use serde::{Deserialize, Serialize};
@@ -98,6 +97,17 @@ pub struct DeviceReport {
     pub notes: Vec<String>,
     /// What ended it early; the figures before it count.
     pub failure: Option<String>,
+}
+
+/// The rate of one window.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RateAt {
+    /// When it began, seconds since the first window of this device.
+    pub at_s: f64,
+    /// Bytes a second.
+    pub bytes_per_s: f64,
+    /// Whether it was thrown away because something disturbed it.
+    pub disturbed: bool,
 }
 
 /// Reads at one queue depth.
