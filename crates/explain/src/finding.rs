@@ -1,4 +1,6 @@
 //! A finding with its severity: the order in which a person should read findings.
+//!
+//! Each rule of [`crate::rules`] sets the severity together with the text.
 
 use std::cmp::Ordering;
 

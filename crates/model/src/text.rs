@@ -1,4 +1,5 @@
-//! Counts, long times and shell words, as sentences write them.
+//! Counts, long times and shell words, as sentences write them. Sizes and rates are in
+//! [`crate::bytes`], short times in [`crate::duration`].
 
 use crate::bytes::three_digits;
 use crate::duration::show_ns;

@@ -1,4 +1,5 @@
-//! What the rules about the processor share.
+//! What the rules about the processor share: access to its counters, and the factor by
+//! which lost time slows work down.
 
 use crate::observed::Observed;
 use model::probe::ProcessorLoad;
