@@ -21,7 +21,7 @@ pub fn own() -> Result<Directory> {
 ///
 /// # Errors
 /// When it is not this user's alone, or cannot be opened.
-pub(crate) fn existing() -> Result<Option<Directory>> {
+pub fn existing() -> Result<Option<Directory>> {
     existing_at(&place())
 }
 

@@ -1,29 +1,107 @@
-//! The frame of a resident command as its service manager sees it: `sd_notify(3)`.
+//! The frame of a resident command: readiness and watchdog for its service manager, and a status
+//! socket for its users.
 //!
-//! Readiness, a line of status, the watchdog and the end are datagrams to the socket that
-//! `NOTIFY_SOCKET` names. The watchdog is fed from the loop that does the work, so a hang of that
-//! loop is noticed. Without a service manager nothing is sent.
+//! - Readiness, a line of status, the watchdog and the end are datagrams to the socket that
+//!   `NOTIFY_SOCKET` names (`sd_notify(3)`). Without a service manager nothing is sent.
+//! - `status` answers on a socket with the same line, and with what the process has cost so far.
+//! - Both are served by the loop that does the work, so a hang of that loop is noticed.
+//! - The lock belongs to what the command works on (a flight recorder locks its directory), so
+//!   that the same directory is refused to a second one however it was started.
 
+mod status;
+
+use crate::error::Error;
+pub use status::leftovers;
+use status::{Status, StatusSocket};
 use std::ffi::OsString;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::{Duration, Instant};
 
-/// The service manager's socket; it gets `STOPPING=1` on drop.
+/// A resident command: tells its service manager and answers on its status socket.
 #[derive(Debug)]
 pub struct Service {
-    socket: UnixDatagram,
-    address: SocketAddr,
-    /// Half of what the watchdog waits, if it is on.
-    beat_every: Option<Duration>,
-    last_beat: Option<Instant>,
+    command: &'static str,
+    target: String,
+    manager: Option<ServiceManager>,
+    socket: Option<StatusSocket>,
+    ready_since: Instant,
+    text: String,
 }
 
 impl Service {
+    /// Of `command`, which works on `target`. Without a status socket if that cannot be made: the
+    /// work is worth more than its status, and the second value says why.
+    pub fn start(command: &'static str, target: String) -> (Self, Option<Error>) {
+        let (socket, fault) = match StatusSocket::open() {
+            Ok(socket) => (Some(socket), None),
+            Err(error) => (None, Some(error)),
+        };
+        let service = Self {
+            command,
+            target,
+            manager: ServiceManager::from_environment(),
+            socket,
+            ready_since: Instant::now(),
+            text: String::new(),
+        };
+        (service, fault)
+    }
+
+    /// Reports that the work has begun, with a line of status.
+    pub fn ready(&mut self, text: &str) {
+        self.ready_since = Instant::now();
+        self.text = one_line(text);
+        self.notify(&format!("READY=1\nSTATUS={}", self.text));
+    }
+
+    /// Replaces the line of status.
+    pub fn status(&mut self, text: &str) {
+        self.text = one_line(text);
+        self.notify(&format!("STATUS={}", self.text));
+    }
+
+    /// Feeds the watchdog if it is time, and answers status requests. To be called by the loop
+    /// that does the work.
+    pub fn turn(&mut self) {
+        if let Some(manager) = &mut self.manager {
+            manager.feed_watchdog();
+        }
+        if let Some(socket) = &self.socket {
+            socket.answer(|| self.status_line());
+        }
+    }
+
+    fn status_line(&self) -> Vec<u8> {
+        let ready_s = self.ready_since.elapsed().as_secs();
+        let status = Status::now(self.command, &self.target, ready_s, &self.text);
+        // It is made of numbers and strings, which JSON always holds.
+        let mut line = serde_json::to_vec(&status).unwrap_or_default();
+        line.push(b'\n');
+        line
+    }
+
+    fn notify(&self, text: &str) {
+        if let Some(manager) = &self.manager {
+            manager.send(text);
+        }
+    }
+}
+
+/// The service manager's socket; it gets `STOPPING=1` on drop.
+#[derive(Debug)]
+struct ServiceManager {
+    socket: UnixDatagram,
+    address: SocketAddr,
+    /// Half of what the watchdog waits, if it is on.
+    feed_every: Option<Duration>,
+    last_fed: Option<Instant>,
+}
+
+impl ServiceManager {
     /// The service manager that started this process; `None` without one.
-    #[must_use]
-    pub fn from_environment() -> Option<Self> {
+    fn from_environment() -> Option<Self> {
         let address = address(std::env::var_os("NOTIFY_SOCKET")?)?;
         let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
         let is_for_us = match std::env::var_os("WATCHDOG_PID") {
@@ -34,26 +112,15 @@ impl Service {
         Some(Self {
             socket: UnixDatagram::unbound().ok()?,
             address,
-            beat_every: limit_us.map(|limit| Duration::from_micros(limit / 2)),
-            last_beat: None,
+            feed_every: limit_us.map(|limit| Duration::from_micros(limit / 2)),
+            last_fed: None,
         })
     }
 
-    /// Reports that the work has begun, with a line of status.
-    pub fn ready(&self, status: &str) {
-        self.send(&format!("READY=1\nSTATUS={}", one_line(status)));
-    }
-
-    /// Replaces the line of status.
-    pub fn status(&self, status: &str) {
-        self.send(&format!("STATUS={}", one_line(status)));
-    }
-
-    /// Feeds the watchdog if it is time. To be called by the loop that does the work.
-    pub fn beat(&mut self) {
-        let Some(every) = self.beat_every else { return };
-        if self.last_beat.is_none_or(|last| last.elapsed() >= every) {
-            self.last_beat = Some(Instant::now());
+    fn feed_watchdog(&mut self) {
+        let Some(every) = self.feed_every else { return };
+        if self.last_fed.is_none_or(|last| last.elapsed() >= every) {
+            self.last_fed = Some(Instant::now());
             self.send("WATCHDOG=1");
         }
     }
@@ -64,7 +131,7 @@ impl Service {
     }
 }
 
-impl Drop for Service {
+impl Drop for ServiceManager {
     fn drop(&mut self) {
         self.send("STOPPING=1");
     }

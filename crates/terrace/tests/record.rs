@@ -5,7 +5,8 @@
 
 mod support;
 
-use std::os::unix::net::UnixDatagram;
+use std::io::Read;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -98,6 +99,10 @@ fn a_service_manager_is_notified() {
     for _ in 0..3 {
         assert_eq!(message(), "WATCHDOG=1");
     }
+    let status = status_of(child.id());
+    assert_eq!(status["schema"], "terrace.status/1", "{status}");
+    assert_eq!(status["target"], *ring.to_string_lossy(), "{status}");
+    assert!(status["cost"]["max_resident_bytes"].as_u64() > Some(1 << 20));
     let second = terrace(&format!("record --keep 1m -o {}", ring.display()));
     assert_eq!(
         (second.code, second.err.lines().count()),
@@ -110,6 +115,21 @@ fn a_service_manager_is_notified() {
         last = message();
     }
     assert_eq!(last, "STOPPING=1");
+}
+
+/// What a flight recorder answers on its status socket, which only its user can reach.
+fn status_of(pid: u32) -> serde_json::Value {
+    let path = record::run_directory::own()
+        .unwrap()
+        .path()
+        .join(format!("status-{pid}.sock"));
+    let mut client = UnixStream::connect(path).unwrap();
+    client
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    let mut line = String::new();
+    client.read_to_string(&mut line).unwrap();
+    serde_json::from_str(line.strip_suffix('\n').unwrap()).unwrap()
 }
 
 /// Ctrl-C where SIGINT is not ignored: no such line, and it ends.

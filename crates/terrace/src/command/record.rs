@@ -38,24 +38,16 @@ pub fn record(args: &RecordArgs) -> Result<Exit> {
         output::announce("record", SIGINT_IGNORED);
     }
     let for_ns = args.duration.map(nanoseconds);
-    // A flight recorder is what a service manager runs.
-    let mut service = args.keep.and_then(|_| Service::from_environment());
-    let captured = capture::watch_reporting(&target, for_ns, &watch, |event| match event {
-        Event::Started => {
-            if let Some(service) = &service {
-                service.ready(&format!("records to {file}"));
-            }
-        }
-        Event::Alive => {
-            if let Some(service) = &mut service {
-                service.beat();
-            }
-        }
-        Event::Text(text) => {
+    let mut service = args.keep.map(|_| start_service(&args.output));
+    let captured = capture::watch_reporting(&target, for_ns, &watch, |event| {
+        if let Event::Text(text) = event {
             output::announce("record", text);
-            if let Some(service) = &service {
-                service.status(text);
-            }
+        }
+        let Some(service) = &mut service else { return };
+        match event {
+            Event::Started => service.ready(&format!("records to {file}")),
+            Event::Alive => service.turn(),
+            Event::Text(text) => service.status(text),
         }
     })?;
     drop(service);
@@ -68,6 +60,15 @@ pub fn record(args: &RecordArgs) -> Result<Exit> {
         )),
         None => Ok(Exit::Done),
     }
+}
+
+/// The frame of a flight recorder, which runs for days.
+fn start_service(output: &Path) -> Service {
+    let (service, fault) = Service::start("record", output.display().to_string());
+    if let Some(fault) = fault {
+        output::announce("record", &format!("no status socket: {fault}"));
+    }
+    service
 }
 
 /// What the recording lacks, if it is not all that was asked for.

@@ -8,7 +8,9 @@ use crate::args::undo::UndoArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output;
-use record::capture::leftovers;
+use crate::service;
+use record::capture;
+use std::path::PathBuf;
 use undo::{JournalEntry, UndoOutcome, UndoReport};
 
 /// Puts back, or lists.
@@ -18,13 +20,13 @@ use undo::{JournalEntry, UndoOutcome, UndoReport};
 pub fn undo(args: &UndoArgs) -> Result<Exit> {
     if args.list {
         let mut lines: Vec<String> = undo::list()?.iter().map(entry_line).collect();
-        let left = leftovers(false).into_iter();
+        let left = leftovers(false);
         lines.extend(left.map(|path| format!("{}: its recorder is gone\n", path.display())));
         return Ok(output::show(&or_nothing(&lines)));
     }
     let reports = undo::undo_all()?;
     let mut lines: Vec<String> = reports.iter().map(report_line).collect();
-    let removed = leftovers(true).into_iter();
+    let removed = leftovers(true);
     lines.extend(removed.map(|path| format!("{}: removed\n", path.display())));
     let shown = output::show(&or_nothing(&lines));
     let failed = reports.iter().filter(|report| is_failure(report)).count();
@@ -35,6 +37,12 @@ pub fn undo(args: &UndoArgs) -> Result<Exit> {
         ));
     }
     Ok(shown)
+}
+
+/// What killed recorders have left; with `remove`, what was removed of it.
+fn leftovers(remove: bool) -> impl Iterator<Item = PathBuf> {
+    let sockets = service::leftovers(remove);
+    capture::leftovers(remove).into_iter().chain(sockets)
 }
 
 /// `/proc/sys/x: 0 -> 1, process 12 relies on it`.
