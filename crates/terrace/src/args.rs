@@ -1,8 +1,7 @@
-//! The command line, declared once: parsing, help, the manual and the completions all
-//! come from here.
+//! The command line, declared once: parsing, help, the manual and the completions come from here.
 //!
-//! `Args` hold what was typed, as typed values. What will be done is a plan, which
-//! `command` makes of them. [`parse`] turns each refusal into one line of this program.
+//! `Args` hold the options as typed values; `command` makes plans of them. [`parse`] turns each
+//! refusal of clap into one line of this program.
 
 mod choice;
 pub mod classic;
@@ -46,10 +45,10 @@ pub const CLOSING_SECTIONS: [(&str, &str); 3] = [
     (
         "Exit status",
         "0  done\n\
-         1  partial failure: something failed or Ctrl-C came; what was measured is printed\n\
-         2  usage: the command line makes no sense; nothing was touched\n\
+         1  partial: a step failed or Ctrl-C was pressed; the results so far are printed\n\
+         2  usage: the command line is invalid; nothing was touched\n\
          3  impossible here: this machine, kernel, file system or user cannot do it\n\
-         4  compare --fail-if: the second is proven worse by so much\n\
+         4  compare --fail-if: the second is proven worse by more than that\n\
          run gives the status of its command, 128 + n if signal n ended it; as env(1) does: 127\n\
          if the command was not found, 126 if it cannot be executed, 125 if terrace failed",
     ),
@@ -62,18 +61,19 @@ pub const CLOSING_SECTIONS: [(&str, &str); 3] = [
     ),
     (
         "Environment",
-        "NO_COLOR  when not empty, no colour unless --color always is given\n\
-         COLUMNS   the width to fill when the output is no terminal (else 80)\n\
+        "NO_COLOR  if not empty, no colour unless --color always is given\n\
+         COLUMNS   the width to fill if the output is not a terminal (else 80)\n\
          TMPDIR    the temporary directory that survey looks at (else /tmp)",
     ),
 ];
 
 /// Finds which level of this machine is slow, and shows the proof
 ///
-/// Terrace measures every level that data passes through on a Linux machine: CPU caches, RAM, page cache, RAM disk,
-/// compressed RAM, swap, disks; and it says where the time of a command went. Each number comes with its error bars and
-/// with the counters that explain it. It reads /proc, /sys, kernel events and its own scratch files, sends nothing anywhere
-/// and changes no setting unless told to by --apply. Start with `terrace survey`, or with `terrace run -- CMD`.
+/// Terrace measures every level that data passes through on a Linux machine: CPU caches, RAM, page
+/// cache, RAM disk, compressed RAM, swap, disks; and it says where the time of a command went. Each
+/// number comes with its error bars and with the counters that explain it. It reads /proc, /sys,
+/// kernel events and its own scratch files. It sends nothing anywhere, and changes no setting
+/// without --apply. Start with `terrace survey`, or with `terrace run -- CMD`.
 #[derive(Debug, Parser)]
 #[command(name = "terrace", version, disable_help_subcommand = true, subcommand_value_name = "COMMAND", after_long_help = closing_text())]
 pub struct Cli {
@@ -81,12 +81,12 @@ pub struct Cli {
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = When::Auto)]
     pub color: When,
 
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// When to do something that only suits a terminal.
+/// Whether to colour the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum When {
     /// On a terminal, unless NO_COLOR is set
@@ -99,91 +99,98 @@ pub enum When {
 
 /// The commands, with their help.
 ///
-/// Options are declared with the `Args` of each command. clap builds them only for the command that
-/// was typed (`defer`), so that a start does not pay for all the others. So an `Args` has no doc
-/// comment: clap would take it for the help of the command.
+/// clap builds the options only for the command that was typed (`defer`), which keeps the start
+/// short. An `Args` has no doc comment: clap would take it for the help of the command.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub enum Command {
-    /// Measure every level of this machine, and say what is odd about them
+    /// Measure every level of this machine, and list what is odd about them
     ///
-    /// Finds the CPU caches, RAM (used before, and new), RAM disks, the page cache, compressed RAM, swap, and the devices
-    /// behind the current directory, the home directory, the temporary directory and each --path. Takes at most 60 seconds,
-    /// 15 with --quick, and removes all that it writes. As root it sees more, and it says what more. The figures of the last
-    /// 20 surveys are kept in the user's state directory, so that `compare` knows the noise of this machine.
+    /// Finds the CPU caches, RAM (used before, and new), RAM disks, the page cache, compressed RAM,
+    /// swap, and the devices behind the current, the home and the temporary directory and each
+    /// --path. Takes at most 60 seconds, 15 with --quick, and removes all that it writes. Root sees
+    /// more; without root the page says what is missing. The figures of the last 20 surveys are
+    /// kept in the user's state directory, so that `compare` knows the noise of this machine.
     Survey(survey::SurveyArgs),
     /// Run a command, and say where its time went
     ///
-    /// The command keeps its terminal, its signals and its exit status; only afterwards about ten lines on standard error say
-    /// what it waited for, with the counters that prove it, and who is not to blame. As root it sees more, and it says what
-    /// more. Nothing is changed on the machine, unless by --apply, and that is undone.
+    /// The command keeps its terminal, its signals and its exit status. After it has ended, about
+    /// ten lines on standard error say what it waited for and what is not to blame, with the
+    /// counters that prove it. Root sees more; without root the verdict says what is missing.
+    /// Nothing is changed on the machine, except by --apply, and that is undone at the end.
     Run(Box<run::RunArgs>),
     /// Record the counters of this machine, of a process or of a control group
     ///
-    /// Goes on until the time is over, the process has ended or Ctrl-C comes; then `terrace explain` says where the time went.
-    /// Where SIGINT is ignored (a background job of a shell without job control), end it with SIGTERM.
-    /// With --keep it is a flight recorder: FILE is a directory that holds the last hours and never grows beyond --keep-bytes.
+    /// Ends when the time is over, the process has ended or Ctrl-C is pressed. Then `terrace
+    /// explain` says where the time went. If SIGINT is ignored (a background job of a shell without
+    /// job control), end it with SIGTERM. With --keep it is a flight recorder: FILE is a directory
+    /// that holds the last hours and never grows beyond --keep-bytes.
     Record(record::RecordArgs),
     /// Say where the time of a recording went, with the counters that prove it
     ///
-    /// T is a time since the start of the recording (12.5s, 3min) or a time of day (14:32, 14:32:05) by the clock of the machine
-    /// that was recorded.
+    /// T is a time since the start of the recording (12.5s, 3min) or a time of day (14:32,
+    /// 14:32:05) by the clock of the machine that was recorded.
     Explain(explain::ExplainArgs),
-    /// Look at a recording in a browser: where its time went, and every counter over time
+    /// Show a recording in a browser: where its time went, and every counter over time
     ///
-    /// Serves one page on 127.0.0.1, at an address that nobody can guess, until Ctrl-C; opens the browser where there is one. With
-    /// --html it writes the same page as one file that needs no network. Nothing is sent anywhere.
+    /// Serves one page on 127.0.0.1 until Ctrl-C, at an address that cannot be guessed, and opens
+    /// the browser if there is a display. With --html it writes the same page as one file that
+    /// needs no network. Nothing is sent anywhere.
     View(view::ViewArgs),
-    /// See in the terminal what hurts right now, and why
+    /// Show in the terminal what costs time right now, and why
     ///
-    /// The bars, the findings and the counters behind them, of the last ten seconds; with the arrow keys of any moment of the last
-    /// ten minutes, or of a recording. Nothing is written and nothing is changed. `?` shows the keys, q ends it.
+    /// The bars, the findings and the counters behind them, of the last ten seconds. The arrow keys
+    /// show any moment of the last ten minutes, or of a recording. Nothing is written and nothing
+    /// is changed. `?` shows the keys, q ends it.
     Top(top::TopArgs),
     /// Compare two surveys or recordings, or several of each
     ///
-    /// Says what differs by more than noise, by how much (with 95 % intervals), and what made the difference. Surveys are the
-    /// JSON files of `terrace survey --json`, recordings are .trec files. What noise explains is called unproven; at least four
-    /// runs of each side can prove a difference, and two single surveys are judged by those that this machine has kept.
+    /// Says what differs by more than noise, by how much (with 95 % intervals), and what made the
+    /// difference. Surveys are the JSON files of `terrace survey --json`, recordings are .trec
+    /// files. A difference that noise explains is called unproven. At least four runs of each side
+    /// can prove one. Two single surveys are judged by those that this machine has kept.
     Compare(compare::CompareArgs),
-    /// Make a card of a claim: which counters moved between two recordings, or that none did
+    /// Make a card about a claim: which counters moved between two recordings, or that none did
     ///
-    /// The card holds the counters that the claim's words name and those of the findings whose time differs most. It says what
-    /// moved between two runs; it never says that the claim is proven.
+    /// The card has the counters that the claim's words name, and those of the findings whose time
+    /// differs most. It says what moved between two runs; it never says that the claim is proven.
     Proof(proof::ProofArgs),
-    /// Put a mark into every recording of yours that runs now
+    /// Add a mark to every running recording of this user
     Mark(mark::MarkArgs),
-    /// Write a recording as CSV, JSON, a trace or a recording that may be shared
+    /// Write a recording as CSV, JSON, a trace or a recording to share
     ///
-    /// Command lines, user and host names and paths are replaced by stand-ins, the same one for the same name, because an export
-    /// is meant to be shared; --no-redact keeps them.
+    /// Command lines, user and host names and paths are replaced by stand-ins, the same one for the
+    /// same name, because an export is meant to be shared. --no-redact keeps them.
     Export(export::ExportArgs),
-    /// Make a recording of what another tool wrote: sadf, fio, vmstat, iostat
+    /// Convert the output of another tool to a recording: sadf, fio, vmstat, iostat
     ///
-    /// Rates become the growth of counters under the names that they have here, so that `view`, `explain`, `compare` and `export`
-    /// take the recording like one of their own. What the other tool did not tell stays unseen.
+    /// Rates become the growth of counters under the names that they have here, so that `view`,
+    /// `explain`, `compare` and `export` read the recording like any other. What the tool did not
+    /// report stays unseen.
     Import(import::ImportArgs),
-    /// Put back settings that --apply changed and a crash left so
+    /// Restore settings that --apply changed and a crash left changed
     ///
-    /// A run puts back by itself what it changed. What is left after a crash stands in a journal, and this puts it back, unless
-    /// a run still needs it or somebody else has changed it since.
+    /// A run restores its own changes at its end. A journal lists what a crash left, and this
+    /// restores it, unless a run still needs it or another program has changed it since.
     Undo(undo::UndoArgs),
-    /// Make memory short on purpose, and say who lost what
+    /// Make memory short on purpose, and say what was evicted
     ///
-    /// Starts processes that take memory, touch every page of it and end, as in the recovery experiment of 2012. What was pushed
-    /// out of memory by that is told, by process and by file. Refuses what would make the kernel kill others; its processes are
-    /// the first that the kernel would kill, and end with it whatever happens.
+    /// Starts processes that allocate memory, touch every page of it and end, as in the recovery
+    /// experiment of 2012. The report names what was evicted, by process and by file. A request
+    /// that would make the kernel kill other processes is refused. The hogs are the first that the
+    /// kernel would kill, and they end with terrace, however it ends.
     Hog(hog::HogArgs),
-    /// Be one of the processes of `hog`, which tells it what to do
+    /// Run one of the processes of `hog`
     #[command(hide = true)]
     HogProcess,
-    /// See which memory was pushed out, and bring it back
+    /// See which memory was evicted, and restore it
     #[command(subcommand_value_name = "ACTION", subcommand_help_heading = "Actions")]
     Warm {
         /// What to do.
         #[command(subcommand)]
         action: warm::Warm,
     },
-    /// Read files from inside of a control group, as `warm restore` tells
+    /// Read files from inside a control group, for `warm restore`
     #[command(hide = true)]
     WarmReader,
     /// See why a RAM disk is slow
@@ -193,7 +200,7 @@ pub enum Command {
         #[command(subcommand)]
         action: ramdisk::Ramdisk,
     },
-    /// Be the process that writes, as `ramdisk why` tells it
+    /// Run the process that writes, for `ramdisk why`
     #[command(hide = true)]
     RamdiskProcess,
     /// Repeat a published experiment, beside its figures
@@ -203,14 +210,14 @@ pub enum Command {
         #[command(subcommand)]
         action: lab::Lab,
     },
-    /// Be one of the processes of `lab`, which tells it what to do
+    /// Run one of the processes of `lab`
     #[command(hide = true)]
     LabProcess {
         /// Which one.
         #[command(subcommand)]
         process: lab::LabProcess,
     },
-    /// Measure one thing, with all its knobs
+    /// Measure one thing, with all its options
     #[command(subcommand_value_name = "PROBE", subcommand_help_heading = "Probes")]
     Measure {
         /// Which probe.
@@ -232,38 +239,43 @@ pub enum Command {
 pub enum Probe {
     /// How fast memory is copied, read and written, by which method
     ///
-    /// Runs every method in turn, A/B/A/B, verifies each copy, and says which method wins where and what the C library
-    /// leaves on the table. A copied byte counts once; the bytes that cross the memory bus are a column of their own.
+    /// Runs all methods in turn, A/B/A/B, and verifies each copy. Says which method is fastest at
+    /// each size, and what the C library leaves unused. A copied byte counts once; the bytes that
+    /// cross the memory bus are a column of their own.
     Memcpy(memcpy::MemcpyArgs),
     /// How long a dependent load takes, at each size of buffer
     ///
-    /// Follows a chain of pointers through a buffer, so that each load waits for the one before. Finds the real edges of
-    /// the caches beside what the system claims, and splits the time of main memory into the memory and the page walk.
+    /// Follows a chain of pointers through a buffer, so that each load waits for the one before.
+    /// Finds the real edges of the caches beside what the system claims, and splits the time of
+    /// main memory into the memory and the page walk.
     Memlat(memlat::MemlatArgs),
     /// What the first touch of memory costs
     ///
-    /// Maps new memory and times each first touch. Finds memory that the host has not backed yet (a second, slower mode),
-    /// and how soon freed memory goes cold again. Never takes more than a quarter of the memory that is available.
+    /// Maps new memory and times each first touch. Finds memory that the host has not backed yet (a
+    /// second, slower mode), and how soon freed memory is slow again. Never takes more than a
+    /// quarter of the available memory.
     Faults(faults::FaultsArgs),
     /// How fast the processor computes without memory: the control
     ///
-    /// Iterates one point of the Mandelbrot set in double precision, as the control of 2001 did. When a memory figure
-    /// differs between two machines and this one does not, it is the memory.
+    /// Iterates one point of the Mandelbrot set in double precision, as the control of 2001 did. If
+    /// a memory figure differs between two machines and this one does not, the cause is the memory.
     Compute(compute::ComputeArgs),
     /// How long one storage request takes, one at a time (as ioping)
     ///
-    /// PATH is a directory (a scratch file without a name is made there, filled with incompressible data, and gone
-    /// afterwards), a file or a block device (both only read). Says by the kernel's counters what really served the
-    /// requests: the page cache, RAM or the device.
+    /// PATH is a directory, a file or a block device. In a directory, a scratch file without a name
+    /// is made, filled with incompressible data, and removed afterwards; files and devices are only
+    /// read. The kernel's counters show what served the requests: the page cache, RAM or the
+    /// device.
     Iolat(iolat::IolatArgs),
     /// How fast a file is written and read in sequence (what people use dd for)
     ///
-    /// In a directory: writes a scratch file of incompressible data, syncs it, reads it cold, reads it from the page cache.
-    /// The scratch file has no name and is gone afterwards. A file or a block device is only read.
+    /// In a directory: writes a scratch file of incompressible data, syncs it, reads it cold, reads
+    /// it from the page cache. The scratch file has no name and is removed afterwards. A file or a
+    /// block device is only read.
     Seqio(seqio::SeqioArgs),
 }
 
-/// What a command line asks for.
+/// A parsed command line.
 #[derive(Debug)]
 pub enum Parsed {
     /// A command to run.
@@ -275,7 +287,7 @@ pub enum Parsed {
 /// Parses a command line, program name first.
 ///
 /// # Errors
-/// One line with a hint for whatever cannot be understood.
+/// If the command line is invalid: one line with a hint.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, Error> {
     let words: Vec<OsString> = words.into_iter().collect();
     match Cli::try_parse_from(&words) {
@@ -285,7 +297,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, Error>
     }
 }
 
-/// The refusal of a command line; that of `run` has a status that no command uses.
+/// The error for a refused command line; that of `run` has a status that no command uses.
 fn refused(error: &clap::Error, command: &str) -> Error {
     let refused = refusal::explain(error, command);
     match command {
@@ -294,7 +306,7 @@ fn refused(error: &clap::Error, command: &str) -> Error {
     }
 }
 
-/// The commands among `words`, as far as they are known: `measure memcpy`.
+/// The commands among `words`, as far as they exist: `measure memcpy`.
 fn named_command(words: &[OsString]) -> String {
     let mut command = Cli::command();
     let mut names = Vec::new();
@@ -302,7 +314,7 @@ fn named_command(words: &[OsString]) -> String {
         if let Some(found) = command.find_subcommand(word) {
             names.push(word.to_owned());
             command = found.clone();
-            // What is below it is declared only now.
+            // Its own subcommands are declared only now.
             command.build();
         }
     }
@@ -366,12 +378,11 @@ mod tests {
         assert_eq!(named("terrace frobnicate"), "");
     }
 
-    /// What the documents tell a person to type is a command of this program.
+    /// Commands in the documents are commands of this program.
     #[test]
     fn commands_named_by_the_documents_exist() {
         const FINDINGS: &str = include_str!("../../../docs/findings.md");
         const README: &str = include_str!("../../../README.md");
-        // Fences of three are quotes of nothing to this.
         let documents = [FINDINGS, README].map(|text| text.replace("```", ""));
         let commands = documents
             .iter()

@@ -1,5 +1,5 @@
-//! The page of a recording in a real browser: Chromium, driven by `browser/drive.mjs`, which opens a
-//! page, does what it is told and prints what came of it. It complains of nothing and asks
+//! The page of a recording in a real browser: Chromium, driven by `browser/drive.mjs`, which opens
+//! a page, does what it is told and prints what came of it. It complains of nothing and asks
 //! nobody; every test says so of its page. `cargo xtask test` gets browser and driver.
 // A helper of tests may unwrap as the tests do.
 #![allow(clippy::unwrap_used)]
@@ -47,8 +47,9 @@ const WIDE: Screen = Screen {
     dark: false,
 };
 
-/// What the steps told in the page at `url`, one after another; `None` (with the reason printed) where no
-/// browser can be had. A complaint of the page, or a request for anything but the page, fails.
+/// What the steps told in the page at `url`, one after another; `None` (with the reason printed)
+/// where no browser can be had. A complaint of the page, or a request for anything but the page,
+/// fails.
 #[track_caller]
 fn told(url: &str, screen: &Screen, steps: &Value) -> Option<Vec<Value>> {
     let _turn = turn();
@@ -255,7 +256,8 @@ fn two_recordings_lie_over_each_other() {
     assert_eq!(served.end().code, Some(0));
 }
 
-/// Twenty counters by powers of two are three lines: the slowest read of a sample lies below a power of two.
+/// Twenty counters by powers of two are three lines: the slowest read of a sample lies below a
+/// power of two.
 #[test]
 fn how_long_requests_took_is_one_chart_of_three_lines() {
     let directory = TempDir::new();
@@ -386,8 +388,8 @@ fn a_part_of_a_difference_is_shown_by_click_and_by_key() {
     assert!(told[7].as_u64().unwrap() <= 400, "{told:?}");
 }
 
-/// Two recordings of the same work, the second of which stands still for a while: by the work it ends
-/// where the first does, by the clock later.
+/// Two recordings of the same work, the second of which stands still for a while: by the work it
+/// ends where the first does, by the clock later.
 #[test]
 fn a_second_recording_is_drawn_by_the_work_that_it_did() {
     let directory = TempDir::new();
@@ -629,8 +631,8 @@ fn two_machines_lie_over_each_other_and_a_figure_leads_to_its_step() {
     assert!(told[3].as_u64().unwrap() <= 400, "{told:?}");
 }
 
-/// What each recording of a staged cause says of it on the first screen, and what of a cause that was
-/// nearly one must not stand there (`fixtures/recordings/README.md`).
+/// What each recording of a staged cause says of it on the first screen, and what of a cause that
+/// was nearly one must not stand there (`fixtures/recordings/README.md`).
 const NAMED: &[(&str, &[&str], &str)] = &[
     (
         "cold_read",

@@ -21,8 +21,8 @@ use testkit::{Dead, DeadFuse, TempDir};
 /// Far more than any of these takes, also on a busy machine; without the bounds it is hours.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A process that is started while another test has a dead file open waits in its exec, which closes
-/// that file and asks its server; and whoever reads its `/proc/PID/stat` waits for it.
+/// A process that is started while another test has a dead file open waits in its exec, which
+/// closes that file and asks its server; and whoever reads its `/proc/PID/stat` waits for it.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

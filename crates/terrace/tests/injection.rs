@@ -1,6 +1,6 @@
-//! Text of other users on a terminal: recordings and surveys with control characters in every field,
-//! and real processes, groups, mounts and files with such names. Nothing that a terminal obeys
-//! leaves Terrace but the colours that it paints itself, and no markup leaves in Markdown.
+//! Text of other users on a terminal: recordings and surveys with control characters in every
+//! field, and real processes, groups, mounts and files with such names. Nothing that a terminal
+//! obeys leaves Terrace but the colours that it paints itself, and no markup leaves in Markdown.
 // A helper of tests may unwrap as the tests do.
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,5 @@
-//! What is named as input: whatever is not a regular file is refused in one line and never waited for,
-//! and the first signal ends the waiting for a server.
+//! What is named as input: whatever is not a regular file is refused in one line and never waited
+//! for, and the first signal ends the waiting for a server.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
 mod support;

@@ -1,5 +1,5 @@
-//! `terrace lab run memory-copy-2001`: a short one for real, its JSON, what it keeps, and how it ends.
-//! Rates are compared with each other only, and only where no neighbour can turn them round.
+//! `terrace lab run memory-copy-2001`: a short one for real, its JSON, what it keeps, and how it
+//! ends. Rates are compared with each other only, and only where no neighbour can turn them round.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
 mod support;

@@ -1,5 +1,6 @@
-//! The clock of the machine is set while a recorder runs, and between two runs of a flight recorder. The
-//! clock here is that of the program only: a small library answers for it, so nothing is set.
+//! The clock of the machine is set while a recorder runs, and between two runs of a flight
+//! recorder. The clock here is that of the program only: a small library answers for it, so nothing
+//! is set.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
 mod support;

@@ -1,6 +1,6 @@
-//! `terrace view`: the file that it writes, the page that it serves, the stream that follows a running
-//! recording, and what hostile recordings do to them. The server itself is tested in `viewer`, the page in
-//! `browser`.
+//! `terrace view`: the file that it writes, the page that it serves, the stream that follows a
+//! running recording, and what hostile recordings do to them. The server itself is tested in
+//! `viewer`, the page in `browser`.
 // A helper of tests may unwrap as the tests do.
 #![allow(clippy::unwrap_used)]
 
@@ -144,7 +144,8 @@ fn eight_series_of_100000_samples_fit_into_2_mb() {
     assert!(page.len() <= 2_000_000, "{}", page.len());
 }
 
-/// A name that would be markup, values that no number of JavaScript holds, more series than there are.
+/// A name that would be markup, values that no number of JavaScript holds, more series than there
+/// are.
 #[test]
 fn a_hostile_recording_makes_a_bounded_page_or_one_line() {
     let directory = TempDir::new();

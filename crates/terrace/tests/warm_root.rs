@@ -402,8 +402,8 @@ fn written(disk: &SlowDisk) -> bool {
     bytes() >= NEARLY_ALL_BYTES
 }
 
-/// How much of this must still be in the page cache: all, but for a host where DAMON pushes out what
-/// nobody uses, which takes some pages at any moment.
+/// How much of this must still be in the page cache: all, but for a host where DAMON pushes out
+/// what nobody uses, which takes some pages at any moment.
 fn at_least(bytes: u64) -> u64 {
     match machine::damon::pages_out_after(&machine::Root::system()) {
         None => bytes,

@@ -1,5 +1,5 @@
-//! Options whose value is one of a few words: a table of words, values and help in place of an enum
-//! that would repeat one of a library.
+//! Options whose value is one of a few words: a table of words, library values and help, so that no
+//! enum here repeats one of a library.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;

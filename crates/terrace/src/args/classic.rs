@@ -1,7 +1,7 @@
-//! The arguments of the program of 2001: `[-f] [-w] [-s] [-p] [-csv] SIZE COUNT [METHOD...]`.
+//! Arguments of the program of 2001: `[-f] [-w] [-s] [-p] [-csv] SIZE COUNT [METHOD...]`.
 //!
-//! Kept as they were, so that an old command line can be repeated as it stands in the
-//! article. `SIZE` takes `k` and `m`; methods are numbers from 0 to 6.
+//! They are unchanged, so that a command line of the article can be repeated. `SIZE` takes `k` and
+//! `m`; methods are numbers from 0 to 6.
 
 use super::value;
 use measure::memory::classic::METHODS;

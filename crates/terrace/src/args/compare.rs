@@ -1,5 +1,5 @@
-//! What `terrace compare` can be told: two sides, how they are laid beside each other, and
-//! when a difference is a failure.
+//! Options of `terrace compare`: the two sides, how they are aligned, and when a difference is a
+//! failure.
 
 use clap::Args;
 use std::path::PathBuf;
@@ -21,11 +21,13 @@ pub struct CompareArgs {
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "first", conflicts_with = "files")]
     pub second: Vec<PathBuf>,
 
-    /// Lay two recordings beside each other by `time`, or by `progress`: what a counter counts (progress:tree.read_chars)
+    /// Lay two recordings beside each other by `time`, or by `progress`: what a counter counts
+    /// (progress:tree.read_chars)
     #[arg(long, value_name = "BY", value_parser = Align::typed, default_value = "time")]
     pub align: Align,
 
-    /// Exit with 4 if the second is proven worse by so much: the wall time of recordings, any figure of surveys
+    /// Exit with 4 if the second is proven worse by so much: the wall time of recordings, any
+    /// figure of surveys
     #[arg(long, value_name = "worse:SHARE", value_parser = gate)]
     pub fail_if: Option<Gate>,
 
@@ -37,7 +39,8 @@ pub struct CompareArgs {
     #[arg(long, help_heading = "Output")]
     pub markdown: bool,
 
-    /// Write the comparison also to FILE as one page for a browser, both sides over each other; it needs no network
+    /// Write the comparison also to FILE as one page for a browser, both sides over each other; it
+    /// needs no network
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub html: Option<PathBuf>,
 

@@ -1,5 +1,5 @@
-//! What `terrace measure compute` can be told. Only the length of the run changes: the
-//! control must stay the same everywhere.
+//! Options of `terrace measure compute`. Only the length of the run can be changed: the control
+//! must be the same everywhere.
 
 use super::probe::ProbeArgs;
 use super::value;

@@ -1,5 +1,5 @@
-//! What `terrace explain` can be told: which recording, which part of it, in which form.
-//! A window is two moments, which `moment` parses and `command` places in the recording.
+//! Options of `terrace explain`: the recording, a part of it, the format. `moment` parses the two
+//! ends of the part, and `command` finds them in the recording.
 
 use super::moment::{self, Moment};
 use clap::Args;
@@ -23,7 +23,8 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "T", value_parser = moment::parse, conflicts_with_all = ["from", "to"], allow_hyphen_values = true)]
     pub at: Option<Moment>,
 
-    /// Show both bars with their numbers, all evidence, everything that was cleared, and what could not be seen
+    /// Show both bars with their numbers, all evidence, everything that was cleared, and what could
+    /// not be seen
     #[arg(long, conflicts_with = "json", help_heading = "Output")]
     pub details: bool,
 

@@ -1,5 +1,5 @@
-//! What `terrace export` can be told. What is exported is meant for other eyes, so it is
-//! redacted unless that is switched off.
+//! Options of `terrace export`. An export is meant to be shared, so it is redacted unless
+//! `--no-redact` is given.
 
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! What `terrace measure faults` can be told: how much, in which way, how long memory is
-//! left alone. That the machine bears it is the probe's to check.
+//! Options of `terrace measure faults`: how much memory is touched, by which methods, and how long
+//! it is left alone. The probe checks that the machine has it.
 
 use super::choice;
 use super::probe::ProbeArgs;

@@ -1,5 +1,4 @@
-//! In which form a result is printed, and where to. `output` decides what a file may be;
-//! here are only the words.
+//! Output options: the format of a result and its destination. `output` checks the file.
 
 use clap::Args;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! What `terrace hog` can be told: how much memory, how often, how far. That the machine bears
-//! it is the probe's to check.
+//! Options of `terrace hog`: how much memory, how often, and when to stop. The probe checks that
+//! the machine has it.
 
 use super::choice;
 use super::form::FormArgs;
@@ -39,7 +39,8 @@ pub struct HogArgs {
     #[arg(long, value_name = "LIMIT", value_parser = value::size, allow_hyphen_values = true)]
     pub in_cgroup: Option<Bytes>,
 
-    /// Let them grow no further once somebody waits for memory this share of the time, of their group or of the machine
+    /// Let them grow no further once somebody waits for memory this share of the time, of their
+    /// group or of the machine
     #[arg(long, value_name = "PERCENT", value_parser = value::share, allow_hyphen_values = true)]
     pub until_psi: Option<u32>,
 

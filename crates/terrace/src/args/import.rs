@@ -1,5 +1,5 @@
-//! What `terrace import` can be told: the text of another tool, and what it does not say itself.
-//! Who wrote a text shows in its first lines, as a rule.
+//! Options of `terrace import`: the output of another tool, and what it does not say itself. The
+//! tool is recognised by the first lines, as a rule.
 
 use super::value;
 use clap::{Args, ValueEnum};
@@ -8,7 +8,8 @@ use std::time::Duration;
 
 #[derive(Clone, Debug, Args)]
 pub struct ImportArgs {
-    /// The text: `sadf -j`, the JSON of fio, a log of fio, `vmstat N` or `iostat N`; `-` is standard input
+    /// The text: `sadf -j`, the JSON of fio, a log of fio, `vmstat N` or `iostat N`; `-` is
+    /// standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 
@@ -16,7 +17,8 @@ pub struct ImportArgs {
     #[arg(long, value_enum, value_name = "TOOL")]
     pub from: Option<Tool>,
 
-    /// The time between two reports of vmstat or iostat without time stamps (-t); 1s if it is not given
+    /// The time between two reports of vmstat or iostat without time stamps (-t); 1s if it is not
+    /// given
     #[arg(long, value_name = "TIME", value_parser = value::budget)]
     pub interval: Option<Duration>,
 

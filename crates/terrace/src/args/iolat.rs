@@ -1,5 +1,5 @@
-//! What `terrace measure iolat` can be told: the short options are ioping's, so that its
-//! command lines work here. What PATH is, the probe finds out.
+//! Options of `terrace measure iolat`. The short ones are those of ioping, so that its command
+//! lines work here. The probe finds out what PATH is.
 
 use super::probe::ProbeArgs;
 use super::value;
@@ -17,7 +17,8 @@ pub struct IolatArgs {
     #[arg(short = 'c', long, value_name = "COUNT", value_parser = value::count, allow_hyphen_values = true)]
     pub count: Option<u64>,
 
-    /// From the start of one request to the start of the next; 0 is back to back (default: 10ms; ioping waits 1s)
+    /// From the start of one request to the start of the next; 0 is back to back (default: 10ms;
+    /// ioping waits 1s)
     #[arg(short = 'i', long, value_name = "DURATION", value_parser = value::pause, allow_hyphen_values = true)]
     pub interval: Option<Duration>,
 
@@ -37,7 +38,8 @@ pub struct IolatArgs {
     #[arg(short = 'C', long)]
     pub cached: bool,
 
-    /// Keep N random reads in flight, always direct, until the time ends (default: 1, one after the other)
+    /// Keep N random reads in flight, always direct, until the time ends (default: 1, one after the
+    /// other)
     #[arg(long, value_name = "N", value_parser = value::depth, allow_hyphen_values = true)]
     pub iodepth: Option<u32>,
 

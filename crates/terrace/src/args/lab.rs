@@ -1,5 +1,5 @@
-//! What `terrace lab` can be told: what to do with which experiment. The options of an experiment
-//! stand in a file of their own.
+//! Options of `terrace lab`: the action, and the experiment. The options of an experiment are in a
+//! file of their own.
 
 pub mod memory_copy;
 pub mod ramdisk_puzzle;

@@ -1,4 +1,4 @@
-//! What `terrace mark` can be told: the words of the mark.
+//! Options of `terrace mark`: the text of the mark.
 //! Several words need no quotes.
 
 use clap::Args;

@@ -1,5 +1,5 @@
-//! What `terrace measure memcpy` can be told. Names of methods stay words: which there
-//! are, `memops` knows.
+//! Options of `terrace measure memcpy`. Names of methods stay text here: `memops` knows which
+//! exist.
 
 use super::choice;
 use super::probe::ProbeArgs;
@@ -60,7 +60,8 @@ pub struct MemcpyArgs {
     #[arg(long, value_name = "METHOD", conflicts_with = "classic")]
     pub disassemble: Option<String>,
 
-    /// Run as the program of 2001, from its own arguments: "[-f] [-w] [-s] [-p] [-csv] SIZE COUNT [METHOD...]"
+    /// Run as the program of 2001, from its own arguments: "[-f] [-w] [-s] [-p] [-csv] SIZE COUNT
+    /// [METHOD...]"
     #[arg(
         long,
         value_name = "ARGS",

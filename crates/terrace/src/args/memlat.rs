@@ -1,5 +1,4 @@
-//! What `terrace measure memlat` can be told: sizes, pages, orders. The usual ladder of
-//! sizes is the probe's.
+//! Options of `terrace measure memlat`: sizes, pages, orders. The probe has the default sizes.
 
 use super::choice;
 use super::probe::ProbeArgs;

@@ -1,5 +1,5 @@
-//! A moment of a recording as it is typed: `12.5s` after its start, or `14:32[:05]` by the
-//! clock of the machine.
+//! A moment of a recording as typed: `12.5s` after its start, or the time of day `14:32[:05]` by
+//! the clock of the machine.
 
 use model::duration::SECOND_NS;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The options that all probes of `measure` share: for how long, where, in which form.
-//! Without a budget the probe's own holds; none is unbounded.
+//! Options that all probes of `measure` share: time, processor, output format. Each probe has a
+//! default budget; no run is unbounded.
 
 use super::form::FormArgs;
 use super::value;
@@ -9,8 +9,8 @@ use std::time::Duration;
 // How long, where and in which form a probe runs.
 #[derive(Clone, Debug, Args)]
 pub struct ProbeArgs {
-    /// Stop measuring after this time, and print what there is (default: 20s for memcpy, 45s for memlat, 30s for faults,
-    /// 5s for compute, 10s for iolat and seqio)
+    /// Stop measuring after this time, and print what there is (default: 20s for memcpy, 45s for
+    /// memlat, 30s for faults, 5s for compute, 10s for iolat and seqio)
     #[arg(long, value_name = "DURATION", value_parser = value::budget, allow_hyphen_values = true)]
     pub budget: Option<Duration>,
 

@@ -1,5 +1,5 @@
-//! What `terrace proof` can be told: two recordings, the claim, and the counters to show.
-//! Which counters a claim speaks of is for `explain` to say.
+//! Options of `terrace proof`: two recordings, the claim, and the counters to show. `explain`
+//! decides which counters belong to a claim.
 
 use clap::Args;
 use std::path::PathBuf;
@@ -18,7 +18,8 @@ pub struct ProofArgs {
     #[arg(long, value_name = "TEXT", value_parser = claim)]
     pub claim: String,
 
-    /// A counter to show (repeatable); without it those that belong to the claim. docs/counters.md lists them
+    /// A counter to show (repeatable); without it those that belong to the claim. docs/counters.md
+    /// lists them
     #[arg(long = "counter", value_name = "NAME")]
     pub counters: Vec<String>,
 
@@ -31,7 +32,8 @@ pub struct ProofArgs {
     )]
     pub html: Option<PathBuf>,
 
-    /// Write the Markdown to FILE, whole or not at all, instead of to standard output; `-` is standard output
+    /// Write the Markdown to FILE, whole or not at all, instead of to standard output; `-` is
+    /// standard output
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
 }

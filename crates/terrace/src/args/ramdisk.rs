@@ -1,5 +1,5 @@
-//! What `terrace ramdisk` can be told: where, how much, how long. That the memory can be had is
-//! the probe's to check.
+//! Options of `terrace ramdisk`: the directory, the size and the time. The probe checks that the
+//! machine has the memory.
 
 use super::form::FormArgs;
 use super::value;
@@ -16,18 +16,21 @@ pub enum Ramdisk {
 
 /// Say why writing to a RAM disk is slow
 ///
-/// Writes memory that was free as new, as new again, and over itself, page by page, times each page and reads the counters of
-/// the machine and of the own control groups meanwhile. Then it names the cause: memory that was there already, a host that
-/// finds memory only when it is touched, a host that swaps, this machine's swap, the limit of a group, memory that had to be
-/// freed or moved together first, another node's memory, or a processor that others had; with what clears the others.
+/// Writes memory that was free as new, as new again, and over itself, page by page, times each page
+/// and reads the counters of the machine and of the own control groups meanwhile. Then it names the
+/// cause: memory that was there already, a host that finds memory only when it is touched, a host
+/// that swaps, this machine's swap, the limit of a group, memory that had to be freed or moved
+/// together first, another node's memory, or a processor that others had; with what clears the
+/// others.
 #[derive(Clone, Debug, Args)]
 pub struct WhyArgs {
-    /// A directory on the RAM disk (tmpfs); without it, shared memory, which is the same file system
+    /// A directory on the RAM disk (tmpfs); without it, shared memory, which is the same file
+    /// system
     #[arg(value_name = "MOUNT")]
     pub mount: Option<PathBuf>,
 
-    /// How much each pass writes; without it at most 1 GiB, an eighth of what is available, and half of what a group has left.
-    /// With it the limit of a group may be exceeded
+    /// How much each pass writes; without it at most 1 GiB, an eighth of what is available, and
+    /// half of what a group has left. With it the limit of a group may be exceeded
     #[arg(long, value_name = "SIZE", value_parser = value::size, allow_hyphen_values = true)]
     pub size: Option<Bytes>,
 

@@ -1,5 +1,5 @@
-//! What `terrace record` can be told: whom to watch, for how long, where to.
-//! How closely is told as for `run`.
+//! Options of `terrace record`: the target, the duration and the file. Those of sampling are shared
+//! with `run`.
 
 use super::target::TargetArgs;
 use super::value;

@@ -1,7 +1,7 @@
-//! A refused command line in this program's own words: one line and one hint.
+//! Refused command lines in this program's own words: one line and one hint.
 //!
-//! `clap` says what it did not like in a structure and in a page of text; only the
-//! structure is used here, so that every refusal has the same shape.
+//! `clap` reports an error as a structure and as a page of text. Only the structure is used, so
+//! that every refusal has the same shape.
 
 use crate::error::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};

@@ -1,5 +1,5 @@
-//! What `terrace run` can be told. Everything from the first word that is no option of it
-//! belongs to the command.
+//! Options of `terrace run`. Everything from the first word that is not an option belongs to the
+//! command.
 
 use super::watch::WatchArgs;
 use super::{value, words};
@@ -22,7 +22,8 @@ pub struct RunArgs {
     #[arg(long, visible_alias = "runs", value_name = "N", value_parser = value::repeats, allow_hyphen_values = true, help_heading = "Repeating")]
     pub repeat: Option<u32>,
 
-    /// Run this command too, in turn, and say whether it takes longer or less, and why; it is taken apart without a shell
+    /// Run this command too, in turn, and say whether it takes longer or less, and why; it is taken
+    /// apart without a shell
     #[arg(long, value_name = "CMD2", value_parser = words::command_line, help_heading = "Repeating")]
     pub against: Option<Words>,
 
@@ -30,7 +31,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "SHELL COMMAND", help_heading = "Repeating")]
     pub prepare: Option<String>,
 
-    /// Before each run read the files of --cache-file into the page cache (hot), or evict them, and only them (cold)
+    /// Before each run read the files of --cache-file into the page cache (hot), or evict them, and
+    /// only them (cold)
     #[arg(
         long,
         value_enum,
@@ -53,7 +55,8 @@ pub struct RunArgs {
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
 
-    /// Show both bars with their numbers, all evidence, everything that was cleared, and what could not be seen
+    /// Show both bars with their numbers, all evidence, everything that was cleared, and what could
+    /// not be seen
     #[arg(long, conflicts_with = "quiet", help_heading = "Output")]
     pub details: bool,
 

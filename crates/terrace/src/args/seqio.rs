@@ -1,5 +1,5 @@
-//! What `terrace measure seqio` can be told; the long options are fio's where fio has
-//! them. Whether PATH can be written to, the probe finds out.
+//! Options of `terrace measure seqio`; the long ones are those of fio if fio has them. The probe
+//! finds out whether PATH can be written.
 
 use super::probe::ProbeArgs;
 use super::value;

@@ -1,5 +1,5 @@
-//! What `terrace survey` can be told. It needs nothing: each option is for the second
-//! look.
+//! Options of `terrace survey`. None is needed: without any, it measures every level
+//! and prints one page.
 
 use super::form::FormArgs;
 use clap::Args;
@@ -19,7 +19,8 @@ pub struct SurveyArgs {
     #[arg(long)]
     pub no_keep: bool,
 
-    /// Show for each finding also the evidence, the risk and how to confirm it, and which checks could not be made
+    /// Show for each finding also the evidence, the risk and how to confirm it, and which checks
+    /// could not be made
     #[arg(long, conflicts_with = "json", help_heading = "Output")]
     pub details: bool,
 
@@ -27,7 +28,8 @@ pub struct SurveyArgs {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub html: Option<PathBuf>,
 
-    /// Leave host name, user names, mount points and paths in the page, which otherwise has stand-ins for them
+    /// Leave host name, user names, mount points and paths in the page, which otherwise has
+    /// stand-ins for them
     #[arg(long, requires = "html", help_heading = "Output")]
     pub no_redact: bool,
 

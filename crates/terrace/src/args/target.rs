@@ -1,5 +1,5 @@
-//! Whom to watch of what runs already: the options that `record` and `top` share.
-//! Without one of them it is the whole machine.
+//! Target selection (`--pid`, `--unit`, `--cgroup`), shared by `record` and `top`.
+//! Without one of them the whole machine is recorded.
 
 use super::value;
 use clap::Args;

@@ -1,5 +1,5 @@
-//! What `terrace top` can be told: what runs now, or which recording, and how closely to look.
-//! What it shows is chosen with keys.
+//! Options of `terrace top`: this machine or a recording, and the sampling. Keys choose what it
+//! shows.
 
 use super::target::TargetArgs;
 use super::value;
@@ -9,7 +9,8 @@ use std::path::PathBuf;
 
 #[derive(Clone, Debug, Args)]
 pub struct TopArgs {
-    /// A recording, also one that is being written, or the directory of a flight recorder (default: this machine, now)
+    /// A recording, also one that is being written, or the directory of a flight recorder (default:
+    /// this machine, now)
     #[arg(value_name = "FILE", conflicts_with_all = ["target", "rate", "trace"])]
     pub file: Option<PathBuf>,
 
@@ -21,7 +22,8 @@ pub struct TopArgs {
     #[arg(long, value_name = "HZ", value_parser = value::rate, default_value = "5", allow_hyphen_values = true)]
     pub rate: u32,
 
-    /// Kernel events to follow, separated by commas: they name the cause of each wait, and cost more than the rest together
+    /// Kernel events to follow, separated by commas: they name the cause of each wait, and cost
+    /// more than the rest together
     #[arg(long, value_name = "EVENTS", value_enum, value_delimiter = ',')]
     pub trace: Vec<Events>,
 }

@@ -1,5 +1,5 @@
-//! The options of `terrace undo`.
-//! It needs none: a journal says what to put back.
+//! Options of `terrace undo`.
+//! The journal says what to restore.
 
 use clap::Args;
 

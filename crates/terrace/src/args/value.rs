@@ -1,6 +1,6 @@
-//! What a typed value may be: sizes, durations, counts, offsets.
+//! Parsers of typed values: sizes, durations, counts, offsets.
 //!
-//! Each parser refuses with one clear line of its own; `clap` only carries it.
+//! Each refuses with one line of its own, which `clap` passes on.
 
 use model::Bytes;
 use place::workingset::method::RestoreMethod;

@@ -1,5 +1,5 @@
-//! What `terrace view` can be told: which recordings, and whether they go to a browser or into a file.
-//! What goes into a file is meant for other eyes, so it is redacted unless that is switched off.
+//! Options of `terrace view`: the recordings, and whether they go to a browser or to a file. A file
+//! is meant to be shared, so it is redacted unless `--no-redact` is given.
 
 use super::compare::Align;
 use clap::Args;
@@ -15,7 +15,8 @@ pub struct ViewArgs {
     #[arg(value_name = "FILE2")]
     pub second: Option<PathBuf>,
 
-    /// Draw FILE2 by `time`, or where it had done as much work as FILE: by `progress`, as `compare --align` does
+    /// Draw FILE2 by `time`, or where it had done as much work as FILE: by `progress`, as `compare
+    /// --align` does
     #[arg(long, value_name = "BY", value_parser = Align::typed, default_value = "time", requires = "second")]
     pub align: Align,
 

@@ -1,5 +1,5 @@
-//! How closely something is watched: the options that `run` and `record` share.
-//! What is left out here is what only one of the two can be told.
+//! Options of sampling, shared by `run` and `record`: rate, events, settings. `top` has a rate
+//! and events of its own.
 
 use super::value;
 use clap::{Args, ValueEnum};
@@ -16,12 +16,13 @@ pub struct WatchArgs {
     #[arg(long)]
     pub burst: bool,
 
-    /// Kernel events to follow, separated by commas, or `none` (default: sched,block,vmscan,writeback as root; an
-    /// ordinary user may not)
+    /// Kernel events to follow, separated by commas, or `none` (default:
+    /// sched,block,vmscan,writeback as root; an ordinary user may not)
     #[arg(long, value_name = "EVENTS", value_enum, value_delimiter = ',')]
     pub trace: Vec<Events>,
 
-    /// Switch on what the kernel must count for it (kernel.task_delayacct), and off again at the end
+    /// Switch on what the kernel must count for it (kernel.task_delayacct), and off again at the
+    /// end
     #[arg(long)]
     pub apply: bool,
 

@@ -1,6 +1,6 @@
-//! A command line in one word, taken apart as a shell takes it apart, without a shell: words,
-//! quotes and backslashes. What only a shell can do (pipes, variables, patterns) is refused,
-//! because a shell on one side of a comparison alone would be part of the difference.
+//! Splits a command line into words as a shell does, without a shell: words, quotes, backslashes.
+//! What only a shell can do (pipes, variables, patterns) is refused: a shell on one side of a
+//! comparison alone would be part of the difference.
 
 use std::ffi::OsString;
 

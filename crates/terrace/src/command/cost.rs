@@ -1,5 +1,5 @@
-//! What a run of this program cost the machine, to be stated beside its result: time,
-//! memory, bytes written, and, where the harness was used, its own overhead, which is never subtracted.
+//! What a run of this program cost the machine, to be stated beside its result: time, memory, bytes
+//! written, and, where the harness was used, its own overhead, which is never subtracted.
 
 use crate::output::json::{Cost, Harness};
 use machine::Root;
@@ -44,8 +44,8 @@ impl Meter {
         }
     }
 
-    /// The cost until now of a run that measured and wrote `written_bytes` to files. What the harness
-    /// costs is found out by calling it: milliseconds, which are not part of the run.
+    /// The cost until now of a run that measured and wrote `written_bytes` to files. What the
+    /// harness costs is found out by calling it: milliseconds, which are not part of the run.
     pub fn cost_of_measuring(&self, written_bytes: u64, root: &Root) -> Cost {
         let cost = self.cost();
         let overhead = calibrate::overhead(&mut Bracket::for_this_thread(root, None));

@@ -1,5 +1,6 @@
-//! `terrace export`: a recording in a form that other programs read, redacted unless that is switched off.
-//! It goes out piece by piece, so that a recording of a day needs no memory for its text.
+//! `terrace export`: a recording in a form that other programs read, redacted unless that is
+//! switched off. It goes out piece by piece, so that a recording of a day needs no memory for its
+//! text.
 
 use super::recording;
 use crate::args::export::{ExportArgs, Form};

@@ -1,5 +1,6 @@
 //! The page of one recording, or of two sides over each other: read, made to fit, without what is
-//! personal where others are to see it, explained. It is drawn by `viewer`, delivered by `view` and `compare`.
+//! personal where others are to see it, explained. It is drawn by `viewer`, delivered by `view` and
+//! `compare`.
 
 use super::recording;
 use crate::error::{Error, Result};
@@ -14,9 +15,9 @@ use std::path::{Path, PathBuf};
 use viewer::recording::recording_page;
 use viewer::{Meanings, View};
 
-/// The most bytes of names, texts and changes that a page holds: more takes a browser's memory away.
-/// An hour of a busy machine has 4 MiB. Less than what a reader takes of names alone, so that a
-/// recording that was cut for its names is refused and not drawn.
+/// The most bytes of names, texts and changes that a page holds: more takes a browser's memory
+/// away. An hour of a busy machine has 4 MiB. Less than what a reader takes of names alone, so that
+/// a recording that was cut for its names is refused and not drawn.
 const PAGE_BYTES_MAX: usize = 64 << 20;
 
 /// A comparison, and what a page draws of the two sides.

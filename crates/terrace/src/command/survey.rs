@@ -2,8 +2,8 @@
 //!
 //! 1. `places` finds where to look; `plan` shares out the time.
 //! 2. `run` measures, and keeps what the probes returned.
-//! 3. `tiers` and `curves` make the page's tiers and its pictures' points of it, `observe` the input
-//!    of the rules, which read the reports of the probes themselves (`model::probe`).
+//! 3. `tiers` and `curves` make the page's tiers and its pictures' points of it, `observe` the
+//!    input of the rules, which read the reports of the probes themselves (`model::probe`).
 //! 4. `explain` judges; `output` renders.
 
 mod curves;

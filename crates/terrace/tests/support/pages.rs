@@ -63,8 +63,8 @@ pub fn reading(path: &Path, growths: &[u64]) {
     written(path, registry.schemas(), rows);
 }
 
-/// Writes a recording of `count` series whose names would be markup and end with `name`, with values that
-/// no number of JavaScript holds, at times that no clock shows.
+/// Writes a recording of `count` series whose names would be markup and end with `name`, with
+/// values that no number of JavaScript holds, at times that no clock shows.
 pub fn hostile(path: &Path, count: u32, name: &str) {
     let schemas: Vec<Schema> = (0..count)
         .map(|id| Schema {

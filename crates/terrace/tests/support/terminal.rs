@@ -1,5 +1,5 @@
-//! A program on a pseudo-terminal: keys in, a screen out, and the terminal's own state after its end.
-//! The screen is what a terminal would show of the bytes that were written to it.
+//! A program on a pseudo-terminal: keys in, a screen out, and the terminal's own state after its
+//! end. The screen is what a terminal would show of the bytes that were written to it.
 
 use rustix::io::ioctl_fionbio;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -28,8 +28,8 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Starts `command` on a terminal of this size, in a session of its own; `None` (with the reason
-    /// printed) where that cannot be had.
+    /// Starts `command` on a terminal of this size, in a session of its own; `None` (with the
+    /// reason printed) where that cannot be had.
     pub fn start(command: &Command, width: u16, height: u16) -> Option<Terminal> {
         if !super::has_program("setsid") {
             testkit::skip("setsid");

@@ -1,5 +1,5 @@
-//! What `terrace lab run memory-copy-2001` can be told. What is copied, and how often, is the
-//! original's; the time for it is the person's.
+//! Options of `terrace lab run memory-copy-2001`. The original defines what is copied and how
+//! often; the caller chooses the time.
 
 use crate::args::value;
 use clap::Args;
@@ -8,11 +8,13 @@ use std::time::Duration;
 
 /// How fast does memory move, and why do two systems differ?
 ///
-/// Seven methods copy 16 MiB 8 times, beside the figures of 2001 and with its control; then block size, stride, page size and
-/// page tables; then what moves the data here and what limits each method, by experiment. Needs no root and changes nothing.
+/// Seven methods copy 16 MiB 8 times, beside the figures of 2001 and with its control; then block
+/// size, stride, page size and page tables; then what moves the data here and what limits each
+/// method, by experiment. Needs no root and changes nothing.
 #[derive(Clone, Debug, Args)]
 pub struct MemoryCopyArgs {
-    /// Keep result.json and a recording of the machine in DIR, which does not exist yet or is empty (default: only shown)
+    /// Keep result.json and a recording of the machine in DIR, which does not exist yet or is empty
+    /// (default: only shown)
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 

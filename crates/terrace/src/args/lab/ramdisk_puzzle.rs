@@ -1,5 +1,5 @@
-//! What `terrace lab run ramdisk-puzzle` can be told: where, how much, how long. That the memory can
-//! be had is the experiment's to check.
+//! Options of `terrace lab run ramdisk-puzzle`: the directories, the sizes and the time. The
+//! experiment checks that the machine has the memory.
 
 use crate::args::value;
 use clap::Args;
@@ -9,12 +9,13 @@ use std::time::Duration;
 
 /// A RAM disk: why does 4 GB take 40 times as long as 2 GB?
 ///
-/// Writes 1, 2, 4 and 8 units to memory, zeros and what does not compress, as far as this machine bears it, times requests and
-/// reading back, and names the cause of what is slow here; then it says which causes fit the original's figures, and which
-/// these cannot exclude. Needs no root.
+/// Writes 1, 2, 4 and 8 units to memory, zeros and what does not compress, as far as this machine
+/// bears it, times requests and reading back, and names the cause of what is slow here; then it
+/// says which causes fit the original's figures, and which these cannot exclude. Needs no root.
 #[derive(Clone, Debug, Args)]
 pub struct RamdiskPuzzleArgs {
-    /// Keep result.json and one recording for each size in DIR, which does not exist yet or is empty (default: only shown)
+    /// Keep result.json and one recording for each size in DIR, which does not exist yet or is
+    /// empty (default: only shown)
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 

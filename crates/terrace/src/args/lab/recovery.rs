@@ -1,5 +1,5 @@
-//! What `terrace lab run recovery-2012` can be told: how much memory, which applications, how often.
-//! That the machine bears it is the experiment's to check.
+//! Options of `terrace lab run recovery-2012`: memory, applications and repeats. The experiment
+//! checks that the machine has the memory.
 
 use crate::args::value;
 use clap::Args;
@@ -9,15 +9,18 @@ use std::time::Duration;
 
 /// How long until a machine is back to normal after memory was short?
 ///
-/// Everything happens in a memory group of its own, with a swap file of its own, both removed at the end. The results are kept in a
-/// directory: result.json and one recording for each time, for `terrace explain`. Needs root.
+/// Everything happens in a memory group of its own, with a swap file of its own, both removed at
+/// the end. The results are kept in a directory: result.json and one recording for each time, for
+/// `terrace explain`. Needs root.
 #[derive(Clone, Debug, Args)]
 pub struct RecoveryArgs {
-    /// Where the results are kept; a directory that does not exist yet or is empty (default: lab-recovery-2012)
+    /// Where the results are kept; a directory that does not exist yet or is empty (default:
+    /// lab-recovery-2012)
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// The disk that is tried: the swap file and the databases lie in this directory (default: that of --out)
+    /// The disk that is tried: the swap file and the databases lie in this directory (default: that
+    /// of --out)
     #[arg(long, value_name = "DIR")]
     pub disk: Option<PathBuf>,
 
@@ -45,7 +48,8 @@ pub struct RecoveryArgs {
     #[arg(long, value_name = "DURATION", default_value = "5min", value_parser = value::budget, allow_hyphen_values = true)]
     pub limit: Duration,
 
-    /// Make memory short on the whole machine instead of in a group: for a machine that has nothing else to do
+    /// Make memory short on the whole machine instead of in a group: for a machine that has nothing
+    /// else to do
     #[arg(long)]
     pub whole_machine: bool,
 

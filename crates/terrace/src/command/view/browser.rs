@@ -2,8 +2,8 @@
 //!
 //! A command line is read by every user of the machine, so the browser is given a file that only
 //! this user may read, and that file leads to the page. It is removed once the page was fetched or
-//! its server ends; one that a killed server left is removed by the next. Never for root: the screen
-//! that root finds most often belongs to another user. The address has been printed.
+//! its server ends; one that a killed server left is removed by the next. Never for root: the
+//! screen that root finds most often belongs to another user. The address has been printed.
 
 use std::ffi::OsStr;
 use std::fs::File;

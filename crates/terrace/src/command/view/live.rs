@@ -1,8 +1,8 @@
 //! A recording that is looked at while it is made: what is appended is read, told to the pages that
 //! are open, and explained anew now and then.
 //!
-//! Explaining is what costs: at most once a second, and at most [`SHARE`] of a processor however long
-//! the recording is.
+//! Explaining is what costs: at most once a second, and at most [`SHARE`] of a processor however
+//! long the recording is.
 
 use crate::command::page::{meaning, must_fit};
 use crate::command::{must_exist, name_of};
