@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::workspace;
 
 mod absolute_path;
+mod architecture;
 mod banned_words;
 mod data_file;
 mod dead_file;
@@ -63,6 +64,7 @@ type Rule = fn(&Tree) -> Vec<Violation>;
 /// Every rule with its name, in the order of their names.
 const RULES: &[(&str, Rule)] = &[
     (absolute_path::NAME, absolute_path::check),
+    (architecture::NAME, architecture::check),
     (banned_words::NAME, banned_words::check),
     (data_file::NAME, data_file::check),
     (dead_file::NAME, dead_file::check),
