@@ -82,8 +82,8 @@ impl From<measure::Error> for Error {
 impl From<place::Error> for Error {
     fn from(error: place::Error) -> Self {
         let kind = match error.kind {
-            place::Kind::Usage => ErrorKind::Usage,
-            place::Kind::Impossible => ErrorKind::Impossible,
+            place::ErrorKind::Usage => ErrorKind::Usage,
+            place::ErrorKind::Impossible => ErrorKind::Impossible,
             _ => ErrorKind::Failed,
         };
         Self::new(kind, error_chain(&error))

@@ -3,7 +3,7 @@
 
 use crate::error::Result;
 use model::machine::MachineFacts;
-use place::workingset::restore::Request;
+use place::workingset::restore::RestoreRequest;
 use record::capture::{BackgroundRecording, RecordOptions};
 use std::path::Path;
 use sys::helper::HiddenCommand;
@@ -19,7 +19,7 @@ pub struct Host {
     /// The facts of the machine, stored in each recording.
     pub machine: MachineFacts,
     /// A restore of all kinds of memory with the limits of `warm restore`.
-    pub restore: Request,
+    pub restore: RestoreRequest,
 }
 
 /// The hidden command of each helper process.

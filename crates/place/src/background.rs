@@ -14,7 +14,7 @@ mod processors;
 
 pub use groups::{GROUP_MARGIN, GroupName};
 
-use crate::{Error, Kind, Result};
+use crate::{Error, ErrorKind, Result};
 use groups::GroupLimits;
 use machine::{ProcFile, Root};
 use model::Bytes;
@@ -50,7 +50,7 @@ pub struct Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Stop {
+pub enum StopReason {
     /// All was done.
     Done,
     /// Free memory came down to the floor.
@@ -135,7 +135,7 @@ impl Allowance {
         const FILE: &str = "/proc/meminfo";
         let unknown = |reason: String| {
             let operation = "read what memory is available from";
-            Error::new(Kind::Impossible, operation, reason).at(FILE)
+            Error::new(ErrorKind::Impossible, operation, reason).at(FILE)
         };
         let mut meminfo = ProcFile::open(root, FILE)
             .map_err(|error| unknown(sys::plain_reason(&error.source)))?;
@@ -169,7 +169,7 @@ impl Allowance {
     /// more than its share of the processors. Call it while none of the work's own reads is in
     /// flight: it blocks for a few ms, or 40 ms at signs of pressure, in which all stalls are those
     /// of others.
-    pub fn check(&mut self, moved: Bytes) -> Option<Stop> {
+    pub fn check(&mut self, moved: Bytes) -> Option<StopReason> {
         loop {
             let stop = self.check_limits(moved);
             if stop.is_some() {
@@ -188,22 +188,24 @@ impl Allowance {
 
     /// Like [`Allowance::check`] without a pause: for steps that are too small to pause after.
     /// Reads the counters at most once in 20 ms.
-    pub fn check_limits(&mut self, moved: Bytes) -> Option<Stop> {
+    pub fn check_limits(&mut self, moved: Bytes) -> Option<StopReason> {
         let stop = self.check_counters(moved).or_else(|| {
             let stalled = self
                 .pressure
                 .others_stall_in_a_pause(self.limits.pressure_permille);
-            stalled.then_some(Stop::Pressure)
+            stalled.then_some(StopReason::Pressure)
         });
         self.end_if(stop)
     }
 
     /// Like [`Allowance::check_limits`] while a helper reads: it never blocks, and sees pressure
     /// only once free memory has run out.
-    pub fn check_unblocked(&mut self, moved: Bytes) -> Option<Stop> {
-        let stop = self
-            .check_counters(moved)
-            .or_else(|| self.pressure.has_direct_reclaim().then_some(Stop::Pressure));
+    pub fn check_unblocked(&mut self, moved: Bytes) -> Option<StopReason> {
+        let stop = self.check_counters(moved).or_else(|| {
+            self.pressure
+                .has_direct_reclaim()
+                .then_some(StopReason::Pressure)
+        });
         self.end_if(stop)
     }
 
@@ -257,7 +259,7 @@ impl Allowance {
         self.moved.0.saturating_sub(self.moved_then.0)
     }
 
-    fn end_if(&mut self, stop: Option<Stop>) -> Option<Stop> {
+    fn end_if(&mut self, stop: Option<StopReason>) -> Option<StopReason> {
         if stop.is_some() {
             self.end();
         }
@@ -265,17 +267,17 @@ impl Allowance {
     }
 
     /// The reasons to stop that need no pause to see.
-    fn check_counters(&mut self, moved: Bytes) -> Option<Stop> {
+    fn check_counters(&mut self, moved: Bytes) -> Option<StopReason> {
         self.moved = moved;
         if sys::interrupt::requested() {
-            return Some(Stop::Cancelled);
+            return Some(StopReason::Cancelled);
         }
         let is_late = self
             .limits
             .time
             .is_some_and(|time| self.started.elapsed() >= time);
         if is_late || self.limits.bytes.is_some_and(|bytes| moved >= bytes) {
-            return Some(Stop::Budget);
+            return Some(StopReason::Budget);
         }
         if self.read_at.elapsed() >= READ_INTERVAL || self.room().0 == 0 {
             self.read_at = Instant::now();
@@ -284,7 +286,7 @@ impl Allowance {
             self.available = read_available(&mut self.meminfo).unwrap_or(Bytes(0));
             self.groups.read(&self.root);
         }
-        (self.available <= self.limits.floor).then_some(Stop::Floor)
+        (self.available <= self.limits.floor).then_some(StopReason::Floor)
     }
 }
 

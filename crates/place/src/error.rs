@@ -7,12 +7,12 @@ use sys::{Failure, FailureKind};
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// A failure of a mover.
-pub type Error = Failure<Kind>;
+pub type Error = Failure<ErrorKind>;
 
 /// The classes of failure that callers tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum ErrorKind {
     /// What was asked for makes no sense.
     Usage,
     /// This machine, kernel or user cannot do it.
@@ -23,7 +23,7 @@ pub enum Kind {
     Failed,
 }
 
-impl FailureKind for Kind {
+impl FailureKind for ErrorKind {
     const IMPOSSIBLE: Self = Self::Impossible;
     const FAILED: Self = Self::Failed;
 }

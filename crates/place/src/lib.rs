@@ -10,4 +10,4 @@ pub mod background;
 mod error;
 pub mod workingset;
 
-pub use error::{Error, Kind, Result};
+pub use error::{Error, ErrorKind, Result};

@@ -4,8 +4,8 @@
 
 use machine::Root;
 use model::Bytes;
-use place::Kind;
-use place::background::{Allowance, Limits, Stop};
+use place::ErrorKind;
+use place::background::{Allowance, Limits, StopReason};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -54,7 +54,7 @@ fn start(tree: &FakeRoot, limits: Limits) -> Allowance {
 }
 
 /// Asks until it says stop, or the time is over.
-fn stopped(mut check: impl FnMut() -> Option<Stop>, limit: Duration) -> Option<Stop> {
+fn stopped(mut check: impl FnMut() -> Option<StopReason>, limit: Duration) -> Option<StopReason> {
     let started = Instant::now();
     while started.elapsed() < limit {
         let stop = check();
@@ -115,7 +115,7 @@ fn free_memory_that_falls_to_the_floor_stops_it() {
     std::fs::write(path(&tree, "/proc/meminfo"), meminfo(100)).unwrap();
     assert_eq!(
         stopped(|| allowance.check(Bytes(0)), WAIT),
-        Some(Stop::Floor)
+        Some(StopReason::Floor)
     );
     assert_eq!(allowance.room(), Bytes(0));
 }
@@ -125,7 +125,7 @@ fn check_while_pages_leave(
     tree: &FakeRoot,
     allowance: &mut Allowance,
     limit: Duration,
-) -> Option<Stop> {
+) -> Option<StopReason> {
     let vmstat = path(tree, "/proc/vmstat");
     let mut scanned = 0;
     let check = || {
@@ -147,7 +147,7 @@ fn others_who_begin_to_wait_while_pages_are_pushed_out_stop_it() {
     let stop = while_others_wait(&tree, 600, || {
         check_while_pages_leave(&tree, &mut allowance, WAIT)
     });
-    assert_eq!(stop, Some(Stop::Pressure));
+    assert_eq!(stop, Some(StopReason::Pressure));
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn without_an_account_of_pressure_direct_reclaim_is_the_sign() {
     std::fs::write(path(&tree, "/proc/vmstat"), more).unwrap();
     assert_eq!(
         stopped(|| allowance.check(Bytes(0)), WAIT),
-        Some(Stop::Pressure)
+        Some(StopReason::Pressure)
     );
 }
 
@@ -212,19 +212,19 @@ fn time_and_bytes_are_budgets() {
     let tree = tree();
     let time = Some(Duration::ZERO);
     let mut allowance = start(&tree, Limits { time, ..LIMITS });
-    assert_eq!(allowance.check(Bytes(0)), Some(Stop::Budget));
+    assert_eq!(allowance.check(Bytes(0)), Some(StopReason::Budget));
     let bytes = Some(Bytes(4096));
     let mut allowance = start(&tree, Limits { bytes, ..LIMITS });
     assert_eq!(allowance.check(Bytes(4095)), None);
     assert_eq!(allowance.room(), Bytes(1));
-    assert_eq!(allowance.check(Bytes(4096)), Some(Stop::Budget));
+    assert_eq!(allowance.check(Bytes(4096)), Some(StopReason::Budget));
 }
 
 #[test]
 fn without_an_estimate_of_free_memory_it_does_not_start() {
     let tree = FakeRoot::bare().file("/proc/meminfo", "MemTotal: 5 kB\n");
     let error = Allowance::start(&Root::at(tree.path()), LIMITS).unwrap_err();
-    assert_eq!(error.kind, Kind::Impossible);
+    assert_eq!(error.kind, ErrorKind::Impossible);
     let error = Allowance::start(&Root::at("/nonexistent"), LIMITS).unwrap_err();
-    assert_eq!(error.kind, Kind::Impossible);
+    assert_eq!(error.kind, ErrorKind::Impossible);
 }

@@ -9,12 +9,12 @@
 
 use machine::{Root, damon};
 use model::{Bytes, Control, progress};
-use place::background::{Limits, Stop};
+use place::background::{Limits, StopReason};
 use place::workingset::access::Access;
-use place::workingset::cached::Questions;
+use place::workingset::cached::CacheQueries;
 use place::workingset::files::{self, UsedFile};
 use place::workingset::read_plan::{FileIdentity, NamedFile, Piece, ReadPlan};
-use place::workingset::restore::{self, Request};
+use place::workingset::restore::{self, RestoreRequest};
 use place::workingset::targets::{self, Selection, Target};
 use place::workingset::{cached, ranges, read};
 use std::fs::File;
@@ -154,7 +154,7 @@ fn files_that_the_own_group_uses_are_read_without_another_process() {
         return;
     };
     let holder = Holder::of(&[&path]);
-    let request = Request {
+    let request = RestoreRequest {
         selection: Selection::Processes(vec![holder.child.id()]),
         first: Vec::new(),
         anonymous: false,
@@ -181,7 +181,7 @@ fn files_that_the_own_group_uses_are_read_without_another_process() {
     let note = plan.notes.iter().find(|note| note.starts_with("DAMON"));
     assert_eq!(note.is_some(), damon::pages_out_after(&root).is_some());
     let report = restore::carry_out(&root, &request, plan, &mut progress::ignore).unwrap();
-    assert_eq!((report.stop, report.notes), (Stop::Done, Vec::new()));
+    assert_eq!((report.stop, report.notes), (StopReason::Done, Vec::new()));
     assert_eq!(cached_bytes(&file), Some(2 * MIB));
 }
 
@@ -390,7 +390,7 @@ fn a_sparse_file_takes_few_questions() {
     }
     let open = open_unnoticed(&path).unwrap();
     let all = 0..far;
-    let mut questions = Questions::default();
+    let mut questions = CacheQueries::default();
     let parts = std::slice::from_ref(&all);
     if questions.ranges_of(&open, parts) == Ok(None) {
         return testkit::skip("cachestat (Linux 6.5)");

@@ -5,7 +5,7 @@
 use machine::Root;
 use machine::pagemap::Pagemap;
 use place::workingset::access::Access;
-use place::workingset::cached::{Cut, Questions};
+use place::workingset::cached::{CacheQueries, QueryLimitReached};
 use place::workingset::files;
 use place::workingset::read_plan::FileIdentity;
 use place::workingset::snapshot::{self, CachedFile, Snapshot};
@@ -42,7 +42,10 @@ fn nothing_more_is_asked_after_one_interrupt() {
     let used = files::find(&root, &held, &mut access).unwrap();
     assert_eq!(used, []);
     let all = std::slice::from_ref(&(0..1 << 20));
-    assert_eq!(Questions::default().ranges_of(&file, all), Err(Cut));
+    assert_eq!(
+        CacheQueries::default().ranges_of(&file, all),
+        Err(QueryLimitReached)
+    );
     let mut pages = 0;
     let mut pagemap = Pagemap::open(&root, std::process::id()).unwrap();
     for mapping in machine::maps::read(&root, std::process::id()).unwrap() {

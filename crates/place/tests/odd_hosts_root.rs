@@ -8,9 +8,11 @@ mod support;
 
 use machine::Root;
 use model::{Control, progress};
-use place::background::Stop;
+use place::background::StopReason;
 use place::workingset::method::RestoreMethod;
-use place::workingset::restore::{self, Done, Part, PartKind, Report, Request};
+use place::workingset::restore::{
+    self, MemoryKind, PlannedSource, RestoreReport, RestoreRequest, RestoredSource,
+};
 use place::workingset::targets::Selection;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -29,16 +31,16 @@ fn the_toucher() {
     support::serve();
 }
 
-fn restored(request: &Request) -> (Vec<Part>, Report) {
+fn restored(request: &RestoreRequest) -> (Vec<PlannedSource>, RestoreReport) {
     restored_at(&Root::system(), request, &mut |_| {})
 }
 
 /// `progress` is told how many bytes were read.
 fn restored_at(
     root: &Root,
-    request: &Request,
+    request: &RestoreRequest,
     progress: &mut dyn FnMut(u64),
-) -> (Vec<Part>, Report) {
+) -> (Vec<PlannedSource>, RestoreReport) {
     let plan = restore::plan(root, request).unwrap();
     let parts = plan.parts.clone();
     let report = restore::carry_out(root, request, plan, &mut |now| {
@@ -76,7 +78,7 @@ fn what_lies_in_compressed_memory_is_left_there() {
     assert!(part.bytes >= SET);
     let why = part.skipped.as_deref().unwrap();
     assert!(why.contains("compressed"), "{why}");
-    assert_eq!((report.stop, report.parts), (Stop::Done, Vec::new()));
+    assert_eq!((report.stop, report.parts), (StopReason::Done, Vec::new()));
     assert_eq!(
         told_bytes(toucher.pid(), "status", "VmSwap:"),
         in_swap,
@@ -159,7 +161,7 @@ fn huge_pages_that_were_pushed_out_come_back() {
         parts[0].runs,
         report.elapsed_ns / 1_000_000
     );
-    assert_eq!(report.stop, Stop::Done);
+    assert_eq!(report.stop, StopReason::Done);
     let done = &report.parts[0];
     assert!(done.bytes >= SET);
     assert_eq!((done.present_pages, done.gone_pages), (done.pages, 0));
@@ -187,15 +189,15 @@ fn a_process_of_another_pid_namespace_is_found_and_brought_back() {
     ];
     for selection in selections {
         toucher.push_out_as_touched();
-        let request = Request {
+        let request = RestoreRequest {
             selection,
             ..request(toucher.pid())
         };
         let (_, report) = restored(&request);
-        assert_eq!(report.stop, Stop::Done);
+        assert_eq!(report.stop, StopReason::Done);
         let bytes: u64 = report.parts.iter().map(|part| part.bytes).sum();
         assert!(bytes >= SET, "{report:?}");
-        let is_there = |part: &Done| part.present_pages == part.pages;
+        let is_there = |part: &RestoredSource| part.present_pages == part.pages;
         assert!(report.parts.iter().all(is_there), "{report:?}");
         let touched = toucher.touch();
         assert_eq!((touched.wrong_pages, touched.major_faults), (0, 0));
@@ -257,7 +259,7 @@ fn a_limit_of_version_2_is_kept_also_of_a_group_above() {
         &request(toucher.pid()),
         &mut |bytes| std::fs::write(&usage, format!("{bytes}\n")).unwrap(),
     );
-    assert_eq!(report.stop, Stop::GroupLimit, "{report:?}");
+    assert_eq!(report.stop, StopReason::GroupLimit, "{report:?}");
     let bytes: u64 = report.parts.iter().map(|part| part.bytes).sum();
     assert!(bytes > limit / 2 && bytes <= limit, "{bytes} of {limit}");
 }
@@ -270,7 +272,7 @@ fn without_a_limit_of_version_2_all_comes_back() {
     let unlimited = tree.path().join("sys/fs/cgroup/system.slice/memory.max");
     std::fs::write(unlimited, "max\n").unwrap();
     let (_, report) = restored_at(&Root::at(tree.path()), &request(toucher.pid()), &mut |_| {});
-    assert_eq!(report.stop, Stop::Done, "{report:?}");
+    assert_eq!(report.stop, StopReason::Done, "{report:?}");
     assert_eq!(toucher.touch().wrong_pages, 0);
 }
 
@@ -354,7 +356,7 @@ fn system_v_memory_comes_back() {
     let limit = group.path().join("memory.limit_in_bytes");
     push_shared_out(group.path(), MIB, SET / 4);
     std::fs::write(&limit, (16 * SET).to_string()).unwrap();
-    let request = Request {
+    let request = RestoreRequest {
         anonymous: false,
         shared: true,
         ..request(user.child.id())
@@ -373,11 +375,11 @@ fn system_v_memory_comes_back() {
     let (parts, report) = restored(&request);
     let swapped = parts.first().map_or(0, |part| part.bytes);
     assert!(swapped > SET / 2, "{parts:?}");
-    assert_eq!(report.stop, Stop::Done);
+    assert_eq!(report.stop, StopReason::Done);
     let [done] = report.parts.as_slice() else {
         panic!("{report:?}")
     };
-    assert_eq!((done.kind, done.bytes), (PartKind::Shared, swapped));
+    assert_eq!((done.kind, done.bytes), (MemoryKind::Shared, swapped));
     assert!(done.source.starts_with("/SYSV"), "{}", done.source);
     assert_eq!(done.present_pages, done.pages);
     assert_eq!(in_swap(), [], "nothing of it is left in swap");

@@ -10,8 +10,8 @@ use machine::Root;
 use machine::maps;
 use machine::pagemap::{Page, Pagemap};
 use model::Control;
-use place::Kind;
-use place::workingset::evict::{self, Victim};
+use place::ErrorKind;
+use place::workingset::evict::{self, EvictTarget};
 use place::workingset::shared::{self, SharedObject};
 use place::workingset::targets::{self, Selection};
 use place::workingset::{cached, ranges};
@@ -230,7 +230,7 @@ fn a_process_is_pushed_out_and_finds_its_content() {
         Ok(stage) => stage,
         Err(need) => return testkit::skip(need),
     };
-    let victim = Victim::Process(stage.child.id());
+    let victim = EvictTarget::Process(stage.child.id());
     let evicted = evict::evict(&Root::system(), &victim).unwrap();
     assert!(evicted.before_bytes > 4 * OBJECT_BYTES);
     // Its own memory and what only it has mapped went; a library that others use stays.
@@ -258,7 +258,7 @@ fn files_leave_the_page_cache_and_keep_what_was_written() {
     std::fs::write(&first, vec![1; 8192]).unwrap();
     std::fs::write(&second, vec![2; 3 * MIB as usize]).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", directory.join("link")).unwrap();
-    let victim = Victim::Path(directory.path().to_owned());
+    let victim = EvictTarget::Path(directory.path().to_owned());
     let evicted = evict::evict(&Root::system(), &victim).unwrap();
     let file = File::open(&second).unwrap();
     if cached::bytes_of(&file, &(0..3 * MIB)) == Some(3 * MIB) {
@@ -288,7 +288,7 @@ fn a_file_in_use_stays_and_says_so() {
             .map(|at| mapped.byte(at))
             .all(|byte| byte == Some(1))
     );
-    let evicted = evict::evict(&Root::system(), &Victim::Path(path)).unwrap();
+    let evicted = evict::evict(&Root::system(), &EvictTarget::Path(path)).unwrap();
     assert_eq!(evicted.after_bytes, evicted.before_bytes);
     assert_eq!(evicted.kept.len(), 1);
     assert!(
@@ -300,12 +300,12 @@ fn a_file_in_use_stays_and_says_so() {
 
 #[test]
 fn what_is_not_there_is_a_line() {
-    let nobody = Victim::Process(u32::MAX - 1);
+    let nobody = EvictTarget::Process(u32::MAX - 1);
     let error = evict::evict(&Root::system(), &nobody).unwrap_err();
-    assert_eq!(error.kind, Kind::Usage);
-    let nowhere = Victim::Path("/no/such/place".into());
+    assert_eq!(error.kind, ErrorKind::Usage);
+    let nowhere = EvictTarget::Path("/no/such/place".into());
     let error = evict::evict(&Root::system(), &nowhere).unwrap_err();
-    assert_eq!(error.kind, Kind::Usage);
+    assert_eq!(error.kind, ErrorKind::Usage);
     assert_eq!(
         error.to_string(),
         "cannot look below /no/such/place: no such file or directory"

@@ -6,9 +6,9 @@ mod support;
 
 use machine::Root;
 use model::{Bytes, Control};
-use place::background::Stop;
+use place::background::StopReason;
 use place::workingset::method::RestoreMethod;
-use place::workingset::restore::{self, Report, Request};
+use place::workingset::restore::{self, RestoreReport, RestoreRequest};
 use std::num::NonZero;
 use std::process::{Child, Command};
 use support::{SET_BYTES, Toucher, alone, number, request};
@@ -31,12 +31,16 @@ macro_rules! toucher {
     };
 }
 
-fn restored(request: &Request, progress: &mut dyn FnMut(u32)) -> Report {
+fn restored(request: &RestoreRequest, progress: &mut dyn FnMut(u32)) -> RestoreReport {
     restored_at(&Root::system(), request, progress)
 }
 
 /// Plans and does it; `progress` is told the number of the batch.
-fn restored_at(root: &Root, request: &Request, progress: &mut dyn FnMut(u32)) -> Report {
+fn restored_at(
+    root: &Root,
+    request: &RestoreRequest,
+    progress: &mut dyn FnMut(u32),
+) -> RestoreReport {
     let plan = restore::plan(root, request).unwrap();
     let mut batch = 0;
     let report = restore::carry_out(root, request, plan, &mut |_| {
@@ -64,13 +68,13 @@ fn each_way_brings_every_page_back_whole() {
     for method in ways {
         toucher.push_out();
         let report = restored(
-            &Request {
+            &RestoreRequest {
                 method,
                 ..request(toucher.pid())
             },
             &mut |_| {},
         );
-        assert_eq!(report.stop, Stop::Done);
+        assert_eq!(report.stop, StopReason::Done);
         let asked: u64 = report.parts.iter().map(|part| part.pages).sum();
         let present: u64 = report.parts.iter().map(|part| part.present_pages).sum();
         assert!(asked >= pages(), "{asked} pages were in swap");
@@ -128,7 +132,7 @@ fn beside_a_busy_processor_it_takes_its_share_and_no_more() {
         let usage = sys::usage::process().unwrap();
         seen.push((sys::clock::now_ns(), usage.user_ns + usage.system_ns));
     });
-    assert_eq!(report.stop, Stop::Done);
+    assert_eq!(report.stop, StopReason::Done);
     let ((start_ns, used_before_ns), (end_ns, used_ns)) = (seen[0], seen[seen.len() - 1]);
     let share = (used_ns - used_before_ns) as f64 / (end_ns - start_ns) as f64 / processors as f64;
     assert!(report.paused_ns > 0);
@@ -150,7 +154,7 @@ fn a_process_that_ends_on_the_way_is_no_failure() {
             toucher.kill();
         }
     });
-    assert_eq!(report.stop, Stop::SourceGone);
+    assert_eq!(report.stop, StopReason::SourceGone);
     let part = &report.parts[0];
     assert_eq!((part.present_pages, part.gone_pages), (0, part.pages));
 }
@@ -185,7 +189,7 @@ fn swap_that_is_switched_off_on_the_way_ends_it() {
             drop(swap.take());
         }
     });
-    assert_eq!(report.stop, Stop::SourceGone);
+    assert_eq!(report.stop, StopReason::SourceGone);
     assert_eq!(toucher.touch().wrong_pages, 0);
 }
 
@@ -198,7 +202,7 @@ fn a_group_is_filled_up_to_its_limit_and_never_made_to_reclaim() {
     std::fs::write(group.join("memory.limit_in_bytes"), limit.to_string()).unwrap();
     let met_before = number(group, "memory.failcnt");
     let report = restored(&request(toucher.pid()), &mut |_| {});
-    assert_eq!(report.stop, Stop::GroupLimit);
+    assert_eq!(report.stop, StopReason::GroupLimit);
     assert_eq!(number(group, "memory.failcnt"), met_before);
     let used = number(group, "memory.usage_in_bytes");
     assert!(used > limit / 2 && used <= limit, "{used} of {limit}");
@@ -213,7 +217,7 @@ fn a_budget_of_bytes_is_kept() {
     let mut request = request(toucher.pid());
     request.limits.bytes = Some(Bytes(SET_BYTES / 4));
     let report = restored(&request, &mut |_| {});
-    assert_eq!(report.stop, Stop::Budget);
+    assert_eq!(report.stop, StopReason::Budget);
     let bytes: u64 = report.parts.iter().map(|part| part.bytes).sum();
     assert_eq!(bytes, SET_BYTES / 4);
 }

@@ -7,9 +7,9 @@ mod support;
 
 use machine::Root;
 use model::{Bytes, Control, progress};
-use place::Kind;
-use place::background::{Limits, Stop};
-use place::workingset::restore::{self, Report, Request};
+use place::ErrorKind;
+use place::background::{Limits, StopReason};
+use place::workingset::restore::{self, RestoreReport, RestoreRequest};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -29,7 +29,7 @@ fn the_toucher() {
     support::serve();
 }
 
-fn restored(root: &Root, request: &Request, progress: &mut dyn FnMut(u32)) -> Report {
+fn restored(root: &Root, request: &RestoreRequest, progress: &mut dyn FnMut(u32)) -> RestoreReport {
     let plan = restore::plan(root, request).unwrap();
     let mut batch = 0;
     restore::carry_out(root, request, plan, &mut |_| {
@@ -41,7 +41,7 @@ fn restored(root: &Root, request: &Request, progress: &mut dyn FnMut(u32)) -> Re
 }
 
 /// All that was asked for.
-fn bytes(report: &Report) -> u64 {
+fn bytes(report: &RestoreReport) -> u64 {
     report.parts.iter().map(|part| part.bytes).sum()
 }
 
@@ -82,7 +82,7 @@ fn free_memory_is_used_down_to_the_floor_only() {
         Control::Continue
     })
     .unwrap();
-    assert_eq!(report.stop, Stop::Floor);
+    assert_eq!(report.stop, StopReason::Floor);
     assert_eq!(done, SET_BYTES / 2, "all that there is and no page more");
 }
 
@@ -90,7 +90,7 @@ fn free_memory_is_used_down_to_the_floor_only() {
 fn what_does_not_stay_is_not_brought_for_ever() {
     let _alone = alone();
     let toucher = or_skip!(Toucher::swapped_out(TOUCHER, SET_BYTES, &[]));
-    let request = Request {
+    let request = RestoreRequest {
         limits: Limits {
             yield_percent: 50,
             ..request(toucher.pid()).limits
@@ -98,7 +98,7 @@ fn what_does_not_stay_is_not_brought_for_ever() {
         ..request(toucher.pid())
     };
     let report = restored(&Root::system(), &request, &mut |_| toucher.push_out());
-    assert_eq!(report.stop, Stop::Yield);
+    assert_eq!(report.stop, StopReason::Yield);
     assert!(bytes(&report) < SET_BYTES);
 }
 
@@ -133,7 +133,7 @@ fn hogs_that_make_others_wait_end_it() {
         hog.kill().unwrap();
         hog.wait().unwrap();
     }
-    assert_eq!(report.stop, Stop::Pressure);
+    assert_eq!(report.stop, StopReason::Pressure);
     assert!(bytes(&report) < SET_BYTES);
 }
 
@@ -258,6 +258,6 @@ fn refused() {
     let done = restore::plan(&root, &request)
         .and_then(|plan| restore::carry_out(&root, &request, plan, &mut progress::ignore));
     let error = done.unwrap_err();
-    assert_eq!(error.kind, Kind::Impossible);
+    assert_eq!(error.kind, ErrorKind::Impossible);
     println!("{MARK}{:?}: {error}", error.kind);
 }

@@ -8,10 +8,10 @@ mod support;
 
 use machine::Root;
 use model::progress;
-use place::background::Stop;
-use place::workingset::evict::{self, Victim};
+use place::background::StopReason;
+use place::workingset::evict::{self, EvictTarget};
 use place::workingset::method::RestoreMethod;
-use place::workingset::restore::{self, Report, Request};
+use place::workingset::restore::{self, RestoreReport, RestoreRequest};
 use place::workingset::snapshot;
 use place::workingset::targets::Selection;
 use std::path::Path;
@@ -34,7 +34,7 @@ fn the_toucher() {
 struct Restored {
     /// As planned.
     runs: u64,
-    report: Report,
+    report: RestoreReport,
     /// The planning, with its trial of the disk, and the reading.
     all: Duration,
     /// What the disk served for the reading.
@@ -42,7 +42,7 @@ struct Restored {
     seeks: u64,
 }
 
-fn restored(disk: &SlowDisk, request: &Request) -> Restored {
+fn restored(disk: &SlowDisk, request: &RestoreRequest) -> Restored {
     let root = Root::system();
     let start = Instant::now();
     let plan = restore::plan(&root, request).unwrap();
@@ -50,7 +50,7 @@ fn restored(disk: &SlowDisk, request: &Request) -> Restored {
     let before = disk.statistics();
     let report = restore::carry_out(&root, request, plan, &mut progress::ignore).unwrap();
     let all = start.elapsed();
-    assert_eq!(report.stop, Stop::Done, "{report:?}");
+    assert_eq!(report.stop, StopReason::Done, "{report:?}");
     let served = disk.statistics();
     Restored {
         runs,
@@ -140,7 +140,7 @@ fn anonymous_pages_come_in_the_order_of_their_slots() {
 
 /// Drops `path` from the page cache.
 fn drop_cached(path: &Path) {
-    let evicted = evict::evict(&Root::system(), &Victim::Path(path.to_owned())).unwrap();
+    let evicted = evict::evict(&Root::system(), &EvictTarget::Path(path.to_owned())).unwrap();
     assert!(evicted.before_bytes > 0);
     assert_eq!(evicted.after_bytes, 0, "{:?}", evicted.kept);
 }
@@ -172,7 +172,7 @@ fn a_snapshot_comes_back_at_the_speed_of_the_disk() {
     let taken = snapshot::take(&root, &nobody, &trees).unwrap();
     assert_eq!(taken.found_bytes, FILE);
     let own = sequential_bytes_per_s(&disk, FILE);
-    let request = Request {
+    let request = RestoreRequest {
         selection: nobody,
         anonymous: false,
         files: true,
@@ -228,8 +228,8 @@ fn a_mapped_file_is_not_faulted_back_page_by_page() {
     let mut toucher = or_skip!(Toucher::start(TOUCHER, FILE, &[], Holding::File(&path)));
     let (touched, demand) = timed(|| toucher.touch());
     assert_eq!(touched.wrong_pages, 0);
-    evict::evict(&Root::system(), &Victim::Process(toucher.pid())).unwrap();
-    let request = Request {
+    evict::evict(&Root::system(), &EvictTarget::Process(toucher.pid())).unwrap();
+    let request = RestoreRequest {
         anonymous: false,
         files: true,
         ..request(toucher.pid())

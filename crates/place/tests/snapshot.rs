@@ -5,13 +5,13 @@
 
 use machine::Root;
 use model::{Bytes, Control};
-use place::Kind;
+use place::ErrorKind;
 use place::background::{Allowance, Limits};
 use place::workingset::access::Access;
-use place::workingset::evict::{self, Victim};
+use place::workingset::evict::{self, EvictTarget};
 use place::workingset::files;
 use place::workingset::read_plan::{NamedFile, ReadPlan};
-use place::workingset::snapshot::{self, HeldProcess, Missing, Snapshot};
+use place::workingset::snapshot::{self, MissingFiles, ProcessSnapshot, Snapshot};
 use place::workingset::targets::{self, Selection};
 use place::workingset::{metadata, ranges, read};
 use std::io::{BufRead, BufReader};
@@ -52,11 +52,11 @@ fn taken(pids: &[u32], trees: &[&Path]) -> Snapshot {
 }
 
 fn dropped(path: &Path) -> bool {
-    let victim = Victim::Path(path.to_owned());
+    let victim = EvictTarget::Path(path.to_owned());
     evict::evict(&Root::system(), &victim).unwrap().after_bytes == 0
 }
 
-fn read_back(missing: &Missing) -> read::Read {
+fn read_back(missing: &MissingFiles) -> read::Read {
     let named = |(path, identity, _): &(PathBuf, _, _)| NamedFile {
         path: path.clone(),
         identity: *identity,
@@ -132,7 +132,7 @@ fn a_process_with_another_start_or_program_is_another() {
     let now = taken(&[child.id()], &[]);
     let selection = Selection::Processes(vec![child.id()]);
     let targets = targets::find(&Root::system(), &selection).unwrap();
-    let is = |process: &HeldProcess| process.is(&Root::system(), &targets[0]);
+    let is = |process: &ProcessSnapshot| process.is(&Root::system(), &targets[0]);
     let process = &now.processes[0];
     assert_eq!(process.name, "sh");
     assert!(process.executable.is_some() && is(process));
@@ -173,7 +173,7 @@ fn a_tree_that_is_not_there_is_a_line() {
     let selection = Selection::Processes(vec![child.id()]);
     let trees = [PathBuf::from("/no/such/tree")];
     let error = snapshot::take(&Root::system(), &selection, &trees).unwrap_err();
-    assert_eq!(error.kind, Kind::Usage);
+    assert_eq!(error.kind, ErrorKind::Usage);
     assert!(error.to_string().contains("/no/such/tree"));
     end(child);
 }
@@ -207,7 +207,7 @@ fn directories_and_inodes_of_a_tree_are_walked() {
     assert_eq!(walked.stopped, None);
     let nowhere = [directory.join("nowhere")];
     let error = metadata::warm(&Root::system(), &nowhere, &mut allowance()).unwrap_err();
-    assert_eq!(error.kind, Kind::Usage);
+    assert_eq!(error.kind, ErrorKind::Usage);
 }
 
 /// Prints how long it takes and how large it is: `cargo test --release -p place --test snapshot --

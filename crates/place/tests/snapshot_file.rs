@@ -9,10 +9,10 @@
     reason = "lists of ranges are meant, also of one"
 )]
 
-use place::Kind;
+use place::ErrorKind;
 use place::workingset::read_plan::FileIdentity;
 use place::workingset::snapshot::{
-    CachedFile, HeldProcess, Snapshot, decode, encode, read, reseal, write,
+    CachedFile, ProcessSnapshot, Snapshot, decode, encode, read, reseal, write,
 };
 use proptest::prelude::*;
 use std::ffi::OsString;
@@ -66,15 +66,17 @@ fn files() -> impl Strategy<Value = Vec<CachedFile>> {
     })
 }
 
-fn processes() -> impl Strategy<Value = Vec<HeldProcess>> {
+fn processes() -> impl Strategy<Value = Vec<ProcessSnapshot>> {
     let process = (any::<(u64, String)>(), prop::option::of(path()), pages());
-    let process = process.prop_map(|((start_ticks, name), executable, present)| HeldProcess {
-        pid: 0,
-        start_ticks,
-        name,
-        executable,
-        present,
-    });
+    let process = process.prop_map(
+        |((start_ticks, name), executable, present)| ProcessSnapshot {
+            pid: 0,
+            start_ticks,
+            name,
+            executable,
+            present,
+        },
+    );
     prop::collection::vec(process, 0..8).prop_map(|mut processes| {
         for (pid, process) in (0..).zip(&mut processes) {
             process.pid = pid;
@@ -110,7 +112,7 @@ fn sample() -> Snapshot {
         },
         cached: vec![0..4096 * (number + 1), 1 << 30..(1 << 30) + 8192],
     };
-    let process = HeldProcess {
+    let process = ProcessSnapshot {
         pid: 12,
         start_ticks: 345,
         name: "postgres".to_owned(),
@@ -157,7 +159,7 @@ fn the_bytes_on_disk_are_those_of_version_0_1() {
             },
             cached: vec![0..8192, 32_768..36_864],
         }],
-        processes: vec![HeldProcess {
+        processes: vec![ProcessSnapshot {
             pid: 7,
             start_ticks: 123,
             name: "sh".to_owned(),
@@ -207,7 +209,7 @@ fn ranges_that_are_no_pages_are_not_written() {
     for bad in [vec![0..4095], vec![4096..8192, 0..4096], vec![4096..4096]] {
         let mut snapshot = sample();
         snapshot.files[0].cached = bad;
-        assert_eq!(encode(&snapshot).unwrap_err().kind, Kind::Failed);
+        assert_eq!(encode(&snapshot).unwrap_err().kind, ErrorKind::Failed);
     }
 }
 
@@ -366,16 +368,19 @@ fn no_other_file_is_overwritten() {
     let path = directory.join("letter");
     std::fs::write(&path, "dear Ann").unwrap();
     let error = write(&sample(), &path).unwrap_err();
-    assert_eq!(error.kind, Kind::Usage);
+    assert_eq!(error.kind, ErrorKind::Usage);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "dear Ann");
     let error = read(&path).unwrap_err();
-    assert_eq!(error.kind, Kind::NotASnapshot);
+    assert_eq!(error.kind, ErrorKind::NotASnapshot);
     assert!(
         error
             .to_string()
             .ends_with("it is not a snapshot of Terrace")
     );
     let nowhere = directory.join("no/such/directory/now");
-    assert_eq!(write(&sample(), &nowhere).unwrap_err().kind, Kind::Failed);
+    assert_eq!(
+        write(&sample(), &nowhere).unwrap_err().kind,
+        ErrorKind::Failed
+    );
     assert_eq!(directory.names(), ["letter"]);
 }

@@ -87,8 +87,8 @@ impl From<measure::Error> for Error {
 impl From<place::Error> for Error {
     fn from(error: place::Error) -> Self {
         let exit = match error.kind {
-            place::Kind::Usage | place::Kind::NotASnapshot => Exit::Usage,
-            place::Kind::Impossible => Exit::Impossible,
+            place::ErrorKind::Usage | place::ErrorKind::NotASnapshot => Exit::Usage,
+            place::ErrorKind::Impossible => Exit::Impossible,
             _ => Exit::Partial,
         };
         Self::new(exit, error_chain(&error))

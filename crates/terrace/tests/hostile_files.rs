@@ -9,7 +9,7 @@
 mod support;
 
 use place::workingset::read_plan::FileIdentity;
-use place::workingset::snapshot::{self, CachedFile, HeldProcess, Snapshot};
+use place::workingset::snapshot::{self, CachedFile, ProcessSnapshot, Snapshot};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -156,7 +156,7 @@ fn hostile(path: &Path, cached: Vec<std::ops::Range<u64>>) -> (TempDir, PathBuf)
     let directory = TempDir::new();
     let identity = FileIdentity::of(&std::fs::metadata(path).unwrap());
     let most = u64::MAX / 4096 * 4096;
-    let of_process = HeldProcess {
+    let of_process = ProcessSnapshot {
         pid: std::process::id(),
         start_ticks: 1,
         name: "x".to_owned(),

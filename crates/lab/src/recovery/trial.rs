@@ -12,7 +12,7 @@ use machine::{Root, diskstats, mounts};
 use measure::pressure::{self, Content, Group, Touch};
 use model::explanation::Explanation;
 use place::background::Limits;
-use place::workingset::restore::{self, Request};
+use place::workingset::restore::{self, RestoreRequest};
 use place::workingset::targets::Selection;
 use record::capture::BackgroundRecording;
 use serde::Serialize;
@@ -74,7 +74,7 @@ pub struct Trial {
     /// What a restore read; `None` for the other ways.
     pub restored_bytes: Option<u64>,
     /// Why it ended: a word of `terrace warm restore`.
-    pub restore_stop: Option<place::background::Stop>,
+    pub restore_stop: Option<place::background::StopReason>,
     /// From the end of the hogs until the application was as fast as before; `None` if not
     /// before the limit.
     pub recovered_ns: Option<u64>,
@@ -124,7 +124,7 @@ pub struct Files {
 /// What a way did.
 #[derive(Debug, Default)]
 struct Done {
-    restored: Option<restore::Report>,
+    restored: Option<restore::RestoreReport>,
     notes: Vec<String>,
 }
 
@@ -308,7 +308,7 @@ impl<'a> Bench<'a> {
             ..self.host.restore.limits.clone()
         };
         let selection = self.group().map(|group| Selection::Group(group.to_owned()));
-        let request = Request {
+        let request = RestoreRequest {
             selection: selection.unwrap_or(Selection::All),
             limits,
             ..self.host.restore.clone()
@@ -363,7 +363,7 @@ fn wait_for_quiet(watch: &DiskWatch) -> (Option<u64>, Option<u64>) {
     watch.back_to_normal()
 }
 
-fn present_bytes(report: &restore::Report) -> u64 {
+fn present_bytes(report: &restore::RestoreReport) -> u64 {
     let page_bytes = sys::process::page_bytes() as u64;
     report
         .parts

@@ -2,7 +2,7 @@
 //! of all is bounded. One [`Access`] lasts for a command, so its bounds apply to all files
 //! together.
 
-use super::cached::{Cut, Questions};
+use super::cached::{CacheQueries, QueryLimitReached};
 use super::read_plan::FileIdentity;
 use machine::Root;
 use machine::reach::{Reach, Refusal};
@@ -16,7 +16,7 @@ pub struct Access {
     /// Which files are opened.
     pub reach: Reach,
     /// What the page cache is asked.
-    pub questions: Questions,
+    pub questions: CacheQueries,
 }
 
 impl Access {
@@ -25,7 +25,7 @@ impl Access {
     pub fn new(root: &Root) -> Self {
         Self {
             reach: Reach::new(root),
-            questions: Questions::default(),
+            questions: CacheQueries::default(),
         }
     }
 
@@ -47,12 +47,12 @@ impl Access {
     /// What of `parts` is in the page cache; `None` where the kernel does not say.
     ///
     /// # Errors
-    /// `Cut` for a file that is left out.
+    /// `QueryLimitReached` for a file that is left out.
     pub fn cached(
         &mut self,
         file: &File,
         parts: &[Range<u64>],
-    ) -> Result<Option<Vec<Range<u64>>>, Cut> {
+    ) -> Result<Option<Vec<Range<u64>>>, QueryLimitReached> {
         self.questions.ranges_of(file, parts)
     }
 

@@ -5,7 +5,7 @@
 //! counted and not be ordered.
 
 use super::targets::Target;
-use crate::{Error, Kind, Result};
+use crate::{Error, ErrorKind, Result};
 use machine::Root;
 use machine::maps::{self, Mapping};
 use machine::pagemap::{Page, Pagemap};
@@ -64,7 +64,7 @@ pub fn scan(root: &Root, target: &Target, index: u32) -> Result<Scan> {
             .map_err(failed)?;
     }
     if !target.lives() {
-        return Err(failure_of(target, Kind::Failed, "it has ended"));
+        return Err(failure_of(target, ErrorKind::Failed, "it has ended"));
     }
     // Slot 0 is the area's header: the kernel reports it for slots that it hides.
     scan.slots_visible = scan.swapped.iter().all(|page| page.slot != 0);
@@ -79,13 +79,13 @@ fn may_hold_private_pages(mapping: &Mapping) -> bool {
 
 fn failure(target: &Target, error: &machine::Error) -> Error {
     let kind = match error.kind {
-        machine::Kind::Denied => Kind::Impossible,
-        _ => Kind::Failed,
+        machine::Kind::Denied => ErrorKind::Impossible,
+        _ => ErrorKind::Failed,
     };
     failure_of(target, kind, &sys::plain_reason(&error.source))
 }
 
-fn failure_of(target: &Target, kind: Kind, reason: &str) -> Error {
+fn failure_of(target: &Target, kind: ErrorKind, reason: &str) -> Error {
     let operation = format!(
         "see where the pages of {} ({}) lie",
         target.pid, target.name

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// How an area wants to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Medium {
+pub(super) enum SwapMedium {
     /// Compressed memory: nothing is to be gained.
     CompressedRam,
     /// Each jump costs: one reader, in order.
@@ -26,7 +26,7 @@ pub(super) struct Source {
     /// Its line of /proc/swaps.
     pub area: Area,
     /// How it wants to be read.
-    pub medium: Medium,
+    pub medium: SwapMedium,
 }
 
 /// The areas in use, by the kernel's numbers as they are in `pages`. Entries with a number
@@ -75,24 +75,24 @@ fn assign<'a>(
 
 /// By what the disks at the bottom say; what no disk is known of is taken for a slow one, whose
 /// order does no harm on a fast one.
-fn medium_of(root: &Root, area: &Area) -> Medium {
+fn medium_of(root: &Root, area: &Area) -> SwapMedium {
     let disk = area
         .device
         .and_then(|(major, minor)| block::of_device(root, major, minor));
     let Some(disk) = disk else {
-        return Medium::SeeksCost;
+        return SwapMedium::SeeksCost;
     };
     let is = |disk: &Disk, name| disk.transport.as_deref() == Some(name);
     let disks = block::physical(root, &disk);
     if disks.iter().all(|disk| is(disk, "zram") || is(disk, "brd")) {
-        return Medium::CompressedRam;
+        return SwapMedium::CompressedRam;
     }
     let seeks =
         |disk: &Disk| is(disk, "nbd") || is(disk, "iscsi") || disk.rotational != Some(false);
     if seeks(&disk) || disks.iter().any(seeks) {
-        Medium::SeeksCost
+        SwapMedium::SeeksCost
     } else {
-        Medium::Flash
+        SwapMedium::Flash
     }
 }
 

@@ -5,7 +5,7 @@
 //! page by page (`mincore`). So the cost goes with what is in memory, not with the length of the
 //! file. Where the kernel cannot count, only the parts with data are asked for, window by window.
 //!
-//! Another user's file decides how many questions it takes, so [`Questions`] bounds them.
+//! Another user's file decides how many questions it takes, so [`CacheQueries`] bounds them.
 
 use super::ranges;
 use std::fs::File;
@@ -29,7 +29,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 
 /// How much may still be asked, and how many files were left out because of that.
 #[derive(Debug)]
-pub struct Questions {
+pub struct CacheQueries {
     left: u64,
     time_left: Duration,
     cut_files: u64,
@@ -37,9 +37,9 @@ pub struct Questions {
 
 /// A file about which too much would have to be asked, or an interrupt came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut;
+pub struct QueryLimitReached;
 
-impl Default for Questions {
+impl Default for CacheQueries {
     fn default() -> Self {
         Self {
             left: MAX_QUESTIONS,
@@ -49,19 +49,19 @@ impl Default for Questions {
     }
 }
 
-impl Questions {
+impl CacheQueries {
     /// The ranges of all of `parts` that are in the page cache, as [`ranges_of`] for each.
     ///
     /// # Errors
-    /// `Cut` for a file that is left out, which is counted.
+    /// `QueryLimitReached` for a file that is left out, which is counted.
     pub fn ranges_of(
         &mut self,
         file: &File,
         parts: &[Range<u64>],
-    ) -> Result<Option<Vec<Range<u64>>>, Cut> {
+    ) -> Result<Option<Vec<Range<u64>>>, QueryLimitReached> {
         let began = Instant::now();
         let most = MAX_QUESTIONS_A_FILE.min(self.left);
-        let mut asking = Asking {
+        let mut asking = FileQuery {
             file,
             page_bytes: sys::process::page_bytes() as u64,
             left: most,
@@ -73,9 +73,9 @@ impl Questions {
         self.time_left = self.time_left.saturating_sub(began.elapsed());
         match answer {
             Ok(is_known) => Ok(is_known.map(|()| asking.found)),
-            Err(Cut) => {
+            Err(QueryLimitReached) => {
                 self.cut_files += 1;
-                Err(Cut)
+                Err(QueryLimitReached)
             }
         }
     }
@@ -110,7 +110,10 @@ impl Questions {
 #[must_use]
 pub fn ranges_of(file: &File, within: &Range<u64>) -> Option<Vec<Range<u64>>> {
     let parts = std::slice::from_ref(within);
-    Questions::default().ranges_of(file, parts).ok().flatten()
+    CacheQueries::default()
+        .ranges_of(file, parts)
+        .ok()
+        .flatten()
 }
 
 /// How many bytes of `ranges` are in the page cache; `None` as for [`ranges_of`].
@@ -123,7 +126,7 @@ pub fn bytes_of(file: &File, within: &Range<u64>) -> Option<u64> {
 }
 
 /// The questions about one file.
-struct Asking<'a> {
+struct FileQuery<'a> {
     file: &'a File,
     page_bytes: u64,
     left: u64,
@@ -131,9 +134,9 @@ struct Asking<'a> {
     found: Vec<Range<u64>>,
 }
 
-impl Asking<'_> {
+impl FileQuery<'_> {
     /// `None` where the kernel does not say.
-    fn all(&mut self, parts: &[Range<u64>]) -> Result<Option<()>, Cut> {
+    fn all(&mut self, parts: &[Range<u64>]) -> Result<Option<()>, QueryLimitReached> {
         for part in parts {
             let start = part.start / self.page_bytes * self.page_bytes;
             // The last whole page below 2^64: no file reaches further.
@@ -146,7 +149,7 @@ impl Asking<'_> {
         Ok(Some(()))
     }
 
-    fn part(&mut self, range: Range<u64>) -> Result<Option<()>, Cut> {
+    fn part(&mut self, range: Range<u64>) -> Result<Option<()>, QueryLimitReached> {
         if range.start >= range.end {
             return Ok(Some(()));
         }
@@ -161,7 +164,7 @@ impl Asking<'_> {
     }
 
     /// Halves `range`, of which so many pages are there, until each part is known.
-    fn halves(&mut self, range: Range<u64>, pages: u64) -> Result<Option<()>, Cut> {
+    fn halves(&mut self, range: Range<u64>, pages: u64) -> Result<Option<()>, QueryLimitReached> {
         // What is to be looked at, the first part last.
         let mut waiting = vec![(range, pages)];
         while let Some((range, pages)) = waiting.pop() {
@@ -195,7 +198,7 @@ impl Asking<'_> {
     }
 
     /// Asks page by page, where the file has data.
-    fn windows_with_data(&mut self, within: &Range<u64>) -> Result<Option<()>, Cut> {
+    fn windows_with_data(&mut self, within: &Range<u64>) -> Result<Option<()>, QueryLimitReached> {
         let mut from = within.start;
         while from < within.end {
             self.ask()?;
@@ -221,7 +224,7 @@ impl Asking<'_> {
         Ok(Some(()))
     }
 
-    fn window(&mut self, window: &Range<u64>) -> Result<Option<()>, Cut> {
+    fn window(&mut self, window: &Range<u64>) -> Result<Option<()>, QueryLimitReached> {
         self.ask()?;
         let Some(parts) = resident_of(self.file, window) else {
             return Ok(None);
@@ -233,11 +236,11 @@ impl Asking<'_> {
     }
 
     /// Takes one question of those that are left.
-    fn ask(&mut self) -> Result<(), Cut> {
+    fn ask(&mut self) -> Result<(), QueryLimitReached> {
         let is_late = self.until.is_some_and(|until| Instant::now() >= until);
-        self.left = self.left.checked_sub(1).ok_or(Cut)?;
+        self.left = self.left.checked_sub(1).ok_or(QueryLimitReached)?;
         if is_late || sys::interrupt::requested() {
-            return Err(Cut);
+            return Err(QueryLimitReached);
         }
         Ok(())
     }

@@ -8,7 +8,7 @@
 
 use super::read::{self, Read};
 use super::read_plan::ReadPlan;
-use crate::{Error, Kind, Result};
+use crate::{Error, ErrorKind, Result};
 use model::Control;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Write};
@@ -46,7 +46,12 @@ pub fn read_inside(
     let mut helper = Helper::start(command).map_err(failed("start the reader inside a group"))?;
     helper.join(group).map_err(|error| {
         let reason = sys::plain_reason(&error.source);
-        Error::new(Kind::Impossible, "read from inside of the group", reason).at(group)
+        Error::new(
+            ErrorKind::Impossible,
+            "read from inside of the group",
+            reason,
+        )
+        .at(group)
     })?;
     let mut done = Read::default();
     for part in work.pieces.chunks(PIECES_PER_MESSAGE) {
@@ -80,11 +85,17 @@ pub fn read_inside(
 fn ended_early(helper: &mut Helper) -> Error {
     let text = helper.wait().ok().and_then(|ending| ending.error_text);
     let why = text.unwrap_or("it ended before its work".to_owned());
-    Error::new(Kind::Failed, RECEIVE, why)
+    Error::new(ErrorKind::Failed, RECEIVE, why)
 }
 
 fn failed(operation: &str) -> impl Fn(sys::Error) -> Error {
-    move |error| Error::new(Kind::Failed, operation, sys::plain_reason(&error.source))
+    move |error| {
+        Error::new(
+            ErrorKind::Failed,
+            operation,
+            sys::plain_reason(&error.source),
+        )
+    }
 }
 
 /// The hidden command's body: reads what each message asks for, and reports it.
@@ -108,5 +119,5 @@ pub fn serve<R: BufRead, W: Write>(caller: &mut Caller<R, W>) -> Result<()> {
 
 fn not_work(error: sys::Error) -> Error {
     let why = sys::plain_reason(&error.source);
-    Error::new(Kind::Usage, "read a list of pieces", why)
+    Error::new(ErrorKind::Usage, "read a list of pieces", why)
 }

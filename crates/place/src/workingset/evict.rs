@@ -2,8 +2,8 @@
 //! what was named; dirty pages of files are written first.
 
 use super::cached;
-use super::tree::{self, Met};
-use crate::{Error, Kind, Result};
+use super::tree::{self, WalkEvent};
+use crate::{Error, ErrorKind, Result};
 use machine::Root;
 use machine::maps;
 use machine::pagemap::{Page, Pagemap};
@@ -19,7 +19,7 @@ use sys::process_memory;
 
 /// What is to go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Victim {
+pub enum EvictTarget {
     /// A process's anonymous memory and mapped files (`MADV_PAGEOUT`).
     Process(u32),
     /// A file, or all files below a directory on its file system.
@@ -41,10 +41,10 @@ pub struct Evicted {
 ///
 /// # Errors
 /// `Usage` for one that is not there, `Impossible` without the right.
-pub fn evict(root: &Root, victim: &Victim) -> Result<Evicted> {
+pub fn evict(root: &Root, victim: &EvictTarget) -> Result<Evicted> {
     match victim {
-        Victim::Process(pid) => evict_process(root, *pid),
-        Victim::Path(path) => evict_path(root, path),
+        EvictTarget::Process(pid) => evict_process(root, *pid),
+        EvictTarget::Path(path) => evict_path(root, path),
     }
 }
 
@@ -62,9 +62,11 @@ fn evict_path(root: &Root, path: &Path) -> Result<Evicted> {
     let mut kept: BTreeMap<&str, u64> = BTreeMap::new();
     tree::walk(root, path, &mut |met| {
         let why = match met {
-            Met::Entry(path, metadata) if metadata.is_file() => evict_file(path, &mut evicted),
-            Met::Refused => Some(REFUSED),
-            Met::Entry(..) | Met::Directory => None,
+            WalkEvent::Entry(path, metadata) if metadata.is_file() => {
+                evict_file(path, &mut evicted)
+            }
+            WalkEvent::Refused => Some(REFUSED),
+            WalkEvent::Entry(..) | WalkEvent::Directory => None,
         };
         if let Some(why) = why {
             *kept.entry(why).or_default() += 1;
@@ -120,7 +122,7 @@ fn cached_bytes(file: &File) -> Option<u64> {
 fn evict_process(root: &Root, pid: u32) -> Result<Evicted> {
     let gone = |error: sys::Error| {
         Error::new(
-            Kind::Usage,
+            ErrorKind::Usage,
             format!("push the process {pid} out"),
             sys::plain_reason(&error.source),
         )
@@ -129,7 +131,7 @@ fn evict_process(root: &Root, pid: u32) -> Result<Evicted> {
     let refused = |error: machine::Error| {
         let reason = sys::plain_reason(&error.source);
         Error::new(
-            Kind::Impossible,
+            ErrorKind::Impossible,
             format!("push the process {pid} out"),
             reason,
         )
@@ -205,7 +207,7 @@ fn page_out(process: BorrowedFd<'_>, ranges: &[Range<u64>]) -> Result<u64> {
     }
     if locked > 0 && locked == ranges.len() as u64 {
         return Err(Error::new(
-            Kind::Impossible,
+            ErrorKind::Impossible,
             "push memory of a process out",
             "this kernel does not do that for another process (Linux 5.10)",
         ));

@@ -103,7 +103,12 @@ impl<'a> Found<'a> {
         let proc = root.path("/proc");
         std::fs::read_dir(&proc).map_err(|error| {
             let reason = sys::plain_reason(&error);
-            crate::Error::new(crate::Kind::Impossible, "look for processes in", reason).at(&proc)
+            crate::Error::new(
+                crate::ErrorKind::Impossible,
+                "look for processes in",
+                reason,
+            )
+            .at(&proc)
         })?;
         Ok(Self {
             access,

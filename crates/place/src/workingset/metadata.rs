@@ -3,9 +3,9 @@
 //!
 //! Listing a directory may move its access time, as any listing does.
 
-use super::tree::{self, Met};
+use super::tree::{self, WalkEvent};
 use crate::Result;
-use crate::background::{Allowance, Stop};
+use crate::background::{Allowance, StopReason};
 use machine::Root;
 use model::Bytes;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 /// What was walked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Walked {
+pub struct WalkCounts {
     /// Directories listed.
     pub directories: u64,
     /// Entries whose inode was read.
@@ -22,21 +22,21 @@ pub struct Walked {
     /// Directories and entries that could not be read.
     pub refused: u64,
     /// Why it ended early, if it did.
-    pub stopped: Option<Stop>,
+    pub stopped: Option<StopReason>,
 }
 
 /// Walks `trees`, each on its own file system only, and follows no link.
 ///
 /// # Errors
 /// `Usage` for a tree that is not there.
-pub fn warm(root: &Root, trees: &[PathBuf], allowance: &mut Allowance) -> Result<Walked> {
-    let mut walked = Walked::default();
+pub fn warm(root: &Root, trees: &[PathBuf], allowance: &mut Allowance) -> Result<WalkCounts> {
+    let mut walked = WalkCounts::default();
     for tree in trees {
         tree::walk(root, tree, &mut |met| {
             match met {
-                Met::Directory => walked.directories += 1,
-                Met::Entry(..) => walked.inodes += 1,
-                Met::Refused => walked.refused += 1,
+                WalkEvent::Directory => walked.directories += 1,
+                WalkEvent::Entry(..) => walked.inodes += 1,
+                WalkEvent::Refused => walked.refused += 1,
             }
             walked.stopped = allowance.check_limits(Bytes(0));
             match walked.stopped {

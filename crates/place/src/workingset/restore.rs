@@ -19,13 +19,13 @@ mod run_swap;
 mod swap_ins;
 mod verify;
 
-pub use plan::{Part, PartKind, Plan, PlannedWork};
-pub use report::{Done, Report};
-pub use request::Request;
+pub use plan::{MemoryKind, PlannedSource, PlannedWork, RestorePlan};
+pub use report::{RestoreReport, RestoredSource};
+pub use request::RestoreRequest;
 
 use super::targets::{self, Target};
-use crate::background::Stop;
-use crate::{Error, Kind, Result};
+use crate::background::StopReason;
+use crate::{Error, ErrorKind, Result};
 use machine::{Root, damon};
 use model::ProgressSink;
 use run::RestoreRun;
@@ -35,8 +35,8 @@ use run::RestoreRun;
 /// # Errors
 /// Those of [`targets::find`]; `Usage` for a process that is to come first and is not among those
 /// chosen; `Impossible` if nothing that was asked for can be seen.
-pub fn plan(root: &Root, request: &Request) -> Result<Plan> {
-    let mut plan = Plan {
+pub fn plan(root: &Root, request: &RestoreRequest) -> Result<RestorePlan> {
+    let mut plan = RestorePlan {
         parts: Vec::new(),
         speeds: Vec::new(),
         notes: Vec::new(),
@@ -71,7 +71,7 @@ fn first_targets(targets: &[Target], first: &[u32]) -> Result<Vec<u32>> {
         let found = targets.iter().position(|target| target.pid == *pid);
         found.map(|index| index as u32).ok_or_else(|| {
             let reason = format!("it is not among the {} chosen", targets.len());
-            Error::new(Kind::Usage, format!("put process {pid} first"), reason)
+            Error::new(ErrorKind::Usage, format!("put process {pid} first"), reason)
         })
     };
     first.iter().map(index_of).collect()
@@ -84,13 +84,13 @@ fn first_targets(targets: &[Target], first: &[u32]) -> Result<Vec<u32>> {
 /// `Impossible` if the first read is refused.
 pub fn carry_out(
     root: &Root,
-    request: &Request,
-    plan: Plan,
+    request: &RestoreRequest,
+    plan: RestorePlan,
     progress: &mut ProgressSink<'_>,
-) -> Result<Report> {
+) -> Result<RestoreReport> {
     if let Some(reason) = plan.work.refused() {
         let operation = "bring anonymous memory back";
-        return Err(Error::new(Kind::Impossible, operation, reason));
+        return Err(Error::new(ErrorKind::Impossible, operation, reason));
     }
     let mut run = RestoreRun::start(root, request, &plan, progress)?;
     let stop = restore_all(&mut run, &plan.work)?;
@@ -98,7 +98,7 @@ pub fn carry_out(
 }
 
 /// All kinds of memory in their order, until there is a reason to stop.
-fn restore_all(run: &mut RestoreRun<'_>, work: &PlannedWork) -> Result<Option<Stop>> {
+fn restore_all(run: &mut RestoreRun<'_>, work: &PlannedWork) -> Result<Option<StopReason>> {
     if let Some(stop) = run_swap::restore_swapped(run, work)? {
         return Ok(Some(stop));
     }

@@ -9,7 +9,7 @@
 use super::targets::Target;
 use super::{cached, ranges};
 use crate::background::batch::next_size;
-use crate::{Error, Kind, Result};
+use crate::{Error, ErrorKind, Result};
 use machine::Root;
 use machine::maps::{self, Mapping};
 use machine::reach::Reach;
@@ -185,7 +185,7 @@ fn identity_of(link: &Path) -> Result<Option<(u64, u64)>> {
     match std::fs::metadata(link) {
         Ok(metadata) if metadata.is_file() => Ok(Some((metadata.dev(), metadata.ino()))),
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Err(Error::new(
-            Kind::Impossible,
+            ErrorKind::Impossible,
             "see shared memory in swap",
             "it takes the capability CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE",
         )),

@@ -3,11 +3,11 @@
 
 use super::access::Access;
 use super::files::{self, UsedFile};
-use super::restore::{self, Part, Request};
+use super::restore::{self, PlannedSource, RestoreRequest};
 use super::shared::{self, SharedObject};
 use super::targets::{self, Selection, Target};
 use super::{anonymous, ranges};
-use crate::{Kind, Result};
+use crate::{ErrorKind, Result};
 use machine::Root;
 use machine::cgroup::{self, Controller};
 use machine::mounts::{self, Mount};
@@ -17,11 +17,11 @@ use sys::process::{Capability, has_capability};
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Shown {
+pub struct WorkingSetReport {
     /// One for each process, most in swap first.
-    pub processes: Vec<Process>,
+    pub processes: Vec<ProcessMemory>,
     /// What a restore would read, by source.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PlannedSource>,
     /// The page cache of the machine, bytes.
     pub cached_bytes: Option<u64>,
     /// Of it, found in files that live processes use.
@@ -34,7 +34,7 @@ pub struct Shown {
 
 /// One process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Process {
+pub struct ProcessMemory {
     /// Its number.
     pub pid: u32,
     /// Its `comm`.
@@ -57,7 +57,7 @@ pub struct Process {
 ///
 /// # Errors
 /// Those of [`super::restore::plan`].
-pub fn show(root: &Root, request: &Request) -> Result<Shown> {
+pub fn show(root: &Root, request: &RestoreRequest) -> Result<WorkingSetReport> {
     let mut plan = restore::plan(root, request)?;
     if request.selection == Selection::All && !has_capability(Capability::SysPtrace) {
         let note = "processes of other users are not seen: that takes the capability SYS_PTRACE";
@@ -79,7 +79,7 @@ pub fn show(root: &Root, request: &Request) -> Result<Shown> {
     let processes = used.processes(root, &targets, named, &mut plan.notes)?;
     let cached_bytes = machine::memory::page_cache(root).map(|bytes| bytes.0);
     let found_bytes = ranges::sum(used.files.iter().filter_map(|file| file.cached_bytes));
-    Ok(Shown {
+    Ok(WorkingSetReport {
         processes,
         parts: plan.parts,
         cached_bytes,
@@ -117,7 +117,7 @@ impl Used {
         targets: &[Target],
         named: bool,
         notes: &mut Vec<String>,
-    ) -> Result<Vec<Process>> {
+    ) -> Result<Vec<ProcessMemory>> {
         let (mut processes, mut refused) = (Vec::new(), Vec::new());
         for (index, target) in (0..).zip(targets) {
             if sys::interrupt::requested() {
@@ -125,7 +125,7 @@ impl Used {
             }
             match self.process(root, target, index) {
                 Ok(process) => processes.push(process),
-                Err(error) if error.kind == Kind::Impossible => refused.push(error),
+                Err(error) if error.kind == ErrorKind::Impossible => refused.push(error),
                 // It has ended.
                 Err(_) => {}
             }
@@ -140,7 +140,7 @@ impl Used {
                 notes.push(note);
             }
         }
-        processes.sort_by_key(|process: &Process| {
+        processes.sort_by_key(|process: &ProcessMemory| {
             let shared = process.shared_swapped_bytes.unwrap_or(0);
             let swapped = process.swapped_bytes.saturating_add(shared);
             Reverse((swapped, process.resident_bytes))
@@ -149,7 +149,7 @@ impl Used {
     }
 
     /// What the target with this index has.
-    fn process(&self, root: &Root, target: &Target, index: u32) -> Result<Process> {
+    fn process(&self, root: &Root, target: &Target, index: u32) -> Result<ProcessMemory> {
         let scan = anonymous::scan(root, target, index)?;
         let page_bytes = sys::process::page_bytes() as u64;
         let shared = self.shared.as_deref();
@@ -166,7 +166,7 @@ impl Used {
         let is_known = known().next().is_some() || files().next().is_none();
         let shared_present: u64 = objects().map(|object| object.present_bytes).sum();
         let shared_swapped = objects().map(|object| ranges::total(&object.swapped));
-        Ok(Process {
+        Ok(ProcessMemory {
             pid: target.pid,
             name: target.name.clone(),
             group: self.group(root, target.pid),

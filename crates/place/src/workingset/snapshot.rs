@@ -15,9 +15,9 @@ use super::access::Access;
 use super::files::{self, UsedFile};
 use super::read_plan::FileIdentity;
 use super::targets::{self, Selection, Target};
-use super::tree::{self, Met};
+use super::tree::{self, WalkEvent};
 use super::{path_text, ranges};
-use crate::{Error, Kind, Result};
+use crate::{Error, ErrorKind, Result};
 use machine::Root;
 use machine::pagemap::{Page, Pagemap};
 use machine::reach::Refusal;
@@ -38,7 +38,7 @@ pub struct Snapshot {
     /// The files.
     pub files: Vec<CachedFile>,
     /// The processes.
-    pub processes: Vec<HeldProcess>,
+    pub processes: Vec<ProcessSnapshot>,
     /// The page cache of the machine then, bytes: pages of files that have a disk.
     pub cached_bytes: Option<u64>,
     /// Of it, listed here.
@@ -72,7 +72,7 @@ pub struct CachedFile {
 
 /// A process and how much it had.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HeldProcess {
+pub struct ProcessSnapshot {
     /// Its number then.
     pub pid: u32,
     /// When it started, ticks since boot.
@@ -87,7 +87,7 @@ pub struct HeldProcess {
     pub present: Vec<Range<u64>>,
 }
 
-impl HeldProcess {
+impl ProcessSnapshot {
     /// Whether `target` is this process. Number, start and executable must agree: the start
     /// counts from the boot, so number and start alone may come again after the next one.
     #[must_use]
@@ -99,7 +99,7 @@ impl HeldProcess {
 
 /// What of a snapshot's files is not in memory now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingFiles {
     /// The files with the ranges to read, as [`files::by_position`] takes them.
     pub files: Vec<(PathBuf, FileIdentity, Vec<Range<u64>>)>,
     /// Bytes of these ranges.
@@ -134,7 +134,7 @@ pub fn take(root: &Root, selection: &Selection, trees: &[PathBuf]) -> Result<Sna
         // A link on the way is followed now: a restore follows none that leads to another mount.
         let tree = tree::real(tree)?;
         tree::walk(root, &tree, &mut |met| {
-            if let Met::Entry(path, metadata) = met
+            if let WalkEvent::Entry(path, metadata) = met
                 && metadata.is_file()
                 && metadata.len() > 0
             {
@@ -178,7 +178,7 @@ impl Snapshot {
 }
 
 /// What of its own memory a process has in RAM; `None` where it may not be looked into.
-fn held(root: &Root, target: &Target) -> Option<HeldProcess> {
+fn held(root: &Root, target: &Target) -> Option<ProcessSnapshot> {
     let mut pagemap = Pagemap::open(root, target.pid).ok()?;
     let page_bytes = sys::process::page_bytes() as u64;
     let mut present = Vec::new();
@@ -197,7 +197,7 @@ fn held(root: &Root, target: &Target) -> Option<HeldProcess> {
         };
         pagemap.read(mapping.range, each).ok()?;
     }
-    Some(HeldProcess {
+    Some(ProcessSnapshot {
         pid: target.pid,
         start_ticks: target.start_ticks,
         name: target.name.clone(),
@@ -212,8 +212,8 @@ fn executable(root: &Root, pid: u32) -> Option<PathBuf> {
 
 /// What of the files of `snapshot` is absent now and still unchanged.
 #[must_use]
-pub fn missing(snapshot: &Snapshot, access: &mut Access) -> Missing {
-    let mut missing = Missing::default();
+pub fn missing(snapshot: &Snapshot, access: &mut Access) -> MissingFiles {
+    let mut missing = MissingFiles::default();
     let mut order: Vec<&CachedFile> = snapshot.files.iter().collect();
     // Opening a file reads its inode: in the order of the inodes that is one sweep.
     order.sort_unstable_by_key(|file| (file.identity.device, file.identity.inode));
@@ -267,7 +267,7 @@ pub fn write(snapshot: &Snapshot, path: &Path) -> Result<()> {
     let place = FilePlace::of(path).map_err(|error| failed(&error.source))?;
     if !may_be_replaced(&place) {
         let why = "another file is there, which is no snapshot";
-        return Err(Error::new(Kind::Usage, OPERATION, why).at(path));
+        return Err(Error::new(ErrorKind::Usage, OPERATION, why).at(path));
     }
     let mode = FileMode::AsBefore { new: 0o600 };
     sys::file::replace(
@@ -304,7 +304,7 @@ pub fn read(path: &Path) -> Result<Snapshot> {
     let file = sys::file::open_input(path).map_err(|error| match error.kind {
         sys::Kind::Invalid => {
             let why = sys::plain_reason(&error.source);
-            Error::new(Kind::NotASnapshot, OPERATION, why).at(path)
+            Error::new(ErrorKind::NotASnapshot, OPERATION, why).at(path)
         }
         _ => failed(&error.source),
     })?;
@@ -312,7 +312,7 @@ pub fn read(path: &Path) -> Result<Snapshot> {
     file.take(format::MAX_FILE_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| failed(&error))?;
-    decode(&bytes).map_err(|why| Error::new(Kind::NotASnapshot, OPERATION, why).at(path))
+    decode(&bytes).map_err(|why| Error::new(ErrorKind::NotASnapshot, OPERATION, why).at(path))
 }
 
 fn now_ns() -> i64 {

@@ -4,7 +4,7 @@
 //! Reads are direct, so the page cache neither answers nor changes. A single request that
 //! hangs (a disk that spins up) is waited for.
 
-use crate::{Error, Kind, Result};
+use crate::{Error, ErrorKind, Result};
 use machine::Root;
 use machine::block;
 use model::device::BlockDevice;
@@ -38,7 +38,7 @@ const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// What a device showed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Speed {
+pub struct DiskSpeed {
     /// Its name, as `vda`.
     pub device: String,
     /// Whether the kernel takes it for a rotating one.
@@ -51,7 +51,7 @@ pub struct Speed {
 
 /// What is to be read after a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Purpose {
+pub struct TrialPurpose {
     /// How much: for little the trial is short and its figures are rough.
     pub bytes: u64,
     /// Where it begins, in bytes on the device or in the file that is tried. The last read at
@@ -65,12 +65,12 @@ pub struct Purpose {
 ///
 /// # Errors
 /// `Impossible` without the right to read the device.
-pub fn of_device(root: &Root, device: (u32, u32), purpose: Purpose) -> Result<Speed> {
+pub fn of_device(root: &Root, device: (u32, u32), purpose: TrialPurpose) -> Result<DiskSpeed> {
     let disk = disk(root, device)?;
     let path = root.path("/dev").join(&disk.0);
     let offset = block::start_on_disk(root, device.0, device.1);
     let start = purpose.start.map(|start| start.saturating_add(offset));
-    try_reads(disk, &path, Purpose { start, ..purpose })
+    try_reads(disk, &path, TrialPurpose { start, ..purpose })
 }
 
 /// As [`of_device`] by reading a file on it, which tells of the part of the disk that is meant, and
@@ -79,10 +79,15 @@ pub fn of_device(root: &Root, device: (u32, u32), purpose: Purpose) -> Result<Sp
 ///
 /// # Errors
 /// `Impossible` without the right to read the file, or where it cannot be read directly.
-pub fn of_file(root: &Root, device: (u32, u32), path: &Path, purpose: Purpose) -> Result<Speed> {
+pub fn of_file(
+    root: &Root,
+    device: (u32, u32),
+    path: &Path,
+    purpose: TrialPurpose,
+) -> Result<DiskSpeed> {
     if sys::file::open_read(path, false).is_ok_and(|file| sys::fiemap::has_unwritten(&file)) {
         let start = None;
-        return of_device(root, device, Purpose { start, ..purpose });
+        return of_device(root, device, TrialPurpose { start, ..purpose });
     }
     try_reads(disk(root, device)?, path, purpose)
 }
@@ -93,14 +98,14 @@ type Disk = (String, Option<bool>);
 fn disk(root: &Root, (major, minor): (u32, u32)) -> Result<Disk> {
     block::name_and_rotation(root, major, minor).ok_or_else(|| {
         let reason = format!("no disk has the number {major}:{minor}");
-        Error::new(Kind::Impossible, OPERATION, reason)
+        Error::new(ErrorKind::Impossible, OPERATION, reason)
     })
 }
 
-fn try_reads((device, rotational): Disk, path: &Path, purpose: Purpose) -> Result<Speed> {
+fn try_reads((device, rotational): Disk, path: &Path, purpose: TrialPurpose) -> Result<DiskSpeed> {
     let refused = |error: sys::Error| {
         let reason = sys::plain_reason(&error.source);
-        Error::new(Kind::Impossible, OPERATION, reason).at(path)
+        Error::new(ErrorKind::Impossible, OPERATION, reason).at(path)
     };
     let file = sys::file::open_read(path, true)
         .and_then(FileDevice::new)
@@ -108,7 +113,7 @@ fn try_reads((device, rotational): Disk, path: &Path, purpose: Purpose) -> Resul
     let bytes = file.size_bytes().map_err(|error| refused(error.into()))?;
     let budget_ns = (purpose.bytes as f64 * NS_PER_BYTE).min(LONGEST_NS);
     let share_ns = |share| (budget_ns * share) as u64;
-    let mut jumps = Jumps::new(&file)?;
+    let mut jumps = RandomReads::new(&file)?;
     let places = bytes / RANDOM_READ_BYTES as u64;
     jumps.try_random_places(places, share_ns(RANDOM_SHARE))?;
     // Where the head is already, unless too little lies behind.
@@ -120,7 +125,7 @@ fn try_reads((device, rotational): Disk, path: &Path, purpose: Purpose) -> Resul
         false => None,
     };
     jumps.come_to_the_work(purpose.start, bytes)?;
-    Ok(Speed {
+    Ok(DiskSpeed {
         rotational,
         random_read_ns: jumps.median_ns(),
         sequential_bytes_per_s,
@@ -129,7 +134,7 @@ fn try_reads((device, rotational): Disk, path: &Path, purpose: Purpose) -> Resul
 }
 
 /// Single reads of a page, each at another place.
-struct Jumps<'a> {
+struct RandomReads<'a> {
     file: &'a FileDevice,
     buffer: AlignedBuffer,
     took_ns: Vec<u64>,
@@ -137,7 +142,7 @@ struct Jumps<'a> {
     end: u64,
 }
 
-impl<'a> Jumps<'a> {
+impl<'a> RandomReads<'a> {
     fn new(file: &'a FileDevice) -> Result<Self> {
         Ok(Self {
             file,
@@ -216,8 +221,8 @@ mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt;
 
-    fn purpose(bytes: u64) -> Purpose {
-        Purpose {
+    fn purpose(bytes: u64) -> TrialPurpose {
+        TrialPurpose {
             bytes,
             start: Some(bytes),
             in_order: true,
@@ -294,6 +299,6 @@ mod tests {
     #[test]
     fn a_number_without_a_disk_is_refused() {
         let error = of_device(&Root::system(), (0, 0), purpose(1)).unwrap_err();
-        assert_eq!(error.kind, Kind::Impossible);
+        assert_eq!(error.kind, ErrorKind::Impossible);
     }
 }

@@ -1,7 +1,7 @@
 //! Whose memory: processes chosen by number, control group or name, each held by a
 //! descriptor so that its number cannot pass to another meanwhile.
 
-use crate::{Error, Kind, Result};
+use crate::{Error, ErrorKind, Result};
 use machine::Root;
 use machine::mounts::{self, Mount};
 use std::fs::File;
@@ -94,9 +94,9 @@ fn readable(root: &Root, mut pids: Vec<u32>) -> Result<Held> {
     for pid in pids {
         match hold(root, pid) {
             Ok(target) => held.extend(target),
-            Err(error) if error.kind == Kind::Impossible => refused = refused.or(Some(error)),
+            Err(error) if error.kind == ErrorKind::Impossible => refused = refused.or(Some(error)),
             // It ended since it was listed.
-            Err(error) if error.kind == Kind::Usage => {}
+            Err(error) if error.kind == ErrorKind::Usage => {}
             // Too many to be held at once, or the like.
             Err(error) => return Err(error),
         }
@@ -144,7 +144,7 @@ fn hold(root: &Root, pid: u32) -> Result<Option<Target>> {
         Err(source) => {
             let operation = format!("look into process {pid} ({name})");
             let reason = sys::plain_reason(&source);
-            Err(Error::new(Kind::Impossible, operation, reason))
+            Err(Error::new(ErrorKind::Impossible, operation, reason))
         }
     }
 }
@@ -165,7 +165,7 @@ fn processes(root: &Root) -> Result<Vec<u32>> {
     let directory = root.path("/proc");
     let failed = |source: std::io::Error| {
         let reason = sys::plain_reason(&source);
-        Error::new(Kind::Impossible, "list the processes in", reason).at(&directory)
+        Error::new(ErrorKind::Impossible, "list the processes in", reason).at(&directory)
     };
     let entries = std::fs::read_dir(&directory).map_err(failed)?;
     Ok(entries
@@ -251,7 +251,7 @@ fn directories(mounts: &[Mount], group: &Path) -> Vec<PathBuf> {
 }
 
 fn absent(text: String) -> Error {
-    Error::new(Kind::Usage, "find whose memory is meant", text)
+    Error::new(ErrorKind::Usage, "find whose memory is meant", text)
 }
 
 #[cfg(test)]
@@ -296,7 +296,7 @@ mod tests {
         child.wait().unwrap();
         assert!(!targets[0].lives());
         let error = find(&root, &selection).unwrap_err();
-        assert_eq!(error.kind, Kind::Usage);
+        assert_eq!(error.kind, ErrorKind::Usage);
     }
 
     #[test]
@@ -328,7 +328,7 @@ mod tests {
             let pids: Vec<u32> = targets.iter().map(|target| target.pid).collect();
             assert_eq!(pids, [child.id()]);
         }
-        assert_eq!(absent.unwrap_err().kind, Kind::Usage);
+        assert_eq!(absent.unwrap_err().kind, ErrorKind::Usage);
     }
 
     #[test]
@@ -352,6 +352,6 @@ mod tests {
             assert_eq!(targets[0].pid, child.id());
         }
         let absent = find(&root, &Selection::Group("/no/such/group".into()));
-        assert_eq!(absent.unwrap_err().kind, Kind::Usage);
+        assert_eq!(absent.unwrap_err().kind, ErrorKind::Usage);
     }
 }

@@ -4,7 +4,7 @@
 //! directory is listed first and its entries are visited sorted. A mount that may hang is not
 //! asked even what it is.
 
-use crate::{Error, Kind, Result};
+use crate::{Error, ErrorKind, Result};
 use machine::Root;
 use machine::reach::Reach;
 use std::fs::{DirEntry, Metadata, ReadDir};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const ENTRIES_AT_ONCE: usize = 64 << 10;
 
 /// What a walk meets.
-pub(super) enum Met<'a> {
+pub(super) enum WalkEvent<'a> {
     /// A directory that was opened.
     Directory,
     /// Anything that has an inode, directories included, before they are opened.
@@ -31,7 +31,7 @@ pub(super) enum Met<'a> {
 /// `Usage` where it is not there.
 pub(super) fn real(top: &Path) -> Result<PathBuf> {
     let absent = |error: std::io::Error| {
-        Error::new(Kind::Usage, "look below", sys::plain_reason(&error)).at(top)
+        Error::new(ErrorKind::Usage, "look below", sys::plain_reason(&error)).at(top)
     };
     match (top.parent(), top.file_name()) {
         (Some(parent), Some(name)) => {
@@ -52,10 +52,10 @@ pub(super) fn real(top: &Path) -> Result<PathBuf> {
 pub(super) fn walk(
     root: &Root,
     top: &Path,
-    visit: &mut dyn FnMut(Met<'_>) -> ControlFlow<()>,
+    visit: &mut dyn FnMut(WalkEvent<'_>) -> ControlFlow<()>,
 ) -> Result<()> {
     let metadata = std::fs::symlink_metadata(top).map_err(|error| {
-        Error::new(Kind::Usage, "look below", sys::plain_reason(&error)).at(top)
+        Error::new(ErrorKind::Usage, "look below", sys::plain_reason(&error)).at(top)
     })?;
     let mut waiting = Vec::new();
     let real = real(top)?;
@@ -81,7 +81,7 @@ struct Walk<'a> {
     real: &'a Path,
     device: u64,
     waiting: &'a mut Vec<PathBuf>,
-    visit: &'a mut dyn FnMut(Met<'_>) -> ControlFlow<()>,
+    visit: &'a mut dyn FnMut(WalkEvent<'_>) -> ControlFlow<()>,
 }
 
 impl Walk<'_> {
@@ -89,10 +89,10 @@ impl Walk<'_> {
         self.meet(top, metadata)?;
         while let Some(directory) = self.waiting.pop() {
             let Ok(mut listing) = std::fs::read_dir(&directory) else {
-                (self.visit)(Met::Refused)?;
+                (self.visit)(WalkEvent::Refused)?;
                 continue;
             };
-            (self.visit)(Met::Directory)?;
+            (self.visit)(WalkEvent::Directory)?;
             loop {
                 let entries = next_sorted(&mut listing);
                 if entries.is_empty() {
@@ -105,7 +105,7 @@ impl Walk<'_> {
                     }
                     match entry.metadata() {
                         Ok(metadata) => self.meet(&path, &metadata)?,
-                        Err(_) => (self.visit)(Met::Refused)?,
+                        Err(_) => (self.visit)(WalkEvent::Refused)?,
                     }
                 }
             }
@@ -127,7 +127,7 @@ impl Walk<'_> {
         if metadata.is_dir() {
             self.waiting.push(path.to_owned());
         }
-        (self.visit)(Met::Entry(path, metadata))
+        (self.visit)(WalkEvent::Entry(path, metadata))
     }
 }
 

@@ -10,7 +10,7 @@
 
 use machine::{Root, damon};
 use model::Control;
-use place::Kind;
+use place::ErrorKind;
 use place::workingset::access::Access;
 use place::workingset::cgroup_reader;
 use place::workingset::files;
@@ -201,7 +201,7 @@ fn a_group_that_is_none_is_an_error() {
         Control::Continue
     })
     .unwrap_err();
-    assert_eq!(error.kind, Kind::Impossible);
+    assert_eq!(error.kind, ErrorKind::Impossible);
     assert!(error.to_string().contains("no-group"), "{error}");
     passed("a_group_that_is_none_is_an_error");
 }
@@ -215,7 +215,7 @@ fn a_helper_that_ends_early_is_an_error() {
         let answer = cgroup_reader::read_inside(directory.path(), &command, &work, &mut |_| {
             Control::Continue
         });
-        assert_eq!(answer.unwrap_err().kind, Kind::Failed, "{words:?}");
+        assert_eq!(answer.unwrap_err().kind, ErrorKind::Failed, "{words:?}");
     }
     passed("a_helper_that_ends_early_is_an_error");
 }
@@ -229,7 +229,7 @@ fn any_input_is_served_or_refused() {
         line.insert(0, b'x');
         let mut caller = Caller::new(&line[..], std::io::sink());
         let error = cgroup_reader::serve(&mut caller).unwrap_err();
-        assert_eq!(error.kind, Kind::Usage);
+        assert_eq!(error.kind, ErrorKind::Usage);
     }
     let mut output = Vec::new();
     let work = serde_json::to_string(&ReadPlan::default()).unwrap();

@@ -10,7 +10,7 @@
 
 use model::Bytes;
 use place::background::Limits;
-use place::workingset::restore::Request;
+use place::workingset::restore::RestoreRequest;
 use place::workingset::targets::Selection;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -324,8 +324,8 @@ fn major_faults() -> u64 {
 }
 
 /// All anonymous memory of a process, with limits that nothing here meets.
-pub fn request(pid: u32) -> Request {
-    Request {
+pub fn request(pid: u32) -> RestoreRequest {
+    RestoreRequest {
         selection: Selection::Processes(vec![pid]),
         first: Vec::new(),
         anonymous: true,

@@ -15,7 +15,7 @@ use crate::output::{self, Page, Target};
 use ::lab::description::{self, Experiment};
 use ::lab::{Host, Programs, memory_copy, output_directory, process, ramdisk_puzzle, recovery};
 use machine::Root;
-use place::workingset::restore::Request;
+use place::workingset::restore::RestoreRequest;
 use place::workingset::targets::Selection;
 use serde::Serialize;
 use std::path::Path;
@@ -100,7 +100,7 @@ fn host(root: &Root) -> Result<Host> {
             lab: HiddenCommand::new(["lab-process"]),
         },
         machine: machine_facts::read(root),
-        restore: Request {
+        restore: RestoreRequest {
             helper: Some(HiddenCommand::new([warm::READER])),
             ..restore::request_of_all_kinds(Selection::All, limits)
         },

@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::output::Report;
 use crate::output::warm::Receipt;
 use place::workingset::cgroup_reader;
-use place::workingset::show::Shown;
+use place::workingset::show::WorkingSetReport;
 use place::workingset::targets::Selection;
 
 /// What this program is called with to read from inside of a group.
@@ -36,7 +36,7 @@ pub fn act(action: &Warm, color: When) -> Result<Exit> {
 /// The name of the command, for complaints.
 pub fn name(action: &Warm) -> &'static str {
     match action {
-        Warm::Show(_) => Shown::COMMAND,
+        Warm::Show(_) => WorkingSetReport::COMMAND,
         Warm::Restore(_) => Receipt::COMMAND,
         Warm::Snapshot(_) => "warm snapshot",
         Warm::Evict(_) => "warm evict",

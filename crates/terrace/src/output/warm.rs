@@ -15,7 +15,7 @@ use super::style::Tone;
 use super::table::wrap;
 use model::Bytes;
 use place::workingset::evict::Evicted;
-use place::workingset::restore::PartKind;
+use place::workingset::restore::MemoryKind;
 
 /// What was pushed out, and why something stayed.
 pub fn evicted(evicted: &Evicted, whose: &str) -> String {
@@ -29,19 +29,19 @@ pub fn evicted(evicted: &Evicted, whose: &str) -> String {
 }
 
 /// The word for a kind of memory.
-fn kind_name(kind: PartKind) -> &'static str {
+fn kind_name(kind: MemoryKind) -> &'static str {
     match kind {
-        PartKind::Anonymous => "anonymous",
-        PartKind::Shared => "shared",
-        PartKind::File => "files",
+        MemoryKind::Anonymous => "anonymous",
+        MemoryKind::Shared => "shared",
+        MemoryKind::File => "files",
     }
 }
 
 /// What stands for the place that memory comes from. Shared objects are many, and where in swap
 /// they lie cannot be seen.
-fn place_name(kind: PartKind, source: &str) -> &str {
+fn place_name(kind: MemoryKind, source: &str) -> &str {
     match kind {
-        PartKind::Shared => "swap",
+        MemoryKind::Shared => "swap",
         _ => source,
     }
 }

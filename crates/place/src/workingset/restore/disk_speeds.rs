@@ -1,17 +1,17 @@
 //! The speed of each disk of a plan, measured once by a short trial.
 //! A refused trial is a note, and the plan goes without a time.
 
-use super::plan::Plan;
+use super::plan::RestorePlan;
 use crate::Result;
-use crate::workingset::speed::{self, Purpose, Speed};
+use crate::workingset::speed::{self, DiskSpeed, TrialPurpose};
 use machine::{Root, swap};
 
 /// The index of the speed of the device that a swap area is on.
 pub(super) fn try_area(
     root: &Root,
     area: &swap::Area,
-    purpose: Purpose,
-    plan: &mut Plan,
+    purpose: TrialPurpose,
+    plan: &mut RestorePlan,
 ) -> Option<usize> {
     let device = area.device?;
     match area.kind.as_str() {
@@ -26,8 +26,8 @@ pub(super) fn try_area(
 pub(super) fn try_device(
     root: &Root,
     device: (u32, u32),
-    purpose: Purpose,
-    plan: &mut Plan,
+    purpose: TrialPurpose,
+    plan: &mut RestorePlan,
 ) -> Option<usize> {
     try_once(root, device, plan, || {
         speed::of_device(root, device, purpose)
@@ -38,8 +38,8 @@ pub(super) fn try_device(
 fn try_once(
     root: &Root,
     (major, minor): (u32, u32),
-    plan: &mut Plan,
-    try_it: impl FnOnce() -> Result<Speed>,
+    plan: &mut RestorePlan,
+    try_it: impl FnOnce() -> Result<DiskSpeed>,
 ) -> Option<usize> {
     let name = machine::block::name_of_device(root, major, minor)?;
     let known = plan.speeds.iter().position(|speed| speed.device == name);

@@ -11,7 +11,7 @@
 //! them.
 
 use crate::workingset::anonymous::SwappedPage;
-use crate::workingset::areas::Medium;
+use crate::workingset::areas::SwapMedium;
 use crate::workingset::method::RestoreMethod;
 use crate::workingset::remote::{self, Batch, Reader};
 use crate::workingset::targets::Target;
@@ -53,24 +53,26 @@ impl<'a> ReaderChoice<'a> {
         root: &Root,
         targets: &'a [Target],
         wanted: Option<RestoreMethod>,
-        medium: Medium,
+        medium: SwapMedium,
         pages: &[SwappedPage],
     ) -> Self {
         let may_advise = may_advise();
         let has_long_runs = || pages.len() >= LONG_RUN_PAGES * remote::ranges(pages).count();
         let methods = match (wanted, medium) {
             (Some(method), _) => vec![method],
-            (None, Medium::SeeksCost) if may_advise && has_long_runs() => {
+            (None, SwapMedium::SeeksCost) if may_advise && has_long_runs() => {
                 vec![RestoreMethod::WillNeed]
             }
-            (None, Medium::SeeksCost | Medium::CompressedRam) => vec![RestoreMethod::RemoteRead],
-            (None, Medium::Flash) if !may_advise => vec![RestoreMethod::RemoteReaders(4)],
-            (None, Medium::Flash)
+            (None, SwapMedium::SeeksCost | SwapMedium::CompressedRam) => {
+                vec![RestoreMethod::RemoteRead]
+            }
+            (None, SwapMedium::Flash) if !may_advise => vec![RestoreMethod::RemoteReaders(4)],
+            (None, SwapMedium::Flash)
                 if pages.len() < WORTH_A_TRIAL || demand(root) == Demand::Full =>
             {
                 vec![RestoreMethod::WillNeed]
             }
-            (None, Medium::Flash) => CANDIDATES.to_vec(),
+            (None, SwapMedium::Flash) => CANDIDATES.to_vec(),
         };
         Self {
             costs: vec![(0, 0); methods.len()],
@@ -179,12 +181,12 @@ mod tests {
             ReaderChoice::new(&root, &[], wanted, medium, &scattered).method()
         };
         assert_eq!(
-            method(None, Medium::SeeksCost),
+            method(None, SwapMedium::SeeksCost),
             Some(RestoreMethod::RemoteRead)
         );
         let wish = Some(RestoreMethod::RemoteReaders(3));
-        assert_eq!(method(wish, Medium::SeeksCost), wish);
-        let few = ReaderChoice::new(&root, &[], None, Medium::Flash, &pages(10, 1)).method();
+        assert_eq!(method(wish, SwapMedium::SeeksCost), wish);
+        let few = ReaderChoice::new(&root, &[], None, SwapMedium::Flash, &pages(10, 1)).method();
         assert!(few.is_some_and(|method| method != RestoreMethod::RemoteRead));
     }
 
@@ -198,7 +200,7 @@ mod tests {
                 .file("/proc/loadavg", format!("1.0 1.0 1.0 {running}/99 999\n"))
                 .file("/sys/devices/system/cpu/online", "0\n");
             let root = Root::at(tree.path());
-            ReaderChoice::new(&root, &[], None, Medium::Flash, &pages(1 << 14, 3)).method()
+            ReaderChoice::new(&root, &[], None, SwapMedium::Flash, &pages(1 << 14, 3)).method()
         };
         assert_eq!(
             (method(1), method(2)),
@@ -212,7 +214,8 @@ mod tests {
             return testkit::skip("CAP_SYS_NICE");
         }
         let method = |pages: &[SwappedPage]| {
-            let readers = ReaderChoice::new(&Root::system(), &[], None, Medium::SeeksCost, pages);
+            let readers =
+                ReaderChoice::new(&Root::system(), &[], None, SwapMedium::SeeksCost, pages);
             readers.method()
         };
         let long = pages(64, 1);

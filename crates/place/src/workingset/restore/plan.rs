@@ -2,11 +2,11 @@
 //! pages, objects and files behind it.
 
 use crate::workingset::anonymous::SwappedPage;
-use crate::workingset::areas::{Medium, Source};
+use crate::workingset::areas::{Source, SwapMedium};
 use crate::workingset::order;
 use crate::workingset::read_plan::ReadPlan;
 use crate::workingset::shared::SharedObject;
-use crate::workingset::speed::Speed;
+use crate::workingset::speed::DiskSpeed;
 use crate::workingset::targets::Target;
 use machine::{Root, swap};
 use serde::{Deserialize, Serialize};
@@ -18,11 +18,11 @@ const NO_SEEK_NS: u64 = 500_000;
 
 /// What will be done. Nothing has been read yet.
 #[derive(Debug)]
-pub struct Plan {
+pub struct RestorePlan {
     /// One for each source.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PlannedSource>,
     /// What the devices achieved in a trial.
-    pub speeds: Vec<Speed>,
+    pub speeds: Vec<DiskSpeed>,
     /// What cannot be seen or done, each in a line.
     pub notes: Vec<String>,
     /// What the parts were counted from.
@@ -31,9 +31,9 @@ pub struct Plan {
 
 /// What would be read from one source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct PlannedSource {
     /// The kind of memory.
-    pub kind: PartKind,
+    pub kind: MemoryKind,
     /// The swap area's path or the disk's name.
     pub source: String,
     /// Bytes to read.
@@ -51,7 +51,7 @@ pub struct Part {
 /// The kinds of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PartKind {
+pub enum MemoryKind {
     /// Anonymous pages in swap.
     Anonymous,
     /// Shared pages in swap.
@@ -123,10 +123,12 @@ impl Segment {
 
     /// How it wants to be read. A measurement counts for more than what the disk reports: disks of
     /// virtual machines claim to rotate.
-    pub(super) fn medium(&self, speeds: &[Speed]) -> Medium {
+    pub(super) fn medium(&self, speeds: &[DiskSpeed]) -> SwapMedium {
         let measured_ns = self.speed.and_then(|index| speeds[index].random_read_ns);
         match self.source.medium {
-            Medium::SeeksCost if measured_ns.is_some_and(|ns| ns < NO_SEEK_NS) => Medium::Flash,
+            SwapMedium::SeeksCost if measured_ns.is_some_and(|ns| ns < NO_SEEK_NS) => {
+                SwapMedium::Flash
+            }
             reported => reported,
         }
     }
@@ -139,14 +141,14 @@ impl Segment {
     }
 
     /// What of the plan a person sees.
-    pub(super) fn part(&self, speeds: &[Speed]) -> Part {
+    pub(super) fn part(&self, speeds: &[DiskSpeed]) -> PlannedSource {
         let pages = self.pages.len() as u64;
         let runs = order::runs(&self.pages);
         let bytes = pages * self.page_bytes;
         let speed = self.speed.map(|index| &speeds[index]);
-        let skipped = self.source.medium == Medium::CompressedRam;
-        Part {
-            kind: PartKind::Anonymous,
+        let skipped = self.source.medium == SwapMedium::CompressedRam;
+        PlannedSource {
+            kind: MemoryKind::Anonymous,
             source: self.name(),
             bytes,
             runs,
@@ -159,7 +161,7 @@ impl Segment {
 }
 
 /// A seek for each run, and the disk's own rate.
-pub(super) fn in_order_ns(speed: &Speed, runs: u64, bytes: u64) -> Option<u64> {
+pub(super) fn in_order_ns(speed: &DiskSpeed, runs: u64, bytes: u64) -> Option<u64> {
     let transfer_ns = u128::from(bytes) * 1_000_000_000
         / u128::from(speed.sequential_bytes_per_s.filter(|rate| *rate > 0)?);
     let seeks_ns = u128::from(runs) * u128::from(speed.random_read_ns?);

@@ -2,12 +2,12 @@
 //! group is charged for it.
 
 use super::disk_speeds::{try_area, try_device};
-use super::plan::{FileGroup, FileRead, Part, PartKind, Plan, in_order_ns};
-use super::request::Request;
+use super::plan::{FileGroup, FileRead, MemoryKind, PlannedSource, RestorePlan, in_order_ns};
+use super::request::RestoreRequest;
 use crate::Result;
 use crate::workingset::access::Access;
 use crate::workingset::read_plan::{FileIdentity, NamedFile, Piece, ReadPlan};
-use crate::workingset::speed::Purpose;
+use crate::workingset::speed::TrialPurpose;
 use crate::workingset::targets::Target;
 use crate::workingset::{files, ranges, shared, snapshot};
 use machine::cgroup::{self, Controller};
@@ -22,7 +22,7 @@ use std::path::PathBuf;
 type WantedFile = (PathBuf, FileIdentity, Vec<Range<u64>>);
 
 /// Finds shared memory in swap. A note says if this user may not see it.
-pub(super) fn plan_shared(root: &Root, request: &Request, plan: &mut Plan) {
+pub(super) fn plan_shared(root: &Root, request: &RestoreRequest, plan: &mut RestorePlan) {
     match shared::find(root, &plan.work.targets) {
         Ok(objects) => plan.work.shared = objects,
         Err(error) => {
@@ -42,7 +42,7 @@ pub(super) fn plan_shared(root: &Root, request: &Request, plan: &mut Plan) {
     // With several areas it is unknown which one has it: shared memory has no slots to look at.
     let only = areas.first().filter(|_| areas.len() == 1);
     // For the same reason it is unknown where on the area it begins.
-    let purpose = Purpose {
+    let purpose = TrialPurpose {
         bytes,
         start: None,
         in_order: request.estimate,
@@ -50,8 +50,8 @@ pub(super) fn plan_shared(root: &Root, request: &Request, plan: &mut Plan) {
     let index = only.and_then(|area| try_area(root, area, purpose, plan));
     let speed = index.map(|index| &plan.speeds[index]);
     let pages = bytes / sys::process::page_bytes() as u64;
-    let part = Part {
-        kind: PartKind::Shared,
+    let part = PlannedSource {
+        kind: MemoryKind::Shared,
         source: only.map_or_else(|| "swap".to_owned(), |area| area.path.display().to_string()),
         bytes,
         runs,
@@ -67,7 +67,11 @@ pub(super) fn plan_shared(root: &Root, request: &Request, plan: &mut Plan) {
 ///
 /// # Errors
 /// Those of [`files::find`].
-pub(super) fn plan_files(root: &Root, request: &Request, plan: &mut Plan) -> Result<()> {
+pub(super) fn plan_files(
+    root: &Root,
+    request: &RestoreRequest,
+    plan: &mut RestorePlan,
+) -> Result<()> {
     let mounts = mounts::read(root);
     let mut access = Access::new(root);
     let mut by_group: BTreeMap<Option<FileGroup>, Vec<WantedFile>> = BTreeMap::new();
@@ -129,17 +133,17 @@ fn group_of(root: &Root, mounts: &[Mount], process: impl Display) -> Option<Path
 /// Plans the reads from one device for one group.
 fn plan_device(
     root: &Root,
-    request: &Request,
+    request: &RestoreRequest,
     group: Option<FileGroup>,
     (device, read_plan): (u64, ReadPlan),
-    plan: &mut Plan,
+    plan: &mut RestorePlan,
 ) {
     let bytes = read_plan.bytes();
     if bytes == 0 {
         return;
     }
     let (major, minor) = sys::block::device_numbers(device);
-    let purpose = Purpose {
+    let purpose = TrialPurpose {
         bytes,
         start: read_plan.pieces.first().and_then(|piece| piece.physical),
         in_order: request.estimate,
@@ -150,8 +154,8 @@ fn plan_device(
     let pages = bytes.div_ceil(sys::process::page_bytes() as u64);
     let name = machine::block::name_of_device(root, major, minor);
     let source = name.unwrap_or_else(|| format!("{major}:{minor}"));
-    let part = Part {
-        kind: PartKind::File,
+    let part = PlannedSource {
+        kind: MemoryKind::File,
         source: source.clone(),
         bytes,
         runs,

@@ -2,15 +2,15 @@
 //! Reads pagemaps and tries the disks; restores nothing.
 
 use super::disk_speeds::try_area;
-use super::plan::{Part, PartKind, Plan, Segment};
-use super::request::Request;
+use super::plan::{MemoryKind, PlannedSource, RestorePlan, Segment};
+use super::request::RestoreRequest;
 use crate::workingset::anonymous::{self, SwappedPage};
-use crate::workingset::areas::{self, Medium};
+use crate::workingset::areas::{self, SwapMedium};
 use crate::workingset::order;
 use crate::workingset::snapshot::Snapshot;
-use crate::workingset::speed::Purpose;
+use crate::workingset::speed::TrialPurpose;
 use crate::workingset::targets::{Selection, Target};
-use crate::{Kind, Result};
+use crate::{ErrorKind, Result};
 use machine::{Root, swap};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -23,9 +23,9 @@ const HIDDEN: &str = "the kernel shows the slots of swap to holders of the capab
 /// indices of the targets that come before all others.
 pub(super) fn plan_anonymous(
     root: &Root,
-    request: &Request,
+    request: &RestoreRequest,
     first: &[u32],
-    plan: &mut Plan,
+    plan: &mut RestorePlan,
 ) -> Result<()> {
     if swap::areas(root).is_empty() {
         plan.notes
@@ -58,13 +58,13 @@ pub(super) fn plan_anonymous(
         let Some(source) = sources.get(&run[0].area) else {
             continue;
         };
-        let purpose = Purpose {
+        let purpose = TrialPurpose {
             bytes: pages.len() as u64 * page_bytes,
             start: Some(run[0].slot * page_bytes),
             in_order: request.estimate,
         };
         let speed = match source.medium {
-            Medium::CompressedRam => None,
+            SwapMedium::CompressedRam => None,
             _ => try_area(root, &source.area, purpose, plan),
         };
         plan.work.segments.push(Segment {
@@ -89,9 +89,9 @@ pub(super) fn plan_anonymous(
 }
 
 /// `bytes` in swap at slots that are hidden.
-fn hidden(bytes: u64) -> Part {
-    Part {
-        kind: PartKind::Anonymous,
+fn hidden(bytes: u64) -> PlannedSource {
+    PlannedSource {
+        kind: MemoryKind::Anonymous,
         source: "swap".to_owned(),
         bytes,
         runs: 0,
@@ -102,7 +102,11 @@ fn hidden(bytes: u64) -> Part {
 }
 
 /// The pages in swap of all targets. A process that has ended has none.
-fn scan_all(root: &Root, selection: &Selection, plan: &mut Plan) -> Result<Vec<SwappedPage>> {
+fn scan_all(
+    root: &Root,
+    selection: &Selection,
+    plan: &mut RestorePlan,
+) -> Result<Vec<SwappedPage>> {
     let mut pages = Vec::new();
     let mut refused = None;
     let mut refusals = 0;
@@ -112,7 +116,7 @@ fn scan_all(root: &Root, selection: &Selection, plan: &mut Plan) -> Result<Vec<S
         }
         match anonymous::scan(root, target, index) {
             Ok(mut scan) => pages.append(&mut scan.swapped),
-            Err(error) if error.kind == Kind::Impossible => {
+            Err(error) if error.kind == ErrorKind::Impossible => {
                 refusals += 1;
                 refused = refused.or(Some(error));
             }

@@ -1,18 +1,18 @@
 //! The report of a restore: what was read, how much of it is in memory, and why it ended.
 //! Part of the JSON of `warm restore`.
 
-use super::plan::PartKind;
-use crate::background::Stop;
+use super::plan::MemoryKind;
+use crate::background::StopReason;
 use crate::workingset::method::RestoreMethod;
 use serde::{Deserialize, Serialize};
 
 /// What was done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct RestoreReport {
     /// Why it ended.
-    pub stop: Stop,
+    pub stop: StopReason,
     /// One for each source, in the order of work.
-    pub parts: Vec<Done>,
+    pub parts: Vec<RestoredSource>,
     /// From the first read to the last, ns.
     pub elapsed_ns: u64,
     /// Of these, pauses for other tasks that wanted the processors.
@@ -23,9 +23,9 @@ pub struct Report {
 
 /// What was done of one part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Done {
+pub struct RestoredSource {
     /// The kind of memory.
-    pub kind: PartKind,
+    pub kind: MemoryKind,
     /// The swap area's path or the disk's name.
     pub source: String,
     /// The method that was used.

@@ -10,7 +10,7 @@ use sys::helper::HiddenCommand;
 
 /// What to restore, and what that may take.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct RestoreRequest {
     /// Whose memory.
     pub selection: Selection,
     /// These processes before all others.

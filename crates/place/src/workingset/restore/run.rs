@@ -1,12 +1,12 @@
 //! A restore while it works: what all kinds of memory share.
 //! It owns the allowance, the progress and the report; the order of the work is the caller's.
 
-use super::plan::Plan;
-use super::report::Report;
-use super::request::Request;
+use super::plan::RestorePlan;
+use super::report::RestoreReport;
+use super::request::RestoreRequest;
 use crate::Result;
-use crate::background::{Allowance, GroupName, Stop};
-use crate::workingset::speed::Speed;
+use crate::background::{Allowance, GroupName, StopReason};
+use crate::workingset::speed::DiskSpeed;
 use machine::Root;
 use model::{Bytes, Control, Progress, ProgressSink};
 use std::time::Instant;
@@ -14,11 +14,11 @@ use std::time::Instant;
 /// The state of a restore.
 pub(super) struct RestoreRun<'a> {
     pub(super) root: &'a Root,
-    pub(super) request: &'a Request,
-    pub(super) speeds: &'a [Speed],
+    pub(super) request: &'a RestoreRequest,
+    pub(super) speeds: &'a [DiskSpeed],
     pub(super) allowance: Allowance,
     /// What was done so far.
-    pub(super) report: Report,
+    pub(super) report: RestoreReport,
     /// Whether pages of a group at its limit were left where they are.
     pub(super) group_left_out: bool,
     progress: &'a mut ProgressSink<'a>,
@@ -36,8 +36,8 @@ impl<'a> RestoreRun<'a> {
     /// Those of [`Allowance::start`].
     pub(super) fn start(
         root: &'a Root,
-        request: &'a Request,
-        plan: &'a Plan,
+        request: &'a RestoreRequest,
+        plan: &'a RestorePlan,
         progress: &'a mut ProgressSink<'a>,
     ) -> Result<Self> {
         let mut allowance = Allowance::start(root, request.limits.clone())?;
@@ -49,8 +49,8 @@ impl<'a> RestoreRun<'a> {
             request,
             speeds: &plan.speeds,
             allowance,
-            report: Report {
-                stop: Stop::Done,
+            report: RestoreReport {
+                stop: StopReason::Done,
                 parts: Vec::new(),
                 elapsed_ns: 0,
                 paused_ns: 0,
@@ -73,20 +73,20 @@ impl<'a> RestoreRun<'a> {
     }
 
     /// Whether to stop; pauses for others. Call it while nothing is being read.
-    pub(super) fn check(&mut self) -> Option<Stop> {
+    pub(super) fn check(&mut self) -> Option<StopReason> {
         let moved = self.moved;
         self.cancelled().or_else(|| self.allowance.check(moved))
     }
 
     /// Whether to stop, while a helper reads: never pauses.
-    pub(super) fn check_unblocked(&mut self) -> Option<Stop> {
+    pub(super) fn check_unblocked(&mut self) -> Option<StopReason> {
         let moved = self.moved;
         self.cancelled()
             .or_else(|| self.allowance.check_unblocked(moved))
     }
 
-    fn cancelled(&self) -> Option<Stop> {
-        self.control.is_stop().then_some(Stop::Cancelled)
+    fn cancelled(&self) -> Option<StopReason> {
+        self.control.is_stop().then_some(StopReason::Cancelled)
     }
 
     /// Adds a note to the report unless it has it already.
@@ -102,13 +102,13 @@ impl<'a> RestoreRun<'a> {
     }
 
     /// The finished report.
-    pub(super) fn finish(self, stop: Option<Stop>) -> Report {
+    pub(super) fn finish(self, stop: Option<StopReason>) -> RestoreReport {
         let done = if self.group_left_out {
-            Stop::GroupLimit
+            StopReason::GroupLimit
         } else {
-            Stop::Done
+            StopReason::Done
         };
-        Report {
+        RestoreReport {
             stop: stop.unwrap_or(done),
             elapsed_ns: self.started.elapsed().as_nanos() as u64,
             paused_ns: self.allowance.paused().as_nanos() as u64,

@@ -3,14 +3,14 @@
 //! Files are read from inside the control group of a process that uses them, so that they are
 //! charged where they are used. This process reads those of its own group and of a snapshot.
 
-use super::plan::{FileGroup, FileRead, PartKind, PlannedWork};
-use super::report::Done;
+use super::plan::{FileGroup, FileRead, MemoryKind, PlannedWork};
+use super::report::RestoredSource;
 use super::run::RestoreRun;
-use crate::background::{GROUP_MARGIN, Stop};
+use crate::background::{GROUP_MARGIN, StopReason};
 use crate::workingset::cgroup_reader;
 use crate::workingset::read::{self, Read};
 use crate::workingset::{metadata, shared};
-use crate::{Kind, Result};
+use crate::{ErrorKind, Result};
 use model::Control;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Restores shared memory, object by object.
-pub(super) fn restore_shared(run: &mut RestoreRun<'_>, work: &PlannedWork) -> Option<Stop> {
+pub(super) fn restore_shared(run: &mut RestoreRun<'_>, work: &PlannedWork) -> Option<StopReason> {
     let mut stop = None;
     let fault_ns = run.random_read_ns(work.shared_speed);
     let swapped = work
@@ -39,7 +39,7 @@ pub(super) fn restore_shared(run: &mut RestoreRun<'_>, work: &PlannedWork) -> Op
             present_bytes,
             elapsed: start.elapsed(),
         };
-        let done = read.part(PartKind::Shared, &object.name, fault_ns);
+        let done = read.part(MemoryKind::Shared, &object.name, fault_ns);
         run.report.parts.push(done);
         if stop.is_some() {
             break;
@@ -52,7 +52,10 @@ pub(super) fn restore_shared(run: &mut RestoreRun<'_>, work: &PlannedWork) -> Op
 ///
 /// # Errors
 /// `Failed` if a helper ended early.
-pub(super) fn restore_files(run: &mut RestoreRun<'_>, work: &PlannedWork) -> Result<Option<Stop>> {
+pub(super) fn restore_files(
+    run: &mut RestoreRun<'_>,
+    work: &PlannedWork,
+) -> Result<Option<StopReason>> {
     // What was brought into each group: the kernel counts it as room, for it could be reclaimed.
     let mut brought: BTreeMap<&Path, u64> = BTreeMap::new();
     for files in &work.files {
@@ -73,11 +76,11 @@ pub(super) fn restore_files(run: &mut RestoreRun<'_>, work: &PlannedWork) -> Res
             elapsed: start.elapsed(),
         };
         let fault_ns = run.random_read_ns(files.speed);
-        let done = bytes.part(PartKind::File, &files.source, fault_ns);
+        let done = bytes.part(MemoryKind::File, &files.source, fault_ns);
         run.report.parts.push(done);
         match stop {
             // The next group may have room.
-            Some(Stop::GroupLimit) => run.group_left_out = true,
+            Some(StopReason::GroupLimit) => run.group_left_out = true,
             Some(stop) => return Ok(Some(stop)),
             None => {}
         }
@@ -89,7 +92,7 @@ pub(super) fn restore_files(run: &mut RestoreRun<'_>, work: &PlannedWork) -> Res
 ///
 /// # Errors
 /// `Usage` for a tree that does not exist.
-pub(super) fn warm_metadata(run: &mut RestoreRun<'_>) -> Result<Option<Stop>> {
+pub(super) fn warm_metadata(run: &mut RestoreRun<'_>) -> Result<Option<StopReason>> {
     let trees = &run.request.metadata;
     if trees.is_empty() {
         return Ok(None);
@@ -108,12 +111,12 @@ fn read_files(
     run: &mut RestoreRun<'_>,
     files: &FileRead,
     brought: u64,
-) -> Result<(Read, Option<Stop>)> {
+) -> Result<(Read, Option<StopReason>)> {
     let group = files.group.as_ref();
     let room = group.and_then(|group| run.allowance.group_room(group.target));
     let room = room.map(|room| room.0.saturating_sub(GROUP_MARGIN.0 + brought));
     let fitting = files.plan.limited_to(room);
-    let cut = matches!(fitting, Cow::Owned(_)).then_some(Stop::GroupLimit);
+    let cut = matches!(fitting, Cow::Owned(_)).then_some(StopReason::GroupLimit);
     // What this process reads is charged to its own group.
     let (own, other) = match group {
         Some(group) if group.is_own => (Some(group), None),
@@ -128,7 +131,7 @@ fn read_files(
             Control::stop_if(stop.is_some())
         });
         match read {
-            Err(error) if error.kind == Kind::Impossible => {
+            Err(error) if error.kind == ErrorKind::Impossible => {
                 let note = format!("files are charged to this process's group: {error}");
                 run.report.notes.push(note);
             }
@@ -153,9 +156,9 @@ fn read_files(
 }
 
 /// Whether the group that is charged is full.
-fn group_limit(run: &RestoreRun<'_>, group: &FileGroup) -> Option<Stop> {
+fn group_limit(run: &RestoreRun<'_>, group: &FileGroup) -> Option<StopReason> {
     let is_full = run.allowance.is_group_full(group.target);
-    is_full.then_some(Stop::GroupLimit)
+    is_full.then_some(StopReason::GroupLimit)
 }
 
 /// What was read of one source.
@@ -167,10 +170,10 @@ struct ReadBytes {
 
 impl ReadBytes {
     /// Its part of the report; each page present avoids a fault that costs `fault_ns`.
-    fn part(&self, kind: PartKind, source: &str, fault_ns: Option<u64>) -> Done {
+    fn part(&self, kind: MemoryKind, source: &str, fault_ns: Option<u64>) -> RestoredSource {
         let page_bytes = sys::process::page_bytes() as u64;
         let present_pages = self.present_bytes / page_bytes;
-        Done {
+        RestoredSource {
             kind,
             source: source.to_owned(),
             method: None,

@@ -4,19 +4,19 @@
 //! control groups are full, and whether what was read stayed. At the end it looks up every page.
 
 use super::method_trial::ReaderChoice;
-use super::plan::{PartKind, PlannedWork, Segment};
-use super::report::Done;
+use super::plan::{MemoryKind, PlannedWork, Segment};
+use super::report::RestoredSource;
 use super::run::RestoreRun;
 use super::swap_ins::SwapIns;
 use super::verify::{self, Yield};
-use crate::background::Stop;
+use crate::background::StopReason;
 use crate::background::batch::BATCH_TIME;
 use crate::workingset::anonymous::SwappedPage;
-use crate::workingset::areas::Medium;
+use crate::workingset::areas::SwapMedium;
 use crate::workingset::method::RestoreMethod;
 use crate::workingset::remote::Batch;
 use crate::workingset::targets::Target;
-use crate::{Error, Kind, Result};
+use crate::{Error, ErrorKind, Result};
 use machine::Root;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -35,11 +35,11 @@ const YAMA: &str = "/proc/sys/kernel/yama/ptrace_scope";
 pub(super) fn restore_swapped(
     run: &mut RestoreRun<'_>,
     work: &PlannedWork,
-) -> Result<Option<Stop>> {
+) -> Result<Option<StopReason>> {
     let before = SwapIns::read(run.root);
     let (mut stop, mut asked_pages) = (None, 0);
     for segment in &work.segments {
-        if segment.source.medium == Medium::CompressedRam || segment.pages.is_empty() {
+        if segment.source.medium == SwapMedium::CompressedRam || segment.pages.is_empty() {
             continue;
         }
         let (done, reason) = restore_segment(run, &work.targets, segment)?;
@@ -59,7 +59,7 @@ fn restore_segment(
     run: &mut RestoreRun<'_>,
     targets: &[Target],
     segment: &Segment,
-) -> Result<(Done, Option<Stop>)> {
+) -> Result<(RestoredSource, Option<StopReason>)> {
     let (started, before) = (Instant::now(), SwapIns::read(run.root));
     let (method, medium) = (run.request.method, segment.medium(run.speeds));
     let mut readers = ReaderChoice::new(run.root, targets, method, medium, &segment.pages);
@@ -89,11 +89,11 @@ fn restore_segment(
     let avoided_faults = counted.read_since(before, present_pages);
     // A process that executed another program has some pages at the addresses of former ones.
     if stop.is_none() && 2 * found.gone > asked.len() as u64 {
-        stop = Some(Stop::SourceGone);
+        stop = Some(StopReason::SourceGone);
     }
     let fault_ns = run.random_read_ns(segment.speed);
-    let done = Done {
-        kind: PartKind::Anonymous,
+    let done = RestoredSource {
+        kind: MemoryKind::Anonymous,
         source: segment.name(),
         method: readers.method(),
         bytes: asked.len() as u64 * segment.page_bytes,
@@ -127,13 +127,13 @@ impl<'a> SegmentRun<'a> {
         &mut self,
         run: &mut RestoreRun<'_>,
         readers: &mut ReaderChoice<'a>,
-    ) -> Result<Option<Stop>> {
+    ) -> Result<Option<StopReason>> {
         while self.front < self.pages.len() {
             if let Some(stop) = run.check() {
                 return Ok(Some(stop));
             }
             if !self.segment.is_listed(run.root) {
-                return Ok(Some(Stop::SourceGone));
+                return Ok(Some(StopReason::SourceGone));
             }
             if self.leave_full_groups_out(run) {
                 readers.forget_advice();
@@ -141,7 +141,7 @@ impl<'a> SegmentRun<'a> {
             }
             let pages = self.permitted_pages(run);
             if pages == 0 {
-                return Ok(Some(Stop::Floor));
+                return Ok(Some(StopReason::Floor));
             }
             let end = self.pages.len().min(self.front.saturating_add(pages));
             let until_ns = now_ns() + BATCH_TIME.as_nanos() as u64;
@@ -174,7 +174,7 @@ impl<'a> SegmentRun<'a> {
         run: &RestoreRun<'_>,
         batch: Batch,
         taken: Range<usize>,
-    ) -> Result<Option<Stop>> {
+    ) -> Result<Option<StopReason>> {
         let pages = &self.pages[taken];
         match batch.refused {
             Some(error) if self.reached == 0 => {
@@ -186,11 +186,11 @@ impl<'a> SegmentRun<'a> {
         }
         let found = self.seen.sample(run.root, self.targets, pages);
         if batch.reached == 0 && pages.len() >= DEAD_BATCH_PAGES && found.swapped > 0 {
-            return Ok(Some(Stop::SourceGone));
+            return Ok(Some(StopReason::SourceGone));
         }
         // Pages that advice brought into the swap cache are still swapped according to pagemap.
         let too_few = !self.advice_only && self.seen.is_below(run.request.limits.yield_percent);
-        Ok(too_few.then_some(Stop::Yield))
+        Ok(too_few.then_some(StopReason::Yield))
     }
 
     /// Drops what is left of targets whose group got full; whether there were any.
@@ -235,7 +235,11 @@ fn refusal(root: &Root, targets: &[Target], pages: &[SwappedPage], error: &sys::
     } else {
         "needs the capabilities SYS_PTRACE and, for advice, SYS_NICE"
     };
-    Error::new(Kind::Impossible, operation, format!("{reason} ({hint})"))
+    Error::new(
+        ErrorKind::Impossible,
+        operation,
+        format!("{reason} ({hint})"),
+    )
 }
 
 /// Whether no process at all may be read.

@@ -3,8 +3,8 @@
 //! `docs/snapshot.md` draws it. Whoever reads a file of a stranger believes nothing before the
 //! checksum is right, unpacks line by line within limits, and never panics.
 
-use super::{CachedFile, HeldProcess, Snapshot};
-use crate::{Error, Kind, Result};
+use super::{CachedFile, ProcessSnapshot, Snapshot};
+use crate::{Error, ErrorKind, Result};
 use model::frame;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -37,14 +37,14 @@ const WINDOW_LOG: u32 = 23;
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Record {
-    Machine(Machine),
+    Machine(MachineRecord),
     File(CachedFile),
-    Process(HeldProcess),
+    Process(ProcessSnapshot),
 }
 
 /// The first line.
 #[derive(Serialize, Deserialize)]
-struct Machine {
+struct MachineRecord {
     at_ns: i64,
     cached_bytes: Option<u64>,
     found_bytes: u64,
@@ -55,11 +55,11 @@ struct Machine {
 /// # Errors
 /// `Failed` for one that is beyond the limits of [`decode`].
 pub fn encode(snapshot: &Snapshot) -> Result<Vec<u8>> {
-    let failed = |why: String| Error::new(Kind::Failed, "write the snapshot", why);
+    let failed = |why: String| Error::new(ErrorKind::Failed, "write the snapshot", why);
     let broken = |error: std::io::Error| failed(sys::plain_reason(&error));
     let mut bytes = HEADER.to_vec();
     let mut packed = zstd::Encoder::new(&mut bytes, LEVEL).map_err(broken)?;
-    let mut count = Count::default();
+    let mut count = RecordCounts::default();
     let mut line = Vec::new();
     let mut put = |record: &Record| -> Result<()> {
         line.clear();
@@ -68,7 +68,7 @@ pub fn encode(snapshot: &Snapshot) -> Result<Vec<u8>> {
         count.add(record, line.len() as u64).map_err(failed)?;
         packed.write_all(&line).map_err(broken)
     };
-    put(&Record::Machine(Machine {
+    put(&Record::Machine(MachineRecord {
         at_ns: snapshot.at_ns,
         cached_bytes: snapshot.cached_bytes,
         found_bytes: snapshot.found_bytes,
@@ -84,7 +84,7 @@ pub fn encode(snapshot: &Snapshot) -> Result<Vec<u8>> {
     }
     for process in &snapshot.processes {
         for present in lines_of(&process.present) {
-            put(&Record::Process(HeldProcess {
+            put(&Record::Process(ProcessSnapshot {
                 present,
                 ..process.clone()
             }))?;
@@ -118,7 +118,8 @@ pub fn decode(bytes: &[u8]) -> std::result::Result<Snapshot, String> {
     let mut unpacked = zstd::Decoder::with_buffer(packed).map_err(|_| damaged())?;
     unpacked.window_log_max(WINDOW_LOG).map_err(|_| damaged())?;
     let mut lines = BufReader::new(unpacked);
-    let (mut snapshot, mut count, mut line) = (Snapshot::default(), Count::default(), Vec::new());
+    let (mut snapshot, mut count, mut line) =
+        (Snapshot::default(), RecordCounts::default(), Vec::new());
     loop {
         line.clear();
         let mut limited = (&mut lines).take(MAX_LINE_BYTES + 1);
@@ -167,7 +168,7 @@ fn add_file(files: &mut Vec<CachedFile>, next: CachedFile) -> Option<()> {
 }
 
 /// As [`add_file`], a process.
-fn add_process(processes: &mut Vec<HeldProcess>, next: HeldProcess) -> Option<()> {
+fn add_process(processes: &mut Vec<ProcessSnapshot>, next: ProcessSnapshot) -> Option<()> {
     match processes.last_mut() {
         Some(last) if (last.pid, last.start_ticks) == (next.pid, next.start_ticks) => {
             go_on(&mut last.present, next.present)
@@ -205,13 +206,13 @@ fn check_header(bytes: &[u8]) -> std::result::Result<(), String> {
 
 /// How much was written or read, held against the limits.
 #[derive(Default)]
-struct Count {
+struct RecordCounts {
     records: u64,
     ranges: u64,
     raw_bytes: u64,
 }
 
-impl Count {
+impl RecordCounts {
     fn add(&mut self, record: &Record, bytes: u64) -> std::result::Result<(), String> {
         self.records += 1;
         self.raw_bytes += bytes;

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::exit::Exit;
 use crate::output;
 use machine::Root;
-use place::workingset::evict::{self, Victim};
+use place::workingset::evict::{self, EvictTarget};
 use std::path::Path;
 
 /// Evicts, and reports what went.
@@ -25,10 +25,10 @@ pub fn evict(args: &EvictArgs) -> Result<Exit> {
 }
 
 /// A number is a process; every other word is a path.
-fn victim(word: &Path) -> Victim {
+fn victim(word: &Path) -> EvictTarget {
     match word.to_str().and_then(|text| text.parse().ok()) {
-        Some(pid) => Victim::Process(pid),
-        None => Victim::Path(word.to_owned()),
+        Some(pid) => EvictTarget::Process(pid),
+        None => EvictTarget::Path(word.to_owned()),
     }
 }
 
@@ -38,9 +38,9 @@ mod tests {
 
     #[test]
     fn a_number_is_a_process_and_with_a_directory_it_is_a_file() {
-        assert_eq!(victim(Path::new("12")), Victim::Process(12));
+        assert_eq!(victim(Path::new("12")), EvictTarget::Process(12));
         for path in ["./12", "12a", "-1", "99999999999"] {
-            assert_eq!(victim(Path::new(path)), Victim::Path(path.into()));
+            assert_eq!(victim(Path::new(path)), EvictTarget::Path(path.into()));
         }
     }
 }

@@ -13,7 +13,7 @@ use machine::Root;
 use model::Bytes;
 use place::background::Limits;
 use place::workingset::method::RestoreMethod;
-use place::workingset::restore::{self, Request};
+use place::workingset::restore::{self, RestoreRequest};
 use place::workingset::snapshot;
 use place::workingset::targets::Selection;
 use sys::helper::HiddenCommand;
@@ -44,8 +44,8 @@ pub fn restore(args: &RestoreArgs, color: When) -> Result<Exit> {
 }
 
 /// A request for everything that `selection` had, within `limits`.
-pub fn request_of_all_kinds(selection: Selection, limits: Limits) -> Request {
-    Request {
+pub fn request_of_all_kinds(selection: Selection, limits: Limits) -> RestoreRequest {
+    RestoreRequest {
         selection,
         first: Vec::new(),
         anonymous: true,
@@ -73,7 +73,7 @@ pub fn usual_limits(root: &Root) -> Limits {
     }
 }
 
-fn request(args: &RestoreArgs, root: &Root) -> Result<Request> {
+fn request(args: &RestoreArgs, root: &Root) -> Result<RestoreRequest> {
     let selection = super::selection(&args.whose);
     if selection.is_none() && args.file.is_none() && args.metadata.is_empty() {
         let text =
@@ -97,7 +97,7 @@ fn request(args: &RestoreArgs, root: &Root) -> Result<Request> {
     let nobody = Selection::Processes(Vec::new());
     let everybody = args.file.as_ref().map(|_| Selection::All);
     let selection = selection.or(everybody).unwrap_or(nobody);
-    Ok(Request {
+    Ok(RestoreRequest {
         first: args.first.clone(),
         anonymous: wants(Memory::Anonymous),
         shared: wants(Memory::Shared),
@@ -159,7 +159,7 @@ fn may_move(method: Option<RestoreMethod>) -> bool {
 
 fn carry_out(
     args: &RestoreArgs,
-    request: &Request,
+    request: &RestoreRequest,
     root: &Root,
     activity: &Activity,
 ) -> Result<Receipt> {

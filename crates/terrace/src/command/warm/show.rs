@@ -8,7 +8,7 @@ use crate::args::warm::ShowArgs;
 use crate::error::Result;
 use crate::exit::Exit;
 use machine::Root;
-use place::workingset::restore::Request;
+use place::workingset::restore::RestoreRequest;
 use place::workingset::show;
 use place::workingset::targets::Selection;
 
@@ -20,7 +20,7 @@ pub fn show(args: &ShowArgs, color: When) -> Result<Exit> {
     let root = Root::system();
     let selection = super::selection(&args.whose).unwrap_or(Selection::All);
     let limits = restore::usual_limits(&root);
-    let request = Request {
+    let request = RestoreRequest {
         estimate: true,
         ..restore::request_of_all_kinds(selection, limits)
     };

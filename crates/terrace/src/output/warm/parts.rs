@@ -8,10 +8,10 @@ use crate::output::prose::{count, long_time};
 use crate::output::style::Tone;
 use crate::output::table::{Cell, Column, Table};
 use model::Bytes;
-use place::workingset::restore::Part;
+use place::workingset::restore::PlannedSource;
 
 /// The sources with what would be read, as lines; nothing where there are none.
-pub fn planned(parts: &[Part], page: Page) -> String {
+pub fn planned(parts: &[PlannedSource], page: Page) -> String {
     let mut text = String::new();
     let table = table(&by_place(parts));
     if !table.is_empty() {
@@ -37,11 +37,11 @@ pub fn planned(parts: &[Part], page: Page) -> String {
 }
 
 /// One part for each place: the control groups whose files lie on a disk are read one by one.
-fn by_place(parts: &[Part]) -> Vec<Part> {
-    let mut sums: Vec<Part> = Vec::new();
+fn by_place(parts: &[PlannedSource]) -> Vec<PlannedSource> {
+    let mut sums: Vec<PlannedSource> = Vec::new();
     for part in parts.iter().filter(|part| part.skipped.is_none()) {
         let name = place_name(part.kind, &part.source);
-        let same = |sum: &&mut Part| (sum.kind, sum.source.as_str()) == (part.kind, name);
+        let same = |sum: &&mut PlannedSource| (sum.kind, sum.source.as_str()) == (part.kind, name);
         match sums.iter_mut().find(same) {
             Some(sum) => {
                 sum.bytes += part.bytes;
@@ -49,7 +49,7 @@ fn by_place(parts: &[Part]) -> Vec<Part> {
                 sum.estimated_ns = both(sum.estimated_ns, part.estimated_ns);
                 sum.by_demand_ns = both(sum.by_demand_ns, part.by_demand_ns);
             }
-            None => sums.push(Part {
+            None => sums.push(PlannedSource {
                 source: name.to_owned(),
                 ..part.clone()
             }),
@@ -63,7 +63,7 @@ fn both(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     Some(one? + other?)
 }
 
-fn table(parts: &[Part]) -> Table {
+fn table(parts: &[PlannedSource]) -> Table {
     let mut table = Table::new(vec![
         Column::words("what"),
         Column::numbers("size"),
@@ -88,11 +88,11 @@ fn table(parts: &[Part]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use place::workingset::restore::PartKind;
+    use place::workingset::restore::MemoryKind;
 
     #[test]
     fn what_lies_in_one_place_is_one_line_and_an_unknown_time_stays_unknown() {
-        let part = |kind, source: &str, estimated_ns| Part {
+        let part = |kind, source: &str, estimated_ns| PlannedSource {
             kind,
             source: source.to_owned(),
             bytes: 4096,
@@ -102,11 +102,11 @@ mod tests {
             skipped: None,
         };
         let sums = by_place(&[
-            part(PartKind::File, "sda", Some(1)),
-            part(PartKind::Shared, "/memfd:a", Some(1)),
-            part(PartKind::File, "sda", None),
-            part(PartKind::File, "sdb", Some(1)),
-            part(PartKind::Shared, "/memfd:b", Some(1)),
+            part(MemoryKind::File, "sda", Some(1)),
+            part(MemoryKind::Shared, "/memfd:a", Some(1)),
+            part(MemoryKind::File, "sda", None),
+            part(MemoryKind::File, "sdb", Some(1)),
+            part(MemoryKind::Shared, "/memfd:b", Some(1)),
         ]);
         let shown: Vec<_> = sums
             .iter()

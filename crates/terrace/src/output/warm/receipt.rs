@@ -8,23 +8,23 @@ use crate::output::style::Tone;
 use crate::output::table::{Cell, Column, Table};
 use crate::output::{self, Page};
 use model::Bytes;
-use place::background::Stop;
+use place::background::StopReason;
 use place::workingset::method::RestoreMethod;
-use place::workingset::restore::{Done, Part, Report};
-use place::workingset::speed::Speed;
+use place::workingset::restore::{PlannedSource, RestoreReport, RestoredSource};
+use place::workingset::speed::DiskSpeed;
 use serde::Serialize;
 
 /// What was planned and, unless only that was asked for, what was done.
 #[derive(Clone, Debug, Serialize)]
 pub struct Receipt {
     /// One for each source.
-    pub planned: Vec<Part>,
+    pub planned: Vec<PlannedSource>,
     /// What the devices showed.
-    pub speeds: Vec<Speed>,
+    pub speeds: Vec<DiskSpeed>,
     /// What cannot be seen or done, each in a line.
     pub notes: Vec<String>,
     /// `None` after `--dry-run`.
-    pub done: Option<Report>,
+    pub done: Option<RestoreReport>,
 }
 
 impl output::Report for Receipt {
@@ -54,14 +54,14 @@ impl output::Report for Receipt {
         };
         let stop = done.stop;
         // Whoever sets a limit is not surprised by it.
-        let wanted = matches!(stop, Stop::Done | Stop::Budget);
+        let wanted = matches!(stop, StopReason::Done | StopReason::Budget);
         (!wanted).then(|| format!("not all of it is back: {}", why(stop)))
     }
 }
 
 /// What was done: a sentence, the sources, what is spared, why it ended.
-fn done(report: &Report, page: Page) -> String {
-    let sum = |of: fn(&Done) -> u64| report.parts.iter().map(of).sum::<u64>();
+fn done(report: &RestoreReport, page: Page) -> String {
+    let sum = |of: fn(&RestoredSource) -> u64| report.parts.iter().map(of).sum::<u64>();
     let pages = sum(|part| part.pages);
     let elapsed = long_time(report.elapsed_ns);
     let title = if pages == 0 {
@@ -95,12 +95,12 @@ fn done(report: &Report, page: Page) -> String {
 }
 
 /// One part for each place and way to read.
-fn by_place(parts: &[Done]) -> Vec<Done> {
-    let mut sums: Vec<Done> = Vec::new();
+fn by_place(parts: &[RestoredSource]) -> Vec<RestoredSource> {
+    let mut sums: Vec<RestoredSource> = Vec::new();
     for part in parts.iter().filter(|part| part.pages > 0) {
         let name = place_name(part.kind, &part.source);
         let key = (part.kind, name, part.method);
-        let same = |sum: &&mut Done| (sum.kind, sum.source.as_str(), sum.method) == key;
+        let same = |sum: &&mut RestoredSource| (sum.kind, sum.source.as_str(), sum.method) == key;
         match sums.iter_mut().find(same) {
             Some(sum) => {
                 sum.bytes += part.bytes;
@@ -108,7 +108,7 @@ fn by_place(parts: &[Done]) -> Vec<Done> {
                 sum.present_pages += part.present_pages;
                 sum.elapsed_ns += part.elapsed_ns;
             }
-            None => sums.push(Done {
+            None => sums.push(RestoredSource {
                 source: name.to_owned(),
                 ..part.clone()
             }),
@@ -117,7 +117,7 @@ fn by_place(parts: &[Done]) -> Vec<Done> {
     sums
 }
 
-fn table(parts: &[Done]) -> Table {
+fn table(parts: &[RestoredSource]) -> Table {
     let mut table = Table::new(vec![
         Column::words("what"),
         Column::numbers("read"),
@@ -154,7 +154,7 @@ fn method(method: RestoreMethod) -> String {
 }
 
 /// "Spares 12,288 faults of about 7.81 ms each: up to 96 s"
-fn spared(parts: &[Done]) -> Option<String> {
+fn spared(parts: &[RestoredSource]) -> Option<String> {
     let known = || {
         parts
             .iter()
@@ -173,16 +173,16 @@ fn spared(parts: &[Done]) -> Option<String> {
 }
 
 /// Why it ended, in words that follow a colon.
-fn why(stop: Stop) -> &'static str {
+fn why(stop: StopReason) -> &'static str {
     match stop {
-        Stop::Done => "all was done",
-        Stop::Floor => "free memory came down to the floor",
-        Stop::Pressure => "others began to wait for memory",
-        Stop::GroupLimit => "a control group is at its limit",
-        Stop::Yield => "what was read did not stay in memory",
-        Stop::Budget => "the time or the bytes that it was given were used up",
-        Stop::Cancelled => "interrupted",
-        Stop::SourceGone => "its source is gone: the process, the swap area or the disk",
+        StopReason::Done => "all was done",
+        StopReason::Floor => "free memory came down to the floor",
+        StopReason::Pressure => "others began to wait for memory",
+        StopReason::GroupLimit => "a control group is at its limit",
+        StopReason::Yield => "what was read did not stay in memory",
+        StopReason::Budget => "the time or the bytes that it was given were used up",
+        StopReason::Cancelled => "interrupted",
+        StopReason::SourceGone => "its source is gone: the process, the swap area or the disk",
         _ => "the guard said so",
     }
 }
@@ -191,11 +191,11 @@ fn why(stop: Stop) -> &'static str {
 mod tests {
     use super::*;
     use crate::output::Report as _;
-    use place::workingset::restore::PartKind;
+    use place::workingset::restore::MemoryKind;
 
-    fn receipt(stop: Stop) -> Receipt {
-        let part = Done {
-            kind: PartKind::Anonymous,
+    fn receipt(stop: StopReason) -> Receipt {
+        let part = RestoredSource {
+            kind: MemoryKind::Anonymous,
             source: "/swap".to_owned(),
             method: Some(RestoreMethod::RemoteReaders(4)),
             bytes: 48 << 20,
@@ -210,7 +210,7 @@ mod tests {
             planned: Vec::new(),
             speeds: Vec::new(),
             notes: vec!["before".to_owned()],
-            done: Some(Report {
+            done: Some(RestoreReport {
                 stop,
                 parts: vec![part],
                 elapsed_ns: 500_000_000,
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn the_receipt_says_what_is_back_what_is_spared_and_why_it_ended() {
-        let text = receipt(Stop::Pressure).page(Page::plain(80));
+        let text = receipt(StopReason::Pressure).page(Page::plain(80));
         assert!(text.lines().all(|line| line.len() <= 80), "{text}");
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for expected in [
@@ -239,19 +239,23 @@ mod tests {
 
     #[test]
     fn only_an_end_that_was_asked_for_is_a_success() {
-        for stop in [Stop::Done, Stop::Budget] {
+        for stop in [StopReason::Done, StopReason::Budget] {
             assert_eq!(receipt(stop).shortfall(), None);
         }
-        for stop in [Stop::Floor, Stop::GroupLimit, Stop::SourceGone] {
+        for stop in [
+            StopReason::Floor,
+            StopReason::GroupLimit,
+            StopReason::SourceGone,
+        ] {
             assert!(receipt(stop).shortfall().unwrap().contains(why(stop)));
         }
-        let interrupted = receipt(Stop::Cancelled).shortfall().unwrap();
+        let interrupted = receipt(StopReason::Cancelled).shortfall().unwrap();
         assert!(interrupted.ends_with("interrupted"));
     }
 
     #[test]
     fn nothing_in_swap_has_a_receipt_as_well() {
-        let mut nothing = receipt(Stop::Done);
+        let mut nothing = receipt(StopReason::Done);
         if let Some(report) = &mut nothing.done {
             report.parts.clear();
         }

@@ -7,12 +7,12 @@ use crate::output::style::Tone;
 use crate::output::table::{Cell, Column, Table};
 use crate::output::{Page, Report};
 use model::Bytes;
-use place::workingset::show::{Process, Shown};
+use place::workingset::show::{ProcessMemory, WorkingSetReport};
 
 /// How many processes have a line.
 const MOST_LINES: usize = 20;
 
-impl Report for Shown {
+impl Report for WorkingSetReport {
     const COMMAND: &'static str = "warm show";
     const SCHEMA: &'static str = "terrace.warm.show/1";
     const TIMED: bool = false;
@@ -46,8 +46,8 @@ impl Report for Shown {
 }
 
 /// "terrace warm show: 43 processes have 1.2 GiB in RAM and 300 MiB in swap"
-fn title(shown: &Shown) -> String {
-    let sum = |of: fn(&Process) -> u64| Bytes(shown.processes.iter().map(of).sum());
+fn title(shown: &WorkingSetReport) -> String {
+    let sum = |of: fn(&ProcessMemory) -> u64| Bytes(shown.processes.iter().map(of).sum());
     format!(
         "terrace warm show: {}, {} in RAM, {} in swap",
         counted(shown.processes.len() as u64, "process", "processes"),
@@ -56,7 +56,7 @@ fn title(shown: &Shown) -> String {
     )
 }
 
-fn table(processes: &[Process]) -> Table {
+fn table(processes: &[ProcessMemory]) -> Table {
     let mut table = Table::new(vec![
         Column::words("process"),
         Column::numbers("number"),
@@ -84,7 +84,7 @@ fn table(processes: &[Process]) -> Table {
 }
 
 /// "Page cache 9.1 GiB: 8.2 GiB of it in files that these processes use, 0.9 GiB not found"
-fn cache(shown: &Shown) -> String {
+fn cache(shown: &WorkingSetReport) -> String {
     let size = |bytes: u64| Bytes(bytes).to_string();
     format!(
         "Page cache {}: {} of it in files that these processes use, {} in others.",
@@ -97,10 +97,10 @@ fn cache(shown: &Shown) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use place::workingset::restore::{Part, PartKind};
+    use place::workingset::restore::{MemoryKind, PlannedSource};
 
-    fn shown() -> Shown {
-        let process = Process {
+    fn shown() -> WorkingSetReport {
+        let process = ProcessMemory {
             pid: 7,
             name: "victim".to_owned(),
             group: Some("/app".to_owned()),
@@ -110,8 +110,8 @@ mod tests {
             file_cached_bytes: Some(0),
             file_absent_bytes: Some(4096),
         };
-        let part = Part {
-            kind: PartKind::Anonymous,
+        let part = PlannedSource {
+            kind: MemoryKind::Anonymous,
             source: "/dev/sdb2".to_owned(),
             bytes: 1 << 30,
             runs: 1234,
@@ -119,12 +119,12 @@ mod tests {
             by_demand_ns: Some(600_000_000_000),
             skipped: None,
         };
-        let skipped = Part {
+        let skipped = PlannedSource {
             source: "/dev/zram0".to_owned(),
             skipped: Some("compressed in memory".to_owned()),
             ..part.clone()
         };
-        Shown {
+        WorkingSetReport {
             processes: vec![process; 22],
             parts: vec![part, skipped],
             cached_bytes: Some(9 << 30),
