@@ -1,8 +1,8 @@
-//! What the probes of a survey return: the rules judge it, and tiers and curves display it. No other
-//! shape of these figures lies between a probe and the JSON.
+//! What the probes of a survey return: the rules judge it, and tiers and curves display it. No
+//! other shape of these figures lies between a probe and the JSON.
 //!
-//! Whatever could not be measured is `None`, zero or left out of its list. Each type reads and writes
-//! as JSON, so that a test can hold a recorded machine.
+//! Whatever could not be measured is `None`, zero or left out of its list. Each type reads and
+//! writes as JSON, so that a test can hold a recorded machine.
 
 use crate::estimate::{Estimate, Latency};
 use crate::knee::Edge;
@@ -83,7 +83,8 @@ pub struct DeviceReport {
     pub raw_read_ns: Option<Latency>,
     /// Why `raw_read_ns` is absent.
     pub raw_refused: Option<String>,
-    /// Bytes of the own file that were read from the page cache; `None` if the time was over before.
+    /// Bytes of the own file that were read from the page cache; `None` if the time was over
+    /// before.
     pub page_cache_bytes: Option<u64>,
     /// Random reads of 4 KiB of them.
     pub page_cache_read_ns: Option<Latency>,

@@ -488,7 +488,8 @@ impl Queue {
                 iov_len: self.buffer_bytes,
             })
             .collect();
-        // SAFETY: every part is inside `buffers`, which lives until the ring is closed (see `Drop`).
+        // SAFETY: every part is inside `buffers`, which lives until the ring is closed (see
+        // `Drop`).
         self.registered_buffers = unsafe { submitter.register_buffers(&parts) }.is_ok();
     }
 }

@@ -1,5 +1,5 @@
-//! Evicts the probe's own file from the page cache and checks the result; reports what the cache has
-//! of it.
+//! Evicts the probe's own file from the page cache and checks the result; reports what the cache
+//! has of it.
 //!
 //! Dirty pages cannot be dropped, so the file is synced first. The advice is only a request to the
 //! kernel; `cachestat` shows whether it was followed.

@@ -34,7 +34,8 @@ pub fn interval(
     Some((quantile(&values, 0.025)?, quantile(&values, 0.975)?))
 }
 
-/// The 95 % interval of the median difference of `second` from `first`. `None` below [`LEAST_RUNS`].
+/// The 95 % interval of the median difference of `second` from `first`. `None` below
+/// [`LEAST_RUNS`].
 pub fn of_median_difference(first: &[f64], second: &[f64]) -> Option<(f64, f64)> {
     let drawn = |values: &[f64], indices: &[usize]| -> Vec<f64> {
         indices.iter().map(|&index| values[index]).collect()

@@ -1,8 +1,8 @@
 //! The way to a directory, one component at a time from a held descriptor.
 //!
-//! A component can be changed by another user if its directory belongs to a user who is neither root
-//! nor this one, or if its group or all others may write to it without the sticky bit. From the
-//! first such component on the way is exposed: the directory may still be used through its
+//! A component can be changed by another user if its directory belongs to a user who is neither
+//! root nor this one, or if its group or all others may write to it without the sticky bit. From
+//! the first such component on the way is exposed: the directory may still be used through its
 //! descriptor, but is not private. As root, a link is followed only where another user can neither
 //! have made it nor have put it there. For every user the rule of `fs.protected_symlinks` holds: in
 //! a sticky directory that all may write to, a link is followed if this user or the owner of the

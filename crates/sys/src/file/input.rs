@@ -1,9 +1,9 @@
 //! Opening a file that the user named as input: a regular file only, and the first Ctrl-C ends the
 //! waiting for a server that does not answer.
 //!
-//! The idea: such a call cannot be cancelled, and the handler of a signal does not end it. So a thread
-//! makes it, and the caller waits for that thread and for the signal. A thread that is left behind ends
-//! with the process.
+//! The idea: such a call cannot be cancelled, and the handler of a signal does not end it. So a
+//! thread makes it, and the caller waits for that thread and for the signal. A thread that is left
+//! behind ends with the process.
 
 use crate::error::{Error, Result};
 use std::fs::{File, Metadata, OpenOptions};

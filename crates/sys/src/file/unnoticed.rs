@@ -42,12 +42,12 @@ pub fn open_place(path: &Path) -> Result<File> {
         .map_err(|source| Error::new("find", source).at(path))
 }
 
-/// As [`open_unnoticed`], of the relative path `name` below `directory`. No component of it leads to
-/// another mount, neither by a mount point nor by a link.
+/// As [`open_unnoticed`], of the relative path `name` below `directory`. No component of it leads
+/// to another mount, neither by a mount point nor by a link.
 ///
 /// # Errors
-/// `Invalid` for any other kind of file and for a path that leads to another mount. Before Linux 5.6,
-/// and where a filter forbids the call, the path is opened as any other.
+/// `Invalid` for any other kind of file and for a path that leads to another mount. Before Linux
+/// 5.6, and where a filter forbids the call, the path is opened as any other.
 pub fn open_unnoticed_below(directory: &File, name: &Path) -> Result<File> {
     let fail = |source| Error::new("open", source).at(name);
     let place = open_on_mount(directory, name, libc::O_PATH).map_err(fail)?;
