@@ -6,8 +6,9 @@
 //! saves work per request. The queue schedules nothing: the caller decides what to submit and when
 //! to wait.
 //!
-//! The contract is that of `model::device::BlockDevice`, with one exception: a request may be short
-//! before the end of the file, and the caller continues it (`transfer` does).
+//! The contract is that of `model::device::BlockDevice`, with two exceptions: a request may be short
+//! before the end of the file, and the caller continues it (`transfer` does); a disk is not discarded
+//! (see [`Operation::Discard`]).
 
 use crate::clock::now_ns;
 use crate::error::{Error, Kind, Result};
@@ -19,6 +20,7 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::FileTypeExt;
 
 /// The deepest queue: more than any device's own queue that this program measures.
 pub const MAX_DEPTH: u32 = 4096;
@@ -35,7 +37,9 @@ pub enum Operation {
     Write,
     /// Makes what was written before durable (`fdatasync`); the whole file, no buffer.
     Sync,
-    /// Gives the range's space back; no buffer.
+    /// Frees the range's space, which then reads as zeroes (a hole); no buffer. Regular files only:
+    /// on a disk the same call would write zeroes, so the queue refuses it, and
+    /// [`crate::device::FileDevice`] does what a disk calls a discard.
     Discard,
 }
 
@@ -156,6 +160,7 @@ struct InFlight {
 /// A file that requests can name, kept open for as long as they can be in flight.
 struct OpenFile {
     file: File,
+    is_disk: bool,
     /// Whether the kernel's table has it at the same index.
     is_registered: bool,
 }
@@ -234,6 +239,9 @@ impl Queue {
         let file = file
             .try_clone()
             .map_err(|source| Error::new(OPERATION, source))?;
+        let metadata = file
+            .metadata()
+            .map_err(|source| Error::new(OPERATION, source))?;
         let free = self.files.iter().position(Option::is_none);
         let index = free.unwrap_or(self.files.len());
         if index >= MAX_FILES {
@@ -242,6 +250,7 @@ impl Queue {
         let is_registered = self.has_table && self.update_table(index, file.as_raw_fd());
         let open = Some(OpenFile {
             file,
+            is_disk: metadata.file_type().is_block_device(),
             is_registered,
         });
         match self.files.get_mut(index) {
@@ -261,8 +270,11 @@ impl Queue {
         if self.requests.iter().any(uses) {
             return Err(Error::invalid(OPERATION, "a request on it is in flight"));
         }
-        let open = self.files.get_mut(index).and_then(Option::take);
-        let open = open.ok_or_else(|| Error::invalid(OPERATION, "the queue has no such file"))?;
+        let open = self
+            .files
+            .get_mut(index)
+            .and_then(Option::take)
+            .ok_or_else(|| Error::invalid(OPERATION, "the queue has no such file"))?;
         if open.is_registered {
             // Not refused; if it were, the next file in this place would be used unregistered.
             self.update_table(index, -1);
@@ -333,12 +345,16 @@ impl Queue {
     /// Queues a request with the buffer of `slot`; it starts with the next [`Queue::enter`].
     ///
     /// # Errors
-    /// `Invalid` if the slot is not idle, the file unknown or the buffer too small.
+    /// `Invalid` if the slot is not idle, the file unknown or the buffer too small, and for a
+    /// discard of a disk.
     pub fn submit(&mut self, slot: usize, request: Request) -> Result<()> {
         const OPERATION: &str = "queue a request";
         // From the end: `idle_slot` hands out the last one.
-        let place = self.idle.iter().rposition(|idle| *idle == slot);
-        let place = place.ok_or_else(|| Error::invalid(OPERATION, "the slot is not idle"))?;
+        let place = self
+            .idle
+            .iter()
+            .rposition(|idle| *idle == slot)
+            .ok_or_else(|| Error::invalid(OPERATION, "the slot is not idle"))?;
         let end = request.start.checked_add(request.bytes);
         if request.operation.uses_buffer() && end.is_none_or(|end| end > self.buffer_bytes) {
             return Err(Error::invalid(
@@ -346,9 +362,15 @@ impl Queue {
                 "the request is larger than its buffer",
             ));
         }
-        let entry = self
-            .entry(slot, &request)
+        let open = self
+            .files
+            .get(request.file)
+            .and_then(Option::as_ref)
             .ok_or_else(|| Error::invalid(OPERATION, "the queue has no such file"))?;
+        if open.is_disk && request.operation == Operation::Discard {
+            return Err(Error::invalid(OPERATION, "the queue discards no disk"));
+        }
+        let entry = self.entry(open, slot, &request);
         // SAFETY: the entry names this queue's own file and buffer. The buffer outlives the
         // request because `Drop` waits for the end of all requests, or leaks it; the file because
         // `remove_file` refuses while the request is in flight.
@@ -383,7 +405,7 @@ impl Queue {
         Ok(())
     }
 
-    /// The next ended request, in the order seen; `None` if there is none yet. Never waits.
+    /// The next ended request, in the order seen; `None` if no other has ended. Never waits.
     pub fn complete(&mut self) -> Option<Completion> {
         if self.ended.is_empty() {
             self.reap();
@@ -425,9 +447,8 @@ impl Queue {
         }
     }
 
-    /// The kernel's form of a request that was checked; `None` if the file is unknown.
-    fn entry(&self, slot: usize, request: &Request) -> Option<squeue::Entry> {
-        let open = self.files.get(request.file)?.as_ref()?;
+    /// The kernel's form of a request on `open` that was checked.
+    fn entry(&self, open: &OpenFile, slot: usize, request: &Request) -> squeue::Entry {
         let (file, flags) = if open.is_registered {
             // The index is below `MAX_FILES`, so it fits.
             (request.file as i32, squeue::Flags::FIXED_FILE)
@@ -446,7 +467,7 @@ impl Queue {
                 .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
                 .build(),
         };
-        Some(entry.flags(flags).user_data(slot as u64))
+        entry.flags(flags).user_data(slot as u64)
     }
 
     fn transfer_entry(&self, file: types::Fd, slot: usize, request: &Request) -> squeue::Entry {

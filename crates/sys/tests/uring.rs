@@ -8,7 +8,7 @@ use std::path::Path;
 use sys::Kind;
 use sys::file::Scratch;
 use sys::uring::{MAX_FILES, Queue, Request};
-use testkit::{Random, TempDir};
+use testkit::{LoopDevice, Random, TempDir};
 
 /// A queue for one file, with index 0, or the reason why this machine has none.
 fn queue(file: &std::fs::File, depth: u32, bytes: usize) -> Option<Queue> {
@@ -280,6 +280,30 @@ fn one_ring_copies_from_file_to_file_syncs_and_discards() {
     }
     sys::file::read_at(target.file(), &mut copied, 4096).unwrap();
     assert!(copied[..4096] == [0; 4096] && copied[4096..] == data[4096..]);
+}
+
+#[test]
+fn a_discard_of_a_disk_is_refused() {
+    let directory = TempDir::new();
+    let image = directory.join("image");
+    std::fs::write(&image, [7; 65_536]).unwrap();
+    let disk = match LoopDevice::over(&image) {
+        Ok(disk) => disk,
+        Err(need) => return testkit::skip(need),
+    };
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(disk.path())
+        .unwrap();
+    let Some(mut queue) = queue(&file, 1, 4096) else {
+        return;
+    };
+    let error = queue.submit(0, Request::discard(0, 0..4096)).unwrap_err();
+    assert_eq!((error.kind, queue.in_flight()), (Kind::Invalid, 0));
+    queue.submit(0, Request::read(0, 0, 4096)).unwrap();
+    assert_eq!(wait(&mut queue).result.unwrap(), 4096);
+    assert_eq!(queue.buffer_mut(0).unwrap(), [7; 4096]);
 }
 
 #[test]

@@ -10,7 +10,9 @@ use sys::uring::{Operation, Queue, Request};
 /// Devices are named by an index, as the engine was given them.
 ///
 /// The caller guarantees:
-/// - offsets, lengths and parts of buffers fit the alignment of the device.
+/// - offsets, lengths and parts of buffers fit the alignment of the device;
+/// - a discard on a ring names a regular file: the ring refuses disks (see
+///   [`Operation::Discard`]), the other engines discard them.
 ///
 /// An implementation must:
 /// - own the buffer of a slot while its request is in flight, also when it is dropped: it waits for

@@ -2,15 +2,18 @@
 //! threads that call the devices.
 //!
 //! A buffer moves to a thread with its request and comes back with the completion, so nothing is
-//! shared but the devices. The channels have room for every slot and never block the caller.
+//! shared but the devices. The channels have room for every slot and never block the caller. A panic
+//! in a device is an error of its request; the thread and the buffer stay in use.
 
 use crate::engine::{self, Completion, Engine};
 use model::device::BlockDevice;
 use std::collections::VecDeque;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use sys::clock::now_ns;
 use sys::memory::AlignedBuffer;
 use sys::uring::Request;
 
@@ -107,10 +110,25 @@ fn serve<D: BlockDevice>(
         else {
             return;
         };
-        let completion = engine::perform(slot, request, &devices[request.file], &mut buffer);
+        // The device is responsible for its own state; the buffer has no invariant to break.
+        let performed = catch_unwind(AssertUnwindSafe(|| {
+            engine::perform(slot, request, &devices[request.file], &mut buffer)
+        }));
+        let completion = performed.unwrap_or_else(|_| panicked(slot, request));
         if finished.send(Ended { completion, buffer }).is_err() {
             return;
         }
+    }
+}
+
+/// The end of a request whose device panicked; the panic's own message is on standard error.
+fn panicked(slot: usize, request: Request) -> Completion {
+    let source = io::Error::other("the device panicked");
+    Completion {
+        slot,
+        request,
+        result: Err(sys::Error::new(request.operation.name(), source)),
+        completed_ns: now_ns(),
     }
 }
 
@@ -137,8 +155,11 @@ impl Engine for Workers {
 
     fn submit(&mut self, slot: usize, request: Request) -> sys::Result<()> {
         engine::check(&request, self.devices, self.buffer_bytes)?;
-        let place = self.idle.iter().rposition(|idle| *idle == slot);
-        let place = place.ok_or_else(|| engine::refused("the slot is not idle"))?;
+        let place = self
+            .idle
+            .iter()
+            .rposition(|idle| *idle == slot)
+            .ok_or_else(|| engine::refused("the slot is not idle"))?;
         let requests = self.requests.as_ref().ok_or_else(threads_ended)?;
         let buffer = self.buffers[slot].take().ok_or_else(threads_ended)?;
         let job = Job {
@@ -178,7 +199,6 @@ impl Drop for Workers {
     fn drop(&mut self) {
         self.requests = None;
         for thread in self.threads.drain(..) {
-            // A panic was reported when it happened.
             let _ = thread.join();
         }
     }

@@ -306,6 +306,51 @@ impl BlockDevice for Shared {
     }
 }
 
+/// A device that panics at each read that touches this byte.
+struct PanicsAt(u64, &'static MemoryDevice);
+
+impl BlockDevice for PanicsAt {
+    fn size_bytes(&self) -> Result<u64, model::device::DeviceError> {
+        self.1.size_bytes()
+    }
+    fn alignment(&self) -> model::device::Alignment {
+        self.1.alignment()
+    }
+    fn read_at(&self, data: &mut [u8], offset: u64) -> Result<usize, model::device::DeviceError> {
+        let range = offset..offset + data.len() as u64;
+        assert!(!range.contains(&self.0), "the panic of a test's device");
+        self.1.read_at(data, offset)
+    }
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<usize, model::device::DeviceError> {
+        self.1.write_at(data, offset)
+    }
+    fn discard(&self, range: std::ops::Range<u64>) -> Result<(), model::device::DeviceError> {
+        self.1.discard(range)
+    }
+    fn flush(&self) -> Result<(), model::device::DeviceError> {
+        self.1.flush()
+    }
+}
+
+/// Found by review: the thread ended, and the run waited for its slot for ever.
+#[test]
+fn a_panic_in_a_device_is_an_error_of_its_extent() {
+    let (source, target) = (memory(&[7; 1000]), memory(&[0; 1000]));
+    let devices = vec![PanicsAt(250, source), PanicsAt(u64::MAX, target)];
+    let mut workers = Workers::new(devices, 2, 100).unwrap();
+    for _ in 0..3 {
+        let (summary, report) = copy(&mut workers, &[Extent::at(0..1000)]);
+        assert_eq!(report.failed, [(Extent::at(200..300), Some(200))]);
+        assert_eq!((summary.bytes, summary.whole_bytes), (900, 200));
+        let error = summary.failure.unwrap().error.source.to_string();
+        assert_eq!(error, "the device panicked");
+    }
+    assert_eq!(
+        target.contents()[199..301],
+        [[7].as_slice(), &[0; 100], &[7]].concat()
+    );
+}
+
 #[test]
 fn requests_that_do_not_fit_an_engine_are_refused() {
     fn check(engine: &mut impl Engine) {
