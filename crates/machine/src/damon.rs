@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_runs_always_on_all_memory_and_is_told_counts() {
+    fn only_schemes_that_are_always_on_for_all_memory_and_configured_count() {
         let scheme = |name: &str| format!("{CONTEXT}/schemes/1/{name}");
         for (file, text) in [
             (format!("{KDAMONDS}/0/state"), "off\n"),

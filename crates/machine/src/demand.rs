@@ -7,14 +7,14 @@ use crate::cpu;
 use crate::error::Result;
 use crate::root::{ProcFile, Root};
 
-/// Of whom the processors are wanted besides the asking thread.
+/// How many tasks want the processors, the calling thread not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Demand {
-    /// Nobody.
+    /// No other task.
     None,
-    /// Some, and at least one processor is left.
+    /// Fewer than there are processors.
     Some,
-    /// As many as there are processors, or more.
+    /// At least as many as there are processors.
     Full,
 }
 

@@ -155,7 +155,7 @@ mod tests {
 ";
 
     #[test]
-    fn each_kind_is_told() {
+    fn each_kind_is_recognized() {
         use Kind::{Anonymous, File, SharedMemory, Special};
         let kinds: Vec<Kind> = parse(TEXT).iter().map(|mapping| mapping.kind).collect();
         assert_eq!(

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_ten_seconds_are_told_by_their_share() {
+    fn the_share_of_the_last_ten_seconds_is_read() {
         assert_eq!(lately("some avg10=0.00 avg60=0.51 total=8\n"), Some(false));
         assert_eq!(lately("some avg10=0.01 avg60=0.51 total=8\n"), Some(true));
         assert_eq!(lately("full avg10=0.01\n"), None);

@@ -84,7 +84,7 @@ mod tests {
 /swap\\040file                           file\t\t1048572\t\t0\t\t-2\n";
 
     #[test]
-    fn areas_are_told_apart() {
+    fn kinds_of_areas_are_recognized() {
         let areas = parse(TEXT);
         assert_eq!(areas.len(), 2);
         assert_eq!(areas[0].size, Bytes(8_388_604 * 1024));

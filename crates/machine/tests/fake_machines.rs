@@ -242,7 +242,7 @@ fn a_machine_that_tells_nothing() {
 }
 
 #[test]
-fn containers_are_told_by_what_their_engines_leave() {
+fn containers_are_recognized_by_what_their_engines_leave() {
     let seen = |path: &str, text: &str| {
         let tree = FakeRoot::bare().file(path, text);
         kernel::virtualization(&Root::at(tree.path()))

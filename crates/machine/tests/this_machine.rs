@@ -156,7 +156,7 @@ fn again_inside(group: &Cgroup, test: &str) {
 }
 
 #[test]
-fn a_disk_has_the_same_name_whoever_asks() {
+fn a_disk_has_the_same_name_for_every_caller() {
     let root = machine::Root::system();
     for mount in machine::mounts::read(&root) {
         let disk = machine::block::of_device(&root, mount.major, mount.minor);

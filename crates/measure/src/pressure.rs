@@ -1,5 +1,5 @@
 //! Memory pressure, on purpose and bounded: hogs that allocate, touch every page and free, as
-//! in the recovery experiment of 2012, and what they pushed out of whom.
+//! in the recovery experiment of 2012, and which processes and files they evicted.
 //!
 //! A hog is a process of its own (this program again), first in line for the out-of-memory
 //! killer, that ends with its parent. What would endanger others is refused before it starts.
@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use sys::helper::HiddenCommand;
 
-/// Where the machine's own pressure stands.
+/// The pressure of the whole machine.
 const PRESSURE_FILE: &str = "/proc/pressure/memory";
 
 /// What is asked for, checked by [`Plan::check`] against the machine.
@@ -43,9 +43,9 @@ pub struct Plan {
     pub touch: Touch,
     /// Put the hogs into a group of their own with this limit.
     pub group_limit: Option<Bytes>,
-    /// Stop allocating once somebody waits for memory for this share of the time, in percent.
+    /// Stop allocating once tasks wait for memory for this share of the time, in percent.
     pub until_pressure_percent: Option<u32>,
-    /// Start although others may be killed for it.
+    /// Start even if other processes may be killed for it.
     pub force: bool,
     /// The hidden command that calls [`run_hog`].
     pub helper: HiddenCommand,
@@ -86,22 +86,22 @@ pub struct Report {
     pub touched_bytes: u64,
     /// From the first to the last, ns.
     pub elapsed_ns: u64,
-    /// Whether the wish for pressure was met, where there was one.
+    /// Whether the requested pressure was reached; `None` if none was requested.
     pub pressure_reached: Option<bool>,
-    /// Whose pressure that is: its file; `None` without the wish.
+    /// The file of that pressure; `None` if none was requested.
     pub pressure_of: Option<PathBuf>,
-    /// What the whole machine wrote to swap meanwhile, the hogs' own pages included; `None`
-    /// where the kernel does not count it.
+    /// Bytes that the whole machine wrote to swap during the run, the hogs' own pages included;
+    /// `None` where the kernel does not count it.
     pub machine_swapped_out_bytes: Option<u64>,
     /// Whether Ctrl-C ended it before its plan was done.
     pub interrupted: bool,
-    /// Who lost how much, most first.
+    /// The processes and files that lost memory, most first.
     pub pushed_out: Vec<PushedOut>,
-    /// What cannot be seen, each in a line.
+    /// What the counters do not show, each in a line.
     pub notes: Vec<String>,
 }
 
-/// The most that somebody had lost after any round: he may have fetched it back since.
+/// The largest loss of one process or file after any round; it may have been read back since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushedOut {
     /// The process (`pid` and name) or the file.
@@ -114,8 +114,8 @@ pub struct PushedOut {
     pub from_cache_bytes: u64,
 }
 
-/// Launches the hogs, round after round, and tells what they pushed out. Ctrl-C ends them and
-/// the report tells what was done until then.
+/// Launches the hogs, round after round, and reports what they evicted. Ctrl-C ends them; the
+/// report then covers what was done.
 ///
 /// # Errors
 /// `Usage` for a plan that makes no sense; `Impossible` for one that would bring the
@@ -131,7 +131,7 @@ pub fn hog(root: &Root, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<R
     });
     progress("looking at who has what");
     let mut losses = Losses::start(root);
-    let counted = Counted::read(root);
+    let counters = MachineCounters::read(root);
     let start = Instant::now();
     let mut report = Report {
         rounds: 0,
@@ -156,11 +156,11 @@ pub fn hog(root: &Root, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<R
         )?;
         report.add(round);
         report.elapsed_ns = start.elapsed().as_nanos() as u64;
-        losses.look(root);
+        losses.update(root);
     }
     report.interrupted = sys::interrupt::requested();
-    (report.pushed_out, report.notes) = losses.told();
-    counted.tell(&Counted::read(root), &mut report);
+    (report.pushed_out, report.notes) = losses.report();
+    counters.add_growth(&MachineCounters::read(root), &mut report);
     Ok(report)
 }
 
@@ -177,12 +177,12 @@ impl Report {
 }
 
 /// Counters of the machine, before and after.
-struct Counted {
+struct MachineCounters {
     swapped_out_pages: Option<u64>,
     killings: Option<u64>,
 }
 
-impl Counted {
+impl MachineCounters {
     fn read(root: &Root) -> Self {
         Self {
             swapped_out_pages: vmstat::counter(root, "pswpout"),
@@ -191,7 +191,7 @@ impl Counted {
     }
 
     /// Puts the growth until `later` into the report.
-    fn tell(&self, later: &Self, report: &mut Report) {
+    fn add_growth(&self, later: &Self, report: &mut Report) {
         let grown = |before: Option<u64>, after: Option<u64>| Some(after?.saturating_sub(before?));
         report.machine_swapped_out_bytes = grown(self.swapped_out_pages, later.swapped_out_pages)
             .map(|pages| pages * sys::process::page_bytes() as u64);

@@ -1,9 +1,9 @@
 //! Why writing to a RAM disk is slow: the same amount of memory is written as new, as new again
-//! right after it was given back, over itself, and in huge pages; every touch is timed, and the
+//! right after it was freed, over itself, and in huge pages; every touch is timed, and the
 //! counters of the machine and of the groups are read around each pass.
 //!
 //! A process of its own writes, since a memory limit may get it killed: that is a result. It
-//! holds a file without a name, so that all is given back however it ends.
+//! writes to a file without a name, so that all memory is freed however it ends.
 
 mod counters;
 mod plan;
@@ -23,14 +23,14 @@ use sys::helper::{Helper, Received};
 use worker::{Order, Report};
 
 const OPERATION: &str = "write to memory";
-/// Between two looks for Ctrl-C.
-const LOOK: Duration = Duration::from_millis(50);
+/// Between two checks for Ctrl-C.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// The share of its pages that may leave memory before the pass of huge pages is left out: it
 /// would only swap once more.
 const MOST_LEFT_SHARE: f64 = 0.01;
 
-/// Writes as planned. Ctrl-C ends it, and what was seen until then is told; so is what was seen
-/// until the kernel killed the process that writes.
+/// Writes as planned. If Ctrl-C ends it or the kernel kills the process that writes, returns what
+/// was measured until then.
 ///
 /// # Errors
 /// `Failed` where no process can be started or it fails for another reason than memory.
@@ -41,7 +41,7 @@ pub fn measure(root: &Root, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Resu
         if seen.killed || sys::interrupt::requested() || !is_worth(round, &seen) {
             break;
         }
-        progress(words(round));
+        progress(describe_round(round));
         let order = Order {
             round,
             place: plan.place.clone(),
@@ -66,8 +66,8 @@ pub fn measure(root: &Root, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Resu
     Ok(seen)
 }
 
-/// What a pass does, for a person who waits.
-fn words(round: Round) -> &'static str {
+/// What a pass does, as the progress line shows it.
+fn describe_round(round: Round) -> &'static str {
     match round {
         Round::First => "new memory",
         Round::Again => "new memory again, right after giving it back",
@@ -76,7 +76,7 @@ fn words(round: Round) -> &'static str {
     }
 }
 
-/// Whether a pass can tell anything after those before it.
+/// Whether a pass can show anything new after those before it.
 fn is_worth(round: Round, seen: &Seen) -> bool {
     let Some(first) = seen.passes.first() else {
         return round == Round::First;
@@ -113,7 +113,11 @@ impl WriterProcess {
         let _ = self.helper.send(order);
         let mut latest = Pass::begun(order.round);
         while !sys::interrupt::requested() {
-            match self.helper.receive(LOOK).map_err(failed(OPERATION))? {
+            match self
+                .helper
+                .receive(CHECK_INTERVAL)
+                .map_err(failed(OPERATION))?
+            {
                 Received::Message(Report::Nothing(why)) => return Ok(Made::Nothing(why)),
                 Received::Message(Report::Pass(pass)) if pass.end.is_some() => {
                     return Ok(Made::Pass(pass));

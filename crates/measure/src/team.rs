@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// How long a member spins before it sleeps: longer than any pause between two
-/// trials of one sitting, short enough not to burn a core in other phases.
+/// trials of one pass, short enough not to burn a core in other phases.
 const SPIN_NS: u64 = 20_000_000;
 
 /// What members are asked to do.
@@ -43,7 +43,7 @@ struct Board<W> {
     done: AtomicU64,
     /// The worst that happened to any member between the last mark and report.
     disturbance: Mutex<Disturbance>,
-    /// Whether a member panicked: nobody waits for it then.
+    /// Whether a member panicked: it is not waited for.
     broken: AtomicBool,
     task: Mutex<Option<Task<W>>>,
     /// Wakes members that sleep; holds whether the team is dismissed.

@@ -24,7 +24,7 @@ pub trait Bench {
     fn run(&mut self, variant: usize, calls: u64);
 
     /// Whether [`Bench::prepare`] could not bring `variant` into its state, because
-    /// somebody else holds the cache that it needs.
+    /// another program holds the cache that it needs.
     fn crowded_out(&self, _variant: usize) -> bool {
         false
     }
@@ -86,7 +86,7 @@ impl Outcome {
         self.kept_ns.is_empty() && !self.disturbed_ns.is_empty()
     }
 
-    /// Adds the trials of a later sitting of the same variant.
+    /// Adds the trials of a later pass over the same variant.
     pub fn merge(&mut self, other: Outcome) {
         self.kept_ns.extend(other.kept_ns);
         self.disturbed_ns.extend(other.disturbed_ns);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_take_turns_and_are_told_apart() {
+    fn variants_take_turns_and_differ() {
         let mut bench = Spin {
             call_ns: vec![10_000, 20_000],
             order: Vec::new(),

@@ -90,7 +90,7 @@ fn state(path: &Path) -> (Vec<u8>, i64, i64, u64) {
 }
 
 #[test]
-fn a_device_a_cache_and_ram_are_told_apart() {
+fn a_device_a_cache_and_ram_are_recognized() {
     let _alone = alone();
     let Some(disk) = on_disk() else { return };
     let served = |path: &Path, access| {

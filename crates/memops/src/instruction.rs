@@ -1,4 +1,5 @@
-//! One decoded machine instruction, as the disassembly shows it.
+//! One decoded machine instruction: what `disassemble` returns for each, on every architecture;
+//! only x86-64 is decoded.
 
 /// One instruction of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]

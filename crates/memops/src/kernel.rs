@@ -150,7 +150,7 @@ pub(crate) unsafe fn write(
     zero_rest(tail);
 }
 
-/// Zeroes a head or a tail, and calls nothing when there is none: glibc's AVX-512 `memset` of no
+/// Zeroes a head or a tail, and calls nothing for an empty one: glibc's AVX-512 `memset` of no
 /// bytes is a masked store, which took 140 ns here when the page behind the buffer was not present
 /// (Zen 5, glibc 2.36).
 fn zero_rest(rest: &mut [u8]) {

@@ -29,7 +29,7 @@ pub enum SizeError {
     NoNumber,
     /// A minus sign.
     Negative,
-    /// The suffix is none of those that are known.
+    /// The suffix is not a known unit.
     Unit(String),
     /// More bytes than 2^63, which no address or file offset can reach.
     TooLarge,
@@ -154,7 +154,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_three_conventions_are_told_apart() {
+    fn the_three_conventions_are_recognized() {
         assert_eq!("16m".parse(), Ok(Bytes(16 * MIB)));
         assert_eq!("16M".parse(), Ok(Bytes(16 * MIB)));
         assert_eq!("16MB".parse(), Ok(Bytes(16_000_000)));

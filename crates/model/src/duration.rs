@@ -17,7 +17,7 @@ pub enum DurationError {
     NoNumber,
     /// A minus sign.
     Negative,
-    /// The suffix is none of those that are known.
+    /// The suffix is not a known unit.
     Unit(String),
     /// Longer than [`LONGEST`].
     TooLong,

@@ -1,6 +1,6 @@
-//! Where the time of a recording went: two bars that add up to 100 %, what is inside of
-//! them, what hurt, who is not to blame, and what could not be seen. This is the JSON of
-//! `terrace explain --json` (`terrace.explain/1`).
+//! Where the time of a recording went: two bars that add up to 100 %, their parts, the causes found
+//! and excluded, and what could not be seen. This is the JSON of `terrace explain --json`
+//! (`terrace.explain/1`).
 
 mod slices;
 
@@ -46,7 +46,7 @@ pub struct Interval {
     pub to_ns: u64,
 }
 
-/// A part that lies somewhere inside the bars and overlaps with others; never stacked.
+/// A part inside of a bar. Parts overlap, so they are never stacked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OfWhich {
     /// The id of a [`TimePart`].
@@ -70,13 +70,13 @@ pub struct OfWhich {
 pub struct Repair {
     /// What was wrong and what was taken instead, in a sentence.
     pub text: String,
-    /// The value as the kernel told it.
+    /// The value that the kernel reported.
     pub before_ns: u64,
     /// The value that was used.
     pub after_ns: u64,
 }
 
-/// What hurt: a finding and the time that it accounts for.
+/// A finding and the time that it accounts for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cause {
     /// The claim, its evidence, its grade, its remedy.
@@ -90,21 +90,21 @@ pub struct Cause {
     pub span: Option<Interval>,
 }
 
-/// A suspect that was checked and is not to blame.
+/// A cause that was checked and excluded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cleared {
     /// The rule that checked it.
     pub id: String,
     /// Its name for people: `swap`.
     pub name: String,
-    /// The number that clears it.
+    /// The number that excludes it.
     pub evidence: Evidence,
 }
 
 /// What could not be seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unseen {
-    /// What: a rule's id or the name of a sight.
+    /// A rule's id or the name of a data source.
     pub what: String,
     /// Why.
     pub why: String,
@@ -112,7 +112,7 @@ pub struct Unseen {
     pub remedy: Option<String>,
 }
 
-/// What watching cost.
+/// What recording cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Watching {
     /// Share of one core, 0 to 1, over the time that was watched.
@@ -142,18 +142,18 @@ pub struct Explanation {
     pub thread_ns: u64,
     /// The bars.
     pub bars: Bars,
-    /// What is inside of them.
+    /// The parts of the bars.
     pub of_which: Vec<OfWhich>,
     /// Impossible values.
     pub repairs: Vec<Repair>,
-    /// What hurt, worst first.
+    /// What cost time, worst first.
     pub findings: Vec<Cause>,
-    /// Who is not to blame.
+    /// The causes that were checked and excluded.
     pub cleared: Vec<Cleared>,
     /// What could not be seen.
     pub unseen: Vec<Unseen>,
     /// Why the numbers deserve less trust than usual: lost events, a cut file, lateness.
     pub doubts: Vec<String>,
-    /// What watching cost.
+    /// What recording cost.
     pub watching: Watching,
 }

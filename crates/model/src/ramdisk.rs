@@ -1,5 +1,5 @@
 //! What writing to a RAM disk showed, and why it was slow: passes over a file in memory, each
-//! with the time of every touch and with what the kernel counted meanwhile.
+//! with the time of every touch and the growth of the kernel's counters.
 //!
 //! A touch is a write of one page. `first` and `again` get new memory, `rewrite` does not: the
 //! difference between them is the price of getting memory.
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub enum Round {
     /// New memory, as the kernel gave it.
     First,
-    /// New memory, right after that of the first pass was given back.
+    /// New memory, right after that of the first pass was freed.
     Again,
     /// The pages of `again` written over: no memory is taken.
     Rewrite,
@@ -31,13 +31,13 @@ pub enum End {
     Whole,
     /// Its time was over.
     Time,
-    /// So little memory was left that somebody else might have been killed.
+    /// So little memory was left that another process might have been killed.
     Floor,
     /// The file system was full.
     Full,
 }
 
-/// A touch is slow from so many times the usual on: the host's part of a fault costs 5 to 60
+/// A touch is slow from this multiple of the usual time: the host's part of a fault costs 5 to 60
 /// times the guest's.
 pub const SLOW: f64 = 3.0;
 
@@ -65,7 +65,7 @@ pub struct Pass {
     /// The touches by their time, two bars for each doubling.
     pub bars: Vec<Bar>,
     /// Bytes of the file that were not in memory any more at its end; `None` where the kernel
-    /// does not tell (before Linux 6.5).
+    /// does not count them (before Linux 6.5).
     pub left_memory_bytes: Option<u64>,
     /// Why it ended; `None` for a pass whose process was killed in it.
     pub end: Option<End>,
@@ -104,7 +104,7 @@ impl Pass {
         self.bars = touches.bars(2);
     }
 
-    /// The time that the processor was somebody else's, of the touches.
+    /// The part of the touches' time in which other work or the host had the processor.
     #[must_use]
     pub fn elsewhere_ns(&self) -> u64 {
         let known = [self.waited_ns, self.stolen_ns].into_iter().flatten();
@@ -189,7 +189,7 @@ pub enum Reason {
     DirectReclaim,
     /// Free memory had to be moved together first.
     Compaction,
-    /// The memory lies at another processor.
+    /// The memory belongs to another NUMA node.
     Numa,
     /// The host found memory only when it was touched.
     BackedLazily,
@@ -248,12 +248,12 @@ pub struct Tried {
     pub after_ns: f64,
 }
 
-/// A suspect that is not to blame, with the number that clears it.
+/// A cause that was checked and excluded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Excluded {
-    /// Who.
+    /// The cause.
     pub reason: Reason,
-    /// The number.
+    /// The number that excludes it.
     pub evidence: Evidence,
 }
 
@@ -266,9 +266,9 @@ pub struct Judged {
     pub grade: Grade,
     /// The usual touch of new memory, without what made some slow; `None` without touches.
     pub usual_ns: Option<f64>,
-    /// The claim with its evidence and its remedy; then others that hold too, less telling.
+    /// The claim with its evidence and its remedy; then other true ones, less significant.
     pub findings: Vec<Finding>,
-    /// Who is not to blame.
+    /// The causes that were excluded.
     pub excluded: Vec<Excluded>,
     /// What cannot be seen or excluded, each in a sentence.
     pub unseen: Vec<String>,

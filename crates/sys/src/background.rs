@@ -1,5 +1,5 @@
-//! Work that nobody waits for: a thread whose disk requests and whose share of a processor give way
-//! to all others.
+//! Background priority for a thread: its disk requests and its share of a processor give way to all
+//! others.
 //!
 //! Owns `ioprio_get`, `ioprio_set` and the nice value of the calling thread; both are its own and
 //! no setting of the machine. The I/O class is honoured by the schedulers bfq and mq-deadline

@@ -70,7 +70,7 @@ fn a_gate_that_never_opens_leaves_no_process() {
 }
 
 #[test]
-fn programs_that_cannot_be_started_are_told_apart() {
+fn reasons_why_a_program_cannot_be_started_differ() {
     let _alone = alone();
     let directory = TempDir::new();
     let mut absent = Gated::spawn(&words(&["no-such-program-anywhere"])).unwrap();
@@ -90,7 +90,7 @@ fn programs_that_cannot_be_started_are_told_apart() {
 }
 
 #[test]
-fn a_signal_that_kills_is_told() {
+fn a_signal_that_kills_is_reported() {
     let _alone = alone();
     let mut command = shell("kill -KILL $$");
     command.open_gate().unwrap();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// Tells the child which part it plays.
 const ROLE: &str = "TERRACE_TEST_ROLE";
-/// A child that nobody ends gives up by itself.
+/// After this time a child ends by itself.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Not a test of its own: what a child does. Without a role it returns at once.
@@ -101,7 +101,7 @@ fn a_second_interrupt_kills() {
 
 /// As `timeout` does it: to the program, and at once again to its group.
 #[test]
-fn two_signals_at_once_are_one_wish() {
+fn two_signals_at_once_are_one_request() {
     let mut running = Running::start("polite");
     running.send("TERM");
     running.send("TERM");

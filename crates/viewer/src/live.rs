@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_told_once() {
+    fn what_is_new_is_sent_once() {
         let (first, place) = sent(&recording(3), Place::default(), false).unwrap();
         assert_eq!(first["from_sample"], 0);
         assert_eq!(first["ticks_ns"], json!([0, 10, 20]));

@@ -114,7 +114,7 @@ fn the_page_comes_with_what_protects_it() {
 }
 
 #[test]
-fn nobody_comes_in_without_the_secret_or_past_it() {
+fn requests_without_the_secret_are_refused() {
     let port = served(0);
     let wrong = SECRET.replace('0', "1");
     for path in [
@@ -306,7 +306,7 @@ fn a_stream_tells_each_event_with_its_place_and_goes_on_from_one() {
 
 /// A page that is closed costs nothing for long: its place is given to others.
 #[test]
-fn streams_that_nobody_reads_take_no_places_for_ever() {
+fn streams_that_are_not_read_free_their_places() {
     let port = served(u64::MAX);
     for _ in 0..100 {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();

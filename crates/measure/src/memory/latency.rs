@@ -572,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_told_apart_on_this_machine() {
+    fn levels_differ_on_this_machine() {
         let plan = LatencyPlan {
             sizes: vec![16 << 10, 256 << 10, 128 << 20],
             orders: vec![ChaseOrder::Random],

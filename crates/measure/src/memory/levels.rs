@@ -1,7 +1,7 @@
 //! The levels of memory side by side: one chase and the best read, write and copy
-//! of each, all of them interleaved, in as many sittings as the caller likes.
+//! of each, all of them interleaved, in as many passes as the caller likes.
 //!
-//! A survey sits twice, with the disks in between: a machine whose speed drifts
+//! A survey makes two passes, with the disks in between: a machine whose speed drifts
 //! over seconds then shows it as spread, instead of as a wrong number. Each level
 //! is measured at a size that it alone holds, on huge pages where granted.
 
@@ -153,8 +153,13 @@ impl<'a> Levels<'a> {
         }
     }
 
-    /// Measures all levels in turn for `budget`, adding to what earlier sittings gave.
-    pub fn sit(&mut self, schedule: &Schedule, root: &Root, budget: &Budget) -> Result<()> {
+    /// Measures all levels in turn for `budget`, and adds to the results of earlier passes.
+    pub fn measure_pass(
+        &mut self,
+        schedule: &Schedule,
+        root: &Root,
+        budget: &Budget,
+    ) -> Result<()> {
         let outcomes = team::alone(None, root, |bracket| {
             Ok(trial::interleave(self, schedule, budget, bracket))
         })?;
@@ -164,7 +169,7 @@ impl<'a> Levels<'a> {
         Ok(())
     }
 
-    /// What all sittings together gave.
+    /// The results of all passes together.
     pub fn reports(&self) -> Vec<LevelReport> {
         (0..self.plans.len())
             .map(|level| self.report(level))
@@ -277,7 +282,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn two_sittings_add_up_and_levels_differ() {
+    fn two_passes_add_up_and_levels_differ() {
         let root = Root::system();
         let plans = [("L1", 16 << 10), ("RAM", 128 << 20)].map(|(name, size_bytes)| LevelPlan {
             name: name.to_owned(),
@@ -290,8 +295,8 @@ mod tests {
             trial_ns: 300_000,
             rounds: 3,
         };
-        levels.sit(&schedule, &root, &budget).unwrap();
-        levels.sit(&schedule, &root, &budget).unwrap();
+        levels.measure_pass(&schedule, &root, &budget).unwrap();
+        levels.measure_pass(&schedule, &root, &budget).unwrap();
         let reports = levels.reports();
         let (near, far) = (&reports[0], &reports[1]);
         let trials = |report: &LevelReport| {
@@ -304,7 +309,7 @@ mod tests {
         assert!(rate(&near.read) > rate(&far.read));
         // More of both where a neighbour of this machine was on the bus for one of them.
         let is_equal = |levels: &mut Levels| {
-            levels.sit(&schedule, &root, &budget).unwrap();
+            levels.measure_pass(&schedule, &root, &budget).unwrap();
             let far = &levels.reports()[1];
             rate(&far.copy) >= rate(&far.libc_copy) * 0.8
         };

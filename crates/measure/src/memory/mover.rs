@@ -145,7 +145,7 @@ mod tests {
 
     /// Two loops of a C library: the one in which the processor was found counts.
     #[test]
-    fn the_loop_that_runs_is_told_from_one_that_does_not() {
+    fn the_loop_that_runs_is_found() {
         let code = code(&[
             ("cmp rdx, qword [rip + 0x65ae1]", false),
             ("vmovdqu64 zmm17, zmmword [rsi]", true),
@@ -158,7 +158,7 @@ mod tests {
             ("vmovdqu64 zmm16, zmmword [rsi]", true),
             ("vmovntdq zmmword [rdi], zmm16", true),
         ]);
-        let told = |offsets: &[usize]| {
+        let find_mover = |offsets: &[usize]| {
             let found = mover("memcpy", &code, offsets)?;
             Some((found.load, found.store, found.seen, found.looks))
         };
@@ -167,15 +167,18 @@ mod tests {
             "vmovdqa64 zmmword".to_owned(),
         );
         assert_eq!(
-            told(&[4, 8, 8, 12, 20, 0, 999]),
+            find_mover(&[4, 8, 8, 12, 20, 0, 999]),
             Some((vector.0, vector.1, 4, 6))
         );
         let string = "rep movs byte".to_owned();
-        assert_eq!(told(&[20, 20, 8]), Some((string.clone(), string, 2, 3)));
-        let streamed = told(&[32]).unwrap();
+        assert_eq!(
+            find_mover(&[20, 20, 8]),
+            Some((string.clone(), string, 2, 3))
+        );
+        let streamed = find_mover(&[32]).unwrap();
         assert_eq!(streamed.1, "vmovntdq zmmword");
         // Outside of every loop, or nowhere.
-        assert_eq!((told(&[0, 16]), told(&[])), (None, None));
+        assert_eq!((find_mover(&[0, 16]), find_mover(&[])), (None, None));
     }
 
     #[test]

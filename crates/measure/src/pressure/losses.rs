@@ -1,10 +1,10 @@
-//! Who lost memory while the hogs ran: the private memory of each process by what of it lies
-//! in swap, and the files in use by what of them lies in the page cache.
+//! Which processes and files lost memory while the hogs ran: processes by their bytes in swap,
+//! files in use by their bytes in the page cache.
 //!
-//! The idea: a first look before the hogs and one after each round; the most that somebody
-//! had lost at any of them counts, for he may have fetched it back since. Which files are
-//! looked at is settled before: those that live processes have mapped or open, the largest
-//! first, on local disks. What a program or a server serves is never touched: it may not answer.
+//! Both are read once before the hogs and after each round. The largest loss of any round counts,
+//! since lost pages may be read back later. The files are chosen at the start: those that live
+//! processes have mapped or open, the largest first, on local disks. Files of a FUSE program or a
+//! server are never touched: it may not answer.
 
 use super::PushedOut;
 use crate::Budget;
@@ -16,14 +16,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How many files are looked at.
+/// Files at most.
 const MOST_FILES: usize = 1000;
-/// How long files are looked for.
+/// The most time for finding them.
 const SEARCH: Duration = Duration::from_secs(2);
-/// How many losers are told of.
-const MOST_TOLD: usize = 1000;
+/// Processes and files in the report, at most.
+const MOST_REPORTED: usize = 1000;
 
-/// What everybody had, and the most that each has lost so far.
+/// What each process and file had at first, and its largest loss so far.
 #[derive(Debug)]
 pub(super) struct Losses {
     processes: HashMap<(u32, u64), Process>,
@@ -48,7 +48,7 @@ struct UsedFile {
 }
 
 impl Losses {
-    /// The first look.
+    /// Reads what there is before the hogs.
     pub fn start(root: &Root) -> Self {
         let own = std::process::id();
         let all: Vec<ProcessMemory> = process_memory::all(root)
@@ -72,8 +72,8 @@ impl Losses {
         }
     }
 
-    /// A later look.
-    pub fn look(&mut self, root: &Root) {
+    /// Reads what there is now, and keeps the larger losses.
+    pub fn update(&mut self, root: &Root) {
         for now in process_memory::all(root) {
             if let Some(process) = self.processes.get_mut(&(now.pid, now.start_ticks)) {
                 let lost = now.swap.0.saturating_sub(process.before_bytes);
@@ -89,8 +89,8 @@ impl Losses {
         }
     }
 
-    /// Those who lost something, most first, and what could not be seen.
-    pub fn told(self) -> (Vec<PushedOut>, Vec<String>) {
+    /// The processes and files that lost something, most first, and what could not be seen.
+    pub fn report(self) -> (Vec<PushedOut>, Vec<String>) {
         let processes = self
             .processes
             .into_iter()
@@ -109,16 +109,16 @@ impl Losses {
         let lost = |who: &PushedOut| who.to_swap_bytes + who.from_cache_bytes;
         let mut losers: Vec<PushedOut> =
             processes.chain(files).filter(|who| lost(who) > 0).collect();
-        // Of equal losses by name, so that two runs tell alike.
+        // Of equal losses by name, so that two runs report alike.
         losers.sort_by(|a, b| lost(b).cmp(&lost(a)).then_with(|| a.whose.cmp(&b.whose)));
-        losers.truncate(MOST_TOLD);
+        losers.truncate(MOST_REPORTED);
         let mut notes = self.notes;
         notes.push("shared memory that went to swap is nobody's in these counters".to_owned());
         (losers, notes)
     }
 }
 
-/// The files that `processes` use, largest first, with what of them is in the page cache.
+/// The files that `processes` use, largest first, with their bytes in the page cache.
 fn used_files(root: &Root, processes: &[ProcessMemory], notes: &mut Vec<String>) -> Vec<UsedFile> {
     let mut reach = Reach::new(root);
     let search = Search::over(root, processes, &mut reach);
@@ -205,17 +205,19 @@ impl Search {
 
 /// The paths that a process has mapped or open, some twice; `None` if it does not show them.
 fn paths_of(root: &Root, pid: u32) -> Option<Vec<PathBuf>> {
-    let mapped = maps::read(root, pid).ok()?.into_iter();
-    let mapped = mapped.filter(|mapping| mapping.kind == maps::Kind::File && !mapping.deleted);
-    let open = std::fs::read_dir(root.path(format!("/proc/{pid}/fd"))).ok()?;
-    let open = open
+    let mapped = maps::read(root, pid)
+        .ok()?
+        .into_iter()
+        .filter(|mapping| mapping.kind == maps::Kind::File && !mapping.deleted);
+    let open = std::fs::read_dir(root.path(format!("/proc/{pid}/fd")))
+        .ok()?
         .flatten()
         .filter_map(|entry| std::fs::read_link(entry.path()).ok());
     let paths = mapped.filter_map(|mapping| mapping.path).chain(open);
     Some(paths.filter(|path| path.is_absolute()).collect())
 }
 
-/// What of the file is in the page cache; `None` where it is another one now or the kernel
+/// Bytes of the file in the page cache; `None` if the path names another file now, or the kernel
 /// does not say.
 fn cached_bytes(reach: &mut Reach, path: &Path, identity: (u64, u64)) -> Option<u64> {
     let file = reach.open(path).ok()?;
@@ -251,12 +253,12 @@ mod tests {
             files: vec![file],
             notes: Vec::new(),
         };
-        let (losers, notes) = losses.told();
-        let told: Vec<_> = losers
+        let (losers, notes) = losses.report();
+        let names: Vec<_> = losers
             .iter()
             .map(|who| (who.whose.as_str(), who.pid))
             .collect();
-        assert_eq!(told, [("/lib/x", None), ("victim", Some(1))]);
+        assert_eq!(names, [("/lib/x", None), ("victim", Some(1))]);
         assert_eq!(notes.len(), 1);
     }
 
@@ -294,7 +296,7 @@ mod tests {
             .unwrap()
             .set_len(0)
             .unwrap();
-        losses.look(&root);
-        assert_eq!(losses.told().0[0].from_cache_bytes, before_bytes);
+        losses.update(&root);
+        assert_eq!(losses.report().0[0].from_cache_bytes, before_bytes);
     }
 }

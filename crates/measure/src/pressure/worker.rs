@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 use sys::helper::Caller;
 use sys::memory::{Mapping, Pages};
 
-/// What a hog is to do: its only message.
+/// A hog's instructions: the only message that it receives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Work {
     pub bytes: u64,
     pub hold: Duration,
     pub content: Content,
     pub touch: Touch,
-    /// Two hogs must not hold the same.
+    /// Differs between hogs, so that no two hold the same pages.
     pub seed: u64,
     pub until: Option<Until>,
 }
@@ -42,13 +42,13 @@ pub(super) struct Done {
     pub pressure_reached: bool,
 }
 
-/// The smallest step after which it looks around.
+/// The smallest step after which it reports and checks its limits.
 const STEP_BYTES: usize = 4 << 20;
 /// The most steps: more reports would say no more.
 const MOST_STEPS: usize = 256;
 /// How long pressure is watched for a share: shorter and one slow fault decides.
 const PRESSURE_WINDOW: Duration = Duration::from_millis(500);
-/// Between two looks while it only holds.
+/// Between two checks of the time while it only holds.
 const NAP: Duration = Duration::from_millis(10);
 /// Words of text; their order is random, so that it compresses as prose does.
 const WORDS: [&[u8]; 16] = [
@@ -157,7 +157,7 @@ pub(crate) fn write(part: &mut [u8], content: Content, random: &mut Random) {
     }
 }
 
-/// The share of time that somebody waited for memory lately.
+/// Watches the share of time that tasks wait for memory.
 struct Watch<'a> {
     root: &'a Root,
     until: &'a Until,
@@ -182,7 +182,7 @@ impl<'a> Watch<'a> {
         Some(pressure::parse(&text)?.some_us)
     }
 
-    /// Whether the share of the last whole window was as large as wished.
+    /// Whether the share of the last whole window reached the limit.
     fn reached(&mut self) -> bool {
         let elapsed = self.since.elapsed();
         if elapsed < PRESSURE_WINDOW {

@@ -1,8 +1,8 @@
 //! How much may be written, and where: checked and bounded before anything is touched.
 //!
-//! Unless told, the amount is a small part of what can be had and stays well below the limits
-//! of the own groups. Told, it may go beyond a group's limit, which is how such a limit is
-//! found out, but never below the floor that is left to others.
+//! By default the amount is a small part of what is available and stays well below the limits of
+//! the own groups. A requested size may exceed a group's limit, which is how such a limit is found
+//! out, but always leaves the floor to others.
 
 use crate::pressure::Content;
 use crate::{Error, ErrorKind, Result};
@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use sys::helper::HiddenCommand;
 
-/// What is written unless told: enough to leave the memory that was free and warm, and written
-/// in seconds even where the host must find each page.
+/// The default size: enough to leave the memory that was free and warm, and written in seconds
+/// even where the host must find each page.
 const USUAL_BYTES: u64 = 1 << 30;
 /// But not more than this part of what is available.
 const AVAILABLE_SHARE: u64 = 8;
@@ -63,7 +63,7 @@ pub struct Plan {
 
 impl Plan {
     /// The plan for the RAM disk at `directory`, or for shared memory; of `size` bytes, or of as
-    /// many as can be had without danger to anybody.
+    /// many as can be had without danger to others.
     ///
     /// # Errors
     /// `Usage` for a size that says nothing and for what is no directory on a RAM disk;
@@ -185,7 +185,7 @@ impl Room {
         })
     }
 
-    /// As much as nobody feels.
+    /// The default size: too little for others to notice.
     fn usual(&self, space: Option<u64>) -> Result<u64> {
         let of_group = self.group.as_ref().map(|(_, left)| left.0 / ROOM_SHARE);
         let bounds = [
@@ -205,7 +205,7 @@ impl Room {
         Ok(bytes)
     }
 
-    /// `size`, if nobody outside of the own groups is endangered.
+    /// `size`, if it endangers no process outside of the own groups.
     fn bear(&self, size: u64, space: Option<u64>) -> Result<u64> {
         if size < LEAST_BYTES {
             let why = format!("less than {} says nothing", Bytes(LEAST_BYTES));

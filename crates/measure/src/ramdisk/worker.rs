@@ -21,10 +21,10 @@ use std::time::Duration;
 use sys::file::Scratch;
 use sys::helper::Caller;
 
-/// What is written between two looks around.
+/// Written between two checks of the limits.
 const CHUNK_BYTES: usize = 4 << 20;
-/// How often it tells how far it is: what is lost of one that is killed.
-const TELL_EVERY_BYTES: u64 = 16 << 20;
+/// Bytes between two reports of the progress: at most this is missing if it is killed.
+const REPORT_EVERY_BYTES: u64 = 16 << 20;
 /// Room beside the data on a RAM disk of its own.
 const SPARE_BYTES: u64 = 16 * MIB;
 
@@ -93,7 +93,7 @@ impl Writer<'_> {
         if order.round == Round::Rewrite {
             return Ok(());
         }
-        // What the last pass took is given back first.
+        // Frees what the last pass took.
         self.file = None;
         self.file = Some(match (&order.place, order.round) {
             (_, Round::Huge) => sys::shared_memory::huge_file(order.bytes + SPARE_BYTES)?,
@@ -108,7 +108,7 @@ impl Writer<'_> {
         let mut touches = Histogram::new();
         let budget = Budget::of(order.budget);
         let mut watch = Watch::new(self.root);
-        let mut told_bytes = 0;
+        let mut reported_bytes = 0;
         let end = loop {
             let left = order.bytes - pass.bytes;
             if left == 0 {
@@ -128,8 +128,8 @@ impl Writer<'_> {
             if !whole {
                 break End::Full;
             }
-            if pass.bytes - told_bytes >= TELL_EVERY_BYTES {
-                told_bytes = pass.bytes;
+            if pass.bytes - reported_bytes >= REPORT_EVERY_BYTES {
+                reported_bytes = pass.bytes;
                 pass.describe(&touches);
                 report(&Report::Pass(pass.clone()))?;
             }
@@ -258,12 +258,12 @@ mod tests {
     }
 
     #[test]
-    fn every_page_is_timed_once_and_progress_is_told() {
+    fn every_page_is_timed_once_and_progress_is_reported() {
         let root = Root::system();
         let mut writer = writer(&root);
-        let told = made(&mut writer, &order(Round::First, 34));
-        let last = told.last().unwrap();
-        assert_eq!(told.iter().filter(|pass| pass.end.is_none()).count(), 2);
+        let reports = made(&mut writer, &order(Round::First, 34));
+        let last = reports.last().unwrap();
+        assert_eq!(reports.iter().filter(|pass| pass.end.is_none()).count(), 2);
         assert_eq!((last.bytes, last.touches), (34 * MIB, 34 * 256));
         assert_eq!(last.bars.iter().map(|bar| bar.count).sum::<u64>(), 34 * 256);
         assert_eq!(last.end, Some(End::Whole));

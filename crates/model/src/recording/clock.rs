@@ -1,5 +1,5 @@
-//! That somebody set the clock of the day while it was recorded: the words of such a span, and
-//! how far it was set, which are two forms of one thing.
+//! A change of the wall clock during a recording: how far it was set, and the text of its span.
+//! Each is parsed from the other's form.
 
 use std::fmt;
 use std::str::FromStr;

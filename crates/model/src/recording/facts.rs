@@ -1,5 +1,5 @@
-//! What does not change while a recording runs: subject, machine, and what could be
-//! seen. Written at the start, and again at the end for sights that closed meanwhile.
+//! What does not change while a recording runs: subject, machine, and which data sources were open.
+//! Written at the start, and again at the end for sources that closed during the run.
 
 use crate::machine::MachineFacts;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ pub enum Subject {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Sight {
-    /// Nobody asked for it.
+    /// It was not requested.
     #[default]
     NotAsked,
     /// It was seen from the start to the end.
@@ -185,7 +185,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// What could be seen of `name`; [`Sight::NotAsked`] for what nobody recorded.
+    /// What could be seen of `name`; [`Sight::NotAsked`] if it is not in the recording.
     #[must_use]
     pub fn sight(&self, name: &str) -> &Sight {
         self.sights.get(name).unwrap_or(&Sight::NotAsked)

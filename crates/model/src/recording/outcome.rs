@@ -1,4 +1,4 @@
-//! How a recording ended: why, when, and what watching cost. A recording that was cut
+//! How a recording ended: why, when, and what recording cost. A recording that was cut
 //! has no outcome.
 
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Ending {
-    /// The time was over, the process gone, or somebody asked.
+    /// The time was over, the process had ended, or the user stopped it.
     #[default]
     Stopped,
     /// The command ended with this status.
@@ -19,12 +19,12 @@ pub enum Ending {
     Killed {
         /// The signal's number.
         signal: i32,
-        /// Whether the kernel did it for want of memory: which limit, in words.
+        /// The limit that was exceeded, if the kernel's out-of-memory killer sent it.
         out_of_memory: Option<String>,
     },
 }
 
-/// What `wait4` tells of a command and the children that it waited for.
+/// What `wait4` reports of a command and the children that it waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// CPU time in user mode.
@@ -41,24 +41,24 @@ pub struct Usage {
     pub read_bytes: u64,
     /// Bytes written to devices.
     pub write_bytes: u64,
-    /// Times that they gave the processor away.
+    /// Voluntary context switches.
     pub voluntary_switches: u64,
-    /// Times that it was taken from them.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
 }
 
-/// How a recording ended and what watching it cost.
+/// How a recording ended and what it cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Why it ended.
     pub ending: Ending,
     /// When: for a command the instant at which it was found ended.
     pub ended_ns: u64,
-    /// What `wait4` told; for commands only.
+    /// What `wait4` reported; for commands only.
     pub usage: Option<Usage>,
     /// Processes that were seen to belong to the subject.
     pub processes: u64,
-    /// Ends of threads that the kernel could not tell of because nobody read fast enough.
+    /// Ends of threads that are missing because the recorder did not read fast enough.
     pub lost_exits: u64,
     /// Events that were lost in the same way.
     pub lost_events: u64,

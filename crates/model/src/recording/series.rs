@@ -1,4 +1,4 @@
-//! One value over time, kept as its changes: most counters stand still most of the time,
+//! One value over time, kept as its changes: most counters are constant most of the time,
 //! and an hour of a thousand counters must fit in memory.
 
 use super::{StepIter, Steps};
@@ -150,8 +150,8 @@ mod tests {
     fn of_several_values_at_one_sample_the_last_one_holds() {
         let mut series = series(&[Some(5), Some(7), Some(7), Some(8), Some(7)]);
         series.renumber(|sample| sample.div_ceil(2));
-        let told: Vec<_> = series.steps.iter().map(|s| (s.sample, s.value)).collect();
-        assert_eq!(told, [(0, Some(5)), (1, Some(7))]);
+        let steps: Vec<_> = series.steps.iter().map(|s| (s.sample, s.value)).collect();
+        assert_eq!(steps, [(0, Some(5)), (1, Some(7))]);
         series.push(1, Some(5));
         assert_eq!((series.steps.len(), series.at(9)), (1, Some(5)));
     }

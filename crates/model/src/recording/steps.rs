@@ -45,7 +45,7 @@ impl Steps {
         self.blocks.len() * BLOCK + self.tail.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tail.is_empty()

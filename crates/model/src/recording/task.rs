@@ -10,18 +10,18 @@ pub struct Delay {
     pub count: u64,
     /// Their sum.
     pub total_ns: u64,
-    /// The longest one; `None` before the kernel told it (taskstats version 16).
+    /// The longest one; `None` if the kernel does not report it (before taskstats version 16).
     pub max_ns: Option<u64>,
 }
 
-/// Who told.
+/// The source of a task's figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskSource {
     /// The kernel, when the thread ended (taskstats exit listener).
     #[default]
     Exit,
-    /// The kernel, asked about a thread that still ran at the end.
+    /// The kernel, queried for a thread that still ran at the end.
     Asked,
     /// /proc/PID/schedstat and field 42 of stat: run, queue and block I/O only.
     Proc,
@@ -40,7 +40,7 @@ pub struct Task {
     pub comm: String,
     /// How many threads this row sums up; 1 for a plain row.
     pub threads: u64,
-    /// Who told.
+    /// Where the figures are from.
     pub source: TaskSource,
     /// Life within the recording, summed over the threads of the row.
     pub alive_ns: u64,
@@ -83,8 +83,8 @@ pub struct Task {
     pub read_calls: u64,
     /// Calls of `write` and its relatives.
     pub write_calls: u64,
-    /// Times that it gave the processor away.
+    /// Voluntary context switches.
     pub voluntary_switches: u64,
-    /// Times that it was taken from it.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
 }

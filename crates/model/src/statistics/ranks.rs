@@ -5,8 +5,8 @@
 //! both are counted (Mann and Whitney, *Annals of Mathematical Statistics* 18, 1947;
 //! Lehmann, *Nonparametrics*, 1.4 on ties). Larger samples take the normal approximation.
 //!
-//! By how much they are larger is told by the median of all differences between a value of one and
-//! a value of the other (Hodges and Lehmann, *Annals of Mathematical Statistics* 34, 1963).
+//! By how much they are larger is estimate by the median of all differences between a value of one
+//! and a value of the other (Hodges and Lehmann, *Annals of Mathematical Statistics* 34, 1963).
 
 use super::{quantile, sorted};
 
@@ -198,8 +198,8 @@ mod tests {
     fn a_large_sample_is_thinned_and_tells_the_same() {
         let first: Vec<f64> = (0..1_000).map(|i| f64::from(i * 7919 % 1_000)).collect();
         let second: Vec<f64> = first.iter().map(|value| value + 12.0).collect();
-        let told = median_difference(&first, &second).unwrap();
-        assert!((told - 12.0).abs() < 1.0, "{told}");
+        let estimate = median_difference(&first, &second).unwrap();
+        assert!((estimate - 12.0).abs() < 1.0, "{estimate}");
         assert_eq!(median_difference(&[], &second), None);
     }
 

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn it_keeps_the_events_and_nothing_that_somebody_waits_for() {
+    fn it_keeps_the_events_and_no_other_descriptors() {
         let faults = Attributes {
             user_only: true,
             ..Attributes::new(Source::PageFaults)

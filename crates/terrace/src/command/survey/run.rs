@@ -118,11 +118,11 @@ pub fn run(
             seen.granted = Some(store.granted());
             let mut bench = Levels::over(&mut store, &levels);
             let _ = progress(Progress::step("memory levels"));
-            let first = bench.sit(&plan.schedule, root, &stop.part(plan.sitting));
+            let first = bench.measure_pass(&plan.schedule, root, &stop.part(plan.sitting));
             seen.keep("memory levels", first);
             seen.disks(plan, places.places, machine, root, stop, progress);
             let _ = progress(Progress::step("memory levels again"));
-            let second = bench.sit(&plan.schedule, root, &stop.part(plan.sitting));
+            let second = bench.measure_pass(&plan.schedule, root, &stop.part(plan.sitting));
             seen.keep("memory levels", second);
             seen.levels = bench.reports();
         }
