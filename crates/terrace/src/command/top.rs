@@ -10,7 +10,7 @@ use crate::args::top::TopArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::top::screen::Screen;
-use crate::output::top::{Gaze, Glyphs, Reach, Scene, Size, Wish, names, picture};
+use crate::output::top::{Action, Cursor, Extent, Glyphs, Scene, Size, names, picture};
 use crate::output::wants_colour;
 use explain::recording::{RECORDING_WAS_CUT, Window, explain};
 use model::explanation::Explanation;
@@ -44,7 +44,7 @@ pub fn top(args: &TopArgs, color: When) -> Result<Exit> {
     let mut session = Session {
         file: args.file.as_deref().map(super::name_of),
         source,
-        gaze: Gaze::default(),
+        cursor: Cursor::default(),
         questions: questions().map_err(|why| Error::new(Exit::Partial, why.to_string()))?,
         glyphs,
         explained: None,
@@ -74,7 +74,7 @@ fn is_gone() -> bool {
 struct Session {
     source: Source,
     file: Option<String>,
-    gaze: Gaze,
+    cursor: Cursor,
     questions: Vec<Question>,
     glyphs: Glyphs,
     explained: Option<Explained>,
@@ -93,11 +93,11 @@ impl Session {
     fn show(&mut self, screen: &mut Screen) -> std::io::Result<()> {
         while !sys::interrupt::requested() {
             let size = screen.size()?;
-            let reach = self.look(size);
-            screen.draw(&self.picture(reach, size))?;
+            let extent = self.look(size);
+            screen.draw(&self.picture(extent, size))?;
             screen.wait(u64::try_from(DRAW_EVERY.as_nanos()).unwrap_or(u64::MAX));
-            for wish in screen.wishes()? {
-                if wish == Wish::Quit {
+            for action in screen.actions()? {
+                if action == Action::Quit {
                     return Ok(());
                 }
                 let findings = self
@@ -105,32 +105,32 @@ impl Session {
                     .as_ref()
                     .map(|explained| names(&explained.explanation));
                 let findings = findings.unwrap_or_default();
-                self.gaze
-                    .turn(wish, &reach, &findings, self.questions.len());
+                self.cursor
+                    .apply(action, &extent, &findings, self.questions.len());
             }
         }
         Ok(())
     }
 
     /// Reads what is new, and explains what is looked at where its turn has come.
-    fn look(&mut self, size: Size) -> Reach {
+    fn look(&mut self, size: Size) -> Extent {
         self.source.advance();
         let is_live = self.source.is_live();
-        let reach = self
+        let extent = self
             .source
-            .look(|recording| reach(recording, size, is_live));
-        self.gaze.keep_within(&reach);
-        let window = self.gaze.window(&reach);
+            .look(|recording| extent(recording, size, is_live));
+        self.cursor.keep_within(&extent);
+        let window = self.cursor.window(&extent);
         let is_new = self
             .explained
             .as_ref()
             .is_none_or(|explained| (explained.window, explained.is_live) != (window, is_live));
         // What goes on is new each time; what was chosen is waited for.
-        let is_due = self.gaze.at_ns.is_some() || !is_live || Instant::now() >= self.next;
-        if is_new && is_due && reach.last_ns > reach.first_ns {
+        let is_due = self.cursor.at_ns.is_some() || !is_live || Instant::now() >= self.next;
+        if is_new && is_due && extent.last_ns > extent.first_ns {
             self.explain(window, is_live);
         }
-        reach
+        extent
     }
 
     fn explain(&mut self, window: Option<(u64, u64)>, is_live: bool) {
@@ -154,7 +154,7 @@ impl Session {
         self.next = started + EXPLAIN_EVERY.max((now - started) * SHARE);
     }
 
-    fn picture(&self, reach: Reach, size: Size) -> Vec<crate::output::style::Toned> {
+    fn picture(&self, extent: Extent, size: Size) -> Vec<crate::output::style::Toned> {
         self.source.look(|recording| {
             picture(&Scene {
                 recording,
@@ -162,8 +162,8 @@ impl Session {
                     .explained
                     .as_ref()
                     .map(|explained| &explained.explanation),
-                gaze: &self.gaze,
-                reach,
+                cursor: &self.cursor,
+                extent,
                 file: self.file.as_deref(),
                 questions: &self.questions,
                 glyphs: self.glyphs,
@@ -173,14 +173,14 @@ impl Session {
     }
 }
 
-fn reach(recording: &Recording, size: Size, is_live: bool) -> Reach {
+fn extent(recording: &Recording, size: Size, is_live: bool) -> Extent {
     let at_ns = |tick: Option<&model::recording::Tick>| tick.map_or(0, |tick| tick.at_ns);
     let last_ns = match is_live {
         true => at_ns(recording.ticks.last()),
         false => recording.wall_ns(),
     };
     let first_ns = at_ns(recording.ticks.first());
-    Reach {
+    Extent {
         first_ns,
         last_ns: last_ns.max(first_ns),
         columns: size.columns(),

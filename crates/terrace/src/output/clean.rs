@@ -2,16 +2,16 @@
 //!
 //! Names of processes, groups, mounts and files, recordings and surveys are text of other users. It
 //! enters the layout through [`wrap`](super::table::wrap), cells of a table and
-//! [`Style::paint`](super::style::Style::paint), which escape it before any width is computed. On the way
-//! out [`printable`] escapes what is left in a whole text, and is the only place that writes
-//! escape sequences: the layout marks colours with noncharacters, which foreign text cannot hold.
+//! [`Style::paint`](super::style::Style::paint), which escape it before any width is computed. On
+//! the way out [`printable`] escapes what is left in a whole text, and is the only place that
+//! writes escape sequences: the layout marks colours with noncharacters, which foreign text cannot
+//! hold.
 
-use super::style::Mark;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Whether a terminal or a reader could take `letter` for more than a sign: control characters, what
-/// changes the direction of text or ends a line of it, what cannot be seen, and noncharacters.
+/// Whether a terminal or a reader could take `letter` for more than a sign: control characters,
+/// what changes the direction of text or ends a line of it, what cannot be seen, and noncharacters.
 pub fn is_hazard(letter: char) -> bool {
     letter.is_control()
         || matches!(
@@ -48,8 +48,8 @@ pub fn escaped_lines(text: &str) -> Cow<'_, str> {
     replaced(text, |letter| letter != '\n' && is_hazard(letter), visible)
 }
 
-/// JSON as it was, with such characters as `\u202e`. They stand only in strings, where that means the
-/// same.
+/// JSON as it was, with such characters as `\u202e`. They stand only in strings, where that means
+/// the same.
 pub fn json(text: &str) -> Cow<'_, str> {
     replaced(text, |letter| letter != '\n' && is_hazard(letter), unit)
 }
@@ -71,6 +71,42 @@ pub fn printable(text: &str) -> Cow<'_, str> {
         Some(mark) => out.push_str(&mark.sequence()),
         None => visible(letter, out),
     })
+}
+
+/// Where a colour begins or ends in a text that is laid out: a character that no text may hold, and
+/// that is escaped where foreign text does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(u8);
+
+/// The mark that ends a colour; those that begin one follow it by the number of their code.
+const END: u32 = 0xfdd0;
+
+/// The codes that a mark can mean, of "select graphic rendition".
+const CODES: [u8; 8] = [0, 1, 2, 33, 32, 36, 35, 7];
+
+impl Mark {
+    /// The mark of a code of "select graphic rendition"; 0 ends a colour.
+    pub fn new(code: u8) -> Self {
+        Self(code)
+    }
+
+    /// The mark that `letter` is.
+    fn of(letter: char) -> Option<Self> {
+        let index = u32::from(letter).checked_sub(END)?;
+        CODES.get(usize::try_from(index).ok()?).copied().map(Self)
+    }
+
+    /// What a terminal is sent.
+    fn sequence(self) -> String {
+        format!("\x1b[{}m", self.0)
+    }
+
+    /// The character that stands for it in the layout.
+    pub fn letter(self) -> char {
+        let index = CODES.iter().position(|code| *code == self.0);
+        let letter = index.and_then(|index| char::from_u32(END + index as u32));
+        letter.unwrap_or_default()
+    }
 }
 
 fn replaced(

@@ -26,7 +26,7 @@ pub fn markdown(card: &Card) -> String {
         ));
     }
     for (title, run) in [("First", &card.first), ("Second", &card.second)] {
-        text.push_str(&format!("\n{title}: {}\n", plain(&told(run))));
+        text.push_str(&format!("\n{title}: {}\n", plain(&describe(run))));
     }
     text.push_str(&format!("\n{}\n", made_by()));
     text
@@ -63,8 +63,8 @@ pub fn html(card: &Card) -> String {
          <p>First: {first}<br>Second: {second}</p>\n<footer>{made}</footer>\n</main>\n</body>\n</html>\n",
         claim = escaped(&card.claim),
         verdict = escaped(&card.verdict.replace('`', "")),
-        first = escaped(&told(&card.first)),
-        second = escaped(&told(&card.second)),
+        first = escaped(&describe(&card.first)),
+        second = escaped(&describe(&card.second)),
         made = made_by(),
     )
 }
@@ -108,7 +108,7 @@ fn change(counter: &Moved) -> String {
     }
 }
 
-fn told(run: &Run) -> String {
+fn describe(run: &Run) -> String {
     format!("{}, {} ({})", run.subject, long_time(run.wall_ns), run.file)
 }
 

@@ -2,7 +2,7 @@
 //! page without it has the same words. In the layout a colour is a mark that takes no column;
 //! `clean::printable` turns marks into escape sequences when the text is written.
 
-use super::clean::escaped_lines;
+use super::clean::{Mark, escaped_lines};
 
 /// What a piece of text is, as far as its colour goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,36 +28,6 @@ pub enum Tone {
 
 /// A line of text, piece by piece.
 pub type Toned = Vec<(Tone, String)>;
-
-/// Where a colour begins or ends in a text that is laid out: a character that no text may hold, and
-/// that is escaped where foreign text does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark(u8);
-
-/// The mark that ends a colour; those that begin one follow it by the number of their code.
-const END: u32 = 0xfdd0;
-
-/// The codes that a mark can mean, of "select graphic rendition".
-const CODES: [u8; 8] = [0, 1, 2, 33, 32, 36, 35, 7];
-
-impl Mark {
-    /// The mark that `letter` is.
-    pub fn of(letter: char) -> Option<Self> {
-        let index = u32::from(letter).checked_sub(END)?;
-        CODES.get(usize::try_from(index).ok()?).copied().map(Self)
-    }
-
-    /// What a terminal is sent.
-    pub fn sequence(self) -> String {
-        format!("\x1b[{}m", self.0)
-    }
-
-    fn letter(self) -> char {
-        let index = CODES.iter().position(|code| *code == self.0);
-        let letter = index.and_then(|index| char::from_u32(END + index as u32));
-        letter.unwrap_or_default()
-    }
-}
 
 /// Marks tones, or leaves them out.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +55,11 @@ impl Style {
             Tone::Marked => 7,
         };
         if self.coloured && !text.is_empty() {
-            format!("{}{text}{}", Mark(code).letter(), Mark(0).letter())
+            format!(
+                "{}{text}{}",
+                Mark::new(code).letter(),
+                Mark::new(0).letter()
+            )
         } else {
             text.into_owned()
         }

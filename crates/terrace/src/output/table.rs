@@ -246,8 +246,8 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// `text`, escaped, in lines of at most `width` columns, each further line indented by `hang` spaces.
-/// A word that is longer than the width stands alone on its line.
+/// `text`, escaped, in lines of at most `width` columns, each further line indented by `hang`
+/// spaces. A word that is longer than the width stands alone on its line.
 pub fn wrap(text: &str, width: usize, hang: usize) -> String {
     let mut out = String::new();
     let mut column = 0;

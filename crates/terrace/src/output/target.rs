@@ -1,9 +1,9 @@
 //! Where a result goes: standard output, or a file that is written whole or not at all.
 //!
 //! A file is checked before anything is measured, and written afterwards: to a temporary file in
-//! the same directory, renamed over it when complete. The directory is opened at the check and held.
-//! Devices, directories and pipes are refused: a measuring tool must never overwrite a disk by a
-//! typing error.
+//! the same directory, renamed over it when complete. The directory is opened at the check and
+//! held. Devices, directories and pipes are refused: a measuring tool must never overwrite a disk
+//! by a typing error.
 
 use super::clean::{self, TerminalWriter, printable};
 use crate::error::{Error, Result};
@@ -197,7 +197,7 @@ impl OutputFile {
     }
 }
 
-/// A buffered writer that remembers that its reader has gone: whoever writes to it tells of
+/// A buffered writer that remembers that its reader has gone: the code that writes to it reports
 /// a failure in words of its own.
 struct Sink<W: Write> {
     buffer: io::BufWriter<W>,

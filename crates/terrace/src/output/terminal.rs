@@ -7,7 +7,7 @@ use crate::args::When;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
-/// The width of a text that nobody's terminal limits.
+/// The width of a text that is not written to a terminal.
 const USUAL_WIDTH: usize = 80;
 
 /// Below this nothing can be shown; a terminal that claims less is not believed.

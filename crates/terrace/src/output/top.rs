@@ -1,19 +1,19 @@
 //! What `terrace top` shows: a recording, its explanation and what is looked at become the lines of
 //! a screen, from the top down: what is looked at, the bars, the findings, the lanes, the keys.
 //!
-//! [`picture`] is pure and is tested as text; [`screen`] puts its lines on a terminal. What does not
-//! fit is left out in this order: lanes, the second bar, those not to blame, grades.
+//! [`picture`] is pure and is tested as text; [`screen`] puts its lines on a terminal. What does
+//! not fit is left out in this order: lanes, the second bar, cleared suspects, grades.
 
 mod axis;
+mod cursor;
 mod findings;
-mod gaze;
 mod glyphs;
 mod lanes;
 pub mod screen;
 mod state;
 mod values;
 
-pub use gaze::{Gaze, Reach, Wish};
+pub use cursor::{Action, Cursor, Extent};
 pub use glyphs::Glyphs;
 
 use super::style::{Tone, Toned};
@@ -28,7 +28,7 @@ use viewer::questions::Question;
 const HEIGHT_FOR_WORDS: usize = 18;
 /// From this height on there is room for both bars.
 const HEIGHT_FOR_BOTH_BARS: usize = 36;
-/// From this height on those not to blame are named, and above the next one in more lines.
+/// From this height on cleared suspects are named, and above the next one in more lines.
 const HEIGHT_FOR_CLEARED: usize = 20;
 const HEIGHT_FOR_MORE_CLEARED: usize = 34;
 
@@ -60,9 +60,9 @@ pub struct Scene<'a> {
     /// The explanation of what is looked at; absent before there are two samples.
     pub explanation: Option<&'a Explanation>,
     /// What is looked at.
-    pub gaze: &'a Gaze,
+    pub cursor: &'a Cursor,
     /// What there is to look at.
-    pub reach: Reach,
+    pub extent: Extent,
     /// The file; absent for what goes on here.
     pub file: Option<&'a str>,
     /// The questions that the lanes answer.
@@ -77,7 +77,7 @@ pub struct Scene<'a> {
 pub fn picture(scene: &Scene<'_>) -> Vec<Toned> {
     let height = scene.size.height;
     let mut lines = vec![state::title(scene), state::state(scene)];
-    if scene.gaze.help {
+    if scene.cursor.help {
         lines.extend(state::help(scene));
     } else {
         match scene.explanation {
@@ -101,12 +101,12 @@ pub fn names(explanation: &Explanation) -> Vec<String> {
     findings.map(|cause| cause.finding.id.clone()).collect()
 }
 
-/// The bars, the findings, who is not to blame, and what cannot be seen.
+/// The bars, the findings, the cleared suspects, and what cannot be seen.
 fn judged(scene: &Scene<'_>, explanation: &Explanation) -> Vec<Toned> {
     let Size { width, height } = scene.size;
     let mut lines = bars(explanation, scene.size);
     let room = (height / PART_OF_FINDINGS).max(LEAST_OF_FINDINGS);
-    let chosen = scene.gaze.chosen(&names(explanation));
+    let chosen = scene.cursor.chosen(&names(explanation));
     lines.extend(findings::lines(explanation, chosen, width, room));
     let room = match height {
         ..HEIGHT_FOR_CLEARED => 0,
@@ -156,16 +156,16 @@ fn lanes(scene: &Scene<'_>, room: usize) -> Vec<Toned> {
     let columns = Columns::new(scene.recording, axis.column_ns, axis.edge_ns, widths.cells);
     let evidence = scene
         .explanation
-        .map(|explanation| rested_on(explanation, scene.gaze));
+        .map(|explanation| rested_on(explanation, scene.cursor));
     let space = Space {
         recording: scene.recording,
         columns: &columns,
-        cursor: axis.cursor,
+        cursor_column: axis.cursor_column,
         evidence: &evidence.unwrap_or_default(),
         glyphs: scene.glyphs,
         widths,
     };
-    let questions = match scene.gaze.question {
+    let questions = match scene.cursor.question {
         Some(question) => scene.questions.get(question..=question).unwrap_or_default(),
         None => scene.questions,
     };
@@ -175,8 +175,8 @@ fn lanes(scene: &Scene<'_>, room: usize) -> Vec<Toned> {
 }
 
 /// The series that the chosen finding rests on.
-fn rested_on(explanation: &Explanation, gaze: &Gaze) -> Vec<String> {
-    let chosen = gaze.chosen(&names(explanation));
+fn rested_on(explanation: &Explanation, cursor: &Cursor) -> Vec<String> {
+    let chosen = cursor.chosen(&names(explanation));
     let pieces = explanation
         .findings
         .get(chosen)

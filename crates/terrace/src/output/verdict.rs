@@ -44,7 +44,7 @@ pub struct Setting {
     pub title: String,
     /// Whether the recorder was root.
     pub root: bool,
-    /// Whether names in the recording were replaced, so that nobody looks for `arg-1`.
+    /// Whether names in the recording were replaced, so that a reader does not search for `arg-1`.
     pub redacted: bool,
     /// How to see all of it, as words that follow "Details:"; empty where this is all.
     pub details: String,

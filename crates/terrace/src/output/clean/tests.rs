@@ -114,7 +114,7 @@ fn one_place_writes_to_the_terminal() {
     let rules: [(&[&str], &[&str]); 2] = [
         (
             &["\\x1b", "\\u{1b}", "\\x9b"],
-            &["output/style.rs", "output/progress.rs"],
+            &["output/clean.rs", "output/progress.rs"],
         ),
         (
             &[

@@ -13,6 +13,7 @@ use lab::description::{Experiment, Figure, Item};
 use lab::recovery::summary::Summary;
 use lab::recovery::{Outcome, Trial};
 use model::Bytes;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 impl super::OutcomePage for Outcome {
@@ -55,14 +56,8 @@ fn whole(experiment: &Experiment, outcome: &Outcome, out: &Path, page: Page) -> 
         .iter()
         .map(|why| format!("Left out: {why}."))
         .collect::<Vec<_>>();
-    let mut told: Vec<&String> = outcome
-        .trials
-        .iter()
-        .flat_map(|trial| &trial.notes)
-        .collect();
-    told.sort();
-    told.dedup();
-    notes.extend(told.into_iter().cloned());
+    let of_trials: BTreeSet<&String> = outcome.trials.iter().flat_map(|it| &it.notes).collect();
+    notes.extend(of_trials.into_iter().cloned());
     let wrong: u64 = outcome.trials.iter().map(|trial| trial.wrong).sum();
     notes.push(match wrong {
         0 => "Every answer and all content were what was written.".to_owned(),

@@ -46,7 +46,7 @@ const METHOD_WIDTH: usize = 10;
 /// The columns that the number of a pass takes: as many as 100,000 needs.
 const PASS_WIDTH: usize = 8;
 
-/// A run of the old program: what it was told, what it measured, and the control.
+/// A run of the old program: its options, what it measured, and the control.
 #[derive(Debug, Serialize)]
 pub struct ClassicResult {
     /// `-s`: only averages are printed; the JSON has all passes.
@@ -134,18 +134,15 @@ impl Report for ClassicResult {
 impl ClassicResult {
     /// `memory copy of 16 MiB, 8 passes, prepared; MB/s`.
     fn title(&self) -> String {
-        let told = [
+        let options = [
             (self.allocate_each_pass, ", allocated for each pass (-f)"),
             (self.locked, ", locked (-w)"),
             (self.prepare, ", prepared (-p)"),
         ];
-        let told: String = told
-            .iter()
-            .filter(|(so, _)| *so)
-            .map(|(_, word)| *word)
-            .collect();
+        let given = options.iter().filter(|(is_given, _)| *is_given);
+        let options: String = given.map(|(_, text)| *text).collect();
         format!(
-            "memory copy of {}, {} passes{told}; MB/s, each copied byte once",
+            "memory copy of {}, {} passes{options}; MB/s, each copied byte once",
             Bytes(self.report.size_bytes),
             self.report.passes
         )

@@ -16,7 +16,7 @@ pub struct Axis {
     /// The end of the last one.
     pub edge_ns: u64,
     /// The column that is looked at.
-    pub cursor: Option<usize>,
+    pub cursor_column: Option<usize>,
     /// The cell in which what was recorded begins, and its words.
     start: (usize, String),
     /// The words of the last cell.
@@ -26,20 +26,20 @@ pub struct Axis {
 impl Axis {
     /// That of a scene.
     pub fn of(scene: &Scene<'_>, widths: Widths) -> Self {
-        let (gaze, reach) = (scene.gaze, &scene.reach);
-        let column_ns = gaze.column_ns(reach);
-        let edge_ns = gaze.edge_ns(reach);
-        let known = edge_ns.saturating_sub(reach.first_ns).div_ceil(column_ns);
+        let (cursor, extent) = (scene.cursor, &scene.extent);
+        let column_ns = cursor.column_ns(extent);
+        let edge_ns = cursor.edge_ns(extent);
+        let known = edge_ns.saturating_sub(extent.first_ns).div_ceil(column_ns);
         let known = usize::try_from(known)
             .unwrap_or(usize::MAX)
             .min(widths.cells);
         let start_ns = edge_ns.saturating_sub(column_ns.saturating_mul(known as u64));
-        let word = |at_ns: u64| match (reach.is_live, reach.last_ns.saturating_sub(at_ns)) {
+        let word = |at_ns: u64| match (extent.is_live, extent.last_ns.saturating_sub(at_ns)) {
             (false, _) => long_time(at_ns),
             (true, ago_ns) if ago_ns < column_ns => "now".to_owned(),
             (true, ago_ns) => format!("-{}", long_time(ago_ns / column_ns * column_ns)),
         };
-        let cursor = gaze.at_ns.and_then(|at_ns| {
+        let cursor_column = cursor.at_ns.and_then(|at_ns| {
             let back = edge_ns.checked_sub(at_ns)? / column_ns;
             let back = usize::try_from(back).ok()?;
             (widths.cells - 1).checked_sub(back)
@@ -47,7 +47,7 @@ impl Axis {
         Self {
             column_ns,
             edge_ns,
-            cursor,
+            cursor_column,
             start: (widths.cells - known, word(start_ns)),
             end: word(edge_ns),
         }
@@ -69,7 +69,8 @@ impl Axis {
         // The mark is worth more than the words that it would stand in.
         let is_free = |at: usize, text: &str| {
             let cells = at..at + length(text) + 1;
-            self.cursor.is_none_or(|cursor| !cells.contains(&cursor))
+            self.cursor_column
+                .is_none_or(|cursor_column| !cells.contains(&cursor_column))
         };
         if is_free(end, &self.end) {
             put(end, &self.end);
@@ -77,11 +78,15 @@ impl Axis {
         if begin + length(start) < end && is_free(*begin, start) {
             put(*begin, start);
         }
-        if let Some(cursor) = self.cursor {
-            put(cursor, &glyphs.cursor().to_string());
+        if let Some(cursor_column) = self.cursor_column {
+            put(cursor_column, &glyphs.cursor_sign().to_string());
         }
         let cells: String = cells.iter().collect();
-        let value = if self.cursor.is_some() { "then" } else { "now" };
+        let value = if self.cursor_column.is_some() {
+            "then"
+        } else {
+            "now"
+        };
         let most = if widths.most > 0 { "most" } else { "" };
         let (value_width, most_width) = (widths.value, widths.most);
         let pad = before - 1;

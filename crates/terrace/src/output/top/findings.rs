@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_to_blame_is_named_as_far_as_there_is_room() {
+    fn cleared_suspects_are_named_as_far_as_there_is_room() {
         let explanation = explanation(1);
         let all = text(&cleared(&explanation, 80, 1));
         assert_eq!(all, [" Not to blame: swap 0, steal 0, CPU limit 0"]);

@@ -46,7 +46,7 @@ impl Glyphs {
     }
 
     /// The mark above the column that is looked at.
-    pub fn cursor(self) -> char {
+    pub fn cursor_sign(self) -> char {
         match self {
             Self::Ascii => 'v',
             Self::Blocks => '▼',

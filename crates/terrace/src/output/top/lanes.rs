@@ -11,7 +11,7 @@ use crate::output::verdict::shortened;
 use model::recording::{Recording, Series};
 use viewer::questions::{Chart, Layer, Question, Wanted, matched};
 
-/// More lanes of one chart cannot be told apart; the liveliest stay.
+/// The most lanes of a chart: more look alike; the liveliest stay.
 const MOST_OF_A_CHART: usize = 8;
 
 /// What is to be drawn and where.
@@ -22,7 +22,7 @@ pub struct Space<'a> {
     /// The columns of time.
     pub columns: &'a Columns,
     /// The column that is looked at.
-    pub cursor: Option<usize>,
+    pub cursor_column: Option<usize>,
     /// The series that the chosen finding rests on.
     pub evidence: &'a [String],
     /// The signs.
@@ -254,7 +254,9 @@ fn still(question: &Question, space: &Space<'_>) -> Toned {
 /// ` disk   read vda         ..:=#%@@   120 MB/s    430 MB/s`
 fn line(row: &Row<'_>, title: &str, space: &Space<'_>) -> Toned {
     let widths = space.widths;
-    let at = space.cursor.unwrap_or(row.values.len().saturating_sub(1));
+    let at = space
+        .cursor_column
+        .unwrap_or(row.values.len().saturating_sub(1));
     let shown =
         |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| row.lane.shown(value));
     let present = row.values.get(at).copied().flatten();
@@ -288,7 +290,7 @@ fn cells(row: &Row<'_>, space: &Space<'_>) -> Toned {
         .map(|value| space.glyphs.height(*value, row.full))
         .collect();
     let text = |signs: &[char]| signs.iter().collect::<String>();
-    match space.cursor.filter(|at| *at < signs.len()) {
+    match space.cursor_column.filter(|at| *at < signs.len()) {
         None => vec![(Tone::Busy, text(&signs))],
         Some(at) => vec![
             (Tone::Busy, text(&signs[..at])),

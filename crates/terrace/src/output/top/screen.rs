@@ -4,7 +4,7 @@
 //! Colours are the terminal's own sixteen and the background stays as it is, so that dark and light
 //! ones suit alike.
 
-use super::{Size, Wish};
+use super::{Action, Size};
 use crate::output::clean::spaced;
 use crate::output::style::{Tone, Toned};
 use ratatui::Terminal;
@@ -59,7 +59,8 @@ impl Screen {
 
     fn opened(coloured: bool) -> io::Result<Self> {
         let mut out = BufWriter::with_capacity(WRITTEN_AT_ONCE, stdout());
-        // Not by `Terminal::clear`, which asks the terminal where its cursor is and waits for an answer.
+        // Not by `Terminal::clear`, which asks the terminal where its cursor is and waits for an
+        // answer.
         execute!(out, EnterAlternateScreen, Clear(ClearType::All))?;
         // Now, so that a change of its size is noticed from here on.
         event::poll(Duration::ZERO)?;
@@ -102,22 +103,22 @@ impl Screen {
         let _ = sys::poll::readable([Some(stdin.as_fd())], Some(limit_ns));
     }
 
-    /// What was asked for with keys since the last call.
+    /// The actions of the keys pressed since the last call.
     ///
     /// # Errors
     /// When it is gone.
-    pub fn wishes(&mut self) -> io::Result<Vec<Wish>> {
+    pub fn actions(&mut self) -> io::Result<Vec<Action>> {
         // crossterm would read its end for ever.
         if sys::poll::is_hung_up(io::stdin().as_fd()) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let mut wishes = Vec::new();
+        let mut actions = Vec::new();
         while event::poll(Duration::ZERO)? {
             if let Event::Key(key) = event::read()? {
-                wishes.extend(wish(key));
+                actions.extend(action_of(key));
             }
         }
-        Ok(wishes)
+        Ok(actions)
     }
 }
 
@@ -135,28 +136,28 @@ fn give_back() {
     let _ = out.flush();
 }
 
-fn wish(key: KeyEvent) -> Option<Wish> {
+fn action_of(key: KeyEvent) -> Option<Action> {
     if key.kind == KeyEventKind::Release {
         return None;
     }
     if key.modifiers.contains(KeyModifiers::CONTROL) {
-        return (key.code == KeyCode::Char('c')).then_some(Wish::Quit);
+        return (key.code == KeyCode::Char('c')).then_some(Action::Quit);
     }
     Some(match key.code {
-        KeyCode::Left | KeyCode::Char('h') => Wish::Earlier,
-        KeyCode::Right | KeyCode::Char('l') => Wish::Later,
-        KeyCode::PageUp => Wish::PageEarlier,
-        KeyCode::PageDown => Wish::PageLater,
-        KeyCode::Home => Wish::Oldest,
-        KeyCode::End => Wish::Newest,
-        KeyCode::Up | KeyCode::Char('k') => Wish::Up,
-        KeyCode::Down | KeyCode::Char('j') => Wish::Down,
-        KeyCode::Char(' ') => Wish::Pause,
-        KeyCode::Tab => Wish::Question,
-        KeyCode::Char('+' | '=') => Wish::Closer,
-        KeyCode::Char('-') => Wish::Farther,
-        KeyCode::Char('?') => Wish::Help,
-        KeyCode::Char('q') | KeyCode::Esc => Wish::Quit,
+        KeyCode::Left | KeyCode::Char('h') => Action::Earlier,
+        KeyCode::Right | KeyCode::Char('l') => Action::Later,
+        KeyCode::PageUp => Action::PageEarlier,
+        KeyCode::PageDown => Action::PageLater,
+        KeyCode::Home => Action::Oldest,
+        KeyCode::End => Action::Newest,
+        KeyCode::Up | KeyCode::Char('k') => Action::Up,
+        KeyCode::Down | KeyCode::Char('j') => Action::Down,
+        KeyCode::Char(' ') => Action::Pause,
+        KeyCode::Tab => Action::Question,
+        KeyCode::Char('+' | '=') => Action::Closer,
+        KeyCode::Char('-') => Action::Farther,
+        KeyCode::Char('?') => Action::Help,
+        KeyCode::Char('q') | KeyCode::Esc => Action::Quit,
         _ => return None,
     })
 }
@@ -251,13 +252,13 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_wishes() {
-        let key = |code, modifiers| wish(KeyEvent::new(code, modifiers));
+    fn keys_are_actions() {
+        let key = |code, modifiers| action_of(KeyEvent::new(code, modifiers));
         let none = KeyModifiers::NONE;
-        assert_eq!(key(KeyCode::Char('q'), none), Some(Wish::Quit));
+        assert_eq!(key(KeyCode::Char('q'), none), Some(Action::Quit));
         assert_eq!(
             key(KeyCode::Char('c'), KeyModifiers::CONTROL),
-            Some(Wish::Quit)
+            Some(Action::Quit)
         );
         assert_eq!(key(KeyCode::Char('c'), none), None);
         assert_eq!(key(KeyCode::Char('q'), KeyModifiers::CONTROL), None);

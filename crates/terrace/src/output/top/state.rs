@@ -28,7 +28,7 @@ pub fn title(scene: &Scene<'_>) -> Toned {
         (Some(file), subject) => format!("{file}: {subject}"),
         (None, subject) => subject.to_owned(),
     };
-    let clock = clock(scene, scene.gaze.at_ns.unwrap_or(scene.reach.last_ns));
+    let clock = clock(scene, scene.cursor.at_ns.unwrap_or(scene.extent.last_ns));
     let left = format!(" terrace top: {whose}");
     both_ends(
         (Tone::Strong, &left),
@@ -39,12 +39,12 @@ pub fn title(scene: &Scene<'_>) -> Toned {
 
 /// Which moment is looked at, and how to come back to now.
 pub fn state(scene: &Scene<'_>) -> Toned {
-    let (reach, gaze) = (&scene.reach, scene.gaze);
-    let window_ns = gaze
-        .window(reach)
-        .map_or(reach.last_ns, |(from_ns, to_ns)| to_ns - from_ns);
+    let (extent, cursor) = (&scene.extent, scene.cursor);
+    let window_ns = cursor
+        .window(extent)
+        .map_or(extent.last_ns, |(from_ns, to_ns)| to_ns - from_ns);
     let window = long_time(window_ns / (SECOND_NS / 10) * (SECOND_NS / 10));
-    let (tone, long, short) = match (gaze.at_ns, reach.is_live) {
+    let (tone, long, short) = match (cursor.at_ns, extent.is_live) {
         (None, true) if window_ns == 0 => (Tone::Busy, "live".to_owned(), "live".to_owned()),
         (None, true) => (
             Tone::Busy,
@@ -56,12 +56,12 @@ pub fn state(scene: &Scene<'_>) -> Toned {
             (Tone::Plain, all.clone(), all)
         }
         (Some(at_ns), true) => {
-            let ago = long_time(reach.last_ns.saturating_sub(at_ns) / SECOND_NS * SECOND_NS);
+            let ago = long_time(extent.last_ns.saturating_sub(at_ns) / SECOND_NS * SECOND_NS);
             let long = format!("{ago} ago, the {window} before it. Live goes on; End returns");
             (Tone::Warn, long, format!("{ago} ago; End: now"))
         }
         (Some(at_ns), false) => {
-            let at = long_time(at_ns.min(reach.last_ns));
+            let at = long_time(at_ns.min(extent.last_ns));
             let long = format!("at {at}, the {window} before it. End: all of it");
             (Tone::Warn, long, format!("at {at}; End: all"))
         }
@@ -83,10 +83,8 @@ pub fn state(scene: &Scene<'_>) -> Toned {
 
 /// How a recording ended: `exit 0`.
 fn ending<'a>(scene: &Scene<'a>) -> &'a str {
-    let told = scene
-        .explanation
-        .map_or("", |explanation| &explanation.ending);
-    if told.is_empty() { "ended" } else { told }
+    let ending = scene.explanation.map(|it| it.ending.as_str());
+    ending.filter(|text| !text.is_empty()).unwrap_or("ended")
 }
 
 /// What cannot be seen, by its names.
@@ -157,13 +155,13 @@ pub fn keys(scene: &Scene<'_>) -> Toned {
         Glyphs::Ascii => ("<- -> time", "up down finding"),
         Glyphs::Blocks => ("← → time", "↑ ↓ finding"),
     };
-    let pause = if scene.gaze.at_ns.is_some() {
+    let pause = if scene.cursor.at_ns.is_some() {
         "End now"
     } else {
         "space pause"
     };
     let question = scene
-        .gaze
+        .cursor
         .question
         .and_then(|question| scene.questions.get(question));
     let question = question.map_or("Tab question", |question| question.title.as_str());

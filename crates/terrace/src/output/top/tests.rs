@@ -14,30 +14,35 @@ fn fixture(name: &str) -> Recording {
 }
 
 /// The picture of a recording after some keys, and what was looked at.
-fn shown(recording: &Recording, wishes: &[Wish], size: Size, is_live: bool) -> String {
-    let reach = Reach {
+fn shown(recording: &Recording, actions: &[Action], size: Size, is_live: bool) -> String {
+    let extent = Extent {
         first_ns: 0,
         last_ns: recording.wall_ns(),
         columns: size.columns(),
         is_live,
     };
     let questions = questions().unwrap();
-    let explained = |gaze: &Gaze| {
-        let window = gaze.window(&reach).map(|(from_ns, to_ns)| Window {
+    let explained = |cursor: &Cursor| {
+        let window = cursor.window(&extent).map(|(from_ns, to_ns)| Window {
             from_ns: Some(from_ns),
             to_ns: Some(to_ns),
         });
         explain(recording, window.unwrap_or_default())
     };
-    let mut gaze = Gaze::default();
-    for wish in wishes {
-        gaze.turn(*wish, &reach, &names(&explained(&gaze)), questions.len());
+    let mut cursor = Cursor::default();
+    for action in actions {
+        cursor.apply(
+            *action,
+            &extent,
+            &names(&explained(&cursor)),
+            questions.len(),
+        );
     }
     let lines = picture(&Scene {
         recording,
-        explanation: Some(&explained(&gaze)),
-        gaze: &gaze,
-        reach,
+        explanation: Some(&explained(&cursor)),
+        cursor: &cursor,
+        extent,
         file: Some("x.trec"),
         questions: &questions,
         glyphs: Glyphs::Ascii,
@@ -80,13 +85,13 @@ fn every_size_has_its_lines_and_none_is_too_long() {
         for width in [39, 40, 59, 60, 80, 99, 100, 133, 200] {
             for height in [2, 6, 12, 15, 18, 24, 36, 60] {
                 let size = Size { width, height };
-                for (wishes, is_live) in [
+                for (actions, is_live) in [
                     (&[][..], false),
-                    (&[Wish::Earlier][..], true),
-                    (&[Wish::Oldest, Wish::Down][..], true),
-                    (&[Wish::Help][..], false),
+                    (&[Action::Earlier][..], true),
+                    (&[Action::Oldest, Action::Down][..], true),
+                    (&[Action::Help][..], false),
                 ] {
-                    let text = shown(&recording, wishes, size, is_live);
+                    let text = shown(&recording, actions, size, is_live);
                     assert_eq!(text.split('\n').count(), height, "{size:?}\n{text}");
                     for line in text.split('\n') {
                         assert!(length(line) <= width, "{size:?}: {line}\n{text}");
@@ -105,7 +110,7 @@ fn another_moment_says_so_and_marks_its_column() {
         live.contains(" live: the last ") && live.contains("  now "),
         "{live}"
     );
-    let back = shown(&recording, &[Wish::Earlier, Wish::Earlier], USUAL, true);
+    let back = shown(&recording, &[Action::Earlier, Action::Earlier], USUAL, true);
     assert!(
         back.contains(" ago, the ") && back.contains("End returns"),
         "{back}"
@@ -133,7 +138,7 @@ fn a_small_screen_names_the_cause_and_each_question_it_has_room_for() {
         text.contains("> 1 ") && text.contains("block I/O"),
         "{text}"
     );
-    let one = shown(&recording, &[Wish::Question], USUAL, false);
+    let one = shown(&recording, &[Action::Question], USUAL, false);
     let lanes = one
         .lines()
         .skip_while(|line| !line.contains(" a column"))

@@ -80,7 +80,7 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// The value of each column; `None` where there is none.
+    /// The value of each column; `None` if it was not recorded.
     pub fn values(&self, recording: &Recording, columns: &Columns) -> Vec<Option<f64>> {
         let mut before = None;
         let value = |pair: Option<(u32, u32)>| {

@@ -1,4 +1,4 @@
-//! What hurt, who is not to blame, and what would help: the numbered part of a verdict.
+//! What hurt, which suspects are cleared, and what would help: the numbered part of a verdict.
 //! A brief page has the worst of each and one line of evidence; a detailed one has all.
 
 use super::{continued, indented, nothing, paragraph};

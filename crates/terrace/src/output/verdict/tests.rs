@@ -176,7 +176,7 @@ fn ten_lines_name_the_cause() {
 }
 
 #[test]
-fn several_threads_are_told_apart_from_the_clock() {
+fn the_time_of_several_threads_is_not_wall_time() {
     let text = show(&crowded(), Detail::Brief, 80);
     assert!(
         text.contains(" Wall time: CPU 22%, run queue 3%, block I/O 61%"),
