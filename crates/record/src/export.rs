@@ -23,7 +23,7 @@ use std::iter::Peekable;
 pub const JSON_SCHEMA: &str = "terrace.recording/1";
 
 /// A form in which a recording is written for others.
-pub trait Exporter {
+pub trait Exporter: std::fmt::Debug + Sync {
     /// Writes the whole recording, and flushes.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 //! `Args` hold the options as typed values; `command` makes plans of them. [`parse`] turns each
 //! refusal of clap into one line of this program.
 
-mod choice;
+pub mod choice;
 pub mod classic;
 pub mod compare;
 pub mod compute;

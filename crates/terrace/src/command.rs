@@ -26,6 +26,7 @@ mod proof;
 mod ramdisk;
 mod random;
 mod record;
+mod record_options;
 mod recording;
 mod run;
 mod survey;
@@ -33,7 +34,6 @@ mod top;
 mod undo;
 mod view;
 mod warm;
-mod watching;
 
 use crate::args::survey::SurveyArgs;
 use crate::args::{Cli, Command, Probe, When};

@@ -9,13 +9,16 @@ use measure::memory::PageKind;
 use measure::pressure::{Content, Touch};
 use memops::Operation;
 use model::ChaseOrder;
+use record::export::{Csv, Exporter, Json, OpenMetrics, Perfetto, Trec};
+use record::import::Form;
+use record::trace::Family;
 use std::ffi::OsStr;
 
-/// The words of an option, each with its value and its help. `clap` lists and suggests them.
+/// The words of an option, each with its value and its help; `clap` lists and suggests them.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice<T: 'static>(&'static [(&'static str, T, &'static str)]);
 
-/// What is done with memory.
+/// The operations on memory.
 pub const OPERATIONS: Choice<Operation> = Choice(&[
     ("copy", Operation::Copy, "Copy one buffer to another"),
     ("read", Operation::Read, "Read a buffer"),
@@ -33,7 +36,7 @@ pub const PAGES: Choice<PageKind> = Choice(&[
     ("hugetlb", PageKind::Huge, "Huge pages of the reserved pool"),
 ]);
 
-/// In which order a chase visits the cache lines of its buffer.
+/// The order in which a chase visits the cache lines of its buffer.
 pub const ORDERS: Choice<ChaseOrder> = Choice(&[
     (
         "random",
@@ -47,7 +50,7 @@ pub const ORDERS: Choice<ChaseOrder> = Choice(&[
     ),
 ]);
 
-/// How memory is touched first.
+/// The methods of a first touch.
 pub const WAYS: Choice<Way> = Choice(&[
     ("4k", Way::Base, "One store for each page of 4 KiB"),
     (
@@ -71,6 +74,78 @@ pub const CONTENTS: Choice<Content> = Choice(&[
         Content::Zero,
         "Zeros, which the kernel may swap without writing",
     ),
+]);
+
+/// A family of kernel events, or `none`. A name of its own, because clap would take an `Option` for an
+/// optional value.
+pub type EventFamily = Option<Family>;
+
+/// The kernel events that are followed.
+pub const EVENTS: Choice<EventFamily> = Choice(&[
+    (
+        "sched",
+        Some(Family::Sched),
+        "Which tasks ran, waited and slept, and on what",
+    ),
+    ("block", Some(Family::Block), "Requests to devices"),
+    (
+        "vmscan",
+        Some(Family::Vmscan),
+        "Tasks that had to free memory themselves",
+    ),
+    (
+        "writeback",
+        Some(Family::Writeback),
+        "Writers that had to wait because too much was dirty",
+    ),
+    (
+        "faults",
+        Some(Family::Faults),
+        "Every page fault of a user; not cheap",
+    ),
+    ("none", None, "No events"),
+]);
+
+/// A format that other programs read.
+pub const FORMATS: Choice<&'static dyn Exporter> = Choice(&[
+    (
+        "csv",
+        &Csv,
+        "One line for each sample, one column for each counter",
+    ),
+    (
+        "json",
+        &Json,
+        "Everything: facts, counters, delays, marks, how it ended",
+    ),
+    (
+        "trec",
+        &Trec,
+        "A recording again, which `terrace explain` reads",
+    ),
+    (
+        "perfetto",
+        &Perfetto,
+        "A trace for ui.perfetto.dev and its trace processor; counters as they were read",
+    ),
+    (
+        "openmetrics",
+        &OpenMetrics,
+        "Text with time stamps that Prometheus and compatible programs import as history",
+    ),
+]);
+
+/// The output of a tool that can be imported.
+pub const TOOLS: Choice<Form> = Choice(&[
+    ("sadf", Form::Sadf, "`sadf -j`"),
+    ("fio", Form::Fio, "Its JSON"),
+    (
+        "fio-log",
+        Form::FioLog,
+        "A log that it wrote during the run",
+    ),
+    ("vmstat", Form::Vmstat, "`vmstat N`"),
+    ("iostat", Form::Iostat, "`iostat N`"),
 ]);
 
 /// How often the memory of a hog is touched.

@@ -1,9 +1,9 @@
 //! Options of `terrace top`: this machine or a recording, and the sampling. Keys choose what it
 //! shows.
 
+use super::choice::{self, EventFamily};
 use super::target::TargetArgs;
 use super::value;
-use super::watch::Events;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -24,6 +24,6 @@ pub struct TopArgs {
 
     /// Kernel events to follow, separated by commas: they name the cause of each wait, and cost
     /// more than the rest together
-    #[arg(long, value_name = "EVENTS", value_enum, value_delimiter = ',')]
-    pub trace: Vec<Events>,
+    #[arg(long, value_name = "EVENTS", value_parser = choice::EVENTS, value_delimiter = ',')]
+    pub trace: Vec<EventFamily>,
 }

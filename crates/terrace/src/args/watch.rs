@@ -1,8 +1,9 @@
 //! Options of sampling, shared by `run` and `record`: rate, events, settings. `top` has a rate
 //! and events of its own.
 
+use super::choice::{self, EventFamily};
 use super::value;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 // How closely to watch.
 #[derive(Clone, Debug, Args)]
@@ -18,8 +19,8 @@ pub struct WatchArgs {
 
     /// Kernel events to follow, separated by commas, or `none` (default:
     /// sched,block,vmscan,writeback as root; an ordinary user may not)
-    #[arg(long, value_name = "EVENTS", value_enum, value_delimiter = ',')]
-    pub trace: Vec<Events>,
+    #[arg(long, value_name = "EVENTS", value_parser = choice::EVENTS, value_delimiter = ',')]
+    pub trace: Vec<EventFamily>,
 
     /// Switch on what the kernel must count for it (kernel.task_delayacct), and off again at the
     /// end
@@ -29,21 +30,4 @@ pub struct WatchArgs {
     /// Replace an existing recording; any other file is never replaced
     #[arg(long)]
     pub force: bool,
-}
-
-/// A family of kernel events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Events {
-    /// Who ran, waited and slept, and on what
-    Sched,
-    /// Requests to devices
-    Block,
-    /// Tasks that had to free memory themselves
-    Vmscan,
-    /// Writers that had to wait because too much was dirty
-    Writeback,
-    /// Every page fault of a user; not cheap
-    Faults,
-    /// No events
-    None,
 }

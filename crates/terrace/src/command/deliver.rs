@@ -2,7 +2,7 @@
 //! what is missing said on standard error, the exit status decided.
 
 use super::cost::Meter;
-use super::{machine_facts, watching};
+use super::{machine_facts, record_options};
 use crate::args::When;
 use crate::args::form::FormArgs;
 use crate::args::probe::ProbeArgs;
@@ -36,7 +36,7 @@ impl Activity {
         Ok(Self {
             command,
             line: Progress::new(),
-            background: watching::beside(command, file)?,
+            background: record_options::start_background(command, file)?,
         })
     }
 

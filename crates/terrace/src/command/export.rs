@@ -3,29 +3,21 @@
 //! text.
 
 use super::recording;
-use crate::args::export::{ExportArgs, Form};
+use crate::args::export::ExportArgs;
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::Target;
-use record::export::{Csv, Exporter, Json, OpenMetrics, Perfetto, Trec};
 
-/// Exports.
+/// Exports a recording.
 ///
 /// # Errors
-/// When the recording cannot be read, or the text did not arrive whole.
+/// If the recording cannot be read, or the text is not written whole.
 pub fn export(args: &ExportArgs) -> Result<Exit> {
     let target = Target::of_redacted(args.output.as_deref(), !args.no_redact)?;
     let mut recording = recording::open(&args.file)?;
     if !args.no_redact {
         record::redact::redact(&mut recording);
     }
-    let exporter: &dyn Exporter = match args.to {
-        Form::Csv => &Csv,
-        Form::Json => &Json,
-        Form::Trec => &Trec,
-        Form::Perfetto => &Perfetto,
-        Form::Openmetrics => &OpenMetrics,
-    };
-    target.stream(|sink| Ok(exporter.export(&recording, sink)?))?;
+    target.stream(|sink| Ok(args.to.export(&recording, sink)?))?;
     Ok(Exit::Done)
 }

@@ -1,30 +1,29 @@
-//! `terrace import`: the text of another tool becomes a recording.
-//! The reading of it is all in `record`; here is the file before and the recording after.
+//! `terrace import`: converts the output of another tool to a recording.
+//! `record` parses it; this file reads the text and writes the recording.
 
 use super::must_exist;
-use crate::args::import::{ImportArgs, Tool};
+use crate::args::import::ImportArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::{self, Target};
 use record::export::{Exporter, Trec};
-use record::import::{Form, MAX_BYTES, Told, form_of, import as import_text};
+use record::import::{MAX_BYTES, Told, form_of, import as import_text};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Imports.
+/// Imports a text.
 ///
 /// # Errors
-/// When the text cannot be read, nobody known wrote it, it has no report, or the recording
-/// cannot be written.
+/// If the text cannot be read or recognised, has no report, or the recording cannot be written.
 pub fn import(args: &ImportArgs) -> Result<Exit> {
     let target = Target::of(Some(&args.output))?;
-    let text = text(&args.file)?;
+    let text = read_text(&args.file)?;
     let form = match args.from {
-        Some(tool) => form(tool),
+        Some(form) => form,
         None => form_of(&text).ok_or_else(|| {
-            let unknown = format!("{} is no text of a tool that is known", args.file.display());
+            let unknown = format!("{} is not the output of a known tool", args.file.display());
             Error::new(Exit::Impossible, unknown)
-                .hint("say who wrote it: --from sadf, fio, fio-log, vmstat or iostat")
+                .hint("name the tool: --from sadf, fio, fio-log, vmstat or iostat")
         })?,
     };
     let told = Told {
@@ -45,18 +44,8 @@ pub fn import(args: &ImportArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn form(tool: Tool) -> Form {
-    match tool {
-        Tool::Sadf => Form::Sadf,
-        Tool::Fio => Form::Fio,
-        Tool::FioLog => Form::FioLog,
-        Tool::Vmstat => Form::Vmstat,
-        Tool::Iostat => Form::Iostat,
-    }
-}
-
-/// All of the text, at most [`MAX_BYTES`].
-fn text(path: &Path) -> Result<String> {
+/// The whole text, at most [`MAX_BYTES`].
+fn read_text(path: &Path) -> Result<String> {
     let failed = |error: io::Error| {
         let why = format!(
             "cannot read {}: {}",
@@ -73,7 +62,7 @@ fn text(path: &Path) -> Result<String> {
         must_exist(path)?;
         let file = sys::file::open_input(path).map_err(|error| {
             let pipe = (error.kind == sys::Kind::Invalid)
-                .then_some("what another program writes is read from standard input: FILE is -");
+                .then_some("to read from another program, use standard input: FILE is -");
             let error = failed(error.source);
             pipe.into_iter().fold(error, Error::hint)
         })?;

@@ -1,7 +1,7 @@
 //! `terrace record`: watches what runs already, and says in one line what was recorded.
 //! It judges nothing: `explain` does, later and as often as one likes.
 
-use super::watching;
+use super::record_options;
 use crate::args::record::RecordArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -28,9 +28,9 @@ pub fn record(args: &RecordArgs) -> Result<Exit> {
     let watch = RecordOptions {
         keep_ns: args.keep.map(nanoseconds),
         keep_bytes: args.keep_bytes.0,
-        ..watching::watch(&args.watch, Some(args.output.clone()))?
+        ..record_options::of_command(&args.watch, Some(args.output.clone()))?
     };
-    let target = watching::target(&args.target);
+    let target = record_options::target(&args.target);
     let progress = Progress::new();
     let file = args.output.display();
     progress.step(&format!("terrace record: to {file}, Ctrl-C ends it"));

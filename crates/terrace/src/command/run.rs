@@ -6,7 +6,7 @@
 mod against;
 mod cache;
 
-use super::watching;
+use super::record_options;
 use crate::args::When;
 use crate::args::run::RunArgs;
 use crate::error::{Error, Result};
@@ -116,7 +116,7 @@ fn once(args: &RunArgs, source: Source<'_>) -> Result<Ran> {
     let plan = CommandPlan {
         argv: source.argv.to_vec(),
         own_group: !args.no_group,
-        watch: watching::watch(&args.watch, source.output)?,
+        watch: record_options::of_command(&args.watch, source.output)?,
     };
     let captured = capture::command(&plan)?;
     let recording = captured.recording;

@@ -2,7 +2,7 @@
 //! The picture does not know which, but for whether more will come.
 
 use crate::args::top::TopArgs;
-use crate::command::{must_exist, recording, watching};
+use crate::command::{must_exist, record_options, recording};
 use crate::error::Result;
 use model::recording::Recording;
 use record::capture::{Keep, Live};
@@ -40,10 +40,10 @@ impl Source {
     pub fn open(args: &TopArgs) -> Result<Self> {
         match &args.file {
             None => {
-                let target = watching::target(&args.target);
+                let target = record_options::target(&args.target);
                 Ok(Self::Here(Live::start(
                     &target,
-                    &watching::look(args)?,
+                    &record_options::of_top(args)?,
                     KEEP,
                 )?))
             }

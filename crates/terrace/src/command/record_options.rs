@@ -1,0 +1,121 @@
+//! Recording options from the command line, shared by `run`, `record`, `top` and the probes that
+//! record in the background.
+
+use super::machine_facts;
+use crate::args::choice::EventFamily;
+use crate::args::target::TargetArgs;
+use crate::args::top::TopArgs;
+use crate::args::watch::WatchArgs;
+use crate::error::{Error, Result};
+use machine::Root;
+use record::capture::{BackgroundRecording, RecordOptions, Target};
+use record::trace::Family;
+use std::path::{Path, PathBuf};
+
+/// The families that root follows by default: cheap, and together they name the cause of every
+/// wait.
+const USUAL_FAMILIES: [Family; 4] = [
+    Family::Sched,
+    Family::Block,
+    Family::Vmscan,
+    Family::Writeback,
+];
+
+/// Samples a second of a background recording, which must not disturb the probe.
+const BESIDE_A_PROBE_HZ: u32 = 10;
+
+/// The options of a command that records to `output`, or to memory.
+///
+/// # Errors
+/// If `none` is combined with other events.
+pub fn of_command(args: &WatchArgs, output: Option<PathBuf>) -> Result<RecordOptions> {
+    Ok(RecordOptions {
+        rate_hz: args.rate,
+        burst: args.burst,
+        families: families(&args.trace)?,
+        apply: args.apply,
+        force: args.force,
+        ..default_options(output)
+    })
+}
+
+/// Starts to record to `file`, if given, while the probe `name` runs.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn start_background(name: &str, file: Option<&Path>) -> Result<Option<BackgroundRecording>> {
+    let Some(file) = file else {
+        return Ok(None);
+    };
+    let background = BackgroundRecording::start(name, &default_options(Some(file.to_owned())))?;
+    Ok(Some(background))
+}
+
+/// The options of `top`: no events by default.
+///
+/// # Errors
+/// If `none` is combined with other events.
+pub fn of_top(args: &TopArgs) -> Result<RecordOptions> {
+    let families = if args.trace.is_empty() {
+        Vec::new()
+    } else {
+        families(&args.trace)?
+    };
+    Ok(RecordOptions {
+        rate_hz: args.rate,
+        families,
+        ..default_options(None)
+    })
+}
+
+/// The selected target; the whole machine by default.
+pub fn target(args: &TargetArgs) -> Target {
+    if let Some(pid) = args.pid {
+        Target::Process(pid)
+    } else if let Some(unit) = &args.unit {
+        Target::Unit(unit.clone())
+    } else if let Some(group) = &args.cgroup {
+        Target::Group(group.clone())
+    } else {
+        Target::Machine
+    }
+}
+
+/// Options that change nothing and follow no events.
+fn default_options(output: Option<PathBuf>) -> RecordOptions {
+    RecordOptions {
+        rate_hz: BESIDE_A_PROBE_HZ,
+        output,
+        keep_bytes: 0,
+        machine: Some(machine_facts::read(&Root::system())),
+        ..RecordOptions::default()
+    }
+}
+
+fn families(events: &[EventFamily]) -> Result<Vec<Family>> {
+    if events.is_empty() {
+        // Other users may not follow any, and the verdict says so once.
+        let is_root = sys::process::effective_uid() == 0;
+        return Ok(is_root.then(|| USUAL_FAMILIES.to_vec()).unwrap_or_default());
+    }
+    if events.contains(&None) && events.len() > 1 {
+        return Err(Error::usage("--trace: `none` stands alone"));
+    }
+    let mut families: Vec<Family> = events.iter().copied().flatten().collect();
+    families.sort_unstable();
+    families.dedup();
+    Ok(families)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_followed_once_each_and_none_stands_alone() {
+        let typed = [Family::Faults, Family::Sched, Family::Faults].map(Some);
+        assert_eq!(families(&typed).unwrap(), [Family::Sched, Family::Faults]);
+        assert_eq!(families(&[None]).unwrap(), []);
+        assert!(families(&[None, Some(Family::Sched)]).is_err());
+    }
+}
