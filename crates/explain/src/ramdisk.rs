@@ -10,21 +10,17 @@
 mod case;
 pub mod course;
 mod host;
+mod remedies;
 mod suspects;
 #[cfg(test)]
 mod tests;
 
 use case::{Answer, Blame, Case};
-use model::ramdisk::{Excluded, Judged, Reason, Round, Seen, Tried};
-use model::{Bytes, Evidence, Finding, Grade};
+use model::ramdisk::{Excluded, Judged, Reason, Round, Seen};
+use model::{Evidence, Finding, Grade};
 
 use crate::wording::times;
 use model::duration::show_ns;
-
-/// The part of huge pages that must have been granted for their figure to be theirs.
-const LEAST_GRANTED: f64 = 0.9;
-/// A huge page.
-const HUGE_BYTES: u64 = 2 << 20;
 
 /// Judges what was seen.
 #[must_use]
@@ -37,7 +33,7 @@ pub fn judge(seen: &Seen) -> Judged {
         findings: Vec::new(),
         excluded: Vec::new(),
         unseen: Vec::new(),
-        tried: tried(&case),
+        tried: remedies::judge(&case),
     };
     let mut blamed: Vec<(Reason, Blame)> = Vec::new();
     let mut moved = Vec::new();
@@ -116,31 +112,4 @@ fn nobody(case: &Case) -> (Reason, Finding) {
     );
     let finding = case::finding(Reason::AlreadyBacked, claim, Grade::Measured, mean);
     (Reason::AlreadyBacked, finding)
-}
-
-/// The remedies whose figures were measured.
-fn tried(case: &Case) -> Vec<Tried> {
-    let mean = |round| case.seen.pass(round)?.mean_ns();
-    let mut tried = Vec::new();
-    let (first, again) = (mean(Round::First), mean(Round::Again));
-    if let (Some(before_ns), Some(after_ns)) = (first, again) {
-        tried.push(Tried {
-            what: "the memory touched before".to_owned(),
-            before_ns,
-            after_ns,
-        });
-    }
-    let granted = case.seen.pass(Round::Huge).is_some_and(|huge| {
-        let pages = huge.grew.get("vmstat.thp_file_alloc").copied();
-        let bytes = pages.unwrap_or(0).saturating_mul(HUGE_BYTES);
-        bytes as f64 >= huge.bytes as f64 * LEAST_GRANTED
-    });
-    if let (Some(before_ns), Some(after_ns)) = (first, mean(Round::Huge).filter(|_| granted)) {
-        tried.push(Tried {
-            what: format!("huge pages of {} (mount -o huge=always)", Bytes(HUGE_BYTES)),
-            before_ns,
-            after_ns,
-        });
-    }
-    tried
 }

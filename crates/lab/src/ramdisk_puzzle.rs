@@ -241,6 +241,7 @@ fn write(host: &Host, root: &Root, plan: &Plan, size: &Size, content: Content) -
     let writing = ramdisk::Plan {
         content,
         rounds,
+        repeats: 0,
         ..size.plan.clone()
     };
     let file = |out: &Path| out.join(format!("{}-{}.trec", name(content), size.units));

@@ -13,7 +13,7 @@ pub use plan::{Place, Plan};
 pub use worker::run_writer;
 
 use crate::helper::failed;
-use crate::{Error, ErrorKind, Result};
+use crate::{Budget, Error, ErrorKind, Result};
 use counters::Counters;
 use machine::Root;
 use model::ramdisk::{End, Pass, Round, Seen};
@@ -28,6 +28,8 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// The share of its pages that may leave memory before the pass of huge pages is left out: it
 /// would only swap once more.
 const MOST_LEFT_SHARE: f64 = 0.01;
+/// What a repeat writes at most: beyond the caches, and short.
+const REPEAT_BYTES: u64 = 256 << 20;
 
 /// Writes as planned. If Ctrl-C ends it or the kernel kills the process that writes, returns what
 /// was measured until then.
@@ -37,24 +39,18 @@ const MOST_LEFT_SHARE: f64 = 0.01;
 pub fn measure(root: &Root, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Seen> {
     let mut writer = WriterProcess::start(plan)?;
     let mut seen = plan.nothing_seen(root);
+    let budget = Budget::of(plan.budget);
     for &round in &plan.rounds {
         if seen.killed || sys::interrupt::requested() || !is_worth(round, &seen) {
             break;
         }
         progress(describe_round(round));
-        let order = Order {
-            round,
-            place: plan.place.clone(),
-            content: plan.content,
-            bytes: seen.passes.first().map_or(plan.bytes, |first| first.bytes),
-            floor_bytes: plan.floor_bytes,
-            budget: plan.budget / plan.rounds.len() as u32,
-        };
-        let (swap, before) = (counters::swap_used(root), Counters::read(root));
-        match writer.make(&order)? {
-            Made::Pass(mut pass) => {
-                seen.killed = writer.has_ended && !sys::interrupt::requested();
-                pass.grew = Counters::read(root).since(&before);
+        let bytes = seen.passes.first().map_or(plan.bytes, |first| first.bytes);
+        let time = plan.budget / plan.rounds.len() as u32;
+        let swap = counters::swap_used(root);
+        match writer.counted(root, &plan.order(round, bytes, time))? {
+            Made::Pass(pass) => {
+                seen.killed = writer.was_killed();
                 if round == Round::First {
                     seen.swap_areas = counters::swap_grown(root, &swap);
                 }
@@ -63,7 +59,40 @@ pub fn measure(root: &Root, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Resu
             Made::Nothing(why) => seen.notes.push(why),
         }
     }
+    repeat_remedies(root, plan, &mut writer, &mut seen, &budget, progress)?;
     Ok(seen)
+}
+
+/// Writes touched memory and huge pages by turns, as often as the plan says and the time permits.
+fn repeat_remedies(
+    root: &Root,
+    plan: &Plan,
+    writer: &mut WriterProcess,
+    seen: &mut Seen,
+    budget: &Budget,
+    progress: &mut dyn FnMut(&str),
+) -> Result<()> {
+    let Some(again) = seen.pass(Round::Again) else {
+        return Ok(());
+    };
+    let bytes = again.bytes.min(REPEAT_BYTES);
+    let mut rounds = vec![Round::Again];
+    rounds.extend(seen.pass(Round::Huge).map(|huge| huge.round));
+    let turns = plan.repeats as usize * rounds.len();
+    // Where memory is short each repeat would only swap once more.
+    if seen.killed || turns == 0 || !is_worth(Round::Huge, seen) {
+        return Ok(());
+    }
+    progress("the remedies by turns");
+    for round in rounds.into_iter().cycle().take(turns) {
+        if budget.over() || writer.has_ended {
+            break;
+        }
+        if let Made::Pass(pass) = writer.counted(root, &plan.order(round, bytes, budget.left()))? {
+            seen.repeats.push(pass);
+        }
+    }
+    Ok(())
 }
 
 /// What a pass does, as the progress line shows it.
@@ -105,6 +134,21 @@ impl WriterProcess {
             helper: Helper::start(&plan.helper).map_err(failed(OPERATION))?,
             has_ended: false,
         })
+    }
+
+    /// Whether it ended and Ctrl-C was not the reason.
+    fn was_killed(&self) -> bool {
+        self.has_ended && !sys::interrupt::requested()
+    }
+
+    /// Gives an order, and adds to the pass what the counters grew by.
+    fn counted(&mut self, root: &Root, order: &Order) -> Result<Made> {
+        let before = Counters::read(root);
+        let mut made = self.make(order)?;
+        if let Made::Pass(pass) = &mut made {
+            pass.grew = Counters::read(root).since(&before);
+        }
+        Ok(made)
     }
 
     /// Gives an order and waits until it is done, the process has ended, or Ctrl-C, which ends it.
@@ -156,6 +200,7 @@ mod tests {
             asked_bytes: 1 << 20,
             page_bytes: 4096,
             passes: first.into_iter().collect(),
+            repeats: Vec::new(),
             limits: Vec::new(),
             killed: false,
             is_guest: None,

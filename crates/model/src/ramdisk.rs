@@ -151,6 +151,10 @@ pub struct Seen {
     pub page_bytes: u64,
     /// The passes, in order; only the last may be unfinished.
     pub passes: Vec<Pass>,
+    /// Shorter passes that alternate `again` and, where granted, `huge`: a remedy is judged by
+    /// their noise. Empty if memory was short.
+    #[serde(default)]
+    pub repeats: Vec<Pass>,
     /// The limits of the own group and its parents.
     pub limits: Vec<Limit>,
     /// Whether the process that wrote was killed, and not by Ctrl-C.
@@ -237,15 +241,48 @@ impl Reason {
     }
 }
 
+/// What a remedy did, by its figures with and without it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// Faster by more than the noise.
+    Helps,
+    /// Slower by more than the noise.
+    Harms,
+    /// The noise explains the difference, or there were too few runs to know the noise.
+    #[default]
+    Unproven,
+}
+
+/// The lowest and the highest figure of several runs, or what the noise makes of one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunRange {
+    /// The lowest, ns a page.
+    pub low_ns: f64,
+    /// The highest, ns a page.
+    pub high_ns: f64,
+    /// From how many runs.
+    pub runs: u32,
+}
+
 /// A remedy that was tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tried {
     /// What was done: `memory touched before`.
     pub what: String,
-    /// A page before, mean.
+    /// A page before: the median of the runs' means.
     pub before_ns: f64,
-    /// A page after, mean.
+    /// A page after: the median of the runs' means.
     pub after_ns: f64,
+    /// The range before; `None` if there were too few runs to know the noise.
+    #[serde(default)]
+    pub before_range: Option<RunRange>,
+    /// The range after; `None` if there were too few runs to know the noise.
+    #[serde(default)]
+    pub after_range: Option<RunRange>,
+    /// Whether it helps.
+    #[serde(default)]
+    pub effect: Effect,
 }
 
 /// A cause that was checked and excluded.

@@ -4,7 +4,7 @@
 use super::judge;
 use model::Grade;
 use model::histogram::Histogram;
-use model::ramdisk::{End, Judged, Limit, Pass, Reason, Round, Seen};
+use model::ramdisk::{Effect, End, Judged, Limit, Pass, Reason, Round, Seen, Tried};
 
 const TOUCHES: u64 = 100_000;
 
@@ -58,6 +58,7 @@ fn seen(first: Pass) -> Seen {
         asked_bytes: TOUCHES * 4096,
         page_bytes: 4096,
         passes,
+        repeats: Vec::new(),
         limits: vec![Limit {
             level: 0,
             path: "/app".to_owned(),
@@ -355,6 +356,44 @@ fn huge_pages_count_as_tried_only_where_they_were_granted() {
         judge(&seen).tried.len()
     };
     assert_eq!((tried(195), tried(10)), (2, 1));
+}
+
+/// What is said of each remedy when new memory took `new_ns` a page, and the repeats took these.
+fn effects(new_ns: u64, base_ns: &[u64], huge_ns: &[u64]) -> Vec<(Effect, bool)> {
+    let whole = |round, ns| {
+        let mut pass = pass(round, &[(ns, 1.0)]);
+        pass.grew.insert("vmstat.thp_file_alloc".to_owned(), 200);
+        pass
+    };
+    let mut seen = seen(whole(Round::First, new_ns));
+    seen.passes[1] = whole(Round::Again, base_ns[0]);
+    seen.passes.push(whole(Round::Huge, huge_ns[0]));
+    let repeats =
+        |round, means: &[u64]| -> Vec<Pass> { means.iter().map(|ns| whole(round, *ns)).collect() };
+    seen.repeats = repeats(Round::Again, base_ns);
+    seen.repeats.extend(repeats(Round::Huge, huge_ns));
+    let tried = judge(&seen).tried;
+    let effect = |tried: &Tried| (tried.effect, tried.before_range.is_some());
+    tried.iter().map(effect).collect()
+}
+
+#[test]
+fn a_remedy_counts_only_outside_of_its_noise() {
+    let calm = [3_000, 3_050, 2_950, 3_020, 2_990];
+    // Seen: "it helps" of 5.84 against 6.72 us, when one run differed from the next by as much.
+    let noisy = [5_840, 6_700, 5_500, 6_900, 6_100];
+    let half: Vec<u64> = calm.iter().map(|ns| ns / 2).collect();
+    let as_noisy = [6_600, 5_700, 6_300, 5_900, 6_800];
+    let both = |effect| vec![(effect, true), (effect, true)];
+    assert_eq!(effects(6_000, &calm, &half), both(Effect::Helps));
+    assert_eq!(effects(6_720, &noisy, &as_noisy), both(Effect::Unproven));
+    assert_eq!(effects(1_500, &half, &calm)[1], (Effect::Harms, true));
+    // Proven, and too small to do anything for it.
+    let little: Vec<u64> = calm.iter().map(|ns| ns - 200).collect();
+    assert_eq!(effects(3_200, &calm, &little), both(Effect::Unproven));
+    // One run of each says nothing of the noise.
+    let once = effects(6_720, &[5_840], &[2_000]);
+    assert_eq!(once, vec![(Effect::Unproven, false); 2]);
 }
 
 #[test]

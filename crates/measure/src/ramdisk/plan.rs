@@ -4,6 +4,7 @@
 //! the own groups. A requested size may exceed a group's limit, which is how such a limit is found
 //! out, but always leaves the floor to others.
 
+use super::worker::Order;
 use crate::pressure::Content;
 use crate::{Error, ErrorKind, Result};
 use machine::{Root, cgroup, kernel, memory};
@@ -28,6 +29,8 @@ const LEAST_BYTES: u64 = 16 * MIB;
 const FLOOR_SHARE: u64 = 20;
 /// But not less than this.
 const LEAST_FLOOR_BYTES: u64 = 64 * MIB;
+/// Noise is learnt from at least 4 runs; one more may be cut.
+const REPEATS: u32 = 5;
 const OPERATION: &str = "write to memory";
 
 /// Where is written.
@@ -49,6 +52,8 @@ pub struct Plan {
     pub content: Content,
     /// The passes, in order, the first of them [`Round::First`].
     pub rounds: Vec<Round>,
+    /// How often each remedy is repeated, by turns with memory without it, to know the noise.
+    pub repeats: u32,
     /// How much each pass writes; only one of them is held at a time.
     pub bytes: u64,
     /// It ends when less than this is available to the machine.
@@ -86,6 +91,7 @@ impl Plan {
             place: directory.map_or(Place::SharedMemory, |at| Place::Directory(at.to_owned())),
             content: Content::Random,
             rounds: vec![Round::First, Round::Again, Round::Rewrite, Round::Huge],
+            repeats: REPEATS,
             bytes,
             floor_bytes: room.floor,
             budget,
@@ -118,6 +124,18 @@ impl Plan {
         }
     }
 
+    /// The order for a pass of `bytes` within `budget`.
+    pub(super) fn order(&self, round: Round, bytes: u64, budget: Duration) -> Order {
+        Order {
+            round,
+            place: self.place.clone(),
+            content: self.content,
+            bytes,
+            floor_bytes: self.floor_bytes,
+            budget,
+        }
+    }
+
     /// The frame of what will be seen.
     pub(super) fn nothing_seen(&self, root: &Root) -> Seen {
         let limits = cgroup::memory_limits(root).into_iter().enumerate();
@@ -135,6 +153,7 @@ impl Plan {
             asked_bytes: self.bytes,
             page_bytes: sys::process::page_bytes() as u64,
             passes: Vec::new(),
+            repeats: Vec::new(),
             limits: limits.collect(),
             killed: false,
             is_guest: Some(virtualization.is_some_and(|what| what.contains("guest"))),
