@@ -13,6 +13,7 @@ pub mod output_directory;
 pub mod process;
 pub mod ramdisk_puzzle;
 pub mod recovery;
+pub mod working_set;
 
 pub use error::{Error, ErrorKind, Result};
 pub use host::{Host, Programs};

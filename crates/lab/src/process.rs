@@ -1,5 +1,6 @@
-//! The helper processes of the lab: one joins a group and becomes another program, one keeps the
-//! lab's directory with its swap, and one has a working set. All end with the lab, however it ends.
+//! The helper processes of the lab: one joins a group and becomes another program, one keeps
+//! the lab's directory with its swap. Both end with the lab, however it ends. The third is
+//! [`crate::working_set`].
 
 use crate::recovery::workplace;
 use crate::{Error, Result};
@@ -12,8 +13,6 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use sys::directory::{Directory, FilePlace};
-
-pub use crate::recovery::toucher::serve as serve_working_set;
 
 /// This much of the swap file is written before its process asks whether it is still wanted.
 const CHUNK_BYTES: u64 = 4 << 20;

@@ -6,7 +6,6 @@ mod described;
 mod disk_watch;
 mod plan;
 pub mod summary;
-pub mod toucher;
 mod trial;
 pub(crate) mod workplace;
 

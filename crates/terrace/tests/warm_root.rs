@@ -9,14 +9,13 @@ mod support;
 use place::workingset::cached;
 use serde_json::Value;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::process::CommandExt;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use support::{Ran, Started, assert_interrupted, command, ended_by_wish, terrace, warm_json};
-use testkit::{Cgroup, Random, SlowDisk, SwapArea, TempDir};
+use testkit::{Cgroup, Random, SlowDisk, SwapArea, TempDir, WorkingSet};
 
 /// The set of the test process.
 const SET_BYTES: usize = 32 << 20;
@@ -26,69 +25,14 @@ const NEARLY_ALL_BYTES: u64 = SET_BYTES as u64 / 100 * 95;
 const PAGES: u64 = (SET_BYTES / PAGE_BYTES) as u64;
 /// Tests that use swap run one after another: an area belongs to the whole machine.
 static SWAP: Mutex<()> = Mutex::new(());
-/// A toucher that was started as one, and not as a test.
-const ASKED: &str = "TERRACE_TEST_TOUCHER";
-/// Marks the lines that are not the test harness's.
-const MARK: &str = "@";
 /// A restore that met a short wait for memory of the tests beside it is made again.
 const ATTEMPTS: u32 = 10;
 /// Far longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The process whose memory is moved: fills its set, and when told touches every page in a
-/// scattered order and says how many were wrong and how many faults needed a device.
-#[test]
-fn the_toucher() {
-    if std::env::var_os(ASKED).is_none() {
-        return;
-    }
-    let mut memory = vec![0_u8; SET_BYTES];
-    for (page, content) in memory.chunks_mut(PAGE_BYTES).enumerate() {
-        Random(page as u64).fill(content);
-    }
-    println!("{MARK}ready");
-    for line in std::io::stdin().lines() {
-        match line.unwrap().as_str() {
-            "end" => std::process::exit(0),
-            "exec" => {
-                let error = Command::new("sleep").arg("1000").exec();
-                panic!("exec: {error}");
-            }
-            "remap" => {
-                // The old memory goes, and the new may lie at the same addresses.
-                drop(std::mem::take(&mut memory));
-                memory = vec![0_u8; SET_BYTES];
-                for (page, content) in memory.chunks_mut(PAGE_BYTES).enumerate() {
-                    Random(page as u64).fill(content);
-                }
-            }
-            _ => {}
-        }
-        let before = major_faults();
-        let mut expected = vec![0; PAGE_BYTES];
-        let mut wrong = 0;
-        for step in 0..PAGES as usize {
-            // An odd factor meets each page of a power of two once.
-            let page = step.wrapping_mul(2_654_435_761) % PAGES as usize;
-            Random(page as u64).fill(&mut expected);
-            wrong += u32::from(memory[page * PAGE_BYTES..][..PAGE_BYTES] != expected);
-        }
-        println!("{MARK}{wrong} {}", major_faults() - before);
-    }
-}
-
-/// The 12th field of /proc/self/stat.
-fn major_faults() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let (_, rest) = text.rsplit_once(") ").unwrap();
-    rest.split(' ').nth(9).unwrap().parse().unwrap()
-}
-
-/// A toucher in a group of its own; dropped in this order, and before the swap that it lies in.
+/// A process with a working set in a group of its own, which is dropped after it.
 struct Toucher {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    set: WorkingSet,
     group: Cgroup,
 }
 
@@ -100,29 +44,15 @@ fn alone() -> MutexGuard<'static, ()> {
 impl Toucher {
     fn start() -> Result<Self, String> {
         let group = Cgroup::v1_memory(8 * SET_BYTES as u64)?;
-        let mut child = group
-            .command(std::env::current_exe().unwrap())
-            .args(["--exact", "the_toucher", "--nocapture"])
-            .env(ASKED, "1")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let input = child.stdin.take().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        let mut toucher = Self {
-            child,
-            input,
-            output,
-            group,
-        };
-        assert_eq!(toucher.answer(), "ready");
-        Ok(toucher)
+        let mut command = group.command(env!("CARGO_BIN_EXE_terrace"));
+        command.args(WorkingSet::arguments(SET_BYTES as u64 >> 20, "contiguous"));
+        let set = WorkingSet::spawn(command)?;
+        Ok(Self { set, group })
     }
 
     /// Pushes it out by `warm evict`, until nearly all of its set lies in swap.
     fn push_out(&self) {
-        let pid = self.child.id();
+        let pid = self.set.pid();
         for _ in 0..ATTEMPTS {
             let text = terrace(&format!("warm evict {pid}")).done();
             assert!(text.starts_with(&format!("{pid}: ")), "{text}");
@@ -135,7 +65,7 @@ impl Toucher {
 
     /// The kernel's own word.
     fn swapped_bytes(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.set.pid())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmSwap:"));
         let kib: u64 = line
             .unwrap()
@@ -146,23 +76,10 @@ impl Toucher {
         kib * 1024
     }
 
-    /// Wrong pages and major faults of touching all.
+    /// Wrong pages, and the major faults of touching all.
     fn touch(&mut self) -> (u64, u64) {
-        writeln!(self.input).unwrap();
-        let answer = self.answer();
-        let (wrong, faults) = answer.split_once(' ').unwrap();
-        (wrong.parse().unwrap(), faults.parse().unwrap())
-    }
-
-    fn answer(&mut self) -> String {
-        loop {
-            let mut line = String::new();
-            assert!(self.output.read_line(&mut line).unwrap() > 0, "it ended");
-            // The harness writes before the mark on the same line.
-            if let Some((_, answer)) = line.split_once(MARK) {
-                return answer.trim_end().to_owned();
-            }
-        }
+        let [_, wrong_words, faults] = self.set.touch().unwrap();
+        (wrong_words + self.set.wrong_pages().unwrap(), faults)
     }
 }
 
@@ -172,13 +89,6 @@ fn in_a_swap_file() -> Result<(SwapArea, Toucher), String> {
     let toucher = Toucher::start()?;
     toucher.push_out();
     Ok((swap, toucher))
-}
-
-impl Drop for Toucher {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// Bytes of all parts from swap; a swap area of somebody else may hold some of them.
@@ -235,7 +145,7 @@ fn killed_at_any_moment_it_leaves_nothing_and_no_page_is_wrong() {
         Ok(both) => both,
         Err(need) => return testkit::skip(need),
     };
-    let pid = toucher.child.id();
+    let pid = toucher.set.pid();
     let directory = TempDir::new();
     let noted = directory.join("snapshot");
     for round in 0..20 {
@@ -273,15 +183,16 @@ fn what_a_process_becomes_while_it_is_brought_back_is_its_own() {
             Ok(both) => both,
             Err(need) => return testkit::skip(need),
         };
-        let pid = toucher.child.id();
+        let pid = toucher.set.pid();
         let delay = Duration::from_millis(20 + 15 * round as u64);
-        let code = midway(&restore_line(round, pid), delay, |_| {
-            writeln!(toucher.input, "{order}").unwrap();
+        let code = midway(&restore_line(round, pid), delay, |_| match *order {
+            "end" => toucher.set.kill().unwrap(),
+            request => toucher.set.send(&format!("{request:?}")).unwrap(),
         });
         // It may have been done before, or find the process gone, closed or others waiting.
         assert!(matches!(code, Some(0..=3)), "{order}: {code:?}");
         if *order == "remap" {
-            assert!(toucher.answer().starts_with("0 "));
+            assert!(toucher.set.receive().unwrap().is_empty());
             assert_eq!(toucher.touch().0, 0);
         }
     }
@@ -294,7 +205,7 @@ fn memory_is_shown_planned_and_brought_back_whole() {
         Ok(both) => both,
         Err(need) => return testkit::skip(need),
     };
-    let pid = toucher.child.id();
+    let pid = toucher.set.pid();
 
     let shown = warm_json("show", terrace(&format!("warm show --pid {pid} --json")));
     let process = &shown["processes"][0];
@@ -328,7 +239,7 @@ fn limits_of_bytes_and_an_end_that_was_not_asked_for_are_told_apart() {
         Ok(both) => both,
         Err(need) => return testkit::skip(need),
     };
-    let line = format!("warm restore --pid {} --only anonymous", toucher.child.id());
+    let line = format!("warm restore --pid {} --only anonymous", toucher.set.pid());
     let asked = restored(&format!("{line} --floor 1m --max-bytes 4m --json"));
     assert_eq!(asked["done"]["stop"], "budget");
     let read = anonymous_bytes(&asked["done"]["parts"]);
@@ -360,7 +271,7 @@ fn ctrl_c_ends_a_restore_with_a_receipt() {
     };
     let line = format!(
         "warm restore --pid {} --only anonymous --floor 1m",
-        toucher.child.id()
+        toucher.set.pid()
     );
     for _ in 0..ATTEMPTS {
         toucher.push_out();

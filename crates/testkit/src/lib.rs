@@ -21,6 +21,7 @@ mod tmpfs;
 pub mod tool_reports;
 mod trees;
 pub mod web;
+mod working_set;
 mod zram_device;
 
 pub use cgroup::Cgroup;
@@ -35,6 +36,7 @@ pub use slow_disk::{SlowDisk, Statistics};
 pub use swap_area::{SwapArea, SwapDevice};
 pub use temp_dir::TempDir;
 pub use tmpfs::Tmpfs;
+pub use working_set::WorkingSet;
 pub use zram_device::ZramDevice;
 
 /// Says why a test did not run: "skipped: needs root". The test returns right after.

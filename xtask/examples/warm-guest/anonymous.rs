@@ -3,9 +3,9 @@
 //! afterwards.
 
 use serde_json::json;
+use testkit::WorkingSet;
 
 use crate::system::{self, Swap};
-use crate::toucher::Toucher;
 use crate::{Outcome, tell};
 
 /// Each way once, on a swap area made for it.
@@ -19,17 +19,14 @@ pub(crate) fn scene(mib: &str, layout: &str, hog: &str, ways: &[&str]) -> Outcom
 }
 
 fn one(mib: &str, layout: &str, hog: &str, way: &str) -> Outcome<()> {
-    let pages = mib.parse::<u64>().map_err(system::failed(mib))? << 20 >> 12;
+    let mib = mib.parse().map_err(system::failed(mib))?;
     let swap = Swap::on(system::SWAP)?;
-    let mut toucher = Toucher::start(mib, layout)?;
-    let swapped = system::push_out(toucher.pid(), pages, hog)?;
+    let mut toucher = WorkingSet::start("terrace", mib, layout)?;
+    let swapped = system::push_out(toucher.pid(), mib << 8, hog)?;
     rehearse()?;
     let (moving_s, report) = system::bring_back(way, &[toucher.pid()], &["--only", "anonymous"])?;
-    let touched = toucher.ask("touch")?;
-    let [touch_ns, wrong, faults] = touched[..] else {
-        return Err(format!("touched {touched:?}"));
-    };
-    let compared = toucher.ask("compare")?;
+    let [touch_ns, wrong_words, faults] = toucher.touch()?;
+    let wrong_pages = toucher.wrong_pages()?;
     drop(toucher);
     drop(swap);
     let touch_s = touch_ns as f64 / 1e9;
@@ -40,7 +37,7 @@ fn one(mib: &str, layout: &str, hog: &str, way: &str) -> Outcome<()> {
         "touch_s": touch_s,
         "swapped_pages": swapped,
         "major_faults": faults,
-        "wrong_pages": wrong + compared[0],
+        "wrong_pages": wrong_words + wrong_pages,
         "report": report,
     }))
 }
@@ -48,9 +45,9 @@ fn one(mib: &str, layout: &str, hog: &str, way: &str) -> Outcome<()> {
 /// A small set there and back. The hogs pushed programs out as well, and the emulator translates a
 /// program when it runs for the first time: neither is what is measured.
 fn rehearse() -> Outcome<()> {
-    let mut small = Toucher::start("1", "contiguous")?;
+    let mut small = WorkingSet::start("terrace", 1, "contiguous")?;
     let pid = small.pid();
     system::run(&["terrace", "warm", "evict", &pid.to_string()])?;
     system::bring_back("restore", &[pid], &["--only", "anonymous"])?;
-    small.ask("touch").map(drop)
+    small.touch().map(drop)
 }

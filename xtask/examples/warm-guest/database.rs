@@ -8,10 +8,10 @@
 use std::time::Instant;
 
 use serde_json::json;
+use testkit::{Random, WorkingSet};
 
 use crate::files::Mounted;
 use crate::system::{self, Swap, bring_back};
-use crate::toucher::{Toucher, scattered};
 use crate::{Outcome, tell};
 
 /// Steps of this many rows visit all of them, each once, far from the last one.
@@ -39,7 +39,7 @@ pub(crate) trait Database: Sized {
     fn build(rows: usize) -> Outcome<()>;
     /// Starts it and has it ask for all rows in a random order: the layout is the program's own.
     fn start(rows: usize) -> Outcome<Self>;
-    fn client(&mut self) -> &mut Toucher;
+    fn client(&mut self) -> &mut WorkingSet;
     /// The processes that hold its memory.
     fn pids(&self) -> Outcome<Vec<u32>>;
     /// How many pages of what it was given lie in swap.
@@ -62,8 +62,12 @@ pub(crate) fn scene<D: Database>(mib: &str, hog: &str, ways: &[&str]) -> Outcome
 
 fn one<D: Database>(mib: u64, rows: usize, hog: &str, way: &str) -> Outcome<()> {
     let mut database = D::start(rows)?;
-    let mut numbers = (0..).flat_map(|round| scattered(rows, 4 + round));
-    let mut ask = |client: &mut Toucher| question(client, numbers.next().unwrap_or(0));
+    let mut numbers = (4..).flat_map(|seed| {
+        let mut round: Vec<usize> = (0..rows).collect();
+        Random(seed).shuffle(&mut round);
+        round
+    });
+    let mut ask = |client: &mut WorkingSet| question(client, numbers.next().unwrap_or(0));
     let before: Outcome<Vec<f64>> = (0..BEFORE).map(|_| ask(database.client())).collect();
     let allowed_s = p99(&before?) * ALLOWED;
     let swapped = system::push_out_until(mib << 8, hog, || database.pages_in_swap())?;
@@ -95,7 +99,7 @@ fn one<D: Database>(mib: u64, rows: usize, hog: &str, way: &str) -> Outcome<()> 
 }
 
 /// Seconds until the answer to a question about one row.
-fn question(client: &mut Toucher, row: usize) -> Outcome<f64> {
+fn question(client: &mut WorkingSet, row: usize) -> Outcome<f64> {
     let started = Instant::now();
     let answer = client.ask(&format!(
         "SELECT CAST(substr(v, 1, {DIGITS}) AS BIGINT) FROM t WHERE id = {row};"

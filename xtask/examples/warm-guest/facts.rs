@@ -9,15 +9,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use testkit::WorkingSet;
 
 use crate::files::{FOLDER, Mounted, User, drop_caches};
 use crate::group::Group;
-use crate::system::{self, PAGE, SLOW, SWAP, Swap, failed, own_program, run, write};
-use crate::toucher::Toucher;
+use crate::system::{self, PAGE, SLOW, SWAP, Swap, failed, run, write};
 use crate::{Outcome, tell};
 
 /// The set of each fact.
-const MIB: &str = "16";
+const MIB: u64 = 16;
 const PAGES: u64 = (16 << 20) / PAGE;
 /// What a limited group may take of it.
 const ROOM: u64 = 8 << 20;
@@ -66,17 +66,17 @@ pub(crate) fn scene(names: &[&str]) -> Outcome<()> {
 
 /// What was pushed out just now has not left memory yet.
 fn lately() -> Outcome<()> {
-    let mut toucher = Toucher::start(MIB, "contiguous")?;
+    let mut toucher = WorkingSet::start("terrace", MIB, "contiguous")?;
     let said = run(&["terrace", "warm", "evict", &toucher.pid().to_string()])?;
     let cached = counted("nr_swapcached")?;
     let restored = restore(&[], toucher.pid(), &ANONYMOUS)?;
-    let compared = toucher.ask("compare")?;
+    let wrong = toucher.wrong_pages()?;
     tell(&json!({
         "fact": "evict",
         "said": said,
         "cached_pages": cached,
         "restored": restored,
-        "wrong_pages": compared[0],
+        "wrong_pages": wrong,
     }))
 }
 
@@ -100,7 +100,7 @@ fn limited(file: &str, above: bool) -> Outcome<()> {
     let (usage, after) = (group.usage()?, reclaims(group)?);
     group.set(file, "max")?;
     let second = restore(&[], toucher.pid(), &ANONYMOUS)?;
-    let wrong = toucher.ask("compare")?;
+    let wrong = toucher.wrong_pages()?;
     drop(toucher);
     drop(inner);
     tell(&json!({
@@ -111,7 +111,7 @@ fn limited(file: &str, above: bool) -> Outcome<()> {
         "reclaims": after - before,
         "limited": first,
         "unlimited": second,
-        "wrong_pages": wrong[0],
+        "wrong_pages": wrong,
     }))
 }
 
@@ -174,41 +174,41 @@ fn reclaimed_by(lists: &str) -> Outcome<()> {
         Ok(())
     })?;
     let restored = restore(&[], toucher.pid(), &ANONYMOUS)?;
-    let touched = toucher.ask("touch")?;
-    let compared = toucher.ask("compare")?;
+    let touched = toucher.touch()?;
+    let wrong = toucher.wrong_pages()?;
     tell(&json!({
         "fact": format!("lru_gen {lists}"),
         "swapped_pages": swapped,
         "restored": restored,
         "major_faults": touched[2],
-        "wrong_pages": compared[0],
+        "wrong_pages": wrong,
     }))
 }
 
 /// Every other page can be compressed and stays in memory, the others go to the disk.
 fn compressed() -> Outcome<()> {
     write(ZSWAP, "Y")?;
-    let mut toucher = Toucher::start(MIB, "half")?;
+    let mut toucher = WorkingSet::start("terrace", MIB, "half")?;
     push_out(toucher.pid())?;
     let counters = || Outcome::Ok([counted("zswpin")?, counted("pswpin")?]);
     let before = counters()?;
     let restored = restore(&[], toucher.pid(), &ANONYMOUS)?;
     let after = counters()?;
-    let compared = toucher.ask("compare")?;
+    let wrong = toucher.wrong_pages()?;
     write(ZSWAP, "N")?;
     tell(&json!({
         "fact": "zswap",
         "from_pool": after[0] - before[0],
         "from_disk": after[1] - before[1],
         "restored": restored,
-        "wrong_pages": compared[0],
+        "wrong_pages": wrong,
     }))
 }
 
 /// When a quarter of the set is back from a slow disk, its source goes away.
 fn midway(event: &str) -> Outcome<()> {
     let swap = Swap::on(SLOW)?;
-    let mut toucher = Toucher::start(MIB, "contiguous")?;
+    let mut toucher = WorkingSet::start("terrace", MIB, "contiguous")?;
     push_out(toucher.pid())?;
     let mut command = restoring(&[], toucher.pid(), &ANONYMOUS);
     let restoring = command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -223,7 +223,7 @@ fn midway(event: &str) -> Outcome<()> {
     match event {
         "swapoff" => drop(swap),
         "kill" => toucher.kill()?,
-        _ => toucher.order("exec")?,
+        _ => toucher.send("\"exec\"")?,
     }
     let event_s = began.elapsed().as_secs_f64();
     while restoring.runs()? && began.elapsed() < PATIENCE {
@@ -232,7 +232,7 @@ fn midway(event: &str) -> Outcome<()> {
     let hangs = restoring.runs()?;
     let ended_s = began.elapsed().as_secs_f64();
     let wrong = match event {
-        "swapoff" => toucher.ask("compare")?[0],
+        "swapoff" => toucher.wrong_pages()?,
         _ => 0,
     };
     tell(&json!({
@@ -249,7 +249,7 @@ fn midway(event: &str) -> Outcome<()> {
 fn traced() -> Outcome<()> {
     for scope in ["0", "1", "2", "3"] {
         write(YAMA, scope)?;
-        let mut toucher = Toucher::start(MIB, "scattered")?;
+        let mut toucher = WorkingSet::start("terrace", MIB, "scattered")?;
         push_out(toucher.pid())?;
         let user = match scope {
             "1" | "3" => restore(&UNPRIVILEGED, toucher.pid(), &[])?,
@@ -260,24 +260,24 @@ fn traced() -> Outcome<()> {
             _ => Value::Null,
         };
         let restored = restore(&[], toucher.pid(), &ANONYMOUS)?;
-        let touched = toucher.ask("touch")?;
-        let compared = toucher.ask("compare")?;
+        let touched = toucher.touch()?;
+        let wrong = toucher.wrong_pages()?;
         tell(&json!({
             "fact": format!("ptrace_scope {scope}"),
             "user": user,
             "unadvised": unadvised,
             "restored": restored,
             "major_faults": touched[2],
-            "wrong_pages": compared[0],
+            "wrong_pages": wrong,
         }))?;
     }
     Ok(())
 }
 
-fn toucher_in(group: &Group) -> Outcome<Toucher> {
-    let mut command = group.command(&own_program()?);
-    command.args(["toucher", MIB, "scattered"]);
-    Toucher::of(command)
+fn toucher_in(group: &Group) -> Outcome<WorkingSet> {
+    let mut command = group.command(Path::new("terrace"));
+    command.args(WorkingSet::arguments(MIB, "scattered"));
+    WorkingSet::spawn(command)
 }
 
 /// Pushes the whole set of a process out; how many pages are in swap then. What was written stays

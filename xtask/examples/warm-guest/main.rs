@@ -27,7 +27,6 @@ mod recovery;
 mod short;
 mod sqlite;
 mod system;
-mod toucher;
 
 use postgres::Postgres;
 use sqlite::Sqlite;
@@ -41,7 +40,6 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
-        ["toucher", mib, layout] => toucher::be(mib, layout),
         ["anonymous", mib, layout, hog, ways @ ..] => anonymous::scene(mib, layout, hog, ways),
         ["mapped", mib, ways @ ..] => files::mapped(mib, ways),
         ["snapshot", mib] => files::snapshot(mib),

@@ -7,10 +7,11 @@ use std::fs;
 use std::os::unix::fs::chown;
 use std::process::Command;
 
+use testkit::WorkingSet;
+
 use crate::Outcome;
 use crate::database::{Database, PRIME};
 use crate::system::{self, PAGE, failed, run};
-use crate::toucher::Toucher;
 
 const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
 const FOLDER: &str = "/mnt/postgres";
@@ -19,7 +20,7 @@ const USER: u32 = 65534;
 
 /// The server and the client that asks it; both ended on drop.
 pub(crate) struct Postgres {
-    client: Toucher,
+    client: WorkingSet,
     shared_pages: u64,
     _server: Server,
 }
@@ -48,14 +49,14 @@ impl Database for Postgres {
              VACUUM ANALYZE t; SELECT count(*) FROM t;",
             Self::TEXT
         );
-        Toucher::of(psql())?.ask(&sql).map(drop)
+        WorkingSet::spawn(psql())?.ask(&sql).map(drop)
     }
 
     fn start(rows: usize) -> Outcome<Self> {
         system::read_once(FOLDER)?;
         let shared_before = shared_pages()?;
         let server = Server::start()?;
-        let mut client = Toucher::of(psql())?;
+        let mut client = WorkingSet::spawn(psql())?;
         // Row by row over the index: a scan of the table would go through it in order.
         client.ask(&format!(
             "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off; \
@@ -70,7 +71,7 @@ impl Database for Postgres {
         })
     }
 
-    fn client(&mut self) -> &mut Toucher {
+    fn client(&mut self) -> &mut WorkingSet {
         &mut self.client
     }
 

@@ -12,13 +12,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use testkit::WorkingSet;
 
 use crate::system::{self, PAGE, Swap, failed};
-use crate::toucher::Toucher;
 use crate::{Outcome, tell};
 
 /// What the bystander works in.
-const BYSTANDER_MIB: &str = "16";
+const BYSTANDER_MIB: u64 = 16;
 /// Between two rounds of its work, each over all pages.
 const REST: Duration = Duration::from_millis(10);
 /// Between two looks of the witness.
@@ -32,24 +32,24 @@ const FLOOR_PART: u64 = 16;
 pub(crate) fn scene(mib: &str, hog: &str) -> Outcome<()> {
     system::write("/sys/kernel/mm/transparent_hugepage/enabled", "never")?;
     let killed_before = oom_kills()?;
-    let mut bystander = Toucher::start(BYSTANDER_MIB, "contiguous")?;
-    let pages = mib.parse::<u64>().map_err(failed(mib))? << 20 >> 12;
-    undisturbed(&mut bystander, mib, pages, hog)?;
-    short_again(&mut bystander, mib, pages, hog)?;
+    let mut bystander = WorkingSet::start("terrace", BYSTANDER_MIB, "contiguous")?;
+    let mib = mib.parse().map_err(failed(mib))?;
+    undisturbed(&mut bystander, mib, hog)?;
+    short_again(&mut bystander, mib, hog)?;
     tell(&json!({ "way": "all", "oom_kills": oom_kills()? - killed_before }))
 }
 
 /// A set that lies in swap.
 struct Out {
-    toucher: Toucher,
+    toucher: WorkingSet,
     _swap: Swap,
 }
 
 impl Out {
-    fn pushed(mib: &str, pages: u64, hog: &str) -> Outcome<Self> {
+    fn pushed(mib: u64, hog: &str) -> Outcome<Self> {
         let swap = Swap::on(system::SWAP)?;
-        let toucher = Toucher::start(mib, "scattered")?;
-        system::push_out(toucher.pid(), pages, hog)?;
+        let toucher = WorkingSet::start("terrace", mib, "scattered")?;
+        system::push_out(toucher.pid(), mib << 8, hog)?;
         Ok(Self {
             toucher,
             _swap: swap,
@@ -76,33 +76,36 @@ impl Out {
 }
 
 /// The bystander's pace while nothing else happens, and beside the restore.
-fn undisturbed(bystander: &mut Toucher, mib: &str, pages: u64, hog: &str) -> Outcome<()> {
-    let mut out = Out::pushed(mib, pages, hog)?;
+fn undisturbed(bystander: &mut WorkingSet, mib: u64, hog: &str) -> Outcome<()> {
+    let mut out = Out::pushed(mib, hog)?;
     // What the hogs took of its own comes back first.
-    bystander.ask("touch")?;
+    bystander.touch()?;
     let before = rounds(bystander, |elapsed| elapsed < Duration::from_secs(3))?;
     let mut restore = out.restore()?;
     let beside = rounds(bystander, |_| matches!(restore.try_wait(), Ok(None)))?;
     let report = report(restore)?;
     let after = rounds(bystander, |elapsed| elapsed < Duration::from_secs(3))?;
-    let wrong = out.toucher.ask("compare")?;
+    let wrong = out.toucher.wrong_pages()?;
     tell(&json!({
         "way": "undisturbed",
         "slowed": mean(&beside) / ((mean(&before) + mean(&after)) / 2.0),
         "alone_round_s": [mean(&before), mean(&after)],
         "beside_round_s": mean(&beside),
         "rounds_beside": beside.len(),
-        "wrong_pages": wrong[0],
+        "wrong_pages": wrong,
         "report": report,
     }))
 }
 
 /// Seconds of each round of the bystander's work while `goes_on`; at least one. It rests between
 /// them, as a program does that waits for a person.
-fn rounds(bystander: &mut Toucher, mut goes_on: impl FnMut(Duration) -> bool) -> Outcome<Vec<f64>> {
+fn rounds(
+    bystander: &mut WorkingSet,
+    mut goes_on: impl FnMut(Duration) -> bool,
+) -> Outcome<Vec<f64>> {
     let (started, mut rounds) = (Instant::now(), Vec::new());
     while rounds.is_empty() || goes_on(started.elapsed()) {
-        let touched = bystander.ask("touch")?;
+        let touched = bystander.touch()?;
         if touched[1] != 0 {
             return Err(format!("the bystander touched {touched:?}"));
         }
@@ -113,12 +116,12 @@ fn rounds(bystander: &mut Toucher, mut goes_on: impl FnMut(Duration) -> bool) ->
 }
 
 /// From the first sign of shortness to the end of the restore.
-fn short_again(bystander: &mut Toucher, mib: &str, pages: u64, hog: &str) -> Outcome<()> {
-    let mut out = Out::pushed(mib, pages, hog)?;
-    bystander.ask("touch")?;
+fn short_again(bystander: &mut WorkingSet, mib: u64, hog: &str) -> Outcome<()> {
+    let mut out = Out::pushed(mib, hog)?;
+    bystander.touch()?;
     let floor = system::meminfo_bytes("MemTotal:")? / FLOOR_PART;
     let mut restore = out.restore()?;
-    let wanted = pages as f64 * (1.0 - SHARE_BACK);
+    let wanted = (mib << 8) as f64 * (1.0 - SHARE_BACK);
     while system::swapped_pages(out.toucher.pid())? as f64 > wanted {
         thread::sleep(LOOK);
     }
@@ -146,14 +149,14 @@ fn short_again(bystander: &mut Toucher, mib: &str, pages: u64, hog: &str) -> Out
     let hogs_ended = hogs.0.wait().map_err(failed("terrace hog"))?;
     // The rest, before every byte of it is looked at: what does not come takes 13 ms a page.
     let _ = system::bring_back("restore", &[out.toucher.pid()], &["--only", "anonymous"]);
-    let wrong = out.toucher.ask("compare")?;
+    let wrong = out.toucher.wrong_pages()?;
     tell(&json!({
         "way": "short",
         "stopped_s": stopped_s,
         "stop": report["result"]["done"]["stop"],
         "left_mib": (swapped * PAGE) >> 20,
         "hogs_ended_well": hogs_ended.success(),
-        "wrong_pages": wrong[0],
+        "wrong_pages": wrong,
         "report": report,
     }))
 }

@@ -3,15 +3,16 @@
 
 use std::process::Command;
 
+use testkit::WorkingSet;
+
 use crate::Outcome;
 use crate::database::{Database, PRIME, ROW_BYTES};
 use crate::system::{self, run};
-use crate::toucher::Toucher;
 
 const FILE: &str = "/mnt/rows.db";
 
 /// The shell that runs.
-pub(crate) struct Sqlite(Toucher);
+pub(crate) struct Sqlite(WorkingSet);
 
 impl Database for Sqlite {
     const KINDS: &'static [&'static str] = &["--only", "anonymous"];
@@ -33,7 +34,7 @@ impl Database for Sqlite {
         let mut sqlite = Command::new("sqlite3");
         sqlite.args(["-cmd", &format!("PRAGMA cache_size=-{cache_kib}")]);
         sqlite.args(["-cmd", "SELECT 0", FILE]);
-        let mut sqlite = Toucher::of(sqlite)?;
+        let mut sqlite = WorkingSet::spawn(sqlite)?;
         sqlite.ask(&format!(
             "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {rows}) \
              SELECT sum(length(t.v)) FROM n CROSS JOIN t ON t.id = (n.i * {PRIME}) % {rows};"
@@ -41,7 +42,7 @@ impl Database for Sqlite {
         Ok(Self(sqlite))
     }
 
-    fn client(&mut self) -> &mut Toucher {
+    fn client(&mut self) -> &mut WorkingSet {
         &mut self.0
     }
 

@@ -4,7 +4,6 @@
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
@@ -30,10 +29,6 @@ const PUSHED_OUT: f64 = 0.95;
 /// Makes a line of an error, for `map_err`.
 pub(crate) fn failed<E: Display>(what: &str) -> impl Fn(E) -> String + '_ {
     move |error| format!("{what}: {error}")
-}
-
-pub(crate) fn own_program() -> Outcome<PathBuf> {
-    std::env::current_exe().map_err(failed("own program"))
 }
 
 /// Runs a program to its end and gives its output; it must succeed.

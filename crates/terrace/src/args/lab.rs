@@ -5,6 +5,7 @@ pub mod memory_copy;
 pub mod ramdisk_puzzle;
 pub mod recovery;
 
+use ::lab::working_set::Layout;
 use clap::Subcommand;
 use std::path::PathBuf;
 
@@ -63,10 +64,12 @@ pub enum LabProcess {
         /// The size of the swap
         bytes: u64,
     },
-    /// Hold a working set and answer requests
-    Toucher {
+    /// Write a working set and answer requests
+    WorkingSet {
         /// Its size
         bytes: u64,
+        /// The order of its pages: contiguous, scattered or half
+        layout: Layout,
     },
 }
 

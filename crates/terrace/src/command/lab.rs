@@ -13,7 +13,9 @@ use crate::exit::Exit;
 use crate::output::lab::{ExperimentResult, OutcomePage};
 use crate::output::{self, Page, Target};
 use ::lab::description::{self, Experiment};
-use ::lab::{Host, Programs, memory_copy, output_directory, process, ramdisk_puzzle, recovery};
+use ::lab::{
+    Host, Programs, memory_copy, output_directory, process, ramdisk_puzzle, recovery, working_set,
+};
 use machine::Root;
 use place::workingset::restore::RestoreRequest;
 use place::workingset::targets::Selection;
@@ -51,7 +53,9 @@ pub fn be(process: &LabProcess) -> Result<Exit> {
         LabProcess::Workplace { directory, bytes } => {
             process::keep_workplace(directory, *bytes, &mut input, &mut output)?
         }
-        LabProcess::Toucher { bytes } => process::serve_working_set(*bytes, input, output)?,
+        LabProcess::WorkingSet { bytes, layout } => {
+            working_set::serve(*bytes, *layout, input, output)?;
+        }
     }
     Ok(Exit::Done)
 }

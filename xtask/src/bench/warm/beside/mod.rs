@@ -7,7 +7,7 @@
 use std::num::NonZero;
 use std::thread;
 
-use super::{guest, scaled};
+use super::scaled;
 use crate::bench::Request;
 use crate::bench::peer::Peer;
 use crate::bench::record::{Record, Target};
@@ -40,7 +40,6 @@ pub(super) fn measure(request: &Request, terrace: &Peer, record: &mut Record) ->
     }
     let root = workspace::current_root()?;
     let target = workspace::target_directory(&workspace::metadata(&root)?)?;
-    let toucher = guest::build_program(&root, &target)?;
     let path = target.join(format!("terrace-bench-beside-{}", std::process::id()));
     let _swap = match SwapFile::on(&path, set_bytes * SWAP_PARTS) {
         Ok(swap) => swap,
@@ -48,7 +47,6 @@ pub(super) fn measure(request: &Request, terrace: &Peer, record: &mut Record) ->
     };
     let stage = Stage {
         terrace: terrace.clone(),
-        toucher,
         processors: thread::available_parallelism().map_or(1, NonZero::get),
     };
     record.command("terrace warm evict PID".to_owned());

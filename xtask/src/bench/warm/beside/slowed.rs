@@ -9,7 +9,9 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::stage::{self, Owner, Stage};
+use testkit::WorkingSet;
+
+use super::stage::{self, Stage};
 use super::workers::{Span, Within, Workers, mean_round_s};
 use super::{SLOWED_MIB, scaled};
 use crate::bench::Request;
@@ -65,7 +67,7 @@ pub(super) fn measure(
             restores(stage, &owner, row)?;
         }
         rows.rotate_right(first);
-        wrong.push(owner.wrong_pages()?);
+        wrong.push(stage::wrong_pages(&mut owner)?);
     }
     let words = "terrace warm restore --pid PID --only anonymous --json";
     record.command(words.to_owned());
@@ -103,7 +105,7 @@ fn rows(processors: usize, mib: u64) -> Vec<Row> {
 }
 
 /// Several restores beside the workers of `row`.
-fn restores(stage: &Stage, owner: &Owner, row: &mut Row) -> Result<(), Error> {
+fn restores(stage: &Stage, owner: &WorkingSet, row: &mut Row) -> Result<(), Error> {
     let (clock, over) = (Instant::now(), AtomicBool::new(false));
     let (windows, rounds) = thread::scope(|scope| {
         let workers = Workers::start(row.workers, scope, &over, clock);
@@ -130,7 +132,7 @@ fn restores(stage: &Stage, owner: &Owner, row: &mut Row) -> Result<(), Error> {
 }
 
 /// One restore, between two times alone; when it ran.
-fn restore(stage: &Stage, owner: &Owner, row: &Row, clock: Instant) -> Result<Span, Error> {
+fn restore(stage: &Stage, owner: &WorkingSet, row: &Row, clock: Instant) -> Result<Span, Error> {
     stage.evict(owner)?;
     thread::sleep(SETTLE + row.alone);
     let most = row.most_mib.map(|mib| format!("{mib}m"));

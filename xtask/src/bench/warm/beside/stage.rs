@@ -2,12 +2,12 @@
 //! counts. Whatever is started here ends with its handle.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+use testkit::WorkingSet;
 
 use crate::bench::peer::Peer;
 use crate::bench::record::{Comparison, Record, Series, Target};
@@ -19,42 +19,25 @@ const EVICT_LIMIT: Duration = Duration::from_secs(300);
 /// The programs, and how many processors there are.
 pub(super) struct Stage {
     pub(super) terrace: Peer,
-    /// The example that has a working set and checks it.
-    pub(super) toucher: PathBuf,
     pub(super) processors: usize,
 }
 
 impl Stage {
-    /// Starts a program with a set of `mib`, first touched in a scattered order.
-    pub(super) fn owner(&self, mib: u64) -> Result<Owner, Error> {
-        let mut command = Command::new(&self.toucher);
-        command.args(["toucher", &mib.to_string(), "scattered"]);
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| failed(format!("cannot start: {error}")))?;
-        let pipes = child.stdin.take().zip(child.stdout.take());
-        let (commands, answers) = pipes.ok_or_else(|| failed("has no pipes".to_owned()))?;
-        let mut owner = Owner {
-            child,
-            commands,
-            answers: BufReader::new(answers),
-        };
-        owner.answer()?;
-        Ok(owner)
+    /// Starts a program with a set of `mib`, written in a scattered order.
+    pub(super) fn owner(&self, mib: u64) -> Result<WorkingSet, Error> {
+        WorkingSet::start(&self.terrace.program, mib, "scattered").map_err(failed)
     }
 
-    /// Pushes the set of `owner` out.
-    pub(super) fn evict(&self, owner: &Owner) -> Result<(), Error> {
+    /// Evicts the set of `owner`.
+    pub(super) fn evict(&self, owner: &WorkingSet) -> Result<(), Error> {
         let pid = owner.pid().to_string();
         self.terrace
             .run(&["warm", "evict", &pid], EVICT_LIMIT)
             .map(drop)
     }
 
-    /// Starts bringing the set of `owner` back.
-    pub(super) fn restore(&self, owner: &Owner, options: &[&str]) -> Result<Restore, Error> {
+    /// Starts a restore of the set of `owner`.
+    pub(super) fn restore(&self, owner: &WorkingSet, options: &[&str]) -> Result<Restore, Error> {
         let pid = owner.pid().to_string();
         let words = ["warm", "restore", "--pid", &pid, "--only", "anonymous"];
         let mut command = Command::new(&self.terrace.program);
@@ -69,51 +52,17 @@ impl Stage {
     }
 }
 
-/// A program with a working set; ended on drop, and by itself when this process is gone.
-pub(super) struct Owner {
-    child: Child,
-    commands: ChildStdin,
-    answers: BufReader<ChildStdout>,
+/// Bytes of a process that are in swap.
+pub(super) fn swapped_bytes(pid: u32) -> Result<u64, Error> {
+    bytes_in(Path::new(&format!("/proc/{pid}/status")), "VmSwap:")
 }
 
-impl Owner {
-    pub(super) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Bytes of it that lie in swap.
-    pub(super) fn swapped_bytes(&self) -> Result<u64, Error> {
-        bytes_in(
-            Path::new(&format!("/proc/{}/status", self.pid())),
-            "VmSwap:",
-        )
-    }
-
-    /// How many of its pages do not hold what was written there.
-    pub(super) fn wrong_pages(&mut self) -> Result<f64, Error> {
-        writeln!(self.commands, "compare").map_err(|error| failed(error.to_string()))?;
-        self.answer()
-    }
-
-    /// The first number of its next line.
-    fn answer(&mut self) -> Result<f64, Error> {
-        let mut line = String::new();
-        self.answers
-            .read_line(&mut line)
-            .map_err(|error| failed(error.to_string()))?;
-        let number = line.split_whitespace().next().map(str::parse);
-        match number {
-            Some(Ok(number)) => Ok(number),
-            _ => Err(failed(format!("answered {line:?}"))),
-        }
-    }
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// How many pages of `owner` are not what was written.
+pub(super) fn wrong_pages(owner: &mut WorkingSet) -> Result<f64, Error> {
+    owner
+        .wrong_pages()
+        .map(|pages| pages as f64)
+        .map_err(failed)
 }
 
 /// A restore that runs; ended on drop.

@@ -9,7 +9,9 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::stage::{self, Owner, Restore, Stage, meminfo_bytes};
+use testkit::WorkingSet;
+
+use super::stage::{self, Restore, Stage, meminfo_bytes};
 use super::workers::{Within, Workers};
 use super::{STOPPED_MIB, scaled};
 use crate::bench::Request;
@@ -54,7 +56,7 @@ pub(super) fn measure(
             let (reason, left) = (&seen.reason, seen.left_mib);
             let note = format!("beside: stopped for {reason}, {left} of {mib} MiB still in swap");
             record.notes.push(note);
-            wrong.push(owner.wrong_pages()?);
+            wrong.push(stage::wrong_pages(&mut owner)?);
         }
     }
     record
@@ -68,16 +70,16 @@ pub(super) fn measure(
 }
 
 /// One restore that is stopped, beside `count` workers.
-fn beside(stage: &Stage, owner: &Owner, set_bytes: u64, count: usize) -> Result<Seen, Error> {
+fn beside(stage: &Stage, owner: &WorkingSet, set_bytes: u64, count: usize) -> Result<Seen, Error> {
     stage.evict(owner)?;
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         let _workers = Workers::start((count, Within::Memory), scope, &over, Instant::now());
         let floor = meminfo_bytes("MemAvailable:")?.saturating_sub(part(set_bytes, ROOM));
         let mut restore = stage.restore(owner, &["--floor", &floor.to_string()])?;
-        let swapped = owner.swapped_bytes()?;
+        let swapped = stage::swapped_bytes(owner.pid())?;
         let wanted = swapped.saturating_sub(part(set_bytes, BACK));
-        while restore.runs() && owner.swapped_bytes()? > wanted {
+        while restore.runs() && stage::swapped_bytes(owner.pid())? > wanted {
             thread::sleep(LOOK);
         }
         // Not zero, so that every page is touched and not only reserved.
@@ -87,7 +89,7 @@ fn beside(stage: &Stage, owner: &Owner, set_bytes: u64, count: usize) -> Result<
         Ok(Seen {
             stopped_s,
             reason: restore.stop_reason()?,
-            left_mib: owner.swapped_bytes()? >> 20,
+            left_mib: stage::swapped_bytes(owner.pid())? >> 20,
         })
     })
 }
