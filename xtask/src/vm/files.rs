@@ -102,6 +102,14 @@ fn remove_stale(parent: &Path) {
     }
 }
 
+pub(super) fn make_folder(path: &Path) -> Result<(), Error> {
+    fs::create_dir_all(path).map_err(Error::io("make", path))
+}
+
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    fs::write(path, bytes).map_err(Error::io("write", path))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

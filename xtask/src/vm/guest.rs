@@ -14,7 +14,7 @@ use testkit::disk_model::DiskModel;
 
 use super::disk;
 use super::files::{self, WorkFolder};
-use super::image::{self, Image};
+use super::image::Image;
 use super::monitor::Monitor;
 use super::options::Options;
 use super::payload::{self, Copy};
@@ -78,7 +78,7 @@ pub(super) fn run(
     let console = console.join().unwrap_or_default();
     let complaints = complaints.join().unwrap_or_default();
     if let Some(path) = &options.console {
-        image::write(path, &console)?;
+        files::write(path, &console)?;
     }
     if let Some(path) = &options.stats {
         write_stats(path, options, &disks)?;
@@ -240,7 +240,7 @@ fn write_stats(path: &Path, options: &Options, disks: &[Disk]) -> Result<(), Err
     let counts: Map<String, Value> = asked_for
         .map(|disk| (disk.name.clone(), disk.counts()))
         .collect();
-    image::write(path, format!("{:#}\n", Value::Object(counts)).as_bytes())
+    files::write(path, format!("{:#}\n", Value::Object(counts)).as_bytes())
 }
 
 #[cfg(test)]

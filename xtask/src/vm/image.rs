@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::files::{self, WorkFolder};
+use super::files::{self, WorkFolder, make_folder, write};
 use super::kernel;
 use crate::error::Error;
 use crate::process;
@@ -193,14 +193,6 @@ pub(super) fn make_file_system(source: &Path, target: &Path, size: &str) -> Resu
         .args([source, target])
         .arg(size);
     step(command).map(drop)
-}
-
-pub(super) fn make_folder(path: &Path) -> Result<(), Error> {
-    fs::create_dir_all(path).map_err(Error::io("make", path))
-}
-
-pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    fs::write(path, bytes).map_err(Error::io("write", path))
 }
 
 /// Runs `command` for at most [`STEP_LIMIT`]; gives its output.

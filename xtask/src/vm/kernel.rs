@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::image;
+use super::files;
 use crate::error::Error;
 
 /// The script that the kernel starts.
@@ -36,7 +36,7 @@ pub(super) fn unpack(compressed: &Path, target: &Path) -> Result<(), Error> {
         why: "not a bzImage".to_owned(),
     })?;
     let packed = target.with_extension("zst");
-    image::write(&packed, payload)?;
+    files::write(&packed, payload)?;
     decompress("zstd", &packed, target)?;
     fs::remove_file(&packed).map_err(Error::io("remove", &packed))
 }

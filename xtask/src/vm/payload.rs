@@ -41,18 +41,18 @@ pub(super) fn scratch(
     let upper = stage.join("upper");
     let settings = upper.join("etc/terrace-vm");
     for folder in [&settings, &upper.join("bench"), &stage.join("work")] {
-        image::make_folder(folder)?;
+        files::make_folder(folder)?;
     }
     for copy in copies {
         let target = upper.join(copy.target.strip_prefix("/").unwrap_or(&copy.target));
-        image::make_folder(target.parent().unwrap_or(&upper))?;
+        files::make_folder(target.parent().unwrap_or(&upper))?;
         let mut command = Command::new("cp");
         command.args(["-aT", "--reflink=auto"]);
         command.arg(&copy.source).arg(target);
         image::step(command)?;
     }
-    image::write(&settings.join("config"), config(options).as_bytes())?;
-    image::write(&settings.join("command"), script(options).as_bytes())?;
+    files::write(&settings.join("config"), config(options).as_bytes())?;
+    files::write(&settings.join("command"), script(options).as_bytes())?;
     let size = format!("{}k", SCRATCH_BYTES >> 10);
     image::make_file_system(&stage, &files::path_of(&disk), &size)?;
     std::fs::remove_dir_all(&stage).map_err(Error::io("remove", &stage))?;

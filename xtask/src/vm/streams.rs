@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::Sender;
 use std::thread::{self, JoinHandle};
 
-use super::image;
+use super::files;
 use crate::error::Error;
 
 /// The guest's ports that carry a stream of their own name.
@@ -60,7 +60,7 @@ impl Streams {
     ) -> Result<Self, Error> {
         let [stdout, stderr, status, archive] = PORTS;
         if let Some(out) = out {
-            image::make_folder(out)?;
+            files::make_folder(out)?;
         }
         let out = out.map(Path::to_owned);
         let (lines, monitors) = (events.clone(), events.clone());
