@@ -66,7 +66,7 @@ fn stopped(mut check: impl FnMut() -> Option<StopReason>, limit: Duration) -> Op
     None
 }
 
-/// Writes the pressure file while `work` runs: somebody waits for `share_permille` of the time.
+/// Writes the pressure file while `work` runs: a task stalls for `share_permille` of the time.
 fn while_others_wait<T>(tree: &FakeRoot, share_permille: u64, work: impl FnOnce() -> T) -> T {
     let ended = AtomicBool::new(false);
     let file = std::fs::OpenOptions::new()

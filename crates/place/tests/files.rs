@@ -38,7 +38,7 @@ fn cold_file(path: &Path, bytes: u64) -> Option<File> {
     match cached_bytes(&file) {
         Some(0) => Some(file),
         _ => {
-            testkit::skip("a temporary directory on a disk, and a kernel that tells its cache");
+            testkit::skip("a temporary directory on a disk, and a kernel that shows its cache");
             None
         }
     }
@@ -178,11 +178,19 @@ fn files_that_the_own_group_uses_are_read_without_another_process() {
     };
     let root = Root::system();
     let plan = restore::plan(&root, &request).unwrap();
-    let note = plan.notes.iter().find(|note| note.starts_with("DAMON"));
-    assert_eq!(note.is_some(), damon::pages_out_after(&root).is_some());
+    let may_be_evicted = plan.notes.iter().any(|note| note.starts_with("DAMON"));
+    assert_eq!(may_be_evicted, damon::pages_out_after(&root).is_some());
     let report = restore::carry_out(&root, &request, plan, &mut progress::ignore).unwrap();
     assert_eq!((report.stop, report.notes), (StopReason::Done, Vec::new()));
-    assert_eq!(cached_bytes(&file), Some(2 * MIB));
+    let read_bytes: u64 = report.parts.iter().map(|part| part.bytes).sum();
+    assert!(read_bytes >= 2 * MIB, "{read_bytes} bytes");
+    // DAMON may evict unused pages at any moment: then only what was read can be judged.
+    let expected = if may_be_evicted {
+        0..=2 * MIB
+    } else {
+        2 * MIB..=2 * MIB
+    };
+    assert!(expected.contains(&cached_bytes(&file).unwrap()));
 }
 
 #[test]
@@ -231,11 +239,11 @@ fn files_come_back_in_the_order_of_the_disk() {
         .collect();
     assert!(known.is_sorted());
     if known.len() < work.pieces.len() {
-        testkit::skip("a file system that tells positions, for the order");
+        testkit::skip("a file system that reports positions, for the order");
     }
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let read = read::pieces(&work, &mut |read| {
-        told.push(read.bytes);
+        reported.push(read.bytes);
         Control::Continue
     });
     let all = 20 * (MIB / 2 + 8192);
@@ -243,7 +251,7 @@ fn files_come_back_in_the_order_of_the_disk() {
         (read.bytes, read.present_bytes, read.changed_files),
         (all, all, 0)
     );
-    assert!(told.is_sorted() && told.last() == Some(&all));
+    assert!(reported.is_sorted() && reported.last() == Some(&all));
     for file in &open {
         // Exactly what was wanted, and nothing around it.
         assert_eq!(cached_bytes(file), Some(MIB / 2 + 8192));
@@ -322,7 +330,7 @@ fn a_file_that_is_cut_midway_ends_nothing() {
 }
 
 #[test]
-fn it_ends_when_told_to() {
+fn reading_stops_on_request() {
     let directory = TempDir::new();
     let path = directory.join("data");
     let Some(file) = cold_file(&path, 64 * MIB) else {

@@ -62,8 +62,8 @@ fn nothing_more_is_asked_after_one_interrupt() {
         ..Snapshot::default()
     };
     assert_eq!(snapshot::missing(&noted, &mut access).changed_files, 0);
-    let nobody = Selection::Processes(Vec::new());
-    let taken = snapshot::take(&root, &nobody, &[PathBuf::from(directory.path())]).unwrap();
+    let no_process = Selection::Processes(Vec::new());
+    let taken = snapshot::take(&root, &no_process, &[PathBuf::from(directory.path())]).unwrap();
     assert_eq!(taken.files, []);
     holder.kill().unwrap();
     holder.wait().unwrap();

@@ -35,7 +35,7 @@ fn restored(request: &RestoreRequest) -> (Vec<PlannedSource>, RestoreReport) {
     restored_at(&Root::system(), request, &mut |_| {})
 }
 
-/// `progress` is told how many bytes were read.
+/// Calls `progress` with the bytes read so far.
 fn restored_at(
     root: &Root,
     request: &RestoreRequest,
@@ -52,7 +52,7 @@ fn restored_at(
 }
 
 /// A field of /proc/PID/FILE in bytes.
-fn told_bytes(pid: u32, file: &str, field: &str) -> u64 {
+fn read_kib_field(pid: u32, file: &str, field: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(field));
     let kib = line.unwrap().trim().trim_end_matches(" kB");
@@ -68,7 +68,7 @@ fn what_lies_in_compressed_memory_is_left_there() {
     let own = Holding::Own(Pages::Base);
     let mut toucher = or_skip!(Toucher::start(TOUCHER, SET, &[], own));
     toucher.push_out_as_touched();
-    let in_swap = told_bytes(toucher.pid(), "status", "VmSwap:");
+    let in_swap = read_kib_field(toucher.pid(), "status", "VmSwap:");
     assert!(in_swap >= SET, "{in_swap} bytes");
     let (parts, report) = restored(&request(toucher.pid()));
     let [part] = parts.as_slice() else {
@@ -80,7 +80,7 @@ fn what_lies_in_compressed_memory_is_left_there() {
     assert!(why.contains("compressed"), "{why}");
     assert_eq!((report.stop, report.parts), (StopReason::Done, Vec::new()));
     assert_eq!(
-        told_bytes(toucher.pid(), "status", "VmSwap:"),
+        read_kib_field(toucher.pid(), "status", "VmSwap:"),
         in_swap,
         "nothing was read"
     );
@@ -148,12 +148,12 @@ fn huge_pages_that_were_pushed_out_come_back() {
     let _swap = or_skip!(disk.as_swap());
     let huge = Holding::Own(Pages::Transparent);
     let mut toucher = or_skip!(Toucher::start(TOUCHER, SET, &[], huge));
-    let huge_bytes = told_bytes(toucher.pid(), "smaps_rollup", "AnonHugePages:");
+    let huge_bytes = read_kib_field(toucher.pid(), "smaps_rollup", "AnonHugePages:");
     if huge_bytes < SET / 2 {
         return testkit::skip(format!("huge pages: {huge_bytes} bytes of {SET} are"));
     }
     toucher.push_out_as_touched();
-    let in_swap = told_bytes(toucher.pid(), "status", "VmSwap:");
+    let in_swap = read_kib_field(toucher.pid(), "status", "VmSwap:");
     assert!(in_swap >= SET, "{in_swap} bytes");
     let (parts, report) = restored(&request(toucher.pid()));
     println!(
@@ -276,7 +276,7 @@ fn without_a_limit_of_version_2_all_comes_back() {
     assert_eq!(toucher.touch().wrong_pages, 0);
 }
 
-/// Fills a System V segment, which goes with its last user, and verifies it when told to.
+/// Fills a System V segment, which goes with its last user, and verifies it on request.
 const SEGMENT: &str = r#"
 import ctypes, random, sys
 size = int(sys.argv[1])
@@ -314,7 +314,7 @@ impl Drop for SegmentUser {
 }
 
 /// Lowers the group's limit until no more than this of its shared memory is left and all that went
-/// is written: until then a page counts as in memory, and may go after somebody has looked. At most
+/// is written: until then a page counts as in memory, and may go after it was counted. At most
 /// for 5 s.
 fn push_shared_out(group: &Path, limit_bytes: u64, left_bytes: u64) {
     let limit = group.join("memory.limit_in_bytes");

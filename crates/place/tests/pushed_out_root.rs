@@ -25,7 +25,7 @@ use testkit::{Cgroup, SwapArea, TempDir};
 const MIB: u64 = 1 << 20;
 const OBJECT_BYTES: u64 = 16 * MIB;
 
-/// Maps an object of each kind, fills it with bytes of a generator, and verifies it when told to.
+/// Maps an object of each kind, fills it with bytes of a generator, and verifies it on request.
 const PROGRAM: &str = r#"
 import mmap, os, random, sys
 size = int(sys.argv[1])
@@ -190,19 +190,19 @@ fn shared_memory_in_swap_is_found_and_comes_back_whole() {
             .any(|one| one.name.starts_with("/memfd:terrace-test"))
     );
     for object in &found {
-        let mut told = 0;
+        let mut reported = 0;
         let (asked, present) = shared::restore(object, &mut |progress| {
-            assert!(progress.done > told);
-            told = progress.done;
+            assert!(progress.done > reported);
+            reported = progress.done;
             Control::Continue
         });
         assert_eq!(asked, ranges::total(&object.swapped));
-        assert_eq!((present, told), (asked, asked));
+        assert_eq!((present, reported), (asked, asked));
     }
     // Others of its pages may have left meanwhile: their way to swap ends when they are written.
     for object in stage.objects() {
-        let was = found.iter().find(|one| one.identity == object.identity);
-        let was = &was.unwrap().swapped;
+        let same = found.iter().find(|one| one.identity == object.identity);
+        let was = &same.unwrap().swapped;
         let still = ranges::total(was) - ranges::total(&ranges::without(was, &object.swapped));
         assert_eq!(still, 0, "{object:?}");
     }
@@ -210,7 +210,7 @@ fn shared_memory_in_swap_is_found_and_comes_back_whole() {
 }
 
 #[test]
-fn bringing_shared_memory_back_ends_when_told_to() {
+fn restoring_shared_memory_stops_on_request() {
     let stage = match Stage::set() {
         Ok(stage) => stage,
         Err(need) => return testkit::skip(need),
@@ -237,15 +237,15 @@ fn a_process_is_pushed_out_and_finds_its_content() {
     let gone = evicted.before_bytes - evicted.after_bytes;
     assert!(gone > OBJECT_BYTES, "{evicted:?}");
     assert!(!evicted.kept.is_empty());
-    let usage = std::fs::read_to_string(format!("/proc/{}/status", stage.child.id())).unwrap();
-    let swapped = usage.lines().find_map(|line| line.strip_prefix("VmSwap:"));
-    let swapped: u64 = swapped
+    let status = std::fs::read_to_string(format!("/proc/{}/status", stage.child.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmSwap:"));
+    let kib: u64 = line
         .unwrap()
         .trim()
         .trim_end_matches(" kB")
         .parse()
         .unwrap();
-    assert!(swapped * 1024 > OBJECT_BYTES / 2, "{swapped} KiB in swap");
+    assert!(kib * 1024 > OBJECT_BYTES / 2, "{kib} KiB in swap");
     assert!(stage.is_same(), "0 wrong bytes");
 }
 
@@ -300,8 +300,8 @@ fn a_file_in_use_stays_and_says_so() {
 
 #[test]
 fn what_is_not_there_is_a_line() {
-    let nobody = EvictTarget::Process(u32::MAX - 1);
-    let error = evict::evict(&Root::system(), &nobody).unwrap_err();
+    let absent = EvictTarget::Process(u32::MAX - 1);
+    let error = evict::evict(&Root::system(), &absent).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Usage);
     let nowhere = EvictTarget::Path("/no/such/place".into());
     let error = evict::evict(&Root::system(), &nowhere).unwrap_err();

@@ -35,7 +35,7 @@ fn restored(request: &RestoreRequest, progress: &mut dyn FnMut(u32)) -> RestoreR
     restored_at(&Root::system(), request, progress)
 }
 
-/// Plans and does it; `progress` is told the number of the batch.
+/// Plans and restores; calls `progress` with the number of each batch.
 fn restored_at(
     root: &Root,
     request: &RestoreRequest,
@@ -237,22 +237,18 @@ fn who_is_named_first_comes_first() {
         request.limits.bytes = Some(Bytes(SET_BYTES / 2));
         restored(&request, &mut |_| {});
         let present = |toucher: &Toucher| {
-            let status = std::fs::read_to_string(format!("/proc/{}/status", toucher.pid()));
-            let status = status.unwrap();
+            let path = format!("/proc/{}/status", toucher.pid());
+            let status = std::fs::read_to_string(path).unwrap();
             let line = status
                 .lines()
-                .find(|line| line.starts_with("RssAnon:"))
-                .unwrap();
-            line.split_whitespace()
-                .nth(1)
-                .unwrap()
-                .parse::<u64>()
-                .unwrap()
-                * 1024
+                .find_map(|line| line.strip_prefix("RssAnon:"));
+            let kib = line.unwrap().trim().trim_end_matches(" kB");
+            kib.parse::<u64>().unwrap() * 1024
         };
-        let (named, unnamed) = match first == one.pid() {
-            true => (present(&one), present(&other)),
-            false => (present(&other), present(&one)),
+        let (named, unnamed) = if first == one.pid() {
+            (present(&one), present(&other))
+        } else {
+            (present(&other), present(&one))
         };
         assert!(named >= SET_BYTES / 2 - (1 << 20), "{named} bytes");
         assert!(unnamed < SET_BYTES / 4, "{unnamed} bytes");

@@ -168,12 +168,12 @@ fn a_snapshot_comes_back_at_the_speed_of_the_disk() {
     write_file(&path, FILE);
     let root = Root::system();
     let trees = [mount.path().to_owned()];
-    let nobody = Selection::Processes(Vec::new());
-    let taken = snapshot::take(&root, &nobody, &trees).unwrap();
+    let no_process = Selection::Processes(Vec::new());
+    let taken = snapshot::take(&root, &no_process, &trees).unwrap();
     assert_eq!(taken.found_bytes, FILE);
     let own = sequential_bytes_per_s(&disk, FILE);
     let request = RestoreRequest {
-        selection: nobody,
+        selection: no_process,
         anonymous: false,
         files: true,
         snapshot: Some(taken),
@@ -187,9 +187,10 @@ fn a_snapshot_comes_back_at_the_speed_of_the_disk() {
         (restored, speed)
     });
     let first = runs.next().unwrap();
-    let (restored, speed) = match first.1 >= 0.5 * own {
-        true => first,
-        false => runs.max_by(|one, two| one.1.total_cmp(&two.1)).unwrap(),
+    let (restored, speed) = if first.1 >= 0.5 * own {
+        first
+    } else {
+        runs.max_by(|one, two| one.1.total_cmp(&two.1)).unwrap()
     };
     println!(
         "the disk {:.0} MB/s, the restore {:.0} MB/s: {:.2}; {} reads, {} seeks, {} runs, in all {:?}",
@@ -251,7 +252,7 @@ fn a_mapped_file_is_not_faulted_back_page_by_page() {
     // A page may have come back by itself.
     assert!(restored.bytes() >= FILE / 2, "{:?}", restored.report);
     assert_eq!(again.wrong_pages, 0);
-    // The kernel may take single pages of a page cache that nobody uses at once again.
+    // The kernel may take single pages of an unused page cache at once again.
     assert!(again.major_faults <= FILE / 4096 / 100, "{again:?}");
     assert!(ratio(demand, restored.all + after) >= 8.0);
 }

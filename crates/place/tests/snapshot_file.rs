@@ -67,8 +67,8 @@ fn files() -> impl Strategy<Value = Vec<CachedFile>> {
 }
 
 fn processes() -> impl Strategy<Value = Vec<ProcessSnapshot>> {
-    let process = (any::<(u64, String)>(), prop::option::of(path()), pages());
-    let process = process.prop_map(
+    let fields = (any::<(u64, String)>(), prop::option::of(path()), pages());
+    let process = fields.prop_map(
         |((start_ticks, name), executable, present)| ProcessSnapshot {
             pid: 0,
             start_ticks,
@@ -233,7 +233,7 @@ fn any_flipped_bit_is_seen() {
 }
 
 #[test]
-fn others_and_newer_ones_are_told_apart() {
+fn other_files_and_newer_snapshots_are_distinguished() {
     let why = |bytes: &[u8]| decode(bytes).unwrap_err();
     assert_eq!(why(b""), "it is not a snapshot of Terrace");
     assert_eq!(
@@ -285,14 +285,12 @@ fn a_small_file_cannot_grow_without_bound() {
         reseal(&mut file);
         assert!(decode(&file).is_err());
     }
-    let peak = std::fs::read_to_string("/proc/self/status").unwrap();
-    let peak = peak.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib: u64 = peak
         .unwrap()
         .trim()
-        .split(' ')
-        .next()
-        .unwrap()
+        .trim_end_matches(" kB")
         .parse()
         .unwrap();
     assert!(kib < 512 << 10, "{kib} KiB");

@@ -249,11 +249,11 @@ impl FileQuery<'_> {
 /// `Some(None)` where the kernel cannot count and can be asked page by page instead.
 fn counted(file: &File, window: &Range<u64>) -> Option<Option<u64>> {
     match cachestat::of(file, window.start, window.end - window.start) {
-        Ok(stat) if stat.cached == 0 && may_be_stacked(file) && is_told_the_truth(file) => {
+        Ok(stat) if stat.cached == 0 && may_be_stacked(file) && gets_true_answers(file) => {
             Some(None)
         }
         Ok(stat) => Some(Some(stat.cached)),
-        Err(error) if error.kind == sys::Kind::Unsupported && is_told_the_truth(file) => Some(None),
+        Err(error) if error.kind == sys::Kind::Unsupported && gets_true_answers(file) => Some(None),
         Err(_) => None,
     }
 }
@@ -267,7 +267,7 @@ fn may_be_stacked(file: &File) -> bool {
 }
 
 /// `mincore` answers "all there" unless the caller owns the file or is root.
-fn is_told_the_truth(file: &File) -> bool {
+fn gets_true_answers(file: &File) -> bool {
     let user = sys::process::effective_uid();
     user == 0 || file.metadata().is_ok_and(|metadata| metadata.uid() == user)
 }
@@ -282,8 +282,8 @@ pub(super) fn resident_of(file: &File, within: &Range<u64>) -> Option<Vec<Range<
             return None;
         }
         let bytes = WINDOW_BYTES.min(within.end - start);
-        let told = Window::map(file, start, bytes).ok()?.resident().ok()?;
-        for (index, _) in told.iter().enumerate().filter(|(_, there)| **there) {
+        let resident = Window::map(file, start, bytes).ok()?.resident().ok()?;
+        for (index, _) in resident.iter().enumerate().filter(|(_, there)| **there) {
             let page = start + index as u64 * page_bytes;
             ranges::push(&mut found, page..page + page_bytes);
         }

@@ -1,14 +1,15 @@
-//! Paths in JSON: as text, or as a list of bytes where they are none, so that every path comes
-//! back as it was. For `#[serde(with = "path_text")]`.
+//! Paths in JSON: as text, or as a list of bytes if they are not UTF-8, so that each path is read
+//! as it was written. For `#[serde(with = "path_text")]`.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+/// The two forms of a path in JSON.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Told {
+enum PathForm {
     Text(String),
     Bytes(Vec<u8>),
 }
@@ -21,9 +22,9 @@ pub(super) fn serialize<S: Serializer>(path: &Path, out: S) -> Result<S::Ok, S::
 }
 
 pub(super) fn deserialize<'a, D: Deserializer<'a>>(input: D) -> Result<PathBuf, D::Error> {
-    Ok(match Told::deserialize(input)? {
-        Told::Text(text) => PathBuf::from(text),
-        Told::Bytes(bytes) => PathBuf::from(OsString::from_vec(bytes)),
+    Ok(match PathForm::deserialize(input)? {
+        PathForm::Text(text) => PathBuf::from(text),
+        PathForm::Bytes(bytes) => PathBuf::from(OsString::from_vec(bytes)),
     })
 }
 
@@ -33,18 +34,18 @@ pub(super) mod optional {
     use std::path::PathBuf;
 
     #[derive(Serialize, Deserialize)]
-    struct Told(#[serde(with = "super")] PathBuf);
+    struct JsonPath(#[serde(with = "super")] PathBuf);
 
     pub(in super::super) fn serialize<S: Serializer>(
         path: &Option<PathBuf>,
         out: S,
     ) -> Result<S::Ok, S::Error> {
-        path.clone().map(Told).serialize(out)
+        path.clone().map(JsonPath).serialize(out)
     }
 
     pub(in super::super) fn deserialize<'a, D: Deserializer<'a>>(
         input: D,
     ) -> Result<Option<PathBuf>, D::Error> {
-        Ok(Option::<Told>::deserialize(input)?.map(|told| told.0))
+        Ok(Option::<JsonPath>::deserialize(input)?.map(|path| path.0))
     }
 }

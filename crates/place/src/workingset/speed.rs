@@ -45,7 +45,7 @@ pub struct DiskSpeed {
     pub rotational: Option<bool>,
     /// One read of a page at a random place, ns: median.
     pub random_read_ns: Option<u64>,
-    /// Reads in order of position, bytes a second; `None` if nobody asked for it.
+    /// Reads in order of position, bytes a second; `None` if not requested.
     pub sequential_bytes_per_s: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Reading from inside of a control group, and what an ordinary user is told.
+//! Reading from inside of a control group, and what the kernel shows an ordinary user.
 //!
 //! Not libtest's harness: the helper is this same program (`serve`), and libtest writes words
 //! of its own to the output that the helper answers on.
@@ -28,11 +28,11 @@ use testkit::{Cgroup, TempDir};
 const MIB: u64 = 1 << 20;
 
 /// An ordinary user that every system has.
-const NOBODY: &str = "65534";
+const ORDINARY_USER: &str = "65534";
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["serve"] => {
             let (input, output) = (std::io::stdin().lock(), std::io::stdout());
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
             a_group_that_is_none_is_an_error();
             a_helper_that_ends_early_is_an_error();
             any_input_is_served_or_refused();
-            an_ordinary_user_is_told_nothing_untrue();
+            an_ordinary_user_gets_true_answers_or_none();
         }
     }
     ExitCode::SUCCESS
@@ -116,16 +116,16 @@ fn the_cache_is_charged_to_the_group() {
         return testkit::skip("a temporary directory on a disk");
     }
     let before = charged_bytes(group.path());
-    let mut told = 0;
+    let mut reported = 0;
     let done = cgroup_reader::read_inside(group.path(), &helper(), &work, &mut |read| {
-        assert!(read.bytes >= told);
-        told = read.bytes;
+        assert!(read.bytes >= reported);
+        reported = read.bytes;
         Control::Continue
-    });
-    let done = done.unwrap();
-    assert_eq!((done.bytes, told), (64 * MIB, 64 * MIB));
+    })
+    .unwrap();
+    assert_eq!((done.bytes, reported), (64 * MIB, 64 * MIB));
     assert_eq!(done.changed_files, 0);
-    // Where DAMON pushes out what nobody uses, some pages go at any moment.
+    // Where DAMON evicts unused pages, some go at any moment.
     let taken = damon::pages_out_after(&Root::system()).map_or(0, |_| 6 * MIB);
     assert!(done.present_bytes.min(cached_bytes(&path)) >= 64 * MIB - taken);
     let grown = charged_bytes(group.path()) - before;
@@ -239,23 +239,29 @@ fn any_input_is_served_or_refused() {
     passed("any_input_is_served_or_refused");
 }
 
-/// Prints what this user is told of a file's pages.
+/// Prints what the kernel shows this user of a file's pages.
 fn look(path: &Path) {
     let file = sys::file::open_unnoticed(path).unwrap();
     let all = 0..file.metadata().unwrap().len();
     println!("{:?}", cached::ranges_of(&file, &all));
 }
 
-fn an_ordinary_user_is_told_nothing_untrue() {
+fn an_ordinary_user_gets_true_answers_or_none() {
     if !testkit::is_root() {
         return testkit::skip("root, to become another user");
     }
     let directory = TempDir::new();
     let path = directory.join("data");
     std::fs::write(&path, vec![1; 8192]).unwrap();
-    let told = |path: &Path| {
+    let seen_by_user = |path: &Path| {
         let output = Command::new("setpriv")
-            .args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"])
+            .args([
+                "--reuid",
+                ORDINARY_USER,
+                "--regid",
+                ORDINARY_USER,
+                "--clear-groups",
+            ])
             .arg(std::env::current_exe().unwrap())
             .arg("look")
             .arg(path)
@@ -265,13 +271,13 @@ fn an_ordinary_user_is_told_nothing_untrue() {
         output.status.success().then(|| text.trim().to_owned())
     };
     // Root's file: readable, and nothing is known of its pages.
-    let Some(others) = told(&path) else {
+    let Some(others) = seen_by_user(&path) else {
         return testkit::skip("setpriv, and a test program that others may run");
     };
     assert_eq!(others, "None");
-    let number = NOBODY.parse().unwrap();
+    let number = ORDINARY_USER.parse().unwrap();
     std::os::unix::fs::chown(&path, Some(number), Some(number)).unwrap();
-    assert_eq!(told(&path).unwrap(), "Some([0..8192])");
+    assert_eq!(seen_by_user(&path).unwrap(), "Some([0..8192])");
     std::io::stdout().flush().unwrap();
-    passed("an_ordinary_user_is_told_nothing_untrue");
+    passed("an_ordinary_user_gets_true_answers_or_none");
 }

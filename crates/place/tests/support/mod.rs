@@ -1,4 +1,4 @@
-//! A process with memory of its own that it fills, touches and checks when told: this test
+//! A process with memory of its own that it fills, touches and checks on request: this test
 //! program again, by one of its tests that does nothing unless it is asked to.
 //!
 //! It lives in a group whose memory is pushed to a swap area of the test's own.
@@ -136,11 +136,11 @@ impl Toucher {
     /// The member of the group that runs this program: what was to start it may have forked.
     fn own_program(&self) -> u32 {
         let program = std::env::current_exe().unwrap();
-        let members = std::fs::read_to_string(self.group.path().join("cgroup.procs")).unwrap();
+        let text = std::fs::read_to_string(self.group.path().join("cgroup.procs")).unwrap();
         let runs_it = |pid: &u32| {
             std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|path| path == program)
         };
-        let mut members = members.lines().filter_map(|line| line.parse().ok());
+        let mut members = text.lines().filter_map(|line| line.parse().ok());
         members.find(runs_it).unwrap()
     }
 

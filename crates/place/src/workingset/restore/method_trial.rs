@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn seeks_are_never_tried_and_a_wish_is_obeyed() {
+    fn seeks_are_never_tried_and_a_chosen_method_is_used() {
         let root = Root::system();
         let method = |wanted, medium| {
             let scattered = pages(1 << 14, 3);
@@ -184,8 +184,8 @@ mod tests {
             method(None, SwapMedium::SeeksCost),
             Some(RestoreMethod::RemoteRead)
         );
-        let wish = Some(RestoreMethod::RemoteReaders(3));
-        assert_eq!(method(wish, SwapMedium::SeeksCost), wish);
+        let chosen = Some(RestoreMethod::RemoteReaders(3));
+        assert_eq!(method(chosen, SwapMedium::SeeksCost), chosen);
         let few = ReaderChoice::new(&root, &[], None, SwapMedium::Flash, &pages(10, 1)).method();
         assert!(few.is_some_and(|method| method != RestoreMethod::RemoteRead));
     }
