@@ -16,7 +16,7 @@ mod suspects;
 mod tests;
 
 use case::{Answer, Blame, Case};
-use model::ramdisk::{Excluded, Judged, Reason, Round, Seen};
+use model::ramdisk::{ExcludedCause, Judged, Reason, Round, Seen};
 use model::{Evidence, Finding, Grade};
 
 use crate::wording::times;
@@ -41,7 +41,7 @@ pub fn judge(seen: &Seen) -> Judged {
         match check(&case) {
             Answer::Blame(blame) => blamed.push((reason, blame)),
             Answer::Cheap(finding) => moved.push(finding),
-            Answer::Clear(evidence) => judged.excluded.push(Excluded { reason, evidence }),
+            Answer::Clear(evidence) => judged.excluded.push(ExcludedCause { reason, evidence }),
             Answer::Unseen(why) => judged.unseen.push(format!("{}: {why}", reason.words())),
         }
     }

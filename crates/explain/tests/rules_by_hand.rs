@@ -16,11 +16,11 @@ use explain::recording::accounting::Accounts;
 use explain::recording::attribution::attribute;
 use explain::recording::rules::{Judged, RULES, RunView, judge};
 use explain::recording::{View, Window};
-use model::explanation::{Cause, Explanation, OfWhich, Slice};
+use model::explanation::{Cause, Explanation, OverlappingPart, Slice};
 use model::machine::MachineFacts;
 use model::recording::{
     DeviceFacts, DeviceKind, Ending, GroupFacts, Kind, MountFacts, Outcome, Recording, Series,
-    Sight, Step, Subject, Tick,
+    SourceState, Step, Subject, Tick,
 };
 use model::{Evidence, Grade};
 use proptest::prelude::*;
@@ -198,7 +198,9 @@ fn empty() -> Recording {
     facts.processors = 2;
     facts.page_bytes = 4096;
     for events in ["sched", "block", "vmscan", "writeback"] {
-        facts.sights.insert(format!("events.{events}"), Sight::Open);
+        facts
+            .sights
+            .insert(format!("events.{events}"), SourceState::Open);
     }
     recording.ticks = (0..SAMPLES as u64)
         .map(|sample| sample * WALL_NS / (SAMPLES as u64 - 1))
@@ -227,8 +229,8 @@ fn slices(words: &[&str]) -> Vec<Slice> {
         .collect()
 }
 
-fn part(words: &[&str]) -> OfWhich {
-    OfWhich {
+fn part(words: &[&str]) -> OverlappingPart {
+    OverlappingPart {
         name: words[0].to_owned(),
         within: words[2].to_owned(),
         ns: words[1].parse::<u64>().unwrap() * 1_000_000,

@@ -13,7 +13,7 @@ use crate::calibrate::{self, Overhead};
 use crate::disturbance::{Bracket, Disturbance, Tally};
 use crate::memory::PageKind;
 use crate::memory::arena;
-use crate::memory::copy::LeftOut;
+use crate::memory::copy::SkippedMethod;
 use crate::{Budget, Error, ErrorKind, Result, compute, team};
 use machine::Root;
 use model::bytes::MIB;
@@ -34,7 +34,7 @@ const MODE_SHARE: f64 = 0.01;
 
 /// How memory is touched first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Way {
+pub enum TouchMethod {
     /// A store to each 4 KiB page.
     #[serde(rename = "4k")]
     Base,
@@ -46,23 +46,27 @@ pub enum Way {
     Populate,
 }
 
-impl Way {
+impl TouchMethod {
     /// All ways.
-    pub const ALL: [Way; 3] = [Way::Base, Way::Transparent, Way::Populate];
+    pub const ALL: [TouchMethod; 3] = [
+        TouchMethod::Base,
+        TouchMethod::Transparent,
+        TouchMethod::Populate,
+    ];
 
     /// The word used on the command line and in results.
     pub fn name(self) -> &'static str {
         match self {
-            Way::Base => "4k",
-            Way::Transparent => "thp",
-            Way::Populate => "populate",
+            TouchMethod::Base => "4k",
+            TouchMethod::Transparent => "thp",
+            TouchMethod::Populate => "populate",
         }
     }
 
     fn kind(self) -> PageKind {
         match self {
-            Way::Base | Way::Populate => PageKind::Base,
-            Way::Transparent => PageKind::Transparent,
+            TouchMethod::Base | TouchMethod::Populate => PageKind::Base,
+            TouchMethod::Transparent => PageKind::Transparent,
         }
     }
 }
@@ -98,7 +102,7 @@ pub struct FaultPlan {
     /// Leave given-back memory alone for so long; zero skips the third phase.
     pub wait: Duration,
     /// Ways, one after the other; each with memory of its own.
-    pub ways: Vec<Way>,
+    pub ways: Vec<TouchMethod>,
     /// Time for everything.
     pub budget: Duration,
     /// The processor; `None` takes the first allowed.
@@ -110,7 +114,7 @@ impl Default for FaultPlan {
         Self {
             limit: DEFAULT_LIMIT,
             wait: Duration::from_secs(3),
-            ways: Way::ALL.to_vec(),
+            ways: TouchMethod::ALL.to_vec(),
             budget: Duration::from_secs(30),
             cpu: None,
         }
@@ -121,7 +125,7 @@ impl Default for FaultPlan {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FaultSeries {
     /// How.
-    pub way: Way,
+    pub way: TouchMethod,
     /// When.
     pub phase: Phase,
     /// Bytes that one timed touch made resident.
@@ -180,7 +184,7 @@ pub struct FaultReport {
     /// kernel does not say.
     pub reported_bytes: Option<u64>,
     /// Ways that were left out.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<SkippedMethod>,
     /// All series together.
     pub tally: Tally,
     /// The processor alone, measured in the same run: one step of the fractal control,
@@ -194,7 +198,7 @@ pub struct FaultReport {
 
 impl FaultReport {
     /// The series of `way` in `phase`, if it was made.
-    pub fn find(&self, way: Way, phase: Phase) -> Option<&FaultSeries> {
+    pub fn find(&self, way: TouchMethod, phase: Phase) -> Option<&FaultSeries> {
         self.series
             .iter()
             .find(|series| series.way == way && series.phase == phase)
@@ -312,7 +316,7 @@ impl Session<'_> {
                     self.report.series.push(series);
                     mapped.push(mapping);
                 }
-                Err(error) => self.report.left_out.push(LeftOut {
+                Err(error) => self.report.left_out.push(SkippedMethod {
                     name: way.name().to_owned(),
                     reason: error.to_string(),
                 }),
@@ -338,7 +342,7 @@ fn wait(duration: Duration, root: &Root, budget: &Budget, report: &mut FaultRepo
 
 /// Maps `limit` bytes and touches them; the memory goes back with the mapping.
 fn series(
-    way: Way,
+    way: TouchMethod,
     phase: Phase,
     limit: u64,
     root: &Root,
@@ -357,15 +361,15 @@ fn series(
         )
     })?;
     let touch_bytes = match way {
-        Way::Base => sys::process::page_bytes(),
-        Way::Transparent | Way::Populate => 2 << 20,
+        TouchMethod::Base => sys::process::page_bytes(),
+        TouchMethod::Transparent | TouchMethod::Populate => 2 << 20,
     };
     let mut histogram = Histogram::new();
     let before = bracket.read();
     let usage_before = sys::usage::thread().ok();
     let start = sys::clock::now_ns();
     let bytes = match way {
-        Way::Populate => populate(&mut mapping, touch_bytes, budget, &mut histogram)?,
+        TouchMethod::Populate => populate(&mut mapping, touch_bytes, budget, &mut histogram)?,
         _ => touch(mapping.as_mut_slice(), touch_bytes, budget, &mut histogram),
     };
     let elapsed_ns = (sys::clock::now_ns() - start).max(1) as f64;
@@ -377,7 +381,7 @@ fn series(
     disturbance.minor_faults = None;
     let granted = machine::smaps::of_range(root, mapping.address(), mapping.len());
     let huge_bytes = granted.map(|granted| granted.anon_huge.0);
-    if way == Way::Transparent {
+    if way == TouchMethod::Transparent {
         all_huge(huge_bytes, bytes)?;
     }
     let series = FaultSeries {
@@ -486,7 +490,7 @@ mod tests {
         assert!(all_huge(Some(16 << 20), 16 << 20).is_ok());
     }
 
-    fn quick(limit: u64, ways: Vec<Way>) -> FaultPlan {
+    fn quick(limit: u64, ways: Vec<TouchMethod>) -> FaultPlan {
         FaultPlan {
             limit,
             wait: Duration::ZERO,
@@ -499,8 +503,13 @@ mod tests {
     #[test]
     fn every_page_is_touched_once_and_the_kernel_agrees() {
         let stop = Budget::of(Duration::from_secs(60));
-        let report = measure(&quick(16 << 20, vec![Way::Base]), &Root::system(), &stop).unwrap();
-        let first = report.find(Way::Base, Phase::First).unwrap();
+        let report = measure(
+            &quick(16 << 20, vec![TouchMethod::Base]),
+            &Root::system(),
+            &stop,
+        )
+        .unwrap();
+        let first = report.find(TouchMethod::Base, Phase::First).unwrap();
         assert_eq!(first.touches, 4096);
         assert_eq!(first.bytes, 16 << 20);
         let faults = first.faults.unwrap();
@@ -513,16 +522,22 @@ mod tests {
     #[test]
     fn huge_pages_fault_once_for_512_pages() {
         let stop = Budget::of(Duration::from_secs(60));
-        let plan = quick(16 << 20, vec![Way::Transparent, Way::Populate]);
+        let plan = quick(
+            16 << 20,
+            vec![TouchMethod::Transparent, TouchMethod::Populate],
+        );
         let report = measure(&plan, &Root::system(), &stop).unwrap();
-        let huge = report.find(Way::Transparent, Phase::Again).unwrap();
+        let huge = report.find(TouchMethod::Transparent, Phase::Again).unwrap();
         assert_eq!(huge.touches, 4);
         assert_eq!(huge.p99_ns, None, "4 touches have no 99th percentile");
         if huge.huge_bytes == Some(8 << 20) {
             assert!(huge.faults.unwrap() < 100, "{:?}", huge.faults);
         }
         assert_eq!(
-            report.find(Way::Populate, Phase::First).unwrap().bytes,
+            report
+                .find(TouchMethod::Populate, Phase::First)
+                .unwrap()
+                .bytes,
             8 << 20
         );
     }
@@ -533,7 +548,7 @@ mod tests {
         let usable = machine::memory::usable(&Root::system()).unwrap();
         assert!(limit <= usable.bytes.0 / 4 + (64 << 20));
         assert!(by.is_some());
-        let none = quick(0, vec![Way::Base]);
+        let none = quick(0, vec![TouchMethod::Base]);
         let stop = Budget::of(Duration::from_secs(1));
         assert_eq!(
             measure(&none, &Root::system(), &stop).unwrap_err().kind,

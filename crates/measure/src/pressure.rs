@@ -96,14 +96,14 @@ pub struct Report {
     /// Whether Ctrl-C ended it before its plan was done.
     pub interrupted: bool,
     /// The processes and files that lost memory, most first.
-    pub pushed_out: Vec<PushedOut>,
+    pub pushed_out: Vec<MemoryLoss>,
     /// What the counters do not show, each in a line.
     pub notes: Vec<String>,
 }
 
 /// The largest loss of one process or file after any round; it may have been read back since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PushedOut {
+pub struct MemoryLoss {
     /// The process (`pid` and name) or the file.
     pub whose: String,
     /// The process's number; `None` for a file.

@@ -129,7 +129,7 @@ pub struct Part {
 /// Lengths are means over the middle half of a side's runs by their wall time:
 /// medians of parts do not add up to the median of the whole, these do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Split {
+pub struct TimeDifference {
     /// The wall time of the first side.
     pub first_ns: f64,
     /// And of the second.
@@ -162,7 +162,7 @@ pub struct Section {
 
 /// Two recordings laid beside each other by the work that was done, not by the clock.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Aligned {
+pub struct WorkAlignment {
     /// The series that counts the work.
     pub series: String,
     /// Its unit.
@@ -191,9 +191,9 @@ pub struct Comparison {
     /// The figures.
     pub items: Vec<Item>,
     /// What made the difference in time; `None` for surveys.
-    pub split: Option<Split>,
+    pub split: Option<TimeDifference>,
     /// Where in the work it arose; `None` unless asked for.
-    pub aligned: Option<Aligned>,
+    pub aligned: Option<WorkAlignment>,
     /// What a reader must know to trust it.
     pub notes: Vec<String>,
 }

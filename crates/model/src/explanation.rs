@@ -48,7 +48,7 @@ pub struct Interval {
 
 /// A part inside of a bar. Parts overlap, so they are never stacked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OfWhich {
+pub struct OverlappingPart {
     /// The id of a [`TimePart`].
     pub name: String,
     /// The id of the slice of the thread bar that holds it: `sleep`.
@@ -92,7 +92,7 @@ pub struct Cause {
 
 /// A cause that was checked and excluded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cleared {
+pub struct ClearedCause {
     /// The rule that checked it.
     pub id: String,
     /// Its name for people: `swap`.
@@ -143,13 +143,13 @@ pub struct Explanation {
     /// The bars.
     pub bars: Bars,
     /// The parts of the bars.
-    pub of_which: Vec<OfWhich>,
+    pub of_which: Vec<OverlappingPart>,
     /// Impossible values.
     pub repairs: Vec<Repair>,
     /// What cost time, worst first.
     pub findings: Vec<Cause>,
     /// The causes that were checked and excluded.
-    pub cleared: Vec<Cleared>,
+    pub cleared: Vec<ClearedCause>,
     /// What could not be seen.
     pub unseen: Vec<Unseen>,
     /// Why the numbers deserve less trust than usual: lost events, a cut file, lateness.

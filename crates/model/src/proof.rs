@@ -16,7 +16,7 @@ pub struct Run {
 
 /// One counter in both recordings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Moved {
+pub struct CounterChange {
     /// The series: `vmstat.workingset_refault_file`; docs/counters.md explains it.
     pub series: String,
     /// Its unit.
@@ -35,7 +35,7 @@ pub struct Moved {
 
 /// The card.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Card {
+pub struct ProofCard {
     /// What is claimed, word for word.
     pub claim: String,
     /// The first recording.
@@ -45,5 +45,5 @@ pub struct Card {
     /// What moved, in a sentence.
     pub verdict: String,
     /// The counters that belong to the claim, those that moved most first.
-    pub counters: Vec<Moved>,
+    pub counters: Vec<CounterChange>,
 }

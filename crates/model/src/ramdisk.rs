@@ -267,7 +267,7 @@ pub struct RunRange {
 
 /// A remedy that was tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Tried {
+pub struct TriedRemedy {
     /// What was done: `memory touched before`.
     pub what: String,
     /// A page before: the median of the runs' means.
@@ -287,7 +287,7 @@ pub struct Tried {
 
 /// A cause that was checked and excluded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Excluded {
+pub struct ExcludedCause {
     /// The cause.
     pub reason: Reason,
     /// The number that excludes it.
@@ -306,11 +306,11 @@ pub struct Judged {
     /// The claim with its evidence and its remedy; then other true ones, less significant.
     pub findings: Vec<Finding>,
     /// The causes that were excluded.
-    pub excluded: Vec<Excluded>,
+    pub excluded: Vec<ExcludedCause>,
     /// What cannot be seen or excluded, each in a sentence.
     pub unseen: Vec<String>,
     /// Remedies with their figures, all measured.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<TriedRemedy>,
 }
 
 #[cfg(test)]

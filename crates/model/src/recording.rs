@@ -12,7 +12,7 @@ pub mod steps;
 pub mod task;
 
 pub use clock::ClockSet;
-pub use facts::{DeviceFacts, DeviceKind, Facts, GroupFacts, MountFacts, Sight, Subject};
+pub use facts::{DeviceFacts, DeviceKind, Facts, GroupFacts, MountFacts, SourceState, Subject};
 pub use outcome::{Ending, Outcome, Usage};
 pub use series::{Kind, Schema, Series, Step};
 pub use steps::{StepIter, Steps};

@@ -34,7 +34,7 @@ use crate::trace::Family;
 use crate::{Error, Kind, Result};
 use marks::MarkSocket;
 use model::machine::MachineFacts;
-use model::recording::{Ending, Facts, Outcome, Recording, Sight, Subject};
+use model::recording::{Ending, Facts, Outcome, Recording, SourceState, Subject};
 use sampler::Purpose;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -156,10 +156,10 @@ fn facts(watch: &RecordOptions, subject: Subject) -> Facts {
 }
 
 /// Opens the socket for marks; the sight says why it could not be opened.
-fn listen_for_marks() -> (Option<MarkSocket>, Sight) {
+fn listen_for_marks() -> (Option<MarkSocket>, SourceState) {
     match MarkSocket::open() {
-        Ok(socket) => (Some(socket), Sight::Open),
-        Err(error) => (None, Sight::closed(error.to_string(), None)),
+        Ok(socket) => (Some(socket), SourceState::Open),
+        Err(error) => (None, SourceState::closed(error.to_string(), None)),
     }
 }
 
@@ -169,13 +169,13 @@ fn prioritize_thread(purpose: Purpose, facts: &mut Facts) {
     let sights = if purpose == Purpose::Probe {
         let why = "a probe of this process is measured beside it";
         [
-            ("realtime", Sight::closed(why, None)),
-            ("locked", Sight::closed(why, None)),
+            ("realtime", SourceState::closed(why, None)),
+            ("locked", SourceState::closed(why, None)),
         ]
     } else {
         let sight = |answer: sys::Result<()>, right| match answer {
-            Ok(()) => Sight::Open,
-            Err(error) => Sight::closed(sys::plain_reason(&error.source), Some(right)),
+            Ok(()) => SourceState::Open,
+            Err(error) => SourceState::closed(sys::plain_reason(&error.source), Some(right)),
         };
         let realtime = sys::scheduling::realtime(sys::scheduling::SAMPLER_PRIORITY);
         let locked = sys::scheduling::lock_memory();

@@ -89,7 +89,7 @@ pub fn redact(recording: &mut Recording) {
         }
     }
     for sight in facts.sights.values_mut() {
-        if let model::recording::Sight::Closed { why, remedy } = sight {
+        if let model::recording::SourceState::Closed { why, remedy } = sight {
             names.scrub(why);
             remedy.iter_mut().for_each(|text| names.scrub(text));
         }
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
     use crate::export::{Exporter, Json};
     use model::recording::{
-        DeviceFacts, Ending, GroupFacts, MountFacts, Outcome, Schema, Series, Sight,
+        DeviceFacts, Ending, GroupFacts, MountFacts, Outcome, Schema, Series, SourceState,
     };
 
     /// Everything that must not be found in a redacted recording.
@@ -270,7 +270,7 @@ mod tests {
             settings: [(text("kernel.core_pattern"), text("/srv/vault/core"))].into(),
             sights: [(
                 text("exits"),
-                Sight::closed(
+                SourceState::closed(
                     "alice may not read /home/alice/x",
                     Some("chown alice /srv/acme"),
                 ),

@@ -15,7 +15,7 @@ mod sights;
 use crate::process_tree;
 use kept::Kept;
 use members::{TreeMembers, Verdict};
-use model::recording::{Sight, Task, TaskSource};
+use model::recording::{SourceState, Task, TaskSource};
 use row::Charges;
 use std::collections::{HashMap, HashSet, VecDeque};
 use sys::taskstats::{Connection, Stats};
@@ -100,7 +100,7 @@ impl Listener {
     /// later. The sights are `exits` and `delay_accounting`. `started_ns` is on the clock of
     /// [`sys::clock`]. There is a listener even if ends are not reported: it gives what still runs
     /// at the end. Switch delay accounting on before this.
-    pub fn open(started_ns: u64) -> (Option<Self>, Vec<(String, Sight)>) {
+    pub fn open(started_ns: u64) -> (Option<Self>, Vec<(String, SourceState)>) {
         let (ends, exits) = sights::listen();
         let mut asks = Connection::open().ok();
         let witness = asks.as_mut().map(|asks| asks.ask(sights::WITNESS));

@@ -27,7 +27,7 @@ mod totals;
 use crate::registry::{Registry, Row};
 use block_series::BlockSeries;
 use event::{Event, What};
-use model::recording::{Sight, Span};
+use model::recording::{SourceState, Span};
 use reclaim::Reclaim;
 use reducer::{Reducer, Sums};
 use sources::Sources;
@@ -105,7 +105,7 @@ impl Default for Limit {
 pub struct Tracer {
     /// Empty once they were handed to the thread that closes them.
     sources: Option<Sources>,
-    sights: BTreeMap<Family, Sight>,
+    sights: BTreeMap<Family, SourceState>,
     reducers: Reducers,
     table: &'static Table,
     threads: Threads,
@@ -135,7 +135,7 @@ impl Tracer {
         families: &[Family],
         processes: &[u32],
         registry: &mut Registry,
-    ) -> (Option<Self>, BTreeMap<String, Sight>) {
+    ) -> (Option<Self>, BTreeMap<String, SourceState>) {
         let subject = (!processes.is_empty()).then_some(processes);
         Self::open_for(families, subject, registry)
     }
@@ -144,7 +144,7 @@ impl Tracer {
     pub fn open_awaiting(
         families: &[Family],
         registry: &mut Registry,
-    ) -> (Option<Self>, BTreeMap<String, Sight>) {
+    ) -> (Option<Self>, BTreeMap<String, SourceState>) {
         Self::open_for(families, Some(&[]), registry)
     }
 
@@ -152,7 +152,7 @@ impl Tracer {
         families: &[Family],
         subject: Option<&[u32]>,
         registry: &mut Registry,
-    ) -> (Option<Self>, BTreeMap<String, Sight>) {
+    ) -> (Option<Self>, BTreeMap<String, SourceState>) {
         let families: BTreeSet<Family> = families.iter().copied().collect();
         let table = if families.contains(&Family::Sched) && is_root() {
             Table::of_kernel()
@@ -163,7 +163,7 @@ impl Tracer {
         let mut tracer = Self::new(sources, sights, table, subject.is_none());
         tracer.begin(subject);
         let seen = tracer.sights();
-        let open = |family: &Family| tracer.sights.get(family).is_some_and(Sight::is_open);
+        let open = |family: &Family| tracer.sights.get(family).is_some_and(SourceState::is_open);
         let open: BTreeSet<Family> = families.iter().copied().filter(open).collect();
         if open.is_empty() {
             return (None, seen);
@@ -174,7 +174,7 @@ impl Tracer {
 
     fn new(
         sources: Sources,
-        sights: BTreeMap<Family, Sight>,
+        sights: BTreeMap<Family, SourceState>,
         table: &'static Table,
         everyone: bool,
     ) -> Self {
@@ -208,7 +208,7 @@ impl Tracer {
         for process in named.iter().flatten() {
             self.threads.expect(*process);
         }
-        if self.sights.values().any(Sight::is_open) {
+        if self.sights.values().any(SourceState::is_open) {
             scan::threads(named.as_ref(), self.table, &mut self.pending);
             self.count_faults(named.as_ref());
         }
@@ -359,7 +359,7 @@ impl Tracer {
             sources.stop();
         }
         for sight in self.sights.values_mut().filter(|sight| sight.is_open()) {
-            *sight = Sight::closed("events came too fast and were stopped", None);
+            *sight = SourceState::closed("events came too fast and were stopped", None);
         }
         self.spans.push(Span {
             kind: "events_stopped".to_owned(),
@@ -398,7 +398,7 @@ impl Tracer {
 
     /// What could be seen of each family that was asked for, as of now.
     #[must_use]
-    pub fn sights(&self) -> BTreeMap<String, Sight> {
+    pub fn sights(&self) -> BTreeMap<String, SourceState> {
         self.sights
             .iter()
             .map(|(family, sight)| (format!("events.{}", family.name()), sight.clone()))
@@ -431,8 +431,8 @@ fn is_root() -> bool {
     sys::process::effective_uid() == 0
 }
 
-fn open_sources(families: &BTreeSet<Family>) -> (Sources, BTreeMap<Family, Sight>) {
-    let closed = |sight: &Sight| {
+fn open_sources(families: &BTreeSet<Family>) -> (Sources, BTreeMap<Family, SourceState>) {
+    let closed = |sight: &SourceState| {
         let all = families.iter().map(|family| (*family, sight.clone()));
         (Sources::default(), all.collect())
     };
@@ -441,7 +441,7 @@ fn open_sources(families: &BTreeSet<Family>) -> (Sources, BTreeMap<Family, Sight
     }
     if !is_first_namespace() {
         let why = "kernel events name processes by the numbers of the host, not of this container";
-        return closed(&Sight::closed(why, None));
+        return closed(&SourceState::closed(why, None));
     }
     Sources::open(families)
 }

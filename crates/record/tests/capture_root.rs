@@ -7,7 +7,7 @@
 mod captured;
 
 use captured::{DiskFile, Flag, alone, command, shell};
-use model::recording::{Ending, Recording, Sight};
+use model::recording::{Ending, Recording, SourceState};
 use record::capture::{self, RecordOptions, Target};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -104,7 +104,7 @@ fn the_command_s_group_is_there_while_it_runs_and_gone_afterwards() {
     let mut plan = shell(&shown.showing("cat /proc/self/cgroup"));
     plan.own_group = true;
     let recording = command(&plan);
-    if let Sight::Closed { why, .. } = recording.facts.sight("own_group") {
+    if let SourceState::Closed { why, .. } = recording.facts.sight("own_group") {
         return testkit::skip(format!("a cgroup2 tree to make groups in: {why}"));
     }
     let membership = shown.text();
@@ -325,7 +325,7 @@ fn the_recorder_keeps_its_beat_as_root() {
     let script = shown.showing("cut -d' ' -f41 /proc/self/stat");
     let recording = command(&shell(&script));
     for sight in ["realtime", "locked"] {
-        if let Sight::Closed { why, .. } = recording.facts.sight(sight) {
+        if let SourceState::Closed { why, .. } = recording.facts.sight(sight) {
             return testkit::skip(format!("{sight}: {why}"));
         }
     }

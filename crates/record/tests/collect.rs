@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "its helpers are tests too")]
 
 use machine::Root;
-use model::recording::{DeviceKind, Facts, Sight};
+use model::recording::{DeviceKind, Facts, SourceState};
 use proptest::prelude::*;
 use record::collect::{Collectors, Scope};
 use record::{ABSENT, Registry, Row};
@@ -717,7 +717,7 @@ fn many_processes_are_read_once_a_second_and_it_is_said() {
 fn what_root_sees_of_others_is_told() {
     let watched = Watched::open(&Root::system(), &Scope::default());
     let sight = watched.facts.sight("other_users");
-    assert_ne!(*sight, Sight::NotAsked);
+    assert_ne!(*sight, SourceState::NotAsked);
     assert_eq!(sight.is_open(), std::fs::read("/proc/1/io").is_ok());
 }
 

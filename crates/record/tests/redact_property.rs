@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use model::recording::{
-    Ending, Facts, GroupFacts, Outcome, Recording, Schema, Series, Sight, Span, Subject, Task,
+    Ending, Facts, GroupFacts, Outcome, Recording, Schema, Series, SourceState, Span, Subject, Task,
 };
 use proptest::prelude::*;
 
@@ -136,7 +136,7 @@ fn recording(names: &[String]) -> Recording {
             settings: [("thp".to_owned(), "always [madvise] never".to_owned())].into(),
             sights: [(
                 "exits".to_owned(),
-                Sight::closed(format!("/home/{user}/x is gone"), None),
+                SourceState::closed(format!("/home/{user}/x is gone"), None),
             )]
             .into(),
             ..Facts::default()

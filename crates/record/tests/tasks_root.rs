@@ -8,7 +8,7 @@
 mod captured;
 
 use captured::{DiskFile, Killed, alone};
-use model::recording::{Sight, Task, TaskSource};
+use model::recording::{SourceState, Task, TaskSource};
 use record::tasks::{Listener, TaskReport, Tree};
 use std::ffi::OsString;
 use std::io::Write;
@@ -26,12 +26,12 @@ use undo::AppliedChange;
 fn listener() -> Option<Listener> {
     let (listener, sights) = Listener::open(sys::clock::now_ns());
     match &sights.iter().find(|(name, _)| name == "exits").unwrap().1 {
-        Sight::Open => listener,
-        Sight::Closed { why, .. } => {
+        SourceState::Open => listener,
+        SourceState::Closed { why, .. } => {
             skip(why);
             None
         }
-        Sight::NotAsked => panic!("it was asked for"),
+        SourceState::NotAsked => panic!("it was asked for"),
     }
 }
 

@@ -6,7 +6,7 @@
 //! evenly. What differs in a piece is asked of both explanations of just that piece.
 
 use crate::recording::{View, Window, explain};
-use model::compared::{Aligned, Section};
+use model::compared::{Section, WorkAlignment};
 use model::explanation::Explanation;
 use model::recording::{Kind, Recording};
 
@@ -54,7 +54,7 @@ pub fn aligned(
     first: &Recording,
     second: &Recording,
     series: Option<&str>,
-) -> Result<Aligned, NotAligned> {
+) -> Result<WorkAlignment, NotAligned> {
     let name = match series {
         Some(name) => name.to_owned(),
         None => usual(first, second).ok_or(NotAligned::NothingUsual)?,
@@ -81,7 +81,7 @@ pub fn aligned(
             most: most((first, a), (second, b)),
         }
     });
-    Ok(Aligned {
+    Ok(WorkAlignment {
         series: name.clone(),
         unit: works.0.unit.clone(),
         first_total: works.0.total(),

@@ -9,7 +9,7 @@
 use crate::recording::{View, Window, explain};
 use crate::wording::list;
 use model::explanation::Explanation;
-use model::proof::{Card, Moved, Run};
+use model::proof::{CounterChange, ProofCard, Run};
 use model::recording::{Kind, Recording, Series};
 use std::collections::BTreeSet;
 
@@ -91,10 +91,10 @@ const TOPICS: [(&[&str], &[&str]); 14] = [
 
 /// The card of a claim about two recordings.
 #[must_use]
-pub fn card(first: &Recording, second: &Recording, asked: &Asked) -> Card {
+pub fn card(first: &Recording, second: &Recording, asked: &Asked) -> ProofCard {
     let explained = [first, second].map(|recording| explain(recording, Window::default()));
     let views = [first, second].map(|recording| View::new(recording, Window::default()));
-    let mut counters: Vec<Moved> = Vec::new();
+    let mut counters: Vec<CounterChange> = Vec::new();
     for (why, matches) in reasons(asked, &explained) {
         for series in candidates(&views).filter(|series| matches.names(&series.schema.name)) {
             let name = &series.schema.name;
@@ -109,7 +109,7 @@ pub fn card(first: &Recording, second: &Recording, asked: &Asked) -> Card {
         subject: explanation.subject.clone(),
         wall_ns: explanation.wall_ns,
     };
-    Card {
+    ProofCard {
         claim: asked.claim.clone(),
         first: run(&explained[0]),
         second: run(&explained[1]),
@@ -213,7 +213,7 @@ fn candidates<'a>(views: &'a [View<'a>; 2]) -> impl Iterator<Item = &'a Series> 
     all.filter(is_told)
 }
 
-fn moved(series: &Series, views: &[View; 2], why: String) -> Moved {
+fn moved(series: &Series, views: &[View; 2], why: String) -> CounterChange {
     let schema = &series.schema;
     let name = schema.name.as_str();
     let grown = |view: &View| {
@@ -224,7 +224,7 @@ fn moved(series: &Series, views: &[View; 2], why: String) -> Moved {
         sum.map(|sum| sum as f64)
     };
     let (first, second) = (grown(&views[0]), grown(&views[1]));
-    Moved {
+    CounterChange {
         series: schema.name.clone(),
         unit: schema.unit.clone(),
         source: schema.source.clone(),
@@ -246,16 +246,16 @@ fn is_moved(first: f64, second: f64, unit: &str) -> bool {
 /// Puts the counters in order and leaves out what says nothing: those that moved, the
 /// subject's own before the machine's, the most telling change first; then those that the claim
 /// names and that did not move.
-fn chosen(counters: &mut Vec<Moved>, asked: &Asked) {
+fn chosen(counters: &mut Vec<CounterChange>, asked: &Asked) {
     if !asked.counters.is_empty() {
-        let place = |it: &Moved| asked.counters.iter().position(|name| *name == it.series);
+        let place = |it: &CounterChange| asked.counters.iter().position(|name| *name == it.series);
         counters.sort_by_key(place);
         return;
     }
-    let is_there = |it: &Moved| it.first.unwrap_or(0.0) + it.second.unwrap_or(0.0) > 0.0;
+    let is_there = |it: &CounterChange| it.first.unwrap_or(0.0) + it.second.unwrap_or(0.0) > 0.0;
     counters.retain(|it| it.moved || (is_there(it) && it.why.starts_with("the claim")));
     counters.sort_by(|a, b| {
-        let key = |it: &Moved| (!it.moved, !is_own(&it.series));
+        let key = |it: &CounterChange| (!it.moved, !is_own(&it.series));
         key(a).cmp(&key(b)).then(weight(b).total_cmp(&weight(a)))
     });
     counters.truncate(SHOWN);
@@ -284,7 +284,7 @@ fn few(unit: &str) -> f64 {
 
 /// How telling a change is: its share of the larger, times how many digits more than a few
 /// that has. All of a little tells less than half of a lot.
-fn weight(it: &Moved) -> f64 {
+fn weight(it: &CounterChange) -> f64 {
     let (first, second) = (it.first.unwrap_or(0.0), it.second.unwrap_or(0.0));
     let larger = first.max(second);
     match larger > 0.0 {
@@ -293,10 +293,11 @@ fn weight(it: &Moved) -> f64 {
     }
 }
 
-fn verdict(counters: &[Moved]) -> String {
+fn verdict(counters: &[CounterChange]) -> String {
     let of_two = "One run of each: this shows what moved, not that the claim holds.";
-    let (moved, still): (Vec<&Moved>, Vec<&Moved>) = counters.iter().partition(|it| it.moved);
-    let names = |some: &[&Moved]| {
+    let (moved, still): (Vec<&CounterChange>, Vec<&CounterChange>) =
+        counters.iter().partition(|it| it.moved);
+    let names = |some: &[&CounterChange]| {
         let names: Vec<String> = some
             .iter()
             .take(3)

@@ -4,7 +4,7 @@
 use super::judge::{Figure, can_prove, median};
 use super::sentence;
 use super::split::{self, LEAST_SHARE};
-use model::compared::{Basis, Comparison, Item, SCHEMA, Side, Split, What};
+use model::compared::{Basis, Comparison, Item, SCHEMA, Side, TimeDifference, What};
 use model::estimate::Better;
 use model::explanation::Explanation;
 use model::explanation::short_words;
@@ -29,10 +29,10 @@ pub fn recordings(first: &[Explanation], second: &[Explanation]) -> Comparison {
 }
 
 /// The whole has one interval, that on which its verdict rests.
-fn with_interval_of(items: &[Item], split: Split) -> Split {
+fn with_interval_of(items: &[Item], split: TimeDifference) -> TimeDifference {
     let wall = items.iter().find(|item| item.of == "wall");
     match wall.filter(|wall| wall.basis == Basis::Ranks) {
-        Some(wall) => Split {
+        Some(wall) => TimeDifference {
             low_ns: wall.low,
             high_ns: wall.high,
             ..split

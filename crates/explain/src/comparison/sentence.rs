@@ -3,7 +3,7 @@
 
 use super::split::{causes, gains, is_proven, most_inside};
 use crate::wording::{list, percent};
-use model::compared::{Basis, Comparison, Item, Part, Split};
+use model::compared::{Basis, Comparison, Item, Part, TimeDifference};
 use model::comparison::Verdict;
 use model::duration::show_ns;
 use model::explanation::short_words;
@@ -19,7 +19,7 @@ const CERTAIN: f64 = 1.65;
 const MOST_RUNS: f64 = 200.0;
 
 /// The verdict on recordings.
-pub(super) fn of_recordings(items: &[Item], split: Option<&Split>) -> String {
+pub(super) fn of_recordings(items: &[Item], split: Option<&TimeDifference>) -> String {
     let wall = items.iter().find(|item| item.of == "wall");
     let (Some(wall), Some(split)) = (wall, split) else {
         return "There is nothing to compare.".to_owned();
@@ -91,7 +91,7 @@ fn interval(wall: &Item) -> String {
 }
 
 /// `; of that, 3 s +- 0.4 s are block I/O (2.9 s of it refault)`.
-fn because(split: &Split, counts: impl Fn(&Part) -> bool) -> String {
+fn because(split: &TimeDifference, counts: impl Fn(&Part) -> bool) -> String {
     let causes = causes(split)
         .into_iter()
         .filter(|part| counts(part))

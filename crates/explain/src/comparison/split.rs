@@ -6,7 +6,7 @@
 //! out that something else made long.
 
 use super::judge;
-use model::compared::{Part, Split};
+use model::compared::{Part, TimeDifference};
 use model::comparison::Verdict;
 use model::explanation::Explanation;
 use model::explanation::{TimePart, TimeSlice};
@@ -24,7 +24,7 @@ struct Lengths {
 }
 
 /// The split of the difference between two sides; `None` where one has no run.
-pub(super) fn split(first: &[Explanation], second: &[Explanation]) -> Option<Split> {
+pub(super) fn split(first: &[Explanation], second: &[Explanation]) -> Option<TimeDifference> {
     if first.is_empty() || second.is_empty() {
         return None;
     }
@@ -53,7 +53,7 @@ pub(super) fn split(first: &[Explanation], second: &[Explanation]) -> Option<Spl
         all.push(slice);
         all.append(&mut of_it);
     }
-    Some(Split {
+    Some(TimeDifference {
         first_ns: whole.first_ns,
         second_ns: whole.second_ns,
         difference_ns: whole.difference_ns,
@@ -173,23 +173,23 @@ fn gathered(
 const NAMED_SHARE: f64 = 0.1;
 
 /// The slices that made the difference: those that moved the same way, largest first.
-pub(super) fn causes(split: &Split) -> Vec<&Part> {
+pub(super) fn causes(split: &TimeDifference) -> Vec<&Part> {
     by_share(split, |share| share >= NAMED_SHARE)
 }
 
 /// The slices that moved the other way, largest first.
-pub(super) fn gains(split: &Split) -> Vec<&Part> {
+pub(super) fn gains(split: &TimeDifference) -> Vec<&Part> {
     by_share(split, |share| share <= -NAMED_SHARE)
 }
 
-fn by_share(split: &Split, is_meant: impl Fn(f64) -> bool) -> Vec<&Part> {
+fn by_share(split: &TimeDifference, is_meant: impl Fn(f64) -> bool) -> Vec<&Part> {
     let slices = split.parts.iter().filter(|part| part.within.is_none());
     let meant = slices.filter(|part| is_meant(part.difference_ns / split.difference_ns));
     meant.collect()
 }
 
 /// What lies inside of `slice` and is most of its difference.
-pub(super) fn most_inside<'a>(split: &'a Split, slice: &Part) -> Option<&'a Part> {
+pub(super) fn most_inside<'a>(split: &'a TimeDifference, slice: &Part) -> Option<&'a Part> {
     let inside = split.parts.iter();
     let mut inside = inside.filter(|part| part.within.as_ref() == Some(&slice.name));
     // How the time of a processor is split says nothing of a cause.

@@ -9,7 +9,7 @@ use super::case::{Blame, Case, finding, with_remedy};
 use crate::wording::{percent, times};
 use model::duration::show_ns;
 use model::histogram::Bar;
-use model::ramdisk::{Excluded, Judged, Pass, Reason, SLOW};
+use model::ramdisk::{ExcludedCause, Judged, Pass, Reason, SLOW};
 use model::{Evidence, Finding, Grade};
 
 /// A touch as long as this waited for a device.
@@ -55,7 +55,7 @@ pub(super) fn ask(case: &Case, blamed: &mut Vec<(Reason, Blame)>, judged: &mut J
     let clear = |judged: &mut Judged| {
         let slow = first.share_from(case.usual_ns.unwrap_or(0.0) * SLOW);
         let evidence = Evidence::new("slow touches", slow, "ratio", "time of each touch");
-        let excluded = HOST.map(|reason| Excluded {
+        let excluded = HOST.map(|reason| ExcludedCause {
             reason,
             evidence: evidence.clone(),
         });

@@ -8,7 +8,7 @@
 use super::case::Case;
 use model::Bytes;
 use model::comparison::{Noise, Verdict};
-use model::ramdisk::{Effect, End, Pass, Round, RunRange, Tried};
+use model::ramdisk::{Effect, End, Pass, Round, RunRange, TriedRemedy};
 use model::statistics::ranks::mann_whitney;
 use model::statistics::{median, sorted};
 
@@ -24,7 +24,7 @@ const LEAST_CHANGE: f64 = 0.1;
 const MOST_CHANCE: f64 = 0.05;
 
 /// The remedies that were tried, each with its effect.
-pub(super) fn judge(case: &Case) -> Vec<Tried> {
+pub(super) fn judge(case: &Case) -> Vec<TriedRemedy> {
     let mean = |round| case.seen.pass(round)?.mean_ns();
     let touched = repeated(case, Round::Again);
     let huge = repeated(case, Round::Huge);
@@ -43,8 +43,8 @@ pub(super) fn judge(case: &Case) -> Vec<Tried> {
 }
 
 /// One run of new memory against several of touched memory.
-fn touched_before(new_ns: f64, again_ns: f64, touched: &[f64]) -> Tried {
-    let single = Tried {
+fn touched_before(new_ns: f64, again_ns: f64, touched: &[f64]) -> TriedRemedy {
+    let single = TriedRemedy {
         what: "the memory touched before".to_owned(),
         before_ns: new_ns,
         after_ns: again_ns,
@@ -59,7 +59,7 @@ fn touched_before(new_ns: f64, again_ns: f64, touched: &[f64]) -> Tried {
     let after_ns = median_of(touched);
     let is_proven = noise.judge(new_ns, after_ns) != Verdict::Unproven;
     let factor = noise.log_bound.exp();
-    Tried {
+    TriedRemedy {
         after_ns,
         before_range: Some(RunRange {
             low_ns: new_ns / factor,
@@ -73,10 +73,10 @@ fn touched_before(new_ns: f64, again_ns: f64, touched: &[f64]) -> Tried {
 }
 
 /// Base pages and huge pages in turn; `single_ns` are the figures of one long run of each.
-fn huge_pages(what: String, single_ns: (f64, f64), base: &[f64], huge: &[f64]) -> Tried {
+fn huge_pages(what: String, single_ns: (f64, f64), base: &[f64], huge: &[f64]) -> TriedRemedy {
     let is_enough = base.len() >= LEAST_RUNS && huge.len() >= LEAST_RUNS;
     if !is_enough {
-        return Tried {
+        return TriedRemedy {
             what,
             before_ns: single_ns.0,
             after_ns: single_ns.1,
@@ -87,7 +87,7 @@ fn huge_pages(what: String, single_ns: (f64, f64), base: &[f64], huge: &[f64]) -
     }
     let (before_ns, after_ns) = (median_of(base), median_of(huge));
     let is_proven = mann_whitney(base, huge).is_some_and(|test| test.p <= MOST_CHANCE);
-    Tried {
+    TriedRemedy {
         what,
         before_ns,
         after_ns,

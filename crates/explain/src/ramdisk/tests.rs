@@ -4,7 +4,7 @@
 use super::judge;
 use model::Grade;
 use model::histogram::Histogram;
-use model::ramdisk::{Effect, End, Judged, Limit, Pass, Reason, Round, Seen, Tried};
+use model::ramdisk::{Effect, End, Judged, Limit, Pass, Reason, Round, Seen, TriedRemedy};
 
 const TOUCHES: u64 = 100_000;
 
@@ -373,7 +373,7 @@ fn effects(new_ns: u64, base_ns: &[u64], huge_ns: &[u64]) -> Vec<(Effect, bool)>
     seen.repeats = repeats(Round::Again, base_ns);
     seen.repeats.extend(repeats(Round::Huge, huge_ns));
     let tried = judge(&seen).tried;
-    let effect = |tried: &Tried| (tried.effect, tried.before_range.is_some());
+    let effect = |tried: &TriedRemedy| (tried.effect, tried.before_range.is_some());
     tried.iter().map(effect).collect()
 }
 

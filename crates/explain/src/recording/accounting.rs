@@ -17,7 +17,7 @@ mod threads;
 mod wall;
 
 use super::View;
-use model::explanation::{Bars, OfWhich, Repair};
+use model::explanation::{Bars, OverlappingPart, Repair};
 use model::explanation::{TimePart, TimeSlice};
 pub use parts::ELAPSED;
 
@@ -29,7 +29,7 @@ pub struct Accounts {
     /// The bars.
     pub bars: Bars,
     /// What is inside of them, longest first.
-    pub of_which: Vec<OfWhich>,
+    pub of_which: Vec<OverlappingPart>,
     /// Impossible values.
     pub repairs: Vec<Repair>,
 }
@@ -51,7 +51,7 @@ impl Accounts {
 
     /// An of-which part by name; `None` where it is absent or nothing.
     #[must_use]
-    pub fn part(&self, name: TimePart) -> Option<&OfWhich> {
+    pub fn part(&self, name: TimePart) -> Option<&OverlappingPart> {
         self.of_which.iter().find(|part| part.name == name)
     }
 }

@@ -51,7 +51,7 @@ mod zero_pages_swapped;
 use super::View;
 use super::accounting::Accounts;
 use model::Evidence;
-use model::explanation::{Cause, Cleared, Unseen};
+use model::explanation::{Cause, ClearedCause, Unseen};
 use std::cmp::Reverse;
 
 /// What a rule looks at.
@@ -174,7 +174,7 @@ pub struct Judged {
     /// What hurt, worst first.
     pub causes: Vec<Cause>,
     /// Who is not to blame.
-    pub cleared: Vec<Cleared>,
+    pub cleared: Vec<ClearedCause>,
     /// Who could not be judged.
     pub unseen: Vec<Unseen>,
 }
@@ -187,7 +187,7 @@ pub fn judge(run: &RunView) -> Judged {
     for rule in RULES {
         match (rule.check)(run) {
             Verdict::Found(causes) => found.extend(causes.into_iter().map(|cause| (rule, cause))),
-            Verdict::Clear(evidence) => judged.cleared.push(Cleared {
+            Verdict::Clear(evidence) => judged.cleared.push(ClearedCause {
                 id: rule.id.to_owned(),
                 name: rule.suspect.to_owned(),
                 evidence,

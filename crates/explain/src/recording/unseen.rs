@@ -6,7 +6,7 @@ use super::accounting::Accounts;
 use crate::wording::percent;
 use model::explanation::TimeSlice;
 use model::explanation::Unseen;
-use model::recording::Sight;
+use model::recording::SourceState;
 
 /// Conditions of the recorder, not sights: their loss shows as late samples.
 const NOT_SIGHTS: [&str; 2] = ["realtime", "locked"];
@@ -27,7 +27,7 @@ pub(super) fn unseen(view: &View, accounts: &Accounts) -> Vec<Unseen> {
     let mut unseen = Vec::new();
     unseen.extend(unexplained(view, accounts));
     for (what, sight) in &view.facts().sights {
-        if let Sight::Closed { why, remedy } = sight
+        if let SourceState::Closed { why, remedy } = sight
             && !NOT_SIGHTS.contains(&what.as_str())
         {
             unseen.push(Unseen {
@@ -51,15 +51,15 @@ fn unexplained(view: &View, accounts: &Accounts) -> Option<Unseen> {
     }
     let rest = format!("rest {}: cause cannot be seen", percent(share));
     let (why, remedy) = match view.facts().sight(EVENTS) {
-        Sight::Open => (rest, None),
-        Sight::NotAsked => {
+        SourceState::Open => (rest, None),
+        SourceState::NotAsked => {
             let why = match view.facts().root {
                 true => "nobody asked for switch events",
                 false => "switch events need root",
             };
             (format!("{rest}: {why}"), Some(WITH_EVENTS.to_owned()))
         }
-        Sight::Closed { why, remedy } => (
+        SourceState::Closed { why, remedy } => (
             format!("{rest}: {why}"),
             remedy.clone().or_else(|| Some(WITH_EVENTS.to_owned())),
         ),

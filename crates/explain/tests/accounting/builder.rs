@@ -2,9 +2,9 @@
 //! Times are given in milliseconds, as a person reads them.
 
 use explain::recording::{Window, explain};
-use model::explanation::{Explanation, OfWhich, Slice};
+use model::explanation::{Explanation, OverlappingPart, Slice};
 use model::recording::{
-    Delay, Ending, Outcome, Recording, Schema, Series, Sight, Span, Subject, Task, Tick,
+    Delay, Ending, Outcome, Recording, Schema, Series, SourceState, Span, Subject, Task, Tick,
 };
 
 pub const MS: u64 = 1_000_000;
@@ -97,13 +97,16 @@ impl Built {
 
     /// A sight that was open all the time.
     pub fn open(mut self, sight: &str) -> Self {
-        self.0.facts.sights.insert(sight.to_owned(), Sight::Open);
+        self.0
+            .facts
+            .sights
+            .insert(sight.to_owned(), SourceState::Open);
         self
     }
 
     /// A sight that was closed.
     pub fn closed(mut self, sight: &str, why: &str) -> Self {
-        let closed = Sight::closed(why, Some("sudo"));
+        let closed = SourceState::closed(why, Some("sudo"));
         self.0.facts.sights.insert(sight.to_owned(), closed);
         self
     }
@@ -185,7 +188,7 @@ pub fn slice_ms(bar: &[Slice], name: &str) -> Option<u64> {
 }
 
 /// A part by its name.
-pub fn part<'a>(explanation: &'a Explanation, name: &str) -> Option<&'a OfWhich> {
+pub fn part<'a>(explanation: &'a Explanation, name: &str) -> Option<&'a OverlappingPart> {
     explanation.of_which.iter().find(|part| part.name == name)
 }
 

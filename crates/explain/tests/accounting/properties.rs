@@ -7,7 +7,8 @@ use explain::recording::accounting::ELAPSED;
 use explain::recording::{Window, explain};
 use model::explanation::Explanation;
 use model::recording::{
-    Delay, GroupFacts, Outcome, Recording, Sight, Span, Subject, Task, TaskSource, Tick, Usage,
+    Delay, GroupFacts, Outcome, Recording, SourceState, Span, Subject, Task, TaskSource, Tick,
+    Usage,
 };
 use proptest::prelude::*;
 
@@ -180,7 +181,7 @@ fn recording() -> impl Strategy<Value = Recording> {
             built.0.outcome = outcome;
             if open {
                 let sights = &mut built.0.facts.sights;
-                sights.insert("events.sched".to_owned(), Sight::Open);
+                sights.insert("events.sched".to_owned(), SourceState::Open);
             }
             built.0.spans.extend(stopped.map(|start_ns| Span {
                 kind: "events_stopped".to_owned(),

@@ -3,7 +3,7 @@
 //! cannot demand what nobody checks.
 
 use super::builder::{command, delay, row};
-use model::explanation::{Cause, Cleared, Explanation, Interval};
+use model::explanation::{Cause, ClearedCause, Explanation, Interval};
 use model::{Evidence, Finding, Grade};
 use serde_json::{Map, Value, json};
 
@@ -134,7 +134,7 @@ fn full() -> Explanation {
             to_ns: 1,
         }),
     }];
-    explained.cleared = vec![Cleared {
+    explained.cleared = vec![ClearedCause {
         id: "swapping".to_owned(),
         name: "swap".to_owned(),
         evidence,

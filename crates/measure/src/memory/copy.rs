@@ -121,7 +121,7 @@ pub struct Winner {
 
 /// A method or size that was left out.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct LeftOut {
+pub struct SkippedMethod {
     /// The method or size.
     pub name: String,
     /// Why.
@@ -136,7 +136,7 @@ pub struct CopyReport {
     /// The best of each size and operation.
     pub winners: Vec<Winner>,
     /// Methods this machine lacks and sizes that did not fit.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<SkippedMethod>,
     /// The C library whose memcpy and memset were measured.
     pub libc: Option<String>,
     /// Page sizes asked for and granted, of the first thread's buffers.
@@ -243,7 +243,11 @@ fn weight(size: u64) -> f64 {
     }
 }
 
-fn empty_report(plan: &CopyPlan, left_out: Vec<LeftOut>, bracket: &mut Bracket) -> CopyReport {
+fn empty_report(
+    plan: &CopyPlan,
+    left_out: Vec<SkippedMethod>,
+    bracket: &mut Bracket,
+) -> CopyReport {
     CopyReport {
         rows: Vec::new(),
         winners: Vec::new(),
@@ -293,7 +297,7 @@ fn width_of(name: &str) -> Option<Width> {
 
 /// The methods to run: the named ones, or all of the wanted operations that this
 /// machine has. A named one that is absent is an error; an unnamed one is listed.
-fn chosen(plan: &CopyPlan, left_out: &mut Vec<LeftOut>) -> Result<Vec<String>> {
+fn chosen(plan: &CopyPlan, left_out: &mut Vec<SkippedMethod>) -> Result<Vec<String>> {
     if !plan.methods.is_empty() {
         return Ok(plan.methods.clone());
     }
@@ -306,7 +310,7 @@ fn chosen(plan: &CopyPlan, left_out: &mut Vec<LeftOut>) -> Result<Vec<String>> {
         }
         match Technique::prepare(name) {
             Ok(_) => names.push(name.to_owned()),
-            Err(error) => left_out.push(LeftOut {
+            Err(error) => left_out.push(SkippedMethod {
                 name: name.to_owned(),
                 reason: error.reason.unwrap_or(error.operation),
             }),
@@ -316,7 +320,7 @@ fn chosen(plan: &CopyPlan, left_out: &mut Vec<LeftOut>) -> Result<Vec<String>> {
 }
 
 /// The sizes that fit into memory, ascending.
-fn fitting(plan: &CopyPlan, root: &Root, left_out: &mut Vec<LeftOut>) -> Vec<u64> {
+fn fitting(plan: &CopyPlan, root: &Root, left_out: &mut Vec<SkippedMethod>) -> Vec<u64> {
     let mut sizes = plan.sizes.clone();
     sizes.sort_unstable();
     sizes.dedup();
@@ -324,7 +328,7 @@ fn fitting(plan: &CopyPlan, root: &Root, left_out: &mut Vec<LeftOut>) -> Vec<u64
         match arena::check_fits(root, arena_bytes(plan, size) * plan.threads as u64) {
             Ok(()) => true,
             Err(error) => {
-                left_out.push(LeftOut {
+                left_out.push(SkippedMethod {
                     name: Bytes(size).to_string(),
                     reason: error.reason.unwrap_or_default(),
                 });

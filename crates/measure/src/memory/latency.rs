@@ -11,7 +11,7 @@
 //! memory, but shows what locality is worth.
 
 use super::arena::{self, Arena, PageKind, PagesGranted};
-use super::copy::LeftOut;
+use super::copy::SkippedMethod;
 use crate::calibrate::{self, Overhead};
 use crate::disturbance::{Bracket, Tally};
 use crate::trial::{self, Bench, Outcome, Schedule};
@@ -172,7 +172,7 @@ pub struct LatencyReport {
     /// Why percentiles of a single load are absent.
     pub unseen: String,
     /// Sizes and pages that were left out.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<SkippedMethod>,
     /// Page sizes asked for and granted.
     pub pages: Vec<PagesGranted>,
     /// Trials kept and thrown away.
@@ -244,13 +244,13 @@ fn arenas(
     bytes: usize,
     root: &Root,
     budget: &Budget,
-    left_out: &mut Vec<LeftOut>,
+    left_out: &mut Vec<SkippedMethod>,
 ) -> Result<Vec<Arena>> {
     let mut arenas = Vec::new();
     for &pages in &plan.pages {
         match Arena::resident(bytes, pages, root, budget) {
             Ok(arena) => arenas.push(arena),
-            Err(error) if plan.pages.len() > 1 => left_out.push(LeftOut {
+            Err(error) if plan.pages.len() > 1 => left_out.push(SkippedMethod {
                 name: pages.to_string(),
                 reason: error.to_string(),
             }),
@@ -426,14 +426,14 @@ fn add_rows(
     Ok(())
 }
 
-fn fitting(plan: &LatencyPlan, root: &Root, left_out: &mut Vec<LeftOut>) -> Vec<u64> {
+fn fitting(plan: &LatencyPlan, root: &Root, left_out: &mut Vec<SkippedMethod>) -> Vec<u64> {
     let mut sizes = plan.sizes.clone();
     sizes.sort_unstable();
     sizes.dedup();
     sizes.retain(|&size| {
         let fits = arena::check_fits(root, size * plan.pages.len() as u64);
         if let Err(error) = &fits {
-            left_out.push(LeftOut {
+            left_out.push(SkippedMethod {
                 name: Bytes(size).to_string(),
                 reason: error.reason.clone().unwrap_or_default(),
             });

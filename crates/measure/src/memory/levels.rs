@@ -52,7 +52,7 @@ pub struct LevelPlan {
 
 /// A rate with the method that reached it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Reached {
+pub struct BestRate {
     /// The method.
     pub method: String,
     /// Bytes a second, copied bytes once.
@@ -71,15 +71,15 @@ pub struct LevelReport {
     /// One dependent load, nanoseconds.
     pub load_ns: Option<Estimate>,
     /// The best reading.
-    pub read: Option<Reached>,
+    pub read: Option<BestRate>,
     /// The best writing.
-    pub write: Option<Reached>,
+    pub write: Option<BestRate>,
     /// The best copying.
-    pub copy: Option<Reached>,
+    pub copy: Option<BestRate>,
     /// The C library's memcpy.
-    pub libc_copy: Option<Reached>,
+    pub libc_copy: Option<BestRate>,
     /// Every way of copying that was tried.
-    pub copies: Vec<Reached>,
+    pub copies: Vec<BestRate>,
     /// Trials kept and thrown away.
     pub tally: Tally,
     /// Whether some quantity had only disturbed trials.
@@ -185,13 +185,13 @@ impl<'a> Levels<'a> {
             .for_each(|outcome| tally.merge(&outcome.tally));
         let plan = &self.plans[level];
         let bytes = (plan.size_bytes / 2) as f64;
-        let reached: Vec<(Operation, Group, Reached)> = self
+        let reached: Vec<(Operation, Group, BestRate)> = self
             .techniques
             .iter()
             .zip(&outcomes[1..])
             .filter_map(|((name, technique), outcome)| {
                 let method = memops::find(name)?;
-                let reached = Reached {
+                let reached = BestRate {
                     method: (*name).to_owned(),
                     bytes_per_s: outcome.time_ns()?.rate_of(bytes),
                     traffic_factor: method.traffic_factor(),
@@ -230,7 +230,7 @@ impl<'a> Levels<'a> {
 }
 
 /// The best method of one operation by its median.
-fn best(reached: &[(Operation, Group, Reached)], operation: Operation) -> Option<Reached> {
+fn best(reached: &[(Operation, Group, BestRate)], operation: Operation) -> Option<BestRate> {
     reached
         .iter()
         .filter(|(of, _, _)| *of == operation)
@@ -305,7 +305,7 @@ mod tests {
         };
         assert_eq!(trials(near).max(6), 6);
         assert!(far.load_ns.as_ref().unwrap().best > near.load_ns.as_ref().unwrap().best * 10.0);
-        let rate = |reached: &Option<Reached>| reached.as_ref().unwrap().bytes_per_s.best;
+        let rate = |reached: &Option<BestRate>| reached.as_ref().unwrap().bytes_per_s.best;
         assert!(rate(&near.read) > rate(&far.read));
         // More of both where a neighbour of this machine was on the bus for one of them.
         let is_equal = |levels: &mut Levels| {

@@ -6,7 +6,7 @@
 //! processes have mapped or open, the largest first, on local disks. Files of a FUSE program or a
 //! server are never touched: it may not answer.
 
-use super::PushedOut;
+use super::MemoryLoss;
 use crate::Budget;
 use machine::process_memory::{self, ProcessMemory};
 use machine::reach::Reach;
@@ -90,24 +90,24 @@ impl Losses {
     }
 
     /// The processes and files that lost something, most first, and what could not be seen.
-    pub fn report(self) -> (Vec<PushedOut>, Vec<String>) {
+    pub fn report(self) -> (Vec<MemoryLoss>, Vec<String>) {
         let processes = self
             .processes
             .into_iter()
-            .map(|((pid, _), process)| PushedOut {
+            .map(|((pid, _), process)| MemoryLoss {
                 whose: process.name,
                 pid: Some(pid),
                 to_swap_bytes: process.lost_bytes,
                 from_cache_bytes: 0,
             });
-        let files = self.files.into_iter().map(|file| PushedOut {
+        let files = self.files.into_iter().map(|file| MemoryLoss {
             whose: file.path.display().to_string(),
             pid: None,
             to_swap_bytes: 0,
             from_cache_bytes: file.lost_bytes,
         });
-        let lost = |who: &PushedOut| who.to_swap_bytes + who.from_cache_bytes;
-        let mut losers: Vec<PushedOut> =
+        let lost = |who: &MemoryLoss| who.to_swap_bytes + who.from_cache_bytes;
+        let mut losers: Vec<MemoryLoss> =
             processes.chain(files).filter(|who| lost(who) > 0).collect();
         // Of equal losses by name, so that two runs report alike.
         losers.sort_by(|a, b| lost(b).cmp(&lost(a)).then_with(|| a.whose.cmp(&b.whose)));

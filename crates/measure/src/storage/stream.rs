@@ -34,7 +34,7 @@ pub enum Mode {
 
 /// What one transfer did.
 #[derive(Debug)]
-pub struct Moved {
+pub struct TransferResult {
     /// Bytes whose requests succeeded.
     pub bytes: u64,
     /// The end of the part, from the start of the range, without a gap.
@@ -49,7 +49,7 @@ pub struct Moved {
     pub failure: Option<Error>,
 }
 
-impl Moved {
+impl TransferResult {
     /// The mean rate; `None` where no time passed.
     pub fn bytes_per_s(&self) -> Option<f64> {
         per_second(self.bytes, self.wall_ns)
@@ -109,13 +109,13 @@ impl Stream {
 
     /// Writes fresh data to `range`, whose start is a multiple of the block, until it
     /// ends, the budget ends or a request fails.
-    pub fn write(&mut self, range: Range<u64>, budget: &Budget) -> Moved {
+    pub fn write(&mut self, range: Range<u64>, budget: &Budget) -> TransferResult {
         self.fill_buffers();
         self.run(Route::Write(0), range, budget)
     }
 
     /// Reads `range` likewise.
-    pub fn read(&mut self, range: Range<u64>, budget: &Budget) -> Moved {
+    pub fn read(&mut self, range: Range<u64>, budget: &Budget) -> TransferResult {
         self.filled = false;
         self.last.fill((0, 0));
         self.run(Route::Read(0), range, budget)
@@ -156,7 +156,7 @@ impl Stream {
         self.filled = true;
     }
 
-    fn run(&mut self, route: Route, range: Range<u64>, budget: &Budget) -> Moved {
+    fn run(&mut self, route: Route, range: Range<u64>, budget: &Budget) -> TransferResult {
         let cpu_before = super::cpu_ns();
         let mut watched = Watched {
             budget,
@@ -169,7 +169,7 @@ impl Stream {
         let pace = watched.pace;
         let wall_ns = pace.elapsed_ns();
         let cpu_ns = cpu_before.and_then(|before| Some(super::cpu_ns()?.saturating_sub(before)));
-        Moved {
+        TransferResult {
             bytes: summary.bytes,
             whole_until: range.start + summary.whole_bytes,
             wall_ns,

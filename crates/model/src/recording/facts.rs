@@ -38,10 +38,10 @@ pub enum Subject {
     },
 }
 
-/// Whether something could be seen.
+/// Whether a data source was open during the recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-pub enum Sight {
+pub enum SourceState {
     /// It was not requested.
     #[default]
     NotAsked,
@@ -56,17 +56,17 @@ pub enum Sight {
     },
 }
 
-impl Sight {
+impl SourceState {
     /// Whether it was seen all the time.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        *self == Sight::Open
+        *self == SourceState::Open
     }
 
     /// A sight that is closed.
     #[must_use]
     pub fn closed(why: impl Into<String>, remedy: Option<&str>) -> Self {
-        Sight::Closed {
+        SourceState::Closed {
             why: why.into(),
             remedy: remedy.map(str::to_owned),
         }
@@ -181,13 +181,13 @@ pub struct Facts {
     /// `events.block`, `events.vmscan`, `events.writeback`, `events.faults`,
     /// `other_users` (the I/O of processes of others), `realtime`, `locked`, `own_group`,
     /// `marks`.
-    pub sights: BTreeMap<String, Sight>,
+    pub sights: BTreeMap<String, SourceState>,
 }
 
 impl Facts {
-    /// What could be seen of `name`; [`Sight::NotAsked`] if it is not in the recording.
+    /// What could be seen of `name`; [`SourceState::NotAsked`] if it is not in the recording.
     #[must_use]
-    pub fn sight(&self, name: &str) -> &Sight {
-        self.sights.get(name).unwrap_or(&Sight::NotAsked)
+    pub fn sight(&self, name: &str) -> &SourceState {
+        self.sights.get(name).unwrap_or(&SourceState::NotAsked)
     }
 }

@@ -17,7 +17,7 @@ use crate::collect::Scope;
 use crate::tasks::Tree;
 use crate::{Error, Kind, Result};
 use machine::Root;
-use model::recording::{Ending, Outcome, Sight, Subject};
+use model::recording::{Ending, Outcome, SourceState, Subject};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
@@ -50,7 +50,7 @@ pub fn command(plan: &CommandPlan) -> Result<Captured> {
     let (group, own_group) = if plan.own_group {
         group::make(pid)
     } else {
-        (None, Sight::NotAsked)
+        (None, SourceState::NotAsked)
     };
     let kill_check = KillCheck::new(Root::system(), pid);
     let mut facts = super::facts(&plan.watch, subject(&plan.argv));

@@ -7,7 +7,7 @@
 
 use machine::cgroup::{Controller, locate};
 use machine::{Root, mounts};
-use model::recording::Sight;
+use model::recording::SourceState;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -42,11 +42,11 @@ struct Made {
 
 /// Gives the process `pid`, a child of ours that waits, a group of its own. The sight says why
 /// it has none.
-pub(super) fn make(pid: u32) -> (Option<OwnGroup>, Sight) {
+pub(super) fn make(pid: u32) -> (Option<OwnGroup>, SourceState) {
     let root = Root::system();
     if sys::process::effective_uid() != 0 {
         let why = "only root may make a control group for the command";
-        return (None, Sight::closed(why, Some("sudo")));
+        return (None, SourceState::closed(why, Some("sudo")));
     }
     let made = if Path::new(SERVICE_MANAGER).is_dir() {
         scope(&root, pid)
@@ -54,8 +54,8 @@ pub(super) fn make(pid: u32) -> (Option<OwnGroup>, Sight) {
         child_of_own(&root, pid)
     };
     match made {
-        Ok(group) => (Some(group), Sight::Open),
-        Err(why) => (None, Sight::closed(why, None)),
+        Ok(group) => (Some(group), SourceState::Open),
+        Err(why) => (None, SourceState::closed(why, None)),
     }
 }
 

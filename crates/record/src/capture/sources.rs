@@ -11,7 +11,7 @@ use crate::registry::{Registry, Row};
 use crate::tasks::{Listener, TaskReport, Tree};
 use crate::trace::{Family, Tracer};
 use machine::Root;
-use model::recording::{Facts, Schema, Sight, Span};
+use model::recording::{Facts, Schema, SourceState, Span};
 
 /// Whose counters, events and tasks are kept.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +51,8 @@ impl Sources {
         let root = Root::system();
         let mut registry = Registry::new();
         let collectors = Collectors::open(&root, &watched.scope, &mut registry, facts);
-        let nobody = || Sight::closed("the group had no process when the recording began", None);
+        let nobody =
+            || SourceState::closed("the group had no process when the recording began", None);
         let tracer = match &watched.traced {
             Some(processes) => {
                 let (tracer, sights) = Tracer::open(families, processes, &mut registry);

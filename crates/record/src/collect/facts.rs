@@ -5,7 +5,7 @@
 
 use super::swaps::area_name;
 use machine::{Root, block, memory, mounts, swap};
-use model::recording::{DeviceFacts, DeviceKind, Facts, MountFacts, Sight};
+use model::recording::{DeviceFacts, DeviceKind, Facts, MountFacts, SourceState};
 
 /// Devices and mounts that are described; a host with more has containers by the hundred.
 const MAX_DEVICES: usize = 1_024;
@@ -182,14 +182,14 @@ fn settings(root: &Root, facts: &mut Facts) {
 }
 
 /// Asked of process 1. Root in a container may lack the capability for it too.
-fn other_users(root: &Root) -> Sight {
+fn other_users(root: &Root) -> SourceState {
     match root.read("/proc/1/io") {
-        Ok(_) => Sight::Open,
-        Err(error) if error.kind == machine::Kind::Denied => Sight::closed(
+        Ok(_) => SourceState::Open,
+        Err(error) if error.kind == machine::Kind::Denied => SourceState::closed(
             "the I/O of other users' processes needs CAP_SYS_PTRACE",
             (sys::process::effective_uid() != 0).then_some("sudo"),
         ),
-        Err(_) => Sight::closed("this kernel does not count I/O by process", None),
+        Err(_) => SourceState::closed("this kernel does not count I/O by process", None),
     }
 }
 

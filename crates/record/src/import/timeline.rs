@@ -1,7 +1,7 @@
 //! A recording that grows report by report: growths and levels of an interval in, counters
 //! and gauges out.
 
-use model::recording::{Facts, Kind, Outcome, Recording, Schema, Series, Sight, Span, Tick};
+use model::recording::{Facts, Kind, Outcome, Recording, Schema, Series, SourceState, Span, Tick};
 use std::collections::HashMap;
 
 use crate::file::bytes_of_values;
@@ -47,7 +47,7 @@ impl Timeline {
     pub fn new(source: &str) -> Self {
         let closed = |name: &str| {
             let why = format!("it was imported from {source}, which does not tell it");
-            (name.to_owned(), Sight::closed(why, None))
+            (name.to_owned(), SourceState::closed(why, None))
         };
         let facts = Facts {
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -2,7 +2,7 @@
 //!
 //! A refusal is not an error of the recorder: it becomes a reason and, if there is one, a remedy.
 
-use model::recording::Sight;
+use model::recording::SourceState;
 use std::fs;
 use sys::Kind;
 use sys::taskstats::Connection;
@@ -15,7 +15,7 @@ pub(super) const WITNESS: u32 = 1;
 pub(super) const SWITCH: &str = "/proc/sys/kernel/task_delayacct";
 
 /// A listener to the ends of threads, and the sight of them.
-pub(super) fn listen() -> (Option<Connection>, Sight) {
+pub(super) fn listen() -> (Option<Connection>, SourceState) {
     // Where it cannot be read, 64 processors are as good a guess as any: the kernel cuts.
     let cpus = fs::read_to_string("/sys/devices/system/cpu/possible");
     let cpus = cpus.unwrap_or_else(|_| "0-63".to_owned());
@@ -24,42 +24,44 @@ pub(super) fn listen() -> (Option<Connection>, Sight) {
         Ok(connection)
     });
     match opened {
-        Ok(connection) => (Some(connection), Sight::Open),
+        Ok(connection) => (Some(connection), SourceState::Open),
         Err(error) => (None, closed(&error)),
     }
 }
 
 /// Whether threads that begin now are charged for block I/O, and the sight of it.
-pub(super) fn delay_accounting(since_boot: bool) -> (bool, Sight) {
+pub(super) fn delay_accounting(since_boot: bool) -> (bool, SourceState) {
     delays_of(fs::read_to_string(SWITCH).ok().as_deref(), since_boot)
 }
 
-fn delays_of(switch: Option<&str>, since_boot: bool) -> (bool, Sight) {
+fn delays_of(switch: Option<&str>, since_boot: bool) -> (bool, SourceState) {
     match switch.map(str::trim) {
         Some("0") => {
             let why = "kernel.task_delayacct is 0: the kernel counts no waits for block I/O";
             let remedy = "`terrace run --apply ...`, or `sysctl kernel.task_delayacct=1`";
-            (false, Sight::closed(why, Some(remedy)))
+            (false, SourceState::closed(why, Some(remedy)))
         }
-        Some(_) => (true, Sight::Open),
+        Some(_) => (true, SourceState::Open),
         // Before Linux 5.14 it has no switch and is on unless the boot loader said no.
-        None if since_boot => (true, Sight::Open),
+        None if since_boot => (true, SourceState::Open),
         None => {
             let why = "this kernel does not count waits for block I/O, or does not say so";
-            (false, Sight::closed(why, None))
+            (false, SourceState::closed(why, None))
         }
     }
 }
 
-fn closed(error: &sys::Error) -> Sight {
+fn closed(error: &sys::Error) -> SourceState {
     match error.kind {
-        Kind::Denied => Sight::closed("only root may listen to the ends of threads", Some("sudo")),
-        Kind::Invalid => Sight::closed(
+        Kind::Denied => {
+            SourceState::closed("only root may listen to the ends of threads", Some("sudo"))
+        }
+        Kind::Invalid => SourceState::closed(
             "the kernel tells a PID or user namespace nothing about the ends of threads",
             Some("run it on the host, outside the container"),
         ),
-        Kind::NotFound => Sight::closed("this kernel has no task accounting", None),
-        _ => Sight::closed(error.to_string(), None),
+        Kind::NotFound => SourceState::closed("this kernel has no task accounting", None),
+        _ => SourceState::closed(error.to_string(), None),
     }
 }
 
@@ -85,7 +87,7 @@ mod tests {
         let sight = |number| {
             let source = std::io::Error::from_raw_os_error(number);
             match closed(&sys::Error::new("listen", source)) {
-                Sight::Closed { why, remedy } => (why, remedy),
+                SourceState::Closed { why, remedy } => (why, remedy),
                 other => panic!("{other:?}"),
             }
         };

@@ -2,14 +2,18 @@
 //! What needs root is in the tests of the crate.
 
 use super::*;
-use model::recording::Sight;
+use model::recording::SourceState;
 
 #[test]
 fn there_is_a_listener_with_or_without_rights() {
     let (listener, sights) = Listener::open(sys::clock::now_ns());
     let names: Vec<&str> = sights.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["exits", "delay_accounting"]);
-    assert!(sights.iter().all(|(_, sight)| *sight != Sight::NotAsked));
+    assert!(
+        sights
+            .iter()
+            .all(|(_, sight)| *sight != SourceState::NotAsked)
+    );
     assert!(listener.is_some());
 }
 

@@ -7,7 +7,7 @@ use super::Family;
 use super::decode::{Decoder, Point};
 use super::event::{Event, What};
 use super::stack::Table;
-use model::recording::Sight;
+use model::recording::SourceState;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::CStr;
 use sys::perf::{self, Attributes, Holder, Record, Ring, Source};
@@ -101,7 +101,7 @@ struct Described {
 
 impl Sources {
     /// Opens and starts the families; which of them are open, and what is to be said of each.
-    pub fn open(families: &BTreeSet<Family>) -> (Self, BTreeMap<Family, Sight>) {
+    pub fn open(families: &BTreeSet<Family>) -> (Self, BTreeMap<Family, SourceState>) {
         let mut sources = Self::default();
         let mut sights = BTreeMap::new();
         let mut described = Vec::new();
@@ -109,15 +109,15 @@ impl Sources {
             match describe(*family) {
                 Ok(points) => {
                     described.extend(points);
-                    sights.insert(*family, Sight::Open);
+                    sights.insert(*family, SourceState::Open);
                 }
                 Err(error) => {
                     sights.insert(*family, closed(&error));
                 }
             }
         }
-        if sights.values().any(Sight::is_open) {
-            let switches = sights.get(&Family::Sched).is_some_and(Sight::is_open);
+        if sights.values().any(SourceState::is_open) {
+            let switches = sights.get(&Family::Sched).is_some_and(SourceState::is_open);
             if let Err(error) = sources.start(&described, switches) {
                 for sight in sights.values_mut().filter(|sight| sight.is_open()) {
                     *sight = closed(&error);
@@ -322,16 +322,16 @@ fn describe(family: Family) -> sys::Result<Vec<Described>> {
 }
 
 /// Why a family is closed.
-pub fn closed(error: &sys::Error) -> Sight {
+pub fn closed(error: &sys::Error) -> SourceState {
     if error.kind == sys::Kind::Denied && sys::process::effective_uid() != 0 {
         return only_root();
     }
-    Sight::closed(error.to_string(), None)
+    SourceState::closed(error.to_string(), None)
 }
 
 /// The sight of a user who is not root.
-pub fn only_root() -> Sight {
-    Sight::closed("only root may watch kernel events", Some("sudo"))
+pub fn only_root() -> SourceState {
+    SourceState::closed("only root may watch kernel events", Some("sudo"))
 }
 
 /// A ring of at most `pages`, smaller where less memory may be locked.

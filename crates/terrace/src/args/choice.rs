@@ -4,7 +4,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, Command, Error};
-use measure::faults::Way;
+use measure::faults::TouchMethod;
 use measure::memory::PageKind;
 use measure::pressure::{Content, Touch};
 use memops::Operation;
@@ -51,16 +51,16 @@ pub const ORDERS: Choice<ChaseOrder> = Choice(&[
 ]);
 
 /// The methods of a first touch.
-pub const WAYS: Choice<Way> = Choice(&[
-    ("4k", Way::Base, "One store for each page of 4 KiB"),
+pub const WAYS: Choice<TouchMethod> = Choice(&[
+    ("4k", TouchMethod::Base, "One store for each page of 4 KiB"),
     (
         "thp",
-        Way::Transparent,
+        TouchMethod::Transparent,
         "One store for each transparent huge page",
     ),
     (
         "populate",
-        Way::Populate,
+        TouchMethod::Populate,
         "One call for all pages (MADV_POPULATE_WRITE)",
     ),
 ]);

@@ -5,7 +5,7 @@ use super::choice;
 use super::probe::ProbeArgs;
 use super::value;
 use clap::Args;
-use measure::faults::Way;
+use measure::faults::TouchMethod;
 use model::Bytes;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub struct FaultsArgs {
         value_parser = choice::WAYS,
         default_value = "4k,thp,populate"
     )]
-    pub ways: Vec<Way>,
+    pub ways: Vec<TouchMethod>,
 
     /// What all probes share.
     #[command(flatten)]

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::output::{self, Page, Target, compare, json};
 use explain::comparison::{self, NotAligned};
 use explain::recording::{Window, explain};
-use model::compared::{Aligned, Comparison};
+use model::compared::{Comparison, WorkAlignment};
 use model::explanation::Explanation;
 use model::survey::{SCHEMA, Survey};
 use std::io::Read;
@@ -148,7 +148,7 @@ fn middle(runs: &[Explanation]) -> usize {
     order[(order.len() - 1) / 2]
 }
 
-fn aligned([first, second]: [&PathBuf; 2], series: Option<&str>) -> Result<Aligned> {
+fn aligned([first, second]: [&PathBuf; 2], series: Option<&str>) -> Result<WorkAlignment> {
     let recordings = (
         recording::open_one_of(first, 2)?,
         recording::open_one_of(second, 2)?,

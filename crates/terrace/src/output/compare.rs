@@ -14,7 +14,7 @@ use super::style::Tone;
 use super::table::{length, wrap};
 use grid::Grid;
 use model::Evidence;
-use model::compared::{Aligned, Basis, Comparison, Item, Part, Side, Split, What};
+use model::compared::{Basis, Comparison, Item, Part, Side, TimeDifference, What, WorkAlignment};
 use model::comparison::Verdict;
 use model::explanation::short_words;
 
@@ -139,7 +139,7 @@ fn is_proven_finding(item: &Item) -> bool {
 /// A part that is less than this share of either whole is left out of a brief page.
 const WORTH_A_ROW: f64 = 0.005;
 
-fn of_split(split: &Split, all: bool) -> Grid {
+fn of_split(split: &TimeDifference, all: bool) -> Grid {
     let mut grid = Grid::new(&[
         ("part", false, 0),
         ("first", true, 1),
@@ -204,7 +204,7 @@ fn of_items(items: &[&Item], what: What) -> Grid {
     grid
 }
 
-fn of_progress(aligned: &Aligned) -> Section {
+fn of_progress(aligned: &WorkAlignment) -> Section {
     let mut grid = Grid::new(&[
         ("work", true, 0),
         ("first", true, 1),

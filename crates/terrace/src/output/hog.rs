@@ -6,7 +6,7 @@ use super::figure::{self, Digits, or_absent};
 use super::style::Tone;
 use super::table::{Cell, Column, Table, wrap};
 use super::{Page, Report};
-use measure::pressure::{self, Plan, PushedOut};
+use measure::pressure::{self, MemoryLoss, Plan};
 use model::Bytes;
 use serde::Serialize;
 
@@ -120,7 +120,7 @@ fn pressure(plan: &Plan, report: &pressure::Report) -> Option<String> {
     ))
 }
 
-fn losers(all: &[PushedOut]) -> Table {
+fn losers(all: &[MemoryLoss]) -> Table {
     let mut table = Table::new(vec![
         Column::words("whose"),
         Column::numbers("process").rank(1),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     fn report() -> HogResult {
-        let victim = PushedOut {
+        let victim = MemoryLoss {
             whose: "victim".to_owned(),
             pid: Some(7),
             to_swap_bytes: 16 << 20,

@@ -1,13 +1,13 @@
 //! The card of a claim, as Markdown or as one small HTML file: the claim, what moved, and the
-//! two recordings. Pure: a [`Card`] becomes text.
+//! two recordings. Pure: a [`ProofCard`] becomes text.
 
 use super::markdown::{code_in_cell, sentence, text as plain};
 use super::prose::{long_time, value};
 use model::Evidence;
-use model::proof::{Card, Moved, Run};
+use model::proof::{CounterChange, ProofCard, Run};
 
 /// The card as Markdown.
-pub fn markdown(card: &Card) -> String {
+pub fn markdown(card: &ProofCard) -> String {
     let mut text = format!(
         "> {}\n\n**{}**\n",
         plain(&card.claim),
@@ -33,8 +33,8 @@ pub fn markdown(card: &Card) -> String {
 }
 
 /// The card as a page that loads nothing, light and dark.
-pub fn html(card: &Card) -> String {
-    let row = |counter: &Moved| {
+pub fn html(card: &ProofCard) -> String {
+    let row = |counter: &CounterChange| {
         let [first, second, change] = figures(counter);
         let class = if counter.moved { "moved" } else { "still" };
         format!(
@@ -86,7 +86,7 @@ p, footer { color: var(--soft); overflow-wrap: anywhere; }
 ";
 
 /// What it was in the first, in the second, and how it changed.
-fn figures(counter: &Moved) -> [String; 3] {
+fn figures(counter: &CounterChange) -> [String; 3] {
     let shown = |amount: Option<f64>| match amount {
         Some(amount) => value(&Evidence::new("", amount, counter.unit.as_str(), "")),
         None => "not recorded".to_owned(),
@@ -95,7 +95,7 @@ fn figures(counter: &Moved) -> [String; 3] {
 }
 
 /// `x 4.1`, `to nothing`, `none`.
-fn change(counter: &Moved) -> String {
+fn change(counter: &CounterChange) -> String {
     let Some((first, second)) = counter.first.zip(counter.second) else {
         return "-".to_owned();
     };
@@ -126,13 +126,13 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn card() -> Card {
+    fn card() -> ProofCard {
         let run = |file: &str| Run {
             file: file.to_owned(),
             subject: "cat <x>".to_owned(),
             wall_ns: 1_500_000_000,
         };
-        let counter = |series: &str, first, second, moved| Moved {
+        let counter = |series: &str, first, second, moved| CounterChange {
             series: series.to_owned(),
             unit: "count".to_owned(),
             source: "/proc/vmstat".to_owned(),
@@ -141,7 +141,7 @@ mod tests {
             moved,
             why: "the claim says \"swap\"".to_owned(),
         };
-        Card {
+        ProofCard {
             claim: "<script>alert(1)</script> | `swap` is *fast*".to_owned(),
             first: run("a.trec"),
             second: run("b.trec"),

@@ -8,7 +8,7 @@ use super::table::{Cell, Column, Table, wrap};
 use super::{Page, Report};
 use model::Bytes;
 use model::finding::Finding;
-use model::ramdisk::{Effect, End, Judged, Pass, Round, RunRange, SLOW, Seen, Tried};
+use model::ramdisk::{Effect, End, Judged, Pass, Round, RunRange, SLOW, Seen, TriedRemedy};
 use serde::Serialize;
 
 /// What was seen, and what it means.
@@ -139,7 +139,7 @@ fn cleared(judged: &Judged) -> Option<String> {
 }
 
 /// "Measured: with huge pages, 0.6 us a page (0.5 us to 0.7 us in 5 runs); 3 us before (..): it helps."
-fn measured(tried: &Tried) -> String {
+fn measured(tried: &TriedRemedy) -> String {
     let time = |ns| figure::time(ns, Digits::Three);
     let range = |range: Option<RunRange>| {
         let Some(range) = range else {
@@ -230,7 +230,7 @@ mod tests {
             high_ns,
             runs,
         };
-        let tried = Tried {
+        let tried = TriedRemedy {
             what: "huge pages".to_owned(),
             before_ns: 7_000.0,
             after_ns: 14_000.0,
@@ -238,11 +238,11 @@ mod tests {
             after_range: Some(range(12_000.0, 15_000.0, 5)),
             effect: Effect::Harms,
         };
-        let unproven = Tried {
+        let unproven = TriedRemedy {
             effect: Effect::Unproven,
             ..tried.clone()
         };
-        let single = Tried {
+        let single = TriedRemedy {
             before_range: None,
             after_range: None,
             ..unproven.clone()

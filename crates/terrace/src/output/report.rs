@@ -23,7 +23,7 @@ use super::style::Tone;
 use super::table::wrap;
 use measure::disturbance::Tally;
 use measure::memory::PagesGranted;
-use measure::memory::copy::LeftOut;
+use measure::memory::copy::SkippedMethod;
 use model::Estimate;
 use model::histogram::Bar;
 use serde::Serialize;
@@ -166,7 +166,7 @@ fn pages_note(page: Page, pages: &[PagesGranted]) -> String {
 }
 
 /// What was left out, with the reasons; those that share one stand together.
-fn left_out_note(page: Page, left_out: &[LeftOut]) -> String {
+fn left_out_note(page: Page, left_out: &[SkippedMethod]) -> String {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
     for item in left_out {
         match groups.iter_mut().find(|(reason, _)| *reason == item.reason) {

@@ -41,7 +41,7 @@ fn claims(claim: &str) -> Asked {
     }
 }
 
-fn shown(card: &Card) -> Vec<(&str, bool)> {
+fn shown(card: &ProofCard) -> Vec<(&str, bool)> {
     let all = card.counters.iter();
     all.map(|it| (it.series.as_str(), it.moved)).collect()
 }

@@ -4,7 +4,7 @@
 use super::*;
 use model::Grade;
 use model::comparison::Verdict;
-use model::explanation::{Bars, OfWhich, Slice};
+use model::explanation::{Bars, OverlappingPart, Slice};
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
@@ -31,7 +31,7 @@ fn run(cpu_ms: u64, device_ms: u64) -> Explanation {
             thread: slices.clone(),
             wall: slices,
         },
-        of_which: vec![OfWhich {
+        of_which: vec![OverlappingPart {
             name: "refault".to_owned(),
             within: "block_io".to_owned(),
             ns: device_ms * MS * 9 / 10,

@@ -12,7 +12,7 @@ mod run;
 use super::source::Sources;
 use super::threads::Filled;
 use crate::recording::View;
-use model::explanation::OfWhich;
+use model::explanation::OverlappingPart;
 use model::explanation::{TimePart, TimeSlice};
 use model::{Evidence, Grade};
 
@@ -31,7 +31,7 @@ pub const ELAPSED: [TimePart; 7] = [
 ];
 
 /// The parts of a command's, a process's or a group's bar.
-pub(super) fn of_threads(view: &View, sources: &Sources, threads: &Filled) -> Vec<OfWhich> {
+pub(super) fn of_threads(view: &View, sources: &Sources, threads: &Filled) -> Vec<OverlappingPart> {
     let mut parts = Parts {
         view,
         sources,
@@ -57,7 +57,7 @@ pub(super) fn of_threads(view: &View, sources: &Sources, threads: &Filled) -> Ve
 
 /// The parts of the machine's bar: what its processors ran, and what events tell of the
 /// waits of all threads together.
-pub(super) fn of_machine(view: &View, sources: &Sources, bar: &Filled) -> Vec<OfWhich> {
+pub(super) fn of_machine(view: &View, sources: &Sources, bar: &Filled) -> Vec<OverlappingPart> {
     let mut parts = Parts {
         view,
         sources,
@@ -74,7 +74,7 @@ pub(super) fn of_machine(view: &View, sources: &Sources, bar: &Filled) -> Vec<Of
 }
 
 /// Stable: parts of one length stay in the order in which they were found.
-fn longest_first(mut parts: Vec<OfWhich>) -> Vec<OfWhich> {
+fn longest_first(mut parts: Vec<OverlappingPart>) -> Vec<OverlappingPart> {
     parts.sort_by_key(|part| std::cmp::Reverse(part.ns));
     parts
 }
@@ -85,7 +85,7 @@ struct Parts<'a> {
     view: &'a View<'a>,
     sources: &'a Sources,
     threads: &'a Filled,
-    parts: Vec<OfWhich>,
+    parts: Vec<OverlappingPart>,
 }
 
 impl Parts<'_> {
@@ -132,7 +132,7 @@ impl Parts<'_> {
         };
         let ns = part.ns.min(bound_ns);
         if ns > 0 || part.count.is_some_and(|count| count > 0) {
-            self.parts.push(OfWhich {
+            self.parts.push(OverlappingPart {
                 name: name.into(),
                 within: within.into(),
                 ns,

@@ -4,7 +4,7 @@
 //! All of it is arithmetic on what is there; an absent counter stays `None`.
 
 use super::{LEAST_ASLEEP_SHARE, LEAST_ESTIMATED_SHARE, LEAST_NS, LEAST_SHARE, RunView, Verdict};
-use model::explanation::OfWhich;
+use model::explanation::OverlappingPart;
 use model::explanation::{TimePart, TimeSlice};
 use model::recording::{Series, Subject, Task};
 use model::{Evidence, Grade};
@@ -134,7 +134,7 @@ impl RunView<'_> {
         names.filter(|name| name.ends_with(suffix)).collect()
     }
 
-    fn parts(&self, name: TimePart) -> impl Iterator<Item = &OfWhich> {
+    fn parts(&self, name: TimePart) -> impl Iterator<Item = &OverlappingPart> {
         let all = self.accounts.of_which.iter();
         all.filter(move |part| part.name == name)
     }
@@ -323,7 +323,7 @@ pub(super) fn series_of<'e>(evidence: impl IntoIterator<Item = &'e Evidence>) ->
     series.cloned().collect()
 }
 
-fn of_run(part: &OfWhich) -> bool {
+fn of_run(part: &OverlappingPart) -> bool {
     part.within == TimeSlice::Run || part.within == TimeSlice::Kernel
 }
 

@@ -4,7 +4,7 @@
 use super::{Phase, PhaseName};
 use crate::storage::evict::{cached_bytes, dirty_bytes, evict};
 use crate::storage::served::{Direction, Served, ServedBy, Watch};
-use crate::storage::stream::{Mode, Moved, Stream};
+use crate::storage::stream::{Mode, Stream, TransferResult};
 use crate::storage::target::Target;
 use crate::storage::{cpu_ns, failed, per_second, seconds};
 use crate::{Budget, Result};
@@ -219,7 +219,7 @@ impl<'a> Run<'a> {
     }
 }
 
-fn phase_of(name: PhaseName, moved: &Moved, served: Served, complete: bool) -> Phase {
+fn phase_of(name: PhaseName, moved: &TransferResult, served: Served, complete: bool) -> Phase {
     Phase {
         name,
         bytes: moved.bytes,

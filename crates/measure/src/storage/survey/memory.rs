@@ -179,7 +179,7 @@ impl Sides {
 fn one_window(
     windows: &mut Windows,
     bracket: &mut Bracket,
-    transfer: impl FnOnce() -> crate::storage::stream::Moved,
+    transfer: impl FnOnce() -> crate::storage::stream::TransferResult,
 ) -> Result<()> {
     windows.window(bracket, || {
         let moved = transfer();

@@ -14,7 +14,7 @@ use crate::capture::{listen_for_marks, prioritize_thread, process_cpu_ns, withou
 use crate::sink::RecordSink;
 use crate::{Error, Kind, Result};
 use model::duration::SECOND_NS;
-use model::recording::{ClockSet, Ending, Facts, Outcome, Recording, Sight, Span, Tick};
+use model::recording::{ClockSet, Ending, Facts, Outcome, Recording, SourceState, Span, Tick};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, SyncSender};
@@ -73,7 +73,7 @@ impl<S: RecordSink> SamplerThread<S> {
             cpu_before_ns,
         } = assignment;
         let (marks, sight) = match purpose {
-            Purpose::Viewer => (None, Sight::NotAsked),
+            Purpose::Viewer => (None, SourceState::NotAsked),
             _ => listen_for_marks(),
         };
         facts.sights.insert("marks".to_owned(), sight);

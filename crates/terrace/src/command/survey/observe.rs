@@ -7,7 +7,7 @@ use explain::observed::{
     CopySeen, FaultKind, FaultsSeen, NoiseSeen, Observed, PagesSeen, Recooled, SwapSeen,
     TranslationSeen,
 };
-use measure::faults::{FaultReport, FaultSeries, Phase, Way};
+use measure::faults::{FaultReport, FaultSeries, Phase, TouchMethod};
 use measure::memory::levels::LevelReport;
 use model::Tier;
 use model::machine::MachineFacts;
@@ -83,10 +83,10 @@ fn faults(report: &FaultReport, virtualized: bool) -> FaultsSeen {
     let kind = |way, phase| report.find(way, phase).map(fault_kind);
     let again = |way| report.find(way, Phase::Again)?.p50_ns;
     FaultsSeen {
-        base: kind(Way::Base, Phase::First),
-        huge: kind(Way::Transparent, Phase::First),
-        again_ns: again(Way::Base),
-        huge_again_ns: again(Way::Transparent),
+        base: kind(TouchMethod::Base, Phase::First),
+        huge: kind(TouchMethod::Transparent, Phase::First),
+        again_ns: again(TouchMethod::Base),
+        huge_again_ns: again(TouchMethod::Transparent),
         recooled: recooled(report),
         virtualized,
     }
@@ -106,8 +106,8 @@ fn fault_kind(series: &FaultSeries) -> FaultKind {
 /// Whether memory that was given back is slow again; judged on huge pages, since a
 /// host takes memory back in blocks of that size.
 fn recooled(report: &FaultReport) -> Option<Recooled> {
-    let again = report.find(Way::Transparent, Phase::Again)?;
-    let after = report.find(Way::Transparent, Phase::AfterWait)?;
+    let again = report.find(TouchMethod::Transparent, Phase::Again)?;
+    let after = report.find(TouchMethod::Transparent, Phase::AfterWait)?;
     let slow = |series: &FaultSeries| series.slow_share(again.p50_ns);
     Some(Recooled {
         waited_s: report.waited_s,

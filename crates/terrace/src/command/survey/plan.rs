@@ -74,8 +74,8 @@ impl Plan {
                 limit: if quick { 64 << 20 } else { 192 << 20 },
                 wait: pick(2_500, 0),
                 ways: vec![
-                    measure::faults::Way::Base,
-                    measure::faults::Way::Transparent,
+                    measure::faults::TouchMethod::Base,
+                    measure::faults::TouchMethod::Transparent,
                 ],
                 budget: pick(9_000, 2_000),
                 cpu: None,

@@ -4,9 +4,9 @@
 use super::plan::TIMES_CACHE;
 use super::run::Measured;
 use machine::memory::Memory;
-use measure::faults::{Phase, Way};
+use measure::faults::{Phase, TouchMethod};
 use measure::memory::PagesGranted;
-use measure::memory::levels::{LevelReport, Reached};
+use measure::memory::levels::{BestRate, LevelReport};
 use model::bytes::three_digits;
 use model::probe::{CacheLevel, DeviceReport, RamDiskReport, SwapArea};
 use model::{Bytes, Grade, Latency, Tier, TierKind};
@@ -67,7 +67,7 @@ fn level(
     pages: &str,
     noun: &str,
 ) -> Tier {
-    let method_of = |what: &str, reached: &Option<Reached>| {
+    let method_of = |what: &str, reached: &Option<BestRate>| {
         let method = &reached.as_ref()?.method;
         Some(format!("{what} {method}"))
     };
@@ -79,7 +79,7 @@ fn level(
     .into_iter()
     .flatten()
     .collect();
-    let rate = |reached: &Option<Reached>| reached.as_ref().map(|r| r.bytes_per_s.clone());
+    let rate = |reached: &Option<BestRate>| reached.as_ref().map(|r| r.bytes_per_s.clone());
     Tier {
         name: level_name(&report.name),
         kind,
@@ -149,7 +149,7 @@ fn ram(report: &LevelReport, pages: &str, caches: &[CacheLevel], total: Option<B
 
 fn new_memory(seen: &Measured) -> Option<Tier> {
     let report = seen.faults.as_ref()?;
-    let first = report.find(Way::Base, Phase::First)?;
+    let first = report.find(TouchMethod::Base, Phase::First)?;
     let latency_ns = Some(Latency {
         median: first.p50_ns?,
         p50: first.p50_ns,
@@ -159,16 +159,18 @@ fn new_memory(seen: &Measured) -> Option<Tier> {
         trials: first.touches as u32,
         discarded: 0,
     });
-    let huge = report.find(Way::Transparent, Phase::First).map(|huge| {
-        let each = huge
-            .p50_ns
-            .map(model::duration::show_ns)
-            .unwrap_or_default();
-        format!(
-            "; on huge pages {each} for 2 MiB, {} GB/s",
-            three_digits(huge.bytes_per_s / 1e9)
-        )
-    });
+    let huge = report
+        .find(TouchMethod::Transparent, Phase::First)
+        .map(|huge| {
+            let each = huge
+                .p50_ns
+                .map(model::duration::show_ns)
+                .unwrap_or_default();
+            format!(
+                "; on huge pages {each} for 2 MiB, {} GB/s",
+                three_digits(huge.bytes_per_s / 1e9)
+            )
+        });
     Some(Tier {
         latency_ns,
         method: format!(

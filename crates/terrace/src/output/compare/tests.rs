@@ -55,7 +55,7 @@ fn made() -> Comparison {
             item("slice", "run", Verdict::Unproven),
             item("finding", "refaults", Verdict::Larger),
         ],
-        split: Some(Split {
+        split: Some(TimeDifference {
             first_ns: 1e9,
             second_ns: 1.5e9,
             difference_ns: 0.5e9,

@@ -63,7 +63,7 @@ fn original(course: &Course) -> Vec<String> {
     for (standing, title) in [
         (Standing::Fits, "Fits"),
         (Standing::NotExcluded, "Not excluded"),
-        (Standing::Excluded, "Excluded"),
+        (Standing::ExcludedCause, "Excluded"),
     ] {
         let these = course
             .candidates

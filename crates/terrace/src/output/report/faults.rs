@@ -9,7 +9,7 @@ use crate::output::Page;
 use crate::output::csv::Sheet;
 use crate::output::figure::{self, Digits, or_absent};
 use crate::output::table::{Cell, Column, Table};
-use measure::faults::{FaultReport, FaultSeries, Phase, Way};
+use measure::faults::{FaultReport, FaultSeries, Phase, TouchMethod};
 use model::Bytes;
 
 impl Report for FaultReport {
@@ -25,7 +25,7 @@ impl Report for FaultReport {
             ),
         );
         text.push_str(&table(self).render(page, 1));
-        if let Some(first) = self.find(Way::Base, Phase::First) {
+        if let Some(first) = self.find(TouchMethod::Base, Phase::First) {
             text.push_str(&sentence(page, "Touches of new 4 KiB pages by their time:"));
             text.push_str(&histogram(page, &first.bars));
         }

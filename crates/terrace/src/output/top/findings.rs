@@ -119,7 +119,7 @@ pub fn cleared(explanation: &Explanation, width: usize, room: usize) -> Vec<Tone
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::explanation::Cleared;
+    use model::explanation::ClearedCause;
     use model::{Evidence, Finding, Grade};
 
     fn explanation(count: usize) -> Explanation {
@@ -137,7 +137,7 @@ mod tests {
             within_previous: false,
             span: None,
         };
-        let cleared = |name: &str| Cleared {
+        let cleared = |name: &str| ClearedCause {
             id: name.to_owned(),
             name: name.to_owned(),
             evidence: Evidence::new("x", 0.0, "count", "x"),

@@ -7,7 +7,7 @@ use crate::output::figure;
 use crate::output::prose::{commands_tied, count, first_sentence, long_time, value};
 use crate::output::style::Tone;
 use crate::output::table::{length, tied, wrap};
-use model::explanation::{Cause, Cleared, Explanation};
+use model::explanation::{Cause, ClearedCause, Explanation};
 use model::{Evidence, Grade};
 
 /// Findings on a brief page: with bar, suspects and cost they make about ten lines.
@@ -88,7 +88,7 @@ pub fn shown(piece: &Evidence) -> String {
 }
 
 /// `small page cache 5 refaults`; of nothing it need not be said of what.
-pub fn suspect(cleared: &Cleared) -> String {
+pub fn suspect(cleared: &ClearedCause) -> String {
     let evidence = &cleared.evidence;
     match evidence.value == 0.0 && evidence.unit != "ratio" {
         true => format!("{} 0", cleared.name),
@@ -178,7 +178,7 @@ fn below(text: &str, tone: Tone, page: Page) -> String {
 }
 
 /// `Not to blame: swap 0, steal 0.2 %`, as many as fit in two lines.
-fn cleared_in_short(cleared: &[Cleared], page: Page) -> String {
+fn cleared_in_short(cleared: &[ClearedCause], page: Page) -> String {
     let names: Vec<String> = cleared
         .iter()
         .map(|cleared| tied(&suspect(cleared)))

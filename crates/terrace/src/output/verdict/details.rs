@@ -10,7 +10,7 @@ use crate::output::prose::{commands_tied, count, long_time};
 use crate::output::style::Tone;
 use crate::output::table::{Cell, Column, Table};
 use model::Evidence;
-use model::explanation::{Explanation, OfWhich, Slice, Unseen, short_words};
+use model::explanation::{Explanation, OverlappingPart, Slice, Unseen, short_words};
 
 /// Both bars, each with a line for every part, and what lies inside of them.
 pub fn bars(explanation: &Explanation, page: Page) -> String {
@@ -145,7 +145,7 @@ fn with_counters<'a>(
 }
 
 /// The parts that overlap, each with the slice that holds it.
-fn inside(parts: &[OfWhich], page: Page) -> String {
+fn inside(parts: &[OverlappingPart], page: Page) -> String {
     if parts.is_empty() {
         return String::new();
     }

@@ -3,7 +3,9 @@
 
 use super::*;
 use crate::output::clean::printable;
-use model::explanation::{Bars, Cause, Cleared, OfWhich, Repair, SCHEMA, Unseen, Watching};
+use model::explanation::{
+    Bars, Cause, ClearedCause, OverlappingPart, Repair, SCHEMA, Unseen, Watching,
+};
 use model::{Evidence, Finding};
 
 fn seen(name: &str, value: f64, unit: &str) -> Evidence {
@@ -36,8 +38,8 @@ fn cause(claim: &str, grade: Grade, ns: u64, evidence: Vec<Evidence>) -> Cause {
     }
 }
 
-fn cleared(name: &str, value: f64, unit: &str) -> Cleared {
-    Cleared {
+fn cleared(name: &str, value: f64, unit: &str) -> ClearedCause {
+    ClearedCause {
         id: name.replace(' ', "_"),
         name: name.to_owned(),
         evidence: seen("pswpin", value, unit),
@@ -114,7 +116,7 @@ fn crowded() -> Explanation {
         slice("children", 41_300_000_000),
         slice("unexplained", 8_700_000_000),
     ];
-    crowded.of_which = vec![OfWhich {
+    crowded.of_which = vec![OverlappingPart {
         name: "direct_reclaim".to_owned(),
         within: "run".to_owned(),
         ns: 1_200_000_000,
@@ -212,7 +214,7 @@ fn a_number_says_of_what_and_says_it_once() {
     assert_eq!(causes::shown(&other), "minor faults 3");
     let cleared = |value: f64| {
         let mut explanation = restore();
-        explanation.cleared = vec![Cleared {
+        explanation.cleared = vec![ClearedCause {
             id: "cache_too_small".to_owned(),
             name: "small page cache".to_owned(),
             evidence: evidence(
