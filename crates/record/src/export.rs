@@ -2,8 +2,8 @@
 //! everything, a recording again, Perfetto's trace and OpenMetrics. docs/recording.md describes all
 //! of them.
 //!
-//! Each form is an [`Exporter`]. It writes while it goes through the recording, so the text takes no
-//! memory beside it.
+//! Each form is an [`Exporter`]. It writes while it goes through the recording, so the text takes
+//! no memory beside it.
 
 mod openmetrics;
 mod perfetto;

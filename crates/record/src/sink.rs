@@ -2,8 +2,8 @@
 //! samples.
 //!
 //! A sink is chosen once, when a recording begins, and the sampler is compiled for its type. So a
-//! sample reaches the sink in one direct call. [`crate::file`] keeps recordings in memory, in a file
-//! or in a ring of files; [`crate::capture::Live`] keeps the last minutes.
+//! sample reaches the sink in one direct call. [`crate::file`] keeps recordings in memory, in a
+//! file or in a ring of files; [`crate::capture::Live`] keeps the last minutes.
 
 use crate::Result;
 use crate::registry::Row;

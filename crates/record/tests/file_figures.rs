@@ -1,5 +1,6 @@
-//! Figures of the file format on this machine: bytes a sample while something runs, and
-//! how long an hour and a day take to read, all or a minute of them. They are printed, not judged, so all are `#[ignore]`d.
+//! Figures of the file format on this machine: bytes a sample while something runs, and how long an
+//! hour and a day take to read, all or a minute of them. They are printed, not judged, so all are
+//! `#[ignore]`d.
 //!
 //! `cargo test --release -p record --test file_figures -- --ignored --nocapture`, with a
 //! compile beside it. docs/recording.md keeps what was seen.

@@ -2,9 +2,9 @@
 //!
 //! Each controller is looked for on its own, so a host that has memory in version 1 and an
 //! otherwise empty tree of version 2 gives both. Level 0 is the subject's own group in each
-//! hierarchy. The top of a version 2 tree is the machine itself and left out. The own group
-//! is read for each sample, parents and limits once a second. [`FollowedGroups`] goes with a subject
-//! that changes its group.
+//! hierarchy. The top of a version 2 tree is the machine itself and left out. The own group is read
+//! for each sample, parents and limits once a second. [`FollowedGroups`] goes with a subject that
+//! changes its group.
 
 mod followed;
 

@@ -1,8 +1,9 @@
 //! One recording file that is still being written, read as far as it is whole.
 //!
 //! Each call reads only what was appended since the last one. A chunk that is not whole yet is read
-//! later; one that is wrong ends the following, as it ends a reading. The reader holds a shared lock
-//! on the file. The recorder sees by it that rows are waited for, and writes them within a second.
+//! later; one that is wrong ends the following, as it ends a reading. The reader holds a shared
+//! lock on the file. The recorder sees by it that rows are waited for, and writes them within a
+//! second.
 
 use super::chunk::Chunks;
 use super::reader::{self, Limits, Reading};

@@ -70,8 +70,8 @@ const HIERARCHIES: Words =
 /// What the names of a group's files start with, up to a dot.
 const CONTROLLERS: Words = Words("blkio cgroup cpu cpuacct cpuset io irq memory");
 
-/// A file or directory of the kernel, with the group in its path replaced by `replace_group`; `None`
-/// for any other path.
+/// A file or directory of the kernel, with the group in its path replaced by `replace_group`;
+/// `None` for any other path.
 pub(super) fn path(word: &str, mut replace_group: impl FnMut(&mut String)) -> Option<String> {
     let Some(below) = word.strip_prefix(GROUPS) else {
         return is_kernel(word).then(|| word.to_owned());
