@@ -1,7 +1,7 @@
 //! Text that other tools wrote becomes a recording, so that it can be looked at, exported and
 //! compared like one: `sadf -j`, fio's JSON and logs, `vmstat` and `iostat`.
 //!
-//! These tools tell rates and averages of an interval. A rate becomes the growth of a counter
+//! These tools report rates and averages of an interval. A rate becomes the growth of a counter
 //! over its interval, under the name that the counter has here where it means the same; what
 //! was rounded away there stays away. The first report of `vmstat` and `iostat` is an average
 //! since the machine's start and is left out.
@@ -22,7 +22,7 @@ use std::time::Duration;
 /// program stays below 512 MiB.
 pub const MAX_BYTES: u64 = 192 << 20;
 
-/// Who wrote the text.
+/// The tool that wrote the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `sadf -j`.
@@ -39,19 +39,19 @@ pub enum Form {
 
 /// What the text itself does not say.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct ImportOptions {
     /// The time between two reports, where the text has no time stamps.
     pub interval: Option<Duration>,
-    /// The name of the file: fio's logs say in it alone what they hold.
+    /// The name of the file: only it says what an fio log measures.
     pub name: String,
 }
 
-/// Who wrote this text, by its first lines; `None` if none of these did.
+/// The tool that wrote this text, by its first lines; `None` if it is not one of these.
 #[must_use]
 pub fn form_of(text: &str) -> Option<Form> {
     let start = text.trim_start();
     if start.starts_with('{') {
-        // The name of the whole stands before everything else.
+        // The name of the whole comes before everything else.
         let head: String = start.chars().take(4096).collect();
         return match head {
             head if head.contains("\"sysstat\"") => Some(Form::Sadf),
@@ -77,13 +77,13 @@ pub fn form_of(text: &str) -> Option<Form> {
 ///
 /// # Errors
 /// `NotARecording` when the text has no report that can be read.
-pub fn import(text: &str, form: Form, told: &Told) -> Result<Recording> {
+pub fn import(text: &str, form: Form, options: &ImportOptions) -> Result<Recording> {
     let recording = match form {
         Form::Sadf => sadf::read(text),
         Form::Fio => fio::read(text),
-        Form::FioLog => fio::read_log(text, &told.name),
-        Form::Vmstat => vmstat::read(text, told.interval),
-        Form::Iostat => iostat::read(text, told.interval),
+        Form::FioLog => fio::read_log(text, &options.name),
+        Form::Vmstat => vmstat::read(text, options.interval),
+        Form::Iostat => iostat::read(text, options.interval),
     };
     recording.map_err(|why| Error::new(Kind::NotARecording, "import", why))
 }

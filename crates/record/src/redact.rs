@@ -398,7 +398,7 @@ mod tests {
         assert_eq!(recording.spans[0].text, "mark-1");
     }
 
-    /// A version 1 host mounts its groups below a tmpfs, which is nobody's secret.
+    /// A version 1 host mounts its groups below a tmpfs, which is not secret.
     #[test]
     fn a_source_keeps_its_file_and_a_device_its_name() {
         let mut recording = private_recording();

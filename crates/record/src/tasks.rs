@@ -52,7 +52,7 @@ pub struct Listener {
     /// Ends whose chain of parents is not known yet.
     waiting: VecDeque<End>,
     /// The threads whose end was read last, and when.
-    told: HashMap<u32, u64>,
+    recent_ends: HashMap<u32, u64>,
     kept: Kept,
     lives_ns: HashMap<u32, u64>,
     /// Ends whose row could not be placed because too many waited.
@@ -124,7 +124,7 @@ impl Listener {
             before: HashMap::new(),
             watched_ns: None,
             waiting: VecDeque::new(),
-            told: HashMap::new(),
+            recent_ends: HashMap::new(),
             kept: Kept::default(),
             lives_ns: HashMap::new(),
             unplaced: 0,
@@ -140,7 +140,7 @@ impl Listener {
     /// Notes whose tasks are kept; as soon as the subject is known. Threads of it that have
     /// ended before are left out.
     pub fn watch(&mut self, tree: &Tree) {
-        self.hear();
+        self.read_ends();
         self.waiting.clear();
         self.tree = tree.clone();
         self.watched_ns = Some(sys::clock::now_ns());
@@ -166,21 +166,21 @@ impl Listener {
 
     /// Takes the ends that were reported until now; never waits.
     pub fn read(&mut self) {
-        self.told = self.hear();
+        self.recent_ends = self.read_ends();
     }
 
     /// Asks about those that still run, and gives everything; `now_ns` is on the clock of
     /// [`sys::clock`].
     #[must_use]
     pub fn finish(mut self, now_ns: u64) -> TaskReport {
-        let mut ended = std::mem::take(&mut self.told);
-        ended.extend(self.hear());
+        let mut ended = std::mem::take(&mut self.recent_ends);
+        ended.extend(self.read_ends());
         let live = self.ask_living(now_ns);
         // A thread that ended while it was read was reported as well: its end is the better row.
-        ended.extend(self.hear());
+        ended.extend(self.read_ends());
         for (charges, task) in live {
-            let told = ended.get(&charges.tid).copied().unwrap_or(0);
-            if told <= charges.began_ns {
+            let ended_ns = ended.get(&charges.tid).copied().unwrap_or(0);
+            if ended_ns <= charges.began_ns {
                 self.kept.add(task);
             }
         }
@@ -193,11 +193,11 @@ impl Listener {
         }
     }
 
-    /// Reads and places the ends; when each thread's was read.
-    fn hear(&mut self) -> HashMap<u32, u64> {
-        let mut told = HashMap::new();
+    /// Reads and places the ends; returns when the end of each thread was read.
+    fn read_ends(&mut self) -> HashMap<u32, u64> {
+        let mut ends = HashMap::new();
         let Some(connection) = &mut self.ends else {
-            return told;
+            return ends;
         };
         let received_ns = sys::clock::now_ns();
         let waiting = &mut self.waiting;
@@ -206,7 +206,7 @@ impl Listener {
             if tops.contains(&stats.tid) {
                 lives_ns.insert(stats.tid, stats.elapsed_ns);
             }
-            told.insert(stats.tid, received_ns);
+            ends.insert(stats.tid, received_ns);
             waiting.push_back(End { stats, received_ns });
         });
         // A broken socket gives nothing more; the ends in it are lost.
@@ -214,13 +214,13 @@ impl Listener {
             self.overruns += 1;
             self.members.forget_the_gone();
         }
-        self.place();
+        self.place_waiting();
         self.members.forget_outsiders(received_ns);
-        told
+        ends
     }
 
     /// Places the ends that wait: in the tree, out of it, or later.
-    fn place(&mut self) {
+    fn place_waiting(&mut self) {
         let Some(watched_ns) = self.watched_ns else {
             self.bound();
             return;
@@ -247,7 +247,7 @@ impl Listener {
     fn bound(&mut self) {
         while self.waiting.len() > WAITING_MAX {
             self.waiting.pop_front();
-            // Before the subject is known, what ends is none of it.
+            // Before the subject is known, no thread belongs to it.
             self.unplaced += u64::from(self.watched_ns.is_some());
         }
     }

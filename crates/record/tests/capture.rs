@@ -104,7 +104,7 @@ fn the_file_holds_what_was_given_back() {
 }
 
 /// What a command that sleeps and then works to its end has written, as it was recorded and
-/// as the kernel told when it was reaped.
+/// as the kernel reported when it was reaped.
 fn written_bytes(work: &str, rate_hz: u32) -> (u64, u64) {
     let mut plan = shell(&format!("sleep 0.25; {work}"));
     plan.watch.rate_hz = rate_hz;
@@ -117,7 +117,7 @@ fn written_bytes(work: &str, rate_hz: u32) -> (u64, u64) {
 }
 
 /// Regression: the last sample was read of a command that had been reaped, so what it did
-/// since the one before was missing. Reaping tells the same sums, its children's included.
+/// since the one before was missing. Reaping gives the same sums, its children's included.
 #[test]
 fn what_a_command_did_last_counts_and_its_child_s_work_once() {
     const BYTES: u64 = 4 << 20;
@@ -129,12 +129,12 @@ fn what_a_command_did_last_counts_and_its_child_s_work_once() {
     );
     for work in [format!("exec {dd}"), format!("{dd}; exit 0")] {
         for rate_hz in [1, 10, 100] {
-            let (recorded, told) = written_bytes(&work, rate_hz);
-            if told == 0 {
+            let (recorded, reaped) = written_bytes(&work, rate_hz);
+            if reaped == 0 {
                 return testkit::skip("a file system on a block device");
             }
-            assert!(told >= BYTES, "{told}");
-            assert_eq!(recorded, told, "{work} at {rate_hz} Hz");
+            assert!(reaped >= BYTES, "{reaped}");
+            assert_eq!(recorded, reaped, "{work} at {rate_hz} Hz");
         }
     }
 }
@@ -204,8 +204,8 @@ fn marks_reach_the_recording() {
         let watching = scope.spawn(|| command(&shell(&script)));
         go.wait();
         // Other recorders of this user may run beside this one and hear it too; one of them
-        // that stands still is an error, after which everybody is told once more.
-        captured::until(|| capture::mark(&words).is_ok_and(|told| told >= 1));
+        // that stands still is an error, after which the mark is sent once more.
+        captured::until(|| capture::mark(&words).is_ok_and(|recorders| recorders >= 1));
         gone.raise();
         watching.join().unwrap()
     });
@@ -242,7 +242,7 @@ fn a_watch_ends_with_its_process() {
     let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
     let pid = child.id();
     let stdin = child.stdin.take();
-    // It is told to be started a moment before it has its new name.
+    // It is reported as started a moment before it has its new name.
     let cmdline = format!("/proc/{pid}/cmdline");
     captured::until(|| std::fs::read(&cmdline).is_ok_and(|words| words == b"cat\0"));
     let directory = TempDir::new();

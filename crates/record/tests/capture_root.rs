@@ -224,7 +224,7 @@ fn a_full_disk_ends_the_recording_and_not_the_command() {
             let text: String = (0..500)
                 .map(|_| format!("{:08x}", random.below(1 << 32)))
                 .collect();
-            captured::until(|| capture::mark(&text).is_ok_and(|told| told >= 1));
+            captured::until(|| capture::mark(&text).is_ok_and(|recorders| recorders >= 1));
         }
         go.raise();
         watching.join().unwrap()
@@ -243,20 +243,20 @@ fn a_limit_that_kills_is_named() {
     };
     let _alone = alone();
     let directory = TempDir::new();
-    let told = directory.join("told");
+    let report = directory.join("report");
     let program = group.command(std::env::current_exe().unwrap());
     let mut recorder = captured::again_by(program, "run_a_command_that_needs_memory");
     let status = recorder
-        .env(captured::SCRIPT, &told)
+        .env(captured::SCRIPT, &report)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()
         .unwrap();
-    if !told.exists() {
+    if !report.exists() {
         // The kernel may choose the recorder, which lives under the same limit.
         return testkit::skip(format!("the kernel to choose the command: {status}"));
     }
-    let words = std::fs::read_to_string(told).unwrap();
+    let words = std::fs::read_to_string(report).unwrap();
     assert!(
         words.contains("48 MiB") && words.contains("/terrace-test-"),
         "{words}"
@@ -266,7 +266,7 @@ fn a_limit_that_kills_is_named() {
 /// Not a test of its own: what another test starts under a limit.
 #[test]
 fn run_a_command_that_needs_memory() {
-    if let Some(told) = captured::script() {
+    if let Some(report) = captured::script() {
         // A pipe into `tail`, which keeps all of a line without an end.
         let recording = command(&captured::plan(&["tail", "/dev/zero"]));
         let ending = recording.outcome.unwrap().ending;
@@ -277,7 +277,7 @@ fn run_a_command_that_needs_memory() {
         else {
             panic!("{ending:?}");
         };
-        std::fs::write(told, limit).unwrap();
+        std::fs::write(report, limit).unwrap();
     }
 }
 

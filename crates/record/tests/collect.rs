@@ -42,7 +42,7 @@ impl Watched {
         Self::open(&Root::at(root.path()), scope)
     }
 
-    /// A sample a tenth of a second later, on the clock that the samples are told.
+    /// A sample a tenth of a second later, on the clock of the samples.
     fn read(&mut self) {
         self.at_ns += 100_000_000;
         let (registry, row) = (&mut self.registry, &mut self.row);
@@ -467,7 +467,7 @@ fn a_mixed_host_has_the_best_of_both() {
 }
 
 #[test]
-fn a_tree_sums_its_processes_and_nobody_elses() {
+fn a_tree_sums_its_own_processes_only() {
     let root = with_process(with_process(with_process(small(), 7, 1), 9, 7), 8, 9);
     let root = with_process(root, 30, 1);
     let mut watched = Watched::fake(&root, &of_process(7));
@@ -714,7 +714,7 @@ fn many_processes_are_read_once_a_second_and_it_is_said() {
 }
 
 #[test]
-fn what_root_sees_of_others_is_told() {
+fn what_root_sees_of_others_is_noted() {
     let watched = Watched::open(&Root::system(), &Scope::default());
     let sight = watched.facts.sight("other_users");
     assert_ne!(*sight, SourceState::NotAsked);

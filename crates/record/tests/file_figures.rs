@@ -150,7 +150,7 @@ fn an_hour_and_a_day_are_read() {
             let start = Instant::now();
             let all = file::read(&bytes[..]).unwrap();
             let taken = start.elapsed();
-            println!("{} of all: {taken:?} {:?}", told(&all), all.damage);
+            println!("{} of all: {taken:?} {:?}", size_of(&all), all.damage);
         }
         let end_ns = hours * 36_000 * PERIOD.as_nanos() as u64;
         for from_ns in [end_ns / 10, end_ns - end_ns / 10] {
@@ -161,13 +161,13 @@ fn an_hour_and_a_day_are_read() {
             let taken = start.elapsed();
             println!(
                 "{} for a minute: {taken:?}, of it the walk {walked:?}",
-                told(&part)
+                size_of(&part)
             );
         }
     }
 }
 
-fn told(recording: &Recording) -> String {
+fn size_of(recording: &Recording) -> String {
     let steps = recording.series.iter().map(|series| series.steps.len());
     format!(
         "{} samples, {} steps",

@@ -1,4 +1,4 @@
-//! Files that somebody made to hurt: the seeds of the fuzz target, changed in many ways
+//! Files that were made to harm: the seeds of the fuzz target, changed in many ways
 //! with their checksums made right again, and files that promise more than they hold.
 //!
 //! Nothing may panic, and what is read stays within the limits. With `TERRACE_SEEDS` set to

@@ -150,7 +150,7 @@ fn a_flipped_bit_tells_nothing_false() {
     assert!(given > 0 && refused > 0, "{given} {refused}");
 }
 
-/// A row that contradicts the samples is found by whoever reads all of them.
+/// A row that contradicts the samples is found by a reading of all of them.
 #[test]
 fn a_row_that_is_not_the_one_before_it_is_damage() {
     const ROW: u8 = 7;

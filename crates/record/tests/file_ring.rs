@@ -153,7 +153,7 @@ fn the_room_is_bounded_at_every_sample() {
 }
 
 #[test]
-fn a_restart_goes_on_and_the_gap_is_told() {
+fn a_restart_goes_on_and_the_gap_is_noted() {
     let directory = TempDir::new();
     run().record(directory.path(), |_| ());
     let after_ns = 100 * SECOND_NS;
@@ -193,9 +193,9 @@ fn a_directory_is_one_recorder_s_at_a_time() {
 
 /// The figure of the last run alone would be set against the time of all runs.
 #[test]
-fn the_cost_of_all_runs_is_told() {
+fn the_cost_of_all_runs_is_summed() {
     let directory = TempDir::new();
-    let mut told = Vec::new();
+    let mut own_cpu_ns_of_runs = Vec::new();
     for run in 0..2 {
         let facts = Facts {
             started_unix_ns: STARTED_NS + run * 100 * SECOND_NS,
@@ -222,9 +222,9 @@ fn the_cost_of_all_runs_is_told() {
             ..Outcome::default()
         };
         let recording = output.finish(&facts, &outcome).unwrap();
-        told.push(recording.outcome.unwrap().own_cpu_ns);
+        own_cpu_ns_of_runs.push(recording.outcome.unwrap().own_cpu_ns);
     }
-    assert_eq!(told, [3_990, 2 * 3_990]);
+    assert_eq!(own_cpu_ns_of_runs, [3_990, 2 * 3_990]);
 }
 
 #[test]

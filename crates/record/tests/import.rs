@@ -1,21 +1,21 @@
-//! The texts of other tools as recordings: figures that can be checked by hand, and texts that
-//! nobody wrote.
+//! The texts of other tools as recordings: figures that can be checked by hand, and invented
+//! texts.
 #![allow(clippy::unwrap_used)]
 
 use model::recording::Recording;
 use proptest::prelude::*;
 use record::export::{Exporter, Trec};
-use record::import::{Form, Told, form_of, import};
+use record::import::{Form, ImportOptions, form_of, import};
 use std::time::Duration;
 use testkit::tool_reports::{FIO, FIO_LOG, IOSTAT, SADF, VMSTAT};
 
 fn recording(text: &str) -> Recording {
     let form = form_of(text).unwrap();
-    let told = Told {
+    let options = ImportOptions {
         interval: Some(Duration::from_secs(2)),
         name: "runs/db_bw.1.log".to_owned(),
     };
-    import(text, form, &told).unwrap()
+    import(text, form, &options).unwrap()
 }
 
 /// All growth of a counter.
@@ -50,7 +50,7 @@ fn the_first_report_of_vmstat_is_left_out_and_the_stamps_are_its_clock() {
 }
 
 #[test]
-fn iostat_without_stamps_follows_the_interval_that_was_told() {
+fn iostat_without_stamps_follows_the_given_interval() {
     let recording = recording(IOSTAT);
     assert_eq!(recording.ticks.len(), 2);
     assert_eq!(recording.wall_ns(), 2_000_000_000);
@@ -97,7 +97,7 @@ fn fio_becomes_two_samples_and_its_logs_a_course() {
 
 #[test]
 fn a_text_without_a_report_is_refused_in_a_line() {
-    let told = Told::default();
+    let options = ImportOptions::default();
     for (text, form) in [
         ("", Form::Vmstat),
         (
@@ -115,7 +115,7 @@ fn a_text_without_a_report_is_refused_in_a_line() {
         (FIO_LOG, Form::FioLog),
         ("Device tps\nvda x\n", Form::Iostat),
     ] {
-        let error = import(text, form, &told).unwrap_err().to_string();
+        let error = import(text, form, &options).unwrap_err().to_string();
         assert!(
             !error.contains('\n') && error.len() < 200,
             "{form:?}: {error}"
@@ -143,9 +143,9 @@ proptest! {
     #[test]
     fn no_text_breaks_the_reader_and_what_it_gives_can_be_kept(text in broken(), form in 0..5usize) {
         let all = [Form::Sadf, Form::Fio, Form::FioLog, Form::Vmstat, Form::Iostat];
-        let told = Told { interval: None, name: "x_lat.1.log".to_owned() };
+        let options = ImportOptions { interval: None, name: "x_lat.1.log".to_owned() };
         let form = form_of(&text).unwrap_or(all[form]);
-        if let Ok(recording) = import(&text, form, &told) {
+        if let Ok(recording) = import(&text, form, &options) {
             let mut bytes = Vec::new();
             Trec.export(&recording, &mut bytes).unwrap();
             let again = record::file::read(&bytes[..]).unwrap();

@@ -52,7 +52,7 @@ const SERIES: &[(&str, &str)] = &[
     ("trace.sched.run_ns", "sched_switch"),
 ];
 
-/// Sentences of the recorder that name nobody.
+/// Sentences of the recorder that have no names in them.
 const SENTENCES: &[&str] = &[
     "the memory of the machine",
     "only root may watch kernel events",
@@ -66,7 +66,7 @@ fn secret() -> impl Strategy<Value = String> {
     "[a-z]{2,5}[0-9]q[a-z]{1,4}"
 }
 
-/// Somebody's name: a secret, or one that is also ours.
+/// A name: a secret, or one that is also ours.
 fn name() -> impl Strategy<Value = String> {
     prop_oneof![secret(), prop::sample::select(OURS).prop_map(str::to_owned)]
 }
@@ -167,9 +167,9 @@ proptest! {
     fn no_secret_survives_and_no_word_of_ours_changes(names in prop::collection::vec(name(), 4)) {
         let mut redacted = recording(&names);
         record::redact::redact(&mut redacted);
-        let told = format!("{redacted:?}");
+        let text = format!("{redacted:?}");
         for secret in names.iter().filter(|name| !OURS.contains(&name.as_str())) {
-            prop_assert!(!told.contains(secret.as_str()), "{secret} is in {told}");
+            prop_assert!(!text.contains(secret.as_str()), "{secret} is in {text}");
         }
         for (series, (name, source)) in redacted.series.iter().zip(SERIES) {
             prop_assert_eq!(&series.schema.name, name);

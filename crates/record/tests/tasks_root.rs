@@ -1,5 +1,5 @@
-//! What the kernel tells of real commands: all their threads, children and orphans, nobody
-//! else's, and what they waited for. Needs root, outside a PID namespace.
+//! What the kernel reports of real commands: all their threads, children and orphans, no others,
+//! and what they waited for. Needs root, outside a PID namespace.
 //!
 //! Counts, sums and membership are asserted, never speed: what is lost or late on a slow
 //! machine changes none of them.
@@ -22,7 +22,7 @@ use sys::wait::{reap_orphans, try_wait, wait};
 use testkit::{TempDir, skip};
 use undo::AppliedChange;
 
-/// A listener that is told of ends, or the reason why the test cannot run.
+/// A listener that receives ends, or the reason why the test cannot run.
 fn listener() -> Option<Listener> {
     let (listener, sights) = Listener::open(sys::clock::now_ns());
     match &sights.iter().find(|(name, _)| name == "exits").unwrap().1 {
@@ -189,7 +189,7 @@ fn short_children_all_arrive() {
     assert_eq!(children.filter(|task| task.ppid == pid).count(), 200);
 }
 
-/// A process of somebody else: a script in a shell that ends with the test, and by itself
+/// A process outside of the tree: a script in a shell that ends with the test, and by itself
 /// should the test be killed, after a minute on a processor.
 fn neighbour(script: &str) -> Killed {
     let script = format!("ulimit -t 60; {script}");

@@ -87,14 +87,14 @@ fn ping_pong(turns: u32) {
 /// seen asleep for that long.
 fn contend() {
     let lock = std::sync::Mutex::new(());
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         let held = lock.lock().unwrap();
         scope.spawn(|| {
-            tell.send(own_thread()).unwrap();
+            sender.send(own_thread()).unwrap();
             drop(lock.lock().unwrap());
         });
-        wait_until_asleep(told.recv().unwrap());
+        wait_until_asleep(receiver.recv().unwrap());
         drop(held);
     });
 }
@@ -381,7 +381,7 @@ fn a_sleep_is_a_timer_and_the_states_sum_to_the_life() {
             return traced.assert_closed();
         }
     }
-    panic!("somebody lives still");
+    panic!("a process still lives");
 }
 
 #[test]
@@ -508,7 +508,7 @@ fn a_cold_file_is_read_from_the_device() {
 }
 
 #[test]
-fn flushing_is_told_from_writing() {
+fn flushing_is_distinguished_from_writing() {
     let Some((directory, _)) = disk_directory() else {
         return;
     };

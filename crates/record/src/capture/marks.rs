@@ -109,20 +109,20 @@ fn must_be_a_mark(text: &str) -> Result<()> {
 
 fn send_in(directory: &Directory, text: &str) -> Result<usize> {
     let names = directory.names()?;
-    let speaker = UnixDatagram::unbound()
+    let socket = UnixDatagram::unbound()
         .and_then(|socket| socket.set_nonblocking(true).map(|()| socket))
         .map_err(|error| Error::io("set a mark in", directory.path(), error))?;
     let sockets = names.iter().filter(|name| is_mark_socket(directory, name));
-    let (mut told, mut fault) = (0, None);
+    let (mut reached, mut fault) = (0, None);
     for name in sockets.take(MAX_RECORDERS) {
-        match tell(&speaker, directory, name, text) {
-            Ok(heard) => told += usize::from(heard),
+        match send_to(&socket, directory, name, text) {
+            Ok(is_alive) => reached += usize::from(is_alive),
             // The other recorders still get the mark.
             Err(error) => fault = Some(error),
         }
     }
     match fault {
-        None => Ok(told),
+        None => Ok(reached),
         Some(error) => Err(error),
     }
 }
@@ -139,8 +139,8 @@ pub(super) fn of_the_dead(directory: &Directory, remove: bool) -> Vec<PathBuf> {
 
 /// Whether no recorder listens: a socket that is bound never refuses.
 fn is_dead(path: &Path) -> bool {
-    let speaker = UnixDatagram::unbound();
-    let connected = speaker.and_then(|speaker| speaker.connect(path));
+    let socket = UnixDatagram::unbound();
+    let connected = socket.and_then(|socket| socket.connect(path));
     connected.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }
 
@@ -168,15 +168,15 @@ fn is_mark_socket(directory: &Directory, name: &OsStr) -> bool {
 }
 
 /// Sends to one recorder; false if its process is gone.
-fn tell(speaker: &UnixDatagram, directory: &Directory, name: &OsStr, text: &str) -> Result<bool> {
+fn send_to(socket: &UnixDatagram, directory: &Directory, name: &OsStr, text: &str) -> Result<bool> {
     let path = &directory.path().join(name);
-    let mut sent = speaker.send_to(text.as_bytes(), path);
+    let mut sent = socket.send_to(text.as_bytes(), path);
     for _ in 0..FULL_TRIES {
         if !matches!(&sent, Err(error) if error.kind() == ErrorKind::WouldBlock) {
             break;
         }
         std::thread::sleep(FULL_PAUSE);
-        sent = speaker.send_to(text.as_bytes(), path);
+        sent = socket.send_to(text.as_bytes(), path);
     }
     match sent {
         Ok(_) => Ok(true),
@@ -216,7 +216,7 @@ mod tests {
         }
         drop(sockets);
         assert!(directory.names().is_empty());
-        assert_eq!(send_in(&held(&directory), "nobody").unwrap(), 0);
+        assert_eq!(send_in(&held(&directory), "no one listens").unwrap(), 0);
     }
 
     #[test]

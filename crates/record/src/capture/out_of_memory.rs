@@ -88,32 +88,33 @@ fn limit_of(path: &str, limit: Option<u64>) -> String {
     }
 }
 
-/// What a [`KillCheck`] said, or better words for it: `groups` are those that the command joined
-/// after its start, which he did not know, and their series began at 0 then.
+/// The cause that a [`KillCheck`] found, or a more exact one: `groups` are those that the command
+/// joined after its start, which the check did not know. Their series began at 0 then.
 pub(super) fn in_later_groups(
-    said: Option<String>,
+    cause: Option<String>,
     groups: &[GroupFacts],
     (schemas, row): (&[Schema], &Row),
 ) -> Option<String> {
-    let told = |level: u32, name: &str| -> Option<u64> {
+    let value_of = |level: u32, name: &str| -> Option<u64> {
         let name = format!("group{level}.memory.{name}");
         let id = schemas.iter().position(|schema| schema.name == name)?;
         let value = row.values().get(id).filter(|value| **value != ABSENT)?;
         u64::try_from(*value).ok()
     };
-    let grew = |level, name| told(level, name).is_some_and(|count| count > 0);
-    if said.as_deref() != Some(OF_MACHINE) || !grew(0, "events.oom_kill") {
-        return said;
+    let grew = |level, name| value_of(level, name).is_some_and(|count| count > 0);
+    if cause.as_deref() != Some(OF_MACHINE) || !grew(0, "events.oom_kill") {
+        return cause;
     }
     let mut levels = groups.iter();
-    let met = levels.find(|group| grew(group.level, "failcnt") || grew(group.level, "events.oom"));
-    let path = met.and_then(|group| {
+    let limiting =
+        levels.find(|group| grew(group.level, "failcnt") || grew(group.level, "events.oom"));
+    let path = limiting.and_then(|group| {
         let named = ["memory", "unified"].iter();
         named.filter_map(|name| group.paths.get(*name)).next()
     });
-    match met.zip(path) {
-        Some((group, path)) => Some(limit_of(path, told(group.level, "limit_bytes"))),
-        None => said,
+    match limiting.zip(path) {
+        Some((group, path)) => Some(limit_of(path, value_of(group.level, "limit_bytes"))),
+        None => cause,
     }
 }
 

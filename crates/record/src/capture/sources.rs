@@ -1,8 +1,5 @@
-//! All sources of one recording behind one face: collectors, kernel events, delay
-//! accounting, and the row that they fill.
-//!
-//! The order of reading matters: events come last, so that what they reduced reaches to the
-//! end of the sample.
+//! All sources of one recording: collectors, kernel events, delay accounting, and the row that they
+//! fill. Events are read last, so that their sums reach to the end of the sample.
 
 use super::burst::Burst;
 use super::out_of_memory;
@@ -51,7 +48,7 @@ impl Sources {
         let root = Root::system();
         let mut registry = Registry::new();
         let collectors = Collectors::open(&root, &watched.scope, &mut registry, facts);
-        let nobody =
+        let no_process =
             || SourceState::closed("the group had no process when the recording began", None);
         let tracer = match &watched.traced {
             Some(processes) => {
@@ -61,7 +58,7 @@ impl Sources {
             }
             None => {
                 let name = |family: &Family| format!("events.{}", family.name());
-                let closed = families.iter().map(|family| (name(family), nobody()));
+                let closed = families.iter().map(|family| (name(family), no_process()));
                 facts.sights.extend(closed);
                 None
             }
@@ -70,7 +67,7 @@ impl Sources {
             Some(_) => Listener::open(sys::clock::now_ns()),
             // A live view does not need the delays of a whole recording.
             None if watched.traced.is_some() => (None, Vec::new()),
-            None => (None, vec![("exits".to_owned(), nobody())]),
+            None => (None, vec![("exits".to_owned(), no_process())]),
         };
         facts.sights.extend(sights);
         Self {

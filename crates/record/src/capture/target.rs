@@ -141,7 +141,7 @@ fn command_line(root: &Root, pid: u32) -> Vec<String> {
 
 fn group_found(path: String, unit: Option<String>, directory: PathBuf) -> Found {
     let members = members(&directory);
-    let somebody = (!members.is_empty()).then_some(members);
+    let processes = (!members.is_empty()).then_some(members);
     Found {
         subject: Subject::Group { path, unit },
         watched: Watched {
@@ -150,11 +150,11 @@ fn group_found(path: String, unit: Option<String>, directory: PathBuf) -> Found 
                 group: Some(directory.clone()),
             },
             // An empty list would mean all processes.
-            tree: somebody.clone().map(|processes| Tree {
+            tree: processes.clone().map(|processes| Tree {
                 processes,
                 reaper: None,
             }),
-            traced: somebody,
+            traced: processes,
         },
         end: End::Group(directory),
     }

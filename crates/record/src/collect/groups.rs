@@ -173,15 +173,15 @@ fn open_level(root: &Root, prefix: &str, parent: bool, level: &Level, sources: &
     if let Some((version, group)) = &level.io {
         at(group, &mut |files| group_io::open(files, *version));
     }
-    let mut told = matches!(level.cpu, Some((Version::V2, _)));
+    let mut has_times = matches!(level.cpu, Some((Version::V2, _)));
     if let Some(group) = &level.unified {
         at(group, &mut |files| {
             // Where the controller is of version 1 the tree of version 2 still has the times.
-            told = told || files.keep(files.lines("cpu.stat", cpu_times));
+            has_times = has_times || files.keep(files.lines("cpu.stat", cpu_times));
             pressures(files);
         });
     }
-    if let Some(group) = level.cpu_accounting.as_ref().filter(|_| !told) {
+    if let Some(group) = level.cpu_accounting.as_ref().filter(|_| !has_times) {
         at(group, &mut cpu_accounting);
     }
 }

@@ -138,8 +138,8 @@ pub(super) struct Table<S> {
     source: String,
     shape: S,
     lines: Vec<Line>,
-    /// The text whose numbers stand in the row; empty where they do not.
-    told: Vec<u8>,
+    /// The text whose numbers are in the row; empty if they are not.
+    last_text: Vec<u8>,
     gone: bool,
 }
 
@@ -161,7 +161,7 @@ impl<S: Shape> Table<S> {
             source,
             shape,
             lines: Vec::new(),
-            told: Vec::new(),
+            last_text: Vec::new(),
             gone: false,
         })
     }
@@ -172,18 +172,18 @@ impl<S: Shape> Table<S> {
         let Some(text) = self.reader.short_lines() else {
             if !self.gone {
                 clear(&self.lines, row);
-                self.told.clear();
+                self.last_text.clear();
                 self.gone = true;
             }
             return None;
         };
         self.gone = false;
-        // Most files of a sleeper's group say the same each time.
-        if !text.is_empty() && text == self.told {
+        // Most files of an idle group stay the same.
+        if !text.is_empty() && text == self.last_text {
             return None;
         }
-        self.told.clear();
-        self.told.extend_from_slice(text);
+        self.last_text.clear();
+        self.last_text.extend_from_slice(text);
         if follow(&self.lines, text, row) {
             return None;
         }

@@ -58,7 +58,7 @@ pub(super) struct Tree {
     /// What ended processes had counted, unless a parent has taken it over.
     ended: [u64; FIGURES],
     /// The sums of the last sample: a total never falls.
-    told: [u64; FIGURES],
+    reported: [u64; FIGURES],
     sums: [Option<u32>; FIGURES],
     levels: [Option<u32>; LEVELS.len()],
     round: Round,
@@ -90,7 +90,7 @@ impl Tree {
             members: ProcessFinder::new(root, scope),
             processes: Vec::new(),
             ended: [0; FIGURES],
-            told: [0; FIGURES],
+            reported: [0; FIGURES],
             sums,
             levels,
             round: Round {
@@ -180,10 +180,10 @@ impl Tree {
         }
     }
 
-    fn tell(&mut self, row: &mut Row) {
+    fn write_row(&mut self, row: &mut Row) {
         let mut sums = self.ended;
         let (mut alive, mut threads, mut pages) = (0u64, 0u64, 0u64);
-        let mut io_seen = self.told[IO_FIRST..].iter().any(|sum| *sum > 0);
+        let mut io_seen = self.reported[IO_FIRST..].iter().any(|sum| *sum > 0);
         for process in &self.processes {
             for (sum, figure) in sums.iter_mut().zip(process.figures()) {
                 *sum = sum.saturating_add(figure);
@@ -195,11 +195,11 @@ impl Tree {
                 pages = pages.saturating_add(process.stat.rss_pages);
             }
         }
-        for (index, (told, sum)) in self.told.iter_mut().zip(sums).enumerate() {
-            *told = (*told).max(sum);
+        for (index, (reported, sum)) in self.reported.iter_mut().zip(sums).enumerate() {
+            *reported = (*reported).max(sum);
             // If no process's I/O may be read the sum is absent, not 0.
             if let Some(id) = self.sums[index].filter(|_| index < IO_FIRST || io_seen) {
-                row.count(id, *told);
+                row.count(id, *reported);
             }
         }
         let levels = [alive, threads, pages.saturating_mul(self.page_bytes)];
@@ -240,7 +240,7 @@ impl Source for Tree {
         if moment.steady {
             self.welcome(moment.slow);
         }
-        self.tell(moment.row);
+        self.write_row(moment.row);
         self.set_pace(moment);
         self.started = true;
     }

@@ -9,10 +9,10 @@ use machine::Root;
 
 const DEBUGFS: &str = "/sys/kernel/debug/zswap";
 
-/// The files of debugfs, where they are needed and there.
+/// The files of debugfs that exist, if `meminfo` lacks the figures.
 pub(super) fn open(root: &Root) -> Vec<Table<Single>> {
-    let told = root.read("/proc/meminfo").unwrap_or_default();
-    if told.lines().any(|line| line.starts_with("Zswap:")) {
+    let meminfo = root.read("/proc/meminfo").unwrap_or_default();
+    if meminfo.lines().any(|line| line.starts_with("Zswap:")) {
         return Vec::new();
     }
     let page = sys::process::page_bytes() as u64;

@@ -141,10 +141,9 @@ impl Reports {
             return;
         };
         for (theirs, ours, unit, scale) in RATES {
-            let told = theirs.iter().find_map(|name| number(names, words, name));
-            if let Some(told) = told {
+            if let Some(value) = theirs.iter().find_map(|name| number(names, words, name)) {
                 let series = format!("disk.{device}.{ours}");
-                self.timeline.ran_at(&series, unit, told * scale);
+                self.timeline.ran_at(&series, unit, value * scale);
             }
         }
         for (requests, wait, ours) in [

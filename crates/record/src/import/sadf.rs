@@ -1,5 +1,5 @@
 //! `sadf -j`: the reports of `sar` as JSON, of one host.
-//! What a version of `sadf` does not tell is no series.
+//! A figure that a version of `sadf` does not report has no series.
 
 use super::bounded::{EACH, FIRST, each};
 use super::time;
@@ -32,7 +32,7 @@ const RATES: [(&str, &str, &str, f64); 11] = [
     ("/paging/pgscand", "vmstat.pgscan_direct", "pages", 1.0),
 ];
 
-/// Levels. Sizes are told in KiB.
+/// Levels. Sizes are in KiB.
 const LEVELS: [(&str, &str, &str, f64); 13] = [
     ("/memory/memfree", "meminfo.MemFree", "bytes", 1024.0),
     ("/memory/avail", "meminfo.MemAvailable", "bytes", 1024.0),
@@ -114,19 +114,19 @@ fn when(stamp: &Value) -> Option<u64> {
 }
 
 fn take(timeline: &mut Timeline, report: &Value, cpus: f64) {
-    let told = |path: &str| report.pointer(path).and_then(Value::as_f64);
+    let figure = |path: &str| report.pointer(path).and_then(Value::as_f64);
     for (path, ours, unit, scale) in RATES {
-        if let Some(value) = told(path) {
+        if let Some(value) = figure(path) {
             timeline.ran_at(ours, unit, value * scale);
         }
     }
     for (path, ours, unit, scale) in LEVELS {
-        if let Some(value) = told(path) {
+        if let Some(value) = figure(path) {
             timeline.stood_at(ours, unit, value * scale);
         }
     }
     for (path, ours) in PRESSURE {
-        if let Some(share) = told(path) {
+        if let Some(share) = figure(path) {
             timeline.ran_for(ours, share / 100.0);
         }
     }

@@ -26,7 +26,7 @@ const MAX_VALUE_BYTES: usize = 96 << 20;
 /// Memory is counted again after so many values.
 const COUNT_EVERY: usize = 1 << 20;
 
-/// A longer name is none of a device: its values are left out.
+/// A longer name is not that of a device: its values are left out.
 const MAX_NAME_BYTES: usize = 255;
 
 /// A recording while it is made.

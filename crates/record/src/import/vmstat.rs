@@ -1,5 +1,5 @@
 //! `vmstat N [-t] [-S K]`: a line a report, columns by name.
-//! Sizes are taken as KiB, which is what it prints unless told otherwise.
+//! Sizes are taken as KiB, its default unit.
 
 use super::time;
 use super::timeline::Timeline;
@@ -16,7 +16,7 @@ const LEVELS: [(&str, &str, &str, f64); 6] = [
     ("swpd", "meminfo.SwapUsed", "bytes", 1024.0),
 ];
 
-/// A column of rates. Swap is told in KiB, a page is four of them.
+/// A column of rates. Swap is in KiB, a page is four of them.
 const RATES: [(&str, &str, &str, f64); 6] = [
     ("si", "vmstat.pswpin", "pages", 0.25),
     ("so", "vmstat.pswpout", "pages", 0.25),
@@ -38,7 +38,7 @@ const SHARES: [(&str, &str); 5] = [
 /// Reads the text; without time stamps a report is `interval` long, else a second.
 pub fn read(text: &str, interval: Option<Duration>) -> Result<Recording, String> {
     let mut timeline = Timeline::new("vmstat");
-    // Its shares are of all processors, and how many there are it does not tell.
+    // Its shares are of all processors; it does not report how many there are.
     timeline.facts().processors = 1;
     let interval = interval.unwrap_or(Duration::from_secs(1));
     let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
@@ -57,16 +57,16 @@ pub fn read(text: &str, interval: Option<Duration>) -> Result<Recording, String>
         if !is_report || names.is_empty() {
             continue;
         }
-        // A zone's name stands over the date; the date and the time follow the last number.
+        // The date and the time follow the last number; the zone is in the head of their column.
         let stamp = words.len().checked_sub(2).map(|at| words[at..].join(" "));
-        let told_s = stamp.and_then(|stamp| time::seconds(&stamp));
-        let at_ns = match (told_s, first_s) {
+        let now_s = stamp.and_then(|stamp| time::seconds(&stamp));
+        let at_ns = match (now_s, first_s) {
             (Some(now), Some(first)) => now.saturating_sub(first).saturating_mul(1_000_000_000),
             _ => reports.saturating_mul(interval_ns),
         };
         if reports == 0 {
-            first_s = told_s;
-            timeline.facts().started_unix_ns = told_s.unwrap_or(0).saturating_mul(1_000_000_000);
+            first_s = now_s;
+            timeline.facts().started_unix_ns = now_s.unwrap_or(0).saturating_mul(1_000_000_000);
         }
         reports += 1;
         if reports > 1 && timeline.report(at_ns) {

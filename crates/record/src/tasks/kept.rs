@@ -55,12 +55,12 @@ impl Kept {
         self.rows
             .sort_by_key(|task| std::cmp::Reverse((task.alive_ns, task.run_ns)));
         for task in self.rows.split_off(ROWS_MAX) {
-            let told = match task.source {
+            let source = match task.source {
                 TaskSource::Exit => 0,
                 TaskSource::Asked => 1,
                 TaskSource::Proc => 2,
             };
-            let mut key = (task.comm.clone(), told, task.block_io.is_some());
+            let mut key = (task.comm.clone(), source, task.block_io.is_some());
             if !self.sums.contains_key(&key) && self.sums.len() >= NAMES_MAX {
                 OTHERS.clone_into(&mut key.0);
             }

@@ -18,7 +18,7 @@ fn there_is_a_listener_with_or_without_rights() {
 }
 
 #[test]
-fn what_still_runs_is_told_also_by_proc_alone() {
+fn threads_that_still_run_are_reported_from_proc_alone() {
     if !std::path::Path::new("/proc/self/schedstat").exists() {
         return testkit::skip("/proc/self/schedstat");
     }

@@ -21,7 +21,7 @@ struct Thread {
     is_leaving: bool,
     /// Whether the kernel has reported a switch of it, or its birth. Seen: kernels that report the
     /// wake-ups of some threads and never their switches. Those would be runnable for ever.
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl Thread {
@@ -54,9 +54,9 @@ pub struct Threads {
     processes: HashMap<u32, u32>,
     threads: HashMap<u32, Thread>,
     clock_ns: u64,
-    held: [StateTime; State::COUNT],
-    /// Threads by place in [`WALL`].
-    places: [u64; WALL.len()],
+    states: [StateTime; State::COUNT],
+    /// Threads by index in [`WALL`].
+    wall_counts: [u64; WALL.len()],
     wall_ns: [u64; WALL.len()],
     /// Times that a thread of the subject left a processor.
     pub switches: u64,
@@ -78,8 +78,8 @@ impl Threads {
             processes: HashMap::new(),
             threads: HashMap::new(),
             clock_ns: 0,
-            held: [StateTime::default(); State::COUNT],
-            places: [0; WALL.len()],
+            states: [StateTime::default(); State::COUNT],
+            wall_counts: [0; WALL.len()],
             wall_ns: [0; WALL.len()],
             switches: 0,
             block_io_waits: 0,
@@ -132,7 +132,7 @@ impl Threads {
                 parent,
             } if self.includes(parent) || self.includes(process) => {
                 self.put(process, thread, State::Queue);
-                self.tell(thread);
+                self.mark_reported(thread);
             }
             What::Exit { thread } => self.remove(thread),
             What::Exec { process, thread } => self.exec(process, thread),
@@ -151,11 +151,11 @@ impl Threads {
             What::Out {
                 thread,
                 is_preempted,
-            } => self.left(thread, is_preempted),
+            } => self.notice_left(thread, is_preempted),
             What::In { thread } => self.come(thread),
             What::Wakeup { thread } => {
                 let woken = self.threads.get(&thread);
-                if woken.is_some_and(|thread| thread.is_told && thread.is_asleep()) {
+                if woken.is_some_and(|thread| thread.is_reported && thread.is_asleep()) {
                     self.waits += 1;
                     self.change(thread, State::Queue);
                 }
@@ -167,14 +167,14 @@ impl Threads {
     /// Brings all sums to this instant.
     pub fn settle(&mut self, now_ns: u64) {
         self.advance(now_ns);
-        for held in &mut self.held {
-            held.settle(self.clock_ns);
+        for state in &mut self.states {
+            state.settle(self.clock_ns);
         }
     }
 
     /// Thread time in one state, as of the last [`Threads::settle`].
     pub fn sum_ns(&self, state: State) -> u64 {
-        self.held[state.index()].sum_ns
+        self.states[state.index()].sum_ns
     }
 
     /// The clock's time by [`WALL`].
@@ -188,16 +188,16 @@ impl Threads {
             self.clock_ns = now_ns;
         }
         let passed_ns = now_ns.saturating_sub(self.clock_ns);
-        // Where the subject has no thread, it is asleep.
-        let first = self.places.iter().position(|count| *count > 0);
+        // A subject without threads is asleep.
+        let first = self.wall_counts.iter().position(|count| *count > 0);
         self.wall_ns[first.unwrap_or(WALL.len() - 1)] += passed_ns;
         self.clock_ns += passed_ns;
     }
 
     fn restart(&mut self) {
-        for held in &mut self.held {
-            held.settle(self.clock_ns);
-            held.sum_ns = 0;
+        for state in &mut self.states {
+            state.settle(self.clock_ns);
+            state.sum_ns = 0;
         }
         self.wall_ns = [0; WALL.len()];
         (self.switches, self.block_io_waits) = (0, 0);
@@ -207,15 +207,15 @@ impl Threads {
 
     /// Counts one thread more (or less) in a state from now on.
     fn count(&mut self, state: State, comes: bool) {
-        let held = &mut self.held[state.index()];
-        held.settle(self.clock_ns);
-        let place = &mut self.places[place(state)];
+        let time = &mut self.states[state.index()];
+        time.settle(self.clock_ns);
+        let on_wall = &mut self.wall_counts[wall_index(state)];
         if comes {
-            held.count += 1;
-            *place += 1;
+            time.count += 1;
+            *on_wall += 1;
         } else {
-            held.count -= 1;
-            *place -= 1;
+            time.count -= 1;
+            *on_wall -= 1;
         }
     }
 
@@ -227,7 +227,7 @@ impl Threads {
             process,
             state,
             is_leaving: false,
-            is_told: false,
+            is_reported: false,
         };
         self.threads.insert(thread, new);
         *self.processes.entry(process).or_insert(0) += 1;
@@ -235,9 +235,9 @@ impl Threads {
         self.count(state, true);
     }
 
-    fn tell(&mut self, thread: u32) {
+    fn mark_reported(&mut self, thread: u32) {
         if let Some(known) = self.threads.get_mut(&thread) {
-            known.is_told = true;
+            known.is_reported = true;
         }
     }
 
@@ -248,7 +248,7 @@ impl Threads {
         self.count(gone.state, false);
         if let Some(threads) = self.processes.get_mut(&gone.process) {
             *threads = threads.saturating_sub(1);
-            // Its number may come again, for a stranger.
+            // The number may be given to a process that does not belong.
             if *threads == 0 {
                 self.processes.remove(&gone.process);
             }
@@ -270,16 +270,16 @@ impl Threads {
         let Some(known) = self.threads.get_mut(&thread) else {
             return;
         };
-        let is_untold = known.is_told && known.is_asleep();
-        (known.is_told, known.is_leaving) = (true, false);
-        self.waits += u64::from(is_untold);
-        self.untold_wakeups += u64::from(is_untold);
+        let is_unreported = known.is_reported && known.is_asleep();
+        (known.is_reported, known.is_leaving) = (true, false);
+        self.waits += u64::from(is_unreported);
+        self.untold_wakeups += u64::from(is_unreported);
         self.change(thread, State::Run);
     }
 
     /// The notice that a thread has left. If the tracepoint reported it before, the thread may have
     /// been woken since, so the notice is skipped.
-    fn left(&mut self, thread: u32, is_preempted: bool) {
+    fn notice_left(&mut self, thread: u32, is_preempted: bool) {
         let Some(known) = self.threads.get_mut(&thread) else {
             return;
         };
@@ -298,7 +298,7 @@ impl Threads {
         let Some(known) = self.threads.get_mut(&thread) else {
             return;
         };
-        (known.is_told, known.is_leaving) = (true, is_leaving);
+        (known.is_reported, known.is_leaving) = (true, is_leaving);
         self.switches += 1;
         self.block_io_waits += u64::from(matches!(state, State::BlockIo(_)));
         self.change(thread, state);
@@ -324,7 +324,7 @@ impl Threads {
     }
 }
 
-fn place(state: State) -> usize {
+fn wall_index(state: State) -> usize {
     match state {
         State::Run => 0,
         State::Queue => 1,

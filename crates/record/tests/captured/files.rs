@@ -1,11 +1,11 @@
-//! Files of the tests: what a script and its test tell each other by, and one on a disk. They
-//! go away with their directory or by themselves.
+//! Files of the tests: flags between a script and its test, and one on a disk. They are
+//! removed with their directory or when dropped.
 
 use super::until;
 use std::path::{Path, PathBuf};
 use testkit::TempDir;
 
-/// Something that is told, by a script or by the test: the file is there.
+/// A signal from a script or a test to the other: the file exists.
 pub struct Flag(PathBuf);
 
 impl Flag {

@@ -30,7 +30,7 @@ pub fn words(command: &Command) -> Vec<OsString> {
 pub struct Killed(pub Child);
 
 impl Killed {
-    /// Starts it; nobody sees what it prints.
+    /// Starts it; its output is dropped.
     pub fn start(command: &mut Command) -> Self {
         Self(command.stdout(Stdio::null()).spawn().unwrap())
     }
@@ -68,7 +68,7 @@ pub fn recorder(name: &str, script: &str) -> Killed {
     Killed::start(again(name).env(SCRIPT, script).stdin(Stdio::piped()))
 }
 
-/// What [`recorder`] was told to run; `None` in a usual run of the tests.
+/// What [`recorder`] is to run; `None` in a usual run of the tests.
 pub fn script() -> Option<String> {
     std::env::var(SCRIPT).ok()
 }

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::{self, Target};
 use record::export::{Exporter, Trec};
-use record::import::{MAX_BYTES, Told, form_of, import as import_text};
+use record::import::{ImportOptions, MAX_BYTES, form_of, import as import_text};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -26,11 +26,11 @@ pub fn import(args: &ImportArgs) -> Result<Exit> {
                 .hint("name the tool: --from sadf, fio, fio-log, vmstat or iostat")
         })?,
     };
-    let told = Told {
+    let options = ImportOptions {
         interval: args.interval,
         name: args.file.display().to_string(),
     };
-    let recording = import_text(&text, form, &told).map_err(|error| error.at(&args.file))?;
+    let recording = import_text(&text, form, &options).map_err(|error| error.at(&args.file))?;
     target.stream(|sink| Ok(Trec.export(&recording, sink)?))?;
     let said = format!(
         "{} series, {} reports over {:.0} s: terrace explain {}",

@@ -361,13 +361,13 @@ impl<S: RecordSink> SamplerThread<S> {
             other => other,
         };
         let last = self.sources.finish(now_ns, &mut self.facts);
-        let told_ns = ended.process.and_then(|(pid, began_ns)| {
+        let reported_ns = ended.process.and_then(|(pid, began_ns)| {
             let lived_ns = last.report.lives_ns.get(&pid)?;
             Some(self.since_start(began_ns.saturating_add(*lived_ns)))
         });
-        // The kernel's own word, where this process was stopped when the command ended.
-        let ended_ns = match told_ns {
-            Some(told_ns) if noticed_ns.saturating_sub(told_ns) > STOPPED_NS => told_ns,
+        // The kernel's figure counts if this process was stopped when the command ended.
+        let ended_ns = match reported_ns {
+            Some(reported_ns) if noticed_ns.saturating_sub(reported_ns) > STOPPED_NS => reported_ns,
             _ => noticed_ns,
         };
         let written = self.sink.tasks(&last.report.tasks);

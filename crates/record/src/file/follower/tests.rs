@@ -85,7 +85,7 @@ fn seen_after_three_seconds(is_followed: bool) -> usize {
 }
 
 #[test]
-fn rows_are_held_for_a_second_only_while_somebody_follows() {
+fn rows_are_written_each_second_only_while_followed() {
     assert_eq!(seen_after_three_seconds(false), 0);
     assert!(seen_after_three_seconds(true) >= 20);
 }
@@ -234,7 +234,7 @@ fn a_ring_is_followed_over_its_segments_and_only_grows() {
 }
 
 #[test]
-fn who_follows_a_ring_is_told_each_second() {
+fn a_follower_of_a_ring_gets_rows_each_second() {
     let directory = TempDir::new();
     let mut follower = None;
     run(directory.path(), 1, 8, |_| ());

@@ -33,7 +33,7 @@ pub(super) struct Outages {
     may_remove: bool,
     why: String,
     news: Option<String>,
-    is_told: bool,
+    is_reported: bool,
 }
 
 /// Samples that are being lost.
@@ -53,7 +53,7 @@ impl Default for Outages {
             may_remove: true,
             why: String::new(),
             news: None,
-            is_told: false,
+            is_reported: false,
         }
     }
 }
@@ -116,8 +116,8 @@ impl Ring {
             samples: held.samples,
             tried_ns: None,
         });
-        if !self.outages.is_told {
-            self.outages.is_told = true;
+        if !self.outages.is_reported {
+            self.outages.is_reported = true;
             let why = &self.outages.why;
             self.outages.news = Some(format!(
                 "{}: {why}: samples are lost until there is room",

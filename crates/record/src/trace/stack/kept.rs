@@ -16,7 +16,7 @@ use sys::file::{Durability, FileMode};
 
 /// The file's name; addresses of the kernel are root's to know.
 const FILE: &str = "functions";
-/// Some two hundred lines of 60 bytes; a larger file is none of ours.
+/// Some two hundred lines of 60 bytes; a larger file is not from this program.
 const BYTES_MAX: u64 = 256 << 10;
 /// For a file of several megabytes that is read once.
 const BUFFER_BYTES: usize = 64 << 10;

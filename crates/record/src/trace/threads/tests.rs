@@ -33,7 +33,7 @@ fn run(threads: &mut Threads, events: &[Event]) {
 }
 
 fn total(threads: &Threads) -> u64 {
-    threads.held.iter().map(|held| held.sum_ns).sum()
+    threads.states.iter().map(|state| state.sum_ns).sum()
 }
 
 #[test]
@@ -84,10 +84,10 @@ fn a_sleep_goes_through_all_states() {
     assert_eq!(threads.switches, 2);
 }
 
-/// The notice that a thread has left comes after its stack was looked at, and somebody else may
-/// have woken it until then.
+/// The notice that a thread has left comes after its stack was read, and another thread may have
+/// woken it by then.
 #[test]
-fn a_wait_shorter_than_the_look_at_its_stack_is_told() {
+fn a_wait_shorter_than_the_read_of_its_stack_is_counted() {
     let mut threads = Threads::new(true);
     let notice = What::Out {
         thread: 1,
@@ -103,7 +103,7 @@ fn a_wait_shorter_than_the_look_at_its_stack_is_told() {
             at(23, What::Wakeup { thread: 1 }),
             at(25, notice),
             at(31, What::In { thread: 1 }),
-            // Only the notice is told of this one.
+            // Only the notice reports this one.
             at(40, notice),
         ],
     );
@@ -116,14 +116,14 @@ fn a_wait_shorter_than_the_look_at_its_stack_is_told() {
 }
 
 #[test]
-fn wake_ups_that_nobody_told_are_counted() {
+fn unreported_wake_ups_are_counted() {
     let mut threads = Threads::new(true);
     run(
         &mut threads,
         &[
             at(10, What::Start),
             at(10, seen(1, 1, TIMER)),
-            // It slept before anything was told.
+            // It slept before the first event.
             at(20, What::In { thread: 1 }),
             at(30, out(1, TIMER)),
             at(40, What::Wakeup { thread: 1 }),
@@ -364,10 +364,10 @@ proptest! {
     }
 }
 
-/// Some kernels hide the switches of a thread and tell of its wake-ups: it is then not
-/// runnable until somebody tells that it ran.
+/// Some kernels hide the switches of a thread and report its wake-ups: it is then not runnable
+/// until an event says that it ran.
 #[test]
-fn a_wakeup_alone_makes_nobody_runnable() {
+fn a_wakeup_alone_makes_no_thread_runnable() {
     let mut threads = Threads::new(true);
     run(
         &mut threads,
