@@ -12,7 +12,7 @@ mod groups;
 mod pressure;
 mod processors;
 
-pub use groups::{GROUP_MARGIN, GroupName};
+pub use groups::GROUP_MARGIN;
 
 use crate::{Error, ErrorKind, Result};
 use groups::GroupLimits;
@@ -159,10 +159,10 @@ impl Allowance {
         })
     }
 
-    /// Watches the limits of these groups as well. Later calls name a group by its index in
-    /// `names`.
-    pub fn watch_groups(&mut self, names: impl IntoIterator<Item = GroupName>) {
-        self.groups = GroupLimits::find(&self.root, names);
+    /// Watches the memory limits of the groups of these processes as well. Later calls name a group
+    /// by the index of its process in `pids`.
+    pub fn watch_groups(&mut self, pids: impl IntoIterator<Item = u32>) {
+        self.groups = GroupLimits::find(&self.root, pids);
     }
 
     /// Whether to stop, and why, after `moved` bytes in all. Pauses as long as the work has had

@@ -14,7 +14,6 @@ pub mod cgroup_reader;
 pub mod evict;
 pub mod files;
 pub mod metadata;
-pub mod method;
 pub mod order;
 mod path_text;
 pub mod ranges;

@@ -9,7 +9,7 @@ mod support;
 use machine::Root;
 use model::{Control, progress};
 use place::background::StopReason;
-use place::workingset::method::RestoreMethod;
+use place::workingset::restore::RestoreMethod;
 use place::workingset::restore::{
     self, MemoryKind, PlannedSource, RestoreReport, RestoreRequest, RestoredSource,
 };

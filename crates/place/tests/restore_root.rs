@@ -7,7 +7,7 @@ mod support;
 use machine::Root;
 use model::{Bytes, Control};
 use place::background::StopReason;
-use place::workingset::method::RestoreMethod;
+use place::workingset::restore::RestoreMethod;
 use place::workingset::restore::{self, RestoreReport, RestoreRequest};
 use std::num::NonZero;
 use std::process::{Child, Command};

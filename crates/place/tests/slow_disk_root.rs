@@ -10,7 +10,7 @@ use machine::Root;
 use model::progress;
 use place::background::StopReason;
 use place::workingset::evict::{self, EvictTarget};
-use place::workingset::method::RestoreMethod;
+use place::workingset::restore::RestoreMethod;
 use place::workingset::restore::{self, RestoreReport, RestoreRequest};
 use place::workingset::snapshot;
 use place::workingset::targets::Selection;

@@ -2,7 +2,7 @@
 //! groups above it. Groups without a limit are not read again.
 
 use machine::Root;
-use machine::cgroup::{self, Controller, Place};
+use machine::cgroup::{self, Place};
 use machine::mounts;
 use model::Bytes;
 
@@ -10,31 +10,12 @@ use model::Bytes;
 /// each processor.
 pub const GROUP_MARGIN: Bytes = Bytes(2 << 20);
 
-/// How a control group is named.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum GroupName {
-    /// The group of the process with this number.
-    OfProcess(u32),
-    /// Its path below the mount point of the memory controller: `/app`.
-    Path(String),
-}
-
-impl GroupName {
-    /// What /proc/PID/cgroup says of a member; `None` if the process is gone.
-    fn membership(&self, root: &Root) -> Option<String> {
-        match self {
-            Self::OfProcess(pid) => root.read(format!("/proc/{pid}/cgroup")).ok(),
-            Self::Path(path) => Some(format!("1:memory:{path}\n0::{path}\n")),
-        }
-    }
-}
-
-/// Those of some groups that are limited.
+/// The memory groups of some processes, as far as they are limited.
 #[derive(Debug, Default)]
 pub(super) struct GroupLimits {
     limited: Vec<LimitedGroup>,
-    /// For each name the index of its group, if that or one above has a limit.
-    by_name: Vec<Option<usize>>,
+    /// For each process the index of its group, if that or one above has a limit.
+    by_process: Vec<Option<usize>>,
 }
 
 #[derive(Debug)]
@@ -44,22 +25,19 @@ struct LimitedGroup {
 }
 
 impl GroupLimits {
-    /// Finds the groups with these names.
-    pub(super) fn find(root: &Root, names: impl IntoIterator<Item = GroupName>) -> Self {
+    /// Finds the groups of these processes.
+    pub(super) fn find(root: &Root, pids: impl IntoIterator<Item = u32>) -> Self {
         let mounts = mounts::read(root);
         let mut groups = Self::default();
         let mut known: Vec<(Place, Option<usize>)> = Vec::new();
-        for name in names {
-            let membership = name.membership(root);
-            let place =
-                membership.and_then(|text| cgroup::locate(&mounts, &text, Controller::Memory));
-            let Some(place) = place else {
-                groups.by_name.push(None);
+        for pid in pids {
+            let Some(place) = cgroup::memory_group_of(root, &mounts, pid) else {
+                groups.by_process.push(None);
                 continue;
             };
             let same = known.iter().find(|(other, _)| *other == place);
             let index = same.map_or_else(|| groups.add(root, &place), |(_, index)| *index);
-            groups.by_name.push(index);
+            groups.by_process.push(index);
             known.push((place, index));
         }
         groups
@@ -81,9 +59,9 @@ impl GroupLimits {
         }
     }
 
-    /// What may be charged to the group with the name at this index; `None` if nothing limits it.
-    pub(super) fn room(&self, name: u32) -> Option<Bytes> {
-        let index = (*self.by_name.get(name as usize)?)?;
+    /// What may be charged to the group of the process at this index; `None` if nothing limits it.
+    pub(super) fn room(&self, process: u32) -> Option<Bytes> {
+        let index = (*self.by_process.get(process as usize)?)?;
         Some(self.limited[index].room)
     }
 }
@@ -101,7 +79,7 @@ mod tests {
     use testkit::FakeRoot;
 
     #[test]
-    fn a_group_is_found_by_its_path_and_by_a_process_in_it() {
+    fn the_room_of_a_process_is_that_of_its_group() {
         let mount = "30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
         let tree = FakeRoot::bare()
             .file("/proc/self/mountinfo", mount)
@@ -112,12 +90,9 @@ mod tests {
             .file("/sys/fs/cgroup/app/memory.stat", "")
             .file("/sys/fs/cgroup/other/memory.max", "max\n");
         let root = Root::at(tree.path());
-        let path = |path: &str| GroupName::Path(path.to_owned());
-        let process = GroupName::OfProcess;
-        let names = [path("/app"), process(7), process(8), process(9), path("/x")];
-        let groups = GroupLimits::find(&root, names);
-        let rooms: Vec<_> = (0..6).map(|name| groups.room(name)).collect();
+        let groups = GroupLimits::find(&root, [7, 8, 9, 7]);
+        let rooms: Vec<_> = (0..5).map(|process| groups.room(process)).collect();
         let limited = Some(Bytes(600));
-        assert_eq!(rooms, [limited, limited, None, None, None, None]);
+        assert_eq!(rooms, [limited, None, None, limited, None]);
     }
 }

@@ -2,20 +2,19 @@
 //! of all is bounded. One [`Access`] lasts for a command, so its bounds apply to all files
 //! together.
 
-use super::cached::{CacheQueries, QueryLimitReached};
+use super::cached::CacheQueries;
 use super::read_plan::FileIdentity;
 use machine::Root;
 use machine::reach::{Reach, Refusal};
 use std::fs::File;
-use std::ops::Range;
 use std::path::Path;
 
-/// The way to files, what may still be asked, and what was left out.
+/// Opens files, and limits the queries about them.
 #[derive(Debug)]
 pub struct Access {
-    /// Which files are opened.
+    /// Finds mounts that may hang.
     pub reach: Reach,
-    /// What the page cache is asked.
+    /// Queries the page cache.
     pub questions: CacheQueries,
 }
 
@@ -42,18 +41,6 @@ impl Access {
         } else {
             Err(Refusal::Closed)
         }
-    }
-
-    /// What of `parts` is in the page cache; `None` where the kernel does not say.
-    ///
-    /// # Errors
-    /// `QueryLimitReached` for a file that is left out.
-    pub fn cached(
-        &mut self,
-        file: &File,
-        parts: &[Range<u64>],
-    ) -> Result<Option<Vec<Range<u64>>>, QueryLimitReached> {
-        self.questions.ranges_of(file, parts)
     }
 
     /// What was left out, each in a line.

@@ -49,7 +49,7 @@ pub fn find(root: &Root, targets: &[Target], access: &mut Access) -> Result<Vec<
         let Ok(open) = access.open(&file.path, &file.identity) else {
             continue;
         };
-        if let Ok(Some(cached)) = access.cached(&open, &file.used) {
+        if let Ok(Some(cached)) = access.questions.ranges_of(&open, &file.used) {
             file.cached_bytes = Some(ranges::total(&cached));
             file.absent = ranges::without(&file.used, &cached);
         }
@@ -282,8 +282,6 @@ fn add_data(pieces: &mut Vec<Piece>, file: u32, open: &File, range: &Range<u64>)
 
 /// Whether `next` goes on where `last` ends, in the file and on the disk.
 fn continues(last: &Piece, next: &Piece) -> bool {
-    let length = last.range.end - last.range.start;
-    last.file == next.file
-        && last.range.end == next.range.start
-        && last.physical.map(|physical| physical + length) == next.physical
+    let physical = last.physical.map(|physical| physical + last.bytes());
+    (last.file, last.range.end, physical) == (next.file, next.range.start, next.physical)
 }

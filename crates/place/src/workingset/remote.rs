@@ -10,9 +10,9 @@
 //!    it up once that is full, so it is sized by its time as well.
 
 use super::anonymous::SwappedPage;
-use super::method::RestoreMethod;
 use super::targets::Target;
 use crate::background::batch::fitting;
+use serde::{Deserialize, Serialize};
 use std::ops::{Range, RangeInclusive};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,6 +32,21 @@ const AHEAD_TIME: Duration = Duration::from_millis(100);
 const AHEAD_PAGES: RangeInclusive<usize> = 64..=1024;
 /// Advice is given in parts of this many pages, so that a reader is never without.
 const ADVISED_AT_ONCE: usize = 256;
+
+/// A method that makes the kernel restore pages of another process from swap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RestoreMethod {
+    /// One thread reads a byte of each page, in slot order.
+    RemoteRead,
+    /// As many threads, which take parts of the slots in turn.
+    RemoteReaders(u8),
+    /// `process_madvise(MADV_WILLNEED)` in slot order, and a byte of each page read behind it.
+    WillNeed,
+    /// The advice alone, where no process may be read: the pages come into the swap cache, and
+    /// the first touch of each maps it without the device.
+    AdviceOnly,
+}
 
 /// What a batch did.
 #[derive(Debug, Default)]
@@ -76,10 +91,9 @@ impl<'a> Reader<'a> {
     /// left come first in the next batch.
     pub(super) fn batch(&mut self, pages: &[SwappedPage], until_ns: u64) -> Batch {
         match self.method {
-            RestoreMethod::RemoteRead => self.read(pages, 1, until_ns),
             RestoreMethod::RemoteReaders(readers) => self.read(pages, readers.max(1), until_ns),
             RestoreMethod::WillNeed => self.read_advised(pages, until_ns),
-            RestoreMethod::AdviceOnly => self.read(pages, 1, until_ns),
+            RestoreMethod::RemoteRead | RestoreMethod::AdviceOnly => self.read(pages, 1, until_ns),
         }
     }
 

@@ -11,17 +11,15 @@ mod method_trial;
 mod plan;
 mod plan_files;
 mod plan_swap;
-mod report;
-mod request;
 mod run;
 mod run_files;
 mod run_swap;
 mod swap_ins;
 mod verify;
 
-pub use plan::{MemoryKind, PlannedSource, PlannedWork, RestorePlan};
-pub use report::{RestoreReport, RestoredSource};
-pub use request::RestoreRequest;
+pub use super::remote::RestoreMethod;
+pub use plan::{MemoryKind, PlannedSource, PlannedWork, RestorePlan, RestoreRequest};
+pub use run::{RestoreReport, RestoredSource};
 
 use super::targets::{self, Target};
 use crate::background::StopReason;

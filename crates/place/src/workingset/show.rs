@@ -9,7 +9,7 @@ use super::targets::{self, Selection, Target};
 use super::{anonymous, ranges};
 use crate::{ErrorKind, Result};
 use machine::Root;
-use machine::cgroup::{self, Controller};
+use machine::cgroup;
 use machine::mounts::{self, Mount};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -151,6 +151,7 @@ impl Used {
     /// What the target with this index has.
     fn process(&self, root: &Root, target: &Target, index: u32) -> Result<ProcessMemory> {
         let scan = anonymous::scan(root, target, index)?;
+        let group = cgroup::memory_group_of(root, &self.mounts, target.pid);
         let page_bytes = sys::process::page_bytes() as u64;
         let shared = self.shared.as_deref();
         let objects = || {
@@ -169,7 +170,7 @@ impl Used {
         Ok(ProcessMemory {
             pid: target.pid,
             name: target.name.clone(),
-            group: self.group(root, target.pid),
+            group: group.and_then(|place| Some(place.groups().first()?.path.clone())),
             resident_bytes: scan.present_pages * page_bytes + shared_present,
             swapped_bytes: scan.swapped.len() as u64 * page_bytes,
             shared_swapped_bytes: shared.map(|_| shared_swapped.sum()),
@@ -177,11 +178,5 @@ impl Used {
             file_absent_bytes: is_known
                 .then(|| ranges::sum(known().map(|(file, _)| ranges::total(&file.absent)))),
         })
-    }
-
-    fn group(&self, root: &Root, pid: u32) -> Option<String> {
-        let membership = root.read(format!("/proc/{pid}/cgroup")).ok()?;
-        let place = cgroup::locate(&self.mounts, &membership, Controller::Memory)?;
-        Some(place.groups().first()?.path.clone())
     }
 }

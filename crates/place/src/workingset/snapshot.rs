@@ -162,7 +162,7 @@ impl Snapshot {
             return;
         };
         let all = 0..identity.bytes;
-        let Ok(Some(cached)) = access.cached(&open, &[all]) else {
+        let Ok(Some(cached)) = access.questions.ranges_of(&open, &[all]) else {
             return;
         };
         if cached.is_empty() {
@@ -236,7 +236,7 @@ pub fn missing(snapshot: &Snapshot, access: &mut Access) -> MissingFiles {
             ..file.identity
         };
         let all = 0..file.identity.bytes;
-        let Ok(now) = access.cached(&open, &[all]) else {
+        let Ok(now) = access.questions.ranges_of(&open, &[all]) else {
             continue;
         };
         let now = now.unwrap_or_default();

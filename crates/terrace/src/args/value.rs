@@ -3,7 +3,7 @@
 //! Each refuses with one line of its own, which `clap` passes on.
 
 use model::Bytes;
-use place::workingset::method::RestoreMethod;
+use place::workingset::restore::RestoreMethod;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 

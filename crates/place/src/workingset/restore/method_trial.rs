@@ -12,8 +12,7 @@
 
 use crate::workingset::anonymous::SwappedPage;
 use crate::workingset::areas::SwapMedium;
-use crate::workingset::method::RestoreMethod;
-use crate::workingset::remote::{self, Batch, Reader};
+use crate::workingset::remote::{self, Batch, Reader, RestoreMethod};
 use crate::workingset::targets::Target;
 use machine::Root;
 use machine::demand::{Demand, DemandReader};

@@ -1,20 +1,51 @@
-//! The plan of a restore: what would be read from where, printable before anything is read, and the
-//! pages, objects and files behind it.
+//! The request and the plan of a restore: what would be read from where, printable before anything
+//! is read, and the pages, objects and files behind it.
 
+use crate::background::Limits;
 use crate::workingset::anonymous::SwappedPage;
 use crate::workingset::areas::{Source, SwapMedium};
 use crate::workingset::order;
 use crate::workingset::read_plan::ReadPlan;
+use crate::workingset::remote::RestoreMethod;
 use crate::workingset::shared::SharedObject;
+use crate::workingset::snapshot::Snapshot;
 use crate::workingset::speed::DiskSpeed;
-use crate::workingset::targets::Target;
+use crate::workingset::targets::{Selection, Target};
 use machine::{Root, swap};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use sys::helper::HiddenCommand;
 
 /// Random reads this fast need no head to move, no platter to turn and no network: half a turn at
 /// 15,000 turns a minute takes 2 ms.
 const NO_SEEK_NS: u64 = 500_000;
+
+/// What to restore, and what that may take.
+#[derive(Clone, Debug)]
+pub struct RestoreRequest {
+    /// Whose memory.
+    pub selection: Selection,
+    /// These processes before all others.
+    pub first: Vec<u32>,
+    /// Anonymous memory.
+    pub anonymous: bool,
+    /// Shared memory.
+    pub shared: bool,
+    /// Files that live processes use; with a snapshot, the files that it names.
+    pub files: bool,
+    /// What was in memory once, if that is to be restored.
+    pub snapshot: Option<Snapshot>,
+    /// Trees whose directories and inodes are wanted.
+    pub metadata: Vec<PathBuf>,
+    /// Whether the plan is to say how long it takes: disks are then tried longer.
+    pub estimate: bool,
+    /// How to read from swap, if the person chose a method.
+    pub method: Option<RestoreMethod>,
+    /// What may be used.
+    pub limits: Limits,
+    /// The hidden command that reads inside of a group; absent, this process reads everything.
+    pub helper: Option<HiddenCommand>,
+}
 
 /// What will be done. Nothing has been read yet.
 #[derive(Debug)]
@@ -46,6 +77,28 @@ pub struct PlannedSource {
     pub by_demand_ns: Option<u64>,
     /// Why it is left out, if it is.
     pub skipped: Option<String>,
+}
+
+impl PlannedSource {
+    /// Reads of `bytes` in `runs`, with the times that the figures of their device give.
+    pub(super) fn new(
+        kind: MemoryKind,
+        source: String,
+        (bytes, runs): (u64, u64),
+        speed: Option<&DiskSpeed>,
+    ) -> Self {
+        let pages = bytes.div_ceil(sys::process::page_bytes() as u64);
+        let by_demand_ns = |speed: &DiskSpeed| Some(speed.random_read_ns?.saturating_mul(pages));
+        Self {
+            kind,
+            source,
+            bytes,
+            runs,
+            estimated_ns: speed.and_then(|speed| in_order_ns(speed, runs, bytes)),
+            by_demand_ns: speed.and_then(by_demand_ns),
+            skipped: None,
+        }
+    }
 }
 
 /// The kinds of memory.
@@ -142,26 +195,20 @@ impl Segment {
 
     /// What of the plan a person sees.
     pub(super) fn part(&self, speeds: &[DiskSpeed]) -> PlannedSource {
-        let pages = self.pages.len() as u64;
-        let runs = order::runs(&self.pages);
-        let bytes = pages * self.page_bytes;
+        let bytes = self.pages.len() as u64 * self.page_bytes;
+        let size = (bytes, order::runs(&self.pages));
         let speed = self.speed.map(|index| &speeds[index]);
-        let skipped = self.source.medium == SwapMedium::CompressedRam;
+        let is_skipped = self.source.medium == SwapMedium::CompressedRam;
+        let reason = "compressed in memory: a fault is as fast as a restore";
         PlannedSource {
-            kind: MemoryKind::Anonymous,
-            source: self.name(),
-            bytes,
-            runs,
-            estimated_ns: speed.and_then(|speed| in_order_ns(speed, runs, bytes)),
-            by_demand_ns: speed.and_then(|speed| Some(speed.random_read_ns? * pages)),
-            skipped: skipped
-                .then(|| "compressed in memory: a fault is as fast as a restore".to_owned()),
+            skipped: is_skipped.then(|| reason.to_owned()),
+            ..PlannedSource::new(MemoryKind::Anonymous, self.name(), size, speed)
         }
     }
 }
 
 /// A seek for each run, and the disk's own rate.
-pub(super) fn in_order_ns(speed: &DiskSpeed, runs: u64, bytes: u64) -> Option<u64> {
+fn in_order_ns(speed: &DiskSpeed, runs: u64, bytes: u64) -> Option<u64> {
     let transfer_ns = u128::from(bytes) * 1_000_000_000
         / u128::from(speed.sequential_bytes_per_s.filter(|rate| *rate > 0)?);
     let seeks_ns = u128::from(runs) * u128::from(speed.random_read_ns?);

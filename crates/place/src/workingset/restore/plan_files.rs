@@ -2,19 +2,17 @@
 //! group is charged for it.
 
 use super::disk_speeds::{try_area, try_device};
-use super::plan::{FileGroup, FileRead, MemoryKind, PlannedSource, RestorePlan, in_order_ns};
-use super::request::RestoreRequest;
+use super::plan::{FileGroup, FileRead, MemoryKind, PlannedSource, RestorePlan, RestoreRequest};
 use crate::Result;
 use crate::workingset::access::Access;
 use crate::workingset::read_plan::{FileIdentity, NamedFile, Piece, ReadPlan};
 use crate::workingset::speed::TrialPurpose;
 use crate::workingset::targets::Target;
 use crate::workingset::{files, ranges, shared, snapshot};
-use machine::cgroup::{self, Controller};
+use machine::cgroup::{self, Place};
 use machine::mounts::{self, Mount};
 use machine::{Root, swap};
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Display;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -49,16 +47,8 @@ pub(super) fn plan_shared(root: &Root, request: &RestoreRequest, plan: &mut Rest
     };
     let index = only.and_then(|area| try_area(root, area, purpose, plan));
     let speed = index.map(|index| &plan.speeds[index]);
-    let pages = bytes / sys::process::page_bytes() as u64;
-    let part = PlannedSource {
-        kind: MemoryKind::Shared,
-        source: only.map_or_else(|| "swap".to_owned(), |area| area.path.display().to_string()),
-        bytes,
-        runs,
-        estimated_ns: speed.and_then(|speed| in_order_ns(speed, runs, bytes)),
-        by_demand_ns: speed.and_then(|speed| Some(speed.random_read_ns?.saturating_mul(pages))),
-        skipped: None,
-    };
+    let source = only.map_or_else(|| "swap".to_owned(), |area| area.path.display().to_string());
+    let part = PlannedSource::new(MemoryKind::Shared, source, (bytes, runs), speed);
     plan.parts.push(part);
     plan.work.shared_speed = index;
 }
@@ -123,13 +113,6 @@ fn by_device(wanted: Vec<WantedFile>) -> BTreeMap<u64, Vec<WantedFile>> {
     devices
 }
 
-/// The directory of the memory group of a process.
-fn group_of(root: &Root, mounts: &[Mount], process: impl Display) -> Option<PathBuf> {
-    let membership = root.read(format!("/proc/{process}/cgroup")).ok()?;
-    let place = cgroup::locate(mounts, &membership, Controller::Memory)?;
-    Some(place.groups().first()?.directory.clone())
-}
-
 /// Plans the reads from one device for one group.
 fn plan_device(
     root: &Root,
@@ -151,18 +134,9 @@ fn plan_device(
     let index = try_device(root, (major, minor), purpose, plan);
     let speed = index.map(|index| &plan.speeds[index]);
     let runs = read_plan.pieces.chunk_by(Piece::is_followed_by).count() as u64;
-    let pages = bytes.div_ceil(sys::process::page_bytes() as u64);
     let name = machine::block::name_of_device(root, major, minor);
     let source = name.unwrap_or_else(|| format!("{major}:{minor}"));
-    let part = PlannedSource {
-        kind: MemoryKind::File,
-        source: source.clone(),
-        bytes,
-        runs,
-        estimated_ns: speed.and_then(|speed| in_order_ns(speed, runs, bytes)),
-        by_demand_ns: speed.and_then(|speed| Some(speed.random_read_ns?.saturating_mul(pages))),
-        skipped: None,
-    };
+    let part = PlannedSource::new(MemoryKind::File, source.clone(), (bytes, runs), speed);
     plan.parts.push(part);
     plan.work.files.push(FileRead {
         source,
@@ -190,7 +164,7 @@ impl<'a> FileGroups<'a> {
             root,
             mounts,
             targets,
-            own: group_of(root, mounts, "self"),
+            own: cgroup::own_memory_group(root).and_then(directory_of),
             by_target: HashMap::new(),
             first: HashMap::new(),
         }
@@ -202,7 +176,8 @@ impl<'a> FileGroups<'a> {
             return known.clone();
         }
         let pid = self.targets[target as usize].pid;
-        let directory = group_of(self.root, self.mounts, pid);
+        let place = cgroup::memory_group_of(self.root, self.mounts, pid);
+        let directory = place.and_then(directory_of);
         let group = directory.map(|directory| FileGroup {
             target: *self.first.entry(directory.clone()).or_insert(target),
             is_own: self.own.as_ref() == Some(&directory),
@@ -211,4 +186,8 @@ impl<'a> FileGroups<'a> {
         self.by_target.insert(target, group.clone());
         group
     }
+}
+
+fn directory_of(group: Place) -> Option<PathBuf> {
+    Some(group.groups().first()?.directory.clone())
 }

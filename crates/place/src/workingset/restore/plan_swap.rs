@@ -2,8 +2,7 @@
 //! Reads pagemaps and tries the disks; restores nothing.
 
 use super::disk_speeds::try_area;
-use super::plan::{MemoryKind, PlannedSource, RestorePlan, Segment};
-use super::request::RestoreRequest;
+use super::plan::{MemoryKind, PlannedSource, RestorePlan, RestoreRequest, Segment};
 use crate::workingset::anonymous::{self, SwappedPage};
 use crate::workingset::areas::{self, SwapMedium};
 use crate::workingset::order;
@@ -43,7 +42,11 @@ pub(super) fn plan_anonymous(
     let page_bytes = sys::process::page_bytes() as u64;
     // Slot 0 is never used: the kernel reports it for slots that it hides.
     if pages.iter().any(|page| page.slot == 0) {
-        plan.parts.push(hidden(pages.len() as u64 * page_bytes));
+        let size = (pages.len() as u64 * page_bytes, 0);
+        plan.parts.push(PlannedSource {
+            skipped: Some(HIDDEN.to_owned()),
+            ..PlannedSource::new(MemoryKind::Anonymous, "swap".to_owned(), size, None)
+        });
         plan.work.refused = Some(HIDDEN);
         return Ok(());
     }
@@ -86,19 +89,6 @@ pub(super) fn plan_anonymous(
         .map(|segment| segment.part(&plan.speeds));
     plan.parts.extend(parts);
     Ok(())
-}
-
-/// `bytes` in swap at slots that are hidden.
-fn hidden(bytes: u64) -> PlannedSource {
-    PlannedSource {
-        kind: MemoryKind::Anonymous,
-        source: "swap".to_owned(),
-        bytes,
-        runs: 0,
-        estimated_ns: None,
-        by_demand_ns: None,
-        skipped: Some(HIDDEN.to_owned()),
-    }
 }
 
 /// The pages in swap of all targets. A process that has ended has none.

@@ -1,15 +1,56 @@
-//! A restore while it works: what all kinds of memory share.
-//! It owns the allowance, the progress and the report; the order of the work is the caller's.
+//! The state and the report of a restore: what all kinds of memory share.
+//! It owns the allowance and the progress; the order of the work is the caller's.
 
-use super::plan::RestorePlan;
-use super::report::RestoreReport;
-use super::request::RestoreRequest;
+use super::plan::{MemoryKind, RestorePlan, RestoreRequest};
 use crate::Result;
-use crate::background::{Allowance, GroupName, StopReason};
+use crate::background::{Allowance, StopReason};
+use crate::workingset::remote::RestoreMethod;
 use crate::workingset::speed::DiskSpeed;
 use machine::Root;
 use model::{Bytes, Control, Progress, ProgressSink};
+use serde::{Deserialize, Serialize};
 use std::time::Instant;
+
+/// What was done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RestoreReport {
+    /// Why it ended.
+    pub stop: StopReason,
+    /// One for each source, in the order of work.
+    pub parts: Vec<RestoredSource>,
+    /// From the first read to the last, ns.
+    pub elapsed_ns: u64,
+    /// Of these, pauses for other tasks that wanted the processors.
+    pub paused_ns: u64,
+    /// Lines for a person.
+    pub notes: Vec<String>,
+}
+
+/// What was done of one part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RestoredSource {
+    /// The kind of memory.
+    pub kind: MemoryKind,
+    /// The swap area's path or the disk's name.
+    pub source: String,
+    /// The method that was used.
+    pub method: Option<RestoreMethod>,
+    /// Bytes asked for.
+    pub bytes: u64,
+    /// Of the pages asked for, present afterwards.
+    pub present_pages: u64,
+    /// Pages asked for.
+    pub pages: u64,
+    /// Pages whose process or mapping was gone.
+    pub gone_pages: u64,
+    /// How long, ns.
+    pub elapsed_ns: u64,
+    /// The most faults with a read from the device that are avoided: the pages present that came
+    /// from there. A page that had not left memory avoids none.
+    pub avoided_faults: u64,
+    /// What these would have cost, ns: each the time of the device for one page.
+    pub avoided_ns: Option<u64>,
+}
 
 /// The state of a restore.
 pub(super) struct RestoreRun<'a> {
@@ -41,8 +82,7 @@ impl<'a> RestoreRun<'a> {
         progress: &'a mut ProgressSink<'a>,
     ) -> Result<Self> {
         let mut allowance = Allowance::start(root, request.limits.clone())?;
-        let pids = plan.work.targets.iter().map(|target| target.pid);
-        allowance.watch_groups(pids.map(GroupName::OfProcess));
+        allowance.watch_groups(plan.work.targets.iter().map(|target| target.pid));
         let planned = plan.parts.iter().filter(|part| part.skipped.is_none());
         Ok(Self {
             root,

@@ -4,8 +4,7 @@
 //! charged where they are used. This process reads those of its own group and of a snapshot.
 
 use super::plan::{FileGroup, FileRead, MemoryKind, PlannedWork};
-use super::report::RestoredSource;
-use super::run::RestoreRun;
+use super::run::{RestoreRun, RestoredSource};
 use crate::background::{GROUP_MARGIN, StopReason};
 use crate::workingset::cgroup_reader;
 use crate::workingset::read::{self, Read};
@@ -15,7 +14,7 @@ use model::Control;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Restores shared memory, object by object.
 pub(super) fn restore_shared(run: &mut RestoreRun<'_>, work: &PlannedWork) -> Option<StopReason> {
@@ -28,18 +27,13 @@ pub(super) fn restore_shared(run: &mut RestoreRun<'_>, work: &PlannedWork) -> Op
     for object in swapped {
         let start = Instant::now();
         let mut reported = 0;
-        let (bytes, present_bytes) = shared::restore(object, &mut |progress| {
+        let amounts = shared::restore(object, &mut |progress| {
             run.advance(progress.done - reported);
             reported = progress.done;
             stop = run.check();
             Control::stop_if(stop.is_some())
         });
-        let read = ReadBytes {
-            bytes,
-            present_bytes,
-            elapsed: start.elapsed(),
-        };
-        let done = read.part(MemoryKind::Shared, &object.name, fault_ns);
+        let done = restored_source(MemoryKind::Shared, &object.name, amounts, start, fault_ns);
         run.report.parts.push(done);
         if stop.is_some() {
             break;
@@ -56,27 +50,23 @@ pub(super) fn restore_files(
     run: &mut RestoreRun<'_>,
     work: &PlannedWork,
 ) -> Result<Option<StopReason>> {
-    // What was brought into each group: the kernel counts it as room, for it could be reclaimed.
-    let mut brought: BTreeMap<&Path, u64> = BTreeMap::new();
+    // Bytes restored into each group: the kernel counts them as room, since it could reclaim them.
+    let mut restored: BTreeMap<&Path, u64> = BTreeMap::new();
     for files in &work.files {
         let start = Instant::now();
         let group = files.group.as_ref().map(|group| group.directory.as_path());
-        let before = group.and_then(|group| brought.get(group)).copied();
+        let before = group.and_then(|group| restored.get(group)).copied();
         let (read, stop) = read_files(run, files, before.unwrap_or(0))?;
         if let Some(group) = group {
-            *brought.entry(group).or_default() += read.bytes;
+            *restored.entry(group).or_default() += read.bytes;
         }
         if read.changed_files > 0 {
             let note = format!("{} files are left out: changed since", read.changed_files);
             run.report.notes.push(note);
         }
-        let bytes = ReadBytes {
-            bytes: read.bytes,
-            present_bytes: read.present_bytes,
-            elapsed: start.elapsed(),
-        };
+        let amounts = (read.bytes, read.present_bytes);
         let fault_ns = run.random_read_ns(files.speed);
-        let done = bytes.part(MemoryKind::File, &files.source, fault_ns);
+        let done = restored_source(MemoryKind::File, &files.source, amounts, start, fault_ns);
         run.report.parts.push(done);
         match stop {
             // The next group may have room.
@@ -105,16 +95,16 @@ pub(super) fn warm_metadata(run: &mut RestoreRun<'_>) -> Result<Option<StopReaso
     Ok(run.check())
 }
 
-/// Reads what has room in its group, into which `brought` bytes of files came before. More would
-/// evict what was just brought.
+/// Reads what has room in its group, into which `restored` bytes of files came before. More would
+/// evict what was just read.
 fn read_files(
     run: &mut RestoreRun<'_>,
     files: &FileRead,
-    brought: u64,
+    restored: u64,
 ) -> Result<(Read, Option<StopReason>)> {
     let group = files.group.as_ref();
-    let room = group.and_then(|group| run.allowance.group_room(group.target));
-    let room = room.map(|room| room.0.saturating_sub(GROUP_MARGIN.0 + brought));
+    let free = group.and_then(|group| run.allowance.group_room(group.target));
+    let room = free.map(|free| free.0.saturating_sub(GROUP_MARGIN.0 + restored));
     let fitting = files.plan.limited_to(room);
     let cut = matches!(fitting, Cow::Owned(_)).then_some(StopReason::GroupLimit);
     // What this process reads is charged to its own group.
@@ -161,29 +151,27 @@ fn group_limit(run: &RestoreRun<'_>, group: &FileGroup) -> Option<StopReason> {
     is_full.then_some(StopReason::GroupLimit)
 }
 
-/// What was read of one source.
-struct ReadBytes {
-    bytes: u64,
-    present_bytes: u64,
-    elapsed: Duration,
-}
-
-impl ReadBytes {
-    /// Its part of the report; each page present avoids a fault that costs `fault_ns`.
-    fn part(&self, kind: MemoryKind, source: &str, fault_ns: Option<u64>) -> RestoredSource {
-        let page_bytes = sys::process::page_bytes() as u64;
-        let present_pages = self.present_bytes / page_bytes;
-        RestoredSource {
-            kind,
-            source: source.to_owned(),
-            method: None,
-            bytes: self.bytes,
-            present_pages,
-            pages: self.bytes.div_ceil(page_bytes),
-            gone_pages: 0,
-            elapsed_ns: self.elapsed.as_nanos() as u64,
-            avoided_faults: present_pages,
-            avoided_ns: fault_ns.map(|ns| ns * present_pages),
-        }
+/// The part of a report for `bytes` read, of which `present_bytes` are in memory. Each page present
+/// avoids a fault that costs `fault_ns`.
+fn restored_source(
+    kind: MemoryKind,
+    source: &str,
+    (bytes, present_bytes): (u64, u64),
+    started: Instant,
+    fault_ns: Option<u64>,
+) -> RestoredSource {
+    let page_bytes = sys::process::page_bytes() as u64;
+    let present_pages = present_bytes / page_bytes;
+    RestoredSource {
+        kind,
+        source: source.to_owned(),
+        method: None,
+        bytes,
+        present_pages,
+        pages: bytes.div_ceil(page_bytes),
+        gone_pages: 0,
+        elapsed_ns: started.elapsed().as_nanos() as u64,
+        avoided_faults: present_pages,
+        avoided_ns: fault_ns.map(|ns| ns * present_pages),
     }
 }

@@ -5,16 +5,14 @@
 
 use super::method_trial::ReaderChoice;
 use super::plan::{MemoryKind, PlannedWork, Segment};
-use super::report::RestoredSource;
-use super::run::RestoreRun;
+use super::run::{RestoreRun, RestoredSource};
 use super::swap_ins::SwapIns;
 use super::verify::{self, Yield};
 use crate::background::StopReason;
 use crate::background::batch::BATCH_TIME;
 use crate::workingset::anonymous::SwappedPage;
 use crate::workingset::areas::SwapMedium;
-use crate::workingset::method::RestoreMethod;
-use crate::workingset::remote::Batch;
+use crate::workingset::remote::{Batch, RestoreMethod};
 use crate::workingset::targets::Target;
 use crate::{Error, ErrorKind, Result};
 use machine::Root;
@@ -87,6 +85,10 @@ fn restore_segment(
     };
     let present_pages = found.present + advised;
     let avoided_faults = counted.read_since(before, present_pages);
+    // An interrupt ends the lookup early: what was not looked up is not gone.
+    if stop.is_none() && sys::interrupt::requested() {
+        stop = Some(StopReason::Cancelled);
+    }
     // A process that executed another program has some pages at the addresses of former ones.
     if stop.is_none() && 2 * found.gone > asked.len() as u64 {
         stop = Some(StopReason::SourceGone);

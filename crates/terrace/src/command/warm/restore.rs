@@ -12,7 +12,7 @@ use crate::output::warm::Receipt;
 use machine::Root;
 use model::Bytes;
 use place::background::Limits;
-use place::workingset::method::RestoreMethod;
+use place::workingset::restore::RestoreMethod;
 use place::workingset::restore::{self, RestoreRequest};
 use place::workingset::snapshot;
 use place::workingset::targets::Selection;

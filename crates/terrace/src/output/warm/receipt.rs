@@ -9,7 +9,7 @@ use crate::output::table::{Cell, Column, Table};
 use crate::output::{self, Page};
 use model::Bytes;
 use place::background::StopReason;
-use place::workingset::method::RestoreMethod;
+use place::workingset::restore::RestoreMethod;
 use place::workingset::restore::{PlannedSource, RestoreReport, RestoredSource};
 use place::workingset::speed::DiskSpeed;
 use serde::Serialize;
