@@ -102,8 +102,8 @@ fn shown<T>(parsed: Result<T, clap::Error>) -> Result<Option<T>, Error> {
             Ok(None)
         }
         Err(error) => {
-            let text = error.to_string();
-            let text = text.strip_prefix("error: ").unwrap_or(&text);
+            let message = error.to_string();
+            let text = message.strip_prefix("error: ").unwrap_or(&message);
             Err(Error::Usage(text.trim_end().to_owned()))
         }
     }

@@ -30,7 +30,7 @@ pub struct Package {
 pub struct Dependency {
     /// The package that is depended on (not a name that it was renamed to).
     pub name: String,
-    /// The table that it stands in.
+    /// The table that names it.
     pub kind: Kind,
     /// Whether it is a path dependency, that is, another member.
     pub is_member: bool,
@@ -50,7 +50,7 @@ pub enum Kind {
 /// The nearest directory at or above `start` whose `Cargo.toml` opens a workspace.
 ///
 /// # Errors
-/// [`Error::Usage`] when there is none: the command was called outside the project.
+/// [`Error::Usage`] outside of the project.
 pub fn root(start: &Path) -> Result<PathBuf, Error> {
     start
         .ancestors()

@@ -155,8 +155,10 @@ fn is_alive(folder: &Path) -> bool {
 
 /// The processes that descend from one, with the number and the name of each.
 fn descendants(process: u32) -> Vec<(u32, String)> {
-    let threads = fs::read_dir(format!("/proc/{process}/task"));
-    let threads = threads.into_iter().flatten().flatten();
+    let threads = fs::read_dir(format!("/proc/{process}/task"))
+        .into_iter()
+        .flatten()
+        .flatten();
     let mut all = Vec::new();
     for thread in threads {
         let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();

@@ -97,8 +97,8 @@ fn programs() -> Vec<PathBuf> {
     let built = cargo.output().unwrap();
     let complained = String::from_utf8_lossy(&built.stderr);
     assert!(built.status.success(), "{complained}");
-    let messages = String::from_utf8(built.stdout).unwrap();
-    let messages = messages
+    let output = String::from_utf8(built.stdout).unwrap();
+    let messages = output
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap());
     let programs: Vec<PathBuf> = messages
@@ -165,10 +165,14 @@ fn files_count_where_they_are_used(whole: &Value, limited: &Value) {
 fn zswap_and_disk_are_distinguished(fact: &Value) {
     all_is_back(&fact["restored"]);
     let notes = notes(&fact["restored"]);
-    let note = notes.iter().find(|note| note.contains("came from zswap"));
-    let note = note.unwrap_or_else(|| panic!("{fact}"));
-    let numbers = note.split(|c: char| !c.is_ascii_digit());
-    let numbers: Vec<u64> = numbers.filter_map(|number| number.parse().ok()).collect();
+    let note = notes
+        .iter()
+        .find(|note| note.contains("came from zswap"))
+        .unwrap_or_else(|| panic!("{fact}"));
+    let numbers: Vec<u64> = note
+        .split(|c: char| !c.is_ascii_digit())
+        .filter_map(|number| number.parse().ok())
+        .collect();
     let half = SET_PAGES / 2;
     for (stated, counted) in numbers.iter().zip(["from_pool", "from_disk"]) {
         let counted = fact[counted].as_u64().unwrap();
@@ -238,8 +242,10 @@ fn refused_in_a_line(ended: &Value, needs: &str) {
 
 fn complains_of(ended: &Value, what: &str) {
     let complaint = ended["complaint"].as_str().unwrap();
-    let lines = complaint.lines().filter(|line| !line.starts_with("hint: "));
-    let lines: Vec<&str> = lines.collect();
+    let lines: Vec<&str> = complaint
+        .lines()
+        .filter(|line| !line.starts_with("hint: "))
+        .collect();
     assert!(lines.len() == 1 && lines[0].contains(what), "{ended}");
 }
 
@@ -256,8 +262,11 @@ fn notes(ended: &Value) -> Vec<&str> {
 
 /// Pages of anonymous memory that were asked for, and how many of them are there.
 fn anonymous(ended: &Value) -> [u64; 2] {
-    let parts = ended["receipt"]["done"]["parts"].as_array().unwrap();
-    let parts = parts.iter().filter(|part| part["kind"] == "anonymous");
+    let parts = ended["receipt"]["done"]["parts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|part| part["kind"] == "anonymous");
     parts.fold([0, 0], |[pages, present], part| {
         let count = |name: &str| part[name].as_u64().unwrap();
         [pages + count("pages"), present + count("present_pages")]

@@ -38,7 +38,7 @@ pub struct Outcome {
     pub size_bytes: u64,
     /// Its passes.
     pub passes: u64,
-    /// The size that stands for main memory; `None` where not enough can be had.
+    /// The size that stands for main memory; `None` without enough of it.
     pub memory_bytes: Option<u64>,
     /// Why two systems differed.
     pub answer: Option<Answer>,
@@ -136,9 +136,10 @@ fn measure_all(
 /// A part's figures; where it failed, or Ctrl-C came before it, that is noted instead.
 fn noted<T: Default>(notes: &mut Vec<String>, what: &str, measured: measure::Result<T>) -> T {
     measured.unwrap_or_else(|error| {
-        match sys::interrupt::requested() {
-            true => notes.push(format!("{what}: not reached")),
-            false => notes.push(format!("{what}: {error}")),
+        if sys::interrupt::requested() {
+            notes.push(format!("{what}: not reached"));
+        } else {
+            notes.push(format!("{what}: {error}"));
         }
         T::default()
     })

@@ -13,11 +13,26 @@ const MODE: u32 = 0o711;
 ///
 /// # Errors
 /// `Usage` where something is there already, or where another user can change it.
-pub fn check(out: &Path) -> Result<()> {
+fn check(out: &Path) -> Result<()> {
     match Directory::open(out) {
         Ok(directory) => must_be_own(&directory).and_then(|()| must_be_empty(&directory)),
         Err(error) if error.source.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(unusable(out, &error)),
+    }
+}
+
+/// Checks the values of `--out` and `--disk`, as far as they are given.
+///
+/// # Errors
+/// As [`check`], and `Usage` for a disk that is not a directory.
+pub fn check_options(out: Option<&Path>, disk: Option<&Path>) -> Result<()> {
+    out.map_or(Ok(()), check)?;
+    match disk.filter(|disk| !disk.is_dir()) {
+        None => Ok(()),
+        Some(disk) => Err(Error::usage(format!(
+            "--disk: {} is no directory",
+            disk.display()
+        ))),
     }
 }
 
@@ -51,12 +66,13 @@ fn must_be_own(directory: &Directory) -> Result<()> {
 }
 
 fn must_be_empty(directory: &Directory) -> Result<()> {
-    match directory.names()?.is_empty() {
-        true => Ok(()),
-        false => Err(Error::usage(format!(
+    if directory.names()?.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::usage(format!(
             "--out: {} is there and is no empty directory",
             directory.path().display()
-        ))),
+        )))
     }
 }
 

@@ -19,7 +19,6 @@ pub use plan::{Options, Plan};
 use plan::{Place, Size};
 use record::capture::BackgroundRecording;
 use serde::Serialize;
-use std::path::Path;
 use std::time::Duration;
 
 /// Requests whose time is taken in each place.
@@ -244,16 +243,16 @@ fn write(host: &Host, root: &Root, plan: &Plan, size: &Size, content: Content) -
         repeats: 0,
         ..size.plan.clone()
     };
-    let file = |out: &Path| out.join(format!("{}-{}.trec", name(content), size.units));
-    let file = plan.out.as_deref().map(file);
+    let file_name = format!("{}-{}.trec", name(content), size.units);
+    let file = plan.out.as_deref().map(|out| out.join(file_name));
     let background = host.record(file.as_deref())?;
-    let seen = ramdisk::measure(root, &writing, &mut |what| {
+    let measured = ramdisk::measure(root, &writing, &mut |what| {
         if let Some(background) = &background {
             background.mark(what);
         }
     });
     background.map_or(Ok(()), BackgroundRecording::finish)?;
-    let seen = seen?;
+    let seen = measured?;
     let first = seen.pass(Round::First);
     Ok(Written {
         content,

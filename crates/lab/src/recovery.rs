@@ -66,9 +66,10 @@ pub fn run(
     progress("making the swap file");
     // Dropped in the other order: the processes, the group, the swap.
     let workplace = Workplace::make(host, &plan.disk, plan.swap_bytes(), plan.database_bytes())?;
-    let group = match plan.whole_machine {
-        true => None,
-        false => Some(Group::make(root, plan.memory)?),
+    let group = if plan.whole_machine {
+        None
+    } else {
+        Some(Group::make(root, plan.memory)?)
     };
     let bench = Bench::new(host, root, plan, &workplace, group.as_ref());
     let mut outcome = plan.outcome(experiment, bench.disk());

@@ -1,5 +1,5 @@
-//! A process with a working set of a known size, layout and content, which lab, benchmarks and tests
-//! evict and restore.
+//! A process with a working set of a known size, layout and content, which lab, benchmarks and
+//! tests evict and restore.
 //!
 //! Pages are first written in the order of their addresses or in a scattered one; the kernel evicts
 //! the oldest first, into slots that follow that order. The content of a page follows from its

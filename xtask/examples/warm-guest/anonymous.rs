@@ -1,12 +1,11 @@
-//! A set of anonymous memory in swap: pushed out by hogs, brought back, touched at random,
-//! compared. What way it came back by must not matter to its content: every byte is looked at
-//! afterwards.
+//! A set of anonymous memory in swap: evicted by hogs, restored, touched at random, compared.
+//! The content must not depend on the way of restoring: every byte is compared afterwards.
 
 use serde_json::json;
 use testkit::WorkingSet;
 
 use crate::system::{self, Swap};
-use crate::{Outcome, tell};
+use crate::{Outcome, write_result};
 
 /// Each way once, on a swap area made for it.
 pub(crate) fn scene(mib: &str, layout: &str, hog: &str, ways: &[&str]) -> Outcome<()> {
@@ -30,7 +29,7 @@ fn one(mib: &str, layout: &str, hog: &str, way: &str) -> Outcome<()> {
     drop(toucher);
     drop(swap);
     let touch_s = touch_ns as f64 / 1e9;
-    tell(&json!({
+    write_result(&json!({
         "way": way,
         "total_s": moving_s + touch_s,
         "moving_s": moving_s,

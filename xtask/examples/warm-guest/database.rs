@@ -12,7 +12,7 @@ use testkit::{Random, WorkingSet};
 
 use crate::files::Mounted;
 use crate::system::{self, Swap, bring_back};
-use crate::{Outcome, tell};
+use crate::{Outcome, write_result};
 
 /// Steps of this many rows visit all of them, each once, far from the last one.
 pub(crate) const PRIME: usize = 7_368_787;
@@ -85,7 +85,7 @@ fn one<D: Database>(mib: u64, rows: usize, hog: &str, way: &str) -> Outcome<()> 
     let wrong = database
         .client()
         .ask(&format!("SELECT count(*) FROM t WHERE v <> {};", D::TEXT))?;
-    tell(&json!({
+    write_result(&json!({
         "way": way,
         "total_s": moving_s + asking_s,
         "moving_s": moving_s,

@@ -1,5 +1,5 @@
 //! Facts of a kernel that a restore must get along with: limits of groups, both lists of pages,
-//! zswap, a source that goes away midway, Yama. Each gives a line; what must stand in it is the
+//! zswap, a source that goes away midway, Yama. Each gives a line; what it must say is the
 //! test's part.
 
 use std::fs;
@@ -14,7 +14,7 @@ use testkit::WorkingSet;
 use crate::files::{FOLDER, Mounted, User, drop_caches};
 use crate::group::Group;
 use crate::system::{self, PAGE, SLOW, SWAP, Swap, failed, run, write};
-use crate::{Outcome, tell};
+use crate::{Outcome, write_result};
 
 /// The set of each fact.
 const MIB: u64 = 16;
@@ -71,7 +71,7 @@ fn lately() -> Outcome<()> {
     let cached = counted("nr_swapcached")?;
     let restored = restore(&[], toucher.pid(), &ANONYMOUS)?;
     let wrong = toucher.wrong_pages()?;
-    tell(&json!({
+    write_result(&json!({
         "fact": "evict",
         "said": said,
         "cached_pages": cached,
@@ -103,7 +103,7 @@ fn limited(file: &str, above: bool) -> Outcome<()> {
     let wrong = toucher.wrong_pages()?;
     drop(toucher);
     drop(inner);
-    tell(&json!({
+    write_result(&json!({
         "fact": format!("{file}{}", if above { " above" } else { "" }),
         "limit_bytes": limit,
         "usage_bytes": usage,
@@ -146,7 +146,7 @@ fn charged() -> Outcome<()> {
         let charged = || group.counter("memory.stat", "file");
         let (before, reclaims_before) = (charged()?, reclaims(&group)?);
         let restored = restore(&[], user.pid(), &["--only", "files"])?;
-        tell(&json!({
+        write_result(&json!({
             "fact": if room.is_some() { "files, limited" } else { "files" },
             "charged_bytes": charged()? - before,
             "reclaims": reclaims(&group)? - reclaims_before,
@@ -176,7 +176,7 @@ fn reclaimed_by(lists: &str) -> Outcome<()> {
     let restored = restore(&[], toucher.pid(), &ANONYMOUS)?;
     let touched = toucher.touch()?;
     let wrong = toucher.wrong_pages()?;
-    tell(&json!({
+    write_result(&json!({
         "fact": format!("lru_gen {lists}"),
         "swapped_pages": swapped,
         "restored": restored,
@@ -196,7 +196,7 @@ fn compressed() -> Outcome<()> {
     let after = counters()?;
     let wrong = toucher.wrong_pages()?;
     write(ZSWAP, "N")?;
-    tell(&json!({
+    write_result(&json!({
         "fact": "zswap",
         "from_pool": after[0] - before[0],
         "from_disk": after[1] - before[1],
@@ -211,8 +211,8 @@ fn midway(event: &str) -> Outcome<()> {
     let mut toucher = WorkingSet::start("terrace", MIB, "contiguous")?;
     push_out(toucher.pid())?;
     let mut command = restoring(&[], toucher.pid(), &ANONYMOUS);
-    let restoring = command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut restoring = Ended::start(restoring)?;
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut restoring = Ended::start(&mut command)?;
     while system::swapped_pages(toucher.pid())? > PAGES / 4 * 3 {
         if !restoring.runs()? {
             return Err(format!("{event}: the restore ended before"));
@@ -235,7 +235,7 @@ fn midway(event: &str) -> Outcome<()> {
         "swapoff" => toucher.wrong_pages()?,
         _ => 0,
     };
-    tell(&json!({
+    write_result(&json!({
         "fact": event,
         "hangs": hangs,
         "event_s": event_s,
@@ -262,7 +262,7 @@ fn traced() -> Outcome<()> {
         let restored = restore(&[], toucher.pid(), &ANONYMOUS)?;
         let touched = toucher.touch()?;
         let wrong = toucher.wrong_pages()?;
-        tell(&json!({
+        write_result(&json!({
             "fact": format!("ptrace_scope {scope}"),
             "user": user,
             "unadvised": unadvised,
@@ -306,7 +306,7 @@ fn until_in_swap(pid: u32, push: impl Fn() -> Outcome<()>) -> Outcome<u64> {
             return Ok(swapped);
         }
     }
-    Err(format!("of {PAGES} pages only {swapped} lie in swap"))
+    Err(format!("of {PAGES} pages only {swapped} are in swap"))
 }
 
 fn counted(name: &str) -> Outcome<u64> {

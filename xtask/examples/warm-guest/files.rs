@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::system::{self, DATA, failed, make_file_system, run};
-use crate::{Outcome, tell};
+use crate::{Outcome, write_result};
 
 pub(crate) const FOLDER: &str = "/mnt";
 
@@ -37,7 +37,7 @@ pub(crate) fn mapped(mib: &str, ways: &[&str]) -> Outcome<()> {
         };
         let moving_s = started.elapsed().as_secs_f64();
         let touch_s = read_at_random(&path, mib)?;
-        tell(&json!({
+        write_result(&json!({
             "way": way,
             "total_s": moving_s + touch_s,
             "moving_s": moving_s,
@@ -90,7 +90,7 @@ pub(crate) fn snapshot(mib: &str) -> Outcome<()> {
     run(&["dd", &device, "of=/dev/null", "bs=1M", "iflag=direct", &all])?;
     let sequential_s = started.elapsed().as_secs_f64();
     let report: Value = serde_json::from_str(&text).map_err(failed("the report"))?;
-    tell(&json!({
+    write_result(&json!({
         "way": "restore",
         "brought_mib_per_s": brought_mib / moving_s,
         "brought_mib": brought_mib,

@@ -1,6 +1,6 @@
-//! What `cargo xtask bench warm` and the test `warm_guest` run inside of the guest: memory is
-//! pushed out, comes back in one of several ways, is touched and compared; each way gives one line
-//! of JSON.
+//! What `cargo xtask bench warm` and the test `warm_guest` run inside of the guest: it evicts
+//! memory, restores it in one of several ways, touches and compares it. Each way gives one line of
+//! JSON.
 //!
 //! `warm-guest SCENE WORDS...` writes its lines to /out/results. It is no part of the product: it
 //! knows only what a person at a shell could do, and the tool under test is called as a person
@@ -37,8 +37,8 @@ type Outcome<T> = Result<T, String>;
 const RESULTS: &str = "/out/results";
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["anonymous", mib, layout, hog, ways @ ..] => anonymous::scene(mib, layout, hog, ways),
         ["mapped", mib, ways @ ..] => files::mapped(mib, ways),
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
 }
 
 /// Adds a line to the results, and shows it.
-fn tell(result: &Value) -> Outcome<()> {
+fn write_result(result: &Value) -> Outcome<()> {
     println!("{result}");
     let mut file = OpenOptions::new()
         .create(true)

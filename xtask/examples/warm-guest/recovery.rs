@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::files::Mounted;
 use crate::system::{failed, run};
-use crate::{Outcome, tell};
+use crate::{Outcome, write_result};
 
 /// Where the lab's results and recordings go.
 const KEPT: &str = "/out/lab";
@@ -44,7 +44,7 @@ pub(crate) fn scene(applications: &str, repeat: &str, limit: &str) -> Outcome<()
         .as_array()
         .ok_or("the lab tells no trials")?;
     for trial in trials {
-        tell(&json!({
+        write_result(&json!({
             "way": trial["way"],
             "application": trial["application"],
             "working_set_bytes": result["working_set_bytes"],

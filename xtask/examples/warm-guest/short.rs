@@ -1,10 +1,10 @@
-//! Memory gets short again while it is brought back: a bystander works in a set of its own all the
+//! Memory gets short again during a restore: a bystander works in a set of its own all the
 //! time, and a hog comes in the middle.
 //!
-//! Two rounds. In the first nobody disturbs the restore: the bystander's work beside it is compared
-//! with its work alone, before and after. In the second a hog takes memory while the restore is
-//! under way; a witness looks every few milliseconds for the first sign that the guard promises to
-//! heed.
+//! Two rounds. In the first nothing disturbs the restore: the bystander's work beside it is
+//! compared with its work alone, before and after. In the second a hog takes memory while the
+//! restore is under way; a witness looks every few milliseconds for the first sign that the guard
+//! promises to heed.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use testkit::WorkingSet;
 
 use crate::system::{self, PAGE, Swap, failed};
-use crate::{Outcome, tell};
+use crate::{Outcome, write_result};
 
 /// What the bystander works in.
 const BYSTANDER_MIB: u64 = 16;
@@ -36,10 +36,10 @@ pub(crate) fn scene(mib: &str, hog: &str) -> Outcome<()> {
     let mib = mib.parse().map_err(failed(mib))?;
     undisturbed(&mut bystander, mib, hog)?;
     short_again(&mut bystander, mib, hog)?;
-    tell(&json!({ "way": "all", "oom_kills": oom_kills()? - killed_before }))
+    write_result(&json!({ "way": "all", "oom_kills": oom_kills()? - killed_before }))
 }
 
-/// A set that lies in swap.
+/// A set in swap.
 struct Out {
     toucher: WorkingSet,
     _swap: Swap,
@@ -86,7 +86,7 @@ fn undisturbed(bystander: &mut WorkingSet, mib: u64, hog: &str) -> Outcome<()> {
     let report = report(restore)?;
     let after = rounds(bystander, |elapsed| elapsed < Duration::from_secs(3))?;
     let wrong = out.toucher.wrong_pages()?;
-    tell(&json!({
+    write_result(&json!({
         "way": "undisturbed",
         "slowed": mean(&beside) / ((mean(&before) + mean(&after)) / 2.0),
         "alone_round_s": [mean(&before), mean(&after)],
@@ -125,15 +125,12 @@ fn short_again(bystander: &mut WorkingSet, mib: u64, hog: &str) -> Outcome<()> {
     while system::swapped_pages(out.toucher.pid())? as f64 > wanted {
         thread::sleep(LOOK);
     }
-    let mut hogs = Command::new("terrace");
-    hogs.args([
+    let mut command = Command::new("terrace");
+    command.args([
         "hog", "--size", hog, "--count", "2", "--repeat", "1", "--json",
     ]);
-    let hogs = hogs
-        .stdout(Stdio::null())
-        .spawn()
-        .map_err(failed("terrace"))?;
-    let mut hogs = Ended(hogs);
+    let started = command.stdout(Stdio::null()).spawn();
+    let mut hogs = Ended(started.map_err(failed("terrace"))?);
     let reclaims = direct_reclaims()?;
     let (mut sign, mut swapped) = (None, 0);
     while matches!(restore.try_wait(), Ok(None)) {
@@ -150,7 +147,7 @@ fn short_again(bystander: &mut WorkingSet, mib: u64, hog: &str) -> Outcome<()> {
     // The rest, before every byte of it is looked at: what does not come takes 13 ms a page.
     let _ = system::bring_back("restore", &[out.toucher.pid()], &["--only", "anonymous"]);
     let wrong = out.toucher.wrong_pages()?;
-    tell(&json!({
+    write_result(&json!({
         "way": "short",
         "stopped_s": stopped_s,
         "stop": report["result"]["done"]["stop"],

@@ -31,10 +31,10 @@ impl Database for Sqlite {
     fn start(rows: usize) -> Outcome<Self> {
         system::read_once(FILE)?;
         let cache_kib = rows * ROW_BYTES * 2 / 1024;
-        let mut sqlite = Command::new("sqlite3");
-        sqlite.args(["-cmd", &format!("PRAGMA cache_size=-{cache_kib}")]);
-        sqlite.args(["-cmd", "SELECT 0", FILE]);
-        let mut sqlite = WorkingSet::spawn(sqlite)?;
+        let mut shell = Command::new("sqlite3");
+        shell.args(["-cmd", &format!("PRAGMA cache_size=-{cache_kib}")]);
+        shell.args(["-cmd", "SELECT 0", FILE]);
+        let mut sqlite = WorkingSet::spawn(shell)?;
         sqlite.ask(&format!(
             "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {rows}) \
              SELECT sum(length(t.v)) FROM n CROSS JOIN t ON t.id = (n.i * {PRIME}) % {rows};"

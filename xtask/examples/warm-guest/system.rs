@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::Outcome;
 
-/// The disk that swap lies on, and the disk of files.
+/// The disk of the swap area, and the disk of files.
 pub(crate) const SWAP: &str = "/dev/vm/swap";
 /// Another one for swap, slow.
 pub(crate) const SLOW: &str = "/dev/vm/slow";
@@ -73,7 +73,7 @@ impl Drop for Swap {
     }
 }
 
-/// Pages of a process that lie in swap.
+/// Pages of a process in swap.
 pub(crate) fn swapped_pages(pid: u32) -> Outcome<u64> {
     Ok(bytes_in(&format!("/proc/{pid}/status"), "VmSwap:")? / PAGE)
 }
@@ -118,11 +118,11 @@ pub(crate) fn push_out_until(
             return Ok(swapped);
         }
     }
-    Err(format!("of {pages} pages only {swapped} lie in swap"))
+    Err(format!("of {pages} pages only {swapped} are in swap"))
 }
 
 /// Brings memory of `pids` back in one of the ways; seconds, and what the tool reported. The tool's
-/// own way may be told options: `restore:--method:willneed`.
+/// own way takes options: `restore:--method:willneed`.
 pub(crate) fn bring_back(way: &str, pids: &[u32], extra: &[&str]) -> Outcome<(f64, Value)> {
     let started = Instant::now();
     let report = match way {
@@ -133,9 +133,9 @@ pub(crate) fn bring_back(way: &str, pids: &[u32], extra: &[&str]) -> Outcome<(f6
             .try_for_each(|pid| by_address(*pid))
             .map(|()| Value::Null)?,
         _ if way.starts_with("restore") => {
-            let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
-            let pids = pids.join(",");
-            let mut words = vec!["terrace", "warm", "restore", "--pid", &pids, "--json"];
+            let numbers: Vec<String> = pids.iter().map(u32::to_string).collect();
+            let list = numbers.join(",");
+            let mut words = vec!["terrace", "warm", "restore", "--pid", &list, "--json"];
             words.extend(extra);
             words.extend(way.split(':').skip(1));
             let text = run(&words)?;

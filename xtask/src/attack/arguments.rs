@@ -61,10 +61,10 @@ const WORDS: &[&str] = &[
 
 /// One command with odd words.
 pub(super) fn attack(stage: &Stage, random: &mut Random, directory: &Path) -> Result<(), Bad> {
-    let file = plain(stage, directory, "hog_beside")?;
-    let file = text(&file);
-    let out = directory.join("out");
-    let out = text(&out);
+    let file_path = plain(stage, directory, "hog_beside")?;
+    let file = text(&file_path);
+    let out_path = directory.join("out");
+    let out = text(&out_path);
     let mut option = |name: &str| format!("--{name}={}", word(random));
     let (first, second, third) = (option("at"), option("from"), option("to"));
     let (align, worse) = (option("align"), option("fail-if"));

@@ -127,9 +127,10 @@ pub(super) fn lab_log(stage: &Stage) -> Held {
     ensure(!was_written, || {
         "root made a file for the database's user outside of its directory".to_owned()
     })?;
-    match began && has("seen") {
-        true => Ok(()),
-        false => Err(Stop::Needs("the lab to start PostgreSQL here".to_owned())),
+    if began && has("seen") {
+        Ok(())
+    } else {
+        Err(Stop::Needs("the lab to start PostgreSQL here".to_owned()))
     }
 }
 

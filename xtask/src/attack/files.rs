@@ -17,7 +17,7 @@ use super::judge::{self, DOCUMENTED, Form, MEMORY_LIMIT_BYTES};
 use super::recording::plain;
 use super::stage::{
     Held, PATIENCE, Running, Stage, Stop, as_other_user, ensure, give_away, need, need_admin,
-    shown, text, wait_until, words,
+    observe, shown, text, wait_until, words,
 };
 
 fn make_pipe(path: &Path) -> Held {
@@ -67,8 +67,8 @@ fn readers(input: &str, out: &str) -> Vec<Vec<std::ffi::OsString>> {
 /// L9: what is not redacted is for its owner alone, and so is what replaces such a file meanwhile.
 pub(super) fn modes(stage: &Stage) -> Held {
     let directory = stage.scratch("modes")?;
-    let recording = plain(stage, &directory, "hog_beside")?;
-    let recording = text(&recording);
+    let recording_path = plain(stage, &directory, "hog_beside")?;
+    let recording = text(&recording_path);
     let vmstat = directory.join("vmstat.txt");
     std::fs::write(&vmstat, testkit::tool_reports::VMSTAT)?;
     let at = |name: &str| directory.join(name);
@@ -109,11 +109,7 @@ pub(super) fn modes(stage: &Stage) -> Held {
     std::fs::set_permissions(&export, PermissionsExt::from_mode(0o600))?;
     let kill = "inject=rename,renameat,renameat2:signal=KILL:error=EIO";
     let wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", kill];
-    let observed = judge::observe(
-        stage.terrace_under(&wrapper, &commands[0].0),
-        PATIENCE,
-        MEMORY_LIMIT_BYTES,
-    )?;
+    let observed = observe(stage.terrace_under(&wrapper, &commands[0].0))?;
     let parts: Vec<PathBuf> = super::stage::names(&directory)
         .into_iter()
         .filter(|name| name.ends_with(".part"))
@@ -140,7 +136,7 @@ pub(super) fn busy_mount(stage: &Stage) -> Held {
     let disk = Tmpfs::mount(4 << 20).map_err(Stop::Needs)?;
     let mut command = stage.terrace(&["run", "-q", "--", "true"]);
     command.current_dir(disk.path());
-    let observed = judge::observe(command, PATIENCE, MEMORY_LIMIT_BYTES)?;
+    let observed = observe(command)?;
     let unmounted = Command::new("umount")
         .arg(disk.path())
         .stderr(Stdio::null())
@@ -160,7 +156,7 @@ pub(super) fn foreign_lock(stage: &Stage) -> Held {
     let directory = stage.scratch("foreign-lock")?;
     let ring = directory.join("ring");
     let record = ["record", "--keep", "10s", "--for", "1s", "-o", text(&ring)];
-    judge::observe(stage.terrace(&record), PATIENCE, MEMORY_LIMIT_BYTES)?;
+    observe(stage.terrace(&record))?;
     // Its owner may have opened it to others, who read the segments.
     std::fs::set_permissions(&ring, PermissionsExt::from_mode(0o755))?;
     let mut holders = Vec::new();
@@ -173,7 +169,7 @@ pub(super) fn foreign_lock(stage: &Stage) -> Held {
         holders.push(Running::start(command)?);
     }
     thread::sleep(Duration::from_millis(500));
-    let observed = judge::observe(stage.terrace(&record), PATIENCE, MEMORY_LIMIT_BYTES)?;
+    let observed = observe(stage.terrace(&record))?;
     ensure(observed.status == Some(0), || {
         format!(
             "a lock of another user: status {:?}, {:?}",
@@ -191,7 +187,7 @@ pub(super) fn foreign_ring(stage: &Stage) -> Held {
     std::fs::create_dir(&ring)?;
     give_away(&ring)?;
     let record = ["record", "--keep", "10s", "--for", "1s", "-o", text(&ring)];
-    let observed = judge::observe(stage.terrace(&record), PATIENCE, MEMORY_LIMIT_BYTES)?;
+    let observed = observe(stage.terrace(&record))?;
     let names = super::stage::names(&ring);
     ensure(observed.status != Some(0) && names.is_empty(), || {
         format!("root recorded into another user's directory: {names:?}")
@@ -235,7 +231,7 @@ pub(super) fn pipe_as_output(stage: &Stage) -> Held {
         words(["run", "-q", "--force", "-o", text(&pipe), "--", "true"]),
         words(["record", "--for", "1s", "--force", "-o", text(&pipe)]),
     ] {
-        let observed = judge::observe(stage.terrace(&command), PATIENCE, MEMORY_LIMIT_BYTES)?;
+        let observed = observe(stage.terrace(&command))?;
         ensure(!observed.is_late && observed.status != Some(0), || {
             format!("{:?}: {}", observed.status, shown(&command))
         })?;
@@ -250,8 +246,8 @@ pub(super) fn pipe_as_output(stage: &Stage) -> Held {
 /// Standard output that is full, closed or a pipe without a reader.
 pub(super) fn full_output(stage: &Stage) -> Held {
     let directory = stage.scratch("full-output")?;
-    let recording = plain(stage, &directory, "hog_beside")?;
-    let recording = text(&recording);
+    let recording_path = plain(stage, &directory, "hog_beside")?;
+    let recording = text(&recording_path);
     for arguments in [
         words(["explain", recording]),
         words(["explain", "--json", recording]),
@@ -287,11 +283,7 @@ pub(super) fn full_output(stage: &Stage) -> Held {
             )?;
         }
         let closed = ["sh", "-c", "exec \"$@\" <&- >&- 2>&-", "sh"];
-        let observed = judge::observe(
-            stage.terrace_under(&closed, &arguments),
-            PATIENCE,
-            MEMORY_LIMIT_BYTES,
-        )?;
+        let observed = observe(stage.terrace_under(&closed, &arguments))?;
         ensure(
             observed
                 .status

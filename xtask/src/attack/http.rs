@@ -63,11 +63,12 @@ impl Server {
             port: port.unwrap_or(0),
             secret: parts.map_or_else(String::new, |(_, path)| path.trim_matches('/').to_owned()),
         };
-        match server.is_alive() && server.port != 0 {
-            true => Ok(server),
-            false => Err(io::Error::other(format!(
+        if server.is_alive() && server.port != 0 {
+            Ok(server)
+        } else {
+            Err(io::Error::other(format!(
                 "view printed no address: {line:?}"
-            ))),
+            )))
         }
     }
 
@@ -108,8 +109,8 @@ impl Server {
 
     /// Processor time of the server so far, in ticks of a hundredth second.
     fn processor_ticks(&self) -> u64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
-        let stat = stat.unwrap_or_default();
+        let stat =
+            std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
         let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
         let fields = after.split_whitespace().skip(11).take(2);
         fields.filter_map(|field| field.parse::<u64>().ok()).sum()
@@ -149,12 +150,13 @@ pub(super) fn attack(stage: &Stage, random: &mut Random, directory: &Path) -> Re
             return Err(bad("the server ended".to_owned(), &request));
         }
     }
-    match server.serves_the_page() {
-        true => Ok(()),
-        false => Err(bad(
+    if server.serves_the_page() {
+        Ok(())
+    } else {
+        Err(bad(
             "a good request got no page any more".to_owned(),
             &server.good(),
-        )),
+        ))
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::judge::{self, Expected, Form, MEMORY_LIMIT_BYTES, TIME_LIMIT};
 use super::stage::{
-    Held, PATIENCE, Running, Stage, Stop, ensure, need_admin, text, wait_until, words,
+    Held, PATIENCE, Running, Stage, Stop, ensure, need_admin, observe, text, wait_until, words,
 };
 use super::trec::{self, Chunk};
 
@@ -169,7 +169,7 @@ fn write_surveys(stage: &Stage, directory: &Path) -> Result<[PathBuf; 2], Stop> 
         std::fs::write(&probe, tried.to_string())?;
         // A field that names a kind is refused with any other word.
         let compare = stage.terrace(&["compare", "--json", text(&probe), text(&probe)]);
-        let compared = judge::observe(compare, PATIENCE, MEMORY_LIMIT_BYTES)?;
+        let compared = observe(compare)?;
         if compared.status == Some(0) {
             hostile = tried;
             count += 1;
@@ -286,7 +286,7 @@ pub(super) fn markdown(stage: &Stage) -> Held {
     for [a, b] in &pairs {
         let [a, b] = [a, b].map(|path| text(path));
         let compare = stage.terrace(&["compare", "--markdown", a, b]);
-        let observed = judge::observe(compare, PATIENCE, MEMORY_LIMIT_BYTES)?;
+        let observed = observe(compare)?;
         no_markup(
             &outside_code(&observed.text()),
             &format!("compare --markdown {a} {b}"),
@@ -295,7 +295,7 @@ pub(super) fn markdown(stage: &Stage) -> Held {
     let card = directory.join("card.md");
     let [a, b] = [&paths[0], &paths[4]].map(|path| text(path));
     let proof = stage.terrace(&["proof", "--claim", &marker(), "-o", text(&card), a, b]);
-    judge::observe(proof, PATIENCE, MEMORY_LIMIT_BYTES)?;
+    observe(proof)?;
     no_markup(&outside_code(&std::fs::read_to_string(&card)?), "proof")
 }
 
@@ -337,7 +337,7 @@ pub(super) fn pages(stage: &Stage) -> Held {
     }
     for command in commands {
         let _ = std::fs::remove_file(&page);
-        let observed = judge::observe(stage.terrace(&command), PATIENCE, MEMORY_LIMIT_BYTES)?;
+        let observed = observe(stage.terrace(&command))?;
         let shown = super::stage::shown(&command);
         if observed.status == Some(0) {
             no_markup(&std::fs::read_to_string(&page)?, &shown)?;
@@ -385,11 +385,11 @@ fn hostile_name() -> String {
 pub(super) fn names(stage: &Stage) -> Held {
     let directory = stage.scratch("hostile-names")?;
     let name = hostile_name();
-    let absent = directory.join(&name);
-    let absent = text(&absent);
-    let present = directory.join(format!("{name}.trec"));
-    std::fs::write(&present, stage.recording("hog_beside")?)?;
-    let present = text(&present);
+    let absent_path = directory.join(&name);
+    let absent = text(&absent_path);
+    let present_path = directory.join(format!("{name}.trec"));
+    std::fs::write(&present_path, stage.recording("hog_beside")?)?;
+    let present = text(&present_path);
     let commands = [
         words(["explain", absent]),
         words(["explain", present]),
@@ -505,7 +505,7 @@ pub(super) fn process(stage: &Stage) -> Held {
         words(["warm", "show", "--pid", &pid]),
         words(["warm", "restore", "--dry-run", "--pid", &pid]),
     ] {
-        let observed = judge::observe(stage.terrace(&arguments), PATIENCE, MEMORY_LIMIT_BYTES)?;
+        let observed = observe(stage.terrace(&arguments))?;
         let judged = judge::judge(&observed, &Expected::of(Form::Text));
         judged.map_err(|why| {
             Stop::Failed(format!("{why}\n    {}", super::stage::shown(&arguments)))

@@ -191,10 +191,10 @@ pub(super) fn judge(observed: &Observed, expected: &Expected) -> Result<(), Stri
 
 /// The first character that may not be in an output of this form, with what is around it.
 pub(super) fn control_character(bytes: &[u8], form: Form) -> Option<String> {
-    let text = String::from_utf8_lossy(bytes);
+    let printed = String::from_utf8_lossy(bytes);
     let text = match form {
-        Form::Colored => without_colors(&text),
-        Form::Text | Form::Json => text.into_owned(),
+        Form::Colored => without_colors(&printed),
+        Form::Text | Form::Json => printed.into_owned(),
     };
     let is_bad = |c: &char| match form {
         Form::Json => c.is_ascii_control() && *c != '\n',

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use testkit::Random;
 
-use super::judge::{self, DOCUMENTED, MEMORY_LIMIT_BYTES};
+use super::judge::{self, DOCUMENTED};
 use super::mutate::pick;
 use super::recording::plain;
 use super::stage::{
-    Held, PATIENCE, Running, Stage, ensure, names, signal, text, wait_until, words,
+    Held, PATIENCE, Running, Stage, ensure, names, observe, signal, text, wait_until, words,
 };
 use super::{snapshot, trec};
 
@@ -79,7 +79,7 @@ fn groups(pids: &[u32]) -> Vec<PathBuf> {
 fn nothing_left(stage: &Stage, directory: &Path, pids: &[u32], before: &str) -> Held {
     let is_gone = wait_until(PATIENCE, || alive(stage).is_empty());
     ensure(is_gone, || format!("processes left: {:?}", alive(stage)))?;
-    judge::observe(stage.terrace(&["undo"]), PATIENCE, MEMORY_LIMIT_BYTES)?;
+    observe(stage.terrace(&["undo"]))?;
     // Somebody else may have a recorder that needs the setting for a moment.
     let is_back = wait_until(Duration::from_secs(10), || setting() == before);
     ensure(is_back, || {
@@ -143,8 +143,8 @@ pub(super) fn recorders(stage: &Stage) -> Held {
 /// `warm restore --dry-run`, `hog`, `view` and `record`, ended in every way at random moments.
 pub(super) fn others(stage: &Stage) -> Held {
     let directory = stage.scratch("kill-others")?;
-    let recording = plain(stage, &directory, "hog_beside")?;
-    let recording = text(&recording);
+    let recording_path = plain(stage, &directory, "hog_beside")?;
+    let recording = text(&recording_path);
     let file = directory.join("file");
     std::fs::write(&file, vec![1; 1 << 20])?;
     let lines = [

@@ -63,9 +63,9 @@ pub(super) fn changes(stage: &Stage) -> Held {
     let samples = trec::encode(&Chunk::new(trec::SAMPLES, dense()), Some(19));
     (0..CHUNKS).for_each(|_| bytes.extend(&samples));
     bytes.extend(trec::encode(&outcome, Some(19)));
-    let path = directory.join("changes.trec");
-    std::fs::write(&path, bytes)?;
-    let path = text(&path);
+    let file = directory.join("changes.trec");
+    std::fs::write(&file, bytes)?;
+    let path = text(&file);
     let out = directory.join("out.html");
     for arguments in [
         words(["explain", path]),

@@ -56,39 +56,24 @@ const WORKERS_MAX: usize = 8;
 /// One kind of mutants.
 struct Family {
     name: &'static str,
-    attack: fn(&Stage, &mut Random, &Path) -> Result<(), Bad>,
+    attack: Attack,
+}
+
+type Attack = fn(&Stage, &mut Random, &Path) -> Result<(), Bad>;
+
+const fn family(name: &'static str, attack: Attack) -> Family {
+    Family { name, attack }
 }
 
 /// Every family has the same share of the mutants.
 const FAMILIES: &[Family] = &[
-    Family {
-        name: "recording",
-        attack: recording::attack_file,
-    },
-    Family {
-        name: "ring",
-        attack: recording::attack_ring,
-    },
-    Family {
-        name: "snapshot",
-        attack: snapshot::attack,
-    },
-    Family {
-        name: "import",
-        attack: import::attack,
-    },
-    Family {
-        name: "survey",
-        attack: survey::attack,
-    },
-    Family {
-        name: "arguments",
-        attack: arguments::attack,
-    },
-    Family {
-        name: "http",
-        attack: http::attack,
-    },
+    family("recording", recording::attack_file),
+    family("ring", recording::attack_ring),
+    family("snapshot", snapshot::attack),
+    family("import", import::attack),
+    family("survey", survey::attack),
+    family("arguments", arguments::attack),
+    family("http", http::attack),
 ];
 
 /// What came of the named cases and the mutants.
@@ -161,11 +146,12 @@ fn build(root: &Path) -> Result<(), Error> {
     let mut command = workspace::cargo(root);
     command.args(["build", "--locked", "--package", "terrace"]);
     let status = command.status().map_err(Error::io("run cargo in", root))?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(Error::Failed(
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Error::Failed(
             "attack: the binary cannot be built".to_owned(),
-        )),
+        ))
     }
 }
 

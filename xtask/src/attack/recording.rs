@@ -46,9 +46,10 @@ const SPAN_TEXTS: &[&str] = &[
 pub(super) fn attack_file(stage: &Stage, random: &mut Random, directory: &Path) -> Result<(), Bad> {
     let [a, b] = ["a.trec", "b.trec"].map(|name| directory.join(name));
     std::fs::write(&a, mutant(stage, random))?;
-    let second = match chance(random, 50) {
-        true => mutant(stage, random),
-        false => pick(random, &stage.recordings).1.clone(),
+    let second = if chance(random, 50) {
+        mutant(stage, random)
+    } else {
+        pick(random, &stage.recordings).1.clone()
     };
     std::fs::write(&b, second)?;
     let (arguments, form) = reader_of(random, directory, text(&a), text(&b));
@@ -76,8 +77,8 @@ pub(super) fn attack_ring(stage: &Stage, random: &mut Random, directory: &Path) 
 
 /// A command that reads `a`, and perhaps `b`.
 fn reader_of(random: &mut Random, directory: &Path, a: &str, b: &str) -> (Vec<OsString>, Form) {
-    let out = directory.join("out");
-    let out = text(&out);
+    let out_path = directory.join("out");
+    let out = text(&out_path);
     let redact = *pick(random, &["--redact", "--no-redact"]);
     match random.below(12) {
         0..3 => (words(["explain", "--json", a]), Form::Json),
@@ -133,9 +134,10 @@ fn mutant(stage: &Stage, random: &mut Random) -> Vec<u8> {
         let at = place(random, chunks.len());
         chunks.insert(at, spans(random));
     }
-    let mut bytes = match chance(random, 2) {
-        true => trec::header(*pick(random, &[0, 1, 2, 65535]), random.below(65536) as u16),
-        false => trec::header(1, 1),
+    let mut bytes = if chance(random, 2) {
+        trec::header(*pick(random, &[0, 1, 2, 65535]), random.below(65536) as u16)
+    } else {
+        trec::header(1, 1)
     };
     for chunk in &chunks {
         let level = chance(random, 80).then_some(3);
@@ -152,8 +154,8 @@ fn change(random: &mut Random, chunks: &mut Vec<Chunk>) {
     if chunks.is_empty() {
         return;
     }
-    let columns = chunks.iter().filter(|chunk| chunk.kind == trec::SCHEMA);
-    let columns = columns.map(|chunk| chunk.values().len()).sum::<usize>();
+    let schemas = chunks.iter().filter(|chunk| chunk.kind == trec::SCHEMA);
+    let columns = schemas.map(|chunk| chunk.values().len()).sum::<usize>();
     let at = random.below(chunks.len() as u64) as usize;
     match random.below(20) {
         0 => drop(chunks.remove(at)),
@@ -216,9 +218,10 @@ fn samples(random: &mut Random, columns: usize) -> Vec<u8> {
     let mut bytes = trec::varint(rows);
     bytes.extend(trec::varint(columns as u64));
     for _ in 0..rows {
-        let due = match chance(random, 20) {
-            true => *pick(random, &[0, 100_000_000, 1_000_000_000, i64::MAX, i64::MIN]),
-            false => 0,
+        let due = if chance(random, 20) {
+            *pick(random, &[0, 100_000_000, 1_000_000_000, i64::MAX, i64::MIN])
+        } else {
+            0
         };
         bytes.extend(trec::signed(due));
     }

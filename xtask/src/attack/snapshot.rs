@@ -33,9 +33,9 @@ const PATHS: &[&str] = &[
 
 /// One mutant of a snapshot, read by one command.
 pub(super) fn attack(stage: &Stage, random: &mut Random, directory: &Path) -> Result<(), Bad> {
-    let path = directory.join("mutant.snap");
-    std::fs::write(&path, mutant(random, directory)?)?;
-    let path = text(&path);
+    let file = directory.join("mutant.snap");
+    std::fs::write(&file, mutant(random, directory)?)?;
+    let path = text(&file);
     let (arguments, form) = match random.below(4) {
         0 => (
             words(["warm", "restore", "--dry-run", "--json", path]),

@@ -65,9 +65,10 @@ pub(super) fn ensure(is_held: bool, why: impl FnOnce() -> String) -> Held {
 
 /// A [`Stop::Needs`] unless this runs as root who may do what root may.
 pub(super) fn need_admin() -> Held {
-    match testkit::is_admin() {
-        true => Ok(()),
-        false => Err(Stop::Needs("root".to_owned())),
+    if testkit::is_admin() {
+        Ok(())
+    } else {
+        Err(Stop::Needs("root".to_owned()))
     }
 }
 
@@ -196,8 +197,8 @@ impl Stage {
     /// The bytes of one fixture.
     pub(super) fn recording(&self, name: &str) -> io::Result<&[u8]> {
         let found = self.recordings.iter().find(|(known, _)| known == name);
-        let found = found.map(|(_, bytes)| bytes.as_slice());
-        found.ok_or_else(|| io::Error::other(format!("no recording {name:?} in the fixtures")))
+        let bytes = found.map(|(_, bytes)| bytes.as_slice());
+        bytes.ok_or_else(|| io::Error::other(format!("no recording {name:?} in the fixtures")))
     }
 
     /// The binary with arguments, in an environment without a screen and with a state of its own.
@@ -267,9 +268,12 @@ impl Stage {
             "--",
         ];
         let is_limited = process::find("prlimit").is_some();
-        let observed = judge::observe_patiently(|| match is_limited {
-            true => self.terrace_under(&limits, arguments),
-            false => self.terrace(arguments),
+        let observed = judge::observe_patiently(|| {
+            if is_limited {
+                self.terrace_under(&limits, arguments)
+            } else {
+                self.terrace(arguments)
+            }
         })?;
         let judged = judge::judge(&observed, &Expected::of(form));
         judged.map(|()| observed).map_err(|why| Bad {

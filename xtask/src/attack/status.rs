@@ -225,9 +225,9 @@ pub(super) fn signals(stage: &Stage) -> Held {
         "ALRM", "VTALRM", "PROF", "IO", "PIPE", "XCPU", "XFSZ", "URG", "WINCH", "RTMIN",
     ] {
         let begun = directory.join(name);
-        let script = format!("touch {}; sleep 0.5; exit {STATUS}", text(&begun));
+        let body = format!("touch {}; sleep 0.5; exit {STATUS}", text(&begun));
         // A command that the signal was passed on to may end by it.
-        let script = format!("trap : ALRM VTALRM PROF IO PIPE XCPU XFSZ URG WINCH RTMIN; {script}");
+        let script = format!("trap : ALRM VTALRM PROF IO PIPE XCPU XFSZ URG WINCH RTMIN; {body}");
         let mut command = stage.terrace(&["run", "-q", "--", "bash", "-c", &script]);
         command
             .stdin(Stdio::null())

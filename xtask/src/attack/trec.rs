@@ -69,8 +69,9 @@ pub(super) fn header(major: u16, minor: u16) -> Vec<u8> {
 
 /// A chunk as in a file, packed at `level` if that makes it smaller.
 pub(super) fn encode(chunk: &Chunk, level: Option<i32>) -> Vec<u8> {
-    let packed = level.and_then(|level| zstd::bulk::compress(&chunk.raw, level).ok());
-    let packed = packed.filter(|packed| packed.len() < chunk.raw.len());
+    let packed = level
+        .and_then(|level| zstd::bulk::compress(&chunk.raw, level).ok())
+        .filter(|packed| packed.len() < chunk.raw.len());
     let payload = packed.as_ref().unwrap_or(&chunk.raw);
     let mut bytes = vec![chunk.kind, u8::from(packed.is_some()), 0, 0];
     bytes.extend((payload.len() as u32).to_le_bytes());

@@ -96,8 +96,8 @@ pub fn available_bytes(root: &Path) -> Option<u64> {
 #[must_use]
 pub fn file_system(root: &Path, path: &Path) -> Option<String> {
     let path = fs::canonicalize(path).ok()?;
-    let mounts = text(root, "proc/self/mounts")?;
-    let mounts = mounts.lines().filter_map(|line| {
+    let table = text(root, "proc/self/mounts")?;
+    let mounts = table.lines().filter_map(|line| {
         let mut words = line.split(' ');
         Some((words.next()?, Path::new(words.next()?), words.next()?))
     });
@@ -153,8 +153,8 @@ pub fn slug(text: &str) -> String {
 }
 
 fn text(root: &Path, path: &str) -> Option<String> {
-    let text = fs::read_to_string(root.join(path)).ok()?;
-    let text = text.trim();
+    let content = fs::read_to_string(root.join(path)).ok()?;
+    let text = content.trim();
     (!text.is_empty()).then(|| text.to_owned())
 }
 
@@ -180,7 +180,7 @@ fn kibibytes(meminfo: &str, name: &str) -> Option<u64> {
     kibibytes.checked_mul(1024)
 }
 
-/// The processor tells a guest with the `hypervisor` flag (x86); firmware may name the product.
+/// The processor marks a guest by the `hypervisor` flag (x86); firmware may name the product.
 fn virtualization(root: &Path, cpuinfo: Option<&str>) -> Option<String> {
     let flags = field(cpuinfo?, "flags")?;
     if !flags.split_whitespace().any(|flag| flag == "hypervisor") {

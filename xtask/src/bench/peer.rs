@@ -47,7 +47,7 @@ impl Peer {
     /// The peer `name` of `request`: the program given there, or the one on `PATH`.
     ///
     /// # Errors
-    /// [`Error::Program`] that says how to give one, when there is none or it cannot be executed.
+    /// [`Error::Program`] that says how to give one, if it is absent or cannot be executed.
     pub fn find(request: &Request, name: &str, version: Version) -> Result<Self, Error> {
         let missing = |what: String| Error::Program {
             program: name.to_owned(),

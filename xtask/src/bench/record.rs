@@ -1,7 +1,7 @@
 //! What a benchmark leaves behind: a table for the terminal and a JSON file for the repository.
 //!
 //! A record holds every single value of every alternation, the commands that gave them and the
-//! machine, so that a claim can be computed again from it. Files lie in `benchmarks/record/`, are
+//! machine, so that a claim can be computed again from it. Files are in `benchmarks/record/`, are
 //! named after day, machine and suite, and are never overwritten. Schema `terrace.bench/1`.
 
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use super::peer::Peer;
 use super::ratio::{self, Ratio, RatioError};
 use crate::error::Error;
 
-/// Where records lie, from the workspace root.
+/// The directory of the records, from the workspace root.
 pub const DIRECTORY: &str = "benchmarks/record";
 
 /// The version of the JSON's shape.
@@ -238,6 +238,22 @@ impl Record {
         }
     }
 
+    /// Adds the row of [`Comparison::alone`].
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] without a value.
+    pub fn add_alone(
+        &mut self,
+        what: &str,
+        unit: &'static str,
+        ours: Series,
+        target: Option<Target>,
+    ) -> Result<(), Error> {
+        let row = Comparison::alone(what, unit, ours, target)?;
+        self.comparisons.push(row);
+        Ok(())
+    }
+
     /// Notes the state of the machine after the last measurement.
     pub fn finish(&mut self) {
         self.load_average_after = facts::load_average(Path::new("/"));
@@ -430,8 +446,8 @@ pub(super) mod tests {
             "",
             Series::new("survey", &[0.02, 0.04]),
             Some(Target::AtMost(0.05)),
-        );
-        let alone = alone.unwrap();
+        )
+        .unwrap();
         assert_eq!(
             (alone.figure().median, alone.is_reached()),
             (0.03, Some(true))

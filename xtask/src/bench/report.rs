@@ -30,7 +30,7 @@ pub fn parse(text: &str) -> Result<Value, Error> {
 /// The number at `pointer` (RFC 6901) in `value`.
 ///
 /// # Errors
-/// [`Error::Malformed`] when there is none.
+/// [`Error::Malformed`] if it is absent.
 pub fn number(value: &Value, pointer: &str) -> Result<f64, Error> {
     let found = value.pointer(pointer).and_then(Value::as_f64);
     found.ok_or_else(|| malformed(format!("no number at {pointer}")))
@@ -39,7 +39,7 @@ pub fn number(value: &Value, pointer: &str) -> Result<f64, Error> {
 /// The text at `pointer` in `value`.
 ///
 /// # Errors
-/// [`Error::Malformed`] when there is none.
+/// [`Error::Malformed`] if it is absent.
 pub fn text<'v>(value: &'v Value, pointer: &str) -> Result<&'v str, Error> {
     let found = value.pointer(pointer).and_then(Value::as_str);
     found.ok_or_else(|| malformed(format!("no text at {pointer}")))
@@ -48,7 +48,7 @@ pub fn text<'v>(value: &'v Value, pointer: &str) -> Result<&'v str, Error> {
 /// The list at `pointer` in `value`.
 ///
 /// # Errors
-/// [`Error::Malformed`] when there is none.
+/// [`Error::Malformed`] if it is absent.
 pub fn list<'v>(value: &'v Value, pointer: &str) -> Result<&'v [Value], Error> {
     let found = value.pointer(pointer).and_then(Value::as_array);
     found

@@ -76,13 +76,13 @@ fn candidates(path: &str, is_root: bool, module: &items::Module) -> Vec<String> 
     let (directory, file) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = file.trim_end_matches(".rs");
     let owns_directory = is_root || stem == "mod";
-    let mut base = vec![directory.to_owned()];
+    let mut parts = vec![directory.to_owned()];
     // rustc counts `#[path]` from the file's own directory unless an inline module is around it.
     if !owns_directory && (module.path.is_none() || !module.inside.is_empty()) {
-        base.push(stem.to_owned());
+        parts.push(stem.to_owned());
     }
-    base.extend(module.inside.iter().cloned());
-    let base = base.join("/");
+    parts.extend(module.inside.iter().cloned());
+    let base = parts.join("/");
     match &module.path {
         Some(relative) => vec![join(&base, relative)],
         None => vec![

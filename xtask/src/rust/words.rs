@@ -18,7 +18,7 @@ pub fn find<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + '
     })
 }
 
-/// Whether `word` stands in `code` at least once, whole.
+/// Whether `code` has the whole word `word`.
 #[must_use]
 pub fn contains(code: &str, word: &str) -> bool {
     find(code, word).next().is_some()

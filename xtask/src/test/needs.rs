@@ -70,9 +70,10 @@ pub(super) fn install(_root: &Path) -> Result<Outcome, Error> {
         .into_iter()
         .filter_map(Result::err)
         .collect();
-    Ok(match missing.is_empty() {
-        true => Outcome::Done,
-        false => Outcome::Skipped(missing.join("; ")),
+    Ok(if missing.is_empty() {
+        Outcome::Done
+    } else {
+        Outcome::Skipped(missing.join("; "))
     })
 }
 
@@ -144,7 +145,7 @@ fn apt_get(args: &[&str]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the effective user is root, as the kernel tells every process about itself.
+/// Whether the effective user is root, from `/proc/self/status`.
 fn is_root() -> bool {
     fs::read_to_string("/proc/self/status").is_ok_and(|status| effective_user(&status) == Some("0"))
 }

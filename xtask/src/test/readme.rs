@@ -1,4 +1,4 @@
-//! Checks that what the README and CONTRIBUTING tell a person to type exists.
+//! Checks that the commands in README and CONTRIBUTING exist.
 //!
 //! Now: each `cargo xtask WORD` that they name is a command of this crate, and each suite after
 //! `bench` one of its suites. Links are checked by the tidy rule on dead files. Outputs shown in

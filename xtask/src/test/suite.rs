@@ -81,10 +81,15 @@ fn tee(mut command: Command) -> Result<(bool, String, Vec<Timed>), Error> {
         }
     }
     let status = child.wait().map_err(|error| fail(error.to_string()))?;
-    let ends = begun.iter().skip(1).map(|(_, at)| *at);
-    let ends: Vec<Instant> = ends.chain([Instant::now()]).collect();
-    let times = begun.into_iter().zip(ends);
-    let times = times
+    let ends: Vec<Instant> = begun
+        .iter()
+        .skip(1)
+        .map(|(_, at)| *at)
+        .chain([Instant::now()])
+        .collect();
+    let times = begun
+        .into_iter()
+        .zip(ends)
         .map(|((name, start), end)| (name, end - start))
         .collect();
     Ok((status.success(), kept, times))

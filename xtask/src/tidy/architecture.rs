@@ -11,7 +11,9 @@ const DOCUMENT: &str = "ARCHITECTURE.md";
 
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     let Some(text) = tree.text(DOCUMENT) else {
-        return vec![Violation::new(DOCUMENT, 1, NAME, "is missing")];
+        let is_empty = tree.files().next().is_none();
+        let missing = Violation::new(DOCUMENT, 1, NAME, "is missing");
+        return Vec::from_iter((!is_empty).then_some(missing));
     };
     let mut violations = missing_crates(tree, text);
     for (index, line) in text.lines().enumerate() {

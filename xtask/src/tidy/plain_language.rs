@@ -57,8 +57,9 @@ fn check_with(tree: &Tree, not_yet: &[&str]) -> Vec<Violation> {
         if crate_of(path).is_none_or(|name| not_yet.contains(&name)) {
             continue;
         }
-        let found = wide_comments(layers).chain(identifiers(layers));
-        let found = found.chain(first_lines(layers));
+        let found = wide_comments(layers)
+            .chain(identifiers(layers))
+            .chain(first_lines(layers));
         violations.extend(found.map(|(line, text)| Violation::new(path, line, NAME, text)));
     }
     violations
@@ -133,9 +134,12 @@ fn refused(text: &str) -> Option<&'static str> {
 /// The lines of the comment layer that hold nothing but a comment; others are empty.
 fn comment_lines(layers: &Layers) -> impl Iterator<Item = (usize, &str)> {
     let lines = numbered(&layers.comments).zip(layers.code.lines());
-    lines.map(|((line, text), code)| match code.trim().is_empty() {
-        true => (line, text),
-        false => (line, ""),
+    lines.map(|((line, text), code)| {
+        if code.trim().is_empty() {
+            (line, text)
+        } else {
+            (line, "")
+        }
     })
 }
 

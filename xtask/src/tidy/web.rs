@@ -75,8 +75,10 @@ fn vendored(
     known: &[(&str, &str)],
 ) -> Vec<Violation> {
     let mut violations = Vec::new();
-    let sum = Sha256::digest(text.as_bytes());
-    let sum: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
+    let sum: String = Sha256::digest(text.as_bytes())
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     let expected = known.iter().find(|(known, _)| *known == name);
     if expected.is_none_or(|(_, expected)| *expected != sum) {
         let text = format!("is not the vendored file that was checked: its SHA-256 is {sum}");
@@ -152,8 +154,8 @@ mod tests {
             format!("\n// {}\n", "\u{e9}".repeat(98)),
         );
         let tree = Tree::of(&[(file.0, &file.1)]);
-        let found = checked(&tree, &[], BYTES_MAX);
-        let found = found
+        let violations = checked(&tree, &[], BYTES_MAX);
+        let found = violations
             .iter()
             .map(|violation| (violation.line, violation.text.as_str()));
         assert_eq!(

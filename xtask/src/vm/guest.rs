@@ -1,7 +1,7 @@
 //! One guest, from the start of QEMU to its end.
 //!
 //! QEMU connects to sockets of this process: one for each stream out of the guest, one for its
-//! monitor, one for all disks. Threads serve them and tell the one loop here what happens.
+//! monitor, one for all disks. Threads serve them and send events to the one loop here.
 
 use std::fs::File;
 use std::path::Path;
@@ -34,7 +34,7 @@ const GRACE: Duration = Duration::from_secs(60);
 /// What is shown of the console to say why a guest died.
 const TAIL_LINES: usize = 5;
 
-/// How `timeout` in the guest tells that it ended the command.
+/// The status of `timeout` in the guest when it ended the command.
 const TIMED_OUT: &str = "124";
 
 /// How a guest ended.
@@ -219,8 +219,9 @@ fn in_guest(what: &str) -> Error {
 /// What QEMU complained about, or else the end of the console, on one line.
 fn last_words(complaints: &[u8], console: &[u8]) -> String {
     let spoken = [complaints, console].map(String::from_utf8_lossy);
-    let lines = spoken.iter().flat_map(|text| text.lines());
-    let lines: Vec<&str> = lines
+    let lines: Vec<&str> = spoken
+        .iter()
+        .flat_map(|text| text.lines())
         .map(str::trim)
         .filter(|line| !line.is_empty())
         .collect();

@@ -379,7 +379,7 @@ fn with_room(kib: u64) -> u64 {
     kib + kib / 4 + (64 << 10)
 }
 
-/// A program that may lie where only root's `PATH` leads.
+/// A program in a directory where perhaps only root's `PATH` leads.
 fn system_command(program: &str) -> Command {
     let mut command = Command::new(program);
     if let Some(path) = process::find(program) {

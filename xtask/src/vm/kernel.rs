@@ -68,8 +68,8 @@ pub(super) fn initramfs(root: &Path, modules: &Path) -> Result<Vec<u8>, Error> {
     for folder in FOLDERS {
         archive.add(folder, FOLDER, &[]);
     }
-    let busybox = root.join("usr/bin/busybox");
-    let busybox = fs::read(&busybox).map_err(Error::io("read", &busybox))?;
+    let program = root.join("usr/bin/busybox");
+    let busybox = fs::read(&program).map_err(Error::io("read", &program))?;
     archive.add("bin/busybox", PROGRAM, &busybox);
     archive.add("init", PROGRAM, INITRAMFS.as_bytes());
     let mut names = String::new();

@@ -1,6 +1,6 @@
 //! QEMU's monitor (QMP), as far as it is needed: pulling a disk out.
 //!
-//! One JSON object a line; events that nobody asked for come in between.
+//! One JSON object a line; events can come in between.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;

@@ -64,11 +64,11 @@ fn config(options: &Options) -> String {
     let buses = options.disks.iter().map(|disk| disk.bus);
     let mut modules: Vec<&str> = buses.flat_map(Bus::modules).copied().collect();
     modules.extend(options.modules.iter().map(String::as_str));
-    let disks = options
+    let disks: Vec<String> = options
         .disks
         .iter()
-        .map(|disk| format!("{}:{}", disk.name, u8::from(disk.is_rotational)));
-    let disks: Vec<String> = disks.collect();
+        .map(|disk| format!("{}:{}", disk.name, u8::from(disk.is_rotational)))
+        .collect();
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = writeln!(text, "MODULES=({})", modules.join(" "));

@@ -25,8 +25,10 @@ const BUILD_LIMIT: Duration = Duration::from_secs(1800);
 /// When it does not build.
 pub(super) fn tool(root: &Path) -> Result<Copy, Error> {
     let built = build(root, &["build", "--release", "-p", "terrace"])?;
-    let artifact = built.into_iter().next();
-    let artifact = artifact.ok_or_else(|| Error::Failed("cargo built no terrace".to_owned()))?;
+    let artifact = built
+        .into_iter()
+        .next()
+        .ok_or_else(|| Error::Failed("cargo built no terrace".to_owned()))?;
     Ok(Copy {
         source: artifact.path,
         target: Path::new(FOLDER).join(artifact.name),
@@ -43,9 +45,10 @@ pub(super) fn tests(root: &Path, package: &str) -> Result<Vec<Copy>, Error> {
     let mut copies: Vec<Copy> = built
         .into_iter()
         .map(|artifact| Copy {
-            target: match artifact.is_test {
-                true => Path::new("/tests").join(artifact.name),
-                false => artifact.path.clone(),
+            target: if artifact.is_test {
+                Path::new("/tests").join(artifact.name)
+            } else {
+                artifact.path.clone()
             },
             source: artifact.path,
         })

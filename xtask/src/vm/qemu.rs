@@ -61,8 +61,8 @@ impl Qemu {
             program: "qemu-system-x86_64".to_owned(),
             what,
         };
-        let qemu = process::find("qemu-system-x86_64");
-        let qemu = qemu.ok_or_else(|| failed("not found".to_owned()))?;
+        let qemu =
+            process::find("qemu-system-x86_64").ok_or_else(|| failed("not found".to_owned()))?;
         let child = Command::new("setpriv")
             .args(["--pdeathsig", "KILL", "--"])
             .arg(qemu)
@@ -102,9 +102,10 @@ fn arguments(options: &Options, image: &Image, work: &Path, with_kvm: bool) -> V
 
 /// The machine without what is attached to it.
 fn machine(options: &Options, image: &Image, with_kvm: bool) -> Vec<String> {
-    let (accelerator, processor) = match with_kvm {
-        true => ("kvm", "host"),
-        false => ("tcg,tb-size=256", "max,la57=off,erms=off,fsrm=off"),
+    let (accelerator, processor) = if with_kvm {
+        ("kvm", "host")
+    } else {
+        ("tcg,tb-size=256", "max,la57=off,erms=off,fsrm=off")
     };
     // Who keeps the console wants to know more than why the kernel died.
     let level = if options.console.is_some() { 7 } else { 4 };

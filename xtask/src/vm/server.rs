@@ -251,8 +251,12 @@ mod tests {
         let folder = testkit::TempDir::new();
         let path = folder.join("disk");
         let mut options = File::options();
-        let file = options.read(true).write(true).create_new(true).open(path);
-        let file = file.unwrap();
+        let file = options
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)
+            .unwrap();
         file.set_len(1 << 20).unwrap();
         let disks = [Disk::new("d", file, 1 << 20, model)];
         let (mut client, server) = UnixStream::pair().unwrap();

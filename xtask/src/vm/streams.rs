@@ -29,7 +29,7 @@ const KEPT_BYTES_MAX: u64 = 16 << 20;
 /// A guest that writes nonsense to its status port is not listened to for ever.
 const STATUS_BYTES_MAX: u64 = 1 << 20;
 
-/// What the threads tell.
+/// An event that a thread reports.
 #[derive(Debug)]
 pub(super) enum Event {
     /// QEMU has opened one more socket.
@@ -112,7 +112,7 @@ impl Streams {
     }
 }
 
-/// Keeps what a pipe of QEMU brings, up to a limit; tells `at_end` when there will be no more.
+/// Keeps the output of a pipe of QEMU, up to a limit; sends `at_end` at its end.
 pub(super) fn keep(
     pipe: Option<impl Read + Send + 'static>,
     at_end: Option<Sender<Event>>,

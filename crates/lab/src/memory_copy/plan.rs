@@ -86,10 +86,7 @@ impl Plan {
     /// # Errors
     /// `Usage` for a directory that is taken, `Impossible` where two blocks of 2001 do not fit.
     pub fn of(options: &Options, root: &Root) -> Result<Self> {
-        options
-            .out
-            .as_deref()
-            .map_or(Ok(()), output_directory::check)?;
+        output_directory::check_options(options.out.as_deref(), None)?;
         arena::check_fits(root, 2 * ARTICLE_BYTES)?;
         // Both buffers of a copy lie in it.
         let memory = options.main_memory_bytes / 2;

@@ -34,7 +34,7 @@ pub struct Row {
     pub then: Vec<Then>,
 }
 
-/// A published figure, and how today's stands to it.
+/// A published figure, and its ratio to today's.
 #[derive(Debug, Serialize)]
 pub struct Then {
     /// The system's name.
@@ -70,10 +70,12 @@ pub fn measure(
     };
     let report = classic::measure(&plan, root, budget)?;
     let all = systems(experiment);
-    let memcpy = report.rows.iter().find(|row| row.method == METHODS[0]);
-    let memcpy = memcpy.and_then(estimate);
-    let rows = report.rows.iter();
-    let rows = rows.filter_map(|row| row_of(row, memcpy.as_ref(), &all));
+    let memcpy_row = report.rows.iter().find(|row| row.method == METHODS[0]);
+    let memcpy = memcpy_row.and_then(estimate);
+    let rows = report
+        .rows
+        .iter()
+        .filter_map(|row| row_of(row, memcpy.as_ref(), &all));
     Ok((rows.collect(), report.tally))
 }
 

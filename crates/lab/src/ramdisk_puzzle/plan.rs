@@ -75,14 +75,7 @@ impl Plan {
         host: &Host,
         root: &Root,
     ) -> Result<Self> {
-        options
-            .out
-            .as_deref()
-            .map_or(Ok(()), output_directory::check)?;
-        if let Some(disk) = options.disk.as_ref().filter(|disk| !disk.is_dir()) {
-            let text = format!("--disk: {} is no directory", disk.display());
-            return Err(Error::usage(text));
-        }
+        output_directory::check_options(options.out.as_deref(), options.disk.as_deref())?;
         let mut plan = Self {
             out: options.out.clone(),
             unit: options.unit,
@@ -112,9 +105,10 @@ impl Plan {
                 Err(error) => self.notes.push(format!("{bytes} were left out: {error}")),
             }
         }
-        match self.sizes.is_empty() {
-            false => Ok(()),
-            true => Err(Error::impossible(self.notes.join("; ")).hint("a smaller --unit")),
+        if self.sizes.is_empty() {
+            Err(Error::impossible(self.notes.join("; ")).hint("a smaller --unit"))
+        } else {
+            Ok(())
         }
     }
 

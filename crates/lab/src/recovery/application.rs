@@ -194,7 +194,7 @@ impl<'a> Running<'a> {
         self.child.id()
     }
 
-    /// Has it answer so many requests at random places.
+    /// Sends so many requests at random places.
     ///
     /// # Errors
     /// Where it does not answer, and on Ctrl-C.
@@ -255,7 +255,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Its next line that holds an answer, without what stands around it.
+    /// The answer in its next line that has one.
     fn answer(&mut self) -> Result<String> {
         let (after, before) = match &self.described.sql {
             Some(sql) => (sql.answer_after.as_str(), sql.answer_before.as_str()),
@@ -271,7 +271,7 @@ impl<'a> Running<'a> {
 
     fn line(&mut self) -> Result<String> {
         let start = Instant::now();
-        // A line may be in the buffer already, where no descriptor tells of it.
+        // A line may be in the buffer already, where no descriptor shows it.
         while self.output.buffer().is_empty() {
             let source = Some(self.output.get_ref().as_fd());
             if sys::poll::readable([source], Some(LOOK_NS)) == [true] {
@@ -358,7 +358,7 @@ fn application_error(described: &Application, why: &str) -> Error {
     Error::failed(format!("cannot work with {}: {why}", described.id))
 }
 
-/// What a row holds, 1 KiB that tells its key.
+/// The content of a row: 1 KiB made of its key.
 fn payload(id: u64) -> String {
     format!("{:016}", id * 7919).repeat(64)
 }
@@ -401,7 +401,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_stands_between_its_marks() {
+    fn an_answer_is_between_its_marks() {
         let line = "backend> \t 1: payload = \"0042\"\t(typeid = 25, len = -1)";
         assert_eq!(between(line, "= \"", "\"\t"), Some("0042"));
         assert_eq!(between("\t----", "= \"", "\"\t"), None);
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_tells_its_key() {
+    fn a_row_is_made_of_its_key() {
         assert_eq!(payload(1).len(), 1024);
         assert!(payload(2).starts_with("00000000000158380000"));
     }

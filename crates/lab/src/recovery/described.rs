@@ -9,7 +9,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug)]
 pub struct Application {
     pub id: String,
-    /// How to talk to a database; absent for this program's own toucher.
+    /// How to talk to a database; absent for this program's own working set.
     pub sql: Option<Sql>,
 }
 
@@ -34,14 +34,14 @@ pub struct Sql {
     pub ask: String,
     /// The statement that is answered with "wrong N", N rows that are not as they were made.
     pub count_wrong: String,
-    /// What stands before and after an answer in its line; nothing where the line is the answer.
+    /// The text before and after an answer in its line; empty if the line is the answer.
     #[serde(default)]
     pub answer_after: String,
     #[serde(default)]
     pub answer_before: String,
 }
 
-/// Of [`Sql::memory_percent`]: each row lies in one place.
+/// Of [`Sql::memory_percent`]: each row is in one place.
 fn once() -> u64 {
     100
 }
@@ -64,8 +64,8 @@ pub fn applications(experiment: &Experiment) -> Result<Vec<Application>> {
 }
 
 fn application(item: &Item) -> Result<Application> {
-    let sql = serde_json::from_value(item.own.clone());
-    let sql = sql.map_err(|error| Error::usage(format!("{} is broken: {error}", item.id)))?;
+    let sql = serde_json::from_value(item.own.clone())
+        .map_err(|error| Error::usage(format!("{} is broken: {error}", item.id)))?;
     let id = item.id.clone();
     Ok(Application { id, sql })
 }

@@ -86,8 +86,10 @@ fn look(root: &Root, (major, minor): (u32, u32), whole_machine: bool) -> Option<
 fn first_quiet(looks: &[Look]) -> Option<u64> {
     let start_ns = looks.first()?.at_ns;
     let ends = looks.iter().enumerate().find(|(index, end)| {
-        let before = looks[..*index].iter().rev();
-        let mut before = before.filter(|look| end.at_ns - look.at_ns >= WINDOW_NS);
+        let mut before = looks[..*index]
+            .iter()
+            .rev()
+            .filter(|look| end.at_ns - look.at_ns >= WINDOW_NS);
         before.next().is_some_and(|begin| {
             let busy_ns = end.busy_ms.saturating_sub(begin.busy_ms) * 1_000_000;
             busy_ns * 100 <= QUIET_PERCENT * (end.at_ns - begin.at_ns)

@@ -76,9 +76,10 @@ impl Plan {
         let free = memory::obtainable(root).ok_or_else(|| {
             Error::impossible("the kernel does not say how much memory is available")
         })?;
-        let memory = match options.whole_machine {
-            true => free.bytes,
-            false => options.memory,
+        let memory = if options.whole_machine {
+            free.bytes
+        } else {
+            options.memory
         };
         let percent = |share: u64| Bytes(memory.0 / 100 * share);
         let working_set = options.working_set.unwrap_or(percent(USUAL_PERCENT));
@@ -93,15 +94,11 @@ impl Plan {
                  never be in memory as a whole"
             )));
         }
-        let out = options.out.clone();
-        let out = out.unwrap_or_else(|| PathBuf::from(format!("lab-{}", experiment.name)));
-        output_directory::check(&out)?;
-        if let Some(disk) = options.disk.as_ref().filter(|disk| !disk.is_dir()) {
-            return Err(Error::usage(format!(
-                "--disk: {} is no directory",
-                disk.display()
-            )));
-        }
+        let out = options
+            .out
+            .clone()
+            .unwrap_or_else(|| PathBuf::from(format!("lab-{}", experiment.name)));
+        output_directory::check_options(Some(&out), options.disk.as_deref())?;
         let applications = applications(&options.applications, experiment)?;
         if sys::process::effective_uid() != 0 {
             return Err(Error::impossible(
@@ -149,9 +146,10 @@ impl Plan {
     /// What is said before anything is done.
     pub fn announcement(&self) -> String {
         let (swap, disk) = (self.swap_bytes(), self.disk.display());
-        let group = match self.whole_machine {
-            true => "makes memory short on the whole machine".to_owned(),
-            false => format!("makes a memory group of {}", self.memory),
+        let group = if self.whole_machine {
+            "makes memory short on the whole machine".to_owned()
+        } else {
+            format!("makes a memory group of {}", self.memory)
         };
         format!("{group} and a swap file of {swap} in {disk}; what it makes goes at its end")
     }

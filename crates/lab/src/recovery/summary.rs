@@ -57,7 +57,7 @@ pub fn of(application: &str, way: &str, runs: &[Clocks], nothing: Option<&[Clock
     }
 }
 
-/// Whether every value of one lies below every value of the other, of enough values.
+/// Whether every value of one is below every value of the other, of enough values.
 fn apart(one: &[u64], other: &[u64]) -> bool {
     let below = |low: &[u64], high: &[u64]| low.last() < high.first();
     one.len().min(other.len()) >= RUNS_FOR_PROOF && (below(one, other) || below(other, one))

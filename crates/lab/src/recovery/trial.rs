@@ -129,7 +129,7 @@ struct Done {
 }
 
 impl<'a> Bench<'a> {
-    /// A bench; finds the disk that the workplace lies on.
+    /// A bench; finds the disk of the workplace.
     pub fn new(
         host: &'a Host,
         root: &'a Root,
@@ -349,9 +349,10 @@ struct Course {
 }
 
 fn uninterrupted() -> Result<()> {
-    match sys::interrupt::requested() {
-        true => Err(Error::failed("interrupted")),
-        false => Ok(()),
+    if sys::interrupt::requested() {
+        Err(Error::failed("interrupted"))
+    } else {
+        Ok(())
     }
 }
 

@@ -78,15 +78,15 @@ pub(super) fn shown() -> Vec<String> {
 /// The items of one comparison.
 fn against(terrace: &Peer, asked: (u32, u32), place: &Place) -> Result<Vec<Item>, Error> {
     let file = place.file("against.json");
-    let args = args(asked, &file);
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let words = args(asked, &file);
+    let args: Vec<&str> = words.iter().map(String::as_str).collect();
     terrace.run(&args, LIMIT)?;
     let text =
         fs::read_to_string(&file).map_err(|error| Error::Failed(format!("{file}: {error}")))?;
     items(&report::parse(&text)?)
 }
 
-/// What is typed for so many turns of the other command and so many runs of each.
+/// The arguments for these turns of the other command and these runs of each.
 fn args((turns, runs): (u32, u32), file: &str) -> Vec<String> {
     let script = |turns: u32| format!("i=0; while [ $i -lt {turns} ]; do i=$((i+1)); done");
     let other = format!("sh -c '{}'", script(turns));

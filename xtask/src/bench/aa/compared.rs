@@ -48,8 +48,8 @@ pub(super) fn measure(
         let first = side(&first, "first", 1.0)?;
         let same = compare(terrace, &first, &side(&second, "second", 1.0)?)?;
         same.iter().for_each(|item| equal.add(item.is_called));
-        let slowed = compare(terrace, &first, &side(&second, "slowed", SLOWER)?)?;
-        let slowed = slowed.iter().filter(|item| is_slowed(item));
+        let items = compare(terrace, &first, &side(&second, "slowed", SLOWER)?)?;
+        let slowed = items.iter().filter(|item| is_slowed(item));
         slowed.for_each(|item| found.add(item.is_larger));
     }
     Ok(vec![

@@ -92,8 +92,10 @@ impl Quantity {
     }
 
     fn noise_without(&self, judged: &[usize]) -> Option<Noise> {
-        let others = self.values.iter().enumerate();
-        let others: Vec<f64> = others
+        let others: Vec<f64> = self
+            .values
+            .iter()
+            .enumerate()
             .filter(|(run, _)| !judged.contains(run))
             .filter_map(|(_, value)| *value)
             .collect();

@@ -126,8 +126,9 @@ fn args(request: &Request) -> Result<Vec<String>, Error> {
         args.push("--quick".to_owned());
     }
     if let Some(directory) = &request.directory {
-        let path = directory.to_str();
-        let path = path.ok_or_else(|| Error::Usage("--path must be UTF-8".to_owned()))?;
+        let path = directory
+            .to_str()
+            .ok_or_else(|| Error::Usage("--path must be UTF-8".to_owned()))?;
         args.extend(["--path".to_owned(), path.to_owned()]);
     }
     Ok(args)
@@ -240,8 +241,8 @@ fn rows(
     } else {
         WALL_S
     };
-    let longest = plain.iter().map(|run| run.wall_s).fold(0.0, f64::max);
-    let longest = Series::new("survey", &[longest]);
+    let longest_s = plain.iter().map(|run| run.wall_s).fold(0.0, f64::max);
+    let longest = Series::new("survey", &[longest_s]);
     rows.push(Comparison::alone(
         "longest survey",
         "s",

@@ -1,7 +1,7 @@
 //! tinymembench: many copy loops over arrays of 32 MiB, each the best of up to ten half seconds.
 //!
-//! It takes about ten minutes and cannot be told what to measure, so it runs once. Only copies of
-//! main memory count: fills are no copies, and neither are rows about a frame buffer.
+//! It takes about ten minutes and has no option for what to measure, so it runs once. Only copies
+//! of main memory count: fills are no copies, and neither are rows about a frame buffer.
 
 use std::time::Duration;
 

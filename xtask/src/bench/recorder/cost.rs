@@ -9,7 +9,7 @@ use super::pcp::{self, Pmcd};
 use super::running::Running;
 use crate::bench::Request;
 use crate::bench::peer::{Peer, Version};
-use crate::bench::record::{Comparison, Record, Series, Target};
+use crate::bench::record::{Record, Series, Target};
 use crate::bench::turns::{self, Turn};
 use crate::error::Error;
 
@@ -74,8 +74,7 @@ pub(super) fn measure(
         let values = values.first().map_or(&[][..], Vec::as_slice);
         let series = Series::new(&contender.peer.name, values);
         let what = format!("cost: {}", contender.label);
-        let row = Comparison::alone(&what, "% of a core", series, contender.target)?;
-        record.comparisons.push(row);
+        record.add_alone(&what, "% of a core", series, contender.target)?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{LIMIT, Place};
 use crate::bench::Request;
 use crate::bench::peer::Peer;
-use crate::bench::record::{Comparison, Record, Series, Target};
+use crate::bench::record::{Record, Series, Target};
 use crate::error::Error;
 
 /// 36,000 samples at 100 Hz.
@@ -30,13 +30,9 @@ pub(super) fn measure(
         let finished = terrace.run(&["explain", &file], LIMIT)?;
         values.push(finished.elapsed.as_secs_f64());
     }
-    record
-        .commands
-        .push("terrace record --for 360s --rate 100 -o hour.trec".to_owned());
-    record.commands.push("terrace explain hour.trec".to_owned());
+    record.command("terrace record --for 360s --rate 100 -o hour.trec".to_owned());
+    record.command("terrace explain hour.trec".to_owned());
     let series = Series::new("terrace", &values);
     let target = Some(Target::AtMost(0.5));
-    let row = Comparison::alone("explain 36,000 samples", "s", series, target)?;
-    record.comparisons.push(row);
-    Ok(())
+    record.add_alone("explain 36,000 samples", "s", series, target)
 }

@@ -47,9 +47,7 @@ pub(super) fn measure(
         let explained = explained_json(terrace, &file)?;
         missed.push(explained["watching"]["missed"].as_f64().unwrap_or(f64::NAN));
     }
-    record
-        .commands
-        .push("terrace record --for 20s --rate 100 -o pressure.trec".to_owned());
+    record.command("terrace record --for 20s --rate 100 -o pressure.trec".to_owned());
     let row = |what, unit, values: &[f64], target| {
         Comparison::alone(what, unit, Series::new("terrace", values), target)
     };

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 
-/// Recorders write their last chunk within this; who does not is killed.
+/// Recorders write their last chunk within this time; any other is killed.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// A process of ours in the background; killed on drop.

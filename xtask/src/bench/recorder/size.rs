@@ -8,7 +8,7 @@ use super::running::Running;
 use super::{LIMIT, Place};
 use crate::bench::Request;
 use crate::bench::peer::Peer;
-use crate::bench::record::{Comparison, Record, Series, Target};
+use crate::bench::record::{Record, Series, Target};
 use crate::error::Error;
 
 /// Compiles one file again and again.
@@ -46,15 +46,11 @@ pub(super) fn measure(
             .map_or(0, |header| header.split(',').count());
         values.push(bytes as f64 / samples.max(1) as f64);
     }
-    record
-        .commands
-        .push("terrace record --for 60s -o size.trec".to_owned());
+    record.command("terrace record --for 60s -o size.trec".to_owned());
     record
         .notes
         .push(format!("size: {columns} columns, while cc compiles"));
     let series = Series::new("terrace", &values);
     let target = Some(Target::AtMost(120.0));
-    let row = Comparison::alone("size of a sample while cc runs", "B", series, target)?;
-    record.comparisons.push(row);
-    Ok(())
+    record.add_alone("size of a sample while cc runs", "B", series, target)
 }

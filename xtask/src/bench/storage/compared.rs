@@ -51,7 +51,7 @@ struct Contest {
     is_write: bool,
     read: fn(&serde_json::Value) -> Result<Figures, Error>,
     unit: Unit,
-    /// Whether the rows have targets, or only show how things stand.
+    /// Whether the rows have targets, or only inform.
     has_target: bool,
 }
 
@@ -157,9 +157,10 @@ fn run(
         vec![rate, figures.cpu_ns_per_request / 1e3]
     };
     let peer = |fio: &Peer| {
-        let args = match contest.is_write {
-            true => contest.job.args(&place.fresh()?),
-            false => theirs.clone(),
+        let args = if contest.is_write {
+            contest.job.args(&place.fresh()?)
+        } else {
+            theirs.clone()
         };
         let measured = contest.job.run(fio, &args)?;
         place.fresh()?;
@@ -172,7 +173,7 @@ fn run(
         }),
         Box::new(|| peer(programs.fio)),
     ];
-    // Only large requests notice how many pages their buffers lie in.
+    // Only large requests depend on how many pages their buffers have.
     if let Unit::Bytes = contest.unit {
         record.command(programs.fio_huge.command_line(&place.anonymous(&shown)));
         programs_in_turn.push(Box::new(|| peer(programs.fio_huge)));

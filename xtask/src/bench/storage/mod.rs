@@ -31,7 +31,7 @@ const FILE_MIB: u64 = 1024;
 /// The directory that the suite makes and removes.
 const DIRECTORY: &str = "terrace-bench-storage";
 
-/// What stands for the file and the directory in a record's command lines.
+/// What replaces the file and the directory in a record's command lines.
 const FILE: &str = "FILE";
 
 /// Runs the parts that `request` asks for.
@@ -126,7 +126,7 @@ impl Place {
         }
     }
 
-    /// `args` with the names that stand for this place on other machines.
+    /// `args` with the names that replace this place on other machines.
     fn anonymous<'a>(&self, args: &[&'a str]) -> Vec<&'a str> {
         let is_here = |arg: &str| arg.contains(&self.name);
         args.iter()

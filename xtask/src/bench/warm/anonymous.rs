@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::guest::{FAST, Guest, HDD, Scene};
 use super::{alone, faster_than, scaled, values};
 use crate::bench::Request;
-use crate::bench::record::{Comparison, Record, Series, Target};
+use crate::bench::record::{Record, Series, Target};
 use crate::error::Error;
 
 /// By demand 64 MiB take two minutes, two of the others one and a half; hogs take half a minute
@@ -131,12 +131,10 @@ fn wrong_pages(record: &mut Record, lines: &[Value], what: &str) -> Result<(), E
         .into_iter()
         .flat_map(|way| values(lines, way, "wrong_pages"))
         .collect();
-    let row = Comparison::alone(
+    record.add_alone(
         &format!("{what}: wrong pages after any way"),
         "pages",
         Series::new("toucher", &wrong),
         Some(Target::AtMost(0.0)),
-    )?;
-    record.comparisons.push(row);
-    Ok(())
+    )
 }

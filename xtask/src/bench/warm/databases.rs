@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::guest::{Guest, HDD, Scene};
 use super::{alone, faster_than, scaled, values};
 use crate::bench::Request;
-use crate::bench::record::{Comparison, Record, Series, Target};
+use crate::bench::record::{Record, Series, Target};
 use crate::error::Error;
 
 /// Three ways at a minute and a half each, and a database built before.
@@ -71,14 +71,12 @@ impl Database<'_> {
             .iter()
             .flat_map(|way| values(&lines, way, "wrong_rows"))
             .collect();
-        let row = Comparison::alone(
+        record.add_alone(
             &format!("{what}: wrong rows after any way"),
             "rows",
             Series::new(self.scene, &wrong),
             Some(Target::AtMost(0.0)),
-        )?;
-        record.comparisons.push(row);
-        Ok(())
+        )
     }
 }
 

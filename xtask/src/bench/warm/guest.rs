@@ -1,5 +1,5 @@
 //! Runs a scene in a guest and reads the lines that it leaves.
-//! A guest that fails gives no figures at all: half a comparison is none.
+//! A guest that fails gives no figures: half a comparison cannot be used.
 
 use std::fs;
 use std::path::{Path, PathBuf};

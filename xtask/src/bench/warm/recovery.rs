@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::guest::{Guest, HDD, Scene};
 use super::scaled;
 use crate::bench::Request;
-use crate::bench::record::{Comparison, Record, Series, Target};
+use crate::bench::record::{Record, Series, Target};
 use crate::error::Error;
 use crate::workspace;
 
@@ -17,7 +17,7 @@ use crate::workspace;
 /// after.
 const TIMEOUT_S: u64 = 1800;
 
-/// The ways of the lab, and the figure of 2012 that stands beside.
+/// The ways of the lab, each with the figure of 2012.
 const WAYS: [(&str, &str); 3] = [
     ("nothing", " (2012, no flash cache: 155 s)"),
     ("swapoff", ""),
@@ -56,14 +56,12 @@ pub(super) fn measure(guest: &Guest, request: &Request, record: &mut Record) -> 
         .iter()
         .filter_map(|line| line["wrong"].as_f64())
         .collect();
-    let row = Comparison::alone(
+    record.add_alone(
         "recovery-2012: wrong answers and rows after any way",
         "rows",
         Series::new("lab", &wrong),
         Some(Target::AtMost(0.0)),
-    )?;
-    record.comparisons.push(row);
-    Ok(())
+    )
 }
 
 /// Moves what the lab left in the guest's folder to where it stays.
@@ -101,8 +99,7 @@ fn rows(record: &mut Record, lines: &[Value], application: &str) -> Result<(), E
                     .push(format!("{what}: {seen} of {all} times before the limit"));
             }
             if !values.is_empty() {
-                let row = Comparison::alone(&what, "s", Series::new("lab", &values), None)?;
-                record.comparisons.push(row);
+                record.add_alone(&what, "s", Series::new("lab", &values), None)?;
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Memory short again while it is brought back: who works beside is slowed how much, how soon it
-//! stops.
+//! Memory gets short again during a restore: how much a program beside it slows down, and how
+//! soon the restore stops.
 //!
 //! In the guest, on the modelled hard disk, where the whole machine can be made short. It has one
 //! emulated processor, which the bystander and the restore share, and where a restore costs many
@@ -11,10 +11,10 @@ use serde_json::Value;
 use super::guest::{Guest, HDD, Scene};
 use super::{scaled, values};
 use crate::bench::Request;
-use crate::bench::record::{Comparison, Record, Series, Target};
+use crate::bench::record::{Record, Series, Target};
 use crate::error::Error;
 
-/// Twice a set pushed out and brought back.
+/// A set is evicted and restored twice.
 const TIMEOUT_S: u64 = 900;
 
 pub(super) fn measure(guest: &Guest, request: &Request, record: &mut Record) -> Result<(), Error> {
@@ -31,8 +31,7 @@ pub(super) fn measure(guest: &Guest, request: &Request, record: &mut Record) -> 
     let none = Some(Target::AtMost(0.0));
     let mut add = |row: String, unit, way: &str, key: &str, target| {
         let series = Series::new("terrace", &values(&lines, way, key));
-        let row = Comparison::alone(&row, unit, series, target)?;
-        record.comparisons.push(row);
+        record.add_alone(&row, unit, series, target)?;
         Ok::<(), Error>(())
     };
     let slowed = format!("{what}: who works beside, time of a round over alone");

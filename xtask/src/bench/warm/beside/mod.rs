@@ -1,8 +1,8 @@
-//! What a restore does to others, on the host's own processors: who works beside it is slowed how
-//! much, and how soon it stops when memory gets short.
+//! What a restore costs other programs, on the host's own processors: how much they slow down, and
+//! how soon it stops when memory gets short.
 //!
 //! Needs root and room for a swap file on the host's disk; where it cannot have them the record
-//! says so. Nobody else's memory is pushed out: a program of our own is, by `terrace warm evict`.
+//! says so. Only the memory of a program of our own is evicted, by `terrace warm evict`.
 
 use std::num::NonZero;
 use std::thread;
@@ -10,7 +10,7 @@ use std::thread;
 use super::scaled;
 use crate::bench::Request;
 use crate::bench::peer::Peer;
-use crate::bench::record::{Record, Target};
+use crate::bench::record::{Record, Series, Target};
 use crate::error::Error;
 use crate::workspace;
 
@@ -26,7 +26,7 @@ use swap::SwapFile;
 /// The set that is restored beside workers, and the one that is stopped half-way.
 const SLOWED_MIB: u64 = 512;
 const STOPPED_MIB: u64 = 1024;
-/// Of the larger set: swap holds it and what the rest of the machine may lose meanwhile.
+/// Of the larger set: room in swap for it and for what the rest of the machine may lose.
 const SWAP_PARTS: u64 = 2;
 /// Of the larger set: it, a hog nearly as large, the workers and as much again for others.
 const MEMORY_PARTS: u64 = 4;
@@ -56,8 +56,13 @@ pub(super) fn measure(request: &Request, terrace: &Peer, record: &mut Record) ->
     let killed = (oom_kills()? - killed_before) as f64;
     let none = Some(Target::AtMost(0.0));
     let what = "beside: killed for memory";
-    stage::alone(record, what, "processes", &[killed], none)?;
-    stage::alone(record, "beside: wrong pages", "pages", &wrong, none)
+    record.add_alone(what, "processes", Series::new("terrace", &[killed]), none)?;
+    record.add_alone(
+        "beside: wrong pages",
+        "pages",
+        Series::new("terrace", &wrong),
+        none,
+    )
 }
 
 fn leave_out(record: &mut Record, needs: &str) -> Result<(), Error> {

@@ -1,5 +1,5 @@
-//! Who works beside a restore: the time of a round while one runs, over that just before and after
-//! it.
+//! Programs beside a restore: the time of a round while it runs, divided by that just before and
+//! after it.
 //!
 //! With a processor left for the restore and with none; by workers in their processors' own caches
 //! and by workers in memory. A pair is one restore: what disturbs the machine for longer disturbs
@@ -176,5 +176,5 @@ fn kept(record: &mut Record, row: &Row) -> Result<(), Error> {
         record.comparisons.push(round);
     }
     let time = format!("{what}: its time");
-    stage::alone(record, &time, "s", &seen.restore_s, None)
+    record.add_alone(&time, "s", Series::new("terrace", &seen.restore_s), None)
 }

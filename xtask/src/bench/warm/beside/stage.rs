@@ -1,4 +1,4 @@
-//! What both scenes need: a program whose set lies in swap, the restore, and what the kernel
+//! What both scenes need: a program whose set is in swap, the restore, and what the kernel
 //! counts. Whatever is started here ends with its handle.
 
 use std::fs;
@@ -10,7 +10,6 @@ use serde_json::Value;
 use testkit::WorkingSet;
 
 use crate::bench::peer::Peer;
-use crate::bench::record::{Comparison, Record, Series, Target};
 use crate::error::Error;
 
 /// A set is written to a slow disk within this.
@@ -118,20 +117,6 @@ fn number_in(path: &Path, name: &str) -> Result<u64, Error> {
         what: "a file of the kernel",
         why: format!("no {name} in {}", path.display()),
     })
-}
-
-/// A row of what the tool did alone.
-pub(super) fn alone(
-    record: &mut Record,
-    what: &str,
-    unit: &'static str,
-    values: &[f64],
-    target: Option<Target>,
-) -> Result<(), Error> {
-    let series = Series::new("terrace", values);
-    let row = Comparison::alone(what, unit, series, target)?;
-    record.comparisons.push(row);
-    Ok(())
 }
 
 fn failed(what: String) -> Error {

@@ -15,7 +15,7 @@ use super::stage::{self, Restore, Stage, meminfo_bytes};
 use super::workers::{Within, Workers};
 use super::{STOPPED_MIB, scaled};
 use crate::bench::Request;
-use crate::bench::record::{Record, Target};
+use crate::bench::record::{Record, Series, Target};
 use crate::error::Error;
 
 /// Between two looks of the witness.
@@ -63,8 +63,8 @@ pub(super) fn measure(
         .command("terrace warm restore --pid PID --only anonymous --floor SIZE --json".to_owned());
     let what = "beside: from the first sign that memory is short to the restore's end";
     for (processors, values) in ["idle", "busy"].iter().zip(&stopped_s) {
-        let what = format!("{what}, processors {processors}");
-        stage::alone(record, &what, "s", values, MOST)?;
+        let row = format!("{what}, processors {processors}");
+        record.add_alone(&row, "s", Series::new("terrace", values), MOST)?;
     }
     Ok(wrong)
 }

@@ -1,7 +1,7 @@
 //! Workers that keep processors busy in memory of their own, and time each round of their work.
 //!
-//! All on one clock: a round is told by the time of its start and of its end. Rounds are short
-//! beside a restore, so that many lie wholly within one.
+//! All on one clock: a round is its time of start and of end. Rounds are short
+//! beside a restore, so that many are wholly within one.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,8 +63,10 @@ impl<'scope> Workers<'scope> {
         clock: Instant,
     ) -> Self {
         let threads = (0..count).map(|_| scope.spawn(move || work(within, over, clock)));
-        let threads = threads.collect();
-        Self { threads, over }
+        Self {
+            threads: threads.collect(),
+            over,
+        }
     }
 
     /// Ends them; every round of all of them.
@@ -107,7 +109,7 @@ fn work(within: Within, over: &AtomicBool, clock: Instant) -> Vec<Span> {
     }
 }
 
-/// The mean length of the rounds that lie wholly within one of `windows`, in seconds; `None`
+/// The mean length of the rounds wholly within one of `windows`, in seconds; `None`
 /// without any.
 pub(super) fn mean_round_s(rounds: &[Span], windows: &[Span]) -> Option<f64> {
     let within = rounds
