@@ -17,7 +17,9 @@ use explain::observed::{
 use explain::{RULES, survey};
 use model::histogram::Modes;
 use model::knee::Edge;
-use model::probe::{CacheLevel, DepthRate, DeviceReport, ProcessorLoad, RamDiskReport, SwapArea};
+use model::probe::{
+    CacheLevel, DepthRate, DeviceReport, EdgeSearches, ProcessorLoad, RamDiskReport, SwapArea,
+};
 use model::{Estimate, Latency};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -227,6 +229,13 @@ impl Odd {
             sysfs_bytes: self.maybe_whole(),
             cpuid_bytes: self.maybe_whole(),
             libc_bytes: self.maybe_whole(),
+            shared_by: self.maybe_whole().map(|count| count as u32),
+            searches: self.flag().then(|| EdgeSearches {
+                made: self.whole() as u32,
+                found: self.whole() as u32,
+                low_bytes: self.whole(),
+                high_bytes: self.whole(),
+            }),
         }
     }
 

@@ -174,6 +174,37 @@ fn less_of_a_cache_than_claimed_is_not_a_wrong_claim() {
     );
 }
 
+/// The first search found more than is claimed, the next one less.
+#[test]
+fn an_edge_that_moves_blames_only_what_cannot_be() {
+    let mut machine = machine("cache_size_differs-near-miss");
+    let cache = &mut machine["caches"][1];
+    cache["measured"]["fits_bytes"] = (64_u64 << 20).into();
+    cache["measured"]["spills_bytes"] = (80_u64 << 20).into();
+    cache["shared_by"] = 16.into();
+    let searches = |found: u32, low_mib: u64| {
+        serde_json::json!({
+            "made": 2, "found": found, "low_bytes": low_mib << 20, "high_bytes": 64_u64 << 20,
+        })
+    };
+    for (found, low_mib, expected) in [(2, 16, 0), (1, 64, 0), (2, 64, 1)] {
+        let mut moved = machine.clone();
+        moved["caches"][1]["searches"] = searches(found, low_mib);
+        assert_eq!(findings(&moved).len(), expected, "{found} {low_mib}");
+    }
+    machine["caches"][1]["searches"] = searches(2, 16);
+    machine["caches"][1]["libc_bytes"] = (384_u64 << 20).into();
+    let found = only(&machine);
+    let claim = &found.claim;
+    assert!(claim.contains("between 16 MiB and 64 MiB"), "{claim}");
+    assert!(
+        claim.contains("the C library (384 MiB) is wrong"),
+        "{claim}"
+    );
+    let shared = |piece: &model::Evidence| piece.source == "shared_cpu_list" && piece.value == 16.0;
+    assert!(found.evidence.iter().any(shared), "{:?}", found.evidence);
+}
+
 #[test]
 fn the_one_who_is_wrong_is_named() {
     let mut machine = machine("cache_size_differs-near-miss");

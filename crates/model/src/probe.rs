@@ -25,6 +25,80 @@ pub struct CacheLevel {
     pub cpuid_bytes: Option<u64>,
     /// What the C library was configured with or concluded.
     pub libc_bytes: Option<u64>,
+    /// How many CPUs share it, by the kernel's `shared_cpu_list`, else by CPUID.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_by: Option<u32>,
+    /// The edges of the later searches; `None` if the edge was searched for only once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub searches: Option<EdgeSearches>,
+}
+
+/// Where several searches found the edge of one cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EdgeSearches {
+    /// How many searches there were.
+    pub made: u32,
+    /// How many of them found an edge.
+    pub found: u32,
+    /// The smallest size that fit, bytes.
+    pub low_bytes: u64,
+    /// The largest size that fit, bytes.
+    pub high_bytes: u64,
+}
+
+/// Two searches agree within one step of the coarsest ladder, which has three to a doubling.
+const SAME_EDGE: f64 = 1.34;
+
+impl CacheLevel {
+    /// Adds the edge that a later search found, if any.
+    pub fn add_search(&mut self, edge: Option<&Edge>) {
+        let of = |edge: &Edge| EdgeSearches {
+            made: 1,
+            found: 1,
+            low_bytes: edge.fits_bytes,
+            high_bytes: edge.fits_bytes,
+        };
+        let first = self.measured.as_ref().map(of).unwrap_or(EdgeSearches {
+            made: 1,
+            ..EdgeSearches::default()
+        });
+        let mut all = self.searches.unwrap_or(first);
+        all.made += 1;
+        if let Some(edge) = edge {
+            let is_first = all.found == 0;
+            all.found += 1;
+            all.low_bytes = if is_first {
+                edge.fits_bytes
+            } else {
+                all.low_bytes.min(edge.fits_bytes)
+            };
+            all.high_bytes = all.high_bytes.max(edge.fits_bytes);
+        }
+        self.searches = Some(all);
+        // One search missed it: what another found is better than nothing.
+        self.measured = self.measured.or(edge.copied());
+    }
+
+    /// The sizes between which the edge moved from search to search; `None` if it stayed.
+    #[must_use]
+    pub fn moved_between(&self) -> Option<(u64, u64)> {
+        let all = self.searches.filter(|all| all.found > 1)?;
+        let is_same = all.high_bytes as f64 <= all.low_bytes as f64 * SAME_EDGE;
+        (!is_same).then_some((all.low_bytes, all.high_bytes))
+    }
+
+    /// Whether each search found the same edge.
+    #[must_use]
+    pub fn is_steady(&self) -> bool {
+        let is_complete = self.searches.is_none_or(|all| all.found == all.made);
+        is_complete && self.moved_between().is_none()
+    }
+
+    /// The largest size that the hardware claims.
+    #[must_use]
+    pub fn hardware_bytes(&self) -> Option<u64> {
+        self.sysfs_bytes.max(self.cpuid_bytes)
+    }
 }
 
 /// One disk, flash device or volume, measured through a file on it.

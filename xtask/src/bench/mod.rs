@@ -124,8 +124,8 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "aa",
         what: "this machine and a command against themselves: what is called different and is not",
-        peers: &[],
-        parts: &["surveys", "compare", "against"],
+        peers: &["terrace"],
+        parts: &["surveys", "compare", "against", "thrashed"],
         alternations: ALTERNATIONS,
         options: &[
             ("runs", "N"),

@@ -3,7 +3,8 @@
 //! The measured edge is where latency climbs: what is left of the cache now. Any level can be
 //! shared (hyperthreads share L1 and L2, guests share all), so a claim that is larger than the
 //! edge may be true. A claim is wrong only if more was measured, or if it is the C library's and
-//! larger than what the hardware itself claims.
+//! larger than what the hardware itself claims. If repeated searches found different edges, only the
+//! latter counts.
 
 use super::{Outcome, check_each};
 use crate::finding::{Class, RankedFinding};
@@ -84,9 +85,9 @@ fn check_cache(cache: &CacheLevel, next_bytes: Option<u64>) -> Outcome {
     let sources: Vec<String> = wrong.iter().map(|claim| claim.source.to_owned()).collect();
     let finding = model::Finding {
         id: ID.to_owned(),
-        claim: sentence(level, &edge, &of),
+        claim: sentence(cache, &edge, &of),
         tier: Some(format!("L{level} cache")),
-        evidence: evidence(level, &edge, &claims),
+        evidence: evidence(cache, &edge, &claims),
         grade: Grade::Measured,
         remedy: Some(format!(
             "Size blocks that shall stay in this cache by {}, not by the claim of {}. \
@@ -132,9 +133,10 @@ fn claims(cache: &CacheLevel, edge: &Edge) -> Vec<Claim> {
         let is_beyond_hardware = hardware.is_some_and(|hardware| {
             source == C_LIBRARY && bytes as f64 > hardware as f64 * MOST_BEYOND_HARDWARE
         });
+        // An edge that moves from search to search says nothing against a claim.
         let verdict = if edge.agrees_with(bytes) {
             Verdict::Agrees
-        } else if is_beyond_hardware || edge.exceeds(bytes) {
+        } else if is_beyond_hardware || cache.is_steady() && edge.exceeds(bytes) {
             Verdict::Wrong
         } else {
             Verdict::MayBeTrue
@@ -148,13 +150,21 @@ fn claims(cache: &CacheLevel, edge: &Edge) -> Vec<Claim> {
     claims.collect()
 }
 
-fn sentence<'c>(level: u8, edge: &Edge, of: &dyn Fn(Verdict) -> Vec<&'c Claim>) -> String {
-    let mut text = format!(
-        "By its latency the L{level} cache holds {} but not {} now: {} wrong",
-        Bytes(edge.fits_bytes),
-        Bytes(edge.spills_bytes),
-        with_verb(&of(Verdict::Wrong)),
-    );
+fn sentence<'c>(cache: &CacheLevel, edge: &Edge, of: &dyn Fn(Verdict) -> Vec<&'c Claim>) -> String {
+    let level = cache.level;
+    let held = match cache.moved_between() {
+        Some((low, high)) => format!(
+            "By its latency between {} and {} of the L{level} cache are left now",
+            Bytes(low),
+            Bytes(high)
+        ),
+        None => format!(
+            "By its latency the L{level} cache holds {} but not {} now",
+            Bytes(edge.fits_bytes),
+            Bytes(edge.spills_bytes)
+        ),
+    };
+    let mut text = format!("{held}: {} wrong", with_verb(&of(Verdict::Wrong)));
     let (right, larger) = (of(Verdict::Agrees), of(Verdict::MayBeTrue));
     if !right.is_empty() {
         text.push_str(&format!(", {} near enough", with_verb(&right)));
@@ -179,7 +189,8 @@ fn with_verb(claims: &[&Claim]) -> String {
     format!("{} {verb}", list(&names))
 }
 
-fn evidence(level: u8, edge: &Edge, claims: &[Claim]) -> Vec<Evidence> {
+fn evidence(cache: &CacheLevel, edge: &Edge, claims: &[Claim]) -> Vec<Evidence> {
+    let level = cache.level;
     let size = |name: &str, bytes: u64| Evidence::new(name, bytes as f64, "bytes", SOURCE);
     let mut evidence = vec![
         size("largest buffer that fits", edge.fits_bytes),
@@ -190,6 +201,15 @@ fn evidence(level: u8, edge: &Edge, claims: &[Claim]) -> Vec<Evidence> {
     evidence.extend(claims.iter().map(|claim| {
         let name = format!("L{level} claimed by {}", claim.source);
         Evidence::new(name, claim.bytes as f64, "bytes", claim.source)
+    }));
+    evidence.extend(
+        cache
+            .moved_between()
+            .map(|(_, high)| size("largest buffer that fit in any search", high)),
+    );
+    evidence.extend(cache.shared_by.map(|count| {
+        let name = format!("CPUs that share L{level}");
+        Evidence::new(name, f64::from(count), "count", "shared_cpu_list")
     }));
     evidence
 }

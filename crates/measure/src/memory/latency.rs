@@ -18,7 +18,7 @@ use crate::trial::{self, Bench, Outcome, Schedule};
 use crate::{Budget, Error, ErrorKind, Result, compute, team};
 use machine::Root;
 use memops::Chase;
-use model::knee::{self, Step};
+use model::knee::{self, Edge, Step};
 use model::probe::CacheLevel;
 use model::{Bytes, ChaseOrder, Estimate, Latency};
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,9 @@ pub(super) const WARMED_BYTES: u64 = 32 << 20;
 /// keep a chain of 4 MiB only from its third pass on, the first of which took 9 ms;
 /// after 12 ms it still answered in 96 to 130 ns, after 40 ms in 13.
 const WARMING_NS: u64 = 40_000_000;
+
+/// An edge is searched for up to this size.
+const LARGEST_CACHE_BYTES: u64 = 64 << 20;
 
 /// Loads between two looks at the clock while warming: 2 ms from memory.
 const WARMING_LOADS: u64 = 16_384;
@@ -100,6 +103,22 @@ impl Default for LatencyPlan {
             },
             budget: Duration::from_secs(45),
             cpu: None,
+        }
+    }
+}
+
+impl LatencyPlan {
+    /// The plan to search for the edges of the caches once more within `budget`: no larger sizes
+    /// than caches have, one kind of pages.
+    #[must_use]
+    pub fn to_search_edges(&self, budget: Duration) -> Self {
+        let sizes = self.sizes.iter().copied();
+        Self {
+            sizes: sizes.filter(|&size| size <= LARGEST_CACHE_BYTES).collect(),
+            pages: self.pages.iter().copied().take(1).collect(),
+            orders: vec![ChaseOrder::Random],
+            budget,
+            ..self.clone()
         }
     }
 }
@@ -221,9 +240,10 @@ pub fn measure(plan: &LatencyPlan, root: &Root, stop: &Budget) -> Result<Latency
         let control_step_ns = compute::control(&budget, bracket);
         let mut tally = Tally::default();
         let rows = all_rows(&mut arenas, &sizes, plan, &budget, bracket, &mut tally)?;
+        let caches = caches(&rows, root);
         Ok(LatencyReport {
-            caches: caches(&rows, root),
-            levels: levels(&rows),
+            levels: levels(&rows, &caches),
+            caches,
             translation: translation(&rows, &arenas),
             unseen: unseen(&overhead),
             left_out,
@@ -474,41 +494,118 @@ fn steps(curve: &[(u64, &Estimate)]) -> Vec<Step> {
 
 /// The edges found in `rows`, beside the claims of the system under `root`.
 pub fn caches(rows: &[LatencyRow], root: &Root) -> Vec<CacheLevel> {
-    let mut edges = knee::edges(&steps(&curve(rows))).into_iter();
     let libc = sys::libc_facts::cache_claims();
     let claims = machine::cpu::read(root).caches;
-    let mut levels: Vec<CacheLevel> = claims
+    let levels = claims
         .iter()
         .map(|claim| CacheLevel {
             level: claim.level,
-            measured: edges.next(),
+            measured: None,
             sysfs_bytes: claim.sysfs.map(|b| b.0),
             cpuid_bytes: claim.cpuid.map(|b| b.0),
             libc_bytes: claim.libc.map(|b| b.0).or_else(|| {
                 let believed = libc.iter().find(|c| c.level == claim.level)?;
                 Some(believed.bytes)
             }),
+            shared_by: claim.shared_by,
+            searches: None,
         })
         .collect();
-    // An edge that nobody claims is a cache all the same.
-    levels.extend(edges.enumerate().map(|(i, edge)| CacheLevel {
-        level: (claims.len() + i + 1) as u8,
-        measured: Some(edge),
-        sysfs_bytes: None,
-        cpuid_bytes: None,
-        libc_bytes: None,
-    }));
+    with_edges(levels, &knee::edges(&steps(&curve(rows))))
+}
+
+/// Gives each edge to the level whose claim it fits best; an edge beyond all claims is a cache too.
+fn with_edges(mut levels: Vec<CacheLevel>, edges: &[Edge]) -> Vec<CacheLevel> {
+    let claimed = levels.len();
+    let assigned = assign(&levels, edges);
+    for (level, edge) in levels.iter_mut().zip(&assigned) {
+        level.measured = edge.map(|edge| edges[edge]);
+    }
+    let beyond = assigned
+        .into_iter()
+        .flatten()
+        .max()
+        .map_or(0, |last| last + 1);
+    levels.extend(
+        edges[beyond..]
+            .iter()
+            .enumerate()
+            .map(|(i, edge)| CacheLevel {
+                level: (claimed + i + 1) as u8,
+                measured: Some(*edge),
+                ..CacheLevel::default()
+            }),
+    );
     levels
 }
 
+/// For each level the index of its edge. The order stays, as many edges as can be are given away,
+/// and of all such ways the one counts whose edges are nearest to the claims.
+fn assign(levels: &[CacheLevel], edges: &[Edge]) -> Vec<Option<usize>> {
+    // The best way for the levels so far and the edges before each index: (edges left, cost, way).
+    let start = (0, 0.0, Vec::new());
+    let mut best: Vec<(usize, f64, Vec<Option<usize>>)> = vec![start; edges.len() + 1];
+    for level in levels {
+        let with = |way: &(usize, f64, Vec<Option<usize>>), edge: Option<usize>| {
+            let cost = edge.map_or(0.0, |edge| misfit(level, &edges[edge]));
+            let chosen = way.2.iter().copied().chain([edge]).collect();
+            (way.0 + usize::from(edge.is_some()), way.1 + cost, chosen)
+        };
+        let mut next = vec![with(&best[0], None)];
+        for end in 1..=edges.len() {
+            let ways = [
+                with(&best[end - 1], Some(end - 1)),
+                with(&best[end], None),
+                next[end - 1].clone(),
+            ];
+            let better =
+                |a: &(usize, f64, _), b: &(usize, f64, _)| b.0.cmp(&a.0).then(a.1.total_cmp(&b.1));
+            next.extend(ways.into_iter().min_by(|a, b| better(a, b)));
+        }
+        best = next;
+    }
+    best.pop().map(|way| way.2).unwrap_or_default()
+}
+
+/// How badly an edge fits a level's claim. That other users have taken a part is likelier than
+/// that more fits than is claimed.
+fn misfit(level: &CacheLevel, edge: &Edge) -> f64 {
+    let Some(claimed) = level.hardware_bytes().or(level.libc_bytes) else {
+        return 0.0;
+    };
+    if edge.agrees_with(claimed) {
+        return 0.0;
+    }
+    let excess = (edge.fits_bytes as f64 / claimed.max(1) as f64).ln();
+    if excess > 0.0 { 2.0 * excess } else { -excess }
+}
+
+/// Searches for the edges again, with `plan`, and adds what is found to `caches`.
+pub fn search_again(
+    caches: &mut [CacheLevel],
+    plan: &LatencyPlan,
+    root: &Root,
+    stop: &Budget,
+) -> Result<()> {
+    let again = measure(plan, root, stop)?.caches;
+    for cache in caches {
+        let found = again.iter().find(|other| other.level == cache.level);
+        cache.add_search(found.and_then(|other| other.measured.as_ref()));
+    }
+    Ok(())
+}
+
 /// The latency of each level in the middle of what it alone holds.
-fn levels(rows: &[LatencyRow]) -> Vec<(String, Latency)> {
+fn levels(rows: &[LatencyRow], caches: &[CacheLevel]) -> Vec<(String, Latency)> {
     let curve = curve(rows);
     let mut low = 0;
     let mut levels = Vec::new();
-    for (i, edge) in knee::edges(&steps(&curve)).iter().enumerate() {
+    for cache in caches {
+        let Some(edge) = &cache.measured else {
+            continue;
+        };
         let size = middle(low, edge.fits_bytes);
-        levels.extend(nearest(&curve, size).map(|load| (format!("L{}", i + 1), load)));
+        levels.extend(nearest(&curve, size).map(|load| (format!("L{}", cache.level), load)));
         low = edge.spills_bytes;
     }
     let far = curve
@@ -587,6 +684,45 @@ mod tests {
         assert!(ns(1) > ns(0) * 1.5, "{} {}", ns(1), ns(0));
         assert!(ns(2) > ns(0) * 10.0, "{} {}", ns(2), ns(0));
         assert!(report.tally.kept + report.tally.discarded() > 3);
+    }
+
+    #[test]
+    fn an_edge_goes_to_the_level_that_it_fits() {
+        let claim = |level, kib: u64| CacheLevel {
+            level,
+            sysfs_bytes: Some(kib << 10),
+            ..CacheLevel::default()
+        };
+        let levels = vec![claim(1, 48), claim(2, 1 << 10), claim(3, 32 << 10)];
+        let edge = |kib: &u64| Edge {
+            fits_bytes: kib << 10,
+            spills_bytes: (kib + kib / 4) << 10,
+            below_ns: 1.0,
+            above_ns: 3.0,
+        };
+        let found = |kib: &[u64]| -> Vec<Option<u64>> {
+            let edges: Vec<Edge> = kib.iter().map(edge).collect();
+            let levels = with_edges(levels.clone(), &edges).into_iter();
+            levels
+                .map(|level| Some(level.measured?.fits_bytes >> 10))
+                .collect()
+        };
+        assert_eq!(
+            found(&[48, 896, 28_672]),
+            [Some(48), Some(896), Some(28_672)]
+        );
+        // Noise hid L1, or L2; others hold most of L3.
+        assert_eq!(found(&[341, 4096]), [None, Some(341), Some(4096)]);
+        assert_eq!(found(&[40, 6144]), [Some(40), None, Some(6144)]);
+        assert_eq!(found(&[4096]), [None, None, Some(4096)]);
+        // More edges than levels: the one that fits nothing is dropped, one beyond all is kept.
+        assert_eq!(
+            found(&[48, 160, 1024, 24_576]),
+            [Some(48), Some(1024), Some(24_576)]
+        );
+        let beyond = found(&[48, 1024, 32_768, 131_072]);
+        assert_eq!(beyond, [Some(48), Some(1024), Some(32_768), Some(131_072)]);
+        assert_eq!(found(&[]), [None; 3]);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! 3. Every value is in the record, so that another rule can be tried on it later.
 //! 4. `compared` lets `terrace compare` judge groups of the same surveys, and `against` lets
 //!    `terrace run --against` judge a command beside itself and beside more work.
+//! 5. `thrashed` makes quick surveys beside copies that take the shared caches.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +18,7 @@ use std::time::Duration;
 use model::survey::{SCHEMA, Survey};
 
 use self::place::Place;
-use super::peer::Peer;
+use super::peer::{Peer, Version};
 use super::record::{Comparison, Record, Series, Target};
 use super::{Request, report};
 use crate::error::Error;
@@ -27,6 +28,7 @@ mod against;
 mod compared;
 mod judged;
 mod place;
+mod thrashed;
 
 /// Noise is learnt from at least 4 runs beside the two that are judged.
 pub const RUNS_MIN: usize = 6;
@@ -58,7 +60,11 @@ struct Run {
 /// When a build or a survey fails, or prints what cannot be read.
 pub fn run(request: &Request) -> Result<Record, Error> {
     let root = workspace::current_root()?;
-    let plain = Peer::terrace(&root)?;
+    let plain = if request.peers.contains_key("terrace") {
+        Peer::find(request, "terrace", Version::Option("--version"))?
+    } else {
+        Peer::terrace(&root)?
+    };
     let pace = if request.is_quick { " quick" } else { "" };
     let part = request
         .part
@@ -74,6 +80,11 @@ pub fn run(request: &Request) -> Result<Record, Error> {
         record
             .comparisons
             .extend(against::measure(&plain, &Place::make()?)?);
+    }
+    if request.includes("thrashed") {
+        record.command(plain.command_line(&thrashed::SHOWN));
+        let rows = thrashed::measure(&plain, request.runs)?;
+        record.comparisons.extend(rows);
     }
     record.finish();
     Ok(record)

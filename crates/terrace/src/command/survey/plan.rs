@@ -29,6 +29,8 @@ pub struct Plan {
     pub faults: FaultPlan,
     /// The curve that shows the edges of the caches.
     pub ladder: LatencyPlan,
+    /// The second search for those edges, after the disks.
+    pub edges_again: Duration,
     /// 4 KiB pages beside huge ones.
     pub translation: LatencyPlan,
     /// One sitting of all levels of memory.
@@ -86,9 +88,10 @@ impl Plan {
                 rounds,
                 pick(8_000, 3_000),
             ),
+            edges_again: pick(3_000, 1_000),
             // Enough trials for error bars: one size is cheap.
             translation: curve(vec![ram_bytes], both, 21, pick(5_000, 2_000)),
-            sitting: pick(5_000, 1_500),
+            sitting: pick(5_000, 1_300),
             schedule: Schedule {
                 trial_ns: 1_000_000,
                 rounds: 40,
@@ -208,6 +211,7 @@ mod tests {
             assert!(plan.total < Duration::from_secs(most));
             let parts = plan.faults.budget
                 + plan.ladder.budget
+                + plan.edges_again
                 + plan.translation.budget
                 + plan.sitting * 2
                 + plan.device

@@ -127,6 +127,8 @@ pub fn run(
             seen.levels = bench.reports();
         }
     }
+    let _ = progress(Progress::step("cache edges again"));
+    seen.search_edges_again(plan, root, stop);
     seen.processor = before.until(ProcessorReading::now(root), &machine.facts);
     seen.processor.run_delay_share = seen.tally().run_delay_share();
     seen.interrupted = stop.interrupted();
@@ -152,7 +154,18 @@ impl Measured {
         });
     }
 
-    /// Devices and RAM disks share what time is left before the last sitting.
+    /// Searches for the edges of the caches a second time: what moves is not the caches' size.
+    fn search_edges_again(&mut self, plan: &Plan, root: &Root, stop: &Budget) {
+        let Some(ladder) = self.ladder.as_mut().filter(|_| !stop.over()) else {
+            return;
+        };
+        let again = plan.ladder.to_search_edges(plan.edges_again);
+        let caches = &mut ladder.caches;
+        let result = measure::memory::latency::search_again(caches, &again, root, stop);
+        self.keep("cache edges again", result);
+    }
+
+    /// Devices and RAM disks share what time is left before the last steps.
     fn disks(
         &mut self,
         plan: &Plan,
@@ -165,7 +178,8 @@ impl Measured {
         let count = places.len() as u32;
         for (i, place) in places.into_iter().enumerate() {
             let name = place.name();
-            let left = stop.left().saturating_sub(plan.sitting) / (count - i as u32).max(1);
+            let later = plan.sitting + plan.edges_again;
+            let left = stop.left().saturating_sub(later) / (count - i as u32).max(1);
             let share = left.min(if place.in_ram {
                 plan.ram_disk
             } else {

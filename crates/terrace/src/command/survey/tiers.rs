@@ -112,19 +112,25 @@ fn cache(report: &LevelReport, pages: &str, caches: &[CacheLevel]) -> Tier {
         .find(|cache| format!("L{}", cache.level) == report.name);
     let edge = found.and_then(|cache| cache.measured.as_ref());
     let claimed = found.and_then(|cache| cache.sysfs_bytes.or(cache.cpuid_bytes));
-    // An edge between two steps of the ladder that brackets the claim is the claim.
+    // An edge between two steps of the ladder that brackets the claim is the claim. One that moves
+    // says nothing against it.
+    let moved = found.and_then(CacheLevel::moved_between);
     let capacity = match (edge, claimed) {
         (Some(edge), Some(claimed)) if edge.agrees_with(claimed) => Some(claimed),
+        (Some(_), Some(claimed)) if moved.is_some() => Some(claimed),
         (Some(edge), _) => Some(edge.fits_bytes),
         (None, claimed) => claimed,
     };
-    let noun = match edge {
-        Some(edge) => format!(
+    let noun = match (moved, edge) {
+        (Some((low, high)), _) => {
+            format!("between {} and {} are left", Bytes(low), Bytes(high))
+        }
+        (None, Some(edge)) => format!(
             "holds {}, no longer {}",
             Bytes(edge.fits_bytes),
             Bytes(edge.spills_bytes)
         ),
-        None => "size as claimed, no edge found".to_owned(),
+        (None, None) => "size as claimed, no edge found".to_owned(),
     };
     level(report, TierKind::CpuCache, capacity, pages, &noun)
 }
