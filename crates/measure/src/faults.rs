@@ -2,8 +2,8 @@
 //!
 //! 1. Fresh memory is touched page by page, each touch timed: on 4 KiB pages, on
 //!    huge ones, and by `MADV_POPULATE_WRITE` (timed as a whole).
-//! 2. It is given back and touched again at once: now the host has it.
-//! 3. It is given back, left for a while, and touched again: a host that takes
+//! 2. It is freed and touched again at once: now the host has it.
+//! 3. It is freed, left for a while, and touched again: a host that takes
 //!    free memory back makes it cold again.
 //!
 //! No guest counter shows the host's part; only the shape of the histogram does.
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use sys::memory::{Mapping, Pages};
 
-/// The most that is touched unless the person says otherwise.
+/// The default limit of what is touched.
 pub const DEFAULT_LIMIT: u64 = 512 << 20;
 
 /// Modes closer than this are one: the host's fault costs 5 to 60 times the guest's.
@@ -77,9 +77,9 @@ impl TouchMethod {
 pub enum Phase {
     /// As the kernel gave it.
     First,
-    /// Right after the same amount was given back.
+    /// Right after the same amount was freed.
     Again,
-    /// After it was given back and left alone for the plan's wait.
+    /// After it was freed and left alone for the plan's wait.
     AfterWait,
 }
 
@@ -94,12 +94,12 @@ impl Phase {
     }
 }
 
-/// What is to be measured.
+/// The options of the probe.
 #[derive(Clone, Debug)]
 pub struct FaultPlan {
     /// Touch at most this many bytes at a time; the ways share them.
     pub limit: u64,
-    /// Leave given-back memory alone for so long; zero skips the third phase.
+    /// How long freed memory is left alone; zero skips the third phase.
     pub wait: Duration,
     /// Ways, one after the other; each with memory of its own.
     pub ways: Vec<TouchMethod>,
@@ -152,7 +152,7 @@ pub struct FaultSeries {
     pub modes: Option<Modes>,
     /// The histogram, two bars for each doubling.
     pub bars: Vec<Bar>,
-    /// What else happened meanwhile.
+    /// What disturbed the series.
     pub disturbance: Disturbance,
     /// Whether the budget or Ctrl-C cut it short.
     pub cut_short: bool,
@@ -163,8 +163,8 @@ impl FaultSeries {
     /// median on memory that was touched a moment ago; `None` without touches.
     pub fn slow_share(&self, warm_ns: Option<f64>) -> Option<f64> {
         let bound = warm_ns? * MODES_APART;
-        let slow = self.bars.iter().filter(|bar| bar.from_ns >= bound);
-        let slow: u64 = slow.map(|bar| bar.count).sum();
+        let slow_bars = self.bars.iter().filter(|bar| bar.from_ns >= bound);
+        let slow: u64 = slow_bars.map(|bar| bar.count).sum();
         (self.touches > 0).then(|| slow as f64 / self.touches as f64)
     }
 }
@@ -325,7 +325,7 @@ impl Session<'_> {
     }
 }
 
-/// Sleeps in short naps, and notes what was reported to the host meanwhile.
+/// Sleeps in short naps, and notes how much memory was reported to the host.
 fn wait(duration: Duration, root: &Root, budget: &Budget, report: &mut FaultReport) {
     let before = machine::reported::to_host_bytes(root);
     let start_ns = sys::clock::now_ns();
@@ -425,16 +425,16 @@ fn all_huge(huge_bytes: Option<u64>, touched_bytes: u64) -> Result<()> {
 /// The share of a buffer that must be huge pages for its touches to be of them.
 const LEAST_GRANTED: f64 = 0.98;
 
-/// Touches between two looks at the budget: 10 ms when the host has to find each page.
-const LOOK_EVERY: usize = 1024;
+/// Touches between two checks of the budget: 10 ms when the host has to find each page.
+const CHECK_EVERY: usize = 1024;
 
 /// Stores one byte every `step` bytes, each store timed from the end of the last:
 /// one reading of the clock for each.
 fn touch(memory: &mut [u8], step: usize, budget: &Budget, histogram: &mut Histogram) -> u64 {
-    let look_every = if step > sys::process::page_bytes() {
+    let check_every = if step > sys::process::page_bytes() {
         1
     } else {
-        LOOK_EVERY
+        CHECK_EVERY
     };
     let mut bytes = 0;
     let mut last = sys::clock::now_ns();
@@ -444,7 +444,7 @@ fn touch(memory: &mut [u8], step: usize, budget: &Budget, histogram: &mut Histog
         histogram.add(now - last);
         bytes += step as u64;
         last = now;
-        if i % look_every == look_every - 1 {
+        if i % check_every == check_every - 1 {
             if budget.over() {
                 break;
             }

@@ -49,14 +49,14 @@ pub fn measure(root: &Root, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Resu
         let time = plan.budget / plan.rounds.len() as u32;
         let swap = counters::swap_used(root);
         match writer.counted(root, &plan.order(round, bytes, time))? {
-            Made::Pass(pass) => {
+            OrderResult::Pass(pass) => {
                 seen.killed = writer.was_killed();
                 if round == Round::First {
                     seen.swap_areas = counters::swap_grown(root, &swap);
                 }
                 seen.passes.push(pass);
             }
-            Made::Nothing(why) => seen.notes.push(why),
+            OrderResult::Nothing(why) => seen.notes.push(why),
         }
     }
     repeat_remedies(root, plan, &mut writer, &mut seen, &budget, progress)?;
@@ -88,7 +88,9 @@ fn repeat_remedies(
         if budget.over() || writer.has_ended {
             break;
         }
-        if let Made::Pass(pass) = writer.counted(root, &plan.order(round, bytes, budget.left()))? {
+        if let OrderResult::Pass(pass) =
+            writer.counted(root, &plan.order(round, bytes, budget.left()))?
+        {
             seen.repeats.push(pass);
         }
     }
@@ -116,7 +118,7 @@ fn is_worth(round: Round, seen: &Seen) -> bool {
 }
 
 /// What came of an order.
-enum Made {
+enum OrderResult {
     Pass(Pass),
     /// It cannot be made here, and why.
     Nothing(String),
@@ -142,17 +144,17 @@ impl WriterProcess {
     }
 
     /// Gives an order, and adds to the pass what the counters grew by.
-    fn counted(&mut self, root: &Root, order: &Order) -> Result<Made> {
+    fn counted(&mut self, root: &Root, order: &Order) -> Result<OrderResult> {
         let before = Counters::read(root);
         let mut made = self.make(order)?;
-        if let Made::Pass(pass) = &mut made {
+        if let OrderResult::Pass(pass) = &mut made {
             pass.grew = Counters::read(root).since(&before);
         }
         Ok(made)
     }
 
     /// Gives an order and waits until it is done, the process has ended, or Ctrl-C, which ends it.
-    fn make(&mut self, order: &Order) -> Result<Made> {
+    fn make(&mut self, order: &Order) -> Result<OrderResult> {
         // A process that cannot receive it has ended, which shows below.
         let _ = self.helper.send(order);
         let mut latest = Pass::begun(order.round);
@@ -162,9 +164,9 @@ impl WriterProcess {
                 .receive(CHECK_INTERVAL)
                 .map_err(failed(OPERATION))?
             {
-                Received::Message(Report::Nothing(why)) => return Ok(Made::Nothing(why)),
+                Received::Message(Report::Nothing(why)) => return Ok(OrderResult::Nothing(why)),
                 Received::Message(Report::Pass(pass)) if pass.end.is_some() => {
-                    return Ok(Made::Pass(pass));
+                    return Ok(OrderResult::Pass(pass));
                 }
                 Received::Message(Report::Pass(pass)) => latest = pass,
                 Received::Pending => {}
@@ -172,7 +174,7 @@ impl WriterProcess {
             }
         }
         self.end()?;
-        Ok(Made::Pass(latest))
+        Ok(OrderResult::Pass(latest))
     }
 
     /// Ends the process. That the kernel killed it is no error.

@@ -156,11 +156,11 @@ pub struct Section {
     /// How long the second took.
     pub second_ns: f64,
     /// The part of the wall time that differs most in it; `None` where it is too short
-    /// for that to be told.
+    /// to judge.
     pub most: Option<String>,
 }
 
-/// Two recordings laid beside each other by the work that was done, not by the clock.
+/// Two recordings compared at equal amounts of work, not at equal times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkAlignment {
     /// The series that counts the work.
@@ -199,12 +199,13 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// The worst that got worse for sure, with the share.
+    /// The figure that became worse by the largest proven share, with the share.
     #[must_use]
     pub fn worst(&self) -> Option<(&Item, f64)> {
-        let worse = self.items.iter();
-        let worse = worse.filter_map(|item| Some((item, item.worse_by()?)));
-        worse.max_by(|a, b| a.1.total_cmp(&b.1))
+        self.items
+            .iter()
+            .filter_map(|item| Some((item, item.worse_by()?)))
+            .max_by(|a, b| a.1.total_cmp(&b.1))
     }
 }
 

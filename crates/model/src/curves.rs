@@ -67,7 +67,7 @@ pub struct LatencyPoint {
 pub struct FaultHistogram {
     /// `4k`, or `thp` for huge pages.
     pub pages: String,
-    /// `first`, `again` (given back and touched at once) or `after_wait`.
+    /// `first`, `again` (freed and touched at once) or `after_wait`.
     pub phase: String,
     /// Bytes that one timed touch made resident.
     pub touch_bytes: u64,

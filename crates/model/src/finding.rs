@@ -39,7 +39,7 @@ pub struct Evidence {
     /// Where it came from: a probe (`measure memcpy`) or a kernel file.
     pub source: String,
     /// The series of the recording that it was computed from, or that moved with it, the
-    /// most telling first; empty where there are none.
+    /// most significant first; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<String>,
 }
@@ -89,7 +89,7 @@ impl Evidence {
 pub struct Finding {
     /// A stable name for scripts: `libc_copy_slow`.
     pub id: String,
-    /// The claim in one or two sentences, with its most telling numbers.
+    /// The claim in one or two sentences, with its most significant numbers.
     pub claim: String,
     /// The tier that it is about, by the tier's name, if it is about one.
     pub tier: Option<String>,

@@ -27,7 +27,7 @@ const CHECKSUM_BYTES: usize = 4;
 /// The first bytes of a file: magic, version, and a checksum of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileHeader {
-    /// What tells the file from all others.
+    /// The magic bytes that identify the format.
     pub magic: [u8; 8],
     /// Grows when an older reader would misread the file. The first is 1.
     pub major: u16,
@@ -198,10 +198,10 @@ impl Layout {
             version: u16::from_le_bytes([header[2], header[3]]),
             payload_bytes: number(&header[4..8]) as usize,
         };
-        match head.payload_bytes <= self.payload_bytes_max {
-            true => Ok(head),
-            false => Err(Damage::Length),
+        if head.payload_bytes > self.payload_bytes_max {
+            return Err(Damage::Length);
         }
+        Ok(head)
     }
 
     /// Checks that `header` and `payload` are as they were sealed.
@@ -213,16 +213,16 @@ impl Layout {
             return Err(Damage::Cut);
         }
         let (covered, sum) = header.split_at(self.header_bytes() - CHECKSUM_BYTES);
-        match checksum(covered, payload) == number(sum) {
-            true => Ok(()),
-            false => Err(Damage::Checksum),
+        if checksum(covered, payload) != number(sum) {
+            return Err(Damage::Checksum);
         }
+        Ok(())
     }
 
     /// The frame that `bytes` begin with, and what follows it; `None` for no bytes.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The damage of the frame.
     pub fn split<'b>(&self, bytes: &'b [u8]) -> Result<Option<(Frame<'b>, &'b [u8])>, Damage> {
         if bytes.is_empty() {
             return Ok(None);

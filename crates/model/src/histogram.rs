@@ -15,7 +15,7 @@ pub struct Histogram {
     counts: hdrhistogram::Histogram<u64>,
 }
 
-/// One bar of a histogram for print and JSON: how many values lie in
+/// One bar of a histogram for print and JSON: how many values are in
 /// `[from_ns, to_ns)`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bar {

@@ -1,5 +1,5 @@
 //! The card of a claim: which counters moved between two recordings, and by how much, or
-//! that none did. It tells what moved; one pair of runs proves nothing.
+//! that none did. It shows what moved; one pair of runs proves nothing.
 
 use serde::{Deserialize, Serialize};
 

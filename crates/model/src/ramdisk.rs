@@ -121,8 +121,8 @@ impl Pass {
     /// The share of touches that took at least `bound_ns`, 0 to 1.
     #[must_use]
     pub fn share_from(&self, bound_ns: f64) -> f64 {
-        let slow = self.bars.iter().filter(|bar| bar.from_ns >= bound_ns);
-        let slow: u64 = slow.map(|bar| bar.count).sum();
+        let slow_bars = self.bars.iter().filter(|bar| bar.from_ns >= bound_ns);
+        let slow: u64 = slow_bars.map(|bar| bar.count).sum();
         slow as f64 / self.touches.max(1) as f64
     }
 }

@@ -24,7 +24,7 @@ pub struct Survey {
     pub interrupted: bool,
     /// The levels, nearest to the processor first.
     pub tiers: Vec<Tier>,
-    /// What is odd, most telling first.
+    /// What is unusual, most significant first.
     pub findings: Vec<Finding>,
     /// Checks that were made and found nothing, by the finding's id.
     pub fine: Vec<String>,

@@ -45,8 +45,9 @@ impl Background {
         if class_before < 0 || !set_class(IDLE) {
             return Err(Error::last(OPERATION));
         }
-        let nice_before = has_capability(Capability::SysNice).then(nice);
-        let nice_before = nice_before.filter(|before| *before < NICE && set_nice(NICE));
+        let nice_before = has_capability(Capability::SysNice)
+            .then(nice)
+            .filter(|before| *before < NICE && set_nice(NICE));
         Ok(Self {
             class_before,
             nice_before,

@@ -344,17 +344,20 @@ impl Directory {
         flags: OFlags,
         object: impl Fn(&Metadata) -> Option<&'static str>,
     ) -> Result<File> {
-        let check = |about: &Metadata| match about.is_file() {
-            false => Err(Error::invalid("open", "it is not a regular file")),
-            true => object(about).map_or(Ok(()), |why| Err(refused("open", why))),
+        let check = |about: &Metadata| {
+            if !about.is_file() {
+                return Err(Error::invalid("open", "it is not a regular file"));
+            }
+            object(about).map_or(Ok(()), |why| Err(refused("open", why)))
         };
         let path = self.path.join(name);
         // Before: merely opening a tape, a terminal or a pipe has effects.
         check(&self.metadata(name)?).map_err(|error| error.at(&path))?;
         let file = self.open_beneath("open", name, flags | OFlags::NONBLOCK | OFlags::NOCTTY, 0)?;
         // After: the name may have been exchanged in between, and NONBLOCK kept that harmless.
-        let about = file.metadata();
-        let about = about.map_err(|source| Error::new("examine", source).at(&path))?;
+        let about = file
+            .metadata()
+            .map_err(|source| Error::new("examine", source).at(&path))?;
         check(&about).map_err(|error| error.at(&path))?;
         // io_uring answers EAGAIN on a non-blocking file; nothing here waits on a peer any more.
         crate::file::clear_nonblocking(&file).map_err(|error| error.at(&path))?;

@@ -202,11 +202,15 @@ impl Helper {
             self.unread.clear();
             self.searched = 0;
         }
-        let status = self.child.wait();
-        let status = status.map_err(|error| Error::new("wait for the helper process", error))?;
+        let status = self
+            .child
+            .wait()
+            .map_err(|error| Error::new("wait for the helper process", error))?;
         let text = String::from_utf8_lossy(&self.error_text);
-        let last = text.lines().next_back();
-        let last = last.map(|line| line.strip_prefix("terrace: ").unwrap_or(line));
+        let last = text
+            .lines()
+            .next_back()
+            .map(|line| line.strip_prefix("terrace: ").unwrap_or(line));
         Ok(Ending {
             status,
             error_text: last.map(str::to_owned),

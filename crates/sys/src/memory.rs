@@ -1,8 +1,8 @@
 //! Anonymous memory of a chosen page kind, 2 MiB aligned, with explicit control over when
 //! pages come and go.
 //!
-//! The idea: measured memory must sit in its own kernel mapping, so that its page size can
-//! be verified in smaps. Each mapping therefore lies between two inaccessible guard pages,
+//! The idea: measured memory must be in its own kernel mapping, so that its page size can
+//! be verified in smaps. Each mapping is therefore between two inaccessible guard pages,
 //! which keep neighbours from merging and stop an overrun. Whether huge pages were really
 //! granted is not known here; `machine::smaps` reads that.
 
@@ -29,7 +29,7 @@ pub enum Pages {
     Huge,
 }
 
-/// A private anonymous mapping: zero-filled, untouched, writable, given back on drop.
+/// A private anonymous mapping: zero-filled, untouched, writable, unmapped on drop.
 #[derive(Debug)]
 pub struct Mapping {
     start: NonNull<u8>,

@@ -1,7 +1,7 @@
 //! A window of a file, mapped so that the kernel can be asked about its pages or asked to
 //! fetch them. The content is never looked at: no byte can be read through it.
 //!
-//! `mincore` tells the truth only if the caller owns the file, may write it, or is root; for all
+//! `mincore` answers correctly only if the caller owns the file, may write it, or is root; for all
 //! others it reports every page as resident. The caller must check that; this file does not.
 
 use crate::error::{Error, Result, check};

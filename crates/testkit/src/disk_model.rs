@@ -1,8 +1,8 @@
 //! How long a disk takes for a request: a hard disk, a USB stick, an SD card.
 //!
 //! The idea: a disk has one head (or one flash channel), so it serves one request at a time and
-//! only the place of the last one matters for the next. The model gives the service time; whoever
-//! serves requests (a network block device, a file system) keeps them in line and waits. Pure: no
+//! only the place of the last one matters for the next. The model gives the service time; the
+//! server of the requests (a network block device, a file system) queues them and waits. Pure: no
 //! clock, no I/O.
 //!
 //! The figures are those of common devices of each kind, not of one product. No write cache is
@@ -15,7 +15,7 @@ use crate::Random;
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RequestKind {
     /// Bytes from the disk.
     Read,
     /// Bytes to the disk.
@@ -28,7 +28,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// What it does.
-    pub kind: Kind,
+    pub kind: RequestKind,
     /// Its first byte, from the start of the disk.
     pub offset: u64,
     /// Its bytes.
@@ -234,9 +234,9 @@ impl DiskModel {
     pub fn service_ns(&mut self, request: Request) -> u64 {
         let timing = self.timing;
         let (each_ms, jump_ms, bps) = match request.kind {
-            Kind::Read => (timing.read_ms, timing.jump_read_ms, timing.read_bps),
-            Kind::Write => (timing.write_ms, timing.jump_write_ms, timing.write_bps),
-            Kind::Flush => return nanoseconds(timing.write_ms),
+            RequestKind::Read => (timing.read_ms, timing.jump_read_ms, timing.read_bps),
+            RequestKind::Write => (timing.write_ms, timing.jump_write_ms, timing.write_bps),
+            RequestKind::Flush => return nanoseconds(timing.write_ms),
         };
         let mut service_ms = each_ms + transfer_ms(request.len, bps);
         if request.offset != self.position {
@@ -281,7 +281,7 @@ mod tests {
 
     fn read(offset: u64, len: u64) -> Request {
         Request {
-            kind: Kind::Read,
+            kind: RequestKind::Read,
             offset,
             len,
         }
@@ -289,14 +289,14 @@ mod tests {
 
     fn write(offset: u64, len: u64) -> Request {
         Request {
-            kind: Kind::Write,
+            kind: RequestKind::Write,
             offset,
             len,
         }
     }
 
     /// Requests a second, one after another, at random places.
-    fn random_iops(mut disk: DiskModel, kind: Kind) -> f64 {
+    fn random_iops(mut disk: DiskModel, kind: RequestKind) -> f64 {
         let mut random = Random(9);
         let count = 2000;
         let total_ns: u64 = (0..count)
@@ -319,12 +319,12 @@ mod tests {
             assert!((low..high).contains(&iops), "{iops}");
         };
         // 8.73 ms of seek, 4.17 ms of turn, 0.13 ms of command and transfer.
-        expect(DiskModel::hdd(4 * GIB), Kind::Read, 74.0, 80.0);
-        expect(DiskModel::hdd(4 * GIB), Kind::Write, 74.0, 80.0);
-        expect(DiskModel::usb(GIB), Kind::Read, 1030.0, 1045.0);
-        expect(DiskModel::usb(GIB), Kind::Write, 100.0, 110.0);
-        expect(DiskModel::sd(GIB), Kind::Read, 1400.0, 1450.0);
-        expect(DiskModel::sd(GIB), Kind::Write, 185.0, 195.0);
+        expect(DiskModel::hdd(4 * GIB), RequestKind::Read, 74.0, 80.0);
+        expect(DiskModel::hdd(4 * GIB), RequestKind::Write, 74.0, 80.0);
+        expect(DiskModel::usb(GIB), RequestKind::Read, 1030.0, 1045.0);
+        expect(DiskModel::usb(GIB), RequestKind::Write, 100.0, 110.0);
+        expect(DiskModel::sd(GIB), RequestKind::Read, 1400.0, 1450.0);
+        expect(DiskModel::sd(GIB), RequestKind::Write, 185.0, 195.0);
     }
 
     #[test]
@@ -358,7 +358,7 @@ mod tests {
         let mut disk = DiskModel::hdd(GIB);
         disk.service_ns(read(0, 4096));
         let flush = Request {
-            kind: Kind::Flush,
+            kind: RequestKind::Flush,
             offset: 0,
             len: 0,
         };
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn a_run_repeats() {
-        let run = || random_iops(DiskModel::hdd(GIB), Kind::Read).to_bits();
+        let run = || random_iops(DiskModel::hdd(GIB), RequestKind::Read).to_bits();
         assert_eq!(run(), run());
     }
 

@@ -1,7 +1,7 @@
-//! The kernel's own trace in an instance of a test's own: a witness that shares nothing with
-//! what it witnesses. Needs root and tracefs.
+//! The kernel's own trace in an instance of a test's own: a record that shares nothing with
+//! what it checks. Needs root and tracefs.
 //!
-//! An instance has buffers and switches of its own, so nobody else's trace is disturbed.
+//! An instance has buffers and switches of its own, so no other trace is disturbed.
 
 use crate::run;
 use crate::temp_dir::TempDir;

@@ -62,12 +62,14 @@ pub fn is_root() -> bool {
 pub fn is_admin() -> bool {
     const SYS_ADMIN: u64 = 1 << 21;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let held = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let held = held.and_then(|held| u64::from_str_radix(held.trim(), 16).ok());
+    let capabilities = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     let setting = std::fs::File::options()
         .write(true)
         .open("/proc/sys/vm/swappiness");
-    is_root() && held.is_some_and(|held| held & SYS_ADMIN != 0) && setting.is_ok()
+    is_root() && capabilities.is_some_and(|mask| mask & SYS_ADMIN != 0) && setting.is_ok()
 }
 
 /// `program` with every signal at its default, not started: what a test interrupts must not have

@@ -5,11 +5,11 @@
 //! service time ([`DiskModel`]), one after another. Throttling by a control group would not
 //! do: it counts requests before they are merged.
 //!
-//! The contents lie in this process. So a swap area on it is for pressure **within a memory
+//! The contents are in this process. So a swap area on it is for pressure **within a memory
 //! group that this process is not in**: if the whole machine were short of memory, freeing
 //! some could need the memory that a write to this disk takes. Needs root and /dev/fuse.
 
-use crate::disk_model::{DiskModel, Kind, Request};
+use crate::disk_model::{DiskModel, Request, RequestKind};
 use crate::fuse_file::{self, Content, FuseFile};
 use crate::{LoopDevice, Mount, SwapDevice, run};
 use std::path::{Path, PathBuf};
@@ -167,13 +167,13 @@ struct Platter {
 
 impl Platter {
     /// Returns when a real disk would.
-    fn serve(&mut self, kind: Kind, offset: u64, len: u64) {
+    fn serve(&mut self, kind: RequestKind, offset: u64, len: u64) {
         let now = Instant::now();
         let waited = now.saturating_duration_since(self.free_at) < IN_LINE;
         let start = if waited { self.free_at } else { now };
         let request = Request { kind, offset, len };
         self.free_at = start + Duration::from_nanos(self.model.service_ns(request));
-        if kind != Kind::Flush {
+        if kind != RequestKind::Flush {
             self.counters
                 .seeks
                 .fetch_add(u64::from(offset != self.head), Relaxed);
@@ -191,7 +191,7 @@ impl Content for Platter {
     fn read(&mut self, offset: u64, bytes: usize) -> &[u8] {
         self.counters.reads.fetch_add(1, Relaxed);
         self.counters.read_bytes.fetch_add(bytes as u64, Relaxed);
-        self.serve(Kind::Read, offset, bytes as u64);
+        self.serve(RequestKind::Read, offset, bytes as u64);
         &self.bytes[offset as usize..offset as usize + bytes]
     }
 
@@ -199,12 +199,12 @@ impl Content for Platter {
         let bytes = data.len();
         self.counters.writes.fetch_add(1, Relaxed);
         self.counters.written_bytes.fetch_add(bytes as u64, Relaxed);
-        self.serve(Kind::Write, offset, bytes as u64);
+        self.serve(RequestKind::Write, offset, bytes as u64);
         self.bytes[offset as usize..offset as usize + bytes].copy_from_slice(data);
     }
 
     fn flush(&mut self) {
-        self.serve(Kind::Flush, 0, 0);
+        self.serve(RequestKind::Flush, 0, 0);
     }
 }
 

@@ -1,5 +1,5 @@
 //! Ready-made machines, in the kernel's own formats: a small virtual machine with control
-//! groups of version 1, a desktop with version 2, and one that tells nothing.
+//! groups of version 1, a desktop with version 2, and one that reports nothing.
 
 use crate::fake_root::FakeRoot;
 

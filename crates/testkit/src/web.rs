@@ -16,12 +16,13 @@ pub const PACKAGES: [(&str, &str); 2] = [("playwright-core", "1.56.1"), ("typesc
 /// The programs that a browser may be called.
 const BROWSERS: [&str; 2] = ["chromium", "chromium-browser"];
 
-/// Where the packages lie; `None` for a user without a home.
+/// The directory of the packages; `None` for a user without a home.
 #[must_use]
 pub fn cache() -> Option<PathBuf> {
     let given = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let caches = given("XDG_CACHE_HOME").map(PathBuf::from);
-    let caches = caches.or_else(|| Some(PathBuf::from(given("HOME")?).join(".cache")))?;
+    let caches = given("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(given("HOME")?).join(".cache")))?;
     Some(caches.join("terrace-web"))
 }
 
@@ -33,13 +34,15 @@ pub fn package(name: &str) -> Result<PathBuf, String> {
     let missing = |version: &str| format!("the Node package {name} {version} (cargo xtask test)");
     let pinned = PACKAGES.iter().find(|(package, _)| *package == name);
     let (_, version) = pinned.ok_or_else(|| missing("of some version"))?;
-    let folder = cache().ok_or("a home directory")?;
-    let folder = folder.join("node_modules").join(name);
+    let folder = cache()
+        .ok_or("a home directory")?
+        .join("node_modules")
+        .join(name);
     let about = std::fs::read_to_string(folder.join("package.json")).unwrap_or_default();
-    match about.contains(&format!("\"version\": \"{version}\"")) {
-        true => Ok(folder),
-        false => Err(missing(version)),
+    if !about.contains(&format!("\"version\": \"{version}\"")) {
+        return Err(missing(version));
     }
+    Ok(folder)
 }
 
 /// `node`, not started.
@@ -67,7 +70,7 @@ pub fn browser() -> Result<PathBuf, String> {
 /// body.
 ///
 /// # Errors
-/// When nobody listens there or the connection breaks.
+/// If no program listens there or the connection breaks.
 pub fn get(address: &str) -> std::io::Result<String> {
     let rest = address.strip_prefix("http://").unwrap_or(address);
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));

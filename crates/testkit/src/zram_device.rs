@@ -22,13 +22,14 @@ impl ZramDevice {
         if !crate::is_root() {
             return Err("root".to_owned());
         }
-        // Reading this file is what adds a device, and tells its number.
-        let added = std::fs::read_to_string(format!("{CONTROL}/hot_add"));
-        let number = added.map_err(|error| format!("zram to add devices: {error}"))?;
-        let number = number.trim().parse();
-        let device = Self {
-            number: number.map_err(|error| format!("zram to tell a number: {error}"))?,
-        };
+        // Reading this file adds a device and returns its number.
+        let added = std::fs::read_to_string(format!("{CONTROL}/hot_add"))
+            .map_err(|error| format!("zram to add devices: {error}"))?;
+        let number = added
+            .trim()
+            .parse()
+            .map_err(|error| format!("zram to report a number: {error}"))?;
+        let device = Self { number };
         let size = format!("/sys/block/{}/disksize", device.name());
         std::fs::write(&size, bytes.to_string())
             .map_err(|error| format!("{size} to take {bytes}: {error}"))?;

@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testkit::disk_model::{self, DiskModel, Kind};
+use testkit::disk_model::{self, DiskModel, RequestKind};
 
 use super::nbd::{self, Command, Request};
 use super::streams::Event;
@@ -118,16 +118,16 @@ impl Disk {
             Command::Read => {
                 counts.reads += 1;
                 counts.read_bytes += len;
-                Kind::Read
+                RequestKind::Read
             }
             Command::Write => {
                 counts.writes += 1;
                 counts.write_bytes += len;
-                Kind::Write
+                RequestKind::Write
             }
             Command::Flush | Command::Unknown => {
                 counts.flushes += 1;
-                Kind::Flush
+                RequestKind::Flush
             }
         };
         let service_ns = model.as_mut()?.service_ns(disk_model::Request {

@@ -71,10 +71,10 @@ pub fn find(
 
 /// The loop in which most looks fell, by what it loads and stores.
 fn mover(method: &str, code: &[Instruction], offsets: &[usize]) -> Option<Mover> {
-    let places = offsets
+    let places: Vec<usize> = offsets
         .iter()
-        .filter_map(|offset| code.binary_search_by_key(offset, |one| one.offset).ok());
-    let places: Vec<usize> = places.collect();
+        .filter_map(|offset| code.binary_search_by_key(offset, |one| one.offset).ok())
+        .collect();
     let seen_in = |of: &Range<usize>| places.iter().filter(|at| of.contains(at)).count() as u64;
     let best = loops(code).into_iter().max_by_key(seen_in)?;
     let seen = seen_in(&best);
@@ -103,13 +103,13 @@ fn loops(code: &[Instruction]) -> Vec<Range<usize>> {
     found
 }
 
-/// Whether an operand after the first lies in memory.
+/// Whether an operand after the first is in memory.
 fn loads(text: &str) -> bool {
     text.split_once(',')
         .is_some_and(|(_, rest)| rest.contains('['))
 }
 
-/// Whether the first operand lies in memory and is not only compared.
+/// Whether the first operand is in memory and is not only compared.
 fn stores(text: &str) -> bool {
     let first = text.split(',').next().unwrap_or_default();
     first.contains('[') && text.contains("mov")
@@ -121,11 +121,12 @@ fn shape(text: &str) -> String {
     let (words, _) = operand.split_once("es:").unwrap_or((operand, ""));
     let is_width = |word: &&str| ["byte", "word"].iter().any(|end| word.ends_with(end));
     let width = words.split_whitespace().find(is_width);
-    let name = words.split_whitespace().take_while(|word| !is_width(word));
-    // A load names its register between the two.
-    let name: Vec<&str> = name.filter(|word| !word.ends_with(',')).collect();
-    let all: Vec<&str> = name.into_iter().chain(width).collect();
-    all.join(" ")
+    let name = words
+        .split_whitespace()
+        .take_while(|word| !is_width(word))
+        // A load names its register between the two.
+        .filter(|word| !word.ends_with(','));
+    name.chain(width).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! A control group of the hogs' own with a limit, so that they push out each other and
-//! nobody else.
+//! A control group of the hogs' own with a limit, so that they evict each other's memory and no
+//! other.
 //!
 //! Version 1: a child of our own group. Version 2 lets no group have both processes and
 //! limited children, so there it is a child of the nearest group above that gives `memory` to
@@ -53,7 +53,7 @@ impl Group {
         &self.directory
     }
 
-    /// The file that tells its own pressure; version 1 has none.
+    /// The file of its own pressure; `None` in version 1.
     #[must_use]
     pub fn pressure_file(&self) -> Option<PathBuf> {
         let file = self.directory.join("memory.pressure");
@@ -91,8 +91,9 @@ fn parent(root: &Root) -> std::result::Result<(PathBuf, &'static str), String> {
         let given = root.read(group.join("cgroup.subtree_control"));
         given.is_ok_and(|given| given.split_whitespace().any(|name| name == "memory"))
     };
-    let above = groups.find(gives_memory);
-    let above = above.ok_or("no group above gives the memory controller to its children")?;
+    let above = groups
+        .find(gives_memory)
+        .ok_or("no group above gives the memory controller to its children")?;
     Ok((root.path(above), "memory.max"))
 }
 

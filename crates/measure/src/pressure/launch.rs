@@ -4,7 +4,7 @@
 
 use super::Plan;
 use super::group::Group;
-use super::worker::{Done, Until, Work};
+use super::worker::{HogProgress, HogTask, PressureLimit};
 use crate::Result;
 use crate::helper::failed;
 use std::os::unix::process::ExitStatusExt;
@@ -13,8 +13,8 @@ use std::time::Duration;
 use sys::helper::{Helper, Received};
 
 const OPERATION: &str = "start a hog";
-/// Between two looks whether the hogs have ended.
-const LOOK: Duration = Duration::from_millis(5);
+/// Between two checks whether the hogs have ended.
+const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// What a round of hogs did.
 #[derive(Debug, Default)]
@@ -35,14 +35,16 @@ pub(super) fn round(
     group: Option<&Group>,
     pressure_file: Option<&PathBuf>,
 ) -> Result<Round> {
-    let until = plan.until_pressure_percent.zip(pressure_file);
-    let until = until.map(|(percent, file)| Until {
-        percent,
-        file: file.clone(),
-    });
+    let until = plan
+        .until_pressure_percent
+        .zip(pressure_file)
+        .map(|(percent, file)| PressureLimit {
+            percent,
+            file: file.clone(),
+        });
     let mut hogs = Vec::new();
     for index in 0..plan.count {
-        let work = Work {
+        let work = HogTask {
             bytes: plan.size.0,
             hold: plan.hold,
             content: plan.content,
@@ -69,7 +71,7 @@ pub(super) fn round(
 /// A hog's process and its last report.
 struct Hog {
     helper: Helper,
-    done: Done,
+    done: HogProgress,
 }
 
 impl Hog {
@@ -81,7 +83,7 @@ impl Hog {
                 .join(group.directory())
                 .map_err(failed("put a hog into its group"))?;
         }
-        let done = Done::default();
+        let done = HogProgress::default();
         Ok(Self { helper, done })
     }
 
@@ -95,7 +97,7 @@ impl Hog {
     }
 }
 
-/// Until all have ended; Ctrl-C ends them.
+/// Waits until all have ended; Ctrl-C ends them.
 fn wait_for_all(hogs: &mut [Hog]) -> Result<()> {
     loop {
         let mut running = false;
@@ -110,7 +112,7 @@ fn wait_for_all(hogs: &mut [Hog]) -> Result<()> {
         if !running {
             return Ok(());
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_INTERVAL);
     }
 }
 

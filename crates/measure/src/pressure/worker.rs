@@ -17,19 +17,19 @@ use sys::memory::{Mapping, Pages};
 
 /// A hog's instructions: the only message that it receives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Work {
+pub(super) struct HogTask {
     pub bytes: u64,
     pub hold: Duration,
     pub content: Content,
     pub touch: Touch,
     /// Differs between hogs, so that no two hold the same pages.
     pub seed: u64,
-    pub until: Option<Until>,
+    pub until: Option<PressureLimit>,
 }
 
 /// When to stop growing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Until {
+pub(super) struct PressureLimit {
     /// The pressure file of the machine or the group.
     pub file: PathBuf,
     pub percent: u32,
@@ -37,7 +37,7 @@ pub(super) struct Until {
 
 /// A hog's progress, sent after each step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Done {
+pub(super) struct HogProgress {
     pub touched_bytes: u64,
     pub pressure_reached: bool,
 }
@@ -77,7 +77,7 @@ const WORDS: [&[u8]; 16] = [
 /// `Failed` where memory cannot be had or the caller has ended.
 pub fn run_hog<R: BufRead, W: Write>(root: &Root, caller: &mut Caller<R, W>) -> Result<()> {
     become_expendable(root)?;
-    let work: Option<Work> = caller
+    let work: Option<HogTask> = caller
         .receive()
         .map_err(|error| Error::caused(ErrorKind::Usage, "read what to do", error))?;
     // A caller that has ended sends nothing.
@@ -95,13 +95,13 @@ pub fn run_hog<R: BufRead, W: Write>(root: &Root, caller: &mut Caller<R, W>) -> 
 fn fill<R: BufRead, W: Write>(
     root: &Root,
     memory: &mut [u8],
-    work: &Work,
+    work: &HogTask,
     caller: &mut Caller<R, W>,
 ) -> Result<()> {
     let step = STEP_BYTES.max(memory.len().div_ceil(MOST_STEPS));
     let mut watch = work.until.as_ref().map(|until| Watch::start(root, until));
     let mut random = Random(work.seed);
-    let mut done = Done::default();
+    let mut done = HogProgress::default();
     for part in memory.chunks_mut(step) {
         write(part, work.content, &mut random);
         done.touched_bytes += part.len() as u64;
@@ -116,7 +116,7 @@ fn fill<R: BufRead, W: Write>(
     Ok(())
 }
 
-fn hold(memory: &mut [u8], work: &Work) {
+fn hold(memory: &mut [u8], work: &HogTask) {
     let budget = Budget::of(work.hold);
     let page_bytes = sys::process::page_bytes();
     let step = STEP_BYTES.next_multiple_of(page_bytes);
@@ -160,13 +160,13 @@ pub(crate) fn write(part: &mut [u8], content: Content, random: &mut Random) {
 /// Watches the share of time that tasks wait for memory.
 struct Watch<'a> {
     root: &'a Root,
-    until: &'a Until,
+    until: &'a PressureLimit,
     since: Instant,
     some_us: Option<u64>,
 }
 
 impl<'a> Watch<'a> {
-    fn start(root: &'a Root, until: &'a Until) -> Self {
+    fn start(root: &'a Root, until: &'a PressureLimit) -> Self {
         let mut watch = Self {
             root,
             until,
@@ -236,7 +236,7 @@ mod tests {
     fn pressure_is_the_share_of_a_whole_window() {
         let tree = FakeRoot::bare().file("/proc/pressure/memory", "some total=1000000\n");
         let root = Root::at(tree.path());
-        let until = Until {
+        let until = PressureLimit {
             file: "/proc/pressure/memory".into(),
             percent: 20,
         };

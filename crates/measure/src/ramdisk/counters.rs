@@ -1,7 +1,7 @@
 //! What the kernel counted around a pass: of the machine, and of the own memory group and its
 //! parents, under the names that recordings give them (docs/counters.md).
 //!
-//! Only what the verdict asks for. A counter that is absent stays absent.
+//! Only those that the verdict needs. An absent counter stays absent.
 
 use machine::cgroup::own_memory_group;
 use machine::{Root, pressure, swap, vmstat};
@@ -79,8 +79,10 @@ fn of_groups(root: &Root, values: &mut BTreeMap<String, u64>) {
         .unwrap_or_default();
     for (level, group) in groups.iter().enumerate() {
         let file = |name: &str| group.directory.join(name);
-        let refused = root.read(file("memory.failcnt")).ok();
-        let refused = refused.and_then(|text| text.trim().parse().ok());
+        let refused = root
+            .read(file("memory.failcnt"))
+            .ok()
+            .and_then(|text| text.trim().parse().ok());
         let name = format!("group{level}.memory.failcnt");
         values.extend(refused.map(|count| (name, count)));
         for events in ["memory.events", "memory.oom_control"] {

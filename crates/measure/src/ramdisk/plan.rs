@@ -138,8 +138,8 @@ impl Plan {
 
     /// The frame of what will be seen.
     pub(super) fn nothing_seen(&self, root: &Root) -> Seen {
-        let limits = cgroup::memory_limits(root).into_iter().enumerate();
-        let limits = limits.filter_map(|(level, limit)| {
+        let groups = cgroup::memory_limits(root).into_iter().enumerate();
+        let limits = groups.filter_map(|(level, limit)| {
             Some(Limit {
                 level: u32::try_from(level).ok()?,
                 limit_bytes: [limit.limit, limit.high].into_iter().flatten().min()?.0,

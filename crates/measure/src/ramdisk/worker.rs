@@ -70,9 +70,9 @@ pub fn run_writer<R: BufRead, W: Write>(root: &Root, caller: &mut Caller<R, W>) 
             Ok(()) => writer.pass(&order, &mut report)?,
             // The other passes can do without it.
             Err(error) if order.round == Round::Huge => {
-                let why = sys::plain_reason(&error.source);
-                let why = format!("huge pages were not tried: {why}");
-                report(&Report::Nothing(why))?;
+                let reason = sys::plain_reason(&error.source);
+                let note = format!("huge pages were not tried: {reason}");
+                report(&Report::Nothing(note))?;
             }
             Err(error) => return Err(Error::caused(ErrorKind::Failed, "make the file", error)),
         }

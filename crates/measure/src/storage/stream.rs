@@ -190,12 +190,10 @@ fn open_engine(file: &File, mode: Mode, block: usize, depth: u32) -> sys::Result
     let clone = file
         .try_clone()
         .map_err(|source| sys::Error::new("duplicate", source))?;
-    let device = FileDevice::new(clone)?;
-    let device = if mode == Mode::Uncached {
-        device.uncached()
-    } else {
-        device
-    };
+    let mut device = FileDevice::new(clone)?;
+    if mode == Mode::Uncached {
+        device = device.uncached();
+    }
     FileEngine::calls(vec![device], block)
 }
 

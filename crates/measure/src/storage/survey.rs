@@ -113,7 +113,7 @@ pub fn survey_device(dir: &Path, limits: &DeviceLimits, root: &Root) -> Result<D
     };
     if report.failure.is_none() {
         let access = rounds.access();
-        let after = After {
+        let after = FinalSteps {
             target: &target,
             disk: disk.as_ref(),
             access,
@@ -127,7 +127,7 @@ pub fn survey_device(dir: &Path, limits: &DeviceLimits, root: &Root) -> Result<D
 }
 
 /// The parts after the rounds: paced requests, the raw device, the page cache.
-struct After<'a> {
+struct FinalSteps<'a> {
     target: &'a Target,
     disk: Option<&'a Disk>,
     access: Access,
@@ -135,7 +135,7 @@ struct After<'a> {
     budget: &'a Budget,
 }
 
-impl After<'_> {
+impl FinalSteps<'_> {
     fn measure(&self, seed: u64, bracket: &mut Bracket, report: &mut DeviceReport) -> Result<()> {
         let (target, budget, bytes) = (self.target, self.budget, report.file_bytes);
         let paced = paced(target, self.access, bytes, seed, budget)?;

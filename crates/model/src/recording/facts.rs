@@ -45,9 +45,9 @@ pub enum SourceState {
     /// It was not requested.
     #[default]
     NotAsked,
-    /// It was seen from the start to the end.
+    /// It was open from the start to the end.
     Open,
-    /// It could not be seen, or only for a part.
+    /// It was closed, at least for a part.
     Closed {
         /// Why, as a clause: `only root may listen to exits`.
         why: String,
@@ -57,13 +57,13 @@ pub enum SourceState {
 }
 
 impl SourceState {
-    /// Whether it was seen all the time.
+    /// Whether it was open all the time.
     #[must_use]
     pub fn is_open(&self) -> bool {
         *self == SourceState::Open
     }
 
-    /// A sight that is closed.
+    /// A source that is closed.
     #[must_use]
     pub fn closed(why: impl Into<String>, remedy: Option<&str>) -> Self {
         SourceState::Closed {

@@ -4,8 +4,8 @@
 //! Whole runs are drawn, so that the parts of a run stay together. The seed is fixed: the
 //! same runs give the same interval, today and on another machine.
 
+use super::quantile;
 use super::ranks::median_difference;
-use super::{quantile, sorted};
 
 /// Below so many runs of either there is no interval: the draws would be too few to differ.
 pub const LEAST_RUNS: usize = 4;
@@ -30,7 +30,7 @@ pub fn interval(
         b.fill_with(|| random.below(second));
         values.push(statistic(&a, &b));
     }
-    let values = sorted(&values);
+    values.sort_by(f64::total_cmp);
     Some((quantile(&values, 0.025)?, quantile(&values, 0.975)?))
 }
 
@@ -60,6 +60,7 @@ impl Random {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sorted;
     use super::of_median_difference as of_medians;
     use super::*;
     use proptest::prelude::*;

@@ -63,10 +63,7 @@ pub(super) struct End {
 /// Walks `path`.
 pub(super) fn walk(path: &Path, last: Last, make: Make) -> Result<End> {
     let mut pending = components(path);
-    let first = match path.is_absolute() {
-        true => "/",
-        false => ".",
-    };
+    let first = if path.is_absolute() { "/" } else { "." };
     let mut end = start(Path::new(first))?;
     let mut links = 0;
     while let Some(name) = pending.pop() {
@@ -118,21 +115,19 @@ impl End {
 
 /// The components of `path`, the first one last: a stack of what is still to be walked.
 fn components(path: &Path) -> Vec<OsString> {
-    let named = path.components().filter_map(|component| match component {
+    let name = |component| match component {
         Component::Normal(name) => Some(name.to_owned()),
         Component::ParentDir => Some("..".into()),
         Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
-    });
-    let mut named: Vec<OsString> = named.collect();
-    named.reverse();
-    named
+    };
+    path.components().rev().filter_map(name).collect()
 }
 
 /// The directory that a walk begins in: `/` or `.`.
 fn start(path: &Path) -> Result<End> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let opened = rustix::fs::open(path, flags, Mode::empty());
-    let opened = opened.map_err(|errno| failed("open the directory", errno).at(path))?;
+    let opened = rustix::fs::open(path, flags, Mode::empty())
+        .map_err(|errno| failed("open the directory", errno).at(path))?;
     let (directory, about) = examined(opened, path)?;
     Ok(End {
         directory,
@@ -182,8 +177,9 @@ fn look(end: &End, name: &OsStr, make: Make) -> Result<Option<(OwnedFd, Metadata
 /// What is open there.
 fn examined(opened: OwnedFd, path: &Path) -> Result<(OwnedFd, Metadata)> {
     let file = File::from(opened);
-    let about = file.metadata();
-    let about = about.map_err(|source| Error::new("examine", source).at(path))?;
+    let about = file
+        .metadata()
+        .map_err(|source| Error::new("examine", source).at(path))?;
     Ok((file.into(), about))
 }
 
@@ -206,8 +202,8 @@ fn follow(
         let why = "it is a symbolic link that another user can change";
         return Err(refused("follow", why).at(path));
     }
-    let target = rustix::fs::readlinkat(link, "", Vec::new());
-    let target = target.map_err(|errno| failed("read the link", errno).at(&path))?;
+    let target = rustix::fs::readlinkat(link, "", Vec::new())
+        .map_err(|errno| failed("read the link", errno).at(&path))?;
     Ok(OsString::from_vec(target.into_bytes()).into())
 }
 

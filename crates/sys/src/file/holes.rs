@@ -1,5 +1,5 @@
 //! Where a file has data and where holes, by `SEEK_DATA` and `SEEK_HOLE`. Pages of shared
-//! memory that lie in swap are data.
+//! memory that are in swap are data.
 
 use super::signed;
 use crate::error::{Error, Result};
@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 
 /// The first range of data at or behind `from`; `None` where only holes follow. Moves the
-/// file's position. A file system that does not tell holes says that all is data.
+/// file's position. A file system that does not report holes says that all is data.
 ///
 /// # Errors
 /// `Invalid` for an offset beyond any file and for what cannot be sought in.
@@ -16,12 +16,12 @@ pub fn next_data(file: &File, from: u64) -> Result<Option<Range<u64>>> {
     let Some(start) = seek(file, from, libc::SEEK_DATA)? else {
         return Ok(None);
     };
-    // The end of the file counts as a hole; that there is none means that the file was cut.
+    // The end of the file counts as a hole; without one the file was cut.
     let end = seek(file, start, libc::SEEK_HOLE)?;
     Ok(end.map(|end| start..end))
 }
 
-/// Where that is; `None` behind the last one.
+/// The offset that `lseek` finds; `None` behind the last one.
 fn seek(file: &File, from: u64, what: libc::c_int) -> Result<Option<u64>> {
     const OPERATION: &str = "look for holes";
     let from = signed(OPERATION, from)?;

@@ -47,13 +47,11 @@ pub fn examine_input(path: &Path) -> Result<Metadata> {
 }
 
 fn regular(metadata: &Metadata) -> io::Result<()> {
-    match metadata.is_file() {
-        true => Ok(()),
-        false => Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "not a regular file",
-        )),
+    if !metadata.is_file() {
+        let reason = "not a regular file";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
     }
+    Ok(())
 }
 
 /// Does `work` in a thread, and waits until it is done or a signal asks for the end.
@@ -100,9 +98,9 @@ mod tests {
         assert_eq!(refused(&directory.join("absent")), Kind::NotFound);
         let fifo = directory.join("fifo");
         let made = std::process::Command::new("mkfifo").arg(&fifo).status();
-        match made.is_ok_and(|status| status.success()) {
-            true => assert_eq!(refused(&fifo), Kind::Invalid),
-            false => testkit::skip("mkfifo"),
+        if !made.is_ok_and(|status| status.success()) {
+            return testkit::skip("mkfifo");
         }
+        assert_eq!(refused(&fifo), Kind::Invalid);
     }
 }

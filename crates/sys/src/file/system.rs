@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// What `fstatfs` tells.
+/// What `fstatfs` reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSystem {
     /// The kernel's number for the type.
