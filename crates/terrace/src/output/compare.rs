@@ -30,7 +30,6 @@ pub fn page(comparison: &Comparison, page: Page) -> String {
     rendered(comparison, sections(comparison, false), page)
 }
 
-/// The page with every figure.
 pub fn details(comparison: &Comparison, page: Page) -> String {
     rendered(comparison, sections(comparison, true), page)
 }

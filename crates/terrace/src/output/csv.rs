@@ -15,7 +15,6 @@ pub struct Sheet<'a, R> {
     lines: Vec<Vec<String>>,
 }
 
-/// A field of a row.
 pub trait Field {
     /// The field's text, not yet quoted.
     fn field(&self) -> String;
@@ -58,7 +57,6 @@ impl<'a, R> Sheet<'a, R> {
         }
     }
 
-    /// Adds a column.
     pub fn column<F: Field>(mut self, name: &str, field: impl Fn(&'a R) -> F) -> Self {
         self.header.push(quote(name));
         for (line, row) in self.lines.iter_mut().zip(self.rows) {
@@ -96,7 +94,6 @@ impl<'a, R> Sheet<'a, R> {
             .column("p99_9_ns", |row| of(row).p99_9_ns)
     }
 
-    /// The text.
     pub fn render(&self) -> String {
         std::iter::once(&self.header)
             .chain(&self.lines)

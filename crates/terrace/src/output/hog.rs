@@ -3,8 +3,8 @@
 //! Pure. The page shows the largest losers; the JSON has up to a thousand.
 
 use super::figure::{self, Digits, or_absent};
-use super::style::Tone;
-use super::table::{Cell, Column, Table, wrap};
+use super::prose::{heading, note, sentence};
+use super::table::{Cell, Column, Table};
 use super::{Page, Report};
 use measure::pressure::{self, MemoryLoss, Plan};
 use model::Bytes;
@@ -16,10 +16,8 @@ const MOST_LINES: usize = 20;
 /// What the hogs did, and what was asked of them.
 #[derive(Debug, Serialize)]
 pub struct HogResult {
-    /// What was asked.
     #[serde(skip)]
     pub plan: Plan,
-    /// What came of it.
     #[serde(flatten)]
     pub report: pressure::Report,
 }
@@ -46,14 +44,8 @@ impl Report for HogResult {
 }
 
 fn hog_page(plan: &Plan, report: &pressure::Report, page: Page) -> String {
-    let mut text = page
-        .style
-        .paint(Tone::Strong, &wrap(&title(plan), page.width, 3))
-        + "\n";
-    let mut line = |words: &str| {
-        let words = wrap(words, page.width.saturating_sub(1), 3);
-        text.push_str(&format!(" {words}\n"));
-    };
+    let mut text = heading(page, &title(plan));
+    let mut line = |words: &str| text.push_str(&sentence(page, words));
     line(&done(report));
     if let Some(words) = pressure(plan, report) {
         line(&words);
@@ -68,12 +60,14 @@ fn hog_page(plan: &Plan, report: &pressure::Report, page: Page) -> String {
         line("Pushed out of memory, at most at any time:");
         text.push_str(&losers(&report.pushed_out).render(page, 3));
     }
-    let beyond = report.pushed_out.len().saturating_sub(MOST_LINES);
-    let beyond = (beyond > 0).then(|| format!("{beyond} more lost less; --json names them"));
-    for note in beyond.iter().chain(&report.notes) {
-        let words = wrap(note, page.width.saturating_sub(1), 3);
-        text.push_str(&format!(" {}\n", page.style.paint(Tone::Dim, &words)));
+    let left = report.pushed_out.len().saturating_sub(MOST_LINES);
+    if left > 0 {
+        text.push_str(&note(
+            page,
+            &format!("{left} more lost less; --json names them"),
+        ));
     }
+    text.extend(report.notes.iter().map(|line| note(page, line)));
     text
 }
 

@@ -7,12 +7,10 @@ use super::clean;
 use model::machine::MachineFacts;
 use serde::Serialize;
 
-/// The envelope of one probe's result.
 #[derive(Debug, Serialize)]
 pub struct Envelope<'a, R> {
     /// `terrace.measure.memcpy/1`.
     pub schema: String,
-    /// The version of the program.
     pub version: &'static str,
     /// When it started, seconds since 1970 UTC.
     pub started_unix_s: u64,
@@ -20,22 +18,16 @@ pub struct Envelope<'a, R> {
     pub command: Vec<String>,
     /// Whether Ctrl-C ended it before its plan was done.
     pub interrupted: bool,
-    /// The machine.
     pub machine: &'a MachineFacts,
-    /// What was measured.
     pub result: &'a R,
-    /// What the run itself cost.
     pub cost: &'a Cost,
 }
 
-/// What a run cost.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cost {
-    /// Wall time, seconds.
     pub wall_s: f64,
     /// Processor time of all threads, user and kernel, seconds.
     pub cpu_s: f64,
-    /// Largest resident memory.
     pub max_resident_bytes: u64,
     /// Bytes written to files, all of them removed again.
     pub written_bytes: u64,
@@ -51,6 +43,12 @@ pub struct Harness {
     pub timer_ns: f64,
     /// Time around one trial, nanoseconds; not part of any trial.
     pub bracket_ns: f64,
+}
+
+/// The word that `value`, a variant without fields, is in JSON.
+pub fn word(value: &impl Serialize) -> String {
+    let json = serde_json::to_value(value).unwrap_or_default();
+    json.as_str().unwrap_or_default().to_owned()
 }
 
 /// `value` as indented JSON with a line end, without characters that a terminal obeys.

@@ -5,8 +5,8 @@ mod memory_copy;
 mod ramdisk_puzzle;
 mod recovery;
 
-use super::style::Tone;
-use super::table::{Column, Table, wrap};
+use super::prose::{heading, sentence};
+use super::table::{Column, Table};
 use super::{Page, Report};
 use lab::description::Experiment;
 use serde::Serialize;
@@ -64,11 +64,12 @@ pub fn list(all: &[Experiment], page: Page) -> String {
 
 /// All about one.
 pub fn describe(experiment: &Experiment, page: Page) -> String {
-    let mut text = heading(&format!("{}: {}", experiment.name, experiment.title), page);
+    let title = format!("{}: {}", experiment.name, experiment.title);
+    let mut text = heading(page, &title);
     let original = &experiment.original;
     let mut part = |title: &str, lines: &[String]| {
-        text.push_str(&heading(title, page));
-        text.extend(lines.iter().map(|line| item(line, page)));
+        text.push_str(&heading(page, title));
+        text.extend(lines.iter().map(|line| sentence(page, line)));
     };
     let figures = original.figures.iter();
     let figures = figures.map(|figure| format!("{}: {figure}", figure.what));
@@ -90,13 +91,4 @@ pub fn describe(experiment: &Experiment, page: Page) -> String {
         std::slice::from_ref(&experiment.takes),
     );
     text
-}
-
-fn heading(text: &str, page: Page) -> String {
-    let lines = wrap(text, page.width, 3);
-    super::prose::painted_lines(page, Tone::Strong, &lines) + "\n"
-}
-
-fn item(text: &str, page: Page) -> String {
-    format!(" {}\n", wrap(text, page.width.saturating_sub(1), 3))
 }

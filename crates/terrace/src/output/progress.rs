@@ -27,7 +27,6 @@ impl Progress {
         }
     }
 
-    /// Replaces the line.
     pub fn step(&self, text: &str) {
         if self.shown {
             self.put(&format!("\r\x1b[K{} ...", escaped(text)));

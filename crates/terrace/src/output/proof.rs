@@ -6,7 +6,6 @@ use super::prose::{long_time, value};
 use model::Evidence;
 use model::proof::{CounterChange, ProofCard, Run};
 
-/// The card as Markdown.
 pub fn markdown(card: &ProofCard) -> String {
     let mut text = format!(
         "> {}\n\n**{}**\n",

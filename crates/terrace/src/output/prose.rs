@@ -5,7 +5,7 @@ use super::Page;
 use super::clean::is_hazard;
 use super::figure::{self, Digits};
 use super::style::Tone;
-use super::table::tied;
+use super::table::{tied, wrap};
 use model::Evidence;
 pub use model::text::count;
 
@@ -20,6 +20,34 @@ pub fn painted_lines(page: Page, tone: Tone, text: &str) -> String {
         })
         .collect();
     painted.join("\n")
+}
+
+/// A bold line at the top of a page or section, wrapped.
+pub fn heading(page: Page, text: &str) -> String {
+    painted_lines(page, Tone::Strong, &wrap(text, page.width, 3)) + "\n"
+}
+
+/// A sentence below a table, wrapped.
+pub fn sentence(page: Page, text: &str) -> String {
+    format!(" {}\n", wrap(text, page.width.saturating_sub(1), 3))
+}
+
+/// A remark below a table, wrapped and dim.
+pub fn note(page: Page, text: &str) -> String {
+    painted_lines(page, Tone::Dim, sentence(page, text).trim_end()) + "\n"
+}
+
+/// `a, b (reason)` for each reason of `items`, which are pairs of reason and name.
+pub fn by_reason<'a>(items: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (reason, name) in items {
+        match groups.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((reason, vec![name])),
+        }
+    }
+    let line = |(reason, names): &(&str, Vec<&str>)| format!("{} ({reason})", names.join(", "));
+    groups.iter().map(line).collect()
 }
 
 /// `text` up to the end of its first sentence; a full stop in parentheses ends none.

@@ -19,8 +19,7 @@ pub use random::RandomResult;
 
 use super::Page;
 use super::figure::{self, Digits};
-use super::style::Tone;
-use super::table::wrap;
+use super::prose::{by_reason, heading, note, sentence};
 use measure::disturbance::Tally;
 use measure::memory::PagesGranted;
 use measure::memory::copy::SkippedMethod;
@@ -66,63 +65,28 @@ pub trait Report: Serialize {
 }
 
 /// What a result says when Ctrl-C ended it.
-fn interrupted(interrupted: bool) -> Option<String> {
+pub fn interrupted(interrupted: bool) -> Option<String> {
     interrupted.then(|| "interrupted: this is what was measured until then".to_owned())
 }
 
-/// A remark below a table, wrapped and dim.
-fn note(page: Page, text: &str) -> String {
-    let line = wrap(text, page.width.saturating_sub(1), 3);
-    let painted: Vec<String> = line
-        .lines()
-        .map(|line| {
-            let words = line.trim_start();
-            format!(
-                "{}{}",
-                &line[..line.len() - words.len()],
-                page.style.paint(Tone::Dim, words)
-            )
-        })
-        .collect();
-    format!(" {}\n", painted.join("\n"))
-}
-
-/// A sentence below a table, wrapped.
-fn sentence(page: Page, text: &str) -> String {
-    format!(" {}\n", wrap(text, page.width.saturating_sub(1), 3))
-}
-
-/// A heading line.
-fn heading(page: Page, text: &str) -> String {
-    format!(
-        "{}\n",
-        page.style.paint(Tone::Strong, &wrap(text, page.width, 3))
-    )
-}
-
-/// How many trials count, and why others do not.
 /// The processor alone, beside every figure of memory: is it the memory or the processor?
 fn control_note(page: Page, step_ns: &Option<Estimate>) -> String {
     let Some(step) = step_ns else {
         return String::new();
     };
     let time = figure::time(step.median, Digits::Three);
-    note(
-        page,
-        &format!("the processor alone, in the same run: {time} a step of the fractal control"),
-    )
+    let text =
+        format!("the processor alone, in the same run: {time} a step of the fractal control");
+    note(page, &text)
 }
 
+/// How many trials count, and why others do not.
 fn trials_note(page: Page, tally: &Tally) -> String {
-    let mut text = format!("{} trials count", tally.kept);
-    if tally.discarded() > 0 {
-        text.push_str(&format!(
-            ", {} discarded ({})",
-            tally.discarded(),
-            causes(tally)
-        ));
-    }
-    note(page, &text)
+    let discarded = match tally.discarded() {
+        0 => String::new(),
+        many => format!(", {many} discarded ({})", causes(tally)),
+    };
+    note(page, &format!("{} trials count{discarded}", tally.kept))
 }
 
 /// What disturbed trials, and how many.
@@ -133,50 +97,29 @@ fn causes(tally: &Tally) -> String {
         (tally.faulted, "page faults"),
         (tally.crowded_out, "others held the cache"),
     ];
-    let causes: Vec<String> = causes
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, why)| format!("{count}: {why}"))
-        .collect();
-    causes.join(", ")
+    let seen = causes.iter().filter(|(count, _)| *count > 0);
+    let texts: Vec<String> = seen.map(|(count, why)| format!("{count}: {why}")).collect();
+    texts.join(", ")
 }
 
 /// Whether the kernel granted the pages that were asked for.
 fn pages_note(page: Page, pages: &[PagesGranted]) -> String {
-    pages
-        .iter()
-        .map(|granted| match granted.share() {
-            Some(share) => note(
-                page,
-                &format!(
-                    "pages {}: {} of the buffer, by smaps",
-                    granted.asked,
-                    figure::percent(share)
-                ),
-            ),
-            None => note(
-                page,
-                &format!(
-                    "pages {}: smaps cannot be read, so not verified",
-                    granted.asked
-                ),
-            ),
-        })
-        .collect()
+    let line = |granted: &PagesGranted| {
+        let share = match granted.share() {
+            Some(share) => format!("{} of the buffer, by smaps", figure::percent(share)),
+            None => "smaps cannot be read, so not verified".to_owned(),
+        };
+        note(page, &format!("pages {}: {share}", granted.asked))
+    };
+    pages.iter().map(line).collect()
 }
 
 /// What was left out, with the reasons; those that share one stand together.
 fn left_out_note(page: Page, left_out: &[SkippedMethod]) -> String {
-    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for item in left_out {
-        match groups.iter_mut().find(|(reason, _)| *reason == item.reason) {
-            Some((_, names)) => names.push(&item.name),
-            None => groups.push((&item.reason, vec![&item.name])),
-        }
-    }
-    groups
-        .iter()
-        .map(|(reason, names)| note(page, &format!("left out: {} ({reason})", names.join(", "))))
+    let items = left_out.iter().map(|item| (&*item.reason, &*item.name));
+    let lines = by_reason(items).into_iter();
+    lines
+        .map(|line| note(page, &format!("left out: {line}")))
         .collect()
 }
 
@@ -191,18 +134,9 @@ fn histogram(page: Page, bars: &[Bar]) -> String {
         .map(|bar| {
             let share = bar.count as f64 / most as f64;
             // A bar that holds anything is seen, however few its values are.
-            let steps = if bar.count == 0 {
-                0
-            } else {
-                (share * room).ceil() as usize
-            };
-            let from = figure::time(bar.from_ns, figure::Digits::Two);
-            let to = figure::time(bar.to_ns, figure::Digits::Two);
-            let line = format!(
-                " {from:>7} .. {to:<7} {:>9} {}",
-                bar.count,
-                "#".repeat(steps)
-            );
+            let signs = "#".repeat((share * room).ceil() as usize);
+            let [from, to] = [bar.from_ns, bar.to_ns].map(|ns| figure::time(ns, Digits::Two));
+            let line = format!(" {from:>7} .. {to:<7} {:>9} {signs}", bar.count);
             format!("{}\n", line.trim_end())
         })
         .collect()

@@ -36,7 +36,6 @@ pub struct Style {
 }
 
 impl Style {
-    /// A style with or without colour.
     pub fn new(coloured: bool) -> Self {
         Self { coloured }
     }

@@ -10,7 +10,7 @@ mod ladder;
 
 use super::Page;
 use super::figure::{self, Digits};
-use super::prose::painted_lines;
+use super::prose::{by_reason, painted_lines};
 use super::style::Tone;
 use super::table::{tied, wrap};
 use model::machine::MachineFacts;
@@ -39,7 +39,6 @@ impl Detail {
     }
 }
 
-/// The page of `survey`.
 pub fn page(survey: &Survey, detail: Detail, page: Page) -> String {
     let mut text = header(survey, page);
     text.push_str(&ladder::render(survey, page));
@@ -177,21 +176,11 @@ fn paragraph<'a>(
     items: impl Iterator<Item = (&'a str, &'a str)>,
     page: Page,
 ) -> String {
-    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (reason, name) in items {
-        match groups.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, names)) => names.push(name),
-            None => groups.push((reason, vec![name])),
-        }
-    }
+    let groups = by_reason(items);
     if groups.is_empty() {
         return String::new();
     }
-    let shown: Vec<String> = groups
-        .iter()
-        .map(|(reason, names)| format!("{} ({reason})", names.join(", ")))
-        .collect();
-    let line = wrap(&format!("{title} {}", shown.join("; ")), page.width - 1, 4);
+    let line = wrap(&format!("{title} {}", groups.join("; ")), page.width - 1, 4);
     format!(" {}\n", painted_lines(page, Tone::Dim, &line))
 }
 

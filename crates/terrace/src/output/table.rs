@@ -13,13 +13,10 @@ const GAP: usize = 2;
 /// On which side a column's cells are filled up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
     Left,
-    /// Numbers.
     Right,
 }
 
-/// One column.
 #[derive(Clone, Debug)]
 pub struct Column {
     title: String,
@@ -43,7 +40,6 @@ pub struct Table {
 }
 
 impl Column {
-    /// A column of words.
     pub fn words(title: &str) -> Self {
         Self {
             title: escaped(title).into_owned(),
@@ -52,7 +48,6 @@ impl Column {
         }
     }
 
-    /// A column of numbers.
     pub fn numbers(title: &str) -> Self {
         Self {
             align: Align::Right,
@@ -84,7 +79,6 @@ impl<T: Into<String>> From<T> for Cell {
 }
 
 impl Table {
-    /// A table without rows.
     pub fn new(columns: Vec<Column>) -> Self {
         Self {
             columns,
@@ -93,7 +87,6 @@ impl Table {
         }
     }
 
-    /// The same table with another space between its columns.
     pub fn gap(mut self, gap: usize) -> Self {
         self.gap = gap;
         self
@@ -104,7 +97,6 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// Whether it has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -134,7 +126,6 @@ impl Table {
         text
     }
 
-    /// The width that each column needs.
     fn widths(&self) -> Vec<usize> {
         let of_cells = |index: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(index));

@@ -18,10 +18,8 @@ const PRIVATE_MODE: u32 = 0o600;
 /// The mode of a result that is made to be passed on; the user's mask takes bits away.
 const SHARED_MODE: u32 = 0o666;
 
-/// Where a result goes.
 #[derive(Debug)]
 pub enum Target {
-    /// Standard output.
     Standard,
     /// A file in a directory that is held open.
     File(OutputFile),
@@ -38,14 +36,12 @@ pub struct OutputFile {
 /// What became of a written text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// All of it arrived.
     Whole,
     /// The reader closed the pipe: it has what it wanted, and nothing failed.
     ReaderGone,
 }
 
 impl Target {
-    /// Standard output.
     pub fn standard() -> Self {
         Target::Standard
     }
@@ -75,9 +71,6 @@ impl Target {
 
     /// As [`Target::of`]. What `is_redacted` is made to be passed on: others may read its file, as
     /// far as the user's mask lets them.
-    ///
-    /// # Errors
-    /// As [`Target::of`].
     pub fn of_redacted(output: Option<&Path>, is_redacted: bool) -> Result<Self> {
         let mut target = Self::of(output)?;
         if let Target::File(file) = &mut target
@@ -112,9 +105,6 @@ impl Target {
 
     /// Writes the whole text as it is: for programs, such as a browser. A terminal gets it
     /// printable.
-    ///
-    /// # Errors
-    /// As [`Target::write`].
     pub fn write_data(&self, text: &str) -> Result<Written> {
         match self {
             Target::Standard if io::stdout().is_terminal() => self.put(&clean::data(text)),

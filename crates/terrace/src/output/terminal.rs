@@ -16,9 +16,7 @@ const LEAST_WIDTH: usize = 20;
 /// The page that a text is laid out for.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
-    /// Columns.
     pub width: usize,
-    /// With or without colour.
     pub style: Style,
 }
 

@@ -36,12 +36,9 @@ const HEIGHT_FOR_MORE_CLEARED: usize = 34;
 const PART_OF_FINDINGS: usize = 3;
 const LEAST_OF_FINDINGS: usize = 3;
 
-/// A screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Its columns.
     pub width: usize,
-    /// Its lines.
     pub height: usize,
 }
 
@@ -55,21 +52,16 @@ impl Size {
 /// All that a picture is made of.
 #[derive(Debug)]
 pub struct Scene<'a> {
-    /// What was recorded until now.
     pub recording: &'a Recording,
     /// The explanation of what is looked at; absent before there are two samples.
     pub explanation: Option<&'a Explanation>,
-    /// What is looked at.
     pub cursor: &'a Cursor,
-    /// What there is to look at.
     pub extent: Extent,
     /// The file; absent for what goes on here.
     pub file: Option<&'a str>,
     /// The questions that the lanes answer.
     pub questions: &'a [Question],
-    /// The signs.
     pub glyphs: Glyphs,
-    /// The screen.
     pub size: Size,
 }
 
@@ -95,7 +87,6 @@ pub fn picture(scene: &Scene<'_>) -> Vec<Toned> {
     lines
 }
 
-/// The names of the findings, in their order.
 pub fn names(explanation: &Explanation) -> Vec<String> {
     let findings = explanation.findings.iter();
     findings.map(|cause| cause.finding.id.clone()).collect()

@@ -50,7 +50,6 @@ pub struct Setting {
     pub details: String,
 }
 
-/// The page of `explanation`.
 pub fn page(explanation: &Explanation, setting: &Setting, detail: Detail, page: Page) -> String {
     let mut text = header(explanation, setting, page);
     match detail {

@@ -1,9 +1,10 @@
 //! The page of `memory-copy-2001`: the answer first, then what it stands on, then the table of 2001
 //! and the parameters that were open. Pure.
 
-use super::{heading, item};
 use crate::output::Page;
 use crate::output::figure::{self, ABSENT, Digits, or_absent};
+use crate::output::prose::{heading, sentence};
+use crate::output::report::interrupted;
 use crate::output::style::Tone;
 use crate::output::table::{Cell, Column, Table};
 use explain::copying::{Limit, Ratio, Verdict};
@@ -21,9 +22,9 @@ const SHORT: [&str; 3] = ["2.2.16", "2.4.4", "Win2000"];
 impl super::OutcomePage for Outcome {
     fn page(&self, experiment: &Experiment, out: Option<&Path>, page: Page) -> String {
         let title = format!("{}: {}", experiment.name, experiment.title);
-        let mut text = heading(&title, page);
+        let mut text = heading(page, &title);
         let mut lines = |lines: Vec<String>| {
-            text.extend(lines.iter().map(|line| item(line, page)));
+            text.extend(lines.iter().map(|line| sentence(page, line)));
         };
         lines(answer(self));
         text.push_str(&limits(self, page));
@@ -37,7 +38,7 @@ impl super::OutcomePage for Outcome {
             .notes
             .iter()
             .map(|note| format!("Not measured: {note}."));
-        text.extend(notes.chain(kept).map(|line| item(&line, page)));
+        text.extend(notes.chain(kept).map(|line| sentence(page, &line)));
         text
     }
 
@@ -50,8 +51,7 @@ impl super::OutcomePage for Outcome {
         if let Some(method) = wrong {
             return Some(format!("{method}: the copy differs from its source"));
         }
-        sys::interrupt::requested()
-            .then(|| "interrupted: this is what was measured until then".to_owned())
+        interrupted(sys::interrupt::requested())
     }
 }
 
@@ -87,7 +87,7 @@ fn answer(outcome: &Outcome) -> Vec<String> {
 fn limits(outcome: &Outcome, page: Page) -> String {
     let memory = outcome.memory_bytes;
     let size = or_absent(memory, |bytes| Bytes(bytes).to_string());
-    let mut text = heading("What moves the data, and what limits it; GB/s", page);
+    let mut text = heading(page, "What moves the data, and what limits it; GB/s");
     let mut table = Table::new(vec![
         Column::words("method"),
         Column::words("moved by"),
@@ -119,8 +119,8 @@ fn limits(outcome: &Outcome, page: Page) -> String {
     text.push_str(&table.render(page, 1));
     let reason = |verdict: &Verdict| format!("{}: {}", verdict.method, verdict.because);
     let because = outcome.verdicts.iter().map(reason);
-    text.extend(because.map(|line| item(&line, page)));
-    text.extend(pairs(outcome).map(|line| item(&line, page)));
+    text.extend(because.map(|line| sentence(page, &line)));
+    text.extend(pairs(outcome).map(|line| sentence(page, &line)));
     text
 }
 
@@ -145,7 +145,7 @@ fn then_and_now(outcome: &Outcome, page: Page) -> String {
         Bytes(outcome.size_bytes),
         outcome.passes
     );
-    let mut text = heading(&title, page);
+    let mut text = heading(page, &title);
     let mut columns = vec![
         Column::words("method"),
         Column::numbers("today"),
@@ -173,12 +173,12 @@ fn then_and_now(outcome: &Outcome, page: Page) -> String {
     let unit = "Today's MB is 10^6 bytes. The original does not say whether its MB is 10^6 or 2^20, so \
                 each gain has two ends, 4.9 % apart. Today's figure is the median of the passes; the original \
                 printed their average.";
-    text.push_str(&item(unit, page));
+    text.push_str(&sentence(page, unit));
     let disturbed = u64::from(outcome.tally.discarded());
     if disturbed > 0 {
         let all = u64::from(outcome.tally.kept) + disturbed;
         let line = format!("Others disturbed {disturbed} of {all} passes; as in 2001 all count.");
-        text.push_str(&item(&line, page));
+        text.push_str(&sentence(page, &line));
     }
     text
 }
@@ -217,9 +217,9 @@ fn open_parameters(outcome: &Outcome, page: Page) -> String {
     let mut text = String::new();
     let mut part = |title: &str, table: Table, said: Vec<String>| {
         if !table.is_empty() {
-            text.push_str(&heading(title, page));
+            text.push_str(&heading(page, title));
             text.push_str(&table.render(page, 1));
-            text.extend(said.iter().map(|line| item(line, page)));
+            text.extend(said.iter().map(|line| sentence(page, line)));
         }
     };
     part("Block size; GB/s", blocks(outcome), Vec::new());

@@ -1,9 +1,10 @@
 //! The page of `ramdisk-puzzle`: what the original's figures can say, size by size beside today's,
 //! and what was slow here and why. Pure.
 
-use super::{heading, item};
 use crate::output::Page;
 use crate::output::figure::{self, Digits, or_absent};
+use crate::output::prose::{heading, sentence};
+use crate::output::report::interrupted;
 use crate::output::table::{Cell, Column, Table};
 use explain::ramdisk::course::{Course, Standing};
 use lab::description::{Experiment, Figure};
@@ -15,18 +16,19 @@ use std::path::Path;
 impl super::OutcomePage for Outcome {
     fn page(&self, experiment: &Experiment, out: Option<&Path>, page: Page) -> String {
         let title = format!("{}: {}", experiment.name, experiment.title);
-        let mut text = heading(&title, page);
-        let lines =
-            |lines: Vec<String>| -> String { lines.iter().map(|line| item(line, page)).collect() };
-        text.push_str(&heading("What the original's own figures say", page));
+        let mut text = heading(page, &title);
+        let lines = |lines: Vec<String>| -> String {
+            lines.iter().map(|line| sentence(page, line)).collect()
+        };
+        text.push_str(&heading(page, "What the original's own figures say"));
         text.push_str(&lines(original(&self.original)));
-        text.push_str(&heading("Writing, then and now", page));
+        text.push_str(&heading(page, "Writing, then and now"));
         text.push_str(&sizes(experiment, self).render(page, 1));
         text.push_str(&lines(today(self)));
         if !self.requests.is_empty() {
             text.push_str(&heading(
-                "Requests of 4 KiB, and two units three times",
                 page,
+                "Requests of 4 KiB, and two units three times",
             ));
             text.push_str(&places(experiment, self).render(page, 1));
         }
@@ -40,8 +42,7 @@ impl super::OutcomePage for Outcome {
     }
 
     fn shortfall(&self) -> Option<String> {
-        sys::interrupt::requested()
-            .then(|| "interrupted: this is what was measured until then".to_owned())
+        interrupted(sys::interrupt::requested())
     }
 }
 

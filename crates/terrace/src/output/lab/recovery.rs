@@ -1,10 +1,9 @@
 //! The page of `recovery-2012`: today's times beside those of 2012, what they prove, and where the
 //! time went. Pure.
 
-use super::{heading, item};
 use crate::output::Page;
 use crate::output::figure::{self, Digits, or_absent};
-use crate::output::prose::{long_time, shell_word};
+use crate::output::prose::{heading, long_time, sentence, shell_word};
 use crate::output::style::Tone;
 use crate::output::survey::Detail;
 use crate::output::table::{Cell, Column, Table};
@@ -38,14 +37,14 @@ impl super::OutcomePage for Outcome {
 
 /// The figures, and where the time went.
 fn whole(experiment: &Experiment, outcome: &Outcome, out: &Path, page: Page) -> String {
-    let mut text = heading(&title(outcome), page);
+    let mut text = heading(page, &title(outcome));
     for application in applications(outcome) {
-        text.push_str(&heading(application, page));
+        text.push_str(&heading(page, application));
         text.push_str(&figures(experiment, outcome, application).render(page, 1));
         text.extend(
             judgements(outcome, application)
                 .iter()
-                .map(|line| item(line, page)),
+                .map(|line| sentence(page, line)),
         );
     }
     for summary in &outcome.summaries {
@@ -67,7 +66,7 @@ fn whole(experiment: &Experiment, outcome: &Outcome, out: &Path, page: Page) -> 
         "Kept in {}: result.json and the recordings.",
         out.display()
     ));
-    text.extend(notes.iter().map(|line| item(line, page)));
+    text.extend(notes.iter().map(|line| sentence(page, line)));
     text
 }
 

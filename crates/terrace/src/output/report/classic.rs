@@ -28,7 +28,6 @@ const OF_2001: [[f64; 3]; 7] = [
 /// The size that the article measured.
 const ARTICLE_BYTES: u64 = 16 << 20;
 
-/// The names that the methods had.
 const NAMES: [&str; 7] = [
     "memcpy",
     "char *",
@@ -60,7 +59,6 @@ pub struct ClassicResult {
     pub locked: bool,
     /// `-p`, unless `-w` switched it off.
     pub prepare: bool,
-    /// The passes.
     #[serde(flatten)]
     pub report: ClassicReport,
     /// The fractal of 2001; `None` where it could not be run any more.

@@ -54,7 +54,7 @@ impl Report for FaultReport {
     fn csv(&self) -> Option<String> {
         let sheet = Sheet::of(&self.series)
             .column("way", |series| series.way.name())
-            .column("phase", |series| phase_key(series.phase))
+            .column("phase", |series| series.phase.name())
             .column("touch_bytes", |series| series.touch_bytes)
             .column("touches", |series| series.touches)
             .column("faults", |series| series.faults)
@@ -132,13 +132,5 @@ fn when(phase: Phase, waited_s: f64) -> String {
         Phase::Again => "again at once".to_owned(),
         Phase::AfterWait if waited_s > 0.0 => format!("after {waited_s:.0} s"),
         Phase::AfterWait => "after the wait".to_owned(),
-    }
-}
-
-fn phase_key(phase: Phase) -> &'static str {
-    match phase {
-        Phase::First => "first",
-        Phase::Again => "again",
-        Phase::AfterWait => "after_wait",
     }
 }

@@ -5,9 +5,10 @@ use super::{Report, heading, histogram, interrupted, note, sentence};
 use crate::output::Page;
 use crate::output::csv::Sheet;
 use crate::output::figure::{self, Digits, or_absent};
+use crate::output::json::word;
 use measure::storage::iolat::Ended;
 use measure::storage::latency::RequestLatency;
-use measure::storage::{Access, IolatReport, Served, ServedBy, TargetFacts, TargetKind};
+use measure::storage::{IolatReport, Served, ServedBy, TargetFacts, TargetKind};
 use model::Bytes;
 use model::error_chain;
 use serde::Serialize;
@@ -21,7 +22,6 @@ pub struct IolatResult {
     /// `-q`: a page without the histogram.
     #[serde(skip)]
     pub quiet: bool,
-    /// The figures.
     #[serde(flatten)]
     pub report: IolatReport,
 }
@@ -41,7 +41,7 @@ impl Report for IolatResult {
     fn csv(&self) -> Option<String> {
         let sheet = Sheet::of(std::slice::from_ref(&self.report))
             .column("path", |report| report.target.path.display().to_string())
-            .column("access", |report| access(report.access))
+            .column("access", |report| word(&report.access))
             .column("operation", |report| operation(report.write))
             .column("request_bytes", |report| report.request_bytes)
             .column("region_bytes", |report| report.region_bytes)
@@ -52,7 +52,7 @@ impl Report for IolatResult {
             .column("requests_per_s", |report| report.requests.requests_per_s)
             .column("bytes_per_s", |report| report.requests.bytes_per_s)
             .latency(|report| &report.requests.latency)
-            .column("served_by", |report| served_key(report.served.by));
+            .column("served_by", |report| word(&report.served.by));
         Some(sheet.render())
     }
 
@@ -69,14 +69,12 @@ impl Report for IolatResult {
     }
 
     fn written_bytes(&self) -> u64 {
-        let filled = if self.report.target.kind == TargetKind::Directory {
-            self.report.region_bytes
-        } else {
-            0
-        };
-        filled
-            + if self.report.write {
-                self.report.requests.bytes
+        let report = &self.report;
+        let is_filled = report.target.kind == TargetKind::Directory;
+        let filled_bytes = if is_filled { report.region_bytes } else { 0 };
+        filled_bytes
+            + if report.write {
+                report.requests.bytes
             } else {
                 0
             }
@@ -90,7 +88,7 @@ fn summary(report: &IolatReport, page: Page) -> String {
             "terrace measure iolat: {} of {}, {}, {}",
             operation(report.write),
             Bytes(report.request_bytes),
-            access(report.access),
+            word(&report.access),
             place(&report.target),
         ),
     );
@@ -113,32 +111,15 @@ fn summary(report: &IolatReport, page: Page) -> String {
 
 /// The closing line of ioping, and the percentiles that it lacks.
 pub(super) fn latency_lines(page: Page, latency: &RequestLatency) -> String {
-    let lines = [
-        (
-            "min/avg/max/mdev",
-            [
-                latency.min_ns,
-                latency.mean_ns,
-                latency.max_ns,
-                latency.deviation_ns,
-            ],
-        ),
-        (
-            "p50/p90/p99/p99.9",
-            [
-                latency.p50_ns,
-                latency.p90_ns,
-                latency.p99_ns,
-                latency.p99_9_ns,
-            ],
-        ),
-    ];
-    lines
-        .map(|(names, times)| {
-            let line = format!("{names} = {}", times.map(time).join(" / "));
-            sentence(page, &line)
-        })
-        .concat()
+    let it = latency;
+    let moments = [it.min_ns, it.mean_ns, it.max_ns, it.deviation_ns];
+    let percentiles = [it.p50_ns, it.p90_ns, it.p99_ns, it.p99_9_ns];
+    [
+        ("min/avg/max/mdev", moments),
+        ("p50/p90/p99/p99.9", percentiles),
+    ]
+    .map(|(names, times)| sentence(page, &format!("{names} = {}", times.map(time).join(" / "))))
+    .concat()
 }
 
 /// `1000 requests over 64 MiB in 10 s, 98 a second, 402 kB/s`; `per_s` are requests and
@@ -197,18 +178,6 @@ pub(super) fn served(page: Page, served: &Served) -> String {
     sentence(page, &format!("served {by}: {}", served.reason))
 }
 
-/// The word for who served, as in the JSON.
-pub(super) fn served_key(by: ServedBy) -> &'static str {
-    match by {
-        ServedBy::Device => "device",
-        ServedBy::PageCache => "page_cache",
-        ServedBy::Both => "both",
-        ServedBy::Ram => "ram",
-        ServedBy::HostCacheSuspected => "host_cache_suspected",
-        ServedBy::Unknown => "unknown",
-    }
-}
-
 /// `/srv (ext4 on vdb)`.
 pub(super) fn place(target: &TargetFacts) -> String {
     let path = target.path.display();
@@ -221,12 +190,4 @@ pub(super) fn place(target: &TargetFacts) -> String {
 
 fn operation(write: bool) -> &'static str {
     if write { "write" } else { "read" }
-}
-
-fn access(access: Access) -> &'static str {
-    match access {
-        Access::Cold => "cold",
-        Access::Cached => "cached",
-        Access::Direct => "direct",
-    }
 }

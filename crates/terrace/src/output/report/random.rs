@@ -1,11 +1,12 @@
 //! The page and the row of `measure iolat --iodepth`: requests a second, percentiles,
 //! the processor time of a request, who served them, and the histogram.
 
-use super::iolat::{latency_lines, place, rates, served, served_key};
+use super::iolat::{latency_lines, place, rates, served};
 use super::{Report, heading, histogram, interrupted, note, sentence};
 use crate::output::Page;
 use crate::output::csv::Sheet;
 use crate::output::figure::{self, Digits};
+use crate::output::json::word;
 use measure::storage::{RandomReport, Served, TargetFacts, TargetKind};
 use model::Bytes;
 use model::error_chain;
@@ -17,15 +18,11 @@ pub struct RandomResult {
     /// `-q`: a page without the histogram.
     #[serde(skip)]
     pub quiet: bool,
-    /// What was asked.
     pub target: TargetFacts,
     /// Bytes of the region that the requests went to.
     pub region_bytes: u64,
-    /// The figures.
     pub random: RandomReport,
-    /// Who served them.
     pub served: Served,
-    /// What the reader should know.
     pub notes: Vec<String>,
 }
 
@@ -81,7 +78,7 @@ impl Report for RandomResult {
             .column("cpu_ns_per_request", |report| {
                 report.random.cpu_ns_per_request
             })
-            .column("served_by", |report| served_key(report.served.by));
+            .column("served_by", |report| word(&report.served.by));
         Some(sheet.render())
     }
 

@@ -1,13 +1,14 @@
 //! The page and the rows of `measure seqio`: one line for each phase, with who served it.
 //! The rate over time is in the JSON; here only its slowest stretch.
 
-use super::iolat::{place, served_key};
+use super::iolat::place;
 use super::{Report, heading, interrupted, note, sentence};
 use crate::output::Page;
 use crate::output::csv::Sheet;
 use crate::output::figure::{self, Digits, or_absent};
+use crate::output::json::word;
 use crate::output::table::{Cell, Column, Table};
-use measure::storage::{Mode, Phase, PhaseName, SeqReport};
+use measure::storage::{Phase, PhaseName, SeqReport};
 use model::Bytes;
 use model::error_chain;
 
@@ -26,7 +27,7 @@ impl Report for SeqReport {
                 "terrace measure seqio: {} in requests of {}{in_flight}, {}, {}",
                 Bytes(self.size_bytes),
                 Bytes(self.block_bytes),
-                mode(self.mode),
+                word(&self.mode),
                 place(&self.target),
             ),
         );
@@ -39,7 +40,11 @@ impl Report for SeqReport {
             ));
         }
         for phase in &self.phases {
-            let reason = format!("{}: {}", words(phase.name), phase.served.reason);
+            let reason = format!(
+                "{}: {}",
+                word(&phase.name).replace('_', " "),
+                phase.served.reason
+            );
             text.push_str(&note(page, &reason));
         }
         self.notes
@@ -51,8 +56,8 @@ impl Report for SeqReport {
     fn csv(&self) -> Option<String> {
         let sheet = Sheet::of(&self.phases)
             .column("path", |_| self.target.path.display().to_string())
-            .column("mode", |_| mode(self.mode))
-            .column("phase", |phase| phase_key(phase.name))
+            .column("mode", |_| word(&self.mode))
+            .column("phase", |phase| word(&phase.name))
             .column("block_bytes", |_| self.block_bytes)
             .column("depth", |_| self.depth)
             .column("bytes", |phase| phase.bytes)
@@ -63,7 +68,7 @@ impl Report for SeqReport {
             .column("complete", |phase| phase.complete)
             .column("cached_before_bytes", |phase| phase.cached_before_bytes)
             .column("verified_bytes", |phase| phase.verified_bytes)
-            .column("served_by", |phase| served_key(phase.served.by));
+            .column("served_by", |phase| word(&phase.served.by));
         Some(sheet.render())
     }
 
@@ -98,13 +103,13 @@ fn table(phases: &[Phase]) -> Table {
     let time = |s: f64| figure::time(s * 1e9, Digits::Three);
     for phase in phases {
         table.row(vec![
-            Cell::from(words(phase.name)),
+            Cell::from(word(&phase.name).replace('_', " ")),
             Cell::from(rate(phase.bytes_per_s)),
             Cell::from(rate(slowest(phase))),
             Cell::from(Bytes(phase.bytes).to_string()),
             Cell::from(time(phase.wall_s)),
             Cell::from(or_absent(phase.cpu_s, time)),
-            Cell::from(served_key(phase.served.by).replace('_', " ")),
+            Cell::from(word(&phase.served.by).replace('_', " ")),
             Cell::from(if phase.complete { "" } else { "cut short" }),
         ]);
     }
@@ -115,32 +120,4 @@ fn table(phases: &[Phase]) -> Table {
 fn slowest(phase: &Phase) -> Option<f64> {
     let rates = phase.series.iter().map(|at| at.bytes_per_s);
     (phase.series.len() > 1).then(|| rates.fold(f64::INFINITY, f64::min))
-}
-
-fn words(name: PhaseName) -> &'static str {
-    match name {
-        PhaseName::Write => "write",
-        PhaseName::Sync => "sync",
-        PhaseName::ColdRead => "cold read",
-        PhaseName::CachedRead => "cached read",
-        PhaseName::Read => "read",
-    }
-}
-
-fn phase_key(name: PhaseName) -> &'static str {
-    match name {
-        PhaseName::Write => "write",
-        PhaseName::Sync => "sync",
-        PhaseName::ColdRead => "cold_read",
-        PhaseName::CachedRead => "cached_read",
-        PhaseName::Read => "read",
-    }
-}
-
-fn mode(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Buffered => "buffered",
-        Mode::Direct => "direct",
-        Mode::Uncached => "uncached",
-    }
 }

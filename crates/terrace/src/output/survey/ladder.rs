@@ -15,7 +15,6 @@ use model::{Estimate, Grade, Tier, TierKind};
 /// From this width on there is room for three digits and long names.
 const WIDE: usize = 100;
 
-/// The space before each line.
 const INDENT: usize = 1;
 
 /// How much room a table takes.

@@ -11,7 +11,6 @@ use crate::output::verdict::shortened;
 /// The time that lanes are drawn over.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// The time of a column.
     pub column_ns: u64,
     /// The end of the last one.
     pub edge_ns: u64,
@@ -24,7 +23,6 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// That of a scene.
     pub fn of(scene: &Scene<'_>, widths: Widths) -> Self {
         let (cursor, extent) = (scene.cursor, &scene.extent);
         let column_ns = cursor.column_ns(extent);

@@ -6,21 +6,15 @@ use model::duration::SECOND_NS;
 /// What a key does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// One column earlier.
     Earlier,
-    /// One column later.
     Later,
-    /// Half a screen earlier.
     PageEarlier,
-    /// Half a screen later.
     PageLater,
     /// The oldest moment.
     Oldest,
     /// The newest one, and all that comes.
     Newest,
-    /// The finding above.
     Up,
-    /// The finding below.
     Down,
     /// Stop here, or go on.
     Pause,
@@ -30,9 +24,7 @@ pub enum Action {
     Closer,
     /// More time in a column.
     Farther,
-    /// The keys.
     Help,
-    /// The end.
     Quit,
 }
 
@@ -49,18 +41,15 @@ pub struct Cursor {
     pub finding: Option<String>,
     /// The question whose lanes alone are shown.
     pub question: Option<usize>,
-    /// Whether the keys are shown.
     pub help: bool,
 }
 
 /// The time that was recorded, and how much of it fits on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// The oldest sample.
     pub first_ns: u64,
     /// The newest one.
     pub last_ns: u64,
-    /// The columns of a lane.
     pub columns: usize,
     /// Whether more will come.
     pub is_live: bool,

@@ -33,7 +33,6 @@ pub fn lines(explanation: &Explanation, chosen: usize, width: usize, room: usize
     lines
 }
 
-/// One finding.
 fn block(cause: &Cause, index: usize, is_chosen: bool, width: usize) -> Vec<Toned> {
     let finding = &cause.finding;
     let has_grade = width >= WIDTH_FOR_GRADES;

@@ -17,37 +17,28 @@ const MOST_OF_A_CHART: usize = 8;
 /// What is to be drawn and where.
 #[derive(Clone, Copy, Debug)]
 pub struct Space<'a> {
-    /// What was recorded.
     pub recording: &'a Recording,
-    /// The columns of time.
     pub columns: &'a Columns,
     /// The column that is looked at.
     pub cursor_column: Option<usize>,
     /// The series that the chosen finding rests on.
     pub evidence: &'a [String],
-    /// The signs.
     pub glyphs: Glyphs,
-    /// The columns of the screen.
     pub widths: Widths,
 }
 
 /// How the columns of the screen are shared out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Widths {
-    /// For the question.
     pub question: usize,
-    /// For the label.
     pub label: usize,
-    /// For the cells.
     pub cells: usize,
-    /// For the value.
     pub value: usize,
     /// For the largest value; 0 where there is no room.
     pub most: usize,
 }
 
 impl Widths {
-    /// Of a screen that is so wide.
     pub fn of(width: usize) -> Self {
         let (question, label, most) = match width {
             ..60 => (0, 16, 0),

@@ -28,7 +28,7 @@ use std::time::Duration;
 /// A picture of 200 columns and 60 lines with its colours is written at once.
 const WRITTEN_AT_ONCE: usize = 64 << 10;
 
-/// A terminal that shows pictures.
+/// A terminal that shows pictures. Its methods fail if the terminal is gone.
 #[derive(Debug)]
 pub struct Screen {
     /// Never dropped: it would print to a terminal that is gone, which panics. What it would
@@ -38,10 +38,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Takes the terminal over; a panic gives it back before it says its words.
-    ///
-    /// # Errors
-    /// When it is none.
+    /// Takes over the terminal; a panic restores it before its message is printed.
     pub fn open(coloured: bool) -> io::Result<Self> {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
@@ -71,9 +68,6 @@ impl Screen {
     }
 
     /// How large it is now.
-    ///
-    /// # Errors
-    /// When it is gone.
     pub fn size(&self) -> io::Result<Size> {
         let size = self.terminal.size()?;
         Ok(Size {
@@ -83,9 +77,6 @@ impl Screen {
     }
 
     /// Draws the lines from the top.
-    ///
-    /// # Errors
-    /// When it is gone.
     pub fn draw(&mut self, lines: &[Toned]) -> io::Result<()> {
         let lines = Lines {
             lines,
@@ -104,9 +95,6 @@ impl Screen {
     }
 
     /// The actions of the keys pressed since the last call.
-    ///
-    /// # Errors
-    /// When it is gone.
     pub fn actions(&mut self) -> io::Result<Vec<Action>> {
         // crossterm would read its end for ever.
         if sys::poll::is_hung_up(io::stdin().as_fd()) {

@@ -46,7 +46,6 @@ impl Columns {
 pub struct Lane<'a> {
     /// Its words: `read vda`.
     pub label: String,
-    /// The series.
     pub series: &'a Series,
     /// The levels that are taken out of it.
     pub less: Vec<&'a Series>,
@@ -128,7 +127,6 @@ impl<'a> Lane<'a> {
         })
     }
 
-    /// The words of a value.
     pub fn shown(&self, value: f64) -> String {
         match self.unit.as_str() {
             "share" => figure::percent(value),

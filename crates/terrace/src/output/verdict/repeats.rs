@@ -9,14 +9,11 @@ use crate::output::style::Tone;
 use crate::output::table::{Cell, Column, Table};
 use model::statistics;
 
-/// One run of several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeat {
-    /// Its wall time.
     pub wall_ns: u64,
     /// How it ended, in words.
     pub ending: String,
-    /// The file that holds its recording.
     pub file: Option<String>,
 }
 
