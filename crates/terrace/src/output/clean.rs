@@ -119,9 +119,10 @@ fn replaced(
     }
     let mut out = String::with_capacity(text.len() + 16);
     for letter in text.chars() {
-        match is_replaced(letter) {
-            true => replace(letter, &mut out),
-            false => out.push(letter),
+        if is_replaced(letter) {
+            replace(letter, &mut out)
+        } else {
+            out.push(letter)
         }
     }
     Cow::Owned(out)

@@ -104,9 +104,10 @@ fn done(report: &pressure::Report) -> String {
 
 fn pressure(plan: &Plan, report: &pressure::Report) -> Option<String> {
     let (percent, file) = (plan.until_pressure_percent?, report.pressure_of.as_ref()?);
-    let what = match report.pressure_reached? {
-        true => "reached: they stopped growing",
-        false => "not reached",
+    let what = if report.pressure_reached? {
+        "reached: they stopped growing"
+    } else {
+        "not reached"
     };
     Some(format!(
         "Waiting for memory {percent} % of the time: {what} ({}).",

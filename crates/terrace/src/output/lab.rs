@@ -71,24 +71,19 @@ pub fn describe(experiment: &Experiment, page: Page) -> String {
         text.push_str(&heading(page, title));
         text.extend(lines.iter().map(|line| sentence(page, line)));
     };
+    let mut published = vec![original.machine.clone(), original.what.clone()];
     let figures = original.figures.iter();
-    let figures = figures.map(|figure| format!("{}: {figure}", figure.what));
-    let published: Vec<String> = [original.machine.clone(), original.what.clone()]
-        .into_iter()
-        .chain(figures)
-        .collect();
+    published.extend(figures.map(|figure| format!("{}: {figure}", figure.what)));
     part("The original", &published);
     part("What it claims", &experiment.claims);
     part("What is done", &experiment.steps);
     for of in &experiment.parts {
         let items = of.items.iter();
-        let items = items.map(|item| format!("{}: {}", item.id, item.about));
-        part(&of.title, &items.collect::<Vec<_>>());
+        let lines = items.map(|item| format!("{}: {}", item.id, item.about));
+        part(&of.title, &lines.collect::<Vec<_>>());
     }
     part("What cannot be repeated", &experiment.cannot);
-    part(
-        "What it does to this machine",
-        std::slice::from_ref(&experiment.takes),
-    );
+    let takes = std::slice::from_ref(&experiment.takes);
+    part("What it does to this machine", takes);
     text
 }

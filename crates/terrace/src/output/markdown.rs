@@ -32,9 +32,10 @@ pub fn code(text: &str) -> String {
 
 /// As [`code`] for a cell of a table; as [`text`] where a bar would end the cell.
 pub fn code_in_cell(name: &str) -> String {
-    match name.contains('|') {
-        true => text(name),
-        false => code(name),
+    if name.contains('|') {
+        text(name)
+    } else {
+        code(name)
     }
 }
 

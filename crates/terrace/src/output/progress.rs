@@ -72,11 +72,9 @@ fn describe(amount: Amount<'_>, elapsed: Duration) -> String {
     match amount.unit {
         ProgressUnit::Bytes => {
             let rate = amount.done as f64 / elapsed.as_secs_f64().max(1e-9);
-            let rate = figure::rate(rate, Digits::Three);
-            format!(
-                "{}, {rate}, Ctrl-C ends it",
-                of_total(|bytes| Bytes(bytes).to_string())
-            )
+            let speed = figure::rate(rate, Digits::Three);
+            let amount = of_total(|bytes| Bytes(bytes).to_string());
+            format!("{amount}, {speed}, Ctrl-C ends it")
         }
         ProgressUnit::Items if amount.total.is_none() && amount.done == 0 => amount.step.to_owned(),
         ProgressUnit::Items => {

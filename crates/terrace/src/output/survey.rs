@@ -54,11 +54,8 @@ fn header(survey: &Survey, page: Page) -> String {
     let machine = &survey.machine;
     let mut place: Vec<String> = machine.host.iter().cloned().collect();
     place.push(cores(machine));
-    place.extend(
-        machine
-            .memory_bytes
-            .map(|bytes| figure::binary_size(bytes, Digits::Three)),
-    );
+    let memory = machine.memory_bytes;
+    place.extend(memory.map(|bytes| figure::binary_size(bytes, Digits::Three)));
     place.extend(machine.virtualization.clone());
     let mut parts = vec![place.join(", "), format!("{:.0} s", survey.cost.wall_s)];
     parts.push(match survey.cost.written_bytes {
@@ -82,11 +79,12 @@ fn header(survey: &Survey, page: Page) -> String {
         .width
         .saturating_sub(TITLE.len() + facts.chars().count())
         .clamp(2, 14);
-    let line = wrap(&facts, page.width.saturating_sub(TITLE.len() + gap), 0);
-    let line = line.replace('\n', &format!("\n{}", " ".repeat(TITLE.len() + gap)));
+    let indent = TITLE.len() + gap;
+    let wrapped = wrap(&facts, page.width.saturating_sub(indent), 0);
+    let lines = wrapped.replace('\n', &format!("\n{}", " ".repeat(indent)));
     let title = page.style.paint(Tone::Strong, TITLE);
     format!(
-        "{title}{}{line}\n{}",
+        "{title}{}{lines}\n{}",
         " ".repeat(gap),
         hardware(survey, page)
     )
@@ -100,24 +98,11 @@ fn hardware(survey: &Survey, page: Page) -> String {
         let time = figure::time(step.median, Digits::Three);
         tied(&format!("fractal control {time} a step"))
     });
-    let kernel = machine
-        .kernel
-        .as_ref()
-        .map(|release| format!("Linux {release}"));
-    let thp = machine
-        .thp
-        .as_ref()
-        .map(|word| format!("huge pages: {word}"));
-    let known: Vec<String> = [
-        machine.cpu.clone(),
-        control,
-        kernel,
-        machine.libc.clone(),
-        thp,
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let kernel = machine.kernel.as_ref().map(|it| format!("Linux {it}"));
+    let thp = machine.thp.as_ref().map(|it| format!("huge pages: {it}"));
+    let (cpu, libc) = (machine.cpu.clone(), machine.libc.clone());
+    let facts = [cpu, control, kernel, libc, thp];
+    let known: Vec<String> = facts.into_iter().flatten().collect();
     if known.is_empty() {
         return String::new();
     }
@@ -127,40 +112,27 @@ fn hardware(survey: &Survey, page: Page) -> String {
 
 fn cores(machine: &MachineFacts) -> String {
     let (usable, online) = (machine.usable_cpus, machine.online_cpus);
-    let noun = if online.max(usable) == 1 {
-        "core"
+    let is_one = online.max(usable) == 1;
+    let noun = if is_one { "core" } else { "cores" };
+    let of = if usable < online {
+        format!(" of {online}")
     } else {
-        "cores"
+        String::new()
     };
-    if usable < online {
-        format!("{usable} of {online} {noun}")
-    } else {
-        format!("{usable} {noun}")
-    }
+    format!("{usable}{of} {noun}")
 }
 
 /// Levels that were left out, and checks that could not be made: a paragraph each.
 fn left_out(survey: &Survey, detail: Detail, page: Page) -> String {
-    let skipped = survey
-        .skipped
-        .iter()
-        .map(|skipped| (skipped.reason.as_str(), skipped.name.as_str()));
-    let unchecked = match detail {
-        Detail::Brief => &[][..],
+    let skipped = survey.skipped.iter().map(|it| (&*it.reason, &*it.name));
+    let checks: &[_] = match detail {
+        Detail::Brief => &[],
         Detail::Full => &survey.unchecked,
     };
-    let unchecked = unchecked
-        .iter()
-        .map(|check| (check.reason.as_str(), check.id.as_str()));
-    let unseen = survey
-        .tiers
-        .iter()
-        .filter(|tier| tier.grade == model::Grade::Unseen);
-    let unseen = unseen.map(|tier| {
-        (
-            tier.reason.as_deref().unwrap_or("no reason given"),
-            tier.name.as_str(),
-        )
+    let unchecked = checks.iter().map(|check| (&*check.reason, &*check.id));
+    let unseen = survey.tiers.iter().filter_map(|tier| {
+        let reason = tier.reason.as_deref().unwrap_or("no reason given");
+        (tier.grade == model::Grade::Unseen).then_some((reason, &*tier.name))
     });
     [
         paragraph("Not seen:", unseen, page),
@@ -202,8 +174,8 @@ fn next(survey: &Survey, page: Page) -> String {
     }
     commands.push("terrace survey --json");
     commands.push("terrace measure --help");
-    let commands: Vec<String> = commands.into_iter().map(tied).collect();
-    let line = wrap(&format!("Next: {}", commands.join(", ")), page.width - 1, 7);
+    let unbroken: Vec<String> = commands.into_iter().map(tied).collect();
+    let line = wrap(&format!("Next: {}", unbroken.join(", ")), page.width - 1, 7);
     format!(" {line}\n")
 }
 

@@ -138,19 +138,18 @@ impl Target {
         match self {
             Target::Standard => {
                 let mut sink = Sink::new(io::stdout().lock());
-                let filled = match io::stdout().is_terminal() {
-                    true => {
-                        let mut clean = TerminalWriter::new(&mut sink);
-                        let said = |source| failed("standard output", &source);
-                        fill(&mut clean).and_then(|()| clean.end().map_err(said))
-                    }
-                    false => fill(&mut sink),
+                let filled = if io::stdout().is_terminal() {
+                    let mut clean = TerminalWriter::new(&mut sink);
+                    let error = |source| failed("standard output", &source);
+                    fill(&mut clean).and_then(|()| clean.end().map_err(error))
+                } else {
+                    fill(&mut sink)
                 };
-                let filled = filled.and_then(|()| sink.end("standard output"));
+                let written = filled.and_then(|()| sink.end("standard output"));
                 if sink.reader_gone {
                     return Ok(Written::ReaderGone);
                 }
-                filled.map(|()| Written::Whole)
+                written.map(|()| Written::Whole)
             }
             Target::File(file) => {
                 let part = file.part()?;
@@ -243,9 +242,10 @@ fn placed(path: &Path) -> Result<FilePlace> {
     let place = match FilePlace::of(path) {
         Ok(place) => place,
         Err(error) if error.kind == sys::Kind::Invalid => {
-            return refuse(match path.is_dir() {
-                true => "it is a directory",
-                false => "it is not the name of a file",
+            return refuse(if path.is_dir() {
+                "it is a directory"
+            } else {
+                "it is not the name of a file"
             });
         }
         Err(error) => return Err(refused(path, error)),
@@ -264,19 +264,16 @@ fn placed(path: &Path) -> Result<FilePlace> {
 fn refused(path: &Path, error: sys::Error) -> Error {
     let missing = error.kind == sys::Kind::NotFound;
     let by_system = error.number().is_some();
-    let error = Error::from(error);
-    let error = match by_system {
-        // A rule of ours says all that there is to say.
-        false => error,
-        true => error.hint(format!(
-            "-o {} needs a directory that you can write",
-            path.display()
-        )),
-    };
-    Error {
-        exit: if missing { Exit::Usage } else { error.exit },
-        ..error
+    let mut refusal = Error::from(error);
+    // Terrace's own rules need no hint.
+    if by_system {
+        let path = path.display();
+        refusal = refusal.hint(format!("-o {path} needs a directory that you can write"));
     }
+    if missing {
+        refusal.exit = Exit::Usage;
+    }
+    refusal
 }
 
 fn failed(what: &str, source: &io::Error) -> Error {

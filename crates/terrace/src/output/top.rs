@@ -114,13 +114,15 @@ fn judged(scene: &Scene<'_>, explanation: &Explanation) -> Vec<Toned> {
 /// The bar that a verdict shows, on tall screens also the other one.
 fn bars(explanation: &Explanation, size: Size) -> Vec<Toned> {
     let clock = ("Wall time", &explanation.bars.wall);
-    let all = match of_processors(&explanation.bars.thread) {
-        true => ("All processors together", &explanation.bars.thread),
-        false => ("All threads together", &explanation.bars.thread),
+    let all = if of_processors(&explanation.bars.thread) {
+        ("All processors together", &explanation.bars.thread)
+    } else {
+        ("All threads together", &explanation.bars.thread)
     };
-    let (first, second) = match one_at_a_time(explanation) {
-        true => (clock, all),
-        false => (all, clock),
+    let (first, second) = if one_at_a_time(explanation) {
+        (clock, all)
+    } else {
+        (all, clock)
     };
     let mut lines = bar(first, size);
     if size.height >= HEIGHT_FOR_BOTH_BARS {

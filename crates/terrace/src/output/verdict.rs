@@ -13,7 +13,7 @@ mod repeats;
 mod tests;
 
 pub use bar::lines as bar_lines;
-pub use causes::{claim_words, shown, suspect};
+pub use causes::{claim_words, cleared_words, shown};
 pub use repeats::{Repeat, median_of, repeats};
 
 use super::Page;
@@ -114,9 +114,10 @@ fn one_bar(explanation: &Explanation, page: Page) -> String {
         let how = if inferred(slices) { ", inferred" } else { "" };
         let whole = long_time(explanation.thread_ns);
         lines.extend(wall_time(&bars.wall));
-        lines.push(match of_processors(slices) {
-            true => format!("All processors together, {whole} of processor time{how}:"),
-            false => format!("All threads together, {whole} of thread time{how}:"),
+        lines.push(if of_processors(slices) {
+            format!("All processors together, {whole} of processor time{how}:")
+        } else {
+            format!("All threads together, {whole} of thread time{how}:")
         });
     }
     let lines = lines.iter().map(|line| paragraph(line, Tone::Dim, page));
@@ -142,14 +143,15 @@ fn wall_time(wall: &[Slice]) -> Option<String> {
     (!named.is_empty()).then(|| format!("Wall time: {}", named.join(", ")))
 }
 
-/// Whether at most one thread was busy at a time, so that the clock tells it all.
+/// Whether at most one thread was busy at a time, so that wall time shows all.
 pub fn one_at_a_time(explanation: &Explanation) -> bool {
     let busy = |slices: &[Slice]| -> u64 {
         let busy = [TimeSlice::Run, TimeSlice::Queue, TimeSlice::BlockIo];
-        let of = slices
+        let is_busy = |slice: &&Slice| busy.iter().any(|of| slice.name == *of);
+        slices
             .iter()
-            .filter(|slice| busy.iter().any(|of| slice.name == *of));
-        of.fold(0, |sum, slice| sum.saturating_add(slice.ns))
+            .filter(is_busy)
+            .fold(0, |sum, slice| sum.saturating_add(slice.ns))
     };
     let (thread, wall) = (&explanation.bars.thread, &explanation.bars.wall);
     if thread.is_empty() || wall.is_empty() {
@@ -171,14 +173,10 @@ fn unknown(explanation: &Explanation, setting: &Setting, page: Page) -> String {
     if share < WORTH_A_LINE {
         return String::new();
     }
-    let what = format!(
-        "Unexplained, {}: cause cannot be seen",
-        figure::percent(share)
-    );
-    let remedy = explanation
-        .unseen
-        .iter()
-        .find_map(|unseen| unseen.remedy.as_ref());
+    let percent = figure::percent(share);
+    let what = format!("Unexplained, {percent}: cause cannot be seen");
+    let mut unseen = explanation.unseen.iter();
+    let remedy = unseen.find_map(|unseen| unseen.remedy.as_ref());
     let line = match remedy {
         Some(_) if !setting.root => format!("{what}; sudo shows it."),
         Some(remedy) => format!("{what}. To see it: {}", tied(remedy)),
@@ -200,11 +198,12 @@ fn unexplained(explanation: &Explanation) -> f64 {
     slice.map_or(0.0, |slice| slice.ns as f64 / whole_ns.max(1) as f64)
 }
 
-/// What is said where no rule blames anybody: only what was seen can stand out.
+/// The sentence for no findings: only what was seen can stand out.
 pub fn nothing(explanation: &Explanation) -> &'static str {
-    match unexplained(explanation) < WORTH_A_LINE {
-        true => "Nothing stood out.",
-        false => "Nothing stood out of what can be seen.",
+    if unexplained(explanation) < WORTH_A_LINE {
+        "Nothing stood out."
+    } else {
+        "Nothing stood out of what can be seen."
     }
 }
 
@@ -218,9 +217,10 @@ fn doubts(explanation: &Explanation, page: Page) -> String {
 
 /// That names are stand-ins: no reason to trust a number less.
 fn redacted(setting: &Setting, page: Page) -> String {
-    let line = match setting.redacted {
-        true => "Names of commands, paths and users were replaced.",
-        false => "",
+    let line = if setting.redacted {
+        "Names of commands, paths and users were replaced."
+    } else {
+        ""
     };
     paragraph(line, Tone::Dim, page)
 }
@@ -231,9 +231,9 @@ fn cost(explanation: &Explanation, setting: &Setting, page: Page) -> String {
     let cost = share.map(|share| match explanation.wall_ns {
         // A share of so little time would be that of opening and closing.
         ..LEAST_FOR_A_SHARE_NS => {
-            let spent = share * explanation.wall_ns as f64;
-            let spent = figure::time(spent, figure::Digits::Two);
-            format!("Watching cost {spent} of processor time.")
+            let spent_ns = share * explanation.wall_ns as f64;
+            let time = figure::time(spent_ns, figure::Digits::Two);
+            format!("Watching cost {time} of processor time.")
         }
         _ => format!("Watching cost {} of a core.", figure::percent(share)),
     });
@@ -244,18 +244,14 @@ fn cost(explanation: &Explanation, setting: &Setting, page: Page) -> String {
         words => Some(format!("Details: {words}")),
     };
     let gap = tied("  ");
-    let words: Vec<String> = [cost.map(|cost| tied(&cost)), more]
-        .into_iter()
-        .flatten()
-        .collect();
+    let parts = [cost.map(|cost| tied(&cost)), more];
+    let words: Vec<String> = parts.into_iter().flatten().collect();
     let one_line = words.join(&format!("{gap} "));
     if length(&one_line) + 1 < page.width {
         return paragraph(&tied(&one_line), Tone::Dim, page);
     }
-    words
-        .iter()
-        .map(|words| paragraph(words, Tone::Dim, page))
-        .collect()
+    let lines = words.iter();
+    lines.map(|line| paragraph(line, Tone::Dim, page)).collect()
 }
 
 /// `text` below the margin, wrapped, with a line end; nothing for nothing.
@@ -269,13 +265,9 @@ fn indented(text: &str, tone: Tone, indent: usize, hang: usize, page: Page) -> S
         return String::new();
     }
     let room = page.width.saturating_sub(1 + indent);
-    let lines = wrap(text, room, hang - indent);
-    let lines = lines.replace('\n', &format!("\n{}", " ".repeat(indent)));
-    format!(
-        "{}{}\n",
-        " ".repeat(indent),
-        painted_lines(page, tone, &lines)
-    )
+    let margin = " ".repeat(indent);
+    let lines = wrap(text, room, hang - indent).replace('\n', &format!("\n{margin}"));
+    format!("{margin}{}\n", painted_lines(page, tone, &lines))
 }
 
 /// `text` in at most `room` columns, its end cut off.

@@ -27,9 +27,10 @@ impl Grid {
 
     pub(super) fn text(&self, page: Page) -> String {
         let columns = self.columns.iter().map(|(title, is_number, rank)| {
-            let column = match is_number {
-                true => Column::numbers(title),
-                false => Column::words(title),
+            let column = if *is_number {
+                Column::numbers(title)
+            } else {
+                Column::words(title)
             };
             column.rank(*rank)
         });
@@ -43,13 +44,13 @@ impl Grid {
     pub(super) fn markdown(&self) -> String {
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let titles = self.columns.iter().map(|(title, ..)| (*title).to_owned());
-        let rules = self
-            .columns
-            .iter()
-            .map(|(_, is_number, _)| match is_number {
-                true => "---:".to_owned(),
-                false => "---".to_owned(),
-            });
+        let rules = self.columns.iter().map(|(_, is_number, _)| {
+            if *is_number {
+                "---:".to_owned()
+            } else {
+                "---".to_owned()
+            }
+        });
         let mut text = line(titles.collect()) + &line(rules.collect());
         for row in &self.rows {
             let cells =
@@ -63,8 +64,9 @@ impl Grid {
 /// A cell of Markdown; the indent of a part inside of another survives.
 fn cell(text: &str) -> String {
     let escaped = markdown::text(text.trim_start());
-    match text.starts_with(' ') {
-        true => format!("&nbsp;&nbsp;{escaped}"),
-        false => escaped,
+    if text.starts_with(' ') {
+        format!("&nbsp;&nbsp;{escaped}")
+    } else {
+        escaped
     }
 }

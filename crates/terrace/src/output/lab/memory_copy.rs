@@ -44,11 +44,11 @@ impl super::OutcomePage for Outcome {
 
     fn shortfall(&self) -> Option<String> {
         let differs = |row: &&Row| row.verified == Some(false);
-        let wrong = self.rows.iter().find(differs).map(|row| &row.method);
+        let of_2001 = self.rows.iter().find(differs).map(|row| &row.method);
         let unverified = |row: &&CopyRow| row.bytes_per_s.is_some() && !row.verified;
-        let measured = self.blocks.iter().chain(&self.two_cores);
-        let wrong = wrong.or_else(|| measured.clone().find(unverified).map(|row| &row.method));
-        if let Some(method) = wrong {
+        let mut measured = self.blocks.iter().chain(&self.two_cores);
+        let others = || measured.find(unverified).map(|row| &row.method);
+        if let Some(method) = of_2001.or_else(others) {
             return Some(format!("{method}: the copy differs from its source"));
         }
         interrupted(sys::interrupt::requested())
@@ -307,18 +307,16 @@ fn walks(all: &[Stride]) -> Vec<String> {
     let in_sequence = sequence(PageKind::Base);
     let worst = large(PageKind::Base).min_by(|a, b| a.1.median.total_cmp(&b.1.median));
     let stride = worst.zip(in_sequence).and_then(|((step, rate), sequence)| {
-        let ratio = Ratio::of(sequence, rate)?;
+        let ratio = as_fast(&Ratio::of(sequence, rate)?);
         Some(format!(
-            "In sequence beside by {step} elements, on pages of 4 KiB: {}.",
-            as_fast(&ratio)
+            "In sequence beside by {step} elements, on pages of 4 KiB: {ratio}."
         ))
     });
-    let pages = sequence(PageKind::Transparent).zip(in_sequence);
-    let pages = pages.and_then(|(huge, base)| {
-        let ratio = Ratio::of(huge, base)?;
+    let huge = sequence(PageKind::Transparent);
+    let pages = huge.zip(in_sequence).and_then(|(huge, base)| {
+        let ratio = as_fast(&Ratio::of(huge, base)?);
         Some(format!(
-            "Huge pages beside pages of 4 KiB, in sequence: {}.",
-            as_fast(&ratio)
+            "Huge pages beside pages of 4 KiB, in sequence: {ratio}."
         ))
     });
     stride.into_iter().chain(pages).collect()
@@ -372,9 +370,10 @@ fn giga(rate: Option<&Estimate>) -> String {
 /// `105-110`, one number where both ends show alike.
 fn range(low: f64, high: f64) -> String {
     let [low, high] = [low, high].map(|end| figure::number(end, Digits::Two));
-    match low == high {
-        true => low,
-        false => format!("{low}-{high}"),
+    if low == high {
+        low
+    } else {
+        format!("{low}-{high}")
     }
 }
 

@@ -119,9 +119,10 @@ fn sizes(experiment: &Experiment, outcome: &Outcome) -> Table {
 /// Its time, and for how much of it where it was cut short.
 fn time(one: &Written) -> String {
     let time = figure::time(one.ns as f64, Digits::Three);
-    match one.bytes < one.seen.asked_bytes {
-        true => format!("{time} for {}", Bytes(one.bytes)),
-        false => time,
+    if one.bytes < one.seen.asked_bytes {
+        format!("{time} for {}", Bytes(one.bytes))
+    } else {
+        time
     }
 }
 

@@ -72,9 +72,10 @@ fn whole(experiment: &Experiment, outcome: &Outcome, out: &Path, page: Page) -> 
 
 fn title(outcome: &Outcome) -> String {
     let bytes = |bytes| Bytes(bytes).to_string();
-    let within = match outcome.whole_machine {
-        true => format!("the whole machine, {}", bytes(outcome.memory_bytes)),
-        false => format!("a group of {}", bytes(outcome.memory_bytes)),
+    let within = if outcome.whole_machine {
+        format!("the whole machine, {}", bytes(outcome.memory_bytes))
+    } else {
+        format!("a group of {}", bytes(outcome.memory_bytes))
     };
     let disk = or_absent(outcome.disk.as_deref(), str::to_owned);
     format!(

@@ -88,9 +88,10 @@ impl Report for ClassicResult {
     }
 
     fn csv(&self) -> Option<String> {
-        let passes = match self.averages_only {
-            true => 0,
-            false => self.report.passes as usize,
+        let passes = if self.averages_only {
+            0
+        } else {
+            self.report.passes as usize
         };
         let mut sheet = Sheet::of(&self.methods).column("method", |&method| NAMES[method]);
         for pass in 0..passes {

@@ -51,9 +51,10 @@ const BAR_START_NS: f64 = 0.1;
 
 /// The table, or nothing when there are no levels.
 pub fn render(survey: &Survey, page: Page) -> String {
-    let rooms = match page.width >= WIDE {
-        true => &[Room::Wide][..],
-        false => &[Room::Usual, Room::Tight],
+    let rooms = if page.width >= WIDE {
+        &[Room::Wide][..]
+    } else {
+        &[Room::Usual, Room::Tight]
     };
     let whole = rooms
         .iter()
@@ -112,12 +113,8 @@ fn row(tier: &Tier, survey: &Survey, room: Room) -> Vec<Cell> {
     let digits = room.digits();
     let tone = if tier.noisy { Tone::Warn } else { Tone::Plain };
     let number = |text: String| {
-        let tone = if text == figure::ABSENT {
-            Tone::Dim
-        } else {
-            tone
-        };
-        Cell::toned(text, tone)
+        let is_absent = text == figure::ABSENT;
+        Cell::toned(text, if is_absent { Tone::Dim } else { tone })
     };
     let latency = tier.latency_ns.as_ref();
     let time = |ns: Option<f64>| number(or_absent(ns, |ns| figure::time(ns, digits)));

@@ -27,10 +27,8 @@ impl Axis {
         let (cursor, extent) = (scene.cursor, &scene.extent);
         let column_ns = cursor.column_ns(extent);
         let edge_ns = cursor.edge_ns(extent);
-        let known = edge_ns.saturating_sub(extent.first_ns).div_ceil(column_ns);
-        let known = usize::try_from(known)
-            .unwrap_or(usize::MAX)
-            .min(widths.cells);
+        let columns = edge_ns.saturating_sub(extent.first_ns).div_ceil(column_ns);
+        let known = usize::try_from(columns).map_or(widths.cells, |it| it.min(widths.cells));
         let start_ns = edge_ns.saturating_sub(column_ns.saturating_mul(known as u64));
         let word = |at_ns: u64| match (extent.is_live, extent.last_ns.saturating_sub(at_ns)) {
             (false, _) => long_time(at_ns),
@@ -38,9 +36,8 @@ impl Axis {
             (true, ago_ns) => format!("-{}", long_time(ago_ns / column_ns * column_ns)),
         };
         let cursor_column = cursor.at_ns.and_then(|at_ns| {
-            let back = edge_ns.checked_sub(at_ns)? / column_ns;
-            let back = usize::try_from(back).ok()?;
-            (widths.cells - 1).checked_sub(back)
+            let columns_back = edge_ns.checked_sub(at_ns)? / column_ns;
+            (widths.cells - 1).checked_sub(usize::try_from(columns_back).ok()?)
         });
         Self {
             column_ns,

@@ -103,9 +103,10 @@ impl Cursor {
     /// What is explained: from and to; `None` for all of a recording that has ended.
     pub fn window(&self, extent: &Extent) -> Option<(u64, u64)> {
         let column_ns = self.column_ns(extent);
-        let window_ns = match extent.is_live {
-            true => WINDOW_NS,
-            false => WINDOW_NS.min((extent.last_ns - extent.first_ns) / PARTS),
+        let window_ns = if extent.is_live {
+            WINDOW_NS
+        } else {
+            WINDOW_NS.min((extent.last_ns - extent.first_ns) / PARTS)
         };
         let to_ns = match self.at_ns {
             Some(at_ns) => at_ns.min(extent.last_ns),
@@ -157,9 +158,10 @@ impl Cursor {
     /// The end of the newest column: of what goes on only complete ones are shown.
     fn newest(&self, extent: &Extent) -> u64 {
         let column_ns = self.column_ns(extent);
-        match extent.is_live {
-            true => extent.last_ns / column_ns * column_ns,
-            false => extent.last_ns.next_multiple_of(column_ns),
+        if extent.is_live {
+            extent.last_ns / column_ns * column_ns
+        } else {
+            extent.last_ns.next_multiple_of(column_ns)
         }
     }
 
@@ -193,14 +195,13 @@ impl Cursor {
 
     fn scale(&mut self, by: isize, extent: &Extent) {
         let now_ns = self.column_ns(extent);
-        let index = COLUMNS_NS.iter().position(|ns| *ns >= now_ns);
-        let index = index
+        let now = COLUMNS_NS.iter().position(|ns| *ns >= now_ns);
+        let next = now
             .unwrap_or(COLUMNS_NS.len() - 1)
             .saturating_add_signed(by);
-        let at_ns = self.at_ns;
-        self.column_ns = COLUMNS_NS.get(index).copied().or(self.column_ns);
-        // The lanes end at the moment that is looked at, from where one can go on.
-        if let Some(at_ns) = at_ns {
+        self.column_ns = COLUMNS_NS.get(next).copied().or(self.column_ns);
+        // The lanes end at the selected moment, from where one can go on.
+        if let Some(at_ns) = self.at_ns {
             self.move_to(at_ns, extent);
             self.edge_ns = self.at_ns.unwrap_or(self.edge_ns);
         }
@@ -213,10 +214,8 @@ impl Cursor {
 
     /// Which of the findings shows its evidence: by its name, which stays when their order changes.
     pub fn chosen(&self, findings: &[String]) -> usize {
-        let same = findings
-            .iter()
-            .position(|id| Some(id) == self.finding.as_ref());
-        same.unwrap_or(0)
+        let is_same = |id: &String| Some(id) == self.finding.as_ref();
+        findings.iter().position(is_same).unwrap_or(0)
     }
 }
 
@@ -290,8 +289,8 @@ mod tests {
     #[test]
     fn ten_seconds_are_explained_and_of_a_recording_all() {
         let window = |actions: &[Action], extent: &Extent| {
-            let window = after(actions, extent).window(extent);
-            window.map(|(from, to)| (from as f64 / 1e9, to as f64 / 1e9))
+            let window_ns = after(actions, extent).window(extent);
+            window_ns.map(|(from, to)| (from as f64 / 1e9, to as f64 / 1e9))
         };
         assert_eq!(window(&[], &LIVE), Some((90.5, 100.5)));
         assert_eq!(window(&[Action::Earlier], &LIVE), Some((90.0, 100.0)));

@@ -4,7 +4,7 @@
 use crate::output::prose::{commands_tied, first_sentence};
 use crate::output::style::{Tone, Toned};
 use crate::output::table::{length, tied, wrap};
-use crate::output::verdict::{claim_words, nothing, shortened, shown, suspect};
+use crate::output::verdict::{claim_words, cleared_words, nothing, shortened, shown};
 use model::explanation::{Cause, Explanation};
 
 /// The columns before a claim: the mark, its number, a space.
@@ -62,56 +62,44 @@ fn block(cause: &Cause, index: usize, is_chosen: bool, width: usize) -> Vec<Tone
 
 /// What the chosen finding rests on, and what would help.
 fn below(cause: &Cause, width: usize) -> Vec<Toned> {
-    let pieces: Vec<String> = cause
-        .finding
-        .evidence
-        .iter()
-        .map(|piece| tied(&shown(piece)))
-        .collect();
+    let evidence = cause.finding.evidence.iter();
+    let pieces: Vec<String> = evidence.map(|piece| tied(&shown(piece))).collect();
     let remedy = cause.finding.remedy.as_deref().map(|remedy| {
-        let remedy = first_sentence(remedy).trim_end_matches('.');
-        format!("Do: {}", commands_tied(remedy))
+        let first = first_sentence(remedy).trim_end_matches('.');
+        format!("Do: {}", commands_tied(first))
     });
-    let texts = [(Tone::Dim, Some(pieces.join("; "))), (Tone::Plain, remedy)];
-    let texts = texts
-        .into_iter()
-        .filter_map(|(tone, text)| Some((tone, text?)));
-    texts
-        .filter(|(_, text)| !text.is_empty())
-        .flat_map(|(tone, text)| {
-            let room = width.saturating_sub(INDENT + 3);
-            let lines = wrap(&text, room, 2);
-            let lines: Vec<String> = lines.lines().map(|line| shortened(line, room)).collect();
-            lines
-                .into_iter()
-                .map(move |line| vec![(tone, format!("{}{line}", " ".repeat(INDENT + 2)))])
-        })
-        .collect()
+    let room = width.saturating_sub(INDENT + 3);
+    let margin = " ".repeat(INDENT + 2);
+    let mut lines = Vec::new();
+    for (tone, text) in [
+        (Tone::Dim, pieces.join("; ")),
+        (Tone::Plain, remedy.unwrap_or_default()),
+    ] {
+        let wrapped = wrap(&text, room, 2);
+        lines.extend(
+            wrapped
+                .lines()
+                .map(|line| vec![(tone, format!("{margin}{}", shortened(line, room)))]),
+        );
+    }
+    lines
 }
 
 /// `Not to blame: swap 0, steal 0.2 %`: as many as fit in so many lines.
 pub fn cleared(explanation: &Explanation, width: usize, room: usize) -> Vec<Toned> {
-    let names: Vec<String> = explanation
-        .cleared
-        .iter()
-        .map(|one| tied(&suspect(one)))
-        .collect();
-    let lines = |shown: usize| {
-        let more = match names.len() - shown {
-            0 => String::new(),
-            left => format!(", {left}\u{a0}more"),
-        };
-        let words = format!("Not to blame: {}{more}", names[..shown].join(", "));
-        let wrapped = wrap(&words, width.saturating_sub(2), 4);
-        let toned = wrapped
+    let lines = |shown: usize| -> Vec<Toned> {
+        let wrapped = wrap(
+            &cleared_words(&explanation.cleared, shown),
+            width.saturating_sub(2),
+            4,
+        );
+        wrapped
             .lines()
-            .map(|line| vec![(Tone::Dim, format!(" {line}"))]);
-        toned.collect::<Vec<Toned>>()
+            .map(|line| vec![(Tone::Dim, format!(" {line}"))])
+            .collect()
     };
-    let fitting = (1..=names.len())
-        .rev()
-        .map(lines)
-        .find(|lines| lines.len() <= room);
+    let counts = (1..=explanation.cleared.len()).rev();
+    let fitting = counts.map(lines).find(|lines| lines.len() <= room);
     fitting.unwrap_or_default()
 }
 

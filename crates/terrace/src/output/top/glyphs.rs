@@ -17,14 +17,13 @@ impl Glyphs {
     /// Those of a locale, from what the environment says of it: the first of LC_ALL, LC_CTYPE and
     /// LANG that is not empty.
     pub fn of_locale(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let said = ["LC_ALL", "LC_CTYPE", "LANG"]
-            .into_iter()
-            .filter_map(variable);
-        let locale = said.into_iter().find(|value| !value.is_empty());
-        let locale = locale.unwrap_or_default().to_lowercase();
-        match locale.contains("utf-8") || locale.contains("utf8") {
-            true => Self::Blocks,
-            false => Self::Ascii,
+        let names = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter();
+        let mut values = names.filter_map(variable).filter(|value| !value.is_empty());
+        let locale = values.next().unwrap_or_default().to_lowercase();
+        if locale.contains("utf-8") || locale.contains("utf8") {
+            Self::Blocks
+        } else {
+            Self::Ascii
         }
     }
 

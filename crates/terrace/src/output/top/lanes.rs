@@ -82,11 +82,8 @@ pub fn rows(questions: &[Question], space: &Space<'_>, room: usize) -> Vec<Toned
         }
         let title = std::iter::once(question.id.as_str()).chain(std::iter::repeat(""));
         let kept = most_wanted(std::mem::take(rows), share);
-        lines.extend(
-            kept.iter()
-                .zip(title)
-                .map(|(row, title)| line(row, title, space)),
-        );
+        let titled = kept.iter().zip(title);
+        lines.extend(titled.map(|(row, title)| line(row, title, space)));
     }
     lines
 }
@@ -124,18 +121,16 @@ fn most_wanted(rows: Vec<Row<'_>>, count: usize) -> Vec<Row<'_>> {
 }
 
 fn of_question<'a>(question: &Question, space: &Space<'a>) -> Vec<Row<'a>> {
-    question
-        .charts
-        .iter()
-        .flat_map(|chart| of_chart(chart, space))
-        .collect()
+    let charts = question.charts.iter();
+    charts.flat_map(|chart| of_chart(chart, space)).collect()
 }
 
 /// The lanes of a chart, each with its round: the liveliest one is of the first.
 fn of_chart<'a>(chart: &Chart, space: &Space<'a>) -> Vec<Row<'a>> {
-    let lanes = match chart.layers.is_empty() {
-        true => lanes_of(chart, space.recording),
-        false => layers_of(chart, space.recording),
+    let lanes = if chart.layers.is_empty() {
+        lanes_of(chart, space.recording)
+    } else {
+        layers_of(chart, space.recording)
     };
     let mut rows: Vec<Row<'a>> = lanes.into_iter().map(|lane| row(lane, space)).collect();
     if !chart.layers.is_empty() {
@@ -168,10 +163,7 @@ fn row<'a>(lane: Lane<'a>, space: &Space<'a>) -> Row<'a> {
 }
 
 fn most(values: &[Option<f64>]) -> f64 {
-    values
-        .iter()
-        .flatten()
-        .fold(0.0, |most, value| value.max(most))
+    values.iter().flatten().copied().fold(0.0, f64::max)
 }
 
 fn lanes_of<'a>(chart: &Chart, recording: &'a Recording) -> Vec<Lane<'a>> {
@@ -180,41 +172,40 @@ fn lanes_of<'a>(chart: &Chart, recording: &'a Recording) -> Vec<Lane<'a>> {
         Lane::new(label, series, chart.unit.as_deref())
     };
     let of = |wanted: &Wanted| -> Vec<Lane<'a>> {
-        let found = wanted
-            .patterns
-            .iter()
-            .map(|pattern| found(pattern, recording));
-        let first = found.into_iter().find(|some| !some.is_empty());
-        let first = first.unwrap_or_default().into_iter();
-        first.map(|one| lane(wanted, one)).collect()
+        let patterns = wanted.patterns.iter();
+        let mut matches = patterns.map(|pattern| found(pattern, recording));
+        let first = matches.find(|some| !some.is_empty()).unwrap_or_default();
+        first.into_iter().map(|one| lane(wanted, one)).collect()
     };
     chart.series.iter().flat_map(of).collect()
 }
 
 /// The layers of a chart; none where one of their names is not known.
 fn layers_of<'a>(chart: &Chart, recording: &'a Recording) -> Vec<Lane<'a>> {
-    let named = |pattern: &str| match pattern.contains('*') {
-        true => Some(found(pattern, recording)),
-        false => recording.series(pattern).map(|series| vec![(series, "")]),
+    let named = |pattern: &str| {
+        if pattern.contains('*') {
+            Some(found(pattern, recording))
+        } else {
+            recording.series(pattern).map(|series| vec![(series, "")])
+        }
     };
     let of = |layer: &Layer| {
-        let less: Option<Vec<_>> = layer.less.iter().map(|name| named(name)).collect();
-        let less: Vec<&Series> = less?
-            .into_iter()
-            .flatten()
-            .map(|(series, _)| series)
-            .collect();
-        let lanes = named(&layer.pattern)?
-            .into_iter()
-            .map(|(series, word)| Lane {
-                less: less.clone(),
-                ..Lane::new(
-                    labelled(chart, &layer.label, word),
-                    series,
-                    chart.unit.as_deref(),
-                )
-            });
-        Some(lanes.collect::<Vec<_>>())
+        let subtracted: Option<Vec<_>> = layer.less.iter().map(|name| named(name)).collect();
+        let less: Vec<&Series> = subtracted?.into_iter().flatten().map(|it| it.0).collect();
+        let lane = |(series, word): (&'a Series, &'a str)| {
+            let label = labelled(chart, &layer.label, word);
+            let less = less.clone();
+            Lane {
+                less,
+                ..Lane::new(label, series, chart.unit.as_deref())
+            }
+        };
+        Some(
+            named(&layer.pattern)?
+                .into_iter()
+                .map(lane)
+                .collect::<Vec<_>>(),
+        )
     };
     let layers: Option<Vec<_>> = chart.layers.iter().map(of).collect();
     layers.unwrap_or_default().into_iter().flatten().collect()
@@ -251,9 +242,10 @@ fn line(row: &Row<'_>, title: &str, space: &Space<'_>) -> Toned {
     let shown =
         |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| row.lane.shown(value));
     let present = row.values.get(at).copied().flatten();
-    let label = match row.is_evidence {
-        true => Tone::Warn,
-        false => Tone::Plain,
+    let label = if row.is_evidence {
+        Tone::Warn
+    } else {
+        Tone::Plain
     };
     let mut line = vec![
         (Tone::Strong, format!(" {}", column(title, widths.question))),
@@ -262,13 +254,9 @@ fn line(row: &Row<'_>, title: &str, space: &Space<'_>) -> Toned {
     line.extend(cells(row, space));
     line.push((Tone::Strong, right(&shown(present), widths.value)));
     if widths.most > 0 {
-        let most = row
-            .values
-            .iter()
-            .flatten()
-            .next()
-            .map(|_| most(&row.values));
-        line.push((Tone::Dim, right(&shown(most), widths.most)));
+        let is_known = row.values.iter().any(Option::is_some);
+        let largest = is_known.then(|| most(&row.values));
+        line.push((Tone::Dim, right(&shown(largest), widths.most)));
     }
     line
 }
@@ -294,12 +282,12 @@ fn cells(row: &Row<'_>, space: &Space<'_>) -> Toned {
 /// `text` in exactly `width` columns, the last of which is a space.
 fn column(text: &str, width: usize) -> String {
     let room = width.saturating_sub(1);
-    let text = if width == 0 {
+    let shown = if width == 0 {
         String::new()
     } else {
         shortened(text, room)
     };
-    format!("{text:width$}")
+    format!("{shown:width$}")
 }
 
 fn right(text: &str, width: usize) -> String {

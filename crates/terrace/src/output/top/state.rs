@@ -30,11 +30,8 @@ pub fn title(scene: &Scene<'_>) -> Toned {
     };
     let clock = clock(scene, scene.cursor.at_ns.unwrap_or(scene.extent.last_ns));
     let left = format!(" terrace top: {whose}");
-    both_ends(
-        (Tone::Strong, &left),
-        (Tone::Plain, &clock),
-        scene.size.width,
-    )
+    let (left, right) = ((Tone::Strong, &*left), (Tone::Plain, &*clock));
+    both_ends(left, right, scene.size.width)
 }
 
 /// Which moment is looked at, and how to come back to now.
@@ -46,11 +43,10 @@ pub fn state(scene: &Scene<'_>) -> Toned {
     let window = long_time(window_ns / (SECOND_NS / 10) * (SECOND_NS / 10));
     let (tone, long, short) = match (cursor.at_ns, extent.is_live) {
         (None, true) if window_ns == 0 => (Tone::Busy, "live".to_owned(), "live".to_owned()),
-        (None, true) => (
-            Tone::Busy,
-            format!("live: the last {window}"),
-            "live".to_owned(),
-        ),
+        (None, true) => {
+            let long = format!("live: the last {window}");
+            (Tone::Busy, long, "live".to_owned())
+        }
         (None, false) => {
             let all = format!("{}: all of {window}", ending(scene));
             (Tone::Plain, all.clone(), all)
@@ -66,10 +62,8 @@ pub fn state(scene: &Scene<'_>) -> Toned {
             (Tone::Warn, long, format!("at {at}; End: all"))
         }
     };
-    let cost = scene
-        .explanation
-        .and_then(|explanation| explanation.watching.core_share);
-    let cost = cost.map_or(String::new(), |share| {
+    let share = scene.explanation.and_then(|it| it.watching.core_share);
+    let cost = share.map_or(String::new(), |share| {
         format!("watching: {} of a core", figure::percent(share))
     });
     let width = scene.size.width;
@@ -89,17 +83,14 @@ fn ending<'a>(scene: &Scene<'a>) -> &'a str {
 
 /// What cannot be seen, by its names.
 pub fn unseen(explanation: &Explanation, width: usize) -> Vec<Toned> {
-    let names = explanation
-        .unseen
-        .iter()
-        .map(|unseen| unseen.what.replace('_', " "));
-    let names: Vec<String> = names.collect();
+    let unseen = explanation.unseen.iter();
+    let names: Vec<String> = unseen.map(|unseen| unseen.what.replace('_', " ")).collect();
     if names.is_empty() {
         return Vec::new();
     }
-    let words = format!("Cannot be seen without root: {}", names.join(", "));
-    let words = wrap(&words, width.saturating_sub(2), 4);
-    let lines = words.lines().take(UNSEEN_LINES);
+    let text = format!("Cannot be seen without root: {}", names.join(", "));
+    let wrapped = wrap(&text, width.saturating_sub(2), 4);
+    let lines = wrapped.lines().take(UNSEEN_LINES);
     lines
         .map(|line| vec![(Tone::Unknown, format!(" {line}"))])
         .collect()
@@ -122,29 +113,19 @@ pub fn help(scene: &Scene<'_>) -> Vec<Toned> {
     let mut lines = vec![Toned::new()];
     for (key, does) in keys {
         for (number, does) in wrap(does, room, 0).lines().enumerate() {
-            let key = if number == 0 { key } else { "" };
-            let key = format!(" {key:<KEY_WIDTH$}");
-            lines.push(vec![(Tone::Strong, key), (Tone::Plain, does.to_owned())]);
+            let name = if number == 0 { key } else { "" };
+            let cell = format!(" {name:<KEY_WIDTH$}");
+            lines.push(vec![(Tone::Strong, cell), (Tone::Plain, does.to_owned())]);
         }
     }
-    let unseen = scene
-        .explanation
-        .map_or(&[][..], |explanation| &explanation.unseen);
-    let unseen = unseen
-        .iter()
-        .map(|one| format!("Not seen: {}: {}", one.what.replace('_', " "), one.why));
-    let doubts = scene
-        .explanation
-        .map_or(&[][..], |explanation| &explanation.doubts);
-    let doubts = doubts.iter().map(|doubt| format!("Doubt: {doubt}"));
+    let unseen = scene.explanation.iter().flat_map(|it| &it.unseen);
+    let gaps = unseen.map(|it| format!("Not seen: {}: {}", it.what.replace('_', " "), it.why));
+    let doubts = scene.explanation.iter().flat_map(|it| &it.doubts);
     lines.push(Toned::new());
-    for text in unseen.chain(doubts) {
+    for text in gaps.chain(doubts.map(|doubt| format!("Doubt: {doubt}"))) {
         let wrapped = wrap(&text, scene.size.width.saturating_sub(2), 4);
-        lines.extend(
-            wrapped
-                .lines()
-                .map(|line| vec![(Tone::Dim, format!(" {line}"))]),
-        );
+        let toned = |line| vec![(Tone::Dim, format!(" {line}"))];
+        lines.extend(wrapped.lines().map(toned));
     }
     lines
 }
@@ -155,16 +136,10 @@ pub fn keys(scene: &Scene<'_>) -> Toned {
         Glyphs::Ascii => ("<- -> time", "up down finding"),
         Glyphs::Blocks => ("← → time", "↑ ↓ finding"),
     };
-    let pause = if scene.cursor.at_ns.is_some() {
-        "End now"
-    } else {
-        "space pause"
-    };
-    let question = scene
-        .cursor
-        .question
-        .and_then(|question| scene.questions.get(question));
-    let question = question.map_or("Tab question", |question| question.title.as_str());
+    let is_paused = scene.cursor.at_ns.is_some();
+    let pause = if is_paused { "End now" } else { "space pause" };
+    let selected = scene.cursor.question.and_then(|it| scene.questions.get(it));
+    let question = selected.map_or("Tab question", |question| question.title.as_str());
     let mut line = String::new();
     for words in [
         "q quit", "? help", time, finding, pause, question, "+ - zoom",

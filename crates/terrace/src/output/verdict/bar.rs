@@ -172,11 +172,11 @@ fn legend(parts: &[Part], room: usize) -> Vec<Toned> {
         .iter()
         .map(|part| tied(&format!("{} {}", part.glyph, part.label)))
         .collect();
-    let names = format!(" {}", wrap(&names.join(", "), room, 1));
-    let named = names
+    let legend = format!(" {}", wrap(&names.join(", "), room, 1));
+    let lines = legend
         .lines()
         .map(|line| vec![(Tone::Plain, line.to_owned())]);
-    [bar.pieces].into_iter().chain(named).collect()
+    [bar.pieces].into_iter().chain(lines).collect()
 }
 
 /// A line that is filled from the left; space is written only before more text.

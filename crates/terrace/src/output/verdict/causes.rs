@@ -33,11 +33,8 @@ pub fn brief(explanation: &Explanation, page: Page) -> String {
         text.push_str(&claim(number, cause, page));
         text.push_str(&seen_in_one_line(&cause.finding.evidence, page));
     }
-    if let Some(more) = findings
-        .len()
-        .checked_sub(MOST_FINDINGS)
-        .filter(|more| *more > 0)
-    {
+    let more = findings.len().saturating_sub(MOST_FINDINGS);
+    if more > 0 {
         text.push_str(&paragraph(&and_smaller(more), Tone::Dim, page));
     }
     text.push_str(&cleared_in_short(&explanation.cleared, page));
@@ -47,9 +44,10 @@ pub fn brief(explanation: &Explanation, page: Page) -> String {
 
 /// Findings with all that they rest on, what to do and how to confirm it.
 pub fn full(explanation: &Explanation, page: Page) -> String {
-    let title = match explanation.findings.is_empty() {
-        true => nothing(explanation),
-        false => "What hurt",
+    let title = if explanation.findings.is_empty() {
+        nothing(explanation)
+    } else {
+        "What hurt"
     };
     let mut text = format!("\n{}", paragraph(title, Tone::Strong, page));
     for (number, cause) in (1..).zip(&explanation.findings) {
@@ -59,18 +57,12 @@ pub fn full(explanation: &Explanation, page: Page) -> String {
             text.push_str(&below(&line, Tone::Dim, page));
         }
         if let Some(remedy) = &cause.finding.remedy {
-            text.push_str(&below(
-                &format!("Do: {}", commands_tied(remedy)),
-                Tone::Plain,
-                page,
-            ));
+            let line = format!("Do: {}", commands_tied(remedy));
+            text.push_str(&below(&line, Tone::Plain, page));
         }
         if let Some(confirm) = &cause.finding.confirm {
-            text.push_str(&below(
-                &format!("Confirm: {}", tied(confirm)),
-                Tone::Plain,
-                page,
-            ));
+            let line = format!("Confirm: {}", tied(confirm));
+            text.push_str(&below(&line, Tone::Plain, page));
         }
     }
     text
@@ -88,11 +80,12 @@ pub fn shown(piece: &Evidence) -> String {
 }
 
 /// `small page cache 5 refaults`; of nothing it need not be said of what.
-pub fn suspect(cleared: &ClearedCause) -> String {
+fn suspect(cleared: &ClearedCause) -> String {
     let evidence = &cleared.evidence;
-    match evidence.value == 0.0 && evidence.unit != "ratio" {
-        true => format!("{} 0", cleared.name),
-        false => format!("{} {}", cleared.name, number(evidence)),
+    if evidence.value == 0.0 && evidence.unit != "ratio" {
+        format!("{} 0", cleared.name)
+    } else {
+        format!("{} {}", cleared.name, number(evidence))
     }
 }
 
@@ -113,39 +106,38 @@ fn number(piece: &Evidence) -> String {
 /// ` 1 Waited 25.2 s for reads from /data                                  measured`
 fn claim(number: usize, cause: &Cause, page: Page) -> String {
     let finding = &cause.finding;
-    let words = claim_words(cause);
+    let text = claim_words(cause);
     let label = page.style.paint(Tone::Warn, &format!("{number:>2}"));
     let grade = finding.grade.to_string();
     let at_margin = page.width >= MARGIN_FOR_GRADES;
     let reserved = if at_margin { length("measured") + 2 } else { 0 };
     let room = page.width.saturating_sub(1 + INDENT + reserved);
-    let words = match finding.grade {
-        Grade::Measured => words,
-        _ if at_margin || words.contains(&grade) => words,
-        _ => format!("{words} ({grade})"),
+    let claim = match finding.grade {
+        Grade::Measured => text,
+        _ if at_margin || text.contains(&grade) => text,
+        _ => format!("{text} ({grade})"),
     };
-    let lines = wrap(&words, room, 0);
-    let mut lines = lines.lines();
+    let wrapped = wrap(&claim, room, 0);
+    let mut lines = wrapped.lines();
     let first = lines.next().unwrap_or_default();
-    let mut text = format!("{label} {first}");
+    let mut block = format!("{label} {first}");
     if at_margin {
-        let fill = (room + 2).saturating_sub(length(first));
-        let fill = fill + length("measured").saturating_sub(length(&grade));
-        text.push_str(&" ".repeat(fill));
-        text.push_str(&page.style.paint(Tone::Dim, &grade));
+        let gap = (room + 2).saturating_sub(length(first));
+        let before_grade = length("measured").saturating_sub(length(&grade));
+        block.push_str(&" ".repeat(gap + before_grade));
+        block.push_str(&page.style.paint(Tone::Dim, &grade));
     }
-    text.push('\n');
-    for line in lines {
-        text.push_str(&format!("{}{line}\n", " ".repeat(INDENT)));
-    }
-    text
+    block.push('\n');
+    block.extend(lines.map(|line| format!("{}{line}\n", " ".repeat(INDENT))));
+    block
 }
 
 /// The claim as a line has it: without a full stop, `of which` before one that lies in another.
 pub fn claim_words(cause: &Cause) -> String {
-    let words = match cause.within_previous {
-        true => of_which(&cause.finding.claim),
-        false => cause.finding.claim.clone(),
+    let words = if cause.within_previous {
+        of_which(&cause.finding.claim)
+    } else {
+        cause.finding.claim.clone()
     };
     words.trim_end_matches('.').to_owned()
 }
@@ -179,25 +171,25 @@ fn below(text: &str, tone: Tone, page: Page) -> String {
 
 /// `Not to blame: swap 0, steal 0.2 %`, as many as fit in two lines.
 fn cleared_in_short(cleared: &[ClearedCause], page: Page) -> String {
-    let names: Vec<String> = cleared
-        .iter()
-        .map(|cleared| tied(&suspect(cleared)))
-        .collect();
-    let line = |shown: usize| {
-        let left = names.len() - shown;
-        let more = match left {
-            0 => String::new(),
-            _ => format!(", {left}\u{a0}more"),
-        };
-        let words = format!("Not to blame: {}{more}", names[..shown].join(", "));
-        paragraph(&words, Tone::Plain, page)
-    };
-    let few_lines = |shown: &usize| line(*shown).lines().count() <= MOST_CLEARED_LINES;
-    match (1..=names.len()).rev().find(few_lines) {
-        Some(shown) => line(shown),
-        None if names.is_empty() => String::new(),
-        None => line(1),
+    if cleared.is_empty() {
+        return String::new();
     }
+    let lines = |shown: usize| paragraph(&cleared_words(cleared, shown), Tone::Plain, page);
+    let fits = |shown: &usize| lines(*shown).lines().count() <= MOST_CLEARED_LINES;
+    lines((1..=cleared.len()).rev().find(fits).unwrap_or(1))
+}
+
+/// The first `shown` of the cleared suspects, and how many more there are.
+pub fn cleared_words(cleared: &[ClearedCause], shown: usize) -> String {
+    let names: Vec<String> = cleared[..shown]
+        .iter()
+        .map(|one| tied(&suspect(one)))
+        .collect();
+    let more = match cleared.len() - shown {
+        0 => String::new(),
+        left => format!(", {left}\u{a0}more"),
+    };
+    format!("Not to blame: {}{more}", names.join(", "))
 }
 
 fn and_smaller(more: usize) -> String {
@@ -213,19 +205,16 @@ fn would_help(findings: &[Cause], page: Page) -> String {
     };
     // The reader takes it for the worst one, or what lies inside of that, unless told.
     let mut inside = findings.iter().take(number).skip(1);
-    let which = match inside.all(|cause| cause.within_previous) {
-        true => String::new(),
-        false => format!(" with {number}"),
+    let which = if inside.all(|cause| cause.within_previous) {
+        String::new()
+    } else {
+        format!(" with {number}")
     };
-    let remedy = cause.finding.remedy.as_deref().unwrap_or_default();
-    let remedy = commands_tied(first_sentence(remedy).trim_end_matches('.'));
+    let text = cause.finding.remedy.as_deref().unwrap_or_default();
+    let remedy = continued(&commands_tied(first_sentence(text).trim_end_matches('.')));
     let gain = cause
         .ns
         .map(|ns| tied(&format!("(at most {})", long_time(ns))));
-    let line = format!(
-        "Would help{which}: {} {}",
-        continued(&remedy),
-        gain.unwrap_or_default()
-    );
+    let line = format!("Would help{which}: {remedy} {}", gain.unwrap_or_default());
     paragraph(line.trim_end(), Tone::Plain, page)
 }

@@ -16,9 +16,10 @@ use model::explanation::{Explanation, OverlappingPart, Slice, Unseen, short_word
 pub fn bars(explanation: &Explanation, page: Page) -> String {
     let clock = format!("Wall time: {}", long_time(explanation.wall_ns));
     let whole = long_time(explanation.thread_ns);
-    let threads = match of_processors(&explanation.bars.thread) {
-        true => format!("Processor time: {whole}, that of all processors summed"),
-        false => format!("Thread time: {whole}, the lives of all threads summed"),
+    let threads = if of_processors(&explanation.bars.thread) {
+        format!("Processor time: {whole}, that of all processors summed")
+    } else {
+        format!("Thread time: {whole}, the lives of all threads summed")
     };
     let mut text = one(&clock, &explanation.bars.wall, page);
     text.push_str(&one(&threads, &explanation.bars.thread, page));
@@ -39,20 +40,12 @@ pub fn rest(explanation: &Explanation, page: Page) -> String {
         );
         text.push_str(&indented(&line, Tone::Plain, 3, 5, page));
     }
-    text.push_str(&title(
-        "Could not be seen",
-        explanation.unseen.is_empty(),
-        page,
-    ));
+    let is_all_seen = explanation.unseen.is_empty();
+    text.push_str(&title("Could not be seen", is_all_seen, page));
     for (names, unseen) in by_reason(&explanation.unseen) {
-        let remedy = unseen.remedy.as_ref();
-        let remedy = remedy.map(|remedy| format!("; to see it: {}", commands_tied(remedy)));
-        let line = format!(
-            "{}: {}{}",
-            names.join(", "),
-            unseen.why,
-            remedy.unwrap_or_default()
-        );
+        let see = |remedy: &String| format!("; to see it: {}", commands_tied(remedy));
+        let remedy = unseen.remedy.as_ref().map(see).unwrap_or_default();
+        let line = format!("{}: {}{remedy}", names.join(", "), unseen.why);
         text.push_str(&indented(&line, Tone::Plain, 3, 5, page));
     }
     text.push_str(&title("Repaired", explanation.repairs.is_empty(), page));
@@ -81,9 +74,10 @@ fn by_reason(all: &[Unseen]) -> Vec<(Vec<String>, &Unseen)> {
 }
 
 fn title(words: &str, empty: bool, page: Page) -> String {
-    match empty {
-        true => String::new(),
-        false => format!("\n{}", paragraph(words, Tone::Strong, page)),
+    if empty {
+        String::new()
+    } else {
+        format!("\n{}", paragraph(words, Tone::Strong, page))
     }
 }
 
