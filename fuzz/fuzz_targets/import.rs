@@ -7,7 +7,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use record::export::{Exporter, Trec};
-use record::import::{Form, Told, form_of, import};
+use record::import::{Form, ImportOptions, form_of, import};
 
 const FORMS: [Form; 5] = [
     Form::Sadf,
@@ -19,13 +19,13 @@ const FORMS: [Form; 5] = [
 
 fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);
-    let told = Told {
+    let options = ImportOptions {
         interval: None,
         name: "x_bw.1.log".to_owned(),
     };
     let chosen = data.first().map_or(0, |byte| usize::from(*byte)) % FORMS.len();
     for form in form_of(&text).into_iter().chain([FORMS[chosen]]) {
-        if let Ok(recording) = import(&text, form, &told) {
+        if let Ok(recording) = import(&text, form, &options) {
             let _ = Trec.export(&recording, &mut std::io::sink());
         }
     }

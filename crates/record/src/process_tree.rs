@@ -58,9 +58,9 @@ pub(crate) fn parent(process: u32) -> Option<u32> {
 /// The letter of a thread's state and its parent, from its `stat`.
 pub(crate) fn state_and_parent(path: &str) -> Option<(u8, u32)> {
     // One read gives all; `fs::read` would need four for a file that hides its length.
-    let mut stat = [0; STAT_BYTES_MAX];
-    let bytes = std::fs::File::open(path).ok()?.read(&mut stat).ok()?;
-    let stat = &stat[..bytes];
+    let mut buffer = [0; STAT_BYTES_MAX];
+    let bytes = std::fs::File::open(path).ok()?.read(&mut buffer).ok()?;
+    let stat = &buffer[..bytes];
     // A name may hold anything but ends with the last parenthesis.
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;

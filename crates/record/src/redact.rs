@@ -349,9 +349,9 @@ mod tests {
     fn nothing_private_is_left() {
         let mut recording = private_recording();
         redact(&mut recording);
-        let mut json = Vec::new();
-        Json.export(&recording, &mut json).unwrap();
-        let json = String::from_utf8(json).unwrap();
+        let mut bytes = Vec::new();
+        Json.export(&recording, &mut bytes).unwrap();
+        let json = String::from_utf8(bytes).unwrap();
         for private in PRIVATE {
             assert!(!json.contains(private), "{private} is in {json}");
         }

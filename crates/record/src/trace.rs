@@ -163,8 +163,8 @@ impl Tracer {
         let mut tracer = Self::new(sources, sights, table, subject.is_none());
         tracer.begin(subject);
         let seen = tracer.sights();
-        let open = |family: &Family| tracer.sights.get(family).is_some_and(SourceState::is_open);
-        let open: BTreeSet<Family> = families.iter().copied().filter(open).collect();
+        let is_open = |family: &Family| tracer.sights.get(family).is_some_and(SourceState::is_open);
+        let open: BTreeSet<Family> = families.iter().copied().filter(is_open).collect();
         if open.is_empty() {
             return (None, seen);
         }

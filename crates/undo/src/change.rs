@@ -92,8 +92,8 @@ impl Change {
 
 /// The value of a setting without the end of its line.
 pub(crate) fn read_setting(path: &Path) -> Result<String> {
-    let text = std::fs::read_to_string(path);
-    let text = text.map_err(|error| failed("read the setting", path, error))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|error| failed("read the setting", path, error))?;
     Ok(text.trim_end().to_owned())
 }
 

@@ -167,8 +167,10 @@ impl Journal {
             let why = format!("the entry is damaged ({why}); remove it when you have read it");
             refused(Kind::Other, READ, why).at(file)
         };
-        let opened = self.open()?.open_regular(name_of(file));
-        let opened = opened.map_err(|error| failed(READ, file, error.source))?;
+        let opened = self
+            .open()?
+            .open_regular(name_of(file))
+            .map_err(|error| failed(READ, file, error.source))?;
         let mut text = Vec::new();
         let mut limited = opened.take(ENTRY_BYTES_MAX + 1);
         let read = limited.read_to_end(&mut text);
@@ -190,10 +192,10 @@ impl Journal {
             before: stored.before,
             after: stored.after,
         });
-        match self.entry_file(&change) == file {
-            true => Ok(Content::Known(change)),
-            false => Err(damaged("it is another setting's".to_owned())),
+        if self.entry_file(&change) != file {
+            return Err(damaged("it is another setting's".to_owned()));
         }
+        Ok(Content::Known(change))
     }
 
     /// Writes one entry.
@@ -206,9 +208,8 @@ impl Journal {
             before: setting.before.clone(),
             after: setting.after.clone(),
         };
-        let text = serde_json::to_vec(&stored);
-        let text =
-            text.map_err(|error| refused(Kind::Other, WRITE, error.to_string()).at(&path))?;
+        let text = serde_json::to_vec(&stored)
+            .map_err(|error| refused(Kind::Other, WRITE, error.to_string()).at(&path))?;
         sys::file::replace(
             &self.open()?,
             name_of(&path),
@@ -251,8 +252,8 @@ impl Journal {
         };
         take(&file, Mode::Exclusive)?;
         // For people; whether the process lives is known by the lock.
-        let began = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        let began = began.rsplit(' ').nth(30).unwrap_or_default().to_owned();
+        let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        let began = stat.rsplit(' ').nth(30).unwrap_or_default();
         file.write_all(format!("pid {pid}, began at tick {began}\n").as_bytes())
             .map_err(|error| failed(WRITE, &path, error))?;
         Ok(Hold { path, _file: file })

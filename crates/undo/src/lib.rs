@@ -139,12 +139,13 @@ impl AppliedChange {
             journal: journal.clone(),
             change,
         };
-        let made = journal
-            .write(&applied.change)
-            .and_then(|()| match now == value {
-                true => Ok(()),
-                false => change::write_setting(path, value),
-            });
+        let made = journal.write(&applied.change).and_then(|()| {
+            if now == value {
+                Ok(())
+            } else {
+                change::write_setting(path, value)
+            }
+        });
         // On an error the drop of `applied` takes this lock to undo what was done.
         drop(lock);
         made.map(|()| applied)

@@ -269,13 +269,13 @@ fn cpu_all(prefix: &str, key: &str) -> Vec<Column> {
 }
 
 fn cpu_times(prefix: &str, key: &str) -> Vec<Column> {
-    let name = match key {
+    let figure = match key {
         "usage_usec" => "usage_ns",
         "user_usec" => "user_ns",
         "system_usec" => "system_ns",
         _ => return Vec::new(),
     };
-    let name = format!("{prefix}.cpu.{name}");
+    let name = format!("{prefix}.cpu.{figure}");
     vec![Column::counter(0, name, "ns", NS_PER_US)]
 }
 

@@ -23,11 +23,11 @@ fn columns(prefix: &str, key: &str) -> Vec<Column> {
         Column::gauge(0, format!("{prefix}.{name}"), "bytes", 1024)
             .refreshed(Some(STAT_INTERVAL_NS))
     };
-    let also = match key {
+    let zswap_name = match key {
         "Zswap" => Some("zswap.pool_bytes"),
         "Zswapped" => Some("zswap.stored_bytes"),
         _ => None,
     };
-    let also = also.map(|name| Column::gauge(0, name, "bytes", 1024));
-    [column].into_iter().chain(also).collect()
+    let zswap = zswap_name.map(|name| Column::gauge(0, name, "bytes", 1024));
+    [column].into_iter().chain(zswap).collect()
 }

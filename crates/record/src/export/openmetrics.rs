@@ -138,11 +138,11 @@ fn named(schema: &Schema) -> Name {
             _ => '_',
         }));
     }
-    let family = family.strip_suffix("_total").unwrap_or(&family);
+    let base = family.strip_suffix("_total").unwrap_or(&family);
     let family = match unit(schema) {
-        Some("seconds") => format!("{}_seconds", family.strip_suffix("_ns").unwrap_or(family)),
-        Some(unit) if !family.ends_with(&format!("_{unit}")) => format!("{family}_{unit}"),
-        _ => family.to_owned(),
+        Some("seconds") => format!("{}_seconds", base.strip_suffix("_ns").unwrap_or(base)),
+        Some(unit) if !base.ends_with(&format!("_{unit}")) => format!("{base}_{unit}"),
+        _ => base.to_owned(),
     };
     Name { family, label }
 }

@@ -66,9 +66,10 @@ impl FileSink {
 
 impl RecordSink for FileSink {
     fn sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) -> Result<()> {
-        let written = self.writer.sample(tick, schemas, row);
-        let written = written.and_then(|()| flush_if_followed(&mut self.writer));
-        written.map_err(|error| error.at(&self.path))
+        self.writer
+            .sample(tick, schemas, row)
+            .and_then(|()| flush_if_followed(&mut self.writer))
+            .map_err(|error| error.at(&self.path))
     }
 
     fn span(&mut self, span: &Span) -> Result<()> {
@@ -157,9 +158,10 @@ fn replaceable(place: &FilePlace, path: &Path, force: bool) -> Result<File> {
         return Err(refusal(path, "it is not a regular file"));
     }
     let mut file = place.directory.open_own(&place.name).map_err(failed)?;
-    let about = file.metadata();
-    let about = about.map_err(|error| Error::io("replace", path, error))?;
-    if about.len() > 0 && !starts_with_magic(&mut file) {
+    let opened = file
+        .metadata()
+        .map_err(|error| Error::io("replace", path, error))?;
+    if opened.len() > 0 && !starts_with_magic(&mut file) {
         return Err(refusal(path, "it is no recording, so it is left alone"));
     }
     Ok(file)

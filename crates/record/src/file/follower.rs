@@ -40,12 +40,13 @@ impl Follower {
     /// [`Kind::NotARecording`] for anything else, and when it cannot be opened.
     pub fn open(path: &Path) -> Result<Self> {
         // The type is read before the file is opened: opening a pipe would block.
-        let about = path.metadata();
-        let about = about.map_err(|error| Error::io("open", path, error))?;
-        if about.is_dir() {
+        let metadata = path
+            .metadata()
+            .map_err(|error| Error::io("open", path, error))?;
+        if metadata.is_dir() {
             return Self::open_ring(path);
         }
-        if !about.is_file() {
+        if !metadata.is_file() {
             let why = "only a file can be followed, or the directory of a flight recorder";
             return Err(Error::new(Kind::NotARecording, "follow the recording", why).at(path));
         }

@@ -354,10 +354,10 @@ impl JoinedRecording {
 /// What all runs together spent between the samples that are here.
 fn own_cpu_ns(recording: &Recording) -> u64 {
     let own = recording.series(OWN_CPU);
-    let mut before: Option<i64> = None;
+    let mut last: Option<i64> = None;
     let steps = own.into_iter().flat_map(|own| &own.steps);
     let spent = steps.filter_map(|step| {
-        let before = std::mem::replace(&mut before, step.value)?;
+        let before = std::mem::replace(&mut last, step.value)?;
         Some(step.value?.saturating_sub(before))
     });
     // Less than before: another run began.

@@ -28,12 +28,13 @@ pub fn open_one_of(path: &Path, count: usize) -> Result<Recording> {
         ..Limits::default()
     };
     // The type is read before the file is opened: opening a pipe would block.
-    let about = path.metadata();
-    let about = about.map_err(|error| Error::io("open", path, error))?;
-    if about.is_dir() {
+    let metadata = path
+        .metadata()
+        .map_err(|error| Error::io("open", path, error))?;
+    if metadata.is_dir() {
         return read_ring_within(path, limits);
     }
-    if !about.is_file() {
+    if !metadata.is_file() {
         return Err(not_a_recording("it is no regular file".to_owned()).at(path));
     }
     let file =

@@ -120,8 +120,10 @@ impl Ring {
             due_ns: tick.due_ns.saturating_sub(base_ns),
             at_ns: tick.at_ns.saturating_sub(base_ns),
         };
-        let written = current.writer.sample(tick, schemas, row);
-        let written = written.and_then(|()| flush_if_followed(&mut current.writer));
+        let written = current
+            .writer
+            .sample(tick, schemas, row)
+            .and_then(|()| flush_if_followed(&mut current.writer));
         written.map_err(|error| self.here(error))?;
         if self.current_bytes() != before {
             self.outages.has_gained();
@@ -220,11 +222,11 @@ impl Ring {
         let current_ns = self.facts.started_unix_ns.saturating_add(self.base_ns);
         while !self.closed.is_empty() {
             let next = self.closed.get(1);
-            let ended_ns = next.map_or(current_ns, |next| next.started_unix_ns);
+            let next_ns = next.map_or(current_ns, |next| next.started_unix_ns);
             // One of an earlier run ended before this run began, whatever its clock said.
             let ended_ns = match self.earlier {
-                0 => ended_ns,
-                _ => ended_ns.min(self.facts.started_unix_ns),
+                0 => next_ns,
+                _ => next_ns.min(self.facts.started_unix_ns),
             };
             let all_bytes: u64 = self.closed.iter().map(|segment| segment.bytes).sum();
             let is_large = all_bytes + self.current_bytes() > self.keep_bytes;
@@ -312,8 +314,9 @@ impl RecordSink for Ring {
             Some(Current {
                 name, mut writer, ..
             }) => {
-                let ended = writer.end_or_cut(&segment_facts, &segment_outcome);
-                let ended = ended.map_err(|error| error.at(self.path.join(&name)));
+                let ended = writer
+                    .end_or_cut(&segment_facts, &segment_outcome)
+                    .map_err(|error| error.at(self.path.join(&name)));
                 (ended.map(drop), Some((name, writer.into_sink())))
             }
         };

@@ -46,8 +46,10 @@ pub(super) fn nothing_in(directory: &Path, why: Option<String>) -> Error {
 /// Opens the directory of a ring for writing; makes it if it is missing.
 pub(super) fn open_for_writing(path: &Path) -> Result<Directory> {
     let directory = open_or_make(path).map_err(|error| at("create", path, &error))?;
-    let about = directory.file().metadata();
-    let about = about.map_err(|error| Error::io("examine", path, error))?;
+    let about = directory
+        .file()
+        .metadata()
+        .map_err(|error| Error::io("examine", path, error))?;
     let refusal = |why: &str| Err(Error::new(Kind::Impossible, "record to", why).at(path));
     // Many systems give each user a group of the same number and let it write.
     let is_own_group = [0, sys::process::effective_gid()].contains(&about.gid());
@@ -69,8 +71,8 @@ fn open_or_make(path: &Path) -> sys::Result<Directory> {
     if error.source.kind() != std::io::ErrorKind::NotFound {
         return opened;
     }
-    let parent = path.parent().filter(|parent| *parent != Path::new(""));
-    let parent = open_or_make(parent.unwrap_or(Path::new(".")))?;
+    let above = path.parent().filter(|above| *above != Path::new(""));
+    let parent = open_or_make(above.unwrap_or(Path::new(".")))?;
     match parent.create_subdirectory(name, DIRECTORY_MODE) {
         Err(error) if error.source.kind() == std::io::ErrorKind::AlreadyExists => {
             parent.subdirectory(name)
@@ -81,8 +83,9 @@ fn open_or_make(path: &Path) -> sys::Result<Directory> {
 
 /// Keeps other recorders out: two would remove each other's segments.
 pub(super) fn lock(directory: &Directory, path: &Path) -> Result<std::fs::File> {
-    let file = directory.open_or_create(OsStr::new(LOCK), LOCK_MODE);
-    let file = file.map_err(|error| at("lock", &path.join(LOCK), &error))?;
+    let file = directory
+        .open_or_create(OsStr::new(LOCK), LOCK_MODE)
+        .map_err(|error| at("lock", &path.join(LOCK), &error))?;
     let free = sys::lock::try_take(&file, sys::lock::Mode::Exclusive);
     // On a file system without locks the user has to take care.
     if free.unwrap_or(true) {

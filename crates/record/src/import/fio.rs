@@ -105,10 +105,10 @@ pub fn read_log(text: &str, file: &str) -> Result<Recording, String> {
         .into_iter()
         .find(|kind| file.contains(&format!("_{kind}.")))
         .ok_or("the name of a fio log says what it holds (NAME_bw.1.log), and this one does not")?;
-    let name = file
+    let path = file
         .split_once(&format!("_{kind}."))
-        .map_or("job", |(name, _)| name);
-    let name = word(name.rsplit('/').next().unwrap_or(name));
+        .map_or("job", |(path, _)| path);
+    let name = word(path.rsplit('/').next().unwrap_or(path));
     let all = text.lines().filter_map(numbers);
     let mut lines: Vec<[u64; 3]> = all.take(MAX_LOG_LINES + 1).collect();
     if lines.len() > MAX_LOG_LINES {

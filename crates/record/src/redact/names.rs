@@ -204,12 +204,12 @@ fn kernel_word(rest: &str, letter: char, before: char) -> Option<&str> {
         slashes += usize::from(letter == '/');
         slashes > 2 || is_end(letter)
     };
-    let head = rest.split(is_far).next().unwrap_or_default();
-    let is_whole = !rest[head.len()..].starts_with('/');
+    let start = rest.split(is_far).next().unwrap_or_default();
+    let is_whole = !rest[start.len()..].starts_with('/');
     let head = if is_whole {
-        head.trim_end_matches(':')
+        start.trim_end_matches(':')
     } else {
-        head
+        start
     };
     let word = || rest.split(is_end).next().unwrap_or_default();
     kernel::is_kernel(head).then(|| word().trim_end_matches(':'))

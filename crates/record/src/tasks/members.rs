@@ -64,8 +64,10 @@ impl TreeMembers {
         let children = live
             .iter()
             .filter(|(_, parent)| Some(**parent) == self.reaper);
-        let children = children.map(|(pid, _)| *pid);
-        self.strangers = children.filter(|pid| !roots.contains(pid)).collect();
+        self.strangers = children
+            .map(|(pid, _)| *pid)
+            .filter(|pid| !roots.contains(pid))
+            .collect();
         self.adopt(&roots);
         let below = self.among(live);
         self.adopt(&below);

@@ -16,9 +16,9 @@ pub(super) const SWITCH: &str = "/proc/sys/kernel/task_delayacct";
 
 /// A listener to the ends of threads, and the sight of them.
 pub(super) fn listen() -> (Option<Connection>, SourceState) {
-    // Where it cannot be read, 64 processors are as good a guess as any: the kernel cuts.
-    let cpus = fs::read_to_string("/sys/devices/system/cpu/possible");
-    let cpus = cpus.unwrap_or_else(|_| "0-63".to_owned());
+    // If it cannot be read, 64 processors are assumed: the kernel cuts the list.
+    let cpus = fs::read_to_string("/sys/devices/system/cpu/possible")
+        .unwrap_or_else(|_| "0-63".to_owned());
     let opened = Connection::open().and_then(|mut connection| {
         connection.listen(&cpus)?;
         Ok(connection)

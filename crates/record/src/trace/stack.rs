@@ -78,8 +78,8 @@ impl Table {
         let mut judge = Judge::default();
         for line in text.lines() {
             judge.frames += 1;
-            let name = line.split_whitespace().last().unwrap_or_default();
-            let name = name.split(['+', '.']).next().unwrap_or_default();
+            let symbol = line.split_whitespace().last().unwrap_or_default();
+            let name = symbol.split(['+', '.']).next().unwrap_or_default();
             if let Some(meaning) = self.names.get(name) {
                 judge.add(*meaning);
             }

@@ -189,11 +189,9 @@ impl ProcessFinder {
 
     fn all(&self) -> Vec<u32> {
         let entries = std::fs::read_dir(self.root.path("/proc"));
-        let numbers = entries.into_iter().flatten().filter_map(|entry| {
-            let name = entry.ok()?.file_name();
-            name.to_str()?.parse::<u32>().ok()
-        });
-        let mut numbers: Vec<u32> = numbers.collect();
+        let parsed = |entry: std::fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+        let entries = entries.into_iter().flatten().flatten();
+        let mut numbers: Vec<u32> = entries.filter_map(parsed).collect();
         numbers.sort_unstable();
         numbers
     }
@@ -203,12 +201,9 @@ impl ProcessFinder {
         let mut groups = vec![(group.to_owned(), 0)];
         let mut looked = 0;
         while let Some((directory, depth)) = groups.pop() {
-            let text = self.root.read(directory.join("cgroup.procs"));
-            let text = text.unwrap_or_default();
-            members.extend(
-                text.lines()
-                    .filter_map(|line| line.trim().parse::<u32>().ok()),
-            );
+            let list = self.root.read(directory.join("cgroup.procs"));
+            let parsed = |line: &str| line.trim().parse::<u32>().ok();
+            members.extend(list.unwrap_or_default().lines().filter_map(parsed));
             looked += 1;
             if depth == MAX_DEPTH || looked == MAX_GROUPS {
                 continue;
@@ -225,8 +220,7 @@ impl ProcessFinder {
 
     /// "0.65 0.53 0.46 2/95 18373": the number that was given out last.
     fn last_number_now(&mut self) -> Option<u64> {
-        let text = self.last.as_mut()?.short_lines()?;
-        let text = std::str::from_utf8(text).ok()?;
+        let text = std::str::from_utf8(self.last.as_mut()?.short_lines()?).ok()?;
         text.split_ascii_whitespace().nth(4)?.parse().ok()
     }
 }

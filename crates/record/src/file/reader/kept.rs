@@ -148,8 +148,8 @@ impl Sink for Rows<'_> {
     fn step(&mut self, column: usize, row: usize, value: i64) -> Result<(), String> {
         self.samples.changes += 1;
         self.samples.uncounted += 1;
-        let sample = (self.first + row as u64).div_ceil(self.samples.every);
-        let sample = u32::try_from(sample).map_err(|_| "it has too many samples".to_owned())?;
+        let number = (self.first + row as u64).div_ceil(self.samples.every);
+        let sample = u32::try_from(number).map_err(|_| "it has too many samples".to_owned())?;
         let value = (value != ABSENT).then_some(value);
         if let Some(series) = self.series.get_mut(column) {
             series.push(sample, value);
