@@ -108,7 +108,7 @@ fn what_nobody_known_wrote_is_refused_and_nothing_is_left() {
     let (text, file) = (directory.join("x.txt"), directory.join("x.trec"));
     std::fs::write(&text, "hello\n").unwrap();
     let line = format!("import {} -o {}", text.display(), file.display());
-    terrace(&line).refused(3, "no text of a tool that is known");
+    terrace(&line).refused(3, "not the output of a known tool");
     std::fs::write(&text, [0xff, 0xfe, 0, 1]).unwrap();
     terrace(&line).refused(3, "valid UTF-8");
     terrace(&format!("{line} --from sadf --interval 0s")).refused(2, "at least 1 ms");

@@ -7,7 +7,7 @@ use super::value;
 use measure::memory::classic::METHODS;
 use model::Bytes;
 
-/// What the program of 2001 was told.
+/// The options of the program of 2001.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classic {
     /// `-f`: allocate and free for each pass.
@@ -28,7 +28,7 @@ pub struct Classic {
     pub methods: Vec<usize>,
 }
 
-/// More passes than anyone waits for.
+/// More passes are refused: they would take days.
 const MOST_PASSES: u64 = 100_000;
 
 /// Reads the old program's arguments.

@@ -21,12 +21,12 @@ pub struct CompareArgs {
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "first", conflicts_with = "files")]
     pub second: Vec<PathBuf>,
 
-    /// Lay two recordings beside each other by `time`, or by `progress`: what a counter counts
+    /// Align two recordings by `time`, or by `progress`: the work that a counter counts
     /// (progress:tree.read_chars)
-    #[arg(long, value_name = "BY", value_parser = Align::typed, default_value = "time")]
+    #[arg(long, value_name = "BY", value_parser = Align::parse, default_value = "time")]
     pub align: Align,
 
-    /// Exit with 4 if the second is proven worse by so much: the wall time of recordings, any
+    /// Exit with 4 if the second is proven worse by more than this: the wall time of recordings, any
     /// figure of surveys
     #[arg(long, value_name = "worse:SHARE", value_parser = gate)]
     pub fail_if: Option<Gate>,
@@ -53,21 +53,21 @@ pub struct CompareArgs {
     pub output: Option<PathBuf>,
 }
 
-/// How two recordings are laid beside each other.
+/// How two recordings are aligned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Align {
     /// By the clock.
     Time,
-    /// By the work done: what this series counts, or the usual one.
+    /// By the work done: this series, or the usual one.
     Progress(Option<String>),
 }
 
 impl Align {
-    /// What was typed.
+    /// Parses `time`, `progress` or `progress:SERIES`.
     ///
     /// # Errors
-    /// For anything but the three forms, with the forms.
-    pub fn typed(text: &str) -> Result<Self, String> {
+    /// For any other text.
+    pub fn parse(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
             None if text == "time" => Ok(Self::Time),
             None if text == "progress" => Ok(Self::Progress(None)),
@@ -79,7 +79,7 @@ impl Align {
     }
 }
 
-/// When a difference is a failure.
+/// The difference that is a failure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gate {
     /// Worse by more than this share.
@@ -116,7 +116,7 @@ mod tests {
         ] {
             assert!(gate(wrong).is_err(), "{wrong}");
         }
-        let align = Align::typed;
+        let align = Align::parse;
         assert_eq!(align("time"), Ok(Align::Time));
         assert_eq!(align("progress"), Ok(Align::Progress(None)));
         let series = Some("tree.read_chars".to_owned());

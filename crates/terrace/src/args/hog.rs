@@ -27,7 +27,7 @@ pub struct HogArgs {
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = value::hold, allow_hyphen_values = true)]
     pub hold: Duration,
 
-    /// What is written to the memory
+    /// What the memory is filled with
     #[arg(long, value_name = "WHAT", value_parser = choice::CONTENTS, default_value = "random")]
     pub content: Content,
 
@@ -35,16 +35,16 @@ pub struct HogArgs {
     #[arg(long, value_name = "HOW", value_parser = choice::TOUCHES, default_value = "once")]
     pub touch: Touch,
 
-    /// Put the hogs into a control group of their own that may have so much memory
+    /// Put the hogs into their own control group with this memory limit
     #[arg(long, value_name = "LIMIT", value_parser = value::size, allow_hyphen_values = true)]
     pub in_cgroup: Option<Bytes>,
 
-    /// Let them grow no further once somebody waits for memory this share of the time, of their
-    /// group or of the machine
+    /// Stop growing once tasks wait for memory for this share of the time, in their group or on the
+    /// machine
     #[arg(long, value_name = "PERCENT", value_parser = value::share, allow_hyphen_values = true)]
     pub until_psi: Option<u32>,
 
-    /// Start them although somebody may be killed for it
+    /// Start them even if other processes may be killed for it
     #[arg(long)]
     pub force: bool,
 

@@ -16,7 +16,7 @@ pub enum Lab {
     List,
     /// Show what an experiment repeats, what it cannot, and what it does to this machine
     Show {
-        /// Its name, as `lab list` tells
+        /// Its name, as in `lab list`
         name: String,
     },
     /// Repeat an experiment on this machine, beside the original's figures
@@ -31,7 +31,7 @@ pub enum Lab {
     },
 }
 
-/// The experiments, described where their options are; one more is one more line.
+/// The experiments; the doc comment of each `Args` is its help.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Experiment {
     #[command(name = "memory-copy-2001")]
@@ -42,7 +42,7 @@ pub enum Experiment {
     Recovery2012(Box<recovery::RecoveryArgs>),
 }
 
-// What `lab` starts as processes of its own.
+// The helper processes of `lab`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum LabProcess {
     /// Join a group, end with the parent, become another program
@@ -57,7 +57,7 @@ pub enum LabProcess {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         words: Vec<std::ffi::OsString>,
     },
-    /// Keep a directory with swap in it until the input ends
+    /// Keep a directory with a swap file until the input ends
     Workplace {
         /// The directory, which does not exist
         directory: PathBuf,

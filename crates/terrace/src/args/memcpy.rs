@@ -56,7 +56,7 @@ pub struct MemcpyArgs {
     #[arg(long, value_parser = choice::PAGES, value_name = "PAGES", default_value = "thp")]
     pub pages: PageKind,
 
-    /// Print the loop of METHOD as it lies in memory, and measure nothing
+    /// Print the loop of METHOD as it is in memory, and measure nothing
     #[arg(long, value_name = "METHOD", conflicts_with = "classic")]
     pub disassemble: Option<String>,
 

@@ -11,15 +11,15 @@ use std::time::Duration;
 
 #[derive(Clone, Debug, Args)]
 pub struct RecordArgs {
-    /// Record for so long (default: until Ctrl-C)
+    /// Record for this long (default: until Ctrl-C)
     #[arg(long = "for", value_name = "DURATION", value_parser = value::budget, allow_hyphen_values = true)]
     pub duration: Option<Duration>,
 
-    /// Whom to watch.
+    /// The target.
     #[command(flatten)]
     pub target: TargetArgs,
 
-    /// Keep the last DURATION in a directory of files, and remove what is older
+    /// Keep the last DURATION in a directory of files, and remove older data
     #[arg(long, value_name = "DURATION", value_parser = value::budget, allow_hyphen_values = true)]
     pub keep: Option<Duration>,
 
@@ -37,7 +37,7 @@ pub struct RecordArgs {
     )]
     pub output: PathBuf,
 
-    /// How closely to watch.
+    /// Sampling and events.
     #[command(flatten)]
     pub watch: WatchArgs,
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Args)]
 #[command(override_usage = "terrace run [OPTIONS] [--] CMD [ARGS]...")]
 pub struct RunArgs {
-    /// How closely to watch.
+    /// Sampling and events.
     #[command(flatten)]
     pub watch: WatchArgs,
 
@@ -18,7 +18,7 @@ pub struct RunArgs {
     #[arg(long, help_heading = "Watching")]
     pub no_group: bool,
 
-    /// Run it N times; the verdict is that of the run in the middle (with --against 10 times each)
+    /// Run it N times; the verdict is that of the median run (with --against 10 times each)
     #[arg(long, visible_alias = "runs", value_name = "N", value_parser = value::repeats, allow_hyphen_values = true, help_heading = "Repeating")]
     pub repeat: Option<u32>,
 
@@ -27,7 +27,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "CMD2", value_parser = words::command_line, help_heading = "Repeating")]
     pub against: Option<Words>,
 
-    /// Before each run let `sh -c` do this; it is not measured
+    /// Run this with `sh -c` before each run; it is not measured
     #[arg(long, value_name = "SHELL COMMAND", help_heading = "Repeating")]
     pub prepare: Option<String>,
 
@@ -73,7 +73,7 @@ pub struct RunArgs {
     pub command: Vec<OsString>,
 }
 
-/// The words of a command line; a name of its own, because several words are one value here.
+/// A command line in words. A name of its own, because clap would take a `Vec` for several values.
 type Words = Vec<OsString>;
 
 impl RunArgs {
@@ -84,7 +84,7 @@ impl RunArgs {
     }
 }
 
-/// In which state the page cache is before a run.
+/// The state of the page cache before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Cache {
     /// The named files are in it

@@ -11,11 +11,11 @@ pub struct SurveyArgs {
     #[arg(long)]
     pub quick: bool,
 
-    /// Look also at the device behind this directory (repeatable)
+    /// Also measure the device behind this directory (repeatable)
     #[arg(long = "path", value_name = "DIR")]
     pub paths: Vec<PathBuf>,
 
-    /// Do not keep the figures of this survey for later comparisons
+    /// Do not keep the figures of this survey for `compare`
     #[arg(long)]
     pub no_keep: bool,
 

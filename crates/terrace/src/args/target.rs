@@ -5,18 +5,18 @@ use super::value;
 use clap::Args;
 use std::path::PathBuf;
 
-// What is watched.
+// The target of a recording.
 #[derive(Clone, Debug, Args)]
 pub struct TargetArgs {
-    /// Watch this process and its children
+    /// Record this process and its children
     #[arg(long, value_name = "PID", group = "target", value_parser = value::pid, allow_hyphen_values = true)]
     pub pid: Option<u32>,
 
-    /// Watch a unit of the service manager
+    /// Record a unit of systemd
     #[arg(long, value_name = "UNIT", group = "target")]
     pub unit: Option<String>,
 
-    /// Watch a control group: its path below the hierarchy, or its directory
+    /// Record a control group: its path below the hierarchy, or its directory
     #[arg(long, value_name = "GROUP", group = "target")]
     pub cgroup: Option<PathBuf>,
 }

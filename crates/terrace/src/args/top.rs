@@ -14,7 +14,7 @@ pub struct TopArgs {
     #[arg(value_name = "FILE", conflicts_with_all = ["target", "rate", "trace"])]
     pub file: Option<PathBuf>,
 
-    /// Whom to watch.
+    /// The target.
     #[command(flatten)]
     pub target: TargetArgs,
 

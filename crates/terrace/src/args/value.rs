@@ -10,7 +10,7 @@ use std::time::Duration;
 /// More runs of one command than this are refused: their table would fit on no page.
 const MOST_REPEATS: u32 = 1000;
 
-/// Memory that is hogged for longer is refused.
+/// A longer hold of memory is refused.
 const LONGEST_HOLD: Duration = Duration::from_secs(3600);
 
 /// More threads than this are refused.
@@ -19,7 +19,7 @@ const MOST_THREADS: usize = measure::memory::copy::MOST_THREADS;
 /// The largest offset that a copy accepts.
 const LARGEST_OFFSET: u64 = measure::memory::copy::LARGEST_OFFSET as u64;
 
-/// How far the target and the source of a copy are pushed off their alignment.
+/// The offsets of the target and the source of a copy from their alignment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offset {
     /// Bytes that the target starts behind a page boundary.
@@ -28,14 +28,9 @@ pub struct Offset {
     pub source: u64,
 }
 
-/// How to read from swap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SwapMethod {
-    /// As suits the disk.
-    Auto,
-    /// As requested.
-    Chosen(RestoreMethod),
-}
+/// How to read from swap; `None`: as suits the disk. A name of its own, because clap would take an
+/// `Option` for an optional value.
+pub type SwapMethod = Option<RestoreMethod>;
 
 /// A size of at least one byte.
 pub fn size(text: &str) -> Result<Bytes, String> {
@@ -124,10 +119,10 @@ pub fn share(text: &str) -> Result<u32, String> {
     within(number, 1..=100, "a share is a whole number from 1% to 100%")
 }
 
-/// A way to read from swap: `auto`, `remote`, `readers:4`, `willneed`.
+/// A method to read from swap: `auto`, `remote`, `readers:4`, `willneed`.
 pub fn swap_method(text: &str) -> Result<SwapMethod, String> {
     let method = match text {
-        "auto" => return Ok(SwapMethod::Auto),
+        "auto" => return Ok(None),
         "remote" => RestoreMethod::RemoteRead,
         "willneed" => RestoreMethod::WillNeed,
         _ => RestoreMethod::RemoteReaders(
@@ -137,7 +132,7 @@ pub fn swap_method(text: &str) -> Result<SwapMethod, String> {
                 .ok_or("a method is auto, remote, readers:N with N from 2 to 64, or willneed")?,
         ),
     };
-    Ok(SwapMethod::Chosen(method))
+    Ok(Some(method))
 }
 
 /// The number of a process.
@@ -252,20 +247,14 @@ mod tests {
     }
 
     #[test]
-    fn ways_to_read() {
-        assert_eq!(swap_method("auto"), Ok(SwapMethod::Auto));
-        assert_eq!(
-            swap_method("remote"),
-            Ok(SwapMethod::Chosen(RestoreMethod::RemoteRead))
-        );
+    fn methods_to_read() {
+        assert_eq!(swap_method("auto"), Ok(None));
+        assert_eq!(swap_method("remote"), Ok(Some(RestoreMethod::RemoteRead)));
         assert_eq!(
             swap_method("readers:4"),
-            Ok(SwapMethod::Chosen(RestoreMethod::RemoteReaders(4)))
+            Ok(Some(RestoreMethod::RemoteReaders(4)))
         );
-        assert_eq!(
-            swap_method("willneed"),
-            Ok(SwapMethod::Chosen(RestoreMethod::WillNeed))
-        );
+        assert_eq!(swap_method("willneed"), Ok(Some(RestoreMethod::WillNeed)));
         for wrong in [
             "",
             "fast",

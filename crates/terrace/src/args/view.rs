@@ -17,7 +17,7 @@ pub struct ViewArgs {
 
     /// Draw FILE2 by `time`, or where it had done as much work as FILE: by `progress`, as `compare
     /// --align` does
-    #[arg(long, value_name = "BY", value_parser = Align::typed, default_value = "time", requires = "second")]
+    #[arg(long, value_name = "BY", value_parser = Align::parse, default_value = "time", requires = "second")]
     pub align: Align,
 
     /// Follow FILE, or the newest of a flight recorder, which is being recorded now
@@ -42,7 +42,7 @@ pub struct ViewArgs {
 }
 
 impl ViewArgs {
-    /// Whether what is personal is replaced.
+    /// Whether names and paths are replaced.
     pub fn is_redacted(&self) -> bool {
         self.redact || (self.html.is_some() && !self.no_redact)
     }

@@ -18,7 +18,7 @@ pub struct MemoryCopyArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// Time for everything; with less the error bars are wider, and more stays unproven
+    /// Time for everything; with less, more results are unproven
     #[arg(long, value_name = "DURATION", default_value = "50s", value_parser = value::budget, allow_hyphen_values = true)]
     pub budget: Duration,
 

@@ -27,7 +27,7 @@ pub struct RamdiskPuzzleArgs {
     #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
     pub ramdisk: PathBuf,
 
-    /// What stands for the original's 1 GB
+    /// The size used for the original's 1 GB
     #[arg(long, value_name = "SIZE", default_value = "1g", value_parser = value::size, allow_hyphen_values = true)]
     pub unit: Bytes,
 

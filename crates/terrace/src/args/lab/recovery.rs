@@ -19,7 +19,7 @@ pub struct RecoveryArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// The disk that is tried: the swap file and the databases lie in this directory (default: that
+    /// The disk that is measured: this directory holds the swap file and the databases (default: that
     /// of --out)
     #[arg(long, value_name = "DIR")]
     pub disk: Option<PathBuf>,
@@ -32,7 +32,7 @@ pub struct RecoveryArgs {
     #[arg(long, value_name = "SIZE", default_value = "256m", value_parser = value::size, allow_hyphen_values = true, conflicts_with = "whole_machine")]
     pub memory: Bytes,
 
-    /// What the application has in use (default: three quarters of the memory)
+    /// Memory that the application uses (default: three quarters of the memory)
     #[arg(long, value_name = "SIZE", value_parser = value::size, allow_hyphen_values = true)]
     pub working_set: Option<Bytes>,
 
@@ -40,11 +40,11 @@ pub struct RecoveryArgs {
     #[arg(long, value_name = "N", default_value = "25", value_parser = value::repeats, allow_hyphen_values = true)]
     pub repeat: u32,
 
-    /// How often each way is tried, in turn with the others; 4 are needed to prove a difference
+    /// How often each method is tried, in turn with the others; 4 are needed to prove a difference
     #[arg(long, value_name = "N", default_value = "4", value_parser = value::repeats, allow_hyphen_values = true)]
     pub runs: u32,
 
-    /// Give up waiting for a way after this time
+    /// Give up waiting for a method after this time
     #[arg(long, value_name = "DURATION", default_value = "5min", value_parser = value::budget, allow_hyphen_values = true)]
     pub limit: Duration,
 

@@ -4,7 +4,6 @@
 use super::super::deliver::{Activity, Delivery};
 use super::super::must_exist;
 use crate::args::When;
-use crate::args::value::SwapMethod;
 use crate::args::warm::{Memory, RestoreArgs};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -105,17 +104,10 @@ fn request(args: &RestoreArgs, root: &Root) -> Result<RestoreRequest> {
         snapshot: args.file.as_deref().map(snapshot::read).transpose()?,
         metadata: args.metadata.clone(),
         estimate: args.dry_run,
-        method: chosen(args.method),
+        method: args.method,
         helper: Some(HiddenCommand::new([super::READER])),
         ..request_of_all_kinds(selection, limits)
     })
-}
-
-fn chosen(method: SwapMethod) -> Option<RestoreMethod> {
-    match method {
-        SwapMethod::Auto => None,
-        SwapMethod::Chosen(method) => Some(method),
-    }
 }
 
 /// Which kinds of memory are to be restored.
@@ -133,7 +125,7 @@ fn wanted(args: &RestoreArgs, named: bool) -> Result<Vec<Memory>> {
     }
     .to_vec();
     let in_swap = |kind: &Memory| *kind != Memory::Files;
-    if args.dry_run || !wanted.iter().any(in_swap) || may_move(chosen(args.method)) {
+    if args.dry_run || !wanted.iter().any(in_swap) || may_move(args.method) {
         return Ok(wanted);
     }
     if args.file.is_some() && args.only.is_empty() {
