@@ -47,18 +47,18 @@ const WIDE: Screen = Screen {
     dark: false,
 };
 
-/// What the steps told in the page at `url`, one after another; `None` (with the reason printed)
+/// Results of the steps in the page at `url`, in order; `None` (with the reason printed)
 /// where no browser can be had. A complaint of the page, or a request for anything but the page,
 /// fails.
 #[track_caller]
-fn told(url: &str, screen: &Screen, steps: &Value) -> Option<Vec<Value>> {
+fn results(url: &str, screen: &Screen, steps: &Value) -> Option<Vec<Value>> {
     let _turn = turn();
-    told_in_turn(url, screen, steps)
+    results_in_turn(url, screen, steps)
 }
 
-/// As [`told`], for who has waited for the turn already.
+/// As [`results`], for who has waited for the turn already.
 #[track_caller]
-fn told_in_turn(url: &str, screen: &Screen, steps: &Value) -> Option<Vec<Value>> {
+fn results_in_turn(url: &str, screen: &Screen, steps: &Value) -> Option<Vec<Value>> {
     let driver = web::package("playwright-core").and_then(|package| {
         let order = json!({
             "packages": package.parent().unwrap(),
@@ -171,18 +171,18 @@ fn a_file_opens_without_a_network_and_says_what_json_says() {
         ["tell", SHOWN],
         ["heap"],
     ]);
-    let Some(told) = told(&url, &WIDE, &steps) else {
+    let Some(results) = results(&url, &WIDE, &steps) else {
         return;
     };
     let explanation = explained(&recording);
     let findings = explanation["findings"].as_array().unwrap();
     let ids: Vec<&Value> = findings.iter().map(|finding| &finding["id"]).collect();
-    assert_eq!(told[0], json!(ids));
-    assert_eq!(told[1].as_array().unwrap().len(), 2, "{told:?}");
-    assert!(told[2].as_u64().unwrap() > 0, "{told:?}");
-    assert_eq!(told[3], json!(["en", "recording 1 - Terrace"]));
-    assert_eq!(told[4]["whole"], "true");
-    println!("heap of a page of {} samples: {} bytes", 21, told[5]);
+    assert_eq!(results[0], json!(ids));
+    assert_eq!(results[1].as_array().unwrap().len(), 2, "{results:?}");
+    assert!(results[2].as_u64().unwrap() > 0, "{results:?}");
+    assert_eq!(results[3], json!(["en", "recording 1 - Terrace"]));
+    assert_eq!(results[4]["whole"], "true");
+    println!("heap of a page of {} samples: {} bytes", 21, results[5]);
 }
 
 #[test]
@@ -213,22 +213,22 @@ fn a_click_on_a_finding_zooms_to_its_time_and_lifts_its_series() {
         ["press", "Escape"],
         ["wait", WHOLE],
     ]);
-    let Some(told) = told(&url, &WIDE, &steps) else {
+    let Some(results) = results(&url, &WIDE, &steps) else {
         return;
     };
     let number = |value: &Value| value.as_f64().unwrap();
-    let all = [number(&told[0]["from"]), number(&told[0]["to"])];
-    let zoomed = [number(&told[1]["from"]), number(&told[1]["to"])];
+    let all = [number(&results[0]["from"]), number(&results[0]["to"])];
+    let zoomed = [number(&results[1]["from"]), number(&results[1]["to"])];
     // All of its time is shown, with a twentieth of it as room on both sides.
     let slack = 1e-6;
-    assert!(zoomed[0] <= from.max(all[0]) + slack, "{told:?}");
-    assert!(zoomed[1] >= to.min(all[1]) - slack, "{told:?}");
+    assert!(zoomed[0] <= from.max(all[0]) + slack, "{results:?}");
+    assert!(zoomed[1] >= to.min(all[1]) - slack, "{results:?}");
     let longest = (to - from) * 1.1 + slack;
-    assert!(zoomed[1] - zoomed[0] <= longest, "{told:?}");
-    assert_eq!(told[2], 1);
+    assert!(zoomed[1] - zoomed[0] <= longest, "{results:?}");
+    assert_eq!(results[2], 1);
     let whole = all[1] - all[0];
-    let dragged = number(&told[3]["to"]) - number(&told[3]["from"]);
-    assert!((dragged / whole - 0.25).abs() < 0.05, "{told:?}");
+    let dragged = number(&results[3]["to"]) - number(&results[3]["from"]);
+    assert!((dragged / whole - 0.25).abs() < 0.05, "{results:?}");
 }
 
 #[test]
@@ -248,11 +248,11 @@ fn two_recordings_lie_over_each_other() {
             chart.querySelector('.dashed') && chart.querySelector('[data-series] i:not(.dashed)')).length"
         ],
     ]);
-    let Some(told) = told(&served.address, &WIDE, &steps) else {
+    let Some(results) = results(&served.address, &WIDE, &steps) else {
         return;
     };
-    assert_eq!(told[0].as_array().unwrap().len(), 4, "{told:?}");
-    assert!(told[1].as_u64().unwrap() > 0, "{told:?}");
+    assert_eq!(results[0].as_array().unwrap().len(), 4, "{results:?}");
+    assert!(results[1].as_u64().unwrap() > 0, "{results:?}");
     assert_eq!(served.end().code, Some(0));
 }
 
@@ -286,11 +286,11 @@ fn how_long_requests_took_is_one_chart_of_three_lines() {
             )
         ],
     ]);
-    let Some(told) = told(&url, &WIDE, &steps) else {
+    let Some(results) = results(&url, &WIDE, &steps) else {
         return;
     };
-    assert_eq!(told[0], 3);
-    assert_eq!(told[1], "How long each read of loop0 took");
+    assert_eq!(results[0], 3);
+    assert_eq!(results[1], "How long each read of loop0 took");
     let time = |cell: &Value| -> Option<f64> {
         let (number, unit) = cell.as_str()?.split_once(' ')?;
         let factor = match unit {
@@ -300,12 +300,12 @@ fn how_long_requests_took_is_one_chart_of_three_lines() {
         };
         Some(number.parse::<f64>().ok()? * factor)
     };
-    let rows = told[2].as_array().unwrap().iter();
+    let rows = results[2].as_array().unwrap().iter();
     let rows: Vec<Vec<f64>> = rows
         .map(|row| row.as_array().unwrap().iter().filter_map(time).collect())
         .filter(|row: &Vec<f64>| !row.is_empty())
         .collect();
-    assert!(rows.len() > 10, "{told:?}");
+    assert!(rows.len() > 10, "{results:?}");
     for row in rows {
         let power = row[2].log2().round().exp2();
         assert!(
@@ -318,8 +318,8 @@ fn how_long_requests_took_is_one_chart_of_three_lines() {
 /// The parts of the difference between these recordings that have a bar, and the sentence.
 fn compared(first: &Path, second: &Path) -> (Vec<String>, String) {
     let line = format!("compare --json {} {}", first.display(), second.display());
-    let told: Value = serde_json::from_str(&terrace(&line).done()).unwrap();
-    let split = &told["split"];
+    let results: Value = serde_json::from_str(&terrace(&line).done()).unwrap();
+    let split = &results["split"];
     let number = |value: &Value| value.as_f64().unwrap();
     let least = 0.005 * number(&split["first_ns"]).max(number(&split["second_ns"]));
     let parts = split["parts"].as_array().unwrap().iter();
@@ -327,7 +327,7 @@ fn compared(first: &Path, second: &Path) -> (Vec<String>, String) {
     let names = worth.map(|part| part["name"].as_str().unwrap().to_owned());
     (
         names.collect(),
-        told["sentence"].as_str().unwrap().to_owned(),
+        results["sentence"].as_str().unwrap().to_owned(),
     )
 }
 
@@ -374,18 +374,18 @@ fn a_part_of_a_difference_is_shown_by_click_and_by_key() {
         ["size", 400, 800],
         ["tell", "document.documentElement.scrollWidth"],
     ]);
-    let Some(told) = told(&url, &WIDE, &steps) else {
+    let Some(results) = results(&url, &WIDE, &steps) else {
         return;
     };
-    assert_eq!(told[0], json!(parts));
-    assert_eq!(told[1], json!(sentence));
-    assert_eq!(told[2], true, "one run each proves nothing");
-    assert!(told[3].as_f64().unwrap() < 500.0, "{told:?}");
+    assert_eq!(results[0], json!(parts));
+    assert_eq!(results[1], json!(sentence));
+    assert_eq!(results[2], true, "one run each proves nothing");
+    assert!(results[3].as_f64().unwrap() < 500.0, "{results:?}");
     let title = |part: &str| json!(format!("Evidence: {}", part.replace('_', " ")));
-    assert_eq!(told[4][0], title(&parts[0]));
-    assert_eq!(told[5], json!([parts.last()]));
-    assert_eq!(told[6][0], title(parts.last().unwrap()));
-    assert!(told[7].as_u64().unwrap() <= 400, "{told:?}");
+    assert_eq!(results[4][0], title(&parts[0]));
+    assert_eq!(results[5], json!([parts.last()]));
+    assert_eq!(results[6][0], title(parts.last().unwrap()));
+    assert!(results[7].as_u64().unwrap() <= 400, "{results:?}");
 }
 
 /// Two recordings of the same work, the second of which stands still for a while: by the work it
@@ -420,22 +420,23 @@ fn a_second_recording_is_drawn_by_the_work_that_it_did() {
         ["wait", ZOOMED],
         ["tell", SHOWN],
     ]);
-    let Some(told) = told(&served.address, &WIDE, &steps) else {
+    let Some(results) = results(&served.address, &WIDE, &steps) else {
         return;
     };
     assert_eq!(served.end().code, Some(0));
-    let ends = |at: usize| [&told[at]["from"], &told[at]["to"]].map(|end| end.as_f64().unwrap());
+    let ends =
+        |at: usize| [&results[at]["from"], &results[at]["to"]].map(|end| end.as_f64().unwrap());
     let near = |[from, to]: [f64; 2], expected: [f64; 2]| {
         (from - expected[0]).abs() < 0.11 && (to - expected[1]).abs() < 0.11
     };
-    assert!(near(ends(0), [0.0, 10.0]), "{told:?}");
+    assert!(near(ends(0), [0.0, 10.0]), "{results:?}");
     assert!(
         near(ends(1), [2.0, 3.0]),
-        "the stall is of no length: {told:?}"
+        "the stall is of no length: {results:?}"
     );
-    assert!(near(ends(2), [0.0, 15.0]), "{told:?}");
-    assert_eq!(told[3], "false");
-    assert!(near(ends(4), [2.0, 8.0]), "{told:?}");
+    assert!(near(ends(2), [0.0, 15.0]), "{results:?}");
+    assert_eq!(results[3], "false");
+    assert!(near(ends(4), [2.0, 8.0]), "{results:?}");
 }
 
 /// `terrace run` of a command that ends when `end` is there; it has begun to write `file`.
@@ -476,24 +477,24 @@ fn a_page_grows_with_the_recording_that_it_follows_and_knows_its_end() {
             "document.querySelectorAll('[data-chart] canvas').length"
         ],
     ]);
-    let told = told_in_turn(&served.address, &WIDE, &steps);
+    let results = results_in_turn(&served.address, &WIDE, &steps);
     std::fs::write(&end, "").unwrap();
     assert!(recorder.wait().unwrap().success());
     assert_eq!(served.end().code, Some(0));
-    let Some(told) = told else {
+    let Some(results) = results else {
         return;
     };
-    assert_eq!([&told[0], &told[2]], ["live", "live"]);
+    assert_eq!([&results[0], &results[2]], ["live", "live"]);
     let whole_s = explained(&file)["wall_ns"].as_f64().unwrap() / 1e9;
     println!(
         "at first {} s of {whole_s} s, at last {} s",
-        told[1], told[3]
+        results[1], results[3]
     );
     assert!(
-        (told[3].as_f64().unwrap() - whole_s).abs() < 1.0,
-        "{told:?}"
+        (results[3].as_f64().unwrap() - whole_s).abs() < 1.0,
+        "{results:?}"
     );
-    assert!(told[4].as_u64().unwrap() > 0, "{told:?}");
+    assert!(results[4].as_u64().unwrap() > 0, "{results:?}");
 }
 
 #[test]
@@ -526,11 +527,11 @@ fn what_a_hostile_recording_says_is_text() {
             "document.querySelector('#counter-list b').textContent.startsWith('</script><img')"
         ],
     ]);
-    let Some(told) = told(&format!("file://{}", out.display()), &WIDE, &steps) else {
+    let Some(results) = results(&format!("file://{}", out.display()), &WIDE, &steps) else {
         return;
     };
-    assert!(told[1].as_u64().unwrap() > 0, "{told:?}");
-    assert_eq!((&told[2], &told[3]), (&json!(0), &json!(true)));
+    assert!(results[1].as_u64().unwrap() > 0, "{results:?}");
+    assert_eq!((&results[2], &results[3]), (&json!(0), &json!(true)));
 }
 
 #[test]
@@ -578,12 +579,12 @@ fn everything_can_be_reached_and_done_by_keys() {
             "[...document.querySelectorAll('.plot')].every((plot) => plot.getAttribute('tabindex') === '0')"
         ],
     ]);
-    let Some(told) = told(&url, &WIDE, &steps) else {
+    let Some(results) = results(&url, &WIDE, &steps) else {
         return;
     };
-    assert_ne!(told[0], "none");
-    assert_ne!(told[1], "");
-    assert_eq!(told[2], true);
+    assert_ne!(results[0], "none");
+    assert_ne!(results[1], "");
+    assert_eq!(results[2], true);
 }
 
 #[test]
@@ -619,16 +620,16 @@ fn two_machines_lie_over_each_other_and_a_figure_leads_to_its_step() {
         ["size", 400, 800],
         ["tell", "document.documentElement.scrollWidth"],
     ]);
-    let Some(told) = told(&format!("file://{}", page.display()), &WIDE, &steps) else {
+    let Some(results) = results(&format!("file://{}", page.display()), &WIDE, &steps) else {
         return;
     };
     let seen = recorded["tiers"].as_array().unwrap().iter();
     let seen = seen.filter(|tier| !tier["latency_ns"].is_null());
-    assert_eq!(told[0], json!(seen.count()));
-    assert_eq!(told[1], "level-3");
-    let text = told[2].as_str().unwrap();
+    assert_eq!(results[0], json!(seen.count()));
+    assert_eq!(results[1], "level-3");
+    let text = results[2].as_str().unwrap();
     assert!(text.starts_with("RAM, first: latency +"), "{text}");
-    assert!(told[3].as_u64().unwrap() <= 400, "{told:?}");
+    assert!(results[3].as_u64().unwrap() <= 400, "{results:?}");
 }
 
 /// What each recording of a staged cause says of it on the first screen, and what of a cause that
@@ -713,15 +714,15 @@ fn the_first_screen_alone_names_the_cause() {
             ]);
         }
     }
-    let Some(told) = told(&pages[0], &WIDE, &json!(steps)) else {
+    let Some(results) = results(&pages[0], &WIDE, &json!(steps)) else {
         return;
     };
     let mut wrong = Vec::new();
-    for (at, seen) in told.iter().enumerate() {
+    for (at, seen) in results.iter().enumerate() {
         let (name, words, not) = NAMED[at % NAMED.len()];
         let seen = seen.as_str().unwrap().to_lowercase();
-        let is_told = |text: &str| seen.contains(&text.to_lowercase());
-        if !words.iter().all(|words| is_told(words)) || is_told(not) {
+        let is_shown = |text: &str| seen.contains(&text.to_lowercase());
+        if !words.iter().all(|words| is_shown(words)) || is_shown(not) {
             wrong.push(format!("{name}, page {at}: {seen}"));
         }
     }
@@ -752,17 +753,17 @@ fn both_themes_and_all_widths_are_readable() {
             ],
             ["shot", directory.join("page.png")],
         ]);
-        let Some(told) = told(&url, &screen, &steps) else {
+        let Some(results) = results(&url, &screen, &steps) else {
             return;
         };
-        let overflow = told[0].as_f64().unwrap();
+        let overflow = results[0].as_f64().unwrap();
         assert!(overflow <= f64::from(width), "{width}: {overflow}");
         assert!(
-            told[2].as_f64().unwrap() < 1000.0,
+            results[2].as_f64().unwrap() < 1000.0,
             "the cause is on the first screen"
         );
-        assert_ne!(told[1][0], told[1][1]);
-        grounds.push(told[1].clone());
+        assert_ne!(results[1][0], results[1][1]);
+        grounds.push(results[1].clone());
     }
     assert_ne!(grounds[0], grounds[1], "the themes differ");
     assert_eq!(grounds[0], grounds[2]);
@@ -803,12 +804,12 @@ fn eight_charts_of_100000_samples_stay_below_60_mb() {
         ["tell", zoom],
         ["heap"],
     ]);
-    let Some(told) = told(&url, &WIDE, &steps) else {
+    let Some(results) = results(&url, &WIDE, &steps) else {
         return;
     };
     println!(
         "ready after {} ms, zooms {} ms, heap {} bytes",
-        told[0], told[3], told[4]
+        results[0], results[3], results[4]
     );
-    assert!(told[4].as_u64().unwrap() <= 60 << 20, "{told:?}");
+    assert!(results[4].as_u64().unwrap() <= 60 << 20, "{results:?}");
 }

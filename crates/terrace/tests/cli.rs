@@ -4,7 +4,7 @@
 mod support;
 
 use std::process::{Command, Stdio};
-use support::{TERRACE, as_ordinary_user, command, has_program, nobody_reads, run, terrace};
+use support::{TERRACE, as_ordinary_user, closed_pipe, command, has_program, run, terrace};
 use testkit::TempDir;
 
 /// Command lines that make no sense, and what the refusal says.
@@ -332,7 +332,7 @@ fn a_closed_pipe_ends_quietly() {
         "measure memcpy --list",
         "measure memcpy --list --json",
     ] {
-        nobody_reads(line);
+        closed_pipe(line);
     }
 }
 

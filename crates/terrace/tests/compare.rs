@@ -1,4 +1,4 @@
-//! `terrace compare` and `terrace run --against`: real runs that differ in a known way are told
+//! `terrace compare` and `terrace run --against`: real runs that differ in a known way are found
 //! apart and the cause is named, equal ones are not; what cannot be compared is refused.
 // A helper of tests may unwrap as the tests do.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
@@ -71,17 +71,17 @@ fn reads(file: &Path, more: &str) -> Vec<String> {
 }
 
 /// Whether what was seen of the runs has a slice for the device at all.
-fn sees_the_device(told: &Value) -> bool {
-    let mut parts = told["split"]["parts"].as_array().unwrap().iter();
+fn sees_the_device(report: &Value) -> bool {
+    let mut parts = report["split"]["parts"].as_array().unwrap().iter();
     parts.any(|part| part["name"] == "block_io")
 }
 
 /// Whether the second takes longer, and waits for the device are a proven part of that. On a busy
 /// machine waiting for a processor may be another.
-fn blames_the_device(told: &Value) -> bool {
-    let mut parts = told["split"]["parts"].as_array().unwrap().iter();
+fn blames_the_device(report: &Value) -> bool {
+    let mut parts = report["split"]["parts"].as_array().unwrap().iter();
     let device = parts.find(|part| part["name"] == "block_io").unwrap();
-    wall(told) == "larger" && device["verdict"] == "larger"
+    wall(report) == "larger" && device["verdict"] == "larger"
 }
 
 /// Reads past the page cache wait for the device, reads from it do not: the difference is
@@ -105,19 +105,19 @@ fn real_reads_are_named_as_the_cause() {
     if !sees_the_device(&against(&directory, &direct.join(" "), &options, &cached)) {
         return skip("delay accounting or events, to see who waits for a device");
     }
-    let told = tries.find(blames_the_device);
-    let told = told.expect("no comparison blamed the device");
-    let sentence = told["sentence"].as_str().unwrap();
+    let report = tries.find(blames_the_device);
+    let report = report.expect("no comparison blamed the device");
+    let sentence = report["sentence"].as_str().unwrap();
     assert!(
         sentence.contains("of that, ") && sentence.contains("block I/O"),
         "{sentence}"
     );
-    again_from_files(&directory, &told);
+    again_from_files(&directory, &report);
 }
 
 /// The kept recordings, compared as files: the same figures; a gate that fails and one that
 /// does not; Markdown.
-fn again_from_files(directory: &TempDir, told: &Value) {
+fn again_from_files(directory: &TempDir, report: &Value) {
     let files = |side: &str| {
         let names = (1..=6).map(|run| directory.join(format!("x.{side}.{run}.trec")));
         let names: Vec<String> = names.map(|path| path.display().to_string()).collect();
@@ -128,7 +128,7 @@ fn again_from_files(directory: &TempDir, told: &Value) {
         terrace(&format!("compare {options} --first {a} --second {b}"))
     };
     let again = valid(&line("--json", &first, &second).done());
-    assert_eq!(again["items"], told["items"]);
+    assert_eq!(again["items"], report["items"]);
     let failed = line("--fail-if worse:5%", &first, &second);
     assert_eq!(failed.code, Some(4), "{failed:?}");
     assert!(failed.err.contains("the wall time is"), "{failed:?}");
@@ -184,7 +184,7 @@ fn a_command_does_not_differ_from_itself_and_a_longer_one_does() {
 }
 
 #[test]
-fn the_page_is_told_and_the_commands_keep_their_output() {
+fn the_page_is_printed_and_the_commands_keep_their_output() {
     let ran = run(run_command(
         &["--against", "echo 'b c'", "--runs", "4"],
         &["echo", "a"],
@@ -236,16 +236,16 @@ fn a_pause_is_found_by_the_work_that_was_done() {
     let even = recorded(&directory, "even.trec", &script("0"));
     let paused = recorded(&directory, "paused.trec", &script("0.7"));
     let line = format!("compare --json --align progress {even} {paused}");
-    let told = valid(&terrace(&line).done());
-    let sections = told["aligned"]["sections"].as_array().unwrap();
+    let report = valid(&terrace(&line).done());
+    let sections = report["aligned"]["sections"].as_array().unwrap();
     let longer = |section: &Value| {
         section["second_ns"].as_f64().unwrap() - section["first_ns"].as_f64().unwrap()
     };
     let most = (0..10)
         .max_by(|&a, &b| longer(&sections[a]).total_cmp(&longer(&sections[b])))
         .unwrap();
-    assert!((3..=6).contains(&most), "{most}: {told:#}");
-    assert!(longer(&sections[most]) > 0.3e9, "{told:#}");
+    assert!((3..=6).contains(&most), "{most}: {report:#}");
+    assert!(longer(&sections[most]) > 0.3e9, "{report:#}");
     let page = terrace(&line.replace(" --json", "")).done();
     assert!(page.contains("By the work done, tree."), "{page}");
     let level = format!("compare --align progress:tree.threads {even} {paused}");
@@ -290,14 +290,17 @@ fn surveys_are_judged_by_how_sure_they_can_be() {
         command.env("XDG_STATE_HOME", directory.path());
         run(command)
     };
-    let told = valid(&state(&format!("compare --json {plain} {slow}")).done());
+    let report = valid(&state(&format!("compare --json {plain} {slow}")).done());
     assert_eq!(
-        (&ram(&told)["basis"], &ram(&told)["verdict"]),
+        (&ram(&report)["basis"], &ram(&report)["verdict"]),
         (&"trials".into(), &"larger".into())
     );
     assert!(
-        told["notes"][0].as_str().unwrap().contains("Fewer than 4"),
-        "{told:#}"
+        report["notes"][0]
+            .as_str()
+            .unwrap()
+            .contains("Fewer than 4"),
+        "{report:#}"
     );
     let gate = state(&format!("compare --fail-if worse:5% {plain} {slow}"));
     assert_eq!(gate.code, Some(4), "{gate:?}");
@@ -319,9 +322,9 @@ fn surveys_are_judged_by_how_sure_they_can_be() {
         sides(1.0, 10),
         sides(1.2, 20)
     );
-    let told = valid(&state(&line).done());
+    let report = valid(&state(&line).done());
     assert_eq!(
-        (&ram(&told)["basis"], &ram(&told)["verdict"]),
+        (&ram(&report)["basis"], &ram(&report)["verdict"]),
         (&"ranks".into(), &"larger".into())
     );
 }
@@ -396,8 +399,8 @@ fn judged_by_kept(
     fs::write(&a, survey.to_string()).unwrap();
     fs::write(&b, slower.to_string()).unwrap();
     let (a, b) = (a.to_str().unwrap(), b.to_str().unwrap());
-    let told = valid(&state(&["compare", "--json", a, b]).done());
-    let item = latency_of(&told, &tier);
+    let report = valid(&state(&["compare", "--json", a, b]).done());
+    let item = latency_of(&report, &tier);
     assert_eq!(
         (&item["basis"], &item["verdict"]),
         (&"kept_runs".into(), &"larger".into())
@@ -467,20 +470,20 @@ fn the_page_holds_what_json_says_and_stand_ins_for_names() {
     let files = ["even", "slower"].map(|name| recorded(&directory, name, "sleep 0.2"));
     let out = directory.join("page.html");
     let page = |options: &str| paged(options, &out, &files);
-    let (told, whole) = page("--json --no-redact");
-    assert_eq!(embedded(&whole, "compare"), valid(&told));
-    let (told, redacted) = page("--json");
-    let (mut shown, told) = (embedded(&redacted, "compare"), valid(&told));
+    let (report, whole) = page("--json --no-redact");
+    assert_eq!(embedded(&whole, "compare"), valid(&report));
+    let (report, redacted) = page("--json");
+    let (mut shown, report) = (embedded(&redacted, "compare"), valid(&report));
     assert!(!redacted.contains("slower") && !redacted.contains("sleep 0.2"));
     assert_eq!(
         shown["first"]["name"],
         embedded(&redacted, "view")["explain"]["subject"]
     );
     for side in ["first", "second"] {
-        assert_ne!(shown[side], told[side]);
-        shown[side] = told[side].clone();
+        assert_ne!(shown[side], report[side]);
+        shown[side] = report[side].clone();
     }
-    assert_eq!(shown, told);
+    assert_eq!(shown, report);
     terrace("compare --html - a b").refused(2, "the page goes to a file");
     terrace("compare --no-redact a b").refused(2, "--html");
     terrace("view --align progress a").refused(2, "FILE2");
@@ -492,15 +495,15 @@ fn the_page_of_surveys_holds_them_and_no_names() {
     let files = [survey(&directory, 1, 1.0), survey(&directory, 2, 1.5)];
     let out = directory.join("page.html");
     let page = |options: &str| paged(options, &out, &files);
-    let (told, whole) = page("--json --no-redact");
-    assert_eq!(embedded(&whole, "compare"), valid(&told));
+    let (report, whole) = page("--json --no-redact");
+    assert_eq!(embedded(&whole, "compare"), valid(&report));
     let given: Value = serde_json::from_str(&fs::read_to_string(&files[1]).unwrap()).unwrap();
     assert_eq!(embedded(&whole, "survey-2")["tiers"], given["tiers"]);
     assert!(whole.contains("/srv/archive") && whole.contains("db-3"));
     let (_, redacted) = page("");
     assert!(!redacted.contains("/srv/archive") && !redacted.contains("db-3"));
     // The figures are the same, and each is of a level that is drawn.
-    let (shown, told) = (embedded(&redacted, "compare"), valid(&told));
+    let (shown, report) = (embedded(&redacted, "compare"), valid(&report));
     let drawn = embedded(&redacted, "survey")["tiers"].clone();
     let names: Vec<&Value> = drawn
         .as_array()
@@ -512,9 +515,9 @@ fn the_page_of_surveys_holds_them_and_no_names() {
         .as_array()
         .unwrap()
         .iter()
-        .zip(told["items"].as_array().unwrap());
-    for (shown, told) in pairs {
-        assert_eq!(shown["difference"], told["difference"]);
+        .zip(report["items"].as_array().unwrap());
+    for (shown, report) in pairs {
+        assert_eq!(shown["difference"], report["difference"]);
         assert!(names.contains(&&shown["of"]), "{shown}");
     }
 }

@@ -8,10 +8,10 @@ mod support;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use support::{nobody_reads, run, run_command, terrace};
+use support::{closed_pipe, run, run_command, terrace};
 use testkit::{Cgroup, LoopDevice, TempDir, Tmpfs};
 
-/// A word of the recorded command line that nobody else should read.
+/// A word of the recorded command line that no other user should read.
 const SECRET: &str = "xyzzy-secret-word";
 
 fn recorded(directory: &TempDir) -> PathBuf {
@@ -130,7 +130,7 @@ fn a_file_is_written_whole_and_a_closed_pipe_is_no_fault() {
         let out = directory.join(form);
         assert_eq!(terrace(&format!("{line} -o {}", out.display())).done(), "");
         assert_eq!(fs::read_to_string(&out).unwrap(), terrace(&line).done());
-        nobody_reads(&line);
+        closed_pipe(&line);
     }
     let mut names = directory.names();
     names.sort();

@@ -60,7 +60,7 @@ fn status(pid: u32, field: &str) -> u64 {
     kib.unwrap_or(0) * 1024
 }
 
-/// Swap of which nobody else here makes use, and a group. An area belongs to the whole machine.
+/// Swap that no other test uses, and a group. An area belongs to the whole machine.
 fn swap_and_group(swap_bytes: u64, limit: u64) -> Option<(SwapArea, Cgroup, Turn)> {
     static SWAP: Mutex<()> = Mutex::new(());
     let turn = SWAP.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,7 +127,7 @@ fn who_is_pushed_out_is_named_processes_and_files() {
 }
 
 #[test]
-fn they_stop_growing_when_somebody_waits_for_memory() {
+fn they_stop_growing_when_tasks_wait_for_memory() {
     let Some((_area, group, _turn)) = swap_and_group(448 * MIB, 64 * MIB) else {
         return;
     };

@@ -103,7 +103,7 @@ fn a_run_of_fio_is_taken_in_whole_and_by_its_log() {
 }
 
 #[test]
-fn what_nobody_known_wrote_is_refused_and_nothing_is_left() {
+fn unknown_text_is_refused_and_nothing_is_left() {
     let directory = TempDir::new();
     let (text, file) = (directory.join("x.txt"), directory.join("x.trec"));
     std::fs::write(&text, "hello\n").unwrap();

@@ -167,7 +167,7 @@ fn what_cannot_be_measured_is_refused() {
 }
 
 #[test]
-fn an_ordinary_user_is_told_what_he_may_not() {
+fn an_ordinary_user_sees_which_rights_are_missing() {
     let directory = TempDir::new();
     if !testkit::is_root() {
         return testkit::skip("root, to make what an ordinary user may not open");

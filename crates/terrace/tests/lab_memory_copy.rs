@@ -20,7 +20,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 #[test]
-fn it_is_told_with_the_published_figures() {
+fn it_is_shown_with_the_published_figures() {
     assert!(terrace("lab list").done().contains("memory-copy-2001"));
     let text = terrace("lab show memory-copy-2001").done();
     for words in [

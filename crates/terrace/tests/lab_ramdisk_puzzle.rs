@@ -43,8 +43,8 @@ fn the_original_is_judged_and_each_size_is_written_recorded_and_judged() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.err.contains("takes up to 128 MiB"), "{ran:?}");
     assert!(ran.err.contains("writes 96 MiB to"), "{ran:?}");
-    let told = result(&ran.out);
-    let original = &told["original"];
+    let report = result(&ran.out);
+    let original = &report["original"];
     assert_eq!(original["knee"]["beyond_bytes"], 2_000_000_000u64);
     let fits = |reason: &str| {
         let all = original["candidates"].as_array().unwrap();
@@ -54,7 +54,7 @@ fn the_original_is_judged_and_each_size_is_written_recorded_and_judged() {
     assert_eq!(fits("guest_swap"), "fits");
     assert_eq!(fits("backed_lazily"), "not_excluded");
     assert_eq!(fits("numa"), "excluded");
-    let written = told["written"].as_array().unwrap();
+    let written = report["written"].as_array().unwrap();
     let sizes: Vec<(&str, u64)> = written
         .iter()
         .map(|one| {
@@ -74,8 +74,8 @@ fn the_original_is_judged_and_each_size_is_written_recorded_and_judged() {
         let file = format!("{kept}/{content}-{}.trec", one["units"]);
         terrace(&format!("explain {file}")).done();
     }
-    assert_eq!(told["today"]["marginals"].as_array().unwrap().len(), 4);
-    let places = told["requests"].as_array().unwrap();
+    assert_eq!(report["today"]["marginals"].as_array().unwrap().len(), 4);
+    let places = report["requests"].as_array().unwrap();
     assert!(
         places
             .iter()
@@ -83,7 +83,7 @@ fn the_original_is_judged_and_each_size_is_written_recorded_and_judged() {
     );
     assert_eq!(
         result(&fs::read_to_string(format!("{kept}/result.json")).unwrap()),
-        told
+        report
     );
     assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 0);
     terrace(&line).refused(2, "is no empty directory");
@@ -128,12 +128,12 @@ fn an_ordinary_user_may_run_it() {
 }
 
 #[test]
-fn a_size_whose_time_is_over_is_told_and_makes_no_knee() {
+fn a_size_whose_time_is_over_is_reported_and_makes_no_knee() {
     let line = "lab run ramdisk-puzzle --unit 256m --limit 150ms --json";
     let ran = terrace(line);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let told = result(&ran.out);
-    let notes = told["notes"].to_string();
+    let report = result(&ran.out);
+    let notes = report["notes"].to_string();
     assert!(notes.contains("ended early"), "{notes}");
-    assert_eq!(told["today"]["knee"], Value::Null, "{told:#}");
+    assert_eq!(report["today"]["knee"], Value::Null, "{report:#}");
 }

@@ -13,7 +13,7 @@ use support::{Ran, as_ordinary_user, run, valid_explanation};
 use testkit::TempDir;
 
 /// The user and group that tests of root become.
-const NOBODY: u32 = 65_534;
+const OTHER_UID: u32 = 65_534;
 
 /// How often a test looks whether something has begun; it ends long before, or never.
 const LOOKS: u32 = 3_000;
@@ -24,12 +24,12 @@ struct User {
 }
 
 impl User {
-    /// `None` (with the reason printed) where nobody can be become.
+    /// `None` (with the reason printed) if this process cannot become another user.
     fn new() -> Option<User> {
         as_ordinary_user("--version")?;
         let directory = TempDir::new();
         if testkit::is_root() {
-            std::os::unix::fs::chown(directory.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+            std::os::unix::fs::chown(directory.path(), Some(OTHER_UID), Some(OTHER_UID)).unwrap();
         }
         Some(User { directory })
     }
@@ -149,7 +149,7 @@ fn a_mark_reaches_its_own_recording_and_there_must_be_one() {
     let child = user.recording("record --for 60s -o x.trec", "x.trec");
     let said = user.terrace("mark import starts here").done();
     assert!(said.starts_with("marked "), "{said}");
-    let ran = support::ended_by_wish(child);
+    let ran = support::terminate(child);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let json = user.terrace("export x.trec --to json --no-redact").done();
     assert!(json.contains("import starts here"));

@@ -27,7 +27,7 @@ const TOUCHED_RUNS: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(30);
 static SWAP: Mutex<()> = Mutex::new(());
 
-/// Whoever holds it is the only one that switches swap on, or must have none.
+/// Its holder is the only test that switches swap on, or that must have none.
 fn alone() -> MutexGuard<'static, ()> {
     SWAP.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -62,19 +62,19 @@ fn comes_first(result: &Value, id: &str) -> bool {
 
 /// Runs until `is_it` holds; each other verdict is printed.
 #[track_caller]
-fn until_told(mut ask: impl FnMut() -> Value, is_it: impl Fn(&Value) -> bool) -> Value {
-    let mut told = Value::Null;
+fn until_reported(mut ask: impl FnMut() -> Value, is_it: impl Fn(&Value) -> bool) -> Value {
+    let mut report = Value::Null;
     for attempt in 1..=ATTEMPTS {
-        told = ask();
-        if is_it(&told) {
-            return told;
+        report = ask();
+        if is_it(&report) {
+            return report;
         }
         println!(
             "attempt {attempt}: {}: {}",
-            told["verdict"], told["findings"]
+            report["verdict"], report["findings"]
         );
     }
-    panic!("never told: {told:#}");
+    panic!("never told: {report:#}");
 }
 
 #[test]
@@ -82,29 +82,29 @@ fn touched_memory_is_never_the_hosts_fault() {
     // Touches far more than is judged. The kernel hands out first what was freed last, but it may
     // still take memory that nobody ever touched: that is the host's fault, and no run to judge.
     result(terrace("ramdisk why --size 512m --json"));
-    let mut blamed = Vec::new();
+    let mut named = Vec::new();
     let mut judged = 0;
     while judged < TOUCHED_RUNS {
-        let told = result(terrace("ramdisk why --size 128m --json"));
-        let rounds: Vec<&Value> = told["passes"].as_array().unwrap().iter().collect();
-        assert!(rounds.len() >= 3, "{told:#}");
+        let report = result(terrace("ramdisk why --size 128m --json"));
+        let rounds: Vec<&Value> = report["passes"].as_array().unwrap().iter().collect();
+        assert!(rounds.len() >= 3, "{report:#}");
         for pass in rounds {
             assert_eq!(pass["bytes"], 128 * MIB);
             assert_eq!(pass["touches"], 128 * MIB / 4096);
         }
-        let is_blamed = |id: &&str| finding(&told, id).is_some();
+        let is_named = |id: &&str| finding(&report, id).is_some();
         match ["backed_lazily", "host_overcommitted"]
             .iter()
-            .find(|id| is_blamed(id))
+            .find(|id| is_named(id))
         {
             None => judged += 1,
-            Some(id) => blamed.push(format!("{id}: {}", told["passes"])),
+            Some(id) => named.push(format!("{id}: {}", report["passes"])),
         }
-        assert!(blamed.len() < ATTEMPTS, "{blamed:#?}");
+        assert!(named.len() < ATTEMPTS, "{named:#?}");
     }
     println!(
         "the host was blamed in {} runs beside {judged}",
-        blamed.len()
+        named.len()
     );
 }
 
@@ -116,28 +116,28 @@ fn a_group_that_must_swap_is_named_with_its_limit() {
         return;
     };
     let ask = || result(run(in_group(&group, "ramdisk why --size 256m --json")));
-    let told = until_told(ask, |told| comes_first(told, "group_limit"));
-    let first = &told["passes"][0];
+    let report = until_reported(ask, |report| comes_first(report, "group_limit"));
+    let first = &report["passes"][0];
     assert!(
         first["left_memory_bytes"].as_u64().unwrap() > 64 * MIB,
-        "{told:#}"
+        "{report:#}"
     );
     assert!(first["grew"]["group0.memory.failcnt"].as_u64().unwrap() > 0);
     assert!(first["grew"]["vmstat.pswpout"].as_u64().unwrap() > 64 * MIB / 4096);
-    assert_eq!(told["limits"][0]["limit_bytes"], 128 * MIB);
-    let claim = finding(&told, "group_limit").unwrap()["claim"].to_string();
+    assert_eq!(report["limits"][0]["limit_bytes"], 128 * MIB);
+    let claim = finding(&report, "group_limit").unwrap()["claim"].to_string();
     assert!(
         claim.contains("the limit of 128 MiB of the group"),
         "{claim}"
     );
-    assert!(finding(&told, "guest_swap").is_some(), "{told:#}");
+    assert!(finding(&report, "guest_swap").is_some(), "{report:#}");
     assert!(
-        told["swap_areas"][0][1].as_u64().unwrap() > 64 * MIB,
-        "{told:#}"
+        report["swap_areas"][0][1].as_u64().unwrap() > 64 * MIB,
+        "{report:#}"
     );
     // It would only swap once more.
     assert!(
-        told["passes"]
+        report["passes"]
             .as_array()
             .unwrap()
             .iter()
@@ -201,21 +201,21 @@ fn clean_page_cache_that_is_dropped_costs_nothing() {
         run(read);
         result(run(in_group(&group, "ramdisk why --size 128m --json")))
     };
-    let is_cheap = |told: &Value| {
-        let limit = finding(told, "group_limit");
+    let is_cheap = |report: &Value| {
+        let limit = finding(report, "group_limit");
         let claim = limit.and_then(|limit| limit["claim"].as_str());
         claim.is_some_and(|claim| claim.contains("cost nothing"))
     };
-    let told = until_told(ask, |told| {
-        comes_first(told, "already_backed") && is_cheap(told)
+    let report = until_reported(ask, |report| {
+        comes_first(report, "already_backed") && is_cheap(report)
     });
     assert!(
-        told["passes"][0]["grew"]["group0.memory.failcnt"]
+        report["passes"][0]["grew"]["group0.memory.failcnt"]
             .as_u64()
             .unwrap()
             > 0
     );
-    assert_eq!(told["passes"][0]["left_memory_bytes"], 0);
+    assert_eq!(report["passes"][0]["left_memory_bytes"], 0);
 }
 
 #[test]
@@ -234,12 +234,12 @@ fn a_crowded_processor_is_named_and_subtracted() {
         pinned.args("ramdisk why --size 128m --json".split_whitespace());
         result(run(pinned))
     };
-    let told = until_told(ask, |told| told["verdict"] == "cpu_contention");
-    let first = &told["passes"][0];
+    let report = until_reported(ask, |report| report["verdict"] == "cpu_contention");
+    let first = &report["passes"][0];
     let (waited, touched) = (first["waited_ns"].as_f64(), first["touch_ns"].as_f64());
-    assert!(waited.unwrap() > touched.unwrap() * 0.2, "{told:#}");
+    assert!(waited.unwrap() > touched.unwrap() * 0.2, "{report:#}");
     for host in ["backed_lazily", "host_overcommitted"] {
-        assert!(finding(&told, host).is_none(), "{told:#}");
+        assert!(finding(&report, host).is_none(), "{report:#}");
     }
 }
 
@@ -250,9 +250,12 @@ fn a_ram_disk_is_written_and_left_as_it_was() {
         Err(need) => return testkit::skip(need),
     };
     let path = disk.path().display().to_string();
-    let told = result(terrace(&format!("ramdisk why {path} --json")));
-    assert_eq!(told["asked_bytes"], 48 * MIB, "half of what is free");
-    assert!(told["place"].as_str().unwrap().contains(&path), "{told:#}");
+    let report = result(terrace(&format!("ramdisk why {path} --json")));
+    assert_eq!(report["asked_bytes"], 48 * MIB, "half of what is free");
+    assert!(
+        report["place"].as_str().unwrap().contains(&path),
+        "{report:#}"
+    );
     assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 0);
     terrace(&format!("ramdisk why {path} --size 100m")).refused(3, "the RAM disk has 96 MiB free");
     let elsewhere = TempDir::new();
@@ -269,13 +272,13 @@ fn what_makes_no_sense_or_cannot_be_had_is_refused() {
 
 #[test]
 fn time_that_is_over_leaves_a_verdict_of_what_there_is() {
-    let told = result(terrace("ramdisk why --size 512m --budget 200ms --json"));
-    let first = &told["passes"][0];
-    assert_eq!(first["end"], "time", "{told:#}");
+    let report = result(terrace("ramdisk why --size 512m --budget 200ms --json"));
+    let first = &report["passes"][0];
+    assert_eq!(first["end"], "time", "{report:#}");
     let written = first["bytes"].as_u64().unwrap();
-    assert!(written > 0 && written < 512 * MIB, "{told:#}");
+    assert!(written > 0 && written < 512 * MIB, "{report:#}");
     // Later passes write no more than the first did.
-    assert!(told["passes"][1]["bytes"].as_u64().unwrap() <= written);
+    assert!(report["passes"][1]["bytes"].as_u64().unwrap() <= written);
 }
 
 #[test]
@@ -334,9 +337,9 @@ fn an_ordinary_user_gets_all_but_huge_pages() {
     let Some(command) = as_ordinary_user("ramdisk why --size 64m --json") else {
         return;
     };
-    let told = result(run(command));
-    assert_eq!(told["passes"].as_array().unwrap().len(), 3, "{told:#}");
-    let notes = told["notes"].to_string();
+    let report = result(run(command));
+    assert_eq!(report["passes"].as_array().unwrap().len(), 3, "{report:#}");
+    let notes = report["notes"].to_string();
     assert!(notes.contains("huge pages were not tried"), "{notes}");
 }
 

@@ -44,7 +44,7 @@ fn recording(options: &str, file: &Path) -> Child {
 
 /// What it printed when it was asked to end.
 fn interrupt(child: Child) -> String {
-    support::ended_by_wish(child).done()
+    support::terminate(child).done()
 }
 
 /// A shell without job control ignores SIGINT for its background jobs.
@@ -65,7 +65,7 @@ fn an_ignored_sigint_is_reported_and_sigterm_ends_it() {
     let pid = child.id().to_string();
     let asked = Command::new("kill").args(["-INT", &pid]).status().unwrap();
     assert!(asked.success());
-    let ran = support::ended_by_wish(child);
+    let ran = support::terminate(child);
     let line = "terrace: record: SIGINT is ignored here (started in the background of a shell): \
                 end it with SIGTERM\n";
     assert_eq!((ran.err.as_str(), ran.code), (line, Some(0)), "{ran:?}");

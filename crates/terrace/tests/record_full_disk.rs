@@ -11,11 +11,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
-use support::{Ran, command, ended_by_wish, has_program, run, run_command, terrace};
+use support::{Ran, command, has_program, run, run_command, terminate, terrace};
 use testkit::{TempDir, Tmpfs};
 
 /// The user that another process becomes.
-const NOBODY: u32 = 65_534;
+const OTHER_UID: u32 = 65_534;
 
 /// How often a test looks whether something has come; it ends long before, or never.
 const LOOKS: u32 = 3_000;
@@ -80,7 +80,7 @@ fn a_ring_goes_on_when_there_is_space_again_and_counts_what_it_lost() {
         let all = segments(&ring);
         all.len() >= 3 && all.last() > last.as_ref()
     });
-    let ran = ended_by_wish(child);
+    let ran = terminate(child);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert_eq!(
         ran.err.matches("lost until there is room").count(),
@@ -177,7 +177,7 @@ fn another_user_cannot_lock_a_ring() {
     let child = ring_in(&ring);
     let refused = || terrace(&line).err.contains("another recorder writes to it");
     wait_for("a recorder that has the lock", refused);
-    ended_by_wish(child);
+    terminate(child);
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn a_ring_in_a_directory_of_another_user_is_refused() {
     let ring = directory.join("ring");
     fs::create_dir(&ring).unwrap();
     let line = format!("record --for 100ms --keep 1h -o {}", ring.display());
-    chown(&ring, Some(NOBODY), Some(NOBODY)).unwrap();
+    chown(&ring, Some(OTHER_UID), Some(OTHER_UID)).unwrap();
     terrace(&line).refused(3, "belongs to another user");
     chown(&ring, Some(0), Some(0)).unwrap();
     fs::set_permissions(&ring, fs::Permissions::from_mode(0o777)).unwrap();

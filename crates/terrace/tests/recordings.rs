@@ -92,23 +92,26 @@ fn every_finding_names_a_recorded_series_and_its_time() {
         let recorded = recorded_series(&name);
         let window = value["from_ns"].as_u64().unwrap()..=value["to_ns"].as_u64().unwrap();
         for finding in value["findings"].as_array().unwrap() {
-            let told = format!("{name}: {finding:#}");
+            let context = format!("{name}: {finding:#}");
             let evidence = finding["evidence"].as_array().unwrap();
             let series = evidence.iter().filter_map(|one| one["series"].as_array());
             let series: Vec<&str> = series.flatten().map(|one| one.as_str().unwrap()).collect();
-            assert!(!series.is_empty(), "{told}");
-            assert!(series.iter().all(|one| recorded.contains(*one)), "{told}");
-            let at = |end: &str| finding["span"][end].as_u64().expect(&told);
+            assert!(!series.is_empty(), "{context}");
+            assert!(
+                series.iter().all(|one| recorded.contains(*one)),
+                "{context}"
+            );
+            let at = |end: &str| finding["span"][end].as_u64().expect(&context);
             let (from, to) = (at("from_ns"), at("to_ns"));
             let is_inside = window.contains(&from) && window.contains(&to);
-            assert!(from < to && is_inside, "{told}");
+            assert!(from < to && is_inside, "{context}");
             seen += 1;
         }
     }
     assert!(seen >= RULES.len(), "{seen}");
 }
 
-/// What an emulator makes slow is not blamed on memory that its host had yet to find.
+/// Slowness by an emulator is not attributed to memory that its host had yet to find.
 #[test]
 fn an_emulated_machine_is_not_said_to_wait_for_its_host() {
     for name in ["numa_local", "numa_remote", "huge_pages_refused"] {
@@ -122,7 +125,7 @@ fn an_emulated_machine_is_not_said_to_wait_for_its_host() {
 
 /// That names are stand-ins makes no number less sure.
 #[test]
-fn replaced_names_are_told_and_are_no_doubt() {
+fn replaced_names_are_reported_and_are_no_doubt() {
     let file = folder().join("numa_local.trec");
     for detail in ["", "--details"] {
         let text = terrace(&format!("explain {detail} {}", file.display())).done();

@@ -42,7 +42,7 @@ fn a_signal_becomes_128_and_its_number() {
 }
 
 #[test]
-fn what_cannot_be_started_is_told_as_env_does() {
+fn what_cannot_be_started_has_the_status_of_env() {
     let directory = TempDir::new();
     let file = directory.join("no program");
     fs::write(&file, "").unwrap();

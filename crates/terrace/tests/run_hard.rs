@@ -10,7 +10,7 @@ use std::process::Command;
 use support::{TERRACE, has_program, run, run_command, terrace, valid_explanation};
 use testkit::{Cgroup, TempDir, Tmpfs};
 
-/// The verdict names the limit, so that nobody has to search the kernel's log. The limit is
+/// The verdict names the limit, so that no one has to search the kernel's log. The limit is
 /// the group's, so the machine's own memory does not matter.
 #[test]
 fn a_kill_for_want_of_memory_names_the_limit() {

@@ -138,7 +138,7 @@ fn every_signal_that_ends_a_process_is_passed_on() {
     }
 }
 
-/// The status was read back from the recording: whoever could exchange or cut the file chose it.
+/// The status was read back from the recording: a user who could replace the file chose it.
 #[test]
 fn the_status_is_never_read_from_the_recording() {
     let directory = TempDir::new();

@@ -119,9 +119,9 @@ fn ctrl_c_prints_what_was_seen_and_leaves_nothing() {
     assert!(directory.names().is_empty());
 }
 
-/// `timeout` without --foreground sends its signal twice at once; it is one wish.
+/// `timeout` without --foreground sends its signal twice at once; it counts once.
 #[test]
-fn a_signal_that_comes_twice_is_one_wish() {
+fn a_signal_that_comes_twice_counts_once() {
     let directory = TempDir::new();
     for signal in ["INT", "TERM"] {
         let ran = signalled_twice(

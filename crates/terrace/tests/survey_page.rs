@@ -40,22 +40,23 @@ fn a_survey_is_also_a_page_without_names() {
     let page = fs::read_to_string(file.to_string()).unwrap();
     assert!(page.len() <= MOST_BYTES, "{} bytes", page.len());
     assert!(page.contains("default-src 'none'") && !page.contains("secret-of-alice"));
-    let (told, mut shown): (Value, Value) = (serde_json::from_str(&text).unwrap(), embedded(&page));
+    let (report, mut shown): (Value, Value) =
+        (serde_json::from_str(&text).unwrap(), embedded(&page));
     assert_eq!(schema_complaint(SCHEMA, &shown), None);
     assert_eq!(shown["machine"]["host"], Value::Null);
     for curves in ["copies", "latencies", "caches", "faults"] {
-        assert_eq!(shown["curves"][curves], told["curves"][curves]);
+        assert_eq!(shown["curves"][curves], report["curves"][curves]);
     }
     // The first that are measured: there is time for them also on a busy machine.
     let touches = &shown["curves"]["faults"][0]["bars"][0]["count"];
     assert!(touches.as_u64() > Some(0), "{touches}");
     // Names may have stand-ins; a figure is the same in both.
-    for (at, tier) in told["tiers"].as_array().unwrap().iter().enumerate() {
+    for (at, tier) in report["tiers"].as_array().unwrap().iter().enumerate() {
         for text in ["name", "method", "reason"] {
             shown["tiers"][at][text] = tier[text].clone();
         }
     }
-    assert_eq!(shown["tiers"], told["tiers"]);
+    assert_eq!(shown["tiers"], report["tiers"]);
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn a_cpu_limit_is_named_and_gone_without_it() {
 }
 
 #[test]
-fn a_memory_limit_shrinks_the_buffers_and_kills_nobody() {
+fn a_memory_limit_shrinks_the_buffers_and_kills_no_process() {
     let _alone = alone();
     let group = match Cgroup::v1_memory(300 << 20) {
         Ok(group) => group,

@@ -225,7 +225,7 @@ fn one_that_is_being_written_is_followed_to_its_end() {
     };
     top.until(" live: the last ");
     top.until_so("three columns", has_three_columns);
-    support::ended_by_wish(recording.0.take().unwrap());
+    support::terminate(recording.0.take().unwrap());
     top.until(" stopped: all of ");
     top.keys("q");
     top.ended(0);

@@ -17,7 +17,7 @@ use support::pages::{Served, fixture, hostile, made};
 use support::{as_ordinary_user, command, run, run_command, terrace};
 use testkit::{TempDir, web};
 
-/// A word of the recorded command line that nobody else should read.
+/// A word of the recorded command line that no other user should read.
 const SECRET: &str = "xyzzy-secret-word";
 
 /// How often a test looks whether something has begun; it ends long before, or never.
@@ -37,7 +37,7 @@ fn json_of(page: &str, id: &str) -> Value {
 }
 
 #[test]
-fn a_file_is_one_page_redacted_unless_told_otherwise() {
+fn a_file_is_one_page_redacted_by_default() {
     let directory = TempDir::new();
     let file = directory.join("holiday.trec");
     let options = ["--quiet", "-o", file.to_str().unwrap()];
@@ -242,8 +242,8 @@ fn is_followed_to_its_end(mut recorder: Command, file: &Path) {
     let explained: Value = serde_json::from_str(&explained).unwrap();
     assert_eq!(last["explain"], explained);
     // It was told while it ran, though so few rows are written late where nobody follows.
-    let told = before.iter().flat_map(|event| event["ticks_ns"].as_array());
-    assert!(told.flatten().count() > 0, "{events:?}");
+    let found = before.iter().flat_map(|event| event["ticks_ns"].as_array());
+    assert!(found.flatten().count() > 0, "{events:?}");
     // And running is no doubt about it.
     let doubts = before
         .iter()
@@ -275,12 +275,12 @@ fn with_mode(path: &Path, mode: u32) {
 
 /// What `file` says once it is there and ends with a line.
 fn awaited(file: &Path) -> String {
-    let told = (0..LOOKS).find_map(|_| {
+    let found = (0..LOOKS).find_map(|_| {
         sleep(Duration::from_millis(20));
         let text = fs::read_to_string(file).ok();
         text.filter(|text| text.ends_with('\n'))
     });
-    told.unwrap_or_else(|| panic!("{} was not written", file.display()))
+    found.unwrap_or_else(|| panic!("{} was not written", file.display()))
 }
 
 /// A machine with a screen: a directory for this run, a recording, and a program in the place of
@@ -367,8 +367,8 @@ fn the_browser_of_an_ordinary_user_gets_a_file_that_leads_there_and_root_s_never
         signpost.metadata().unwrap().permissions().mode() & 0o777,
         0o600
     );
-    let told = awaited(&desktop.noted);
-    let (url, page) = told.split_once('\n').unwrap();
+    let found = awaited(&desktop.noted);
+    let (url, page) = found.split_once('\n').unwrap();
     assert_eq!(url, format!("file://{}", words(signpost)));
     assert!(
         page.contains(&format!("url={}\"", served.address)),
@@ -447,10 +447,10 @@ fn another_user_of_the_machine_finds_no_way_to_the_page() {
     spy.stdout(Stdio::null()).stderr(Stdio::null());
     let spy = support::Started(spy.spawn().unwrap());
     let served = Served::of(desktop.on_screen(view));
-    let told = awaited(&desktop.noted);
+    let found = awaited(&desktop.noted);
     assert!(
-        told.contains(&served.address),
-        "the browser got there: {told}"
+        found.contains(&served.address),
+        "the browser got there: {found}"
     );
     let seen = awaited(&seen);
     drop(spy);

@@ -8,7 +8,7 @@ mod support;
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
-use support::{Started, as_ordinary_user, nobody_reads, run, schema_complaint, terrace, warm_json};
+use support::{Started, as_ordinary_user, closed_pipe, run, schema_complaint, terrace, warm_json};
 use testkit::TempDir;
 
 fn sleeper() -> Started {
@@ -27,7 +27,7 @@ fn a_process_is_shown_with_what_it_has_in_memory() {
     assert!(processes[0]["resident_bytes"].as_u64().unwrap() > 0);
     let page = terrace(&format!("warm show --pid {}", sleeper.pid())).done();
     assert!(page.starts_with("terrace warm show: 1 process, "), "{page}");
-    nobody_reads("warm show");
+    closed_pipe("warm show");
 }
 
 /// A field more, a field less, another type, another word: each is refused.
@@ -61,7 +61,7 @@ fn the_schema_refuses_what_is_no_result() {
     }
 }
 
-/// What an ordinary user is told, and what he gets.
+/// What an ordinary user sees and gets.
 #[test]
 fn without_the_rights_one_line_names_them_and_show_works() {
     let Some(mut refused) = as_ordinary_user("warm restore --all") else {
@@ -88,7 +88,7 @@ fn without_the_rights_one_line_names_them_and_show_works() {
     ran.refused(3, "cannot look into process 1");
 }
 
-/// Files can be read back by whoever may open them, and metadata too.
+/// Any user who may open files can restore them, and metadata too.
 #[test]
 fn what_needs_no_rights_is_done_without() {
     let directory = TempDir::new();
@@ -139,7 +139,7 @@ fn a_snapshot_replaces_a_snapshot_and_no_other_file() {
 
 /// The reader inside of a group is this program; it ends with its input.
 #[test]
-fn the_hidden_reader_ends_with_its_input_and_is_nobody_elses() {
+fn the_hidden_reader_ends_with_its_input() {
     assert_eq!(terrace("warm-reader").done(), "");
     let help = terrace("--help").done();
     assert!(

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use support::{Ran, Started, assert_interrupted, command, ended_by_wish, terrace, warm_json};
+use support::{Ran, Started, assert_interrupted, command, terminate, terrace, warm_json};
 use testkit::{Cgroup, Random, SlowDisk, SwapArea, TempDir, WorkingSet};
 
 /// The set of the test process.
@@ -36,7 +36,7 @@ struct Toucher {
     group: Cgroup,
 }
 
-/// Whoever holds it is the only one that pushes anything to swap.
+/// Its holder is the only test that evicts anything to swap.
 fn alone() -> MutexGuard<'static, ()> {
     SWAP.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -233,7 +233,7 @@ fn memory_is_shown_planned_and_brought_back_whole() {
 }
 
 #[test]
-fn limits_of_bytes_and_an_end_that_was_not_asked_for_are_told_apart() {
+fn limits_of_bytes_and_an_unexpected_end_have_different_statuses() {
     let _alone = alone();
     let (_swap, toucher) = match in_a_swap_file() {
         Ok(both) => both,
@@ -290,7 +290,7 @@ fn ctrl_c_ends_a_restore_with_a_receipt() {
             assert!(started.elapsed() < PATIENCE, "it never read");
             std::thread::sleep(Duration::from_millis(1));
         }
-        let ran = ended_by_wish(restore);
+        let ran = terminate(restore);
         // Its host may have held this test up until all was back.
         if ran.code != Some(0) {
             assert_interrupted(&ran, "Ended: interrupted.");
@@ -402,8 +402,8 @@ fn files_of_a_snapshot_come_back_and_a_changed_one_does_not() {
     assert!(read < FILE_BYTES as u64, "{again}");
 }
 
-/// Files that are read count as room in the account of a group, since they could go again: whoever
-/// believes that reads on and on, and pushes out what he has just read.
+/// Files that are read count as room in the account of a group, since they could go again: a task
+/// that believes that reads on and evicts what it has just read.
 #[test]
 fn files_fill_a_group_up_to_its_limit_and_push_nothing_out() {
     const LIMIT: u64 = 24 << 20;

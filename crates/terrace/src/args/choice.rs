@@ -76,8 +76,8 @@ pub const CONTENTS: Choice<Content> = Choice(&[
     ),
 ]);
 
-/// A family of kernel events, or `none`. A name of its own, because clap would take an `Option` for an
-/// optional value.
+/// A family of kernel events, or `none`. A name of its own, because clap would take an `Option` for
+/// an optional value.
 pub type EventFamily = Option<Family>;
 
 /// The kernel events that are followed.

@@ -26,8 +26,8 @@ pub struct CompareArgs {
     #[arg(long, value_name = "BY", value_parser = Align::parse, default_value = "time")]
     pub align: Align,
 
-    /// Exit with 4 if the second is proven worse by more than this: the wall time of recordings, any
-    /// figure of surveys
+    /// Exit with 4 if the second is proven worse by more than this: the wall time of recordings,
+    /// any figure of surveys
     #[arg(long, value_name = "worse:SHARE", value_parser = gate)]
     pub fail_if: Option<Gate>,
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 #[derive(Clone, Debug, Args)]
 pub struct ImportArgs {
-    /// The output of the tool: `sadf -j`, the JSON of fio, a log of fio, `vmstat N` or `iostat N`; `-` is
-    /// standard input
+    /// The output of the tool: `sadf -j`, the JSON of fio, a log of fio, `vmstat N` or `iostat N`;
+    /// `-` is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 

@@ -22,8 +22,8 @@ pub struct WatchArgs {
     #[arg(long, value_name = "EVENTS", value_parser = choice::EVENTS, value_delimiter = ',')]
     pub trace: Vec<EventFamily>,
 
-    /// Switch kernel.task_delayacct on, so that the kernel counts waits for devices, and off again at
-    /// the end
+    /// Switch kernel.task_delayacct on, so that the kernel counts waits for devices, and off again
+    /// at the end
     #[arg(long)]
     pub apply: bool,
 

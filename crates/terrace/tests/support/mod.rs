@@ -21,7 +21,7 @@ pub const KILLED: [Option<i32>; 2] = [None, Some(137)];
 pub struct Started(pub Child);
 
 impl Started {
-    /// Starts `command` for 1,000 seconds; the log of the test run is none of its files.
+    /// Starts `command` for 1,000 seconds; it does not keep the log of the test run open.
     pub fn sleeping(mut command: Command) -> Self {
         command.arg("1000").stdin(Stdio::null());
         command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -77,7 +77,7 @@ pub fn interruptible(line: &str) -> Command {
     command
 }
 
-/// The words of a command line. A survey of a test, which other tests disturb, is none to learn
+/// The words of a command line. A survey of a test, which other tests disturb, is not one to learn
 /// the noise of this machine from, so it is not kept.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     let unkept = line.starts_with("survey").then_some("--no-keep");
@@ -92,7 +92,7 @@ pub fn run(mut command: Command) -> Ran {
 
 /// Asks a program to end, which does what Ctrl-C does, and waits for it. Ctrl-C's own signal is
 /// ignored by all that a shell starts in the background, these tests included.
-pub fn ended_by_wish(child: Child) -> Ran {
+pub fn terminate(child: Child) -> Ran {
     let pid = child.id().to_string();
     let asked = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
     assert!(asked.success());
@@ -184,7 +184,7 @@ pub fn warm_json(name: &str, ran: Ran) -> Value {
 
 /// Runs `terrace` into a pipe that its reader has closed, which is no fault.
 #[track_caller]
-pub fn nobody_reads(line: &str) {
+pub fn closed_pipe(line: &str) {
     let mut child = command(line)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

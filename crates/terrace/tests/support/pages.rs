@@ -1,7 +1,7 @@
 //! Recordings that are made for a page, and `terrace view` while it serves one: asked to end as by
 //! Ctrl-C, or killed with the test that failed.
 
-use super::{Ran, TERRACE, ended_by_wish};
+use super::{Ran, TERRACE, terminate};
 use model::recording::{Facts, Kind, Outcome, Schema, Tick};
 use record::file::Writer;
 use record::{Registry, Row};
@@ -148,7 +148,7 @@ impl Served {
 
     /// Ends it as Ctrl-C does.
     pub fn end(mut self) -> Ran {
-        ended_by_wish(self.child.take().unwrap())
+        terminate(self.child.take().unwrap())
     }
 }
 

@@ -1,9 +1,9 @@
-//! The judge: what was told against what was done, and the confusion table. It knows no
+//! The judge: what was reported against what was done, and the confusion table. It knows no
 //! case by name.
 
 use crate::busy::DISTURBED;
 use crate::cases::{Case, SHARED};
-use crate::stage::Told;
+use crate::stage::RunReport;
 use crate::witness::{STATES, Times};
 
 /// The share of the thread time that may stay without a name where root watches.
@@ -22,7 +22,7 @@ const TICK_NS: u64 = 4_000_000;
 
 /// One verdict.
 struct Attempt {
-    told: String,
+    report: String,
     is_right: bool,
     is_disturbed: bool,
 }
@@ -51,11 +51,11 @@ impl Row {
     }
 
     /// Notes one verdict.
-    pub fn add(&mut self, told: &Told, faults: &[String]) {
+    pub fn add(&mut self, report: &RunReport, faults: &[String]) {
         self.attempts.push(Attempt {
-            told: told.findings().join(" "),
+            report: report.findings().join(" "),
             is_right: faults.is_empty(),
-            is_disturbed: told.others.is_some_and(|share| share > DISTURBED),
+            is_disturbed: report.others.is_some_and(|share| share > DISTURBED),
         });
     }
 
@@ -76,9 +76,9 @@ impl Row {
 }
 
 /// What is wrong with a verdict; empty if it is right.
-pub fn faults(case: &Case, told: &Told) -> Vec<String> {
+pub fn faults(case: &Case, report: &RunReport) -> Vec<String> {
     let mut faults = Vec::new();
-    let found = told.findings();
+    let found = report.findings();
     let is_staged = |id: &&&str| case.first.contains(*id) || !SHARED.contains(*id);
     match found.iter().find(is_staged) {
         Some(first) if case.first.contains(first) => {}
@@ -95,19 +95,19 @@ pub fn faults(case: &Case, told: &Told) -> Vec<String> {
             faults.push(format!("{id} is false"));
         }
     }
-    let cleared = told.json["cleared"].as_array().unwrap();
+    let cleared = report.json["cleared"].as_array().unwrap();
     for id in cleared.iter().filter_map(|one| one["id"].as_str()) {
         if case.also.contains(&id) || case.first == [id] {
             faults.push(format!("{id} was cleared and is guilty"));
         }
     }
-    faults.extend(unexplained(told));
-    faults.extend(bars_close(told));
-    faults.extend(disagreement(told));
-    match &told.witnessed {
+    faults.extend(unexplained(report));
+    faults.extend(bars_close(report));
+    faults.extend(disagreement(report));
+    match &report.witnessed {
         Some(Ok(seen)) => {
-            faults.extend(contradicted(told, "thread", &seen.threads));
-            faults.extend(contradicted(told, "wall", &seen.wall));
+            faults.extend(contradicted(report, "thread", &seen.threads));
+            faults.extend(contradicted(report, "wall", &seen.wall));
         }
         Some(Err(why)) => faults.push(why.clone()),
         None => {}
@@ -116,8 +116,8 @@ pub fn faults(case: &Case, told: &Told) -> Vec<String> {
 }
 
 /// Each slice of a bar against the kernel's own trace, as a share of all its time.
-fn contradicted(told: &Told, bar: &str, seen: &Times) -> Option<String> {
-    let slices = told.json["bars"][bar].as_array()?;
+fn contradicted(report: &RunReport, bar: &str, seen: &Times) -> Option<String> {
+    let slices = report.json["bars"][bar].as_array()?;
     let sum = |names: &[&str]| -> u64 {
         let is_named = |name: &str| names.contains(&name);
         let named = slices
@@ -149,9 +149,9 @@ fn contradicted(told: &Told, bar: &str, seen: &Times) -> Option<String> {
     slices.iter().zip(seen).any(is_apart).then_some(said)
 }
 
-fn unexplained(told: &Told) -> Option<String> {
-    let whole = told.json["thread_ns"].as_f64()?;
-    let slices = told.json["bars"]["thread"].as_array()?;
+fn unexplained(report: &RunReport) -> Option<String> {
+    let whole = report.json["thread_ns"].as_f64()?;
+    let slices = report.json["bars"]["thread"].as_array()?;
     let share = |name| {
         let slice = slices.iter().find(|slice| slice["name"] == name);
         slice.and_then(|slice| slice["ns"].as_f64()).unwrap_or(0.0) / whole.max(1.0)
@@ -161,12 +161,12 @@ fn unexplained(told: &Told) -> Option<String> {
 }
 
 /// Both bars add up to their wholes, to the nanosecond.
-fn bars_close(told: &Told) -> Vec<String> {
+fn bars_close(report: &RunReport) -> Vec<String> {
     let sum = |bar: &str| -> u64 {
-        let slices = told.json["bars"][bar].as_array().unwrap();
+        let slices = report.json["bars"][bar].as_array().unwrap();
         slices.iter().filter_map(|slice| slice["ns"].as_u64()).sum()
     };
-    let whole = |name: &str| told.json[name].as_u64().unwrap();
+    let whole = |name: &str| report.json[name].as_u64().unwrap();
     [("thread", "thread_ns"), ("wall", "wall_ns")]
         .into_iter()
         .filter(|(bar, name)| sum(bar) != whole(name))
@@ -177,9 +177,9 @@ fn bars_close(told: &Told) -> Vec<String> {
 /// Run with queue, and block I/O, by events against the kernel's own accounting. Run and
 /// queue are not told apart: the kernel stamps a thread that it puts back into the queue
 /// with a clock that stands still between ticks, and so charges some of its run as queue.
-fn disagreement(told: &Told) -> Vec<String> {
-    let recording = &told.recording;
-    let bar = told.json["bars"]["thread"].as_array().unwrap();
+fn disagreement(report: &RunReport) -> Vec<String> {
+    let recording = &report.recording;
+    let bar = report.json["bars"]["thread"].as_array().unwrap();
     let slice = |name: &str| bar.iter().find(|slice| slice["name"] == name)?["ns"].as_u64();
     let last = recording.ticks.len().saturating_sub(1) as u32;
     let growth = |name: &str| {
@@ -234,7 +234,7 @@ fn disagreement(told: &Told) -> Vec<String> {
     found
 }
 
-/// The confusion table: what was done, what was told first, and whether that was right.
+/// The confusion table: what was done, what was reported first, and whether that was right.
 pub fn table(rows: &[Row]) -> String {
     let mut lines = vec![format!(
         "{:<18} {:<9} {}",
@@ -254,7 +254,7 @@ pub fn table(rows: &[Row]) -> String {
                 } => "disturbed",
                 _ => "WRONG",
             };
-            lines.push(format!("{name:<18} {verdict:<9} {}", attempt.told));
+            lines.push(format!("{name:<18} {verdict:<9} {}", attempt.report));
         }
     }
     let count = |is: fn(&Row) -> bool| rows.iter().filter(|row| is(row)).count();

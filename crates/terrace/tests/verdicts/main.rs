@@ -58,27 +58,27 @@ fn main() -> ExitCode {
 fn tell(case: &'static cases::Case) -> judge::Row {
     let mut row = judge::Row::new(case);
     for attempt in 1..=ATTEMPTS {
-        let told = match stage::run(case) {
-            Ok(told) => told,
+        let report = match stage::run(case) {
+            Ok(report) => report,
             Err(need) => {
                 testkit::skip(&need);
                 return row.skipped(need);
             }
         };
-        let faults = judge::faults(case, &told);
-        let others = told.others.map_or(String::new(), |share| {
+        let faults = judge::faults(case, &report);
+        let others = report.others.map_or(String::new(), |share| {
             format!("; others had {:.0} % of the processors", share * 100.0)
         });
-        let summary = told.summary();
+        let summary = report.summary();
         println!("{} (attempt {attempt}): {summary}{others}", case.name);
         for fault in &faults {
             println!("    {fault}");
         }
         if !faults.is_empty() {
-            println!("{}", told.page);
+            println!("{}", report.page);
         }
         let right = faults.is_empty();
-        row.add(&told, &faults);
+        row.add(&report, &faults);
         if right {
             break;
         }

@@ -35,8 +35,8 @@ impl Drop for Neighbour {
     }
 }
 
-/// What the program told.
-pub struct Told {
+/// What the program reported.
+pub struct RunReport {
     /// `terrace explain --json` of the recording.
     pub json: Value,
     /// The verdict as a person sees it.
@@ -50,7 +50,7 @@ pub struct Told {
     pub others: Option<f64>,
 }
 
-impl Told {
+impl RunReport {
     /// The findings' ids, worst first.
     pub fn findings(&self) -> Vec<&str> {
         let all = self.json["findings"].as_array().unwrap();
@@ -66,8 +66,8 @@ impl Told {
     }
 }
 
-/// Makes the case's cause, watches its command, and gives what was told.
-pub fn run(case: &Case) -> Result<Told, String> {
+/// Makes the case's cause, records its command, and returns the report.
+pub fn run(case: &Case) -> Result<RunReport, String> {
     let mut made = (case.make)()?;
     let directory = TempDir::new();
     let file = match std::env::var_os("VERDICTS_KEEP") {
@@ -104,7 +104,7 @@ pub fn run(case: &Case) -> Result<Told, String> {
     let complaint = String::from_utf8_lossy(&explained.stderr);
     let json = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {complaint}"));
     let recording = file::read(File::open(&file).unwrap()).unwrap();
-    Ok(Told {
+    Ok(RunReport {
         json,
         page,
         recording,
@@ -360,7 +360,7 @@ pub mod make {
         })
     }
 
-    /// The writer is no part of the command: somebody else is slow.
+    /// The writer is not part of the command: another process is slow.
     pub fn pipe_wait() -> Result<Made, String> {
         let mut writer = Command::new("sh")
             .args(["-c", "sleep 2; echo done; exec sleep 0"])

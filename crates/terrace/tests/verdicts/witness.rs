@@ -7,7 +7,7 @@
 //!
 //! Kernels were seen that trace nothing in some threads and in one processor's idle task: who
 //! comes after one of those is not told to have come (the program hears of it in another
-//! way). [`untold`] puts that right from how long the kernel says that it ran.
+//! way). [`inferred`] puts that right from how long the kernel says that it ran.
 
 use std::collections::{HashMap, HashSet};
 use testkit::KernelTrace;
@@ -56,16 +56,16 @@ pub fn start() -> Result<KernelTrace, String> {
 /// # Errors
 /// The trace, which may lose events, has no such command.
 pub fn lives(trace: &str, recorder: u32) -> Result<Lives, String> {
-    let mut told = parse(trace);
-    told.extend(untold(&told));
-    told.sort_by_key(|told| told.time_ns);
-    let (first, command) = command(&told, recorder).ok_or("the trace has no such command")?;
+    let mut traced = parse(trace);
+    traced.extend(inferred(&traced));
+    traced.sort_by_key(|traced| traced.time_ns);
+    let (first, command) = command(&traced, recorder).ok_or("the trace has no such command")?;
     let mut threads = Threads {
-        now_ns: told[first].time_ns,
+        now_ns: traced[first].time_ns,
         ..Threads::default()
     };
     threads.begin(command, RUN);
-    for Told { time_ns, what } in &told[first..] {
+    for TraceLine { time_ns, what } in &traced[first..] {
         threads.pass_until(*time_ns);
         match what {
             What::Switch {
@@ -136,7 +136,7 @@ impl Threads {
 }
 
 /// One event.
-struct Told {
+struct TraceLine {
     time_ns: u64,
     what: What,
 }
@@ -157,7 +157,7 @@ enum What {
         child: u32,
     },
     Exec(u32),
-    /// It ran for so long since this was told last.
+    /// It ran for so long since the last such event.
     Ran {
         thread: u32,
         ns: u64,
@@ -165,9 +165,9 @@ enum What {
 }
 
 /// Where the first program begins that a child of the recorder becomes, and in whom.
-fn command(told: &[Told], recorder: u32) -> Option<(usize, u32)> {
+fn command(traced: &[TraceLine], recorder: u32) -> Option<(usize, u32)> {
     let mut descendants = HashSet::new();
-    for (index, Told { what, .. }) in told.iter().enumerate() {
+    for (index, TraceLine { what, .. }) in traced.iter().enumerate() {
         match what {
             What::Fork { parent, child } if *parent == recorder || descendants.contains(parent) => {
                 descendants.insert(*child);
@@ -179,14 +179,14 @@ fn command(told: &[Told], recorder: u32) -> Option<(usize, u32)> {
     None
 }
 
-/// The comings of threads that leave a processor which, as told, another one had: as long ago
+/// The comings of threads that leave a processor which, by the trace, another one had: as long ago
 /// as the kernel says that they ran.
-fn untold(told: &[Told]) -> Vec<Told> {
+fn inferred(traced: &[TraceLine]) -> Vec<TraceLine> {
     let mut processors: HashMap<u32, u32> = HashMap::new();
     // How long a thread has run since it left last, and when that was said.
     let mut ran: HashMap<u32, (u64, u64)> = HashMap::new();
     let mut found = Vec::new();
-    for Told { time_ns, what } in told {
+    for TraceLine { time_ns, what } in traced {
         match what {
             What::Switch {
                 processor,
@@ -197,7 +197,7 @@ fn untold(told: &[Told]) -> Vec<Told> {
                 let ran = ran.remove(from);
                 let other = processors.insert(*processor, *to);
                 if other.is_some_and(|other| other != *from) {
-                    found.extend(ran.map(|(ns, said_ns)| Told {
+                    found.extend(ran.map(|(ns, said_ns)| TraceLine {
                         time_ns: said_ns - ns,
                         what: What::Come(*from),
                     }));
@@ -215,14 +215,14 @@ fn untold(told: &[Told]) -> Vec<Told> {
 }
 
 /// All lines. A stack comes some lines after its switch, and names the thread again.
-fn parse(trace: &str) -> Vec<Told> {
-    let mut told: Vec<Told> = Vec::new();
+fn parse(trace: &str) -> Vec<TraceLine> {
+    let mut traced: Vec<TraceLine> = Vec::new();
     let mut last_switch: HashMap<u32, usize> = HashMap::new();
     let mut stack_of: Option<usize> = None;
     for line in trace.lines().filter(|line| !line.starts_with('#')) {
         if let Some(function) = line.strip_prefix(" => ") {
             if let Some(index) = stack_of.filter(|_| function.starts_with("io_schedule"))
-                && let What::Switch { in_io, .. } = &mut told[index].what
+                && let What::Switch { in_io, .. } = &mut traced[index].what
             {
                 *in_io = true;
             }
@@ -236,11 +236,11 @@ fn parse(trace: &str) -> Vec<Told> {
             continue;
         };
         if let What::Switch { from, .. } = &event.what {
-            last_switch.insert(*from, told.len());
+            last_switch.insert(*from, traced.len());
         }
-        told.push(event);
+        traced.push(event);
     }
-    told
+    traced
 }
 
 /// The thread before the processor: `  dd-11886   [001] d..2.   622.694498: ...`.
@@ -253,9 +253,9 @@ fn processor(line: &str) -> Option<u32> {
     line.split_once(" [")?.1.split_once(']')?.0.parse().ok()
 }
 
-fn event(line: &str) -> Option<Told> {
-    let (time_ns, told) = stamp(line)?;
-    let fields = told.strip_prefix("sched_")?;
+fn event(line: &str) -> Option<TraceLine> {
+    let (time_ns, traced) = stamp(line)?;
+    let fields = traced.strip_prefix("sched_")?;
     let text = |name: &str| -> Option<&str> {
         let (_, rest) = fields.split_once(&format!(" {name}="))?;
         rest.split_whitespace().next()
@@ -281,13 +281,13 @@ fn event(line: &str) -> Option<Told> {
         },
         _ => return None,
     };
-    Some(Told { time_ns, what })
+    Some(TraceLine { time_ns, what })
 }
 
-/// When, and what was told: `... d..2.   622.694498: sched_switch: ...`.
+/// The time and the event: `... d..2.   622.694498: sched_switch: ...`.
 fn stamp(line: &str) -> Option<(u64, &str)> {
-    let (head, told) = line.split_once(": ")?;
+    let (head, traced) = line.split_once(": ")?;
     let (seconds, micros) = head.rsplit_once(' ')?.1.split_once('.')?;
     let (seconds, micros): (u64, u64) = (seconds.parse().ok()?, micros.parse().ok()?);
-    Some((seconds * 1_000_000_000 + micros * 1_000, told))
+    Some((seconds * 1_000_000_000 + micros * 1_000, traced))
 }

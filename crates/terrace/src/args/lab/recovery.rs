@@ -19,8 +19,8 @@ pub struct RecoveryArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// The disk that is measured: this directory holds the swap file and the databases (default: that
-    /// of --out)
+    /// The disk that is measured: this directory holds the swap file and the databases (default:
+    /// that of --out)
     #[arg(long, value_name = "DIR")]
     pub disk: Option<PathBuf>,
 
