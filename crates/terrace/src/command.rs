@@ -1,7 +1,7 @@
-//! The commands: what was typed becomes a plan, the plan is done, the result delivered.
+//! The commands: each makes a plan of its options, carries it out and delivers the result.
 //!
-//! Everything that can be checked without touching the machine is checked before
-//! anything is measured.
+//! Everything that can be checked without touching the machine is checked before anything is
+//! measured.
 
 mod classic;
 mod compare;
@@ -46,10 +46,10 @@ use machine::Root;
 use model::progress::Control;
 use std::path::Path;
 
-/// Does what the command line asks for.
+/// Runs the command.
 ///
 /// # Errors
-/// Whatever ended the command before it had a result.
+/// Why it ended before it had a result.
 pub fn run(cli: &Cli) -> Result<Exit> {
     // Ctrl-C belongs to the command that `run` starts; every other command ends by it.
     if !matches!(cli.command, Command::Run(_)) {
@@ -73,10 +73,10 @@ pub fn run(cli: &Cli) -> Result<Exit> {
         Command::HogProcess => ("hog-process", hog::process()),
         Command::Warm { action } => (warm::name(action), warm::act(action, color)),
         Command::WarmReader => ("warm-reader", warm::reader()),
-        Command::Ramdisk { action } => ("ramdisk why", ramdisk::act(action, color)),
+        Command::Ramdisk { action } => ("ramdisk why", ramdisk::run(action, color)),
         Command::RamdiskProcess => ("ramdisk-process", ramdisk::process()),
         Command::Lab { action } => ("lab", lab::lab(action, color)),
-        Command::LabProcess { process } => ("lab-process", lab::be(process)),
+        Command::LabProcess { process } => ("lab-process", lab::process(process)),
         Command::Measure { probe } => (probe_name(probe), measure::probe(probe, color)),
         Command::Manual => ("manual", manual::print()),
         Command::Completions { shell } => ("completions", completions::print(*shell)),
@@ -106,7 +106,7 @@ fn survey(args: &SurveyArgs, color: When) -> Result<Exit> {
     Ok(delivered)
 }
 
-/// A probe that Ctrl-C ended before its first result has not failed, it was stopped.
+/// Replaces the error of a probe that Ctrl-C ended before its first result.
 fn if_interrupted(error: Error) -> Error {
     if sys::interrupt::requested() && error.exit != Exit::Usage {
         return Error::new(Exit::Partial, "interrupted before anything was measured");
@@ -114,7 +114,7 @@ fn if_interrupted(error: Error) -> Error {
     error
 }
 
-/// Refuses a path that is not there, before anything is done.
+/// Refuses a path that cannot be opened, before anything is done.
 fn must_exist(path: &Path) -> Result<()> {
     sys::file::examine_input(path).map(drop).map_err(|error| {
         let reason = sys::plain_reason(&error.source);
@@ -126,7 +126,7 @@ fn must_exist(path: &Path) -> Result<()> {
     })
 }
 
-/// What a recording is called: the last part of its path.
+/// The name of a recording: the last part of its path.
 fn name_of(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
     name.to_string_lossy().into_owned()

@@ -9,6 +9,7 @@ use measure::memory::PageKind;
 use measure::pressure::{Content, Touch};
 use memops::Operation;
 use model::ChaseOrder;
+use place::workingset::restore::MemoryKind;
 use record::export::{Csv, Exporter, Json, OpenMetrics, Perfetto, Trec};
 use record::import::Form;
 use record::trace::Family;
@@ -73,6 +74,25 @@ pub const CONTENTS: Choice<Content> = Choice(&[
         "zero",
         Content::Zero,
         "Zeros, which the kernel may swap without writing",
+    ),
+]);
+
+/// The kinds of memory that `warm restore` restores.
+pub const MEMORY_KINDS: Choice<MemoryKind> = Choice(&[
+    (
+        "anonymous",
+        MemoryKind::Anonymous,
+        "What programs allocated, from swap",
+    ),
+    (
+        "shared",
+        MemoryKind::Shared,
+        "Shared memory and files on tmpfs, from swap",
+    ),
+    (
+        "files",
+        MemoryKind::File,
+        "Files that processes use, from their disks",
     ),
 ]);
 

@@ -1,4 +1,5 @@
-//! Output options: the format of a result and its destination. `output` checks the file.
+//! Output options: the format of a result and its destination.
+//! `output` checks the file.
 
 use clap::Args;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! Options of `terrace measure memlat`: sizes, pages, orders. The probe has the default sizes.
+//! Options of `terrace measure memlat`: sizes, pages, orders.
+//! The probe has the default sizes.
 
 use super::choice;
 use super::probe::ProbeArgs;

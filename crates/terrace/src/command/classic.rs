@@ -18,17 +18,17 @@ use measure::memory::classic::METHODS;
 use measure::memory::classic::{self, ClassicPlan};
 use std::time::Duration;
 
-/// How long it runs unless told; the largest buffers of the article take seconds.
+/// The budget by default; the largest buffers of the article take seconds.
 const BUDGET: Duration = Duration::from_secs(60);
 
-/// Time for the control: hundreds of trials of a step that varies by a percent.
+/// The budget of the control: hundreds of trials of a step that varies by a percent.
 const CONTROL_BUDGET: Duration = Duration::from_millis(500);
 
 /// Runs the old program's command line.
 ///
 /// # Errors
-/// One line for what the old program would not have taken; `Impossible` where the
-/// blocks do not fit or cannot be locked.
+/// If the old program would have refused it; `Impossible` if the blocks do not fit or cannot be
+/// locked.
 pub fn run(line: &str, args: &ProbeArgs, color: When, root: &Root) -> Result<Exit> {
     let asked = typed::parse(line).map_err(|why| Error::usage(format!("--classic: {why}")))?;
     if asked.csv && args.form.json {
@@ -53,13 +53,13 @@ pub fn run(line: &str, args: &ProbeArgs, color: When, root: &Root) -> Result<Exi
             locked: plan.locked,
             prepare: plan.prepare,
             report,
-            control: control(args, root),
+            control: measure_control(args, root),
         })
     })
 }
 
-/// The control; `None` where Ctrl-C came before.
-fn control(args: &ProbeArgs, root: &Root) -> Option<ComputeReport> {
+/// The control; `None` if Ctrl-C was pressed before.
+fn measure_control(args: &ProbeArgs, root: &Root) -> Option<ComputeReport> {
     let plan = ComputePlan {
         budget: CONTROL_BUDGET,
         cpu: args.cpu,

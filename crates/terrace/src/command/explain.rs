@@ -1,5 +1,5 @@
-//! `terrace explain`: a recording, or a part of it, becomes a verdict or its JSON.
-//! The judging is all in `explain`; here is reading before it and delivery after it.
+//! `terrace explain`: prints the verdict of a recording, or of a part of it, as text or JSON.
+//! The crate `explain` judges; this file reads the recording and writes the result.
 
 mod window;
 
@@ -21,7 +21,7 @@ use record::file::Outline;
 /// Explains, and delivers the explanation.
 ///
 /// # Errors
-/// When the recording cannot be read, or the window lies outside of it.
+/// If the recording cannot be read, or the window is outside of it.
 pub fn explain(args: &ExplainArgs, color: When) -> Result<Exit> {
     let target = Target::of(args.output.as_deref())?;
     let page = Page::of(&target, color);
@@ -37,8 +37,8 @@ pub fn explain(args: &ExplainArgs, color: When) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The recording and the window that was asked for. Of a long recording only what the window
-/// needs is read, where that is possible.
+/// The recording and the requested window. Of a long recording only the window is read, if
+/// possible.
 fn read(args: &ExplainArgs) -> Result<(Recording, Window)> {
     let is_part = args.from.is_some() || args.to.is_some() || args.at.is_some();
     if let Some(outline) = is_part.then(|| Outline::open(&args.file)).flatten() {
@@ -142,8 +142,8 @@ mod tests {
             };
             let (part, window) = read(&args).unwrap();
             assert!(part.ticks.len() < all.ticks.len() / 2, "{from_s}");
-            let told = |recording| json::render(&explain_recording(recording, window)).unwrap();
-            assert_eq!(told(&part), told(&all), "{from_s}");
+            let json = |recording| json::render(&explain_recording(recording, window)).unwrap();
+            assert_eq!(json(&part), json(&all), "{from_s}");
         }
     }
 }

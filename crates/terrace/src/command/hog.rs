@@ -1,5 +1,5 @@
-//! `terrace hog`: the plan from what was typed, the hogs, and what they pushed out; and the
-//! process that is one of them.
+//! `terrace hog`: makes the plan, runs the hogs, reports what they evicted; and the helper process
+//! that is one hog.
 
 use super::deliver::Delivery;
 use super::helper;
@@ -12,34 +12,34 @@ use machine::Root;
 use measure::pressure::{self, Plan};
 use sys::helper::HiddenCommand;
 
-/// What this program is called with to be a hog.
+/// The hidden command of a hog.
 pub const HELPER: &str = "hog-process";
 
-/// Runs the hogs and tells what they did.
+/// Runs the hogs and reports what they did.
 ///
 /// # Errors
-/// What the plan was refused for, or what went wrong before there was a result.
+/// If the plan is refused, or the run fails before there is a result.
 pub fn hog(args: &HogArgs, color: When) -> Result<Exit> {
     let root = Root::system();
-    let plan = plan(args)?;
-    plan.check(&root).map_err(|error| hinted(error, args))?;
+    let plan = plan(args);
+    plan.check(&root).map_err(|error| with_hint(error, args))?;
     Delivery::of(&args.form, color)?.carry_out(&root, |activity| {
         let report = pressure::hog(&root, &plan, &mut |step| activity.begin(step))?;
         Ok::<_, measure::Error>(HogResult { plan, report })
     })
 }
 
-/// The whole life of a hog's process.
+/// Runs one hog as a helper process.
 ///
 /// # Errors
-/// What its starter tells of it.
+/// Why it failed; the caller reports it.
 pub fn process() -> Result<Exit> {
     pressure::run_hog(&Root::system(), &mut helper::caller()?)?;
     Ok(Exit::Done)
 }
 
-fn plan(args: &HogArgs) -> Result<Plan> {
-    Ok(Plan {
+fn plan(args: &HogArgs) -> Plan {
+    Plan {
         size: args.size,
         count: args.count,
         repeat: args.repeat,
@@ -50,11 +50,11 @@ fn plan(args: &HogArgs) -> Result<Plan> {
         until_pressure_percent: args.until_psi,
         force: args.force,
         helper: HiddenCommand::new([HELPER]),
-    })
+    }
 }
 
-/// What to try where there is not enough memory.
-fn hinted(error: measure::Error, args: &HogArgs) -> Error {
+/// Adds a hint if there is not enough memory.
+fn with_hint(error: measure::Error, args: &HogArgs) -> Error {
     let error = Error::from(error);
     match error.exit {
         Exit::Impossible if args.until_psi.is_none() => {

@@ -1,5 +1,5 @@
-//! `terrace lab`: published experiments, repeated on this machine beside their figures. The crate
-//! `lab` does them; here what was typed becomes its options, and what it returns is delivered.
+//! `terrace lab`: repeats published experiments on this machine, beside their figures. The crate
+//! `lab` runs them; this file makes its options and delivers its results.
 
 use super::deliver::Delivery;
 use super::survey::plan::ram_bytes;
@@ -13,9 +13,7 @@ use crate::exit::Exit;
 use crate::output::lab::{ExperimentResult, OutcomePage};
 use crate::output::{self, Page, Target};
 use ::lab::description::{self, Experiment};
-use ::lab::{
-    Host, Programs, memory_copy, output_directory, process, ramdisk_puzzle, recovery, working_set,
-};
+use ::lab::{Host, Programs, memory_copy, output_directory, ramdisk_puzzle, recovery, working_set};
 use machine::Root;
 use place::workingset::restore::RestoreRequest;
 use place::workingset::targets::Selection;
@@ -39,19 +37,19 @@ pub fn lab(action: &Lab, color: When) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The whole life of a helper process of the lab.
+/// Runs a helper process of the lab.
 ///
 /// # Errors
 /// Why it ended early; the lab reads it.
-pub fn be(process: &LabProcess) -> Result<Exit> {
+pub fn process(process: &LabProcess) -> Result<Exit> {
     let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
     sys::process::take_own_name()?;
     match process {
         LabProcess::Member { group, user, words } => {
-            return Err(process::become_member(group.as_deref(), *user, words).into());
+            return Err(::lab::process::become_member(group.as_deref(), *user, words).into());
         }
         LabProcess::Workplace { directory, bytes } => {
-            process::keep_workplace(directory, *bytes, &mut input, &mut output)?
+            ::lab::process::keep_workplace(directory, *bytes, &mut input, &mut output)?
         }
         LabProcess::WorkingSet { bytes, layout } => {
             working_set::serve(*bytes, *layout, input, output)?;

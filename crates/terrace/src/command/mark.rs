@@ -1,15 +1,15 @@
-//! `terrace mark`: a note in every recording that runs now.
-//! Nobody who records is no success: the mark would be lost without a word.
+//! `terrace mark`: adds a mark to every running recording of this user.
+//! Without any it fails: otherwise the mark would be lost silently.
 
 use crate::args::mark::MarkArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output;
 
-/// Puts the mark.
+/// Adds the mark.
 ///
 /// # Errors
-/// `Impossible` where nothing is being recorded.
+/// `Impossible` if no recording runs.
 pub fn mark(args: &MarkArgs) -> Result<Exit> {
     let recordings = record::capture::mark(&args.text.join(" "))?;
     if recordings == 0 {

@@ -36,10 +36,10 @@ pub enum Charts {
     Recordings([PathBuf; 2]),
 }
 
-/// Where a page goes that is written beside what is printed, if it is asked for.
+/// The target of a page that is written in addition to the printed result, if requested.
 ///
 /// # Errors
-/// When that is no file, or none that could be written.
+/// If that is not a file, or cannot be written.
 pub fn target(html: Option<&Path>, is_redacted: bool) -> Result<Option<Target>> {
     let target = html.map(|path| Target::of_redacted(Some(path), is_redacted));
     match target.transpose()? {
@@ -108,12 +108,12 @@ pub fn of_recordings<const N: usize>(
     recording_page(views, comparison, None).map_err(not_made)
 }
 
-/// What a series of this name means; nothing for one that is not documented.
+/// The documented meaning of a series; empty if it has none.
 pub fn meaning(meanings: &Meanings) -> impl Fn(&str) -> String {
     |name| meanings.of(name).unwrap_or_default().to_owned()
 }
 
-/// Refuses what would not fit into a page, with its size, before the page is made.
+/// Refuses a recording that does not fit into a page, with its size, before the page is made.
 pub fn must_fit(recording: &Recording) -> std::result::Result<(), usize> {
     let series = recording.series.iter().map(|series| {
         let schema = &series.schema;
@@ -166,7 +166,7 @@ fn not_made(error: serde_json::Error) -> Error {
 mod tests {
     use super::*;
 
-    /// Whoever adds a series says in docs/counters.md what it means.
+    /// A new series is documented in docs/counters.md.
     #[test]
     fn every_series_of_the_fixtures_has_a_meaning() {
         let meanings = Meanings::documented();

@@ -1,5 +1,5 @@
-//! What was typed, as the plans of the probes, with defaults filled in. Nothing is touched here but
-//! the processor that --cpu pins to.
+//! The plans of the probes from their options, with defaults filled in. Nothing is measured here;
+//! `pin` sets the processor of --cpu.
 
 use crate::args::compute::ComputeArgs;
 use crate::args::faults::FaultsArgs;
@@ -17,41 +17,40 @@ use measure::storage::{Access, IolatPlan, Mode, SeqPlan};
 use model::Bytes;
 use std::time::Duration;
 
-/// How long a storage probe runs unless told.
+/// The budget of a storage probe by default.
 const STORAGE_BUDGET: Duration = Duration::from_secs(10);
 
-/// The pause between the starts of two requests unless told: in ten seconds there are
-/// enough of them for a p99.
+/// The time between the starts of two requests by default: ten seconds give enough for a p99.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The plan of `measure memcpy`.
 pub fn copy(args: &MemcpyArgs) -> CopyPlan {
-    let usual = CopyPlan::default();
+    let default = CopyPlan::default();
     CopyPlan {
         methods: args.named.iter().chain(&args.methods).cloned().collect(),
-        operations: or_usual(args.operations.clone(), usual.operations),
-        sizes: or_usual(plain(&args.sizes), usual.sizes),
+        operations: or_default(args.operations.clone(), default.operations),
+        sizes: or_default(in_bytes(&args.sizes), default.sizes),
         block_bytes: args.block.map(|block| block.0),
         stride: args.stride,
         offset: (args.offset.target as usize, args.offset.source as usize),
         threads: args.threads,
         pages: args.pages,
-        budget: args.probe.budget.unwrap_or(usual.budget),
+        budget: args.probe.budget.unwrap_or(default.budget),
         cpu: args.probe.cpu,
-        schedule: usual.schedule,
+        schedule: default.schedule,
     }
 }
 
 /// The plan of `measure memlat`.
 pub fn latency(args: &MemlatArgs) -> LatencyPlan {
-    let usual = LatencyPlan::default();
+    let default = LatencyPlan::default();
     LatencyPlan {
-        sizes: or_usual(plain(&args.sizes), usual.sizes),
+        sizes: or_default(in_bytes(&args.sizes), default.sizes),
         pages: unique(&args.pages),
         orders: unique(&args.patterns),
-        budget: args.probe.budget.unwrap_or(usual.budget),
+        budget: args.probe.budget.unwrap_or(default.budget),
         cpu: args.probe.cpu,
-        schedule: usual.schedule,
+        schedule: default.schedule,
     }
 }
 
@@ -68,17 +67,17 @@ pub fn faults(args: &FaultsArgs) -> FaultPlan {
 
 /// The plan of `measure compute`.
 pub fn compute(args: &ComputeArgs) -> ComputePlan {
-    let usual = ComputePlan::default();
+    let default = ComputePlan::default();
     ComputePlan {
-        iterations: args.iterations.unwrap_or(usual.iterations),
-        budget: args.probe.budget.unwrap_or(usual.budget),
+        iterations: args.iterations.unwrap_or(default.iterations),
+        budget: args.probe.budget.unwrap_or(default.budget),
         cpu: args.probe.cpu,
     }
 }
 
 /// The plan of `measure iolat`.
 pub fn request_latency(args: &IolatArgs) -> IolatPlan {
-    let usual = IolatPlan::default();
+    let default = IolatPlan::default();
     IolatPlan {
         count: args.count,
         interval: args.interval.unwrap_or(PAUSE),
@@ -90,18 +89,18 @@ pub fn request_latency(args: &IolatArgs) -> IolatPlan {
             _ => Access::Cold,
         },
         write: args.write,
-        warmup: args.warmup.unwrap_or(usual.warmup),
-        ..usual
+        warmup: args.warmup.unwrap_or(default.warmup),
+        ..default
     }
 }
 
 /// The plan of `measure seqio`.
 pub fn sequential(args: &SeqioArgs) -> SeqPlan {
-    let usual = SeqPlan::default();
+    let default = SeqPlan::default();
     SeqPlan {
         size: args.size,
         block: args.bs,
-        depth: args.iodepth.unwrap_or(usual.depth),
+        depth: args.iodepth.unwrap_or(default.depth),
         mode: match (args.direct, args.uncached) {
             (true, _) => Mode::Direct,
             (_, true) => Mode::Uncached,
@@ -110,28 +109,25 @@ pub fn sequential(args: &SeqioArgs) -> SeqPlan {
     }
 }
 
-/// How long a storage probe runs.
+/// The budget of a storage probe.
 pub fn storage_budget(args: &ProbeArgs) -> Duration {
     args.budget.unwrap_or(STORAGE_BUDGET)
 }
 
-/// Pins this thread where --cpu says; memory probes do so themselves.
+/// Pins this thread to the processor of --cpu; memory probes do so themselves.
 ///
 /// # Errors
-/// When this process may not run there.
+/// If this process may not run there.
 pub fn pin(args: &ProbeArgs) -> Result<()> {
-    match args.cpu {
-        Some(cpu) => Ok(sys::affinity::pin(cpu)?),
-        None => Ok(()),
-    }
+    Ok(args.cpu.map_or(Ok(()), sys::affinity::pin)?)
 }
 
-fn plain(sizes: &[Bytes]) -> Vec<u64> {
+fn in_bytes(sizes: &[Bytes]) -> Vec<u64> {
     sizes.iter().map(|size| size.0).collect()
 }
 
-fn or_usual<T>(asked: Vec<T>, usual: Vec<T>) -> Vec<T> {
-    if asked.is_empty() { usual } else { asked }
+fn or_default<T>(asked: Vec<T>, default: Vec<T>) -> Vec<T> {
+    if asked.is_empty() { default } else { asked }
 }
 
 /// Each once, in the order of their first mention.

@@ -1,5 +1,5 @@
-//! `terrace proof`: two recordings are read, and the card of a claim about them is delivered.
-//! What belongs on it is decided in `explain`.
+//! `terrace proof`: reads two recordings and writes the card of a claim about them.
+//! `explain` decides what belongs on it.
 
 use super::recording;
 use crate::args::proof::ProofArgs;
@@ -7,14 +7,13 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::{Target, proof};
 use explain::comparison::{self, Asked};
-use std::path::Path;
 
 /// Makes the card, and delivers it.
 ///
 /// # Errors
-/// When a recording cannot be read, or neither has a counter that was asked for.
+/// If a recording cannot be read, or neither has a requested counter.
 pub fn proof(args: &ProofArgs) -> Result<Exit> {
-    // It holds no names of processes, paths or hosts, and is made to be shown.
+    // The card has no names of processes, paths or hosts, and is made to be shared.
     let output = args.html.as_deref().or(args.output.as_deref());
     let target = Target::of_redacted(output, true)?;
     let first = recording::open_one_of(&args.first, 2)?;
@@ -30,17 +29,11 @@ pub fn proof(args: &ProofArgs) -> Result<Exit> {
         counters: args.counters.clone(),
     };
     let mut card = comparison::card(&first, &second, &asked);
-    card.first.file = name(&args.first);
-    card.second.file = name(&args.second);
+    card.first.file = super::name_of(&args.first);
+    card.second.file = super::name_of(&args.second);
     match args.html {
         Some(_) => target.write_data(&proof::html(&card))?,
         None => target.write(&proof::markdown(&card))?,
     };
     Ok(Exit::Done)
-}
-
-/// A file's name without where it lies: a card is made to be shown.
-fn name(path: &Path) -> String {
-    let name = path.file_name().unwrap_or(path.as_os_str());
-    name.to_string_lossy().into_owned()
 }

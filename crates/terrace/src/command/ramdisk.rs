@@ -1,5 +1,5 @@
-//! `terrace ramdisk why`: the plan from what was typed, the passes over memory, the verdict; and
-//! the process that writes.
+//! `terrace ramdisk why`: makes the plan, measures the passes over memory, prints the verdict; and
+//! the helper process that writes.
 
 use super::deliver::Delivery;
 use super::helper;
@@ -13,14 +13,14 @@ use machine::Root;
 use measure::ramdisk::{self, Plan};
 use sys::helper::HiddenCommand;
 
-/// What this program is called with to write.
+/// The hidden command of the process that writes.
 pub const HELPER: &str = "ramdisk-process";
 
-/// Does what is asked of RAM disks.
+/// Runs an action on RAM disks.
 ///
 /// # Errors
-/// What the plan was refused for, or what went wrong before there was a result.
-pub fn act(action: &Ramdisk, color: When) -> Result<Exit> {
+/// If the plan is refused, or the measurement fails before there is a result.
+pub fn run(action: &Ramdisk, color: When) -> Result<Exit> {
     match action {
         Ramdisk::Why(args) => why(args, color),
     }
@@ -41,10 +41,10 @@ fn why(args: &WhyArgs, color: When) -> Result<Exit> {
     })
 }
 
-/// The whole life of the process that writes.
+/// Runs the process that writes.
 ///
 /// # Errors
-/// What its starter tells of it.
+/// Why it failed; the caller reports it.
 pub fn process() -> Result<Exit> {
     ramdisk::run_writer(&Root::system(), &mut helper::caller()?)?;
     Ok(Exit::Done)

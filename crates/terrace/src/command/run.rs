@@ -1,7 +1,7 @@
-//! `terrace run`: starts a command, watches it, and says where its time went.
+//! `terrace run`: starts a command, records it, and says where its time went.
 //!
-//! Standard input and output, the terminal and the signals are the command's. All words of
-//! this program go to standard error, after the command has ended.
+//! Standard input and output, the terminal and the signals belong to the command. The verdict goes
+//! to standard error after the command has ended.
 
 mod against;
 mod cache;
@@ -36,16 +36,16 @@ struct Ran {
     status: u8,
 }
 
-/// What is run once, and where its recording is kept.
+/// The command of one run, and the file of its recording.
 struct Source<'a> {
     argv: &'a [OsString],
     output: Option<PathBuf>,
 }
 
-/// Runs the command as often as asked, and tells about it.
+/// Runs the command, once or several times, and prints the verdict.
 ///
 /// # Errors
-/// When the command was not started; its own failure is an exit status.
+/// If the command was not started; its own failure is an exit status.
 pub fn run(args: &RunArgs, color: When) -> Result<Exit> {
     if let Some(against) = &args.against {
         return against::run(args, against, color);
@@ -55,8 +55,8 @@ pub fn run(args: &RunArgs, color: When) -> Result<Exit> {
     let page = Page::on_standard_error(color);
     let mut runs = Vec::new();
     for number in 1..=args.repeats() {
-        prepared(args)?;
-        let ran = once(args, source(args, number))?;
+        prepare(args)?;
+        let ran = run_once(args, source(args, number))?;
         let failed = ran.status != 0;
         runs.push(ran);
         if failed {
@@ -69,7 +69,7 @@ pub fn run(args: &RunArgs, color: When) -> Result<Exit> {
     };
     let exit = Exit::Command(last.status);
     if !args.quiet {
-        tell(&page_of(args, &runs, page));
+        print_verdict(&page_of(args, &runs, page));
     }
     if let Some(target) = report {
         let written = json::render(&runs[shown(&runs)].explanation);
@@ -95,10 +95,10 @@ fn json_target(args: &RunArgs) -> Result<Option<Target>> {
     }
 }
 
-/// Brings about what must be so before each run.
-fn prepared(args: &RunArgs) -> Result<()> {
-    cache::bring_about(args)?;
-    prepare(args)
+/// Sets the cache state and runs the command of `--prepare`, before each run.
+fn prepare(args: &RunArgs) -> Result<()> {
+    cache::set_cache_state(args)?;
+    run_prepare_command(args)
 }
 
 fn source(args: &RunArgs, number: u32) -> Source<'_> {
@@ -112,7 +112,7 @@ fn source(args: &RunArgs, number: u32) -> Source<'_> {
     }
 }
 
-fn once(args: &RunArgs, source: Source<'_>) -> Result<Ran> {
+fn run_once(args: &RunArgs, source: Source<'_>) -> Result<Ran> {
     let plan = CommandPlan {
         argv: source.argv.to_vec(),
         own_group: !args.no_group,
@@ -128,7 +128,7 @@ fn once(args: &RunArgs, source: Source<'_>) -> Result<Ran> {
     })
 }
 
-/// What a shell would say of the command's end.
+/// The status that a shell would report for the command's end.
 fn status(ending: &Ending) -> u8 {
     let code = match ending {
         Ending::Exited { code } => *code,
@@ -145,8 +145,8 @@ fn failed_before() -> u8 {
     }
 }
 
-/// Lets a shell do what must be done before a run. What it prints goes to standard error.
-fn prepare(args: &RunArgs) -> Result<()> {
+/// Runs the command of `--prepare` in a shell. Its output goes to standard error.
+fn run_prepare_command(args: &RunArgs) -> Result<()> {
     let Some(line) = &args.prepare else {
         return Ok(());
     };
@@ -229,8 +229,8 @@ fn numbered(path: &Path, run: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Puts the verdict on standard error. When that is gone, nobody wants to know.
-fn tell(text: &str) {
+/// Prints the verdict on standard error; if that is closed, it is dropped.
+fn print_verdict(text: &str) {
     // On a terminal the command may have left the cursor in the middle of a line.
     let start = if std::io::stderr().is_terminal() {
         "\n"

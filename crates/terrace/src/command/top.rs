@@ -1,7 +1,7 @@
 //! `terrace top`: what hurts right now and why, in a terminal; or at any moment of a recording.
 //!
-//! Once a second, and after each key: what was recorded is read, explained where its turn has come,
-//! made into a picture and drawn. Nothing is written but to the terminal.
+//! Once a second, and after each key, it reads what was recorded, explains it if that is due, and
+//! draws the picture. It writes only to the terminal.
 
 mod source;
 
@@ -24,16 +24,16 @@ use viewer::questions::{Question, questions};
 /// The least time between two pictures when no key is pressed.
 const DRAW_EVERY: Duration = Duration::from_secs(1);
 
-/// The least time between two explanations of what goes on: nobody reads one in less.
+/// The least time between two live explanations: reading one takes longer.
 const EXPLAIN_EVERY: Duration = Duration::from_secs(2);
 
 /// What explaining may take of a processor: one part of so many.
 const SHARE: u32 = 200;
 
-/// Shows until somebody has seen enough.
+/// Shows the pictures until a key or a signal ends it.
 ///
 /// # Errors
-/// When there is no terminal, or nothing to show.
+/// If there is no terminal, or nothing to show.
 pub fn top(args: &TopArgs, color: When) -> Result<Exit> {
     if !stdin().is_terminal() || !stdout().is_terminal() {
         let error = Error::usage("it needs a terminal: standard input and output must be one");
@@ -70,7 +70,7 @@ fn is_gone() -> bool {
     sys::poll::is_hung_up(stdin().as_fd())
 }
 
-/// Somebody who looks.
+/// The state of one session.
 struct Session {
     source: Source,
     file: Option<String>,

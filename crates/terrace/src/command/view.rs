@@ -1,5 +1,5 @@
-//! `terrace view`: the page of one recording or two, served to a browser of this machine or written
-//! as one file. The page is made by [`super::page`]; here is its delivery.
+//! `terrace view`: serves the page of one recording or two to a browser of this machine, or writes
+//! it as one file. [`super::page`] makes the page.
 
 mod browser;
 mod live;
@@ -18,7 +18,7 @@ use std::time::Duration;
 use viewer::live::Place;
 use viewer::{Server, Site};
 
-/// How long nothing is done between two looks at a file that grows.
+/// The pause between two reads of a growing file.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Serves the page, or writes it.
@@ -64,7 +64,7 @@ fn serve(args: &ViewArgs, site: Arc<dyn Site>, meanwhile: impl Fn()) -> Result<E
     Ok(Exit::Done)
 }
 
-/// 128 bits that nobody can guess.
+/// 128 random bits, which cannot be guessed.
 fn secret() -> Result<String> {
     let (one, other) = (sys::random::seed()?, sys::random::seed()?);
     Ok(format!("{one:016x}{other:016x}"))

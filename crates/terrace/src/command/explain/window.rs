@@ -1,10 +1,8 @@
-//! The part of a recording that was asked for: moments as they were typed become
-//! nanoseconds since its start.
+//! The requested part of a recording: typed moments become nanoseconds since its start.
 //!
-//! A time of day is by the clock of the machine that was recorded, as it stood at that
-//! moment: it may have been set meanwhile. A recording of several days, or one whose clock
-//! was set back, holds it several times; the last one counts, because a flight recorder is
-//! asked about what just happened.
+//! A time of day is by the clock of the recorded machine at that moment, which may have been set
+//! during the recording. A recording of several days, or one whose clock was set back, has it
+//! several times; the last one counts, because a flight recorder is asked about recent events.
 
 use crate::args::explain::ExplainArgs;
 use crate::args::moment::Moment;
@@ -23,7 +21,7 @@ const AROUND_NS: i128 = 10 * SECOND_NS;
 /// The window that the options name; all of the recording without any.
 ///
 /// # Errors
-/// When it lies outside of the recording, or ends before it starts.
+/// If it is outside of the recording, or ends before it starts.
 pub fn of(args: &ExplainArgs, recording: &Recording) -> Result<Window> {
     let frame = Frame::of(recording);
     if let Some(moment) = args.at {
@@ -44,12 +42,12 @@ pub fn of(args: &ExplainArgs, recording: &Recording) -> Result<Window> {
 
 /// A recording's place in time.
 struct Frame {
-    /// The pieces between which the clock was set, in order; never none.
+    /// The pieces between which the clock was set, in order; at least one.
     pieces: Vec<Piece>,
     wall_ns: i128,
 }
 
-/// A part of a recording in which nobody set the clock.
+/// A part of a recording in which the clock was not set.
 struct Piece {
     from_ns: i128,
     to_ns: i128,
@@ -345,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_while_recording_changes_no_duration_and_is_told_once() {
+    fn a_clock_that_is_set_while_recording_changes_no_duration_and_is_reported_once() {
         const HOUR_NS: i64 = 3_600_000_000_000;
         for moved_ns in [HOUR_NS, -HOUR_NS] {
             let recording = recorded(moved_ns);
@@ -355,9 +353,9 @@ mod tests {
             assert!(ticks.windows(2).all(|pair| pair[0].at_ns < pair[1].at_ns));
             let whole = explain::recording::explain(&recording, Window::default());
             assert_eq!(whole.wall_ns, wall_ns);
-            let told = whole.doubts.iter().filter(|doubt| doubt.contains("clock"));
+            let doubts = whole.doubts.iter().filter(|doubt| doubt.contains("clock"));
             assert_eq!(
-                told.collect::<Vec<_>>(),
+                doubts.collect::<Vec<_>>(),
                 [&ClockSet::by(moved_ns.into()).to_string()]
             );
             let spans = recording.spans.iter();

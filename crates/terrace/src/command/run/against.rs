@@ -1,7 +1,7 @@
-//! `terrace run --against`: two commands take turns, in an order that rotates, and what they
-//! took is compared. One run of each comes before, to warm what they use, and does not count.
+//! `terrace run --against`: two commands take turns, in an order that rotates, and their times are
+//! compared. The first run of each warms the caches and does not count.
 
-use super::{Ran, Source, json_target, numbered, once, page_of_one, prepared, tell};
+use super::{Ran, Source, json_target, numbered, page_of_one, prepare, print_verdict, run_once};
 use crate::args::When;
 use crate::args::run::RunArgs;
 use crate::error::{Error, Result};
@@ -15,11 +15,11 @@ use std::ffi::OsString;
 /// The names of the sides, in the files of their recordings too: `x.first.3.trec`.
 const SIDES: [&str; 2] = ["first", "second"];
 
-/// Runs both in turn, and tells how they differ. A run that fails is the last, and is told
-/// instead.
+/// Runs both in turn, and prints how they differ. A run that fails is the last, and its verdict is
+/// printed instead.
 ///
 /// # Errors
-/// When a command was not started.
+/// If a command was not started.
 pub fn run(args: &RunArgs, against: &[OsString], color: When) -> Result<Exit> {
     let report = json_target(args)?;
     // Asked before a command may have changed the terminal.
@@ -29,10 +29,10 @@ pub fn run(args: &RunArgs, against: &[OsString], color: When) -> Result<Exit> {
     for number in 0..=args.repeats() {
         for turn in 0..2 {
             let side = (turn + number as usize) % 2;
-            prepared(args)?;
-            let ran = once(args, source(args, commands[side], side, number))?;
+            prepare(args)?;
+            let ran = run_once(args, source(args, commands[side], side, number))?;
             if ran.status != 0 {
-                // What is not done to its end takes no comparable time.
+                // The time of a failed run is not comparable.
                 return Ok(failed(args, &ran, (side, number), page));
             }
             if number > 0 {
@@ -42,11 +42,12 @@ pub fn run(args: &RunArgs, against: &[OsString], color: When) -> Result<Exit> {
     }
     let comparison = compared(&sides);
     if !args.quiet {
-        let text = match args.details {
-            true => compare::details(&comparison, page),
-            false => compare::page(&comparison, page),
+        let text = if args.details {
+            compare::details(&comparison, page)
+        } else {
+            compare::page(&comparison, page)
         };
-        tell(&text);
+        print_verdict(&text);
     }
     if let Some(target) = report {
         let written = json::render(&comparison);
@@ -66,7 +67,7 @@ fn source<'a>(args: &RunArgs, argv: &'a [OsString], side: usize, number: u32) ->
 
 fn failed(args: &RunArgs, ran: &Ran, (side, number): (usize, u32), page: Page) -> Exit {
     if !args.quiet {
-        tell(&page_of_one(args, ran, page));
+        print_verdict(&page_of_one(args, ran, page));
     }
     let which = match number {
         0 => format!("the first run of the {} command, to warm up,", SIDES[side]),
@@ -89,10 +90,10 @@ fn compared(sides: &[Vec<Ran>; 2]) -> Comparison {
             ..side
         }
     };
-    let told = comparison::recordings(&explanations(first), &explanations(second));
+    let comparison = comparison::recordings(&explanations(first), &explanations(second));
     Comparison {
-        first: named(told.first.clone(), first),
-        second: named(told.second.clone(), second),
-        ..told
+        first: named(comparison.first.clone(), first),
+        second: named(comparison.second.clone(), second),
+        ..comparison
     }
 }

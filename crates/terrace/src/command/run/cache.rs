@@ -1,6 +1,5 @@
-//! `run --cache hot|cold`: the named files are read into the page cache before a run, or
-//! evicted from it. Nothing else is: a benchmark has no right to empty the caches of
-//! everybody.
+//! `run --cache hot|cold`: reads the named files into the page cache before a run, or evicts them.
+//! Other files are left alone: a benchmark must not slow down other programs.
 
 use crate::args::run::{Cache, RunArgs};
 use crate::error::{Error, Result};
@@ -10,8 +9,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use sys::file::Advice;
 
-/// Files below a named directory; more are refused, because reading or evicting them would
-/// take longer than the run.
+/// The most files below a named directory: reading or evicting more takes longer than the run.
 const MOST_FILES: usize = 100_000;
 
 /// Directories inside of each other; a loop of mounts has no end.
@@ -20,11 +18,11 @@ const DEEPEST: usize = 64;
 /// Bytes that are read at once.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Brings about the state that was asked for.
+/// Sets the requested state of the page cache.
 ///
 /// # Errors
-/// When a file is missing or cannot be read.
-pub fn bring_about(args: &RunArgs) -> Result<()> {
+/// If a file is missing or cannot be read.
+pub fn set_cache_state(args: &RunArgs) -> Result<()> {
     let Some(cache) = args.cache else {
         return Ok(());
     };
@@ -82,7 +80,7 @@ fn read_whole(path: &Path) -> Result<()> {
     }
 }
 
-/// Evicts all, and says how much stayed: pages that somebody maps or writes cannot go.
+/// Evicts all, and reports how much stayed: pages that a process maps or writes cannot be evicted.
 fn evict_all(files: &[PathBuf]) -> Result<()> {
     let mut left_pages = 0;
     for path in files {
@@ -93,7 +91,7 @@ fn evict_all(files: &[PathBuf]) -> Result<()> {
     if left_pages > 0 {
         let bytes = left_pages * sys::process::page_bytes() as u64;
         let text = format!(
-            "--cache cold: {} stayed in the page cache: somebody maps or locks it",
+            "--cache cold: {} stayed in the page cache: a process maps or locks it",
             model::Bytes(bytes)
         );
         output::complain(&Error::new(exit::FAILED_BEFORE, text).during("run"));
@@ -129,8 +127,8 @@ mod tests {
         assert!(collect(Path::new("/dev/null"), 0, &mut files).is_err());
     }
 
-    /// Where the kernel can tell (Linux 6.5, a file system with a page cache), what was
-    /// evicted is gone and what was read is there. Nobody else knows the file.
+    /// If the kernel reports it (Linux 6.5, a file system with a page cache): evicted pages are
+    /// gone, read pages are there. No other process knows the file.
     #[test]
     fn cold_evicts_and_hot_reads() {
         let directory = TempDir::new();

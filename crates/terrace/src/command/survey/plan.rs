@@ -33,8 +33,8 @@ pub struct Plan {
     pub edges_again: Duration,
     /// 4 KiB pages beside huge ones.
     pub translation: LatencyPlan,
-    /// One sitting of all levels of memory.
-    pub sitting: Duration,
+    /// One pass over all levels of memory.
+    pub levels_pass: Duration,
     /// How its trials are cut.
     pub schedule: Schedule,
     /// One device.
@@ -91,7 +91,7 @@ impl Plan {
             edges_again: pick(3_000, 1_000),
             // Enough trials for error bars: one size is cheap.
             translation: curve(vec![ram_bytes], both, 21, pick(5_000, 2_000)),
-            sitting: pick(5_000, 1_300),
+            levels_pass: pick(5_000, 1_300),
             schedule: Schedule {
                 trial_ns: 1_000_000,
                 rounds: 40,
@@ -213,7 +213,7 @@ mod tests {
                 + plan.ladder.budget
                 + plan.edges_again
                 + plan.translation.budget
-                + plan.sitting * 2
+                + plan.levels_pass * 2
                 + plan.device
                 + plan.ram_disk
                 + plan.compute;

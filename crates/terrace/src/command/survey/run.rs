@@ -118,11 +118,11 @@ pub fn run(
             seen.granted = Some(store.granted());
             let mut bench = Levels::over(&mut store, &levels);
             let _ = progress(Progress::step("memory levels"));
-            let first = bench.measure_pass(&plan.schedule, root, &stop.part(plan.sitting));
+            let first = bench.measure_pass(&plan.schedule, root, &stop.part(plan.levels_pass));
             seen.keep("memory levels", first);
             seen.disks(plan, places.places, machine, root, stop, progress);
             let _ = progress(Progress::step("memory levels again"));
-            let second = bench.measure_pass(&plan.schedule, root, &stop.part(plan.sitting));
+            let second = bench.measure_pass(&plan.schedule, root, &stop.part(plan.levels_pass));
             seen.keep("memory levels", second);
             seen.levels = bench.reports();
         }
@@ -178,7 +178,7 @@ impl Measured {
         let count = places.len() as u32;
         for (i, place) in places.into_iter().enumerate() {
             let name = place.name();
-            let later = plan.sitting + plan.edges_again;
+            let later = plan.levels_pass + plan.edges_again;
             let left = stop.left().saturating_sub(later) / (count - i as u32).max(1);
             let share = left.min(if place.in_ram {
                 plan.ram_disk

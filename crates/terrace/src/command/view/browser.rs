@@ -1,9 +1,9 @@
-//! Opens the browser of this session, where there is one.
+//! Opens the browser of this session, if there is one.
 //!
-//! A command line is read by every user of the machine, so the browser is given a file that only
-//! this user may read, and that file leads to the page. It is removed once the page was fetched or
-//! its server ends; one that a killed server left is removed by the next. Never for root: the
-//! screen that root finds most often belongs to another user. The address has been printed.
+//! Every user of the machine can read command lines. So the browser opens a file that only this
+//! user may read, and that file leads to the page. It is removed once the page was fetched or its
+//! server ends; the next server removes the file of a killed one. Root's browser is never opened:
+//! the display that root finds usually belongs to another user.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -33,8 +33,8 @@ pub struct Signpost {
     _locked: File,
 }
 
-/// Leads the browser to `address`. `None` where there is none, or no directory that only this
-/// user can change.
+/// Opens the browser at `address`. `None` without a display, as root, or without a directory that
+/// only this user can change.
 pub fn open(address: &str) -> Option<Signpost> {
     let has_screen = SCREENS
         .iter()

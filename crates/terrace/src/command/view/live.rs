@@ -1,8 +1,8 @@
-//! A recording that is looked at while it is made: what is appended is read, told to the pages that
-//! are open, and explained anew now and then.
+//! A recording that is shown while it is written: reads what is appended, sends it to the open
+//! pages, and explains it again from time to time.
 //!
-//! Explaining is what costs: at most once a second, and at most [`SHARE`] of a processor however
-//! long the recording is.
+//! Explaining is expensive: at most once a second, and at most one part in [`SHARE`] of a
+//! processor, for a recording of any length.
 
 use crate::command::page::{meaning, must_fit};
 use crate::command::{must_exist, name_of};
@@ -40,7 +40,7 @@ struct State {
     follower: Follower,
     explanation: Explanation,
     explanations: u64,
-    /// Samples that are explained; `None` where there are none yet.
+    /// Samples that are explained; `None` before the first time.
     explained: Option<usize>,
     /// Not before this is it explained anew, unless it is over.
     next: Instant,
@@ -150,14 +150,14 @@ impl Site for Live {
     }
 
     fn event(&self, place: Place) -> Option<(String, Place)> {
-        let tell = |state: &State| event(&state.now(), place, meaning(&self.meanings)).ok()?;
+        let news = |state: &State| event(&state.now(), place, meaning(&self.meanings)).ok()?;
         let state = self.state();
-        if let Some(told) = tell(&state) {
-            return Some(told);
+        if let Some(event) = news(&state) {
+            return Some(event);
         }
         let waited = self.news.wait_timeout(state, NEWS_LIMIT);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        tell(&state)
+        news(&state)
     }
 
     fn has_ended(&self, place: Place) -> bool {

@@ -4,15 +4,14 @@
 use super::super::deliver::{Activity, Delivery};
 use super::super::must_exist;
 use crate::args::When;
-use crate::args::warm::{Memory, RestoreArgs};
+use crate::args::warm::RestoreArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::warm::Receipt;
 use machine::Root;
 use model::Bytes;
 use place::background::Limits;
-use place::workingset::restore::RestoreMethod;
-use place::workingset::restore::{self, RestoreRequest};
+use place::workingset::restore::{self, MemoryKind, RestoreMethod, RestoreRequest};
 use place::workingset::snapshot;
 use place::workingset::targets::Selection;
 use sys::helper::HiddenCommand;
@@ -84,23 +83,24 @@ fn request(args: &RestoreArgs, root: &Root) -> Result<RestoreRequest> {
     }
     let wanted = wanted(args, selection.is_some())?;
     let wants = |kind| wanted.contains(&kind);
-    let limits = usual_limits(root);
+    let default_limits = usual_limits(root);
     let limits = Limits {
-        floor: args.floor.unwrap_or(limits.floor),
+        floor: args.floor.unwrap_or(default_limits.floor),
         time: args.max_time,
         bytes: args.max_bytes,
         hurry: args.hurry,
-        ..limits
+        ..default_limits
     };
-    // A snapshot names its processes itself; without any, only metadata is wanted.
-    let nobody = Selection::Processes(Vec::new());
-    let everybody = args.file.as_ref().map(|_| Selection::All);
-    let selection = selection.or(everybody).unwrap_or(nobody);
+    // A snapshot names its processes itself; without one, only metadata is wanted.
+    let selection = selection.unwrap_or_else(|| match args.file {
+        Some(_) => Selection::All,
+        None => Selection::Processes(Vec::new()),
+    });
     Ok(RestoreRequest {
         first: args.first.clone(),
-        anonymous: wants(Memory::Anonymous),
-        shared: wants(Memory::Shared),
-        files: wants(Memory::Files),
+        anonymous: wants(MemoryKind::Anonymous),
+        shared: wants(MemoryKind::Shared),
+        files: wants(MemoryKind::File),
         snapshot: args.file.as_deref().map(snapshot::read).transpose()?,
         metadata: args.metadata.clone(),
         estimate: args.dry_run,
@@ -111,11 +111,11 @@ fn request(args: &RestoreArgs, root: &Root) -> Result<RestoreRequest> {
 }
 
 /// Which kinds of memory are to be restored.
-fn wanted(args: &RestoreArgs, named: bool) -> Result<Vec<Memory>> {
-    let usual: &[Memory] = match (&args.file, named) {
+fn wanted(args: &RestoreArgs, named: bool) -> Result<Vec<MemoryKind>> {
+    let usual: &[MemoryKind] = match (&args.file, named) {
         // What is shared stands in no snapshot.
-        (Some(_), _) => &[Memory::Anonymous, Memory::Files],
-        (None, true) => &[Memory::Anonymous, Memory::Shared, Memory::Files],
+        (Some(_), _) => &[MemoryKind::Anonymous, MemoryKind::File],
+        (None, true) => &[MemoryKind::Anonymous, MemoryKind::Shared, MemoryKind::File],
         (None, false) => &[],
     };
     let mut wanted = if args.only.is_empty() {
@@ -124,7 +124,7 @@ fn wanted(args: &RestoreArgs, named: bool) -> Result<Vec<Memory>> {
         &args.only
     }
     .to_vec();
-    let in_swap = |kind: &Memory| *kind != Memory::Files;
+    let in_swap = |kind: &MemoryKind| *kind != MemoryKind::File;
     if args.dry_run || !wanted.iter().any(in_swap) || may_move(args.method) {
         return Ok(wanted);
     }
