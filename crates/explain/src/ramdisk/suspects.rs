@@ -166,8 +166,8 @@ fn matters(case: &Case, pages: u64) -> bool {
     pages > 0 && pages as f64 >= case.touches() as f64 * PAGES_SHARE
 }
 
-/// Whether swap that the machine counts was for what was written; yes where the kernel does not tell
-/// what left memory.
+/// Whether swap that the machine counts was for what was written; yes where the kernel does not
+/// tell what left memory.
 fn is_ours(case: &Case) -> bool {
     let left = case.first.and_then(|pass| pass.left_memory_bytes);
     let page_bytes = case.seen.page_bytes.max(1);
