@@ -188,7 +188,7 @@ fn write_allocate(seen: &Seen) -> Proof {
     })
 }
 
-/// A second core adds nothing, not even in the best trial of the two: they sit apart from the one,
+/// A second core adds nothing, not even in the best trial of the two: they are apart from the one,
 /// and a neighbour that slowed them would else prove it.
 fn bus(seen: &Seen) -> Proof {
     let (both, gain) = second_core(seen)?;

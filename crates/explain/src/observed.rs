@@ -29,7 +29,7 @@ pub struct Observed {
     pub ram_disks: Vec<RamDiskReport>,
     /// What kept the survey from running.
     pub processor: Option<ProcessorLoad>,
-    /// Swap; `None` where it could not be read, empty areas where there is none.
+    /// Swap; `None` where it could not be read, without areas if there is no swap.
     pub swap: Option<SwapSeen>,
     /// How much the trials of each tier disagree.
     pub noise: Vec<NoiseSeen>,

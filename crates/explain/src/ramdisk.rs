@@ -15,7 +15,7 @@ mod suspects;
 #[cfg(test)]
 mod tests;
 
-use case::{Answer, Blame, Case};
+use case::{Answer, Case, RamDiskCause};
 use model::ramdisk::{ExcludedCause, Judged, Reason, Round, Seen};
 use model::{Evidence, Finding, Grade};
 
@@ -35,27 +35,27 @@ pub fn judge(seen: &Seen) -> Judged {
         unseen: Vec::new(),
         tried: remedies::judge(&case),
     };
-    let mut blamed: Vec<(Reason, Blame)> = Vec::new();
+    let mut causes: Vec<(Reason, RamDiskCause)> = Vec::new();
     let mut moved = Vec::new();
     for (reason, check) in suspects::ALL {
         match check(&case) {
-            Answer::Blame(blame) => blamed.push((reason, blame)),
+            Answer::Found(cause) => causes.push((reason, cause)),
             Answer::Cheap(finding) => moved.push(finding),
             Answer::Clear(evidence) => judged.excluded.push(ExcludedCause { reason, evidence }),
             Answer::Unseen(why) => judged.unseen.push(format!("{}: {why}", reason.words())),
         }
     }
-    host::ask(&case, &mut blamed, &mut judged);
+    host::ask(&case, &mut causes, &mut judged);
     // The sort is stable: of equal times the suspect that was asked first counts.
-    blamed.sort_by_key(|(_, blame)| std::cmp::Reverse(blame.ns));
-    judged.findings = blamed
+    causes.sort_by_key(|(_, cause)| std::cmp::Reverse(cause.ns));
+    judged.findings = causes
         .iter()
-        .map(|(_, blame)| blame.finding.clone())
+        .map(|(_, cause)| cause.finding.clone())
         .collect();
-    judged.verdict = match blamed.first() {
+    judged.verdict = match causes.first() {
         Some((reason, _)) => *reason,
         None => {
-            let (reason, finding) = nobody(&case);
+            let (reason, finding) = no_cause(&case);
             judged.findings.push(finding);
             reason
         }
@@ -65,8 +65,8 @@ pub fn judge(seen: &Seen) -> Judged {
     judged
 }
 
-/// What is said when nobody is blamed.
-fn nobody(case: &Case) -> (Reason, Finding) {
+/// The verdict if no suspect is the cause.
+fn no_cause(case: &Case) -> (Reason, Finding) {
     let Some(first) = case.first.filter(|_| case.usual_ns.is_some()) else {
         let claim = "Nothing was written, so nothing can be said.".to_owned();
         let none = Evidence::new("pages written", 0.0, "pages", "the process that wrote");

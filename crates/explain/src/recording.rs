@@ -66,12 +66,12 @@ pub fn explain(recording: &Recording, window: Window) -> Explanation {
 fn watching(view: &View) -> Watching {
     let wall_ns = view.wall_ns();
     let outcome = view.recording().outcome.as_ref();
-    let told = outcome.filter(|_| view.is_whole()).map(|outcome| {
+    let own_cpu_ns = outcome.filter(|_| view.is_whole()).map(|outcome| {
         let setup_apart = wall_ns < SETUP_COUNTS_FROM_NS;
         let setup_ns = if setup_apart { outcome.own_setup_ns } else { 0 };
         outcome.own_cpu_ns.saturating_sub(setup_ns)
     });
-    let cpu_ns = told.or_else(|| view.growth("own.cpu_ns"));
+    let cpu_ns = own_cpu_ns.or_else(|| view.growth("own.cpu_ns"));
     let (first, last) = view.samples();
     let samples = u64::from(last.saturating_sub(first)) + 1;
     Watching {

@@ -69,7 +69,7 @@ fn swap_on_a_disk_of_unknown_latency_is_inferred_from_its_flag() {
 }
 
 #[test]
-fn a_ram_disk_with_huge_pages_is_not_told_to_use_them() {
+fn a_ram_disk_with_huge_pages_is_not_advised_to_use_them() {
     let mut machine = machine("ram_disk_no_faster-fires");
     assert!(only(&machine).remedy.unwrap().contains("huge=within_size"));
     for setting in [Value::from("always"), Value::Null] {
@@ -139,7 +139,7 @@ fn new_memory_that_is_slow_as_a_whole_is_found_without_two_modes() {
 }
 
 #[test]
-fn a_host_that_makes_room_is_told_apart() {
+fn a_host_that_makes_room_is_distinguished() {
     let mut machine = machine("memory_backed_lazily-fires");
     assert!(only(&machine).claim.contains("first touched"));
     machine["faults"]["base"]["modes"]["slow_ns"] = 99_000.0.into();

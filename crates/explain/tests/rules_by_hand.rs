@@ -383,10 +383,10 @@ fn spoken(judged: &Judged) -> BTreeSet<&str> {
 /// What holds for every judgement.
 fn sound(judged: &Judged) {
     let found: BTreeSet<&str> = ids(judged).into_iter().collect();
-    let told = found.len() + judged.cleared.len() + judged.unseen.len();
+    let judged_count = found.len() + judged.cleared.len() + judged.unseen.len();
     assert_eq!(
         spoken(judged).len(),
-        told,
+        judged_count,
         "an id in two lists: {judged:#?}"
     );
     let known: BTreeSet<&str> = RULES.iter().map(|rule| rule.id).collect();
@@ -440,7 +440,7 @@ fn ids_are_unique_and_every_fixture_belongs_to_a_rule() {
 }
 
 #[test]
-fn an_empty_recording_blames_nobody() {
+fn an_empty_recording_has_no_finding() {
     for recording in [Recording::default(), empty()] {
         let judged = judged(&recording, &Accounts::default());
         assert!(judged.causes.is_empty(), "{judged:#?}");

@@ -13,13 +13,13 @@ use model::recording::{Kind, Recording};
 /// Into how many pieces the work is cut. Picked: as many as a page has lines for.
 const SECTIONS: usize = 10;
 
-/// The name of the work that a program told of itself.
-const TOLD: &str = "progress";
+/// The name of the work that a program reports of itself.
+const PROGRESS: &str = "progress";
 
 /// What a command got from `read` and gave to `write`: work of nearly every program.
 const USUAL: [&str; 2] = ["tree.read_chars", "tree.write_chars"];
 
-/// A piece that is told by fewer samples than this says nothing of its causes.
+/// A piece with fewer samples than this says nothing of its causes.
 const LEAST_SAMPLES: u32 = 3;
 
 /// Why two recordings cannot be laid beside each other by their work.
@@ -97,8 +97,8 @@ fn usual(first: &Recording, second: &Recording) -> Option<String> {
         work.map_or(0.0, |work| work.total())
     };
     let in_both = |name: &&str| grown(first, name) > 0.0 && grown(second, name) > 0.0;
-    if in_both(&TOLD) {
-        return Some(TOLD.to_owned());
+    if in_both(&PROGRESS) {
+        return Some(PROGRESS.to_owned());
     }
     let usual = USUAL.into_iter().filter(in_both);
     let most = usual.max_by(|a, b| grown(first, a).total_cmp(&grown(first, b)));
@@ -106,8 +106,8 @@ fn usual(first: &Recording, second: &Recording) -> Option<String> {
 }
 
 fn work(recording: &Recording, name: &str) -> Result<Option<Work>, NotAligned> {
-    if name == TOLD {
-        return Ok(told(recording));
+    if name == PROGRESS {
+        return Ok(reported_work(recording));
     }
     let Some(series) = recording.series(name) else {
         return Ok(None);
@@ -126,9 +126,9 @@ fn work(recording: &Recording, name: &str) -> Result<Option<Work>, NotAligned> {
     Ok(Some(Work { unit, points }))
 }
 
-/// What a program told: the number that each span's words begin with.
-fn told(recording: &Recording) -> Option<Work> {
-    let spans = recording.spans.iter().filter(|span| span.kind == TOLD);
+/// The work that a program reported: the number that each span's text begins with.
+fn reported_work(recording: &Recording) -> Option<Work> {
+    let spans = recording.spans.iter().filter(|span| span.kind == PROGRESS);
     let mut work = Work::default();
     for span in spans {
         let mut words = span.text.split_whitespace();
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn what_a_program_tells_goes_before_what_is_counted() {
-        let told = |amounts: &[(u64, &str)]| {
+        let reported_work = |amounts: &[(u64, &str)]| {
             let mut recording = reading(&[10; 10]);
             let spans = amounts.iter().map(|(at, text)| Span {
                 kind: "progress".to_owned(),
@@ -267,8 +267,8 @@ mod tests {
             recording.spans = spans.collect();
             recording
         };
-        let first = told(&[(100, "50 items"), (200, "100 items")]);
-        let second = told(&[(300, "nonsense"), (400, "50 items"), (500, "100 items")]);
+        let first = reported_work(&[(100, "50 items"), (200, "100 items")]);
+        let second = reported_work(&[(300, "nonsense"), (400, "50 items"), (500, "100 items")]);
         let aligned = aligned(&first, &second, None).unwrap();
         assert_eq!(
             (aligned.series.as_str(), aligned.unit.as_str()),

@@ -22,10 +22,10 @@ pub struct Asked {
     pub counters: Vec<String>,
 }
 
-/// Counters on a card that nobody asked for by name. Picked: what fits below a post.
+/// Counters on a card beyond those that the caller named. Picked: what fits below a post.
 const SHOWN: usize = 8;
 
-/// A change of less than this share of the larger is none: runs differ by as much by chance.
+/// A change of less than this share of the larger does not count: runs differ by chance.
 const MOVED_SHARE: f64 = 0.1;
 
 /// How many findings, by the difference of their time, name counters.
@@ -197,7 +197,7 @@ fn causes(explained: &[Explanation; 2]) -> Vec<String> {
 /// The counters of either recording, without those of the recorder itself, of single
 /// processors and of the groups around the subject's.
 fn candidates<'a>(views: &'a [View<'a>; 2]) -> impl Iterator<Item = &'a Series> {
-    let is_told = |series: &&Series| {
+    let is_listed = |series: &&Series| {
         let name = &series.schema.name;
         let outer = name
             .strip_prefix("group")
@@ -210,7 +210,7 @@ fn candidates<'a>(views: &'a [View<'a>; 2]) -> impl Iterator<Item = &'a Series> 
         series.schema.kind == Kind::Counter && !(outer || single || histogram || own)
     };
     let all = views.iter().flat_map(|view| &view.recording().series);
-    all.filter(is_told)
+    all.filter(is_listed)
 }
 
 fn moved(series: &Series, views: &[View; 2], why: String) -> CounterChange {

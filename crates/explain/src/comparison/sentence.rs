@@ -15,7 +15,7 @@ const NAMED: usize = 3;
 /// comparisons: (1.96 + 1.28) / 1.96.
 const CERTAIN: f64 = 1.65;
 
-/// Nobody makes more runs than this to know.
+/// More runs than this are not worth proposing.
 const MOST_RUNS: f64 = 200.0;
 
 /// The verdict on recordings.

@@ -14,18 +14,18 @@ const SLOW_MEDIAN: f64 = 2.0;
 
 /// What a suspect says.
 pub(super) enum Answer {
-    /// To blame.
-    Blame(Blame),
+    /// It is a cause.
+    Found(RamDiskCause),
     /// It holds, and cost nothing.
     Cheap(Finding),
-    /// Not to blame, by this number.
+    /// Not a cause, by this number.
     Clear(Evidence),
     /// Cannot be seen, and why.
     Unseen(String),
 }
 
 /// A finding and the time of the first pass that it accounts for.
-pub(super) struct Blame {
+pub(super) struct RamDiskCause {
     pub ns: u64,
     pub finding: Finding,
 }
@@ -122,24 +122,24 @@ impl<'a> Case<'a> {
         )
     }
 
-    /// Blames `reason` for the lost time where there is some; else it was cheap.
-    pub fn blame_or_cheap(
+    /// Takes `reason` as the cause of the lost time if there is some; else it was cheap.
+    pub fn cause_or_cheap(
         &self,
         reason: Reason,
-        told: &str,
+        clause: &str,
         mut evidence: Vec<Evidence>,
         remedy: &str,
     ) -> Answer {
         evidence.extend(self.touch_evidence());
         if self.is_lost() {
-            let claim = format!("{told}: {}.", self.price());
+            let claim = format!("{clause}: {}.", self.price());
             let finding = finding(reason, claim, Grade::Measured, evidence);
-            return Answer::Blame(Blame {
+            return Answer::Found(RamDiskCause {
                 ns: self.lost_ns() as u64,
                 finding: with_remedy(finding, remedy),
             });
         }
-        let claim = format!("{told}, which cost nothing here.");
+        let claim = format!("{clause}, which cost nothing here.");
         Answer::Cheap(finding(reason, claim, Grade::Measured, evidence))
     }
 }

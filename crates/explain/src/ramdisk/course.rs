@@ -137,7 +137,7 @@ type Judged = (Standing, String);
 
 fn candidates(knee: &Knee) -> Vec<Candidate> {
     let disk = |why: &str| like_a_disk(knee, why);
-    let not_told = |why: &str| (Standing::NotExcluded, why.to_owned());
+    let not_recorded = |why: &str| (Standing::NotExcluded, why.to_owned());
     let there = "a further byte would cost what the first did";
     let swap = "a memory that is full begins to swap at a size";
     let host = "a host begins to swap when its guests take more than it has";
@@ -152,8 +152,8 @@ fn candidates(knee: &Knee) -> Vec<Candidate> {
         (Reason::GroupLimit, disk("a limit is reached at a size")),
         (Reason::HostOvercommitted, disk(host)),
         (Reason::BackedLazily, like_a_late_host(knee)),
-        (Reason::DirectReclaim, not_told(freed)),
-        (Reason::Compaction, not_told(moved)),
+        (Reason::DirectReclaim, not_recorded(freed)),
+        (Reason::Compaction, not_recorded(moved)),
         (Reason::CpuContention, like_a_crowd(knee)),
         (Reason::CpuStolen, like_a_crowd(knee)),
         (Reason::Numa, like_far_memory(knee)),

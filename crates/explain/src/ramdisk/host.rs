@@ -5,7 +5,7 @@
 //! same memory touched again is fast. A host that swaps makes them as slow as a disk, 0.1 to
 //! 30 ms. One that backs memory by huge pages is slow once for each 2 MiB, and that is no disk.
 
-use super::case::{Blame, Case, finding, with_remedy};
+use super::case::{Case, RamDiskCause, finding, with_remedy};
 use crate::wording::{percent, times};
 use model::duration::show_ns;
 use model::histogram::Bar;
@@ -34,13 +34,13 @@ enum Shape {
     Neither,
 }
 
-/// Blames the host, clears it, or says why it cannot be judged.
-pub(super) fn ask(case: &Case, blamed: &mut Vec<(Reason, Blame)>, judged: &mut Judged) {
+/// Finds the host to be the cause, clears it, or says why it cannot be judged.
+pub(super) fn ask(case: &Case, causes: &mut Vec<(Reason, RamDiskCause)>, judged: &mut Judged) {
     const HOST: [Reason; 2] = [Reason::BackedLazily, Reason::HostOvercommitted];
-    let memory_blamed = blamed
+    let has_memory_cause = causes
         .iter()
         .any(|(reason, _)| !matches!(reason, Reason::CpuContention | Reason::CpuStolen));
-    if memory_blamed {
+    if has_memory_cause {
         let why =
             "a cause that counters show accounts for the time; the host cannot be told from it";
         judged.unseen.push(format!("the host: {why}"));
@@ -81,8 +81,8 @@ pub(super) fn ask(case: &Case, blamed: &mut Vec<(Reason, Blame)>, judged: &mut J
         return;
     }
     match shape(case, first) {
-        Shape::Lazy => blamed.push((Reason::BackedLazily, lazy(case, first))),
-        Shape::Disk => blamed.push((Reason::HostOvercommitted, disk(case, first))),
+        Shape::Lazy => causes.push((Reason::BackedLazily, lazy(case, first))),
+        Shape::Disk => causes.push((Reason::HostOvercommitted, disk(case, first))),
         Shape::Neither => judged.unseen.push(
             "the host: the slow touches do not have its shape, which does not clear it".to_owned(),
         ),
@@ -126,7 +126,7 @@ fn middle(bar: &Bar) -> f64 {
     (bar.from_ns * bar.to_ns).sqrt()
 }
 
-fn lazy(case: &Case, first: &Pass) -> Blame {
+fn lazy(case: &Case, first: &Pass) -> RamDiskCause {
     let slow = first.share_from(case.usual_ns.unwrap_or(0.0) * SLOW);
     let again = case.again.and_then(Pass::mean_ns).unwrap_or(0.0);
     let each = first.mean_ns().unwrap_or(0.0);
@@ -150,7 +150,7 @@ fn lazy(case: &Case, first: &Pass) -> Blame {
         "ns",
         "time of each touch",
     ));
-    blame(
+    cause(
         case,
         Reason::BackedLazily,
         claim,
@@ -159,7 +159,7 @@ fn lazy(case: &Case, first: &Pass) -> Blame {
     )
 }
 
-fn disk(case: &Case, first: &Pass) -> Blame {
+fn disk(case: &Case, first: &Pass) -> RamDiskCause {
     let share = first.share_from(DISK_NS);
     let claim = format!(
         "The host swaps or has less memory than it promised: {} of the touches took 0.1 ms or more, as a disk does, and no counter of this machine moved.",
@@ -172,7 +172,7 @@ fn disk(case: &Case, first: &Pass) -> Blame {
         "ratio",
         "time of each touch",
     ));
-    blame(
+    cause(
         case,
         Reason::HostOvercommitted,
         claim,
@@ -181,15 +181,15 @@ fn disk(case: &Case, first: &Pass) -> Blame {
     )
 }
 
-fn blame(
+fn cause(
     case: &Case,
     reason: Reason,
     claim: String,
     evidence: Vec<Evidence>,
     remedy: &str,
-) -> Blame {
+) -> RamDiskCause {
     let finding: Finding = finding(reason, claim, Grade::Inferred, evidence);
-    Blame {
+    RamDiskCause {
         ns: case.lost_ns() as u64,
         finding: with_remedy(finding, remedy),
     }

@@ -1,7 +1,7 @@
 //! The suspects that counters show, in the order in which they are asked: the processor, the
 //! limit of a group, swap, freeing memory, moving it together, another node.
 
-use super::case::{Answer, Blame, Case, finding, with_remedy};
+use super::case::{Answer, Case, RamDiskCause, finding, with_remedy};
 use crate::wording::{count, often, percent};
 use model::duration::show_ns;
 use model::ramdisk::{Limit, Pass, Reason};
@@ -56,7 +56,7 @@ fn processor(
     reason: Reason,
     of: fn(&Pass) -> Option<u64>,
     (name, source): (&str, &str),
-    told: &str,
+    clause: &str,
     remedy: &str,
 ) -> Answer {
     let Some((first, ns)) = case.first.and_then(|pass| Some((pass, of(pass)?))) else {
@@ -69,12 +69,12 @@ fn processor(
         return Answer::Clear(evidence);
     }
     let claim = format!(
-        "{} of the time it {told}; without that a page takes {}.",
+        "{} of the time it {clause}; without that a page takes {}.",
         percent(share),
         show_ns(first.mean_ns().unwrap_or(0.0)),
     );
     let finding = finding(reason, claim, Grade::Measured, vec![evidence]);
-    Answer::Blame(Blame {
+    Answer::Found(RamDiskCause {
         ns,
         finding: with_remedy(finding, remedy),
     })
@@ -116,15 +116,15 @@ fn group_limit(case: &Case) -> Answer {
             "Killed at {named}, with {written} written or a little more: there is no swap to go to."
         );
         let finding = finding(Reason::GroupLimit, claim, Grade::Measured, evidence);
-        return Answer::Blame(Blame {
+        return Answer::Found(RamDiskCause {
             // It decides alone.
             ns: u64::MAX,
             finding: with_remedy(finding, REMEDY),
         });
     }
     evidence.extend(left_memory(case));
-    let told = format!("It reached {named} {}{}", often(times), swapped_words(case));
-    case.blame_or_cheap(Reason::GroupLimit, &told, evidence, REMEDY)
+    let clause = format!("It reached {named} {}{}", often(times), swapped_words(case));
+    case.cause_or_cheap(Reason::GroupLimit, &clause, evidence, REMEDY)
 }
 
 /// What a group that refused nothing still had.
@@ -199,13 +199,13 @@ fn guest_swap(case: &Case) -> Answer {
     let areas = &case.seen.swap_areas;
     let to = areas.iter().max_by_key(|(_, bytes)| *bytes);
     let to = to.map_or(String::new(), |(area, _)| format!(" to {area}"));
-    let told = format!(
+    let clause = format!(
         "This machine swapped {} pages out{to} meanwhile",
         count(pages)
     );
-    case.blame_or_cheap(
+    case.cause_or_cheap(
         Reason::GuestSwap,
-        &told,
+        &clause,
         evidence,
         "More memory, or a smaller RAM disk; swap on a faster device or in compressed RAM makes it less slow. Risk: a RAM disk that is swapped is as slow as its swap.",
     )
@@ -225,24 +225,24 @@ fn direct_reclaim(case: &Case) -> Answer {
         .filter_map(|name| case.evidence(name, "count"));
     let mut evidence: Vec<Evidence> = evidence.collect();
     if matters(case, pages) {
-        let told = format!(
+        let clause = format!(
             "Memory had to be freed first: {} pages were looked at",
             count(pages)
         );
-        return case.blame_or_cheap(
+        return case.cause_or_cheap(
             Reason::DirectReclaim,
-            &told,
+            &clause,
             evidence,
             "More free memory: a smaller RAM disk, or less in the page cache (vm.min_free_kbytes larger starts freeing earlier). Risk: what is freed must be read again.",
         );
     }
     let background = case.grew("vmstat.pgscan_kswapd").unwrap_or(0);
     if matters(case, background) && !case.is_lost() {
-        let told = format!(
+        let clause = format!(
             "The kernel freed memory in the background ({} pages looked at)",
             count(background)
         );
-        return case.blame_or_cheap(Reason::DirectReclaim, &told, evidence, "");
+        return case.cause_or_cheap(Reason::DirectReclaim, &clause, evidence, "");
     }
     Answer::Clear(evidence.swap_remove(0))
 }
@@ -265,13 +265,13 @@ fn compaction(case: &Case) -> Answer {
     if !matters(case, stalls.saturating_add(fallbacks).saturating_mul(512)) {
         return Answer::Clear(evidence.swap_remove(0));
     }
-    let told = format!(
+    let clause = format!(
         "Free memory had to be moved together first, {}",
         often(stalls)
     );
-    case.blame_or_cheap(
+    case.cause_or_cheap(
         Reason::Compaction,
-        &told,
+        &clause,
         evidence,
         "A RAM disk of base pages (mount -o huge=never), or memory compacted before (echo 1 > /proc/sys/vm/compact_memory). Risk: base pages cost more for each.",
     )
@@ -289,10 +289,10 @@ fn numa(case: &Case) -> Answer {
     if (pages as f64) < case.touches().max(1) as f64 * NODE_SHARE {
         return Answer::Clear(evidence.swap_remove(0));
     }
-    let told = format!("{} pages lie at another node", count(pages));
-    case.blame_or_cheap(
+    let clause = format!("{} pages lie at another node", count(pages));
+    case.cause_or_cheap(
         Reason::Numa,
-        &told,
+        &clause,
         evidence,
         "Mount it with a policy (mount -o mpol=local, or mpol=interleave), or run the program at the node that has memory (numactl). Risk: the other nodes stay empty.",
     )

@@ -98,7 +98,7 @@ fn is(judged: &Judged, verdict: Reason) {
 }
 
 #[test]
-fn memory_that_was_there_is_told_with_its_parts() {
+fn memory_that_was_there_is_reported_with_its_parts() {
     let judged = with(&QUICK, &[]);
     is(&judged, Reason::AlreadyBacked);
     assert_eq!(judged.grade, Grade::Measured);
@@ -169,7 +169,7 @@ fn a_limit_of_a_group_counts_when_it_cost_time() {
 }
 
 #[test]
-fn a_process_killed_at_its_limit_is_told_as_that() {
+fn a_process_killed_at_its_limit_is_reported_as_that() {
     let killed = |grown: &[(&str, u64)]| {
         let mut first = pass(Round::First, &QUICK);
         first.end = None;
@@ -223,7 +223,7 @@ fn swap_reclaim_and_compaction_count_from_a_hundredth_of_the_pages_on() {
 
 /// Seen: another program swapped meanwhile, in a group of its own.
 #[test]
-fn swap_of_others_is_not_blamed_where_all_of_the_file_is_in_memory() {
+fn swap_of_others_is_no_cause_if_the_whole_file_is_in_memory() {
     let swapped = [("vmstat.pswpout", 5_000)];
     let judged = with(&SLOW, &swapped);
     is(&judged, Reason::Unproven);

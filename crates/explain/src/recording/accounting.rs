@@ -35,14 +35,14 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// The length of a slice of the thread bar; 0 where there is none.
+    /// The length of a slice of the thread bar; 0 if absent.
     #[must_use]
     pub fn thread(&self, name: TimeSlice) -> u64 {
         let slice = self.bars.thread.iter().find(|slice| slice.name == name);
         slice.map_or(0, |slice| slice.ns)
     }
 
-    /// The length of a slice of the wall bar; 0 where there is none.
+    /// The length of a slice of the wall bar; 0 if absent.
     #[must_use]
     pub fn wall(&self, name: TimeSlice) -> u64 {
         let slice = self.bars.wall.iter().find(|slice| slice.name == name);

@@ -26,7 +26,7 @@ pub(super) fn doubts(view: &View) -> Vec<String> {
     let mut doubts: Vec<String> = Vec::new();
     doubts.extend(file(view));
     doubts.extend(losses(view));
-    doubts.extend(untold(view));
+    doubts.extend(unreported(view));
     doubts.extend(spans(view));
     doubts.extend(gaps(view));
     doubts.extend(window(view));
@@ -36,32 +36,32 @@ pub(super) fn doubts(view: &View) -> Vec<String> {
 
 fn file(view: &View) -> Vec<String> {
     let recording = view.recording();
-    let mut told: Vec<String> = recording.damage.clone();
+    let mut texts: Vec<String> = recording.damage.clone();
     match &recording.outcome {
-        None => told.push(RECORDING_WAS_CUT.to_owned()),
+        None => texts.push(RECORDING_WAS_CUT.to_owned()),
         Some(outcome) => {
             let why = outcome.stopped_early.as_ref();
-            told.extend(why.map(|why| format!("the recorder stopped before the end: {why}")));
+            texts.extend(why.map(|why| format!("the recorder stopped before the end: {why}")));
         }
     }
-    told
+    texts
 }
 
 fn losses(view: &View) -> Vec<String> {
     let outcome = view.recording().outcome.clone().unwrap_or_default();
-    let mut told = Vec::new();
+    let mut texts = Vec::new();
     let lost = match view.is_whole() {
         true => outcome.lost_events,
         false => view.sum("trace.lost").unwrap_or(0),
     };
     if outcome.lost_exits > 0 {
-        told.push(format!(
+        texts.push(format!(
             "the ends of {} threads were lost: what was charged to them is missing",
             count(outcome.lost_exits)
         ));
     }
     if lost > 0 {
-        told.push(format!(
+        texts.push(format!(
             "{} kernel events were lost: thread states after them were looked up again",
             count(lost)
         ));
@@ -71,36 +71,37 @@ fn losses(view: &View) -> Vec<String> {
     let missed = outcome.missed_samples;
     if missed > 0 && view.is_whole() {
         let due = count(taken.saturating_add(missed));
-        told.push(format!("{} of {due} samples were missed", count(missed)));
+        texts.push(format!("{} of {due} samples were missed", count(missed)));
     } else if missed > 0 {
         let missed = count(missed);
-        told.push(format!(
+        texts.push(format!(
             "{missed} samples were missed, here or elsewhere in the recording"
         ));
     }
     let late = view.growth("own.ticks_late").unwrap_or(0);
     let share = late as f64 / taken.max(1) as f64;
     if share > LATE_SHARE {
-        told.push(format!(
+        texts.push(format!(
             "{} of the samples came late",
             percent(share.min(1.0))
         ));
     }
-    told
+    texts
 }
 
-/// What the kernel should have told and never did. Some lose what happens in the idle task of a
-/// processor, without counting it among the lost.
-fn untold(view: &View) -> Vec<String> {
+/// Events that the kernel should have sent and did not. Some kernels lose what happens in the idle
+/// task of a processor, without counting it among the lost.
+fn unreported(view: &View) -> Vec<String> {
     let sum = |name: &str| view.sum(name).unwrap_or(0);
-    let matters =
-        |untold: u64, all: u64| untold >= UNTOLD_LEAST && untold as f64 > all as f64 * UNTOLD_SHARE;
-    let mut told = Vec::new();
+    let matters = |unreported: u64, all: u64| {
+        unreported >= UNTOLD_LEAST && unreported as f64 > all as f64 * UNTOLD_SHARE
+    };
+    let mut texts = Vec::new();
     let issued = sum("trace.block.issued");
     let ends = ["reads", "writes", "flushes"].map(|name| sum(&format!("trace.block.{name}")));
     let done = ends.into_iter().fold(0, u64::saturating_add);
     if matters(issued.saturating_sub(done), issued) {
-        told.push(format!(
+        texts.push(format!(
             "{} requests were issued and {} were told done: the kernel lost the other ends, so the \
              figures of a disk are its own counters'",
             count(issued),
@@ -109,34 +110,34 @@ fn untold(view: &View) -> Vec<String> {
     }
     let (waits, woken) = (sum("trace.sched.waits"), sum("trace.sched.untold_wakeups"));
     if matters(woken, waits) {
-        told.push(format!(
+        texts.push(format!(
             "the wake-ups after {} of {} waits were lost: what these waited for a processor \
              counts as wait",
             count(woken),
             count(waits)
         ));
     }
-    told
+    texts
 }
 
 /// What happened while it was recorded, in the recorder's own words.
 fn spans(view: &View) -> Vec<String> {
     let (from, to) = (view.from_ns(), view.to_ns());
-    let mut told = Vec::new();
+    let mut texts = Vec::new();
     for span in &view.recording().spans {
         let doubted = match span.kind.as_str() {
             "events_stopped" | "group_changed" => span.start_ns <= to,
             "clock_jump" => span.start_ns <= to && span.end_ns >= from,
             _ => false,
         };
-        if doubted && !told.contains(&span.text) {
-            told.push(span.text.clone());
+        if doubted && !texts.contains(&span.text) {
+            texts.push(span.text.clone());
         }
     }
-    told
+    texts
 }
 
-/// How much of a flight recorder's time nobody recorded.
+/// How much of a flight recorder's time is missing.
 fn gaps(view: &View) -> Option<String> {
     let (from, to) = (view.from_ns(), view.to_ns());
     let gaps = view.recording().spans.iter();
@@ -151,12 +152,12 @@ fn gaps(view: &View) -> Option<String> {
 }
 
 fn window(view: &View) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut texts = Vec::new();
     let (first, last) = view.samples();
     if view.recording().ticks.is_empty() {
-        told.push("there are no samples: only what was told at the end is known".to_owned());
+        texts.push("there are no samples: only what was told at the end is known".to_owned());
     } else if !view.is_whole() && last.saturating_sub(first) < 2 {
-        told.push(format!(
+        texts.push(format!(
             "the window is narrower than two samples: all it shows is one interval of {}",
             show_ns(view.wall_ns() as f64)
         ));
@@ -164,7 +165,7 @@ fn window(view: &View) -> Vec<String> {
     if !view.is_whole() && !view.recording().tasks.is_empty() {
         let text = "delay accounting covers the whole recording only: this window is told by \
                     events and samples";
-        told.push(text.to_owned());
+        texts.push(text.to_owned());
     }
-    told
+    texts
 }

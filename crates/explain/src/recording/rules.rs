@@ -1,4 +1,4 @@
-//! The suspects: one file per rule, each either blames, clears, or says what it lacks.
+//! The suspects: one file per rule; each finds a cause, clears the suspect, or says what it lacks.
 //!
 //! A rule blames on its own evidence only, and only for time that matters
 //! ([`LEAST_SHARE`]); [`judge`] asks them all and puts what they said in order: a finding
@@ -68,7 +68,7 @@ pub struct RunView<'a> {
 pub enum Verdict {
     /// It hurt; one cause for each device, group or the like.
     Found(Vec<Cause>),
-    /// It was checked and is not to blame; the number that clears it.
+    /// It was checked and is not a cause; the number that clears it.
     Clear(Evidence),
     /// It does not apply here: there is no swap, no group, no quota.
     Silent,
@@ -81,7 +81,7 @@ pub enum Verdict {
     },
 }
 
-/// Where a rule's findings stand among the others.
+/// The rank of a rule's findings among the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rank {
     /// Before everything that is counted in time: the command was killed.
@@ -97,7 +97,7 @@ pub enum Rank {
 pub struct Rule {
     /// A stable name for scripts: `cache_too_small`.
     pub id: &'static str,
-    /// Its name under "not to blame": `small page cache`.
+    /// Its name in the list of cleared suspects: `small page cache`.
     pub suspect: &'static str,
     /// The rules inside of whose findings this one lies, the likeliest first; it stands
     /// alone where none of them found anything.
@@ -108,7 +108,7 @@ pub struct Rule {
     pub check: fn(&RunView) -> Verdict,
 }
 
-/// Less than this share of the time that a subject is judged by is no blame. Picked: one
+/// Less than this share of the time that a subject is judged by is no finding. Picked: one
 /// part in twenty is what a person may hope to notice.
 pub const LEAST_SHARE: f64 = 0.05;
 
@@ -119,10 +119,10 @@ pub const LEAST_ASLEEP_SHARE: f64 = 0.02;
 /// fault's price is right within a factor of three.
 pub const LEAST_ESTIMATED_SHARE: f64 = 0.2;
 
-/// Less than this is no blame however short the command was. Picked: nobody waits for it.
+/// Less than this is no finding, however short the command was. Picked: too short to notice.
 pub const LEAST_NS: u64 = 5_000_000;
 
-/// A fallback is told where no other finding has this share of its time.
+/// A fallback is reported if no other finding has this share of its time.
 const FALLBACK_SHARE: f64 = 0.25;
 
 /// Every suspect, in the order in which cleared ones are listed.
@@ -173,7 +173,7 @@ pub const RULES: &[Rule] = &[
 pub struct Judged {
     /// What hurt, worst first.
     pub causes: Vec<Cause>,
-    /// Who is not to blame.
+    /// The suspects that are not a cause.
     pub cleared: Vec<ClearedCause>,
     /// Who could not be judged.
     pub unseen: Vec<Unseen>,

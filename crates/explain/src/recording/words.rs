@@ -1,5 +1,5 @@
-//! What was explained and how it ended, in words. How the words are laid out is for whoever
-//! shows them.
+//! What was explained and how it ended, in words.
+//! The output code of each command lays them out.
 
 use crate::wording::shell_word;
 use model::recording::{Ending, Recording, Subject};

@@ -181,7 +181,7 @@ pub fn delay(count: u64, total_ms: u64, max_ms: Option<u64>) -> Delay {
     }
 }
 
-/// The length of a slice in milliseconds; `None` where there is none.
+/// The length of a slice in milliseconds; `None` if absent.
 pub fn slice_ms(bar: &[Slice], name: &str) -> Option<u64> {
     let slice = bar.iter().find(|slice| slice.name == name);
     slice.map(|slice| slice.ns / MS)

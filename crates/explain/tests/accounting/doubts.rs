@@ -19,7 +19,7 @@ fn a_sound_recording_raises_none() {
 }
 
 #[test]
-fn two_sources_that_differ_are_told_with_both_numbers() {
+fn two_sources_that_differ_are_reported_with_both_numbers() {
     let built = command(10_000)
         .events([3000, 500, 2500, 0, 4000], [3000, 500, 2500, 4000])
         .row(row(10_000, 3000, 800, Some(delay(9, 2500, Some(40)))));
@@ -45,7 +45,7 @@ fn what_was_repaired_to_a_bound_is_not_compared() {
 }
 
 #[test]
-fn a_pause_of_a_flight_recorder_is_told() {
+fn a_pause_of_a_flight_recorder_is_reported() {
     let mut built = command(10_000);
     let gap = |start_ms: u64, end_ms: u64| Span {
         kind: "gap".to_owned(),
@@ -64,7 +64,7 @@ fn a_pause_of_a_flight_recorder_is_told() {
 }
 
 #[test]
-fn losses_and_damage_are_told() {
+fn losses_and_damage_are_reported() {
     let mut built = command(1000)
         .span("clock_jump", "the clock jumped by 3 s", 500)
         .ended(|outcome| {
@@ -74,8 +74,8 @@ fn losses_and_damage_are_told() {
         });
     built.0.damage.push("chunk 3 is damaged".to_owned());
     built.0.facts.redacted = true;
-    let told = doubts(&built);
-    assert!(!told.contains("replaced"), "no number changed: {told}");
+    let text = doubts(&built);
+    assert!(!text.contains("replaced"), "no number changed: {text}");
     for words in [
         "chunk 3 is damaged",
         "stopped before the end: the disk is full",
@@ -83,12 +83,12 @@ fn losses_and_damage_are_told() {
         "4 of 15 samples were missed",
         "clock jumped by 3 s",
     ] {
-        assert!(told.contains(words), "{words}: {told}");
+        assert!(text.contains(words), "{words}: {text}");
     }
 }
 
 #[test]
-fn ends_of_requests_that_nobody_told_are_doubted() {
+fn missing_ends_of_requests_are_doubted() {
     let done = |reads, writes| {
         command(1000)
             .grows("trace.block.issued", 10_000)
@@ -104,18 +104,18 @@ fn ends_of_requests_that_nobody_told_are_doubted() {
 }
 
 #[test]
-fn wake_ups_that_nobody_told_are_doubted() {
-    let untold = |untold| {
+fn missing_wake_ups_are_doubted() {
+    let unreported = |unreported| {
         command(1000)
             .grows("trace.sched.waits", 13_000)
-            .grows("trace.sched.untold_wakeups", untold)
+            .grows("trace.sched.untold_wakeups", unreported)
     };
     assert_eq!(
-        doubts(&untold(5000)),
+        doubts(&unreported(5000)),
         "the wake-ups after 5,000 of 13,000 waits were lost: what these waited for a processor \
          counts as wait"
     );
-    assert_eq!(doubts(&untold(1000)), "");
+    assert_eq!(doubts(&unreported(1000)), "");
 }
 
 #[test]

@@ -5,13 +5,13 @@ use crate::builder::{Built, adds_up, command, delay, row, slice_ms};
 
 /// A thread of a second that waited for block I/O 8,000 times and slept 2,000 times; the kernel
 /// charged `charged_ms` of run, events saw 300 ms.
-fn thread(charged_ms: u64, untold: u64) -> Built {
+fn thread(charged_ms: u64, unreported: u64) -> Built {
     let io = Some(delay(8000, 500, None));
     command(1000)
         .events([300, 0, 600, 0, 100], [300, 0, 600, 100])
         .grows("trace.sched.waits", 10_000)
         .grows("trace.sched.block_io_waits", 8000)
-        .grows("trace.sched.untold_wakeups", untold)
+        .grows("trace.sched.untold_wakeups", unreported)
         .row(row(1000, charged_ms, 0, io))
 }
 
@@ -30,7 +30,7 @@ fn what_the_kernel_charged_as_run_is_taken_from_the_waits_before_it() {
 }
 
 #[test]
-fn each_notice_is_late_by_so_much_only_and_none_that_was_told() {
+fn no_notice_is_late_by_more_than_its_delay_or_reported_twice() {
     let run = |built: Built| slice_ms(&built.explained().bars.thread, "run");
     assert_eq!(run(thread(400, 1000)), Some(320), "20 us each");
     assert_eq!(run(thread(400, 0)), Some(300));

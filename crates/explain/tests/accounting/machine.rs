@@ -20,14 +20,14 @@ fn processor_time_adds_up() {
     let explained = busy().explained();
     adds_up(&explained);
     assert_eq!(explained.thread_ns, 2_000_000_000);
-    let told: Vec<(&str, u64)> = explained
+    let listed: Vec<(&str, u64)> = explained
         .bars
         .thread
         .iter()
         .map(|slice| (slice.name.as_str(), slice.ns / 1_000_000))
         .collect();
     assert_eq!(
-        told,
+        listed,
         [
             ("run", 800),
             ("steal", 50),

@@ -16,7 +16,7 @@ fn ms(built: &Built, name: &str) -> Option<(u64, String)> {
 }
 
 #[test]
-fn waits_for_block_io_are_told_by_what_they_were_for() {
+fn waits_for_block_io_are_split_by_purpose() {
     let built = eventful()
         .grows_ms("trace.block_io.read_ns", 1500)
         .grows_ms("trace.block_io.dirty_ns", 700)
@@ -31,7 +31,7 @@ fn waits_for_block_io_are_told_by_what_they_were_for() {
 }
 
 #[test]
-fn sleep_is_told_by_what_it_was_for() {
+fn sleep_is_split_by_purpose() {
     let built = eventful()
         .grows_ms("trace.sleep.lock_ns", 2000)
         .grows_ms("trace.sleep.timer_ns", 1000)

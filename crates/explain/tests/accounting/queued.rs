@@ -28,24 +28,30 @@ fn charged_at_the_end(built: Built, ms: u64) -> Built {
 }
 
 fn is_left_out(built: &Built) -> bool {
-    let told = built.explained();
-    adds_up(&told);
-    let accused = |told: &Explanation| {
-        told.findings
+    let explained = built.explained();
+    adds_up(&explained);
+    let has_queue_finding = |explained: &Explanation| {
+        explained
+            .findings
             .iter()
             .any(|one| one.finding.id == "cpu_contention")
     };
-    let queue_ms = slice_ms(&told.bars.thread, "queue").unwrap();
-    let repaired = told.repairs.iter().any(|repair| {
+    let queue_ms = slice_ms(&explained.bars.thread, "queue").unwrap();
+    let repaired = explained.repairs.iter().any(|repair| {
         repair.after_ns == 0 && (repair.text.contains("queue_ns") || repair.text.contains("queue"))
     });
-    assert_eq!(queue_ms == 0, repaired, "{:?}", told.repairs);
-    assert_eq!(queue_ms > 0, accused(&told), "{:?}", told.findings);
+    assert_eq!(queue_ms == 0, repaired, "{:?}", explained.repairs);
+    assert_eq!(
+        queue_ms > 0,
+        has_queue_finding(&explained),
+        "{:?}",
+        explained.findings
+    );
     repaired
 }
 
 #[test]
-fn nobody_queues_for_a_second_on_an_idle_machine() {
+fn no_thread_queues_for_a_second_on_an_idle_machine() {
     assert!(is_left_out(&charged_at_the_end(second(1950), 999)));
     // One processor is kept at work by somebody: it may be the one that is waited for.
     assert!(!is_left_out(&charged_at_the_end(second(1000), 990)));
@@ -74,8 +80,8 @@ fn work_without_pressure_is_no_queue() {
 fn a_limit_holds_threads_back_on_an_idle_machine() {
     let limited = second(1900).grows_ms("tree.queue_ns", 800);
     assert!(is_left_out(&limited));
-    let told = limited.grows_ms("group0.cpu.throttled_ns", 790).explained();
-    assert_eq!(slice_ms(&told.bars.thread, "queue"), Some(800));
+    let explained = limited.grows_ms("group0.cpu.throttled_ns", 790).explained();
+    assert_eq!(slice_ms(&explained.bars.thread, "queue"), Some(800));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Who is believed: events before rows, rows before samples, and that nobody's silence is
+//! Order of sources: events before rows, rows before samples; a missing source is never
 //! taken for a number.
 
 use super::builder::{adds_up, command, delay, row, slice_ms};
@@ -128,9 +128,9 @@ fn an_ordinary_user_gets_run_and_queue_and_a_rest_without_a_name() {
     assert_eq!(rest.remedy.as_deref(), Some("sudo"));
 }
 
-/// Who may not ask for events is told so, and not that he forgot to.
+/// A user without the right to events reads so, and not that events were not requested.
 #[test]
-fn events_that_nobody_asked_for_are_told_to_need_root() {
+fn events_not_requested_are_said_to_need_root() {
     for (root, reason) in [
         (false, "switch events need root"),
         (true, "nobody asked for switch events"),
@@ -161,7 +161,7 @@ fn rows_of_survivors_do_not_stand_for_all() {
 }
 
 #[test]
-fn a_command_that_no_sample_met_has_what_wait4_told() {
+fn a_command_without_samples_has_the_usage_of_wait4() {
     let explained = command(10)
         .values("tree.run_ns", &[Some(0), Some(0)])
         .ended(|outcome| {
@@ -233,7 +233,7 @@ fn a_slow_source_grows_over_all_of_its_second() {
 /// Field 42 of stat has the same wrong start stamp as the rows, and no longest wait: a step
 /// that is longer than the time since the last one is left out, the others count.
 #[test]
-fn sampled_block_io_longer_than_the_lives_is_left_out_and_told() {
+fn sampled_block_io_longer_than_the_lives_is_left_out_and_reported() {
     let ms = |values: &[i64]| -> Vec<Option<i64>> {
         values.iter().map(|v| Some(v * 1_000_000)).collect()
     };

@@ -64,13 +64,16 @@ fn each_closes_as_it_did() {
         );
         assert_eq!(slice_ms(&explained.bars.thread, "sleep"), None, "{name}");
         let rest = slice_ms(&explained.bars.thread, "unexplained").unwrap();
-        let told = 1.0 - rest as f64 / wall as f64;
-        assert!((told - closes).abs() < 0.002, "{name}: {told}");
+        let explained_share = 1.0 - rest as f64 / wall as f64;
+        assert!(
+            (explained_share - closes).abs() < 0.002,
+            "{name}: {explained_share}"
+        );
     }
 }
 
 #[test]
-fn a_delay_longer_than_the_life_is_repaired_and_told() {
+fn a_delay_longer_than_the_life_is_repaired_and_reported() {
     let repaired: Vec<usize> = measured()
         .into_iter()
         .map(|workload| recorded(workload).explained().repairs.len())

@@ -105,7 +105,7 @@ fn a_few_more_or_a_tenth_less_is_no_move() {
 }
 
 #[test]
-fn single_processors_and_outer_groups_are_not_told() {
+fn single_processors_and_outer_groups_are_left_out() {
     let names = [
         "stat.cpu0.steal_ns",
         "group1.memory.stat.pgsteal",

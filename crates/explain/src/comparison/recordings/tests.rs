@@ -1,5 +1,5 @@
-//! Comparisons of made explanations: what is called, what is blamed, what adds up. Whether
-//! real runs are told apart is tested with the program.
+//! Comparisons of made explanations: verdicts, causes and sums. Whether
+//! real runs are distinguished is tested with the program.
 
 use super::*;
 use model::Grade;
@@ -54,11 +54,11 @@ fn runs(cpu_ms: &[u64], device_ms: u64) -> Vec<Explanation> {
 const CPU_MS: [u64; 8] = [500, 510, 490, 505, 495, 520, 480, 501];
 
 #[test]
-fn a_difference_is_blamed_on_the_slice_that_made_it() {
-    let told = recordings(&runs(&CPU_MS, 100), &runs(&CPU_MS, 400));
-    let wall = &told.items[0];
+fn a_difference_is_attributed_to_the_slice_that_made_it() {
+    let compared = recordings(&runs(&CPU_MS, 100), &runs(&CPU_MS, 400));
+    let wall = &compared.items[0];
     assert_eq!((wall.of.as_str(), wall.verdict), ("wall", Verdict::Larger));
-    let split = told.split.as_ref().unwrap();
+    let split = compared.split.as_ref().unwrap();
     let device = &split.parts[0];
     assert_eq!(
         (device.name.as_str(), device.verdict),
@@ -73,16 +73,18 @@ fn a_difference_is_blamed_on_the_slice_that_made_it() {
     let cpu = split.parts.iter().find(|part| part.name == "run").unwrap();
     assert_eq!(cpu.verdict, Verdict::Unproven);
     assert!(
-        told.sentence
+        compared
+            .sentence
             .starts_with("The second takes 300 ms longer (50 %; 95 % interval +")
-            && told
+            && compared
                 .sentence
                 .contains("of that, 300 ms +- 0 ns are block I/O (270 ms of it refault)."),
         "{}",
-        told.sentence
+        compared.sentence
     );
     assert!(
-        told.worst()
+        compared
+            .worst()
             .is_some_and(|(item, share)| item.of == "wall" && share > 0.4)
     );
 }
@@ -92,18 +94,20 @@ fn a_difference_is_blamed_on_the_slice_that_made_it() {
 fn what_noise_hides_comes_with_the_runs_that_would_show_it() {
     let noisy = [450, 550, 500, 460, 540, 470, 530, 505];
     let more = noisy.map(|ms| ms + 30);
-    let told = recordings(&runs(&noisy, 100), &runs(&more, 100));
-    assert_eq!(told.items[0].verdict, Verdict::Unproven);
+    let compared = recordings(&runs(&noisy, 100), &runs(&more, 100));
+    assert_eq!(compared.items[0].verdict, Verdict::Unproven);
     assert!(
-        told.items[0].provable.is_some_and(|share| share > 0.05),
+        compared.items[0].provable.is_some_and(|share| share > 0.05),
         "{:?}",
-        told.items[0]
+        compared.items[0]
     );
     assert!(
-        told.sentence.contains("; 8 runs of each can prove ")
-            && told.sentence.contains(" would tell whether this is real."),
+        compared.sentence.contains("; 8 runs of each can prove ")
+            && compared
+                .sentence
+                .contains(" would tell whether this is real."),
         "{}",
-        told.sentence
+        compared.sentence
     );
 }
 
@@ -111,38 +115,43 @@ fn what_noise_hides_comes_with_the_runs_that_would_show_it() {
 fn the_same_is_not_called_different_and_a_gain_is_less() {
     let mut shuffled = CPU_MS;
     shuffled.rotate_left(3);
-    let told = recordings(&runs(&CPU_MS, 100), &runs(&shuffled, 100));
+    let compared = recordings(&runs(&CPU_MS, 100), &runs(&shuffled, 100));
     assert!(
-        told.items
+        compared
+            .items
             .iter()
             .all(|item| item.verdict == Verdict::Unproven)
     );
     assert!(
-        told.sentence
+        compared
+            .sentence
             .starts_with("Unproven: runs of one side differ"),
         "{}",
-        told.sentence
+        compared.sentence
     );
-    let told = recordings(&runs(&CPU_MS, 400), &runs(&CPU_MS, 100));
+    let compared = recordings(&runs(&CPU_MS, 400), &runs(&CPU_MS, 100));
     assert!(
-        told.sentence.starts_with("The second takes 300 ms less ("),
+        compared
+            .sentence
+            .starts_with("The second takes 300 ms less ("),
         "{}",
-        told.sentence
+        compared.sentence
     );
-    assert_eq!(told.worst(), None);
+    assert_eq!(compared.worst(), None);
 }
 
 #[test]
 fn one_run_each_proves_nothing_and_is_split_all_the_same() {
-    let told = recordings(&[run(500, 100)], &[run(500, 4100)]);
-    assert_eq!(told.items[0].basis, Basis::Nothing);
+    let compared = recordings(&[run(500, 100)], &[run(500, 4100)]);
+    assert_eq!(compared.items[0].basis, Basis::Nothing);
     assert_eq!(
-        told.sentence,
+        compared.sentence,
         "Unproven: one run each. This time the second took 4 s longer (667 %); of that, 4 s are \
          block I/O (3.6 s of it refault)."
     );
     assert!(
-        told.notes
+        compared
+            .notes
             .iter()
             .any(|note| note.starts_with("At least 4 runs"))
     );
@@ -156,12 +165,13 @@ fn one_run_each_proves_nothing_and_is_split_all_the_same() {
 
 #[test]
 fn what_went_the_other_way_is_named_too() {
-    let told = recordings(&[run(1000, 500)], &[run(3000, 100)]);
+    let compared = recordings(&[run(1000, 500)], &[run(3000, 100)]);
     assert!(
-        told.sentence
+        compared
+            .sentence
             .ends_with("; of that, 2 s are CPU, while block I/O took 400 ms less."),
         "{}",
-        told.sentence
+        compared.sentence
     );
 }
 
@@ -169,8 +179,8 @@ fn what_went_the_other_way_is_named_too() {
 fn an_odd_run_is_kept_out_of_the_split() {
     let mut second = runs(&CPU_MS, 400);
     second[3] = run(90_000, 400);
-    let told = recordings(&runs(&CPU_MS, 100), &second);
-    let split = told.split.unwrap();
+    let compared = recordings(&runs(&CPU_MS, 100), &second);
+    let split = compared.split.unwrap();
     assert!(split.difference_ns < 320e6, "{}", split.difference_ns);
     assert_eq!(split.parts[0].name, "block_io");
 }
@@ -180,20 +190,24 @@ fn what_was_watched_otherwise_or_failed_is_said() {
     let mut other = run(500, 100);
     other.bars.wall.retain(|slice| slice.name != "block_io");
     other.ending = "exit 1".to_owned();
-    let told = recordings(&[run(500, 100)], &[other]);
+    let compared = recordings(&[run(500, 100)], &[other]);
     assert!(
-        told.notes[0].contains("block I/O could be seen on one of them only"),
+        compared.notes[0].contains("block I/O could be seen on one of them only"),
         "{:?}",
-        told.notes
+        compared.notes
     );
-    assert!(told.notes[1].contains("(exit 1)"), "{:?}", told.notes);
+    assert!(
+        compared.notes[1].contains("(exit 1)"),
+        "{:?}",
+        compared.notes
+    );
 }
 
 #[test]
 fn nothing_is_no_comparison() {
-    let told = recordings(&[], &[run(1, 1)]);
-    assert_eq!(told.sentence, "There is nothing to compare.");
-    assert_eq!(told.split, None);
+    let compared = recordings(&[], &[run(1, 1)]);
+    assert_eq!(compared.sentence, "There is nothing to compare.");
+    assert_eq!(compared.split, None);
 }
 
 proptest! {

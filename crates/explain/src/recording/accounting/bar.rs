@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_cut_and_told() {
+    fn what_does_not_fit_is_cut_and_reported() {
         let mut bar = Bar::new("the lives of all threads", 10_000_000_000);
         bar.add(TimeSlice::Run, 9_000_000_000, Grade::Measured, Vec::new());
         bar.add(TimeSlice::Queue, u64::MAX, Grade::Measured, Vec::new());

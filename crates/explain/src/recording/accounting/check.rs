@@ -27,7 +27,7 @@ pub(super) fn disagreements(view: &View) -> Vec<String> {
     // What had to be cut is a bound and differs for a reason that is told already.
     let whole = rows.block_io.filter(|charged| !charged.cut);
     let block_io = whole.map(|charged| charged.ns);
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     // Run and queue together: the kernel stamps a thread that it puts back into the queue
     // with a clock that stands still between ticks, and so charges some run as queue.
     let on_or_for_a_processor = rows.run_ns.saturating_add(rows.queue.ns);
@@ -50,12 +50,12 @@ pub(super) fn disagreements(view: &View) -> Vec<String> {
         let share = seen.max(charged) / SHARE;
         let allowed = share.saturating_add(ticks).saturating_add(stolen);
         if seen.abs_diff(charged) > allowed {
-            told.push(format!(
+            messages.push(format!(
                 "{state}: {} by switch events, {} by delay accounting; the bar has the former",
                 show_ns(seen as f64),
                 show_ns(charged as f64)
             ));
         }
     }
-    told
+    messages
 }

@@ -1,4 +1,4 @@
-//! Comings that were told late: where a kernel tells nothing in the idle task of a processor,
+//! Wake-ups that were reported late: where a kernel tells nothing in the idle task of a processor,
 //! neither the wake-up nor the switch to the thread is told, and it counts as waiting until
 //! the first notice of its own. The kernel's account of the time that it ran has no such gap,
 //! so what that has more is taken from the waits.
@@ -13,12 +13,12 @@ use model::explanation::TimeSlice;
 /// more than this has another reason, which [`super::check`] tells.
 const MOST_LATE_NS: u64 = 20_000;
 
-/// What was run and told as a wait.
+/// Time that was run and reported as a wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Late {
-    /// Told as block I/O.
+    /// Reported as block I/O.
     pub block_io_ns: u64,
-    /// Told as sleep.
+    /// Reported as sleep.
     pub sleep_ns: u64,
 }
 

@@ -86,9 +86,9 @@ pub(super) fn wall_bar(view: &View, sources: &Sources) -> Filled {
 }
 
 fn evidence(view: &View, names: &[&str]) -> Vec<Evidence> {
-    let told = names.iter().filter_map(|name| {
+    let evidence = names.iter().filter_map(|name| {
         let grown = view.growth(name)?;
         Some(time(*name, grown, view.source(name)))
     });
-    told.collect()
+    evidence.collect()
 }

@@ -27,8 +27,8 @@ pub(super) fn longest_ns(view: &View) -> u64 {
     contended_ns(view, &whole)
 }
 
-/// For how long there can have been a queue anywhere. No bound where nobody counted the idle
-/// time, or a limit of a group held threads in the queue.
+/// For how long there can have been a queue anywhere. No bound if the idle time was not
+/// counted, or a limit of a group held threads in the queue.
 fn contended_ns(view: &View, step: &Step) -> u64 {
     let counted = (!is_limited(view)).then(|| counted_ns(view, step));
     counted.flatten().unwrap_or(u64::MAX)

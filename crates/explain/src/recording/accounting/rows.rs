@@ -11,9 +11,8 @@ use model::duration::show_ns;
 use model::explanation::Repair;
 use model::recording::{Delay, Task};
 
-/// Repairs of one kind that are told one by one; a run of 10,000 children needs no list of
-/// as many. The others are told as one sum.
-const MOST_TOLD: usize = 4;
+/// Repairs of one kind that are listed one by one; the others are listed as one sum.
+const REPAIRS_MAX: usize = 4;
 
 /// A category of delay, added up over rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,7 +57,7 @@ impl Rows {
         for task in tasks {
             rows.add(task, contended_ns, &mut repairs);
         }
-        rows.repairs = repairs.told();
+        rows.repairs = repairs.into_list();
         rows
     }
 
@@ -207,9 +206,9 @@ impl Repairs {
     }
 
     /// The first few of each kind, and the others of that kind as one.
-    fn told(self) -> Vec<Repair> {
+    fn into_list(self) -> Vec<Repair> {
         let mut kinds: Vec<(&'static str, usize, Repair)> = Vec::new();
-        let mut told = Vec::new();
+        let mut listed = Vec::new();
         for (what, repair) in self.made {
             let index = kinds.iter().position(|kind| kind.0 == what);
             let index = index.unwrap_or_else(|| {
@@ -223,23 +222,23 @@ impl Repairs {
             });
             let (_, seen, rest) = &mut kinds[index];
             *seen += 1;
-            if *seen <= MOST_TOLD {
-                told.push(repair);
+            if *seen <= REPAIRS_MAX {
+                listed.push(repair);
             } else {
                 grow(&mut rest.before_ns, repair.before_ns);
                 grow(&mut rest.after_ns, repair.after_ns);
             }
         }
         for (what, seen, mut rest) in kinds {
-            if seen > MOST_TOLD {
+            if seen > REPAIRS_MAX {
                 rest.text = format!(
                     "{what}: repaired in the same way for {} more threads",
-                    seen - MOST_TOLD
+                    seen - REPAIRS_MAX
                 );
-                told.push(rest);
+                listed.push(rest);
             }
         }
-        told
+        listed
     }
 }
 
@@ -283,7 +282,7 @@ mod tests {
         assert!(rows.repairs[0].text.contains("start stamp of 0"));
     }
 
-    /// Seen: `cat` into a pipe, 12 waits of which ten had no start stamp; events told 12 ms.
+    /// Seen: `cat` into a pipe, 12 waits of which ten had no start stamp; events had 12 ms.
     #[test]
     fn of_several_waits_from_a_start_stamp_of_0_none_is_kept() {
         let wrong = delay(12, 35_045_225, Some(3_506_709));
@@ -312,10 +311,10 @@ mod tests {
     }
 
     #[test]
-    fn many_repairs_are_told_as_few() {
+    fn many_repairs_are_listed_as_few() {
         let wrong = task(919, 228, delay(40, 707_184, Some(706_898)));
         let rows = Rows::of(&vec![wrong; 100], u64::MAX);
-        assert_eq!(rows.repairs.len(), MOST_TOLD + 1);
+        assert_eq!(rows.repairs.len(), REPAIRS_MAX + 1);
         let before: u64 = rows.repairs.iter().map(|repair| repair.before_ns).sum();
         assert_eq!(before, 100 * 707_184 * MS);
     }

@@ -25,8 +25,8 @@ impl Sources {
         let outcome = view.recording().outcome.as_ref();
         // Rows that were read from /proc are only of those that lived to the end; the
         // sampled sums have these and the others.
-        let told = |source: TaskSource| source != TaskSource::Proc;
-        let any = view.tasks().iter().any(|task| told(task.source));
+        let is_reported = |source: TaskSource| source != TaskSource::Proc;
+        let any = view.tasks().iter().any(|task| is_reported(task.source));
         let lost = view.sum("trace.lost").unwrap_or(0);
         let whole_lost = outcome.map_or(0, |outcome| outcome.lost_events);
         Self {

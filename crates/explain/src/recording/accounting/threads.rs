@@ -88,19 +88,19 @@ fn by_rows(view: &View, rows: &Rows, lost_exits: u64) -> Filled {
     // Threads whose end nobody told still ran: `wait4` has their processor time, and they
     // lived at least as long.
     let used = usage_ns(view).filter(|_| lost_exits > 0).unwrap_or(0);
-    let untold = used.saturating_sub(rows.run_ns);
+    let unreported = used.saturating_sub(rows.run_ns);
     let grade = match lost_exits {
         0 => Grade::Measured,
         _ => Grade::Inferred,
     };
-    let whole_ns = rows.alive_ns.saturating_add(untold);
+    let whole_ns = rows.alive_ns.saturating_add(unreported);
     let mut bar = Bar::new(OF, whole_ns);
     let run = time("run of all threads", rows.run_ns, TASKSTATS);
     let mut evidence = vec![run.seen_in(["tree.run_ns"])];
-    if untold > 0 {
+    if unreported > 0 {
         evidence.push(waited_for(used));
     }
-    let run_ns = rows.run_ns.saturating_add(untold);
+    let run_ns = rows.run_ns.saturating_add(unreported);
     bar.add(TimeSlice::Run, run_ns, grade, evidence);
     let queue = Some(rows.queue);
     for (state, name, series, charged) in [
@@ -141,10 +141,10 @@ fn by_samples(view: &View) -> Filled {
     let counted_ns = seen_ns.saturating_add(queue.unwrap_or(0));
     let whole_ns = lives_ns.max(counted_ns);
     let mut bar = Bar::new(OF, whole_ns);
-    let told = |name: &str, ns: u64| time(name, ns, view.source(name));
+    let counter = |name: &str, ns: u64| time(name, ns, view.source(name));
     if let Some(run_ns) = run.max(used) {
         let mut evidence: Vec<Evidence> = Vec::new();
-        evidence.extend(run.map(|ns| told("tree.run_ns", ns)));
+        evidence.extend(run.map(|ns| counter("tree.run_ns", ns)));
         evidence.extend(used.map(waited_for));
         let exact = used.is_some_and(|used| used >= run_ns);
         let grade = if exact {
@@ -159,7 +159,7 @@ fn by_samples(view: &View) -> Filled {
         (TimeSlice::BlockIo, "tree.block_io_ns", block_io),
     ] {
         if let Some(ns) = ns {
-            bar.add(state, ns, Grade::Inferred, vec![told(name, ns)]);
+            bar.add(state, ns, Grade::Inferred, vec![counter(name, ns)]);
         }
     }
     let whole = time("threads as sampled, times time", lives_ns, "/proc/PID/stat");
@@ -204,7 +204,7 @@ fn filled(whole_ns: u64, bar: (Vec<Slice>, Vec<Repair>), mut repairs: Vec<Repair
     }
 }
 
-/// The processor time that `wait4` told of a command, for the whole of it.
+/// The processor time of a whole command by `wait4`.
 pub(super) fn usage_ns(view: &View) -> Option<u64> {
     let command = matches!(view.facts().subject, Subject::Command { .. });
     let usage = view.recording().outcome.as_ref()?.usage?;

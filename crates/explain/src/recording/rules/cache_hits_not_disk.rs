@@ -1,4 +1,4 @@
-//! Read calls were answered by the page cache: whoever meant a disk measured memory.
+//! Read calls were answered by the page cache: a test of a disk measured memory.
 //!
 //! Much was asked for, next to nothing came from a device, and copying it is a large part of
 //! the time. Pipes and /dev/zero look alike; where as much was written, nothing is said.

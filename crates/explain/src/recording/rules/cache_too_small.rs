@@ -57,7 +57,7 @@ fn remedy(again: &Refaults) -> String {
         Some(hit) => format!(
             "Raise the {} by at most {bytes}, which is what was read again. Risk: that memory is \
              then missing elsewhere.",
-            hit.told(),
+            hit.description(),
         ),
         None => format!(
             "Leave at most {bytes} more memory to the page cache: it is what was read again. \

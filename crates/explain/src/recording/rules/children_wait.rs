@@ -29,7 +29,7 @@ fn check(run: &RunView) -> Verdict {
     if children == 0 || run.is_machine() {
         return Verdict::Silent;
     }
-    let told = Evidence::new("waited for own children", children as f64, "ns", "events")
+    let measured = Evidence::new("waited for own children", children as f64, "ns", "events")
         .seen_in(run.slice_series(TimeSlice::Children));
     let asleep = run.accounts.wall(TimeSlice::Sleep).min(children);
     let is_explained = asleep_ns(run, u64::MAX) > 0
@@ -39,12 +39,12 @@ fn check(run: &RunView) -> Verdict {
     let is_command = matches!(run.view.facts().subject, Subject::Command { .. });
     if is_explained || is_command || !run.hurts_asleep(asleep) {
         // The waiting itself is accounted for in the children.
-        return clear(Some(told));
+        return clear(Some(measured));
     }
     let claim = format!(
         "Waited {} for children that were not watched",
         long_time(asleep as f64),
     );
     let grade = run.slice_grade(TimeSlice::Children);
-    CauseBuilder::new(RULE.id, Some(asleep), grade, claim, vec![told]).found()
+    CauseBuilder::new(RULE.id, Some(asleep), grade, claim, vec![measured]).found()
 }

@@ -44,11 +44,11 @@ fn check(run: &RunView) -> Verdict {
     let ns = run_ns.saturating_sub(claimed_ns(run));
     // Events, delay accounting or samples: the bar knows whom it believed.
     let bar = &run.accounts.bars.thread;
-    let told = bar.iter().find(|slice| slice.name == TimeSlice::Run);
-    let source = told.and_then(|slice| slice.evidence.first());
-    let source = source.map_or("/proc/PID/schedstat", |evidence| evidence.source.as_str());
-    let told = Evidence::new("run", run_ns as f64, "ns", source);
-    let mut evidence = vec![told.seen_in(run.slice_series(TimeSlice::Run))];
+    let run_slice = bar.iter().find(|slice| slice.name == TimeSlice::Run);
+    let first = run_slice.and_then(|slice| slice.evidence.first());
+    let source = first.map_or("/proc/PID/schedstat", |evidence| evidence.source.as_str());
+    let measured = Evidence::new("run", run_ns as f64, "ns", source);
+    let mut evidence = vec![measured.seen_in(run.slice_series(TimeSlice::Run))];
     if !run.hurts(ns) || run.share(ns) < LEAST_RUN {
         return clear(evidence.pop());
     }

@@ -19,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
     check,
 };
 
-/// Others are to blame where they used at least this share of the time queued. Picked:
+/// Others are the cause if they used at least this share of the time queued. Picked:
 /// half of it could have been run instead.
 const OTHERS_SHARE: f64 = 0.5;
 
@@ -48,16 +48,16 @@ fn check(run: &RunView) -> Verdict {
     let queue = run.accounts.thread(TimeSlice::Queue);
     let limited = super::cpu_limit::stopped_ns(run, "group0.cpu");
     let ns = queue.saturating_sub(limited);
-    let told = Evidence::new("ready and not run", ns as f64, "ns", "run queue")
+    let measured = Evidence::new("ready and not run", ns as f64, "ns", "run queue")
         .seen_in(run.slice_series(TimeSlice::Queue));
     if !run.hurts(ns) {
         let slices = &run.accounts.bars.thread;
         let is_known = slices.iter().any(|slice| slice.name == TimeSlice::Queue);
-        return clear(is_known.then_some(told));
+        return clear(is_known.then_some(measured));
     }
     let time = long_time(ns as f64);
     let processors = run.processors();
-    let mut evidence = vec![told];
+    let mut evidence = vec![measured];
     let (claim, remedy) = match who(run, ns) {
         Who::Others(used) => {
             let ran = Evidence::new("others ran", used as f64, "ns", "/proc/stat");

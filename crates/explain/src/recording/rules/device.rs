@@ -17,10 +17,10 @@ const MOST_EXPONENT: u32 = 40;
 /// mounted: a loop device and the disk below it show the same bytes.
 const STACKED_SHARE: f64 = 0.5;
 
-/// Events are believed if they told of this share of the requests that the disk counted. Some
+/// Events are believed if they cover this share of the requests that the disk counted. Some
 /// kernels lose those of a processor's idle task, where most requests of a waiting program end:
 /// 72 of some thousands were told. Picked: a sample at the edge may miss a few.
-const TOLD_SHARE: f64 = 0.9;
+const EVENTS_SHARE: f64 = 0.9;
 
 /// Reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Traffic<'_> {
     }
 
     /// `6,480 reads, p50 3.9 ms`.
-    pub(super) fn told(&self, noun: &str) -> String {
+    pub(super) fn description(&self, noun: &str) -> String {
         let mut text = format!("{} {noun}", count(self.requests));
         if let Some(p50) = self.p50_ns {
             text.push_str(&format!(", p50 {}", show_ns(p50)));
@@ -120,9 +120,9 @@ fn traffic<'a>(run: &RunView<'a>, device: &str, way: Way) -> Option<Traffic<'a>>
     };
     let traced = format!("trace.block.{device}");
     let disk = format!("disk.{device}");
-    let told = run.grew(&format!("{traced}.{word}s")).unwrap_or(0);
-    let counted = run.grew(&format!("{disk}.{word}s")).unwrap_or(told);
-    let from_trace = told > 0 && told as f64 >= counted as f64 * TOLD_SHARE;
+    let events = run.grew(&format!("{traced}.{word}s")).unwrap_or(0);
+    let counted = run.grew(&format!("{disk}.{word}s")).unwrap_or(events);
+    let from_trace = events > 0 && events as f64 >= counted as f64 * EVENTS_SHARE;
     let base = if from_trace { &traced } else { &disk };
     let named = |what: &str| format!("{base}.{what}");
     let requests = run.grew(&named(&format!("{word}s")))?;

@@ -74,7 +74,7 @@ fn check(run: &RunView) -> Verdict {
         .found()
 }
 
-/// The wait without events, or why it cannot be told.
+/// The wait without events, or why it is not known.
 fn by_conclusion(run: &RunView) -> Result<u64, Verdict> {
     let block_io = run.accounts.thread(TimeSlice::BlockIo);
     let read = run.read_bytes().unwrap_or(0);

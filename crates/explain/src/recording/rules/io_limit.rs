@@ -59,7 +59,7 @@ impl Limited<'_> {
         ratio(self.reached, self.limit)
     }
 
-    fn told(&self, rate: f64) -> String {
+    fn description(&self, rate: f64) -> String {
         match self.in_bytes {
             true => show_rate(rate),
             false => format!("{} requests/s", count(rate as u64)),
@@ -88,7 +88,7 @@ fn check(run: &RunView) -> Verdict {
         let share = Evidence::new("reached of the limit", worst.share(), "ratio", "io.stat");
         return clear(Some(share.seen_in(series_of(&worst.evidence))));
     }
-    blame(run, worst)
+    cause(run, worst)
 }
 
 /// Whether it blames.
@@ -96,16 +96,16 @@ pub(super) fn blames(run: &RunView) -> bool {
     matches!(check(run), Verdict::Found(_))
 }
 
-fn blame(run: &RunView, worst: &Limited) -> Verdict {
+fn cause(run: &RunView, worst: &Limited) -> Verdict {
     let verb = if worst.is_write { "wrote" } else { "read" };
     let group = group_path(run, worst.level, &["io", "unified"]);
     let claim = format!(
         "Held back for {} by an I/O limit of {} on {} for {group}: it {verb} {}, the device was \
          mostly idle",
         long_time(worst.ns as f64),
-        worst.told(worst.limit),
+        worst.description(worst.limit),
         worst.device,
-        worst.told(worst.reached),
+        worst.description(worst.reached),
     );
     let mut evidence = worst.evidence.clone();
     let pressure = format!("group{}.pressure.io.some_ns", worst.level);

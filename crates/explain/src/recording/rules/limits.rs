@@ -9,15 +9,15 @@ use model::{Bytes, Evidence};
 /// Levels that are looked at. Picked: deeper trees were not seen.
 pub(super) const MOST_LEVELS: u32 = 32;
 
-/// A path with more parts than this is told by its last one. Picked: `/system.slice/app`
-/// is told whole.
+/// A path with more parts than this is shortened to its last one. Picked: `/system.slice/app`
+/// is shown whole.
 const MOST_PARTS: usize = 2;
 
 /// Use from this share of the limit on is near it. Picked: the kernel charges in batches
 /// of 64 pages for each processor, and samples miss the peak.
 const NEAR: f64 = 0.9;
 
-/// A limit from here on is none: version 1 shows the largest number that it can hold.
+/// A limit from here on means unlimited: version 1 shows the largest number that it can hold.
 const NO_LIMIT_BYTES: i64 = 1 << 60;
 
 /// A limit that was reached.
@@ -35,7 +35,7 @@ pub(super) struct Hit {
 
 impl Hit {
     /// `limit 2 GiB of group /app`.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn description(&self) -> String {
         match self.limit_bytes {
             Some(bytes) => format!("limit {} of {}", Bytes(bytes), self.group),
             None => format!("limit of {}", self.group),
@@ -114,8 +114,8 @@ fn reached_at(run: &RunView, level: u32) -> Option<Hit> {
     }
     let mut evidence = run.all_grown(&names);
     evidence.extend(usage.map(|usage| run.evidence(&usage_name, usage as f64)));
-    let limit_told = limit_name.as_ref().zip(limit);
-    evidence.extend(limit_told.map(|(name, limit)| run.evidence(name, limit as f64)));
+    let limit_evidence = limit_name.as_ref().zip(limit);
+    evidence.extend(limit_evidence.map(|(name, limit)| run.evidence(name, limit as f64)));
     Some(Hit {
         group: group_path(run, level, &["memory", "unified"]),
         limit_bytes: limit.and_then(|limit| u64::try_from(limit).ok()),

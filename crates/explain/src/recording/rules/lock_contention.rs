@@ -47,8 +47,8 @@ fn check(run: &RunView) -> Verdict {
     let is_contended = contended(run, lock_ns);
     if !run.hurts_asleep(asleep) && !is_contended {
         let name = "all asleep on locks";
-        let told = Evidence::new(name, asleep as f64, "ns", "events");
-        return clear(Some(told.seen_in(run.part_series(TimePart::Lock))));
+        let measured = Evidence::new(name, asleep as f64, "ns", "events");
+        return clear(Some(measured.seen_in(run.part_series(TimePart::Lock))));
     }
     let ns = if is_contended { lock_ns } else { asleep };
     let mut evidence: Vec<Evidence> = run.part_evidence(TimePart::Lock).into_iter().collect();

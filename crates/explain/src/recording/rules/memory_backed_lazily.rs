@@ -86,10 +86,10 @@ fn check(run: &RunView) -> Verdict {
     let each = ratio(price_ns as f64, pages as f64);
     let ns = price_ns.saturating_sub(pages.saturating_mul(USUAL_FAULT_NS));
     let others = run.grew_all(&OTHER_CAUSES).unwrap_or(0);
-    let told = Evidence::new("kernel time for each page", each, "ns", "stime")
+    let measured = Evidence::new("kernel time for each page", each, "ns", "stime")
         .seen_in(["tree.minor_faults", "tree.system_ns"]);
     if pages < LEAST_PAGES || each < LEAST_PAGE_NS || !run.hurts_by_estimate(ns) {
-        return clear(Some(told).filter(|_| pages >= LEAST_PAGES));
+        return clear(Some(measured).filter(|_| pages >= LEAST_PAGES));
     }
     if others > pages / 100 || (held as f64) < pages as f64 * LEAST_HELD {
         return Verdict::Silent;
@@ -100,7 +100,7 @@ fn check(run: &RunView) -> Verdict {
         show_ns(each),
         count(pages),
     );
-    let mut evidence = vec![told, touched.evidence()];
+    let mut evidence = vec![measured, touched.evidence()];
     let scanned = run.grown("vmstat.pgscan_direct");
     evidence.extend(scanned.into_iter().chain(run.grown("vmstat.pswpout")));
     CauseBuilder::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)

@@ -41,19 +41,19 @@ impl Price {
     }
 
     /// `1.2 s to free memory, 3 s to read swap`.
-    fn told(&self) -> String {
+    fn description(&self) -> String {
         let parts = [
             (self.freeing_ns.unwrap_or(0), "to free memory"),
             (self.swap_in_ns, "to read swap back"),
             (self.reread_ns, "to read files again"),
         ];
-        let told = parts.iter().filter(|(ns, _)| *ns > 0);
-        let told = told.map(|(ns, what)| format!("{} {what}", long_time(*ns as f64)));
-        told.collect::<Vec<_>>().join(", ")
+        let costly = parts.iter().filter(|(ns, _)| *ns > 0);
+        let texts = costly.map(|(ns, what)| format!("{} {what}", long_time(*ns as f64)));
+        texts.collect::<Vec<_>>().join(", ")
     }
 }
 
-/// The limit and its time, where it is to blame.
+/// The limit and its time, if it is a cause.
 pub(super) fn at_fault(run: &RunView) -> Option<(Hit, u64)> {
     let hit = reached(run)?;
     let ns = price(run).ns().min(run.accounts.thread_ns);
@@ -88,7 +88,7 @@ fn check(run: &RunView) -> Verdict {
         })
     );
     if killed && at_fault(run).is_none() {
-        // It is to blame for the end, which is told first, and for no time.
+        // It is to blame for the end, which is reported first, and for no time.
         return Verdict::Silent;
     }
     let price = price(run);
@@ -97,9 +97,9 @@ fn check(run: &RunView) -> Verdict {
     };
     let claim = format!(
         "Reached the {} {}: {}",
-        hit.told(),
+        hit.description(),
         often(hit.times),
-        price.told(),
+        price.description(),
     );
     let mut evidence = hit.evidence.clone();
     evidence.extend(run.part_evidence(TimePart::DirectReclaim));

@@ -21,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
     check,
 };
 
-/// Fewer are nobody's habit. Picked.
+/// Fewer happen by chance. Picked.
 const LEAST_REQUESTS: u64 = 64;
 
 /// The requests in one direction.
@@ -68,7 +68,7 @@ fn check(run: &RunView) -> Verdict {
         .found()
 }
 
-/// What of the device that was busiest this way did not fit; `None` where nobody counted.
+/// What of the device that was busiest this way did not fit; `None` if not counted.
 fn misaligned<'a>(run: &RunView<'a>, way: Way) -> Option<Misaligned<'a>> {
     let traffic = busiest(run, way)?;
     let (name, waited) = match way {

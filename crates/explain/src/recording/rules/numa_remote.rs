@@ -48,10 +48,10 @@ fn check(run: &RunView) -> Verdict {
         return Verdict::Silent;
     };
     let share = ratio(remote as f64, local.saturating_add(remote) as f64);
-    let told = pages(run, "numa other_node", remote, OTHER_NODE);
+    let measured = pages(run, "numa other_node", remote, OTHER_NODE);
     let ns = part_of(run.run_ns(), share * COST_SHARE);
     if share < LEAST_REMOTE || remote < LEAST_PAGES || !run.hurts(ns) {
-        return Verdict::Clear(told);
+        return Verdict::Clear(measured);
     }
     let claim = format!(
         "{} of new pages ({}) lie on another node than the processor that asked",
@@ -61,7 +61,7 @@ fn check(run: &RunView) -> Verdict {
     let local = pages(run, "numa local_node", local, LOCAL_NODE);
     let missed = run.grew_between(NODES, MISS);
     let missed = missed.map(|missed| pages(run, "numa_miss", missed, MISS));
-    let evidence = [told, local].into_iter().chain(missed).collect();
+    let evidence = [measured, local].into_iter().chain(missed).collect();
     CauseBuilder::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
         .remedy(
             "Bind the program and its memory to one node (numactl). Risk: it then has only that \

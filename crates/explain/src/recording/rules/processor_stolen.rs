@@ -19,8 +19,8 @@ pub(super) const RULE: Rule = Rule {
     check,
 };
 
-/// The least share of the processors' time. Picked: 2 % were seen on a guest that nobody
-/// would call crowded.
+/// The least share of the processors' time. Picked: 2 % were seen on a guest that
+/// was not crowded.
 const LEAST_STOLEN: f64 = 0.05;
 
 /// The counter of the time that the host took.
@@ -45,20 +45,20 @@ fn check(run: &RunView) -> Verdict {
         return Verdict::Silent;
     }
     let share = ratio(stolen as f64, whole as f64).min(1.0);
-    let told = Evidence::new("steal", share, "ratio", "/proc/stat").seen_in([STEAL]);
+    let measured = Evidence::new("steal", share, "ratio", "/proc/stat").seen_in([STEAL]);
     let wanted = run.grew_all(&WANTED).unwrap_or(stolen);
     let of_wanted = ratio(stolen as f64, wanted as f64);
     let ns = part_of(run.run_ns(), of_wanted);
     let ns = run.part_ns(TimePart::Steal).unwrap_or(ns).min(stolen);
     if share < LEAST_STOLEN || !run.hurts(ns) {
-        return clear(Some(told));
+        return clear(Some(measured));
     }
     let claim = format!(
         "The host took {} of the processors' time; this run lost about {}",
         percent(share),
         long_time(ns as f64),
     );
-    let mut evidence = vec![told];
+    let mut evidence = vec![measured];
     evidence.extend(run.grown(STEAL));
     CauseBuilder::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
         .remedy(

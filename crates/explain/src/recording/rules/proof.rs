@@ -30,8 +30,8 @@ pub(super) fn before_and_after(run: &RunView, series: &str) -> Vec<Evidence> {
         .collect()
 }
 
-/// Whether the subject can have had a part in what the whole machine swapped: nobody gets a
-/// page back without waiting for it.
+/// Whether the subject can have had a part in what the whole machine swapped: a task
+/// waits for each page that it gets back.
 pub(super) fn has_swapped(run: &RunView) -> bool {
     let waits = || {
         run.major_faults()

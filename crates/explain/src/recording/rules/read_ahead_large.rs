@@ -26,7 +26,7 @@ const AROUND_BYTES: u64 = 64 << 10;
 /// The least number of times that what was read exceeds what was used.
 const LEAST_TIMES: f64 = 4.0;
 
-/// Reading less than this in vain hurts nobody. Picked.
+/// Reading less than this in vain costs little. Picked.
 const LEAST_BYTES: u64 = 16 << 20;
 
 fn check(run: &RunView) -> Verdict {
@@ -42,7 +42,7 @@ fn check(run: &RunView) -> Verdict {
     let major = run.major_faults().unwrap_or(0);
     let faults = major.saturating_add(run.minor_faults().unwrap_or(0));
     let used = asked.saturating_add(faults.saturating_mul(AROUND_BYTES));
-    let told = Evidence::new(
+    let measured = Evidence::new(
         "read for each byte that can have been used",
         ratio(read as f64, used as f64),
         "ratio",
@@ -52,7 +52,7 @@ fn check(run: &RunView) -> Verdict {
     let waste = ratio(read as f64, used as f64);
     let lost = part_of(ns, 1.0 - ratio(used as f64, read as f64));
     if waste < LEAST_TIMES || read < LEAST_BYTES || !run.hurts(lost) {
-        return Verdict::Clear(told);
+        return Verdict::Clear(measured);
     }
     let device = busiest(run, Way::Read);
     let ahead = device
@@ -66,7 +66,7 @@ fn check(run: &RunView) -> Verdict {
         times(waste),
     );
     let mut evidence = vec![
-        told,
+        measured,
         Evidence::new("read_bytes", read as f64, "bytes", "/proc/PID/io")
             .seen_in(["tree.read_bytes"]),
         Evidence::new("major faults", major as f64, "count", "/proc/PID/stat")

@@ -49,10 +49,10 @@ fn check(run: &RunView) -> Verdict {
         return Verdict::Silent;
     };
     let request = traffic.request_bytes();
-    let told = Evidence::new("mean read", request, "bytes", "/proc/diskstats")
+    let measured = Evidence::new("mean read", request, "bytes", "/proc/diskstats")
         .seen_in(series_of(&traffic.evidence));
     if !is_small(run, &traffic, ahead) {
-        return Verdict::Clear(told);
+        return Verdict::Clear(measured);
     }
     let claim = format!(
         "Reads of {} came {} at a time: read-ahead is {}, {} reads of {}",
@@ -64,7 +64,7 @@ fn check(run: &RunView) -> Verdict {
     );
     let setting = format!("/sys/block/{}/queue/read_ahead_kb", traffic.name);
     let evidence = vec![
-        told,
+        measured,
         Evidence::new("read-ahead", ahead as f64, "bytes", setting.clone()),
         Evidence::new(
             "reads in flight",

@@ -44,20 +44,20 @@ fn check(run: &RunView) -> Verdict {
         if again.is_some() {
             return Verdict::Silent;
         }
-        return Verdict::Clear(told(run, ns));
+        return Verdict::Clear(wait_evidence(run, ns));
     }
     let traffic = busiest(run, Way::Read);
     let mut claim = format!("Waited {} for reads", long_time(ns as f64));
     if again.is_some() {
         claim.push_str(" of data not read before");
     }
-    let mut evidence = vec![told(run, ns)];
+    let mut evidence = vec![wait_evidence(run, ns)];
     evidence.extend(counted);
     if let Some(traffic) = &traffic {
         claim.push_str(&format!(
             " from {}: {}",
             traffic.place(),
-            traffic.told("reads")
+            traffic.description("reads")
         ));
         evidence.extend(traffic.evidence.iter().cloned());
     }
@@ -69,7 +69,7 @@ fn check(run: &RunView) -> Verdict {
 }
 
 /// The wait as evidence: of the events, or of all block I/O where it was concluded from that.
-fn told(run: &RunView, ns: u64) -> Evidence {
+fn wait_evidence(run: &RunView, ns: u64) -> Evidence {
     let parts = [TimePart::BlockRead, TimePart::DirectIo];
     let series = parts.iter().flat_map(|part| run.part_series(*part));
     Evidence::new("waited for reads", ns as f64, "ns", "block I/O")

@@ -19,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
     check,
 };
 
-/// How often somebody had to, on the whole machine.
+/// How often tasks had to free memory, on the whole machine.
 const STALLS: [&str; 5] = [
     "vmstat.allocstall_normal",
     "vmstat.allocstall_movable",
@@ -30,21 +30,21 @@ const STALLS: [&str; 5] = [
 
 fn check(run: &RunView) -> Verdict {
     let stalls = run.grew_all(&STALLS);
-    let told = stalls
+    let measured = stalls
         .map(|n| Evidence::new("allocstall", n as f64, "count", "/proc/vmstat").seen_in(STALLS));
     let Some(ns) = run.part_ns(TimePart::DirectReclaim) else {
         let nameless = run.accounts.thread(TimeSlice::Unexplained);
         return if stalls.unwrap_or(0) > 0 && run.hurts(nameless) {
             needs_events("whose memory was freed by whom is not known")
         } else {
-            clear_count(told, "stalls")
+            clear_count(measured, "stalls")
         };
     };
     if memory_limit::at_fault(run).is_some() {
         return Verdict::Silent;
     }
     if !run.hurts(ns) {
-        let number = told.or_else(|| run.part_evidence(TimePart::DirectReclaim));
+        let number = measured.or_else(|| run.part_evidence(TimePart::DirectReclaim));
         return clear_count(number, "stalls");
     }
     let mut claim = format!("Freed memory for itself for {}", long_time(ns as f64));
@@ -59,7 +59,7 @@ fn check(run: &RunView) -> Verdict {
         .part_evidence(TimePart::DirectReclaim)
         .into_iter()
         .collect();
-    evidence.extend(told);
+    evidence.extend(measured);
     evidence.extend(run.all_grown(&["vmstat.pgscan_direct", "vmstat.pgsteal_direct"]));
     let grade = run.part_grade(TimePart::DirectReclaim);
     CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence)

@@ -86,14 +86,14 @@ impl RunView<'_> {
     /// How long the part of this name is, by its best source. The bars list no part that is
     /// empty, so a part that events would have told is 0 where its series are there.
     pub(super) fn part_ns(&self, name: TimePart) -> Option<u64> {
-        let told = self.parts(name).map(|part| part.ns).max();
-        told.or_else(|| {
+        let listed = self.parts(name).map(|part| part.ns).max();
+        listed.or_else(|| {
             let series = EVENTS.iter().find(|(part, _)| *part == name)?.1;
             self.grew_all(series)
         })
     }
 
-    /// How the part of this name is known; `Inferred` where there is none.
+    /// How the part of this name is known; `Inferred` if it is absent.
     pub(super) fn part_grade(&self, name: TimePart) -> Grade {
         self.parts(name)
             .next()
@@ -145,7 +145,7 @@ impl RunView<'_> {
         slice.map_or(Grade::Inferred, |slice| slice.grade)
     }
 
-    /// Time on processors, whole or told as its two halves.
+    /// Time on processors, as one number or as the sum of its two halves.
     pub(super) fn run_ns(&self) -> u64 {
         let halves = self
             .accounts
@@ -351,7 +351,7 @@ pub(super) fn clear_count(evidence: Option<Evidence>, of: &str) -> Verdict {
     clear(evidence.map(|evidence| evidence.counting(of)))
 }
 
-/// Clears by the number, or says nothing where there is none.
+/// Clears by the number; silent without one.
 pub(super) fn clear(evidence: Option<Evidence>) -> Verdict {
     evidence.map_or(Verdict::Silent, Verdict::Clear)
 }

@@ -70,7 +70,7 @@ fn check(run: &RunView) -> Verdict {
     let Some(ns) = run.part_ns(TimePart::Flush) else {
         return Verdict::Silent;
     };
-    let told = Evidence::new("waited for syncs", ns as f64, "ns", "events")
+    let measured = Evidence::new("waited for syncs", ns as f64, "ns", "events")
         .seen_in(run.part_series(TimePart::Flush));
     let whole = run.write_wait_ns().unwrap_or(ns);
     let small = syncs(run).filter(Syncs::are_small);
@@ -78,7 +78,7 @@ fn check(run: &RunView) -> Verdict {
         return if run.hurts(ns) {
             Verdict::Silent
         } else {
-            Verdict::Clear(told)
+            Verdict::Clear(measured)
         };
     };
     let place = syncs.traffic.place();
@@ -88,7 +88,7 @@ fn check(run: &RunView) -> Verdict {
         count(syncs.times),
         Bytes(syncs.bytes_each as u64),
     );
-    let mut evidence = vec![told];
+    let mut evidence = vec![measured];
     evidence.extend(syncs.flushes.clone());
     evidence.extend(syncs.traffic.evidence.iter().cloned());
     let confirm = syncs.traffic.mount.map(survey_path);

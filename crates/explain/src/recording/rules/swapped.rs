@@ -1,4 +1,4 @@
-//! How many pages went to swap and came back, with zero pages told apart, and what share of
+//! How many pages went to swap and came back, with zero pages apart, and what share of
 //! the memory that was freed went there.
 //!
 //! Pages of zeros never reach the device on kernels from 6.12 on; they have counters of

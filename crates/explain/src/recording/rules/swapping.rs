@@ -68,21 +68,21 @@ pub(super) fn wait(run: &RunView, swap: &Swapped) -> (u64, Grade) {
     (back.saturating_add(out), grade)
 }
 
-/// The wait for pages that came back: told by the stack, else their share of all reads.
+/// The wait for pages that came back: known by the stack, else their share of all reads.
 pub(super) fn swap_in(run: &RunView, swap: &Swapped) -> (u64, Grade) {
     if swap.ins == 0 {
         return (0, Grade::Measured);
     }
-    let told = run.part_ns(TimePart::SwapIn).unwrap_or(0);
-    if run.part_grade(TimePart::SwapIn) == Grade::Measured && told > 0 {
-        return (told, Grade::Measured);
+    let part_ns = run.part_ns(TimePart::SwapIn).unwrap_or(0);
+    if run.part_grade(TimePart::SwapIn) == Grade::Measured && part_ns > 0 {
+        return (part_ns, Grade::Measured);
     }
     // From here on it is a share of what was charged for all block I/O, which can be too long.
     let most = run.most_device_wait_ns().unwrap_or(u64::MAX);
-    let told = told.min(most);
+    let part_ns = part_ns.min(most);
     if run.part_ns(TimePart::BlockRead).is_some() {
         // Events told all other waits, and this one was none.
-        return (told, Grade::Inferred);
+        return (part_ns, Grade::Inferred);
     }
     let swapped = swap.ins.saturating_mul(run.page_bytes());
     let read = run
@@ -92,8 +92,8 @@ pub(super) fn swap_in(run: &RunView, swap: &Swapped) -> (u64, Grade) {
     let share = ratio(swapped as f64, read.max(swapped) as f64);
     let major = run.major_faults().unwrap_or(0);
     if major == 0 {
-        return (told, Grade::Inferred);
+        return (part_ns, Grade::Inferred);
     }
     let estimate = part_of(run.accounts.thread(TimeSlice::BlockIo), share);
-    (estimate.min(most).max(told), Grade::Inferred)
+    (estimate.min(most).max(part_ns), Grade::Inferred)
 }

@@ -39,17 +39,17 @@ fn check(run: &RunView) -> Verdict {
     let (Some(fell), Some(given)) = (fell, run.grew("vmstat.thp_fault_alloc")) else {
         return Verdict::Silent;
     };
-    let told = run.grown("vmstat.thp_fault_fallback");
+    let measured = run.grown("vmstat.thp_fault_fallback");
     let share = ratio(fell as f64, fell.saturating_add(given) as f64);
     let small = fell.saturating_mul(SMALL_PAGES);
     let Some(touched) = touched(run) else {
-        return clear_count(told, "fallbacks");
+        return clear_count(measured, "fallbacks");
     };
     let is_own = touched.faults as f64 >= small as f64 * LEAST_TOUCHED;
     let of_faults = ratio(small as f64, touched.faults as f64).min(1.0);
     let ns = part_of(touched.ns, of_faults).min(small.saturating_mul(USUAL_FAULT_NS));
     if fell < LEAST_FELL || share < LEAST_SHARE_FELL || !is_own || !run.hurts(ns) {
-        return clear_count(told, "fallbacks");
+        return clear_count(measured, "fallbacks");
     }
     let claim = format!(
         "Huge pages were not to be had in {} of {} cases ({}): about {} for small ones",
@@ -58,7 +58,7 @@ fn check(run: &RunView) -> Verdict {
         percent(share),
         long_time(ns as f64),
     );
-    let mut evidence: Vec<Evidence> = told.into_iter().collect();
+    let mut evidence: Vec<Evidence> = measured.into_iter().collect();
     evidence.extend(run.grown("vmstat.thp_fault_alloc"));
     evidence.push(touched.evidence());
     evidence.extend(run.all_grown(&[CHARGE, "vmstat.compact_fail", "vmstat.compact_stall"]));

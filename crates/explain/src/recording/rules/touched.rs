@@ -47,12 +47,12 @@ pub(super) fn touched(run: &RunView) -> Option<Touched> {
         .saturating_mul(USUAL_FAULT_NS)
         .saturating_add(huge.saturating_mul(USUAL_HUGE_FAULT_NS));
     // Guessed from the faults that copy, which wait for a processor now and then.
-    let told = run.part_ns(TimePart::FirstTouch).filter(|ns| *ns > 0);
-    let told = told.map(|ns| ns.min(usual.saturating_mul(MOST_TIMES_USUAL)));
+    let part_ns = run.part_ns(TimePart::FirstTouch).filter(|ns| *ns > 0);
+    let part_ns = part_ns.map(|ns| ns.min(usual.saturating_mul(MOST_TIMES_USUAL)));
     Some(Touched {
         faults,
         kernel_ns,
-        ns: told.unwrap_or(usual).min(kernel_ns),
+        ns: part_ns.unwrap_or(usual).min(kernel_ns),
     })
 }
 

@@ -47,12 +47,12 @@ fn check(run: &RunView) -> Verdict {
         return Verdict::Silent;
     };
     let busy = format!("disk.{}.io_ns", device.name);
-    let told = Evidence::new("idle with dirty data", idle as f64, "ns", "/proc/diskstats")
+    let measured = Evidence::new("idle with dirty data", idle as f64, "ns", "/proc/diskstats")
         .seen_in(["tree.write_bytes", "vmstat.nr_dirty", &busy]);
     let ns = idle.min(waited);
     let share = ratio(idle as f64, run.view.wall_ns() as f64);
     if share < LEAST_IDLE || !run.hurts(ns) {
-        return Verdict::Clear(told);
+        return Verdict::Clear(measured);
     }
     let claim = format!(
         "{} was idle for {} ({} of the time) while data lay dirty, then the writer waited",
@@ -60,7 +60,7 @@ fn check(run: &RunView) -> Verdict {
         long_time(idle as f64),
         percent(share),
     );
-    let mut evidence = vec![told];
+    let mut evidence = vec![measured];
     let most = run.view.max("vmstat.nr_dirty");
     evidence.extend(most.map(|most| run.evidence("vmstat.nr_dirty", most as f64)));
     evidence.extend(device.evidence);

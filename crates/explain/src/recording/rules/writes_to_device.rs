@@ -25,10 +25,10 @@ fn check(run: &RunView) -> Verdict {
         return Verdict::Silent;
     };
     let parts = [TimePart::Flush, TimePart::BlockWrite, TimePart::DirectIo];
-    let told = Evidence::new("waited for writes", ns as f64, "ns", "events")
+    let measured = Evidence::new("waited for writes", ns as f64, "ns", "events")
         .seen_in(parts.iter().flat_map(|part| run.part_series(*part)));
     if !run.hurts(ns) {
-        return clear(Some(told));
+        return clear(Some(measured));
     }
     if run.part_grade(TimePart::BlockWrite) == Grade::Inferred && dirty_throttle::blames(run) {
         // Without events the same wait was taken for both.
@@ -38,13 +38,13 @@ fn check(run: &RunView) -> Verdict {
         return Verdict::Silent;
     }
     let mut claim = format!("Waited {} for writes", long_time(ns as f64));
-    let mut evidence = vec![told];
+    let mut evidence = vec![measured];
     let traffic = busiest(run, Way::Write);
     if let Some(traffic) = &traffic {
         claim.push_str(&format!(
             " to {}: {}",
             traffic.place(),
-            traffic.told("writes")
+            traffic.description("writes")
         ));
         evidence.extend(traffic.evidence.iter().cloned());
     }

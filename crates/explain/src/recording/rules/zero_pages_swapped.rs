@@ -35,10 +35,10 @@ fn check(run: &RunView) -> Verdict {
     );
     let freeing = reclaim_ns(run).unwrap_or(0);
     let ns = part_of(freeing, share * anonymous_share(run));
-    let told = Evidence::new("swpout_zero", swap.zero_outs as f64, "pages", "vmstat")
+    let measured = Evidence::new("swpout_zero", swap.zero_outs as f64, "pages", "vmstat")
         .seen_in(["group0.memory.stat.swpout_zero", "vmstat.swpout_zero"]);
     if zeros < LEAST_PAGES || !run.hurts(ns) {
-        return Verdict::Clear(told);
+        return Verdict::Clear(measured);
     }
     let claim = format!(
         "About {} to swap pages of zeros, without I/O: {} out, {} in",

@@ -80,13 +80,13 @@ pub(super) fn memory(parts: &mut Parts) {
             ns: charged.ns,
             count: Some(charged.count),
             grade,
-            evidence: told(what, charged, series),
+            evidence: evidence_of(what, charged, series),
         });
     }
     first_touch(parts, rows);
 }
 
-fn told(what: &str, charged: Charged, series: &[&str]) -> Vec<Evidence> {
+fn evidence_of(what: &str, charged: Charged, series: &[&str]) -> Vec<Evidence> {
     vec![
         time(what, charged.ns, TASKSTATS).seen_in(series),
         count("waits", charged.count, TASKSTATS).seen_in(series),

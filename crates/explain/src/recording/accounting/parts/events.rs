@@ -43,11 +43,11 @@ pub(super) fn block_io(parts: &mut Parts) {
         let Some(mut ns) = parts.view.sum(&series) else {
             continue;
         };
-        let mut evidence = vec![told(parts, &series, ns)];
+        let mut evidence = vec![time_evidence(parts, &series, ns)];
         // A flush waits for the device, and for the journal, which waits for the device.
         let journal = parts.view.sum("trace.sleep.flush_ns").unwrap_or(0);
         if class == "flush" && journal > 0 && parts.slice(TimeSlice::Sleep).is_some() {
-            evidence.push(told(parts, "trace.sleep.flush_ns", journal));
+            evidence.push(time_evidence(parts, "trace.sleep.flush_ns", journal));
             within = if journal > ns {
                 TimeSlice::Sleep
             } else {
@@ -113,8 +113,8 @@ pub(super) fn memory(parts: &mut Parts) {
             continue;
         };
         let count = parts.view.sum(times);
-        let mut evidence = vec![told(parts, sum, ns)];
-        evidence.extend(count.map(|times_seen| told_count(parts, times, times_seen)));
+        let mut evidence = vec![time_evidence(parts, sum, ns)];
+        evidence.extend(count.map(|times_seen| count_evidence(parts, times, times_seen)));
         let grade = grade(parts);
         parts.add(Part {
             name,
@@ -139,7 +139,7 @@ pub(super) fn sleep(parts: &mut Parts) {
         let Some(ns) = parts.view.sum(&series) else {
             continue;
         };
-        let evidence = vec![told(parts, &series, ns)];
+        let evidence = vec![time_evidence(parts, &series, ns)];
         parts.add(Part {
             name,
             within: TimeSlice::Sleep,
@@ -158,10 +158,10 @@ fn grade(parts: &Parts) -> Grade {
     }
 }
 
-fn told(parts: &Parts, name: &str, ns: u64) -> Evidence {
+fn time_evidence(parts: &Parts, name: &str, ns: u64) -> Evidence {
     time(name, ns, parts.view.source(name))
 }
 
-fn told_count(parts: &Parts, name: &str, seen: u64) -> Evidence {
+fn count_evidence(parts: &Parts, name: &str, seen: u64) -> Evidence {
     count(name, seen, parts.view.source(name))
 }

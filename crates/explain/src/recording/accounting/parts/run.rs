@@ -46,7 +46,7 @@ pub(super) fn split(parts: &mut Parts) {
     }
 }
 
-/// User and kernel time from whoever knows most of the threads.
+/// User and kernel time from the source that covers most threads.
 fn ticks<'a>(parts: &Parts<'a>) -> Option<(u64, u64, &'a str)> {
     if let Some(rows) = &parts.sources.rows
         && (rows.user_ns > 0 || rows.system_ns > 0)
@@ -128,9 +128,9 @@ pub(super) fn steal(parts: &mut Parts) {
 }
 
 fn grown(view: &View, counters: &[&str]) -> Vec<Evidence> {
-    let told = counters.iter().filter_map(|name| {
+    let evidence = counters.iter().filter_map(|name| {
         let grown = view.growth(name)?;
         Some(time(*name, grown, view.source(name)))
     });
-    told.collect()
+    evidence.collect()
 }
