@@ -6,9 +6,9 @@
 //! saves work per request. The queue schedules nothing: the caller decides what to submit and when
 //! to wait.
 //!
-//! The contract is that of `model::device::BlockDevice`, with two exceptions: a request may be short
-//! before the end of the file, and the caller continues it (`transfer` does); a disk is not discarded
-//! (see [`Operation::Discard`]).
+//! The contract is that of `model::device::BlockDevice`, with two exceptions: a request may be
+//! short before the end of the file, and the caller continues it (`transfer` does); a disk is not
+//! discarded (see [`Operation::Discard`]).
 
 use crate::clock::now_ns;
 use crate::error::{Error, Kind, Result};

@@ -2,8 +2,8 @@
 //! threads that call the devices.
 //!
 //! A buffer moves to a thread with its request and comes back with the completion, so nothing is
-//! shared but the devices. The channels have room for every slot and never block the caller. A panic
-//! in a device is an error of its request; the thread and the buffer stay in use.
+//! shared but the devices. The channels have room for every slot and never block the caller. A
+//! panic in a device is an error of its request; the thread and the buffer stay in use.
 
 use crate::engine::{self, Completion, Engine};
 use model::device::BlockDevice;
