@@ -101,17 +101,30 @@ fn shown<T>(parsed: Result<T, clap::Error>) -> Result<Option<T>, Error> {
             print!("{help}");
             Ok(None)
         }
-        Err(error) => {
-            let message = error.to_string();
-            let text = message.strip_prefix("error: ").unwrap_or(&message);
-            Err(Error::Usage(text.trim_end().to_owned()))
-        }
+        Err(error) => Err(Error::Usage(one_line(&error.to_string()))),
     }
+}
+
+/// What is wrong and what may be meant, without the usage that `--help` prints.
+fn one_line(message: &str) -> String {
+    let is_said = |line: &&str| {
+        !line.is_empty() && !line.starts_with("Usage:") && !line.starts_with("For more information")
+    };
+    let lines: Vec<&str> = message.lines().map(str::trim).filter(is_said).collect();
+    let text = lines.join("; ");
+    text.strip_prefix("error: ").unwrap_or(&text).to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_is_one_line() {
+        let words = ["vm", "--disk", "a:1M,model=tape"].map(str::to_owned);
+        let error = shown(parse::<Line>("cargo xtask", &words)).unwrap_err();
+        assert_eq!(error.to_string().lines().count(), 1, "{error}");
+    }
 
     #[test]
     fn a_wrong_command_is_a_usage_error_that_names_the_right_one() {

@@ -1,9 +1,9 @@
 //! A claim about a cache's size that cannot be true.
 //!
 //! The measured edge is where latency climbs: what is left of the cache now. Any level can be
-//! shared (hyperthreads share L1 and L2, guests share all), so a claim that is larger than the
-//! edge may be true. A claim is wrong only if more was measured, or if it is the C library's and
-//! larger than what the hardware itself claims. If repeated searches found different edges, only the
+//! shared (hyperthreads share L1 and L2, guests share all), so a claim that is larger than the edge
+//! may be true. A claim is wrong only if more was measured, or if it is the C library's and larger
+//! than what the hardware itself claims. If repeated searches found different edges, only the
 //! latter counts.
 
 use super::{Outcome, check_each};
