@@ -35,11 +35,7 @@ struct Line {
 #[derive(Debug, Subcommand)]
 enum Task {
     /// The rules of the project, one line for each violation
-    Tidy {
-        /// Also check the crates whose language is excepted until they are rewritten
-        #[arg(long)]
-        all: bool,
-    },
+    Tidy,
     /// Everything that must hold
     Test {
         /// Leave out what is slow
@@ -78,7 +74,7 @@ pub fn run(args: &[String]) -> Result<u8, Error> {
         return Ok(0);
     };
     match line.task {
-        Task::Tidy { all } => tidy::run(all)?,
+        Task::Tidy => tidy::run()?,
         Task::Test { fast } => test::run(fast)?,
         Task::Attack(options) => attack::run(&options)?,
         Task::Bench { words } => bench::run(&words)?,

@@ -91,7 +91,7 @@ fn in_a_swap_file() -> Result<(SwapArea, Toucher), String> {
     Ok((swap, toucher))
 }
 
-/// Bytes of all parts from swap; a swap area of somebody else may hold some of them.
+/// Bytes of all parts from swap; a swap area of another test may hold some of them.
 fn anonymous_bytes(parts: &Value) -> u64 {
     let parts = parts.as_array().unwrap().iter();
     let parts = parts.filter(|part| part["kind"] == "anonymous");

@@ -50,7 +50,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "tidy",
         is_slow: false,
-        run: |_| tidy::run(false).map(|()| Outcome::Done),
+        run: |_| tidy::run().map(|()| Outcome::Done),
     },
     Step {
         name: "readme",

@@ -77,19 +77,13 @@ const RULES: &[(&str, Rule)] = &[
     (web::NAME, web::check),
 ];
 
-/// Checks the workspace above the current directory and prints the outcome; with `all` also what
-/// is excepted until it is rewritten.
+/// Checks the workspace above the current directory and prints the outcome.
 ///
 /// # Errors
 /// [`Error::Failed`] when a rule is broken, after the violations were printed.
-pub fn run(all: bool) -> Result<(), Error> {
+pub fn run() -> Result<(), Error> {
     let tree = Tree::read(&workspace::current_root()?)?;
-    let mut violations = check(&tree);
-    if all {
-        violations.extend(plain_language::check_all(&tree));
-        violations.sort();
-        violations.dedup();
-    }
+    let violations = check(&tree);
     for violation in &violations {
         println!("{violation}");
     }

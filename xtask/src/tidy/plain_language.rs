@@ -2,17 +2,13 @@
 //! line has more than 100 columns.
 //!
 //! The words are metaphors and turns of phrase for which the field has a literal word. Words match
-//! whole: `ear` is a part of `MarkEar` and not of `clear`. `cargo xtask tidy --all` also checks the
-//! crates that are still excepted.
+//! whole: `ear` is a part of `MarkEar` and not of `clear`.
 
 use super::tree::crate_of;
 use super::{Tree, Violation};
 use crate::rust::Layers;
 
 pub(super) const NAME: &str = "plain_language";
-
-/// The crates that are not rewritten yet. Only ever shorten this list.
-const NOT_YET: &[&str] = &["terrace"];
 
 /// A wider comment does not fit beside another file.
 const COLUMNS_MAX: usize = 100;
@@ -43,18 +39,9 @@ const PHRASES: &[&str] = &["is none", "so it is with", "where there is none"];
 const DOC: &[&str] = &["//!", "///"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
-    check_with(tree, NOT_YET)
-}
-
-/// As [`check`], without exceptions.
-pub(super) fn check_all(tree: &Tree) -> Vec<Violation> {
-    check_with(tree, &[])
-}
-
-fn check_with(tree: &Tree, not_yet: &[&str]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (path, layers) in tree.sources() {
-        if crate_of(path).is_none_or(|name| not_yet.contains(&name)) {
+        if crate_of(path).is_none() {
             continue;
         }
         let found = wide_comments(layers)
@@ -152,7 +139,7 @@ mod tests {
     use super::*;
 
     fn violations(text: &str) -> Vec<String> {
-        let found = check_with(&Tree::of(&[("crates/a/src/lib.rs", text)]), &["b"]);
+        let found = check(&Tree::of(&[("crates/a/src/lib.rs", text)]));
         let line = |violation: Violation| format!("{}: {}", violation.line, violation.text);
         found.into_iter().map(line).collect()
     }
@@ -210,16 +197,11 @@ mod tests {
     }
 
     #[test]
-    fn only_crates_that_exist_are_excepted_and_other_files_are_no_matter() {
-        let root = crate::workspace::current_root().unwrap();
-        for name in NOT_YET.iter().filter(|name| **name != "xtask") {
-            assert!(root.join("crates").join(name).is_dir(), "{name}");
-        }
+    fn files_outside_of_crates_are_not_checked() {
         let tree = Tree::of(&[
             ("crates/b/src/lib.rs", "fn told() {}"),
             ("x.rs", "fn told() {}"),
         ]);
-        assert_eq!(check_with(&tree, &["b"]), []);
-        assert_eq!(check_all(&tree).len(), 1);
+        assert_eq!(check(&tree).len(), 1);
     }
 }

@@ -1,5 +1,5 @@
-//! The page of `ramdisk why`: the verdict in a sentence, the passes, who is not to blame, what to
-//! do with what it brought here, and what cannot be seen. Pure.
+//! The page of `ramdisk why`: the verdict in a sentence, the passes, the causes ruled out, the
+//! remedies with what they gained here, and what cannot be seen. Pure.
 
 use super::figure::{self, Digits, or_absent};
 use super::prose;
@@ -115,15 +115,15 @@ fn words(round: Round) -> &'static str {
 /// "Evidence: vmstat.pswpout 67,464 pages; ..."
 fn evidence(finding: Option<&Finding>) -> Option<String> {
     let pieces = finding?.evidence.iter();
-    let told: Vec<String> = pieces
+    let figures: Vec<String> = pieces
         .map(|piece| format!("{} {}", piece.name, prose::value(piece)))
         .collect();
-    (!told.is_empty()).then(|| format!("Evidence: {}.", told.join("; ")))
+    (!figures.is_empty()).then(|| format!("Evidence: {}.", figures.join("; ")))
 }
 
-/// "Not to blame: swap (vmstat.pswpout 0 pages), ..."
+/// The causes ruled out, each with its number, in one sentence.
 fn cleared(judged: &Judged) -> Option<String> {
-    let told: Vec<String> = judged
+    let causes: Vec<String> = judged
         .excluded
         .iter()
         .map(|one| {
@@ -135,10 +135,11 @@ fn cleared(judged: &Judged) -> Option<String> {
             format!("{} ({} {value})", one.reason.words(), piece.name)
         })
         .collect();
-    (!told.is_empty()).then(|| format!("Not to blame: {}.", told.join(", ")))
+    (!causes.is_empty()).then(|| format!("Not to blame: {}.", causes.join(", ")))
 }
 
-/// "Measured: with huge pages, 0.6 us a page (0.5 us to 0.7 us in 5 runs); 3 us before (..): it helps."
+/// What a remedy gained: "Measured: with huge pages, 0.6 us a page (0.5 us to 0.7 us in 5 runs);
+/// 3 us before (..): it helps."
 fn measured(tried: &TriedRemedy) -> String {
     let time = |ns| figure::time(ns, Digits::Three);
     let range = |range: Option<RunRange>| {
@@ -173,7 +174,7 @@ fn measured(tried: &TriedRemedy) -> String {
 
 /// Why a pass is shorter than asked for.
 fn cut(seen: &Seen) -> Vec<String> {
-    let told = |pass: &Pass| {
+    let why_cut = |pass: &Pass| {
         let why = match pass.end? {
             End::Whole => return None,
             End::Time => "its time was over (--budget)",
@@ -186,7 +187,7 @@ fn cut(seen: &Seen) -> Vec<String> {
             words(pass.round)
         ))
     };
-    seen.passes.iter().filter_map(told).collect()
+    seen.passes.iter().filter_map(why_cut).collect()
 }
 
 #[cfg(test)]
