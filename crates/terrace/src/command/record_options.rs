@@ -95,11 +95,15 @@ fn default_options(output: Option<PathBuf>) -> RecordOptions {
 fn families(events: &[EventFamily]) -> Result<Vec<Family>> {
     if events.is_empty() {
         // Other users may not follow any, and the verdict says so once.
-        let is_root = sys::process::effective_uid() == 0;
-        return Ok(is_root.then(|| USUAL_FAMILIES.to_vec()).unwrap_or_default());
+        return Ok(match sys::process::effective_uid() {
+            0 => USUAL_FAMILIES.to_vec(),
+            _ => Vec::new(),
+        });
     }
     if events.contains(&None) && events.len() > 1 {
-        return Err(Error::usage("--trace: `none` stands alone"));
+        return Err(Error::usage(
+            "--trace: `none` cannot be combined with others",
+        ));
     }
     let mut families: Vec<Family> = events.iter().copied().flatten().collect();
     families.sort_unstable();

@@ -301,10 +301,10 @@ impl Thread {
         };
         let ran = times != self.figures[..3];
         self.figures[..3].copy_from_slice(&times);
-        if let Some(stat) = self.stat.as_mut().filter(|_| round.delays && ran) {
-            if let Some(stat) = stat.read(round).ok().and_then(text::stat) {
-                self.figures[3] = stat.block_ticks.saturating_mul(CLOCK_TICK_NS);
-            }
+        if let Some(file) = self.stat.as_mut().filter(|_| round.delays && ran)
+            && let Some(stat) = file.read(round).ok().and_then(text::stat)
+        {
+            self.figures[3] = stat.block_ticks.saturating_mul(CLOCK_TICK_NS);
         }
         Some(ran)
     }

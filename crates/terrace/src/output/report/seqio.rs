@@ -63,7 +63,7 @@ impl Report for SeqReport {
             .column("bytes", |phase| phase.bytes)
             .column("wall_s", |phase| phase.wall_s)
             .column("bytes_per_s", |phase| phase.bytes_per_s)
-            .column("slowest_bytes_per_s", |phase| slowest(phase))
+            .column("slowest_bytes_per_s", slowest)
             .column("cpu_s", |phase| phase.cpu_s)
             .column("complete", |phase| phase.complete)
             .column("cached_before_bytes", |phase| phase.cached_before_bytes)
