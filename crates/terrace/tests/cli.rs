@@ -80,7 +80,10 @@ const NONSENSE: &[(&str, &str)] = &[
     ("record -o x --for 0", "at least 1 ms"),
     ("record -o x --rate 101", "from 1 to 100"),
     ("record -o x --trace cpu", "not one of sched, block"),
-    ("record -o x --trace none,sched", "`none` cannot be combined with others"),
+    (
+        "record -o x --trace none,sched",
+        "`none` cannot be combined with others",
+    ),
     ("mark", "TEXT... is missing"),
     ("explain", "FILE is missing"),
     ("explain /nonexistent", "no such file"),
@@ -142,7 +145,10 @@ const NONSENSE_OF_RUN: &[(&str, &str)] = &[
         "no such file",
     ),
     ("run --cache-file x -- true", "--cache"),
-    ("run --trace sched,none -- true", "`none` cannot be combined with others"),
+    (
+        "run --trace sched,none -- true",
+        "`none` cannot be combined with others",
+    ),
     ("run --quiet --details -- true", "cannot be used with"),
     ("run --json - -- true", "belongs to the command"),
     ("run --json /nonexistent/x -- true", "no such file"),
