@@ -1,8 +1,7 @@
-//! Anonymous memory in swap: which page of which process is in which slot of which area.
+//! Anonymous memory in swap: the area and the slot of each page of a process.
 //!
-//! The idea: /proc/PID/pagemap reports the area and the slot of each swapped page. The
-//! kernel shows the slot to the privileged only (`CAP_SYS_ADMIN`); without it the pages can be
-//! counted and not be ordered.
+//! /proc/PID/pagemap reports both. The kernel shows the slot only with `CAP_SYS_ADMIN`; without it
+//! the pages can be counted but not ordered.
 
 use super::targets::Target;
 use crate::{Error, ErrorKind, Result};
@@ -10,10 +9,10 @@ use machine::Root;
 use machine::maps::{self, Mapping};
 use machine::pagemap::{Page, Pagemap};
 
-/// One page in swap.
+/// A page in swap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwappedPage {
-    /// Which process: an index into the targets that were scanned.
+    /// The process: an index into the scanned targets.
     pub target: u32,
     /// The kernel's number of the area.
     pub area: u8,
@@ -23,15 +22,13 @@ pub struct SwappedPage {
     pub address: u64,
 }
 
-/// What a process has where, in pages of the system's size.
+/// The anonymous pages of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
     /// Its pages in swap.
     pub swapped: Vec<SwappedPage>,
     /// Anonymous pages that are present.
     pub present_pages: u64,
-    /// Whether the slots could be seen.
-    pub slots_visible: bool,
 }
 
 /// Finds the anonymous pages of `target`; each page in swap gets `index` as its target.
@@ -40,7 +37,7 @@ pub struct Scan {
 /// `Impossible` where this user may not read its pagemap; `Failed` where it has ended.
 pub fn scan(root: &Root, target: &Target, index: u32) -> Result<Scan> {
     let failed = |error: machine::Error| failure(target, &error);
-    // Opened first: it stays with this memory, whatever the process becomes meanwhile.
+    // Opened first: it stays with this memory if the process executes another program.
     let mut pagemap = Pagemap::open(root, target.pid).map_err(failed)?;
     let mappings = maps::read(root, target.pid).map_err(failed)?;
     let mut scan = Scan::default();
@@ -66,8 +63,6 @@ pub fn scan(root: &Root, target: &Target, index: u32) -> Result<Scan> {
     if !target.lives() {
         return Err(failure_of(target, ErrorKind::Failed, "it has ended"));
     }
-    // Slot 0 is the area's header: the kernel reports it for slots that it hides.
-    scan.slots_visible = scan.swapped.iter().all(|page| page.slot != 0);
     Ok(scan)
 }
 

@@ -140,8 +140,11 @@ impl FileQuery<'_> {
         for part in parts {
             let start = part.start / self.page_bytes * self.page_bytes;
             // The last whole page below 2^64: no file reaches further.
-            let end = part.end.checked_next_multiple_of(self.page_bytes);
-            let end = end.unwrap_or(u64::MAX / self.page_bytes * self.page_bytes);
+            let last = u64::MAX / self.page_bytes * self.page_bytes;
+            let end = part
+                .end
+                .checked_next_multiple_of(self.page_bytes)
+                .unwrap_or(last);
             if self.part(start..end)?.is_none() {
                 return Ok(None);
             }
@@ -209,9 +212,9 @@ impl FileQuery<'_> {
                 Err(_) if from > 0 => break,
                 Err(_) => within.clone(),
             };
-            let start = (data.start / self.page_bytes * self.page_bytes).max(within.start);
             let end = data.end.next_multiple_of(self.page_bytes).min(within.end);
-            let mut start = start.min(end);
+            let first = data.start / self.page_bytes * self.page_bytes;
+            let mut start = first.max(within.start).min(end);
             while start < end {
                 let window = start..end.min(start.saturating_add(WINDOW_BYTES));
                 if self.window(&window)?.is_none() {

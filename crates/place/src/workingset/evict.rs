@@ -11,7 +11,7 @@ use model::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use sys::file::Advice;
@@ -71,10 +71,7 @@ fn evict_path(root: &Root, path: &Path) -> Result<Evicted> {
         if let Some(why) = why {
             *kept.entry(why).or_default() += 1;
         }
-        if sys::interrupt::requested() {
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
+        tree::unless_interrupted()
     })?;
     evicted.kept = kept
         .iter()
@@ -120,22 +117,13 @@ fn cached_bytes(file: &File) -> Option<u64> {
 }
 
 fn evict_process(root: &Root, pid: u32) -> Result<Evicted> {
-    let gone = |error: sys::Error| {
-        Error::new(
-            ErrorKind::Usage,
-            format!("push the process {pid} out"),
-            sys::plain_reason(&error.source),
-        )
+    let failed = |kind, source: &_| {
+        let reason = sys::plain_reason(source);
+        Error::new(kind, format!("push the process {pid} out"), reason)
     };
+    let gone = |error: sys::Error| failed(ErrorKind::Usage, &error.source);
+    let refused = |error: machine::Error| failed(ErrorKind::Impossible, &error.source);
     let process = sys::pidfd::open(pid).map_err(gone)?;
-    let refused = |error: machine::Error| {
-        let reason = sys::plain_reason(&error.source);
-        Error::new(
-            ErrorKind::Impossible,
-            format!("push the process {pid} out"),
-            reason,
-        )
-    };
     let ranges: Vec<Range<u64>> = maps::read(root, pid)
         .map_err(refused)?
         .into_iter()
@@ -147,10 +135,10 @@ fn evict_process(root: &Root, pid: u32) -> Result<Evicted> {
     let cached_before = swap_cached_bytes(root);
     let locked = page_out(process.as_fd(), &ranges)?;
     let after_bytes = present_bytes(&mut pagemap, &ranges).map_err(refused)?;
-    let cached = swap_cached_bytes(root).zip(cached_before);
-    let cached = cached.map_or(0, |(now, then)| now.saturating_sub(then));
-    // Of the whole machine: what others push out meanwhile is not this process's.
-    let cached = cached.min(before_bytes.saturating_sub(after_bytes));
+    let counters = swap_cached_bytes(root).zip(cached_before);
+    let grown = counters.map_or(0, |(now, then)| now.saturating_sub(then));
+    // The counter is of the whole machine: what others evict is not this process's.
+    let cached = grown.min(before_bytes.saturating_sub(after_bytes));
     let mut kept = Vec::new();
     if locked > 0 {
         let mappings = plural(locked, "mapping is", "mappings are");

@@ -1,7 +1,5 @@
-//! Directories and inodes of given trees, so that a cold `find` or `git status` is a warm
-//! one: each directory is listed, each entry asked for its inode, in inode order.
-//!
-//! Listing a directory may move its access time, as any listing does.
+//! Reads the directories and inodes of trees into memory for the next `find` or `git status`, in
+//! inode order. Listing a directory may change its access time.
 
 use super::tree::{self, WalkEvent};
 use crate::Result;
@@ -12,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-/// What was walked.
+/// What a walk read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WalkCounts {
     /// Directories listed.
@@ -39,10 +37,9 @@ pub fn warm(root: &Root, trees: &[PathBuf], allowance: &mut Allowance) -> Result
                 WalkEvent::Refused => walked.refused += 1,
             }
             walked.stopped = allowance.check_limits(Bytes(0));
-            match walked.stopped {
-                Some(_) => ControlFlow::Break(()),
-                None => ControlFlow::Continue(()),
-            }
+            walked
+                .stopped
+                .map_or(ControlFlow::Continue(()), |_| ControlFlow::Break(()))
         })?;
         if walked.stopped.is_some() {
             break;

@@ -40,8 +40,8 @@ mod tests {
 
     #[test]
     fn runs_end_where_a_slot_is_left_out_and_where_an_area_ends() {
-        let pages = [(0, 5), (0, 6), (0, 6), (0, 8), (1, 9), (1, 10)];
-        let pages = pages.map(|(area, slot)| page(0, area, slot));
+        let slots = [(0, 5), (0, 6), (0, 6), (0, 8), (1, 9), (1, 10)];
+        let pages = slots.map(|(area, slot)| page(0, area, slot));
         assert_eq!(runs(&pages), 3);
         assert_eq!(runs(&[]), 0);
     }

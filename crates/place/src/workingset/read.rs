@@ -215,8 +215,7 @@ mod tests {
         let step = |reached, most| step_of(&piece, reached, most);
         assert_eq!(step(0, STEP_BYTES), 4096..4096 + STEP_BYTES);
         assert_eq!(step(0, 1), 4096..4096 + STEP_BYTES, "no less");
-        let behind = STEP_BYTES..STEP_BYTES + 2 * STEP_BYTES;
-        let behind = 4096 + behind.start..4096 + behind.end;
+        let behind = 4096 + STEP_BYTES..4096 + 3 * STEP_BYTES;
         assert_eq!(step(STEP_BYTES, STEP_BYTES + 1), behind);
         let last = 4096 + 3 * STEP_BYTES;
         assert_eq!(

@@ -198,9 +198,8 @@ impl<'a> Reader<'a> {
         let wanted = self.call_pages.load(Ordering::Relaxed);
         let call = |start: usize| {
             let rest = &pages[start..];
-            let same = rest.iter().take(wanted);
-            let same = same.take_while(|page| page.target == rest[0].target);
-            start..start + same.count()
+            let is_same = |page: &&SwappedPage| page.target == rest[0].target;
+            start..start + rest.iter().take(wanted).take_while(is_same).count()
         };
         let mut start = cursor.load(Ordering::Relaxed);
         loop {

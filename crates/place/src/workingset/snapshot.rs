@@ -1,10 +1,7 @@
-//! What is in memory now, by name and without content: files by path, inode, change time and
-//! ranges; processes by executable and how much of each mapping. Restored after a reboot or a
-//! cache drop.
+//! Snapshots: what is in memory now, by name and without content, to be restored after a reboot or
+//! a cache drop. Files by path, inode, change time and ranges; processes by executable and ranges.
 //!
-//! A file is a header line, then records, compressed, with a checksum at the end;
-//! `docs/snapshot.md` draws it. A damaged or hostile one is refused with a line and costs
-//! bounded memory.
+//! `docs/snapshot.md` draws the file. A damaged or hostile one is refused within bounded memory.
 
 mod format;
 
@@ -24,13 +21,13 @@ use machine::reach::Refusal;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::io::Read;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use sys::directory::FilePlace;
 use sys::file::{Durability, FileMode};
 
-/// What was in memory.
+/// What is in memory at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// When, ns since the epoch.
@@ -70,7 +67,7 @@ pub struct CachedFile {
     pub cached: Vec<Range<u64>>,
 }
 
-/// A process and how much it had.
+/// A process and its memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessSnapshot {
     /// Its number then.
@@ -91,26 +88,22 @@ impl ProcessSnapshot {
     /// Whether `target` is this process. Number, start and executable must agree: the start
     /// counts from the boot, so number and start alone may come again after the next one.
     #[must_use]
-    pub fn is(&self, root: &Root, target: &Target) -> bool {
+    pub fn is_process(&self, root: &Root, target: &Target) -> bool {
         (self.pid, self.start_ticks) == (target.pid, target.start_ticks)
             && self.executable == executable(root, target.pid)
     }
 }
 
-/// What of a snapshot's files is not in memory now.
+/// The parts of a snapshot's files that are not in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MissingFiles {
     /// The files with the ranges to read, as [`files::by_position`] takes them.
     pub files: Vec<(PathBuf, FileIdentity, Vec<Range<u64>>)>,
-    /// Bytes of these ranges.
-    pub bytes: u64,
-    /// Bytes that are in memory already.
-    pub present_bytes: u64,
-    /// Files that are others by now, gone, or not on a disk; nothing of them is read.
+    /// Files that were replaced or changed, are gone, or are not on a disk.
     pub changed_files: u64,
 }
 
-/// Looks at what `selection` has in memory, and at the files below `trees` besides.
+/// Lists what `selection` and the files below `trees` have in memory.
 ///
 /// # Errors
 /// Those of [`super::targets::find`]; `Usage` for a tree that is not there.
@@ -143,19 +136,19 @@ pub fn take(root: &Root, selection: &Selection, trees: &[PathBuf]) -> Result<Sna
                     snapshot.add(path.to_owned(), &identity, &mut access);
                 }
             }
-            if sys::interrupt::requested() {
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
+            tree::unless_interrupted()
         })?;
     }
-    snapshot.processes = targets.iter().filter_map(|one| held(root, one)).collect();
+    snapshot.processes = targets
+        .iter()
+        .filter_map(|one| process_snapshot(root, one))
+        .collect();
     snapshot.notes = access.notes();
     Ok(snapshot)
 }
 
 impl Snapshot {
-    /// Notes what of the file is in the page cache, if anything is.
+    /// Adds the file if any of it is in the page cache.
     fn add(&mut self, path: PathBuf, identity: &FileIdentity, access: &mut Access) {
         // Files in RAM are not opened: they have no disk to be restored from.
         let Ok(open) = access.open(&path, identity) else {
@@ -177,8 +170,8 @@ impl Snapshot {
     }
 }
 
-/// What of its own memory a process has in RAM; `None` where it may not be looked into.
-fn held(root: &Root, target: &Target) -> Option<ProcessSnapshot> {
+/// The anonymous memory of a process that is present; `None` if this user may not read it.
+fn process_snapshot(root: &Root, target: &Target) -> Option<ProcessSnapshot> {
     let mut pagemap = Pagemap::open(root, target.pid).ok()?;
     let page_bytes = sys::process::page_bytes() as u64;
     let mut present = Vec::new();
@@ -210,7 +203,7 @@ fn executable(root: &Root, pid: u32) -> Option<PathBuf> {
     std::fs::read_link(root.path(format!("/proc/{pid}/exe"))).ok()
 }
 
-/// What of the files of `snapshot` is absent now and still unchanged.
+/// The absent parts of the files of `snapshot` that are unchanged.
 #[must_use]
 pub fn missing(snapshot: &Snapshot, access: &mut Access) -> MissingFiles {
     let mut missing = MissingFiles::default();
@@ -244,10 +237,6 @@ pub fn missing(snapshot: &Snapshot, access: &mut Access) -> MissingFiles {
         let behind = file.identity.end()..u64::MAX;
         let was = ranges::without(&file.cached, std::slice::from_ref(&behind));
         let absent = ranges::without(&was, &now);
-        let absent_bytes = ranges::total(&absent);
-        missing.bytes = missing.bytes.saturating_add(absent_bytes);
-        let present_bytes = ranges::total(&was).saturating_sub(absent_bytes);
-        missing.present_bytes = missing.present_bytes.saturating_add(present_bytes);
         if !absent.is_empty() {
             missing.files.push((file.path.clone(), identity, absent));
         }
@@ -255,9 +244,8 @@ pub fn missing(snapshot: &Snapshot, access: &mut Access) -> MissingFiles {
     missing
 }
 
-/// Writes `snapshot` to `path`, whole or not at all, readable by its owner only: it tells what
-/// everybody on the machine uses. A file that is there already is replaced if it is a snapshot
-/// or empty.
+/// Writes `snapshot` to `path` atomically, readable by its owner only, since it lists what all
+/// users of the machine use. Replaces an empty file or a snapshot.
 ///
 /// # Errors
 /// `Usage` where another file is there; `Failed` with the file system's reason.

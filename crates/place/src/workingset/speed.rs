@@ -36,12 +36,12 @@ const RANDOM_READ_BYTES: usize = 4096;
 /// A multiplicative hash (Knuth): positions that are far from each other and the same each time.
 const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What a device showed.
+/// The measured speed of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DiskSpeed {
     /// Its name, as `vda`.
     pub device: String,
-    /// Whether the kernel takes it for a rotating one.
+    /// Whether it rotates, as the kernel reports it.
     pub rotational: Option<bool>,
     /// One read of a page at a random place, ns: median.
     pub random_read_ns: Option<u64>,
@@ -73,9 +73,9 @@ pub fn of_device(root: &Root, device: (u32, u32), purpose: TrialPurpose) -> Resu
     try_reads(disk, &path, TrialPurpose { start, ..purpose })
 }
 
-/// As [`of_device`] by reading a file on it, which tells of the part of the disk that is meant, and
-/// is permitted where the device itself is closed. Of a file that is only reserved, as `fallocate`
-/// makes swap files, a read asks no disk: then the device is tried.
+/// As [`of_device`], by reads of a file on it: of the right part of the disk, and permitted even if
+/// the device is not. A read of a file that is only reserved, as `fallocate` makes swap files,
+/// needs no disk: then the device is tried.
 ///
 /// # Errors
 /// `Impossible` without the right to read the file, or where it cannot be read directly.
@@ -116,13 +116,14 @@ fn try_reads((device, rotational): Disk, path: &Path, purpose: TrialPurpose) -> 
     let mut jumps = RandomReads::new(&file)?;
     let places = bytes / RANDOM_READ_BYTES as u64;
     jumps.try_random_places(places, share_ns(RANDOM_SHARE))?;
-    // Where the head is already, unless too little lies behind.
+    // Where the head is already, unless the device ends too soon.
     let all_bytes = MAX_SEQUENTIAL_BYTES + RANDOM_READ_BYTES as u64;
     let last = bytes.saturating_sub(all_bytes) / RANDOM_READ_BYTES as u64;
     let start = jumps.end.min(last * RANDOM_READ_BYTES as u64);
-    let sequential_bytes_per_s = match purpose.in_order {
-        true => sequential_bytes_per_s(&file, start, share_ns(SEQUENTIAL_SHARE))?,
-        false => None,
+    let sequential_bytes_per_s = if purpose.in_order {
+        sequential_bytes_per_s(&file, start, share_ns(SEQUENTIAL_SHARE))?
+    } else {
+        None
     };
     jumps.come_to_the_work(purpose.start, bytes)?;
     Ok(DiskSpeed {
@@ -168,7 +169,7 @@ impl<'a> RandomReads<'a> {
         Ok(())
     }
 
-    /// Reads the page just before `start`, if it lies within the first `bytes`.
+    /// Reads the page just before `start`, if it is within the first `bytes`.
     fn come_to_the_work(&mut self, start: Option<u64>, bytes: u64) -> Result<()> {
         let pages = start.map(|start| start.min(bytes) / RANDOM_READ_BYTES as u64);
         let before = pages.and_then(|pages| pages.checked_sub(1));
@@ -238,8 +239,8 @@ mod tests {
             Ok(device) => device,
             Err(need) => return testkit::skip(need),
         };
-        let number = std::fs::metadata(device.path()).unwrap().rdev();
-        let number = sys::block::device_numbers(number);
+        let metadata = std::fs::metadata(device.path()).unwrap();
+        let number = sys::block::device_numbers(metadata.rdev());
         let name = device.path().file_name().unwrap();
         // The same bytes in large requests can take no longer than one by one, by far; a pause of
         // the host within the few milliseconds of either is neither's.

@@ -1,5 +1,5 @@
-//! Whose memory: processes chosen by number, control group or name, each held by a
-//! descriptor so that its number cannot pass to another meanwhile.
+//! The processes whose memory is meant, by number, control group or name. Each has a descriptor, so
+//! that a later process with the same number is not taken for it.
 
 use crate::{Error, ErrorKind, Result};
 use machine::Root;
@@ -13,7 +13,7 @@ const KERNEL_THREAD: u64 = 0x0020_0000;
 /// The deepest nesting of groups: no service manager nests them this deeply.
 const MAX_DEPTH: usize = 32;
 
-/// Which processes are meant.
+/// A choice of processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
     /// These, by number.
@@ -27,7 +27,7 @@ pub enum Selection {
     All,
 }
 
-/// A process, held.
+/// A process with a descriptor.
 #[derive(Debug)]
 pub struct Target {
     /// Its number.
@@ -48,52 +48,52 @@ impl Target {
     }
 }
 
-/// Holds the processes of `selection`, kernel threads and this process excepted, in the order
-/// of their numbers.
+/// Opens the processes of `selection` in the order of their numbers, except kernel threads and this
+/// process.
 ///
 /// # Errors
 /// `Usage` for a process, group or name that is not there; `Impossible` for one that this
 /// user may not look into.
 pub fn find(root: &Root, selection: &Selection) -> Result<Vec<Target>> {
-    let targets = match selection {
+    let opened = match selection {
         Selection::Processes(pids) => {
             let mut pids = pids.clone();
             pids.sort_unstable();
             pids.dedup();
-            return pids.into_iter().map(|pid| named(root, pid)).collect();
+            return pids.into_iter().map(|pid| open_named(root, pid)).collect();
         }
-        Selection::Group(group) => readable(root, members(root, group)?)?,
+        Selection::Group(group) => open_permitted(root, members(root, group)?)?,
         Selection::Application(name) => {
             let mut pids = processes(root)?;
             pids.retain(|pid| is_called(root, *pid, name));
             if pids.is_empty() {
                 return Err(absent(format!("no process is called {name}")));
             }
-            readable(root, pids)?
+            open_permitted(root, pids)?
         }
-        Selection::All => return Ok(readable(root, processes(root)?)?.held),
+        Selection::All => return Ok(open_permitted(root, processes(root)?)?.targets),
     };
     // Some of a group may be closed to this user, but not all of it.
-    match targets.refused {
-        Some(error) if targets.held.is_empty() => Err(error),
-        _ => Ok(targets.held),
+    match opened.refused {
+        Some(error) if opened.targets.is_empty() => Err(error),
+        _ => Ok(opened.targets),
     }
 }
 
-/// What could be held of many, and the first refusal.
-struct Held {
-    held: Vec<Target>,
+/// The targets that could be opened, and the first refusal.
+struct OpenedTargets {
+    targets: Vec<Target>,
     refused: Option<Error>,
 }
 
-fn readable(root: &Root, mut pids: Vec<u32>) -> Result<Held> {
+fn open_permitted(root: &Root, mut pids: Vec<u32>) -> Result<OpenedTargets> {
     pids.sort_unstable();
     pids.dedup();
     pids.retain(|pid| *pid != std::process::id());
-    let (mut held, mut refused) = (Vec::new(), None);
+    let (mut targets, mut refused) = (Vec::new(), None);
     for pid in pids {
-        match hold(root, pid) {
-            Ok(target) => held.extend(target),
+        match open_target(root, pid) {
+            Ok(target) => targets.extend(target),
             Err(error) if error.kind == ErrorKind::Impossible => refused = refused.or(Some(error)),
             // It ended since it was listed.
             Err(error) if error.kind == ErrorKind::Usage => {}
@@ -101,24 +101,25 @@ fn readable(root: &Root, mut pids: Vec<u32>) -> Result<Held> {
             Err(error) => return Err(error),
         }
     }
-    Ok(Held { held, refused })
+    Ok(OpenedTargets { targets, refused })
 }
 
-/// A process that was asked for by its number.
-fn named(root: &Root, pid: u32) -> Result<Target> {
+/// Opens a process that the user named by its number.
+fn open_named(root: &Root, pid: u32) -> Result<Target> {
     if pid == std::process::id() {
         return Err(absent(format!("{pid} is this very process")));
     }
-    hold(root, pid)?.ok_or_else(|| absent(format!("{pid} is a thread of the kernel")))
+    open_target(root, pid)?.ok_or_else(|| absent(format!("{pid} is a thread of the kernel")))
 }
 
-/// Holds a process; `None` for a kernel thread.
-fn hold(root: &Root, pid: u32) -> Result<Option<Target>> {
+/// Opens a process; `None` for a kernel thread.
+fn open_target(root: &Root, pid: u32) -> Result<Option<Target>> {
     let gone = |_| absent(format!("there is no process {pid}"));
     let descriptor = sys::pidfd::open(pid).map_err(|error| {
-        match root.path(format!("/proc/{pid}/stat")).exists() {
-            true => Error::from(error),
-            false => gone(()),
+        if root.path(format!("/proc/{pid}/stat")).exists() {
+            Error::from(error)
+        } else {
+            gone(())
         }
     })?;
     let stat = root

@@ -15,6 +15,15 @@ use std::path::{Path, PathBuf};
 /// How many entries are sorted at once: bounds the memory that a huge directory costs.
 const ENTRIES_AT_ONCE: usize = 64 << 10;
 
+/// Ends a walk after an interrupt.
+pub(super) fn unless_interrupted() -> ControlFlow<()> {
+    if sys::interrupt::requested() {
+        ControlFlow::Break(())
+    } else {
+        ControlFlow::Continue(())
+    }
+}
+
 /// What a walk meets.
 pub(super) enum WalkEvent<'a> {
     /// A directory that was opened.
@@ -30,19 +39,22 @@ pub(super) enum WalkEvent<'a> {
 /// # Errors
 /// `Usage` where it is not there.
 pub(super) fn real(top: &Path) -> Result<PathBuf> {
-    let absent = |error: std::io::Error| {
-        Error::new(ErrorKind::Usage, "look below", sys::plain_reason(&error)).at(top)
-    };
+    let absent = |error| absent(top, &error);
     match (top.parent(), top.file_name()) {
         (Some(parent), Some(name)) => {
-            let parent = match parent.as_os_str().is_empty() {
-                true => Path::new("."),
-                false => parent,
-            };
-            Ok(parent.canonicalize().map_err(absent)?.join(name))
+            // `.` if the path is one name.
+            Ok(Path::new(".")
+                .join(parent)
+                .canonicalize()
+                .map_err(absent)?
+                .join(name))
         }
         _ => top.canonicalize().map_err(absent),
     }
+}
+
+fn absent(top: &Path, error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Usage, "look below", sys::plain_reason(error)).at(top)
 }
 
 /// Calls `visit` with `top` and everything below it, until it breaks.
@@ -54,9 +66,7 @@ pub(super) fn walk(
     top: &Path,
     visit: &mut dyn FnMut(WalkEvent<'_>) -> ControlFlow<()>,
 ) -> Result<()> {
-    let metadata = std::fs::symlink_metadata(top).map_err(|error| {
-        Error::new(ErrorKind::Usage, "look below", sys::plain_reason(&error)).at(top)
-    })?;
+    let metadata = std::fs::symlink_metadata(top).map_err(|error| absent(top, &error))?;
     let mut waiting = Vec::new();
     let real = real(top)?;
     let mut reach = Reach::new(root);

@@ -142,7 +142,7 @@ fn was_present(
     }
     let held = targets.iter().map(|target| {
         let same = by_start.get(&(target.pid, target.start_ticks));
-        let process = same.filter(|process| process.is(root, target));
+        let process = same.filter(|process| process.is_process(root, target));
         process
             .map(|process| process.present.clone())
             .unwrap_or_default()

@@ -1,6 +1,6 @@
-//! What the kernel counts of all swap while pages come back: how many came from where, and how many
-//! are in the swap cache, which pagemap does not show page by page. Of the whole machine, so what
-//! others bring meanwhile is among it; what is said of ours is therefore the least that it can be.
+//! Swap counters of the kernel during a restore: how many pages came from where, and how many are
+//! in the swap cache, which pagemap does not show page by page. They count the whole machine, so
+//! what is reported of the restored pages is a lower bound.
 
 use machine::{Root, vmstat};
 
@@ -31,8 +31,8 @@ impl SwapIns {
     /// How many of `asked` pages, for which the kernel was advised since `before`, are in the swap
     /// cache: those that needed no reading were there already, and the others made it grow.
     pub(super) fn came_since(self, before: Self, asked: u64) -> u64 {
-        let grown = self.cached.zip(before.cached);
-        let grown = grown.map_or(0, |(now, then)| now.saturating_sub(then));
+        let counters = self.cached.zip(before.cached);
+        let grown = counters.map_or(0, |(now, then)| now.saturating_sub(then));
         let there_already = self.unread_since(before, asked).unwrap_or(0);
         asked.min(grown + there_already)
     }
@@ -45,24 +45,22 @@ impl SwapIns {
 
     /// Lines for the person about `asked` pages.
     pub(super) fn notes_since(self, before: Self, asked: u64) -> Vec<String> {
-        let unread = self.unread_since(before, asked);
-        let unread = unread.filter(|pages| *pages > 0 && pages * WORTH_A_LINE >= asked);
-        let unread = unread.map(|pages| {
-            format!(
-                "at least {pages} of these {asked} pages were in memory still, pushed out too \
-                 lately to have left it: they spare nothing"
-            )
-        });
-        let compressed = self.zswap_since(before).filter(|pages| *pages > 0);
-        let compressed = compressed
-            .zip(self.device_since(before))
-            .map(|(zswap, device)| {
-                format!(
-                    "{zswap} pages came from zswap, compressed in memory, and {device} from \
-                 the swap device (of the whole machine, meanwhile): the former gained little"
-                )
-            });
-        unread.into_iter().chain(compressed).collect()
+        let mut notes = Vec::new();
+        let unread = self.unread_since(before, asked).unwrap_or(0);
+        if unread > 0 && unread * WORTH_A_LINE >= asked {
+            notes.push(format!(
+                "at least {unread} of these {asked} pages were still in memory, evicted too \
+                 recently to have left it: they spare nothing"
+            ));
+        }
+        let zswap = self.zswap_since(before).filter(|pages| *pages > 0);
+        if let Some((zswap, device)) = zswap.zip(self.device_since(before)) {
+            notes.push(format!(
+                "{zswap} pages came from zswap, compressed in memory, and {device} from \
+                 the swap device (counted for the whole machine): the former gained little"
+            ));
+        }
+        notes
     }
 
     /// How many of `asked` pages, at the least, were not read since `before`.
@@ -120,7 +118,7 @@ mod tests {
         assert_eq!(now(Some(10)).read_since(before, 40), 0);
         assert_eq!(now(Some(25)).read_since(before, 40), 15);
         assert_eq!(now(Some(99)).read_since(before, 40), 40);
-        assert_eq!(now(None).read_since(before, 40), 40, "not told");
+        assert_eq!(now(None).read_since(before, 40), 40, "unknown");
     }
 
     #[test]

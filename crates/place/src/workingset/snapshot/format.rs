@@ -1,7 +1,7 @@
 //! The snapshot as bytes: a header line, one zstd frame of JSON lines, a checksum.
 //!
-//! `docs/snapshot.md` draws it. Whoever reads a file of a stranger believes nothing before the
-//! checksum is right, unpacks line by line within limits, and never panics.
+//! `docs/snapshot.md` draws it. The reader does not trust the file: it verifies the checksum first,
+//! then unpacks line by line within limits, and never panics.
 
 use super::{CachedFile, ProcessSnapshot, Snapshot};
 use crate::{Error, ErrorKind, Result};
@@ -109,7 +109,7 @@ fn lines_of(ranges: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
 /// The snapshot in a file's bytes.
 ///
 /// # Errors
-/// Why it is none, in words: another file, damaged, newer, or beyond the limits.
+/// The reason as text: another file, damaged, newer, or beyond the limits.
 pub fn decode(bytes: &[u8]) -> std::result::Result<Snapshot, String> {
     check_header(bytes)?;
     let damaged = || "it is damaged".to_owned();
@@ -225,10 +225,8 @@ impl RecordCounts {
             && self.ranges <= MAX_RANGES
             && self.raw_bytes <= MAX_RAW_BYTES
             && bytes <= MAX_LINE_BYTES;
-        match is_within {
-            true => Ok(()),
-            false => Err("it lists more than any machine holds".to_owned()),
-        }
+        let reason = || "it lists more than any machine holds".to_owned();
+        is_within.then_some(()).ok_or_else(reason)
     }
 }
 
