@@ -78,7 +78,7 @@ pub enum StopReason {
 /// ```
 /// use model::Bytes;
 /// use place::background::batch::{BATCH_TIME, next_size};
-/// use place::background::{Allowance, Limits, Stop};
+/// use place::background::{Allowance, Limits, StopReason};
 /// use std::time::Instant;
 ///
 /// # fn read(bytes: u64) -> u64 { bytes }
@@ -101,7 +101,7 @@ pub enum StopReason {
 ///     moved += bytes;
 ///     size = next_size(bytes, start.elapsed(), 4096..=16 << 20);
 /// };
-/// assert_ne!(stop, Stop::Done);
+/// assert_ne!(stop, StopReason::Done);
 /// # Ok::<(), place::Error>(())
 /// ```
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
-use support::{has_program, interruptible, terrace};
+use support::{command, has_program, terrace};
 use testkit::TempDir;
 
 /// The number of `nobody`.
@@ -161,7 +161,7 @@ fn the_log_of_a_database_is_out_of_reach_of_its_user() {
     let disk = parent.join("disk");
     fs::create_dir(&disk).unwrap();
     let options = "--app postgresql --memory 32m --repeat 1 --runs 1 --limit 5s";
-    let mut lab = interruptible(&format!("lab run recovery-2012 {options}"))
+    let mut lab = command(&format!("lab run recovery-2012 {options}"))
         .arg("--out")
         .arg(parent.join("out"))
         .arg("--disk")

@@ -64,7 +64,7 @@ pub enum Standing {
     /// It would make them only at an extreme.
     NotExcluded,
     /// It cannot make them.
-    ExcludedCause,
+    Excluded,
 }
 
 /// A reason and how it stands.
@@ -146,7 +146,7 @@ fn candidates(knee: &Knee) -> Vec<Candidate> {
     [
         (
             Reason::AlreadyBacked,
-            (Standing::ExcludedCause, there.to_owned()),
+            (Standing::Excluded, there.to_owned()),
         ),
         (Reason::GuestSwap, disk(swap)),
         (Reason::GroupLimit, disk("a limit is reached at a size")),
@@ -221,7 +221,7 @@ fn like_a_crowd(knee: &Knee) -> Judged {
 fn like_far_memory(knee: &Knee) -> Judged {
     match knee.times > FAR_MEMORY {
         true => (
-            Standing::ExcludedCause,
+            Standing::Excluded,
             format!(
                 "far memory is at most {FAR_MEMORY} times slower, not {:.0}",
                 knee.times
@@ -281,7 +281,7 @@ mod tests {
         );
         assert_eq!(standing(&course, Reason::CpuStolen), Standing::NotExcluded);
         for no in [Reason::Numa, Reason::AlreadyBacked] {
-            assert_eq!(standing(&course, no), Standing::ExcludedCause, "{no:?}");
+            assert_eq!(standing(&course, no), Standing::Excluded, "{no:?}");
         }
     }
 

@@ -34,14 +34,14 @@ pub fn record(args: &RecordArgs) -> Result<Exit> {
     let progress = Progress::new();
     let file = args.output.display();
     progress.step(&format!("terrace record: to {file}, Ctrl-C ends it"));
-    if sys::interrupt::is_sigint_ignored()? {
-        output::announce("record", SIGINT_IGNORED);
-    }
+    let is_sigint_ignored = sys::interrupt::is_sigint_ignored()?;
     let for_ns = args.duration.map(nanoseconds);
     let mut service = args.keep.map(|_| start_service(&args.output));
     let captured = capture::watch_reporting(&target, for_ns, &watch, |event| {
-        if let Event::Text(text) = event {
-            output::announce("record", text);
+        match event {
+            Event::Started if is_sigint_ignored => output::announce("record", SIGINT_IGNORED),
+            Event::Text(text) => output::announce("record", text),
+            _ => {}
         }
         let Some(service) = &mut service else { return };
         match event {

@@ -63,14 +63,6 @@ pub fn in_group(group: &testkit::Cgroup, line: &str) -> Command {
 /// `terrace` with the words of `line`, not started, without what the environment of the
 /// tests would change.
 pub fn command(line: &str) -> Command {
-    let mut command = Command::new(TERRACE);
-    command.args(words(line));
-    command.env_remove("NO_COLOR").env_remove("COLUMNS");
-    command
-}
-
-/// The same for a test that sends it a signal: nothing is ignored.
-pub fn interruptible(line: &str) -> Command {
     let mut command = testkit::with_default_signals(TERRACE);
     command.args(words(line));
     command.env_remove("NO_COLOR").env_remove("COLUMNS");

@@ -64,7 +64,7 @@ fn original(course: &Course) -> Vec<String> {
     for (standing, title) in [
         (Standing::Fits, "Fits"),
         (Standing::NotExcluded, "Not excluded"),
-        (Standing::ExcludedCause, "Excluded"),
+        (Standing::Excluded, "Excluded"),
     ] {
         let these = course
             .candidates
