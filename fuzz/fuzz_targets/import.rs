@@ -9,20 +9,11 @@ use libfuzzer_sys::fuzz_target;
 use record::export::{Exporter, Trec};
 use record::import::{Form, ImportOptions, form_of, import};
 
-const FORMS: [Form; 5] = [
-    Form::Sadf,
-    Form::Fio,
-    Form::FioLog,
-    Form::Vmstat,
-    Form::Iostat,
-];
+const FORMS: [Form; 5] = [Form::Sadf, Form::Fio, Form::FioLog, Form::Vmstat, Form::Iostat];
 
 fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);
-    let options = ImportOptions {
-        interval: None,
-        name: "x_bw.1.log".to_owned(),
-    };
+    let options = ImportOptions { interval: None, name: "x_bw.1.log".to_owned() };
     let chosen = data.first().map_or(0, |byte| usize::from(*byte)) % FORMS.len();
     for form in form_of(&text).into_iter().chain([FORMS[chosen]]) {
         if let Ok(recording) = import(&text, form, &options) {

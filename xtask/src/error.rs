@@ -43,11 +43,7 @@ impl Error {
     /// An [`Error::Io`], for use in `map_err`.
     pub fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::Io {
-            operation,
-            path,
-            source,
-        }
+        move |source| Self::Io { operation, path, source }
     }
 
     /// The exit status that this error ends the process with.
@@ -64,11 +60,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Usage(text) | Self::Failed(text) => f.write_str(text),
-            Self::Io {
-                operation,
-                path,
-                source,
-            } => write!(f, "cannot {operation} {}: {source}", path.display()),
+            Self::Io { operation, path, source } => {
+                write!(f, "cannot {operation} {}: {source}", path.display())
+            }
             Self::Program { program, what } => write!(f, "{program}: {what}"),
             Self::Malformed { what, why } => write!(f, "{what}: {why}"),
         }

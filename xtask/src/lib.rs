@@ -4,11 +4,7 @@
 //! change is good, `attack` runs the binary against hostile input, `bench` compares with peer
 //! programs and keeps the records, `vm` runs a command in a machine of its own. Nothing here is
 //! part of the product, and nothing here is needed to build or run it.
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a tool for people at a terminal"
-)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people at a terminal")]
 
 pub mod attack;
 pub mod bench;

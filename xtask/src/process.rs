@@ -56,10 +56,7 @@ impl Finished {
             Some(line) => format!("{}: {}", self.status, line.trim()),
             None => self.status.to_string(),
         };
-        Err(Error::Program {
-            program: self.program,
-            what,
-        })
+        Err(Error::Program { program: self.program, what })
     }
 }
 
@@ -70,10 +67,7 @@ impl Finished {
 /// end. A failing exit status is no error here; see [`Finished::success`].
 pub fn run(mut command: Command, limit: Duration) -> Result<Finished, Error> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let fail = |what: String| Error::Program {
-        program: program.clone(),
-        what,
-    };
+    let fail = |what: String| Error::Program { program: program.clone(), what };
     let started = Instant::now();
     let mut child = command
         .stdin(Stdio::null())
@@ -94,13 +88,7 @@ pub fn run(mut command: Command, limit: Duration) -> Result<Finished, Error> {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
     let (stdout, stderr) = (text(&stdout)?, text(&stderr)?);
-    Ok(Finished {
-        program,
-        status,
-        stdout,
-        stderr,
-        elapsed,
-    })
+    Ok(Finished { program, status, stdout, stderr, elapsed })
 }
 
 /// The path of `name`, from `PATH` or a directory for administrators; `None` if it is absent.
@@ -113,8 +101,7 @@ pub fn find(name: &str) -> Option<PathBuf> {
 /// Whether `path` is a file that someone may execute.
 #[must_use]
 pub fn is_executable(path: &Path) -> bool {
-    path.metadata()
-        .is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
+    path.metadata().is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
 }
 
 fn find_in(name: &str, path: &OsStr) -> Option<PathBuf> {
@@ -180,15 +167,8 @@ mod tests {
 
     #[test]
     fn both_outputs_and_the_status_are_kept() {
-        let run = run(
-            shell("echo out; echo err >&2; exit 3"),
-            Duration::from_secs(20),
-        )
-        .unwrap();
-        assert_eq!(
-            (run.stdout.as_str(), run.stderr.as_str()),
-            ("out\n", "err\n")
-        );
+        let run = run(shell("echo out; echo err >&2; exit 3"), Duration::from_secs(20)).unwrap();
+        assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("out\n", "err\n"));
         assert_eq!(run.status.code(), Some(3));
         let error = run.success().unwrap_err();
         assert_eq!(error.to_string(), "sh: exit status: 3: err");
@@ -219,11 +199,7 @@ mod tests {
     #[test]
     fn a_program_that_does_not_exist_is_named() {
         let error = run(Command::new("no-such-program-here"), GRACE).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("no-such-program-here: cannot start")
-        );
+        assert!(error.to_string().starts_with("no-such-program-here: cannot start"));
     }
 
     #[test]

@@ -109,14 +109,9 @@ pub fn target_directory(metadata: &Value) -> Result<PathBuf, Error> {
 }
 
 fn package(value: &Value) -> Result<Package, Error> {
-    let dependencies = array(value, "dependencies")?
-        .iter()
-        .map(dependency)
-        .collect::<Result<_, _>>()?;
-    Ok(Package {
-        name: text(value, "name")?,
-        dependencies,
-    })
+    let dependencies =
+        array(value, "dependencies")?.iter().map(dependency).collect::<Result<_, _>>()?;
+    Ok(Package { name: text(value, "name")?, dependencies })
 }
 
 fn dependency(value: &Value) -> Result<Dependency, Error> {
@@ -149,10 +144,7 @@ fn text(value: &Value, field: &str) -> Result<String, Error> {
 }
 
 fn malformed(why: String) -> Error {
-    Error::Malformed {
-        what: "cargo metadata",
-        why,
-    }
+    Error::Malformed { what: "cargo metadata", why }
 }
 
 #[cfg(test)]
@@ -164,10 +156,7 @@ mod tests {
         let root = current_root().unwrap();
         let metadata = metadata(&root).unwrap();
         let packages = packages(&metadata).unwrap();
-        let own = packages
-            .iter()
-            .find(|package| package.name == "xtask")
-            .unwrap();
+        let own = packages.iter().find(|package| package.name == "xtask").unwrap();
         assert!(own.dependencies.contains(&Dependency {
             name: "serde_json".to_owned(),
             kind: Kind::Normal,

@@ -78,16 +78,11 @@ fn ctrl_c_takes_the_guest_and_all_that_serves_it() {
 #[test]
 fn what_cannot_be_asked_ends_with_125_and_one_line() {
     let folder = TempDir::new();
-    let run = vm(&folder, &["--disk", "a:1M,model=tape", "--", "true"])
-        .output()
-        .unwrap();
+    let run = vm(&folder, &["--disk", "a:1M,model=tape", "--", "true"]).output().unwrap();
     assert_eq!(run.status.code(), Some(125));
     let complained = String::from_utf8(run.stderr).unwrap();
     assert_eq!(complained.lines().count(), 1, "{complained}");
-    assert!(
-        complained.contains("there are hdd, usb, sd"),
-        "{complained}"
-    );
+    assert!(complained.contains("there are hdd, usb, sd"), "{complained}");
 }
 
 fn json(path: &Path) -> Value {
@@ -130,9 +125,7 @@ fn the_end_leaves_nothing(signal: &str, number: i32) {
     assert!(sent.success());
     assert_eq!(line, "started\n", "{complained}");
     assert_eq!(ended.signal(), Some(number), "{complained}");
-    let has_guest = started
-        .iter()
-        .any(|(_, name)| name.starts_with("qemu-system"));
+    let has_guest = started.iter().any(|(_, name)| name.starts_with("qemu-system"));
     assert!(has_guest, "{started:?}");
     let patience = Instant::now() + Duration::from_secs(60);
     for (process, name) in started {
@@ -149,16 +142,12 @@ fn the_end_leaves_nothing(signal: &str, number: i32) {
 /// containers, one that ended stays in the list.
 fn is_alive(folder: &Path) -> bool {
     let stat = fs::read_to_string(folder.join("stat")).unwrap_or_default();
-    stat.rsplit_once(") ")
-        .is_some_and(|(_, fields)| !fields.starts_with('Z'))
+    stat.rsplit_once(") ").is_some_and(|(_, fields)| !fields.starts_with('Z'))
 }
 
 /// The processes that descend from one, with the number and the name of each.
 fn descendants(process: u32) -> Vec<(u32, String)> {
-    let threads = fs::read_dir(format!("/proc/{process}/task"))
-        .into_iter()
-        .flatten()
-        .flatten();
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let mut all = Vec::new();
     for thread in threads {
         let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();

@@ -66,19 +66,12 @@ impl Facts {
             command.arg("--bin").arg(program);
         }
         command.args(["--mem", "384M", "--timeout", "900"]);
-        let run = command
-            .args(["--", "warm-guest", "facts"])
-            .output()
-            .unwrap();
+        let run = command.args(["--", "warm-guest", "facts"]).output().unwrap();
         let said = String::from_utf8_lossy(&run.stdout);
         let complained = String::from_utf8_lossy(&run.stderr);
         assert_eq!(run.status.code(), Some(0), "{said}{complained}");
         let lines = said.lines().filter(|line| line.starts_with('{'));
-        Self(
-            lines
-                .map(|line| serde_json::from_str(line).unwrap())
-                .collect(),
-        )
+        Self(lines.map(|line| serde_json::from_str(line).unwrap()).collect())
     }
 
     fn get(&self, name: &str) -> &Value {
@@ -98,12 +91,9 @@ fn programs() -> Vec<PathBuf> {
     let complained = String::from_utf8_lossy(&built.stderr);
     assert!(built.status.success(), "{complained}");
     let output = String::from_utf8(built.stdout).unwrap();
-    let messages = output
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let programs: Vec<PathBuf> = messages
-        .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .collect();
+    let messages = output.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let programs: Vec<PathBuf> =
+        messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).collect();
     assert_eq!(programs.len(), 2, "{programs:?}");
     programs
 }
@@ -112,17 +102,8 @@ fn programs() -> Vec<PathBuf> {
 /// so.
 fn what_was_pushed_out_lately_spares_nothing(fact: &Value) {
     assert_eq!(stop(&fact["restored"]), "done", "{fact}");
-    assert!(
-        fact["cached_pages"].as_u64().unwrap() > SET_PAGES / 2,
-        "{fact}"
-    );
-    assert!(
-        fact["said"]
-            .as_str()
-            .unwrap()
-            .contains("in the swap cache as well"),
-        "{fact}"
-    );
+    assert!(fact["cached_pages"].as_u64().unwrap() > SET_PAGES / 2, "{fact}");
+    assert!(fact["said"].as_str().unwrap().contains("in the swap cache as well"), "{fact}");
     let part = &fact["restored"]["receipt"]["done"]["parts"][0];
     let avoided = part["avoided_faults"].as_u64().unwrap();
     assert!(avoided < SET_PAGES / 2, "{fact}");
@@ -242,17 +223,12 @@ fn refused_in_a_line(ended: &Value, needs: &str) {
 
 fn complains_of(ended: &Value, what: &str) {
     let complaint = ended["complaint"].as_str().unwrap();
-    let lines: Vec<&str> = complaint
-        .lines()
-        .filter(|line| !line.starts_with("hint: "))
-        .collect();
+    let lines: Vec<&str> = complaint.lines().filter(|line| !line.starts_with("hint: ")).collect();
     assert!(lines.len() == 1 && lines[0].contains(what), "{ended}");
 }
 
 fn stop(ended: &Value) -> &str {
-    ended["receipt"]["done"]["stop"]
-        .as_str()
-        .unwrap_or("nothing")
+    ended["receipt"]["done"]["stop"].as_str().unwrap_or("nothing")
 }
 
 fn notes(ended: &Value) -> Vec<&str> {

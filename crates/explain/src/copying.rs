@@ -105,11 +105,7 @@ impl Ratio {
     }
 
     fn between(of: Interval, over: Interval) -> Self {
-        Self {
-            times: of.median / over.median,
-            low: of.low / over.high,
-            high: of.high / over.low,
-        }
+        Self { times: of.median / over.median, low: of.low / over.high, high: of.high / over.low }
     }
 }
 
@@ -124,22 +120,11 @@ impl std::fmt::Display for Ratio {
 /// What limits `seen`. The first experiment that proves anything counts.
 #[must_use]
 pub fn limit(seen: &Seen) -> Verdict {
-    let proven = [
-        in_memory,
-        write_allocate,
-        bus,
-        one_core,
-        with_a_disturbed_memory,
-    ]
-    .iter()
-    .find_map(|experiment| experiment(seen));
+    let proven = [in_memory, write_allocate, bus, one_core, with_a_disturbed_memory]
+        .iter()
+        .find_map(|experiment| experiment(seen));
     let (limit, because) = proven.unwrap_or_else(|| (Limit::Unproven, missing(seen)));
-    Verdict {
-        method: seen.method.clone(),
-        limit,
-        because,
-        evidence: evidence(seen),
-    }
+    Verdict { method: seen.method.clone(), limit, because, evidence: evidence(seen) }
 }
 
 type Proof = Option<(Limit, String)>;
@@ -259,9 +244,7 @@ fn evidence(seen: &Seen) -> Vec<Evidence> {
         streamed.map(|(name, rate)| (name.clone(), rate.median)),
     ];
     let rates = all.into_iter().flatten();
-    rates
-        .map(|(name, rate)| Evidence::new(name, rate, "bytes_per_s", "measure memcpy"))
-        .collect()
+    rates.map(|(name, rate)| Evidence::new(name, rate, "bytes_per_s", "measure memcpy")).collect()
 }
 
 /// One loop as two compilers make it: element by element, and as a string instruction.
@@ -341,11 +324,7 @@ pub fn answer(pairs: &[Pair], systems: &[System]) -> Answer {
         ),
     };
     let then = systems.iter().filter_map(pace).collect::<Vec<_>>();
-    Answer {
-        now,
-        then: then.join(" "),
-        compiler_suffices,
-    }
+    Answer { now, then: then.join(" "), compiler_suffices }
 }
 
 /// How far two systems are apart in one method, at most.
@@ -374,10 +353,7 @@ fn pace(system: &System) -> Option<String> {
 
 /// The largest over the smallest.
 fn spread(rates: impl Iterator<Item = f64> + Clone) -> Option<f64> {
-    let least = rates
-        .clone()
-        .reduce(f64::min)
-        .filter(|least| *least > 0.0)?;
+    let least = rates.clone().reduce(f64::min).filter(|least| *least > 0.0)?;
     Some(rates.reduce(f64::max)? / least)
 }
 

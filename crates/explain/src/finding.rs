@@ -37,9 +37,7 @@ impl Severity {
 
     /// The order for a sort that puts the worst first.
     pub fn worst_first(&self, other: &Self) -> Ordering {
-        self.class
-            .cmp(&other.class)
-            .then(other.factor.total_cmp(&self.factor))
+        self.class.cmp(&other.class).then(other.factor.total_cmp(&self.factor))
     }
 }
 

@@ -24,9 +24,7 @@ pub(crate) fn sound(value: f64) -> Option<f64> {
 /// `share` where it is a number of at least 0 that a share can be.
 pub(crate) fn share(share: f64) -> Option<f64> {
     // Adding 0 turns the negative zero, which would print as `-0 %`, into a plain one.
-    (0.0..=LARGEST_SHARE)
-        .contains(&share)
-        .then_some(share + 0.0)
+    (0.0..=LARGEST_SHARE).contains(&share).then_some(share + 0.0)
 }
 
 /// A count of bytes where it is there and more than nothing.

@@ -48,10 +48,7 @@ pub fn judge(seen: &Seen) -> Judged {
     host::ask(&case, &mut causes, &mut judged);
     // The sort is stable: of equal times the suspect that was asked first counts.
     causes.sort_by_key(|(_, cause)| std::cmp::Reverse(cause.ns));
-    judged.findings = causes
-        .iter()
-        .map(|(_, cause)| cause.finding.clone())
-        .collect();
+    judged.findings = causes.iter().map(|(_, cause)| cause.finding.clone()).collect();
     judged.verdict = match causes.first() {
         Some((reason, _)) => *reason,
         None => {
@@ -80,10 +77,7 @@ fn no_cause(case: &Case) -> (Reason, Finding) {
     if case.seen.killed {
         let claim =
             "The process that wrote was killed, and no group says that it did it.".to_owned();
-        return (
-            Reason::Unproven,
-            case::finding(Reason::Unproven, claim, Grade::Unseen, mean),
-        );
+        return (Reason::Unproven, case::finding(Reason::Unproven, claim, Grade::Unseen, mean));
     }
     if case.is_lost() {
         let claim = format!(
@@ -94,10 +88,7 @@ fn no_cause(case: &Case) -> (Reason, Finding) {
         let finding = case::finding(Reason::Unproven, claim, Grade::Unseen, mean);
         return (Reason::Unproven, finding);
     }
-    let copying = case
-        .seen
-        .pass(Round::Rewrite)
-        .and_then(|pass| pass.mean_ns());
+    let copying = case.seen.pass(Round::Rewrite).and_then(|pass| pass.mean_ns());
     let parts = copying.map_or(String::new(), |copying| {
         let getting = (each - copying).max(0.0);
         format!(
@@ -106,10 +97,7 @@ fn no_cause(case: &Case) -> (Reason, Finding) {
             show_ns(getting)
         )
     });
-    let claim = format!(
-        "The memory was there. A page takes {}{parts}.",
-        show_ns(each)
-    );
+    let claim = format!("The memory was there. A page takes {}{parts}.", show_ns(each));
     let finding = case::finding(Reason::AlreadyBacked, claim, Grade::Measured, mean);
     (Reason::AlreadyBacked, finding)
 }

@@ -33,10 +33,7 @@ const SETUP_COUNTS_FROM_NS: u64 = 1_000_000_000;
 pub fn explain(recording: &Recording, window: Window) -> Explanation {
     let view = View::new(recording, window);
     let accounts = accounting::account(&view);
-    let judged = rules::judge(&rules::RunView {
-        view: &view,
-        accounts: &accounts,
-    });
+    let judged = rules::judge(&rules::RunView { view: &view, accounts: &accounts });
     let mut unseen = unseen::unseen(&view, &accounts);
     let known: Vec<String> = unseen.iter().map(|unseen| unseen.what.clone()).collect();
     let others = judged.unseen.into_iter();
@@ -75,9 +72,7 @@ fn watching(view: &View) -> Watching {
     let (first, last) = view.samples();
     let samples = u64::from(last.saturating_sub(first)) + 1;
     Watching {
-        core_share: cpu_ns
-            .filter(|_| wall_ns > 0)
-            .map(|cpu_ns| cpu_ns as f64 / wall_ns as f64),
+        core_share: cpu_ns.filter(|_| wall_ns > 0).map(|cpu_ns| cpu_ns as f64 / wall_ns as f64),
         samples: samples.min(view.recording().ticks.len() as u64),
         missed: outcome.map_or(0, |outcome| outcome.missed_samples),
     }

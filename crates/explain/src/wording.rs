@@ -44,10 +44,7 @@ mod tests {
     #[test]
     fn numbers_in_sentences() {
         assert_eq!(percent(0.437), "43.7 %");
-        assert_eq!(
-            (often(1), often(4_812)),
-            ("once".into(), "4,812 times".into())
-        );
+        assert_eq!((often(1), often(4_812)), ("once".into(), "4,812 times".into()));
         assert_eq!(list(&["a".into(), "b".into(), "c".into()]), "a, b and c");
     }
 

@@ -5,10 +5,7 @@
 //! which reach deep into each rule, and whole machines of NaN, infinities and noise,
 //! which JSON cannot hold.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a fixture that cannot be read must fail the test"
-)]
+#![allow(clippy::unwrap_used, reason = "a fixture that cannot be read must fail the test")]
 
 use explain::observed::{
     CopySeen, FaultKind, FaultsSeen, NoiseSeen, Observed, PagesSeen, Recooled, SwapSeen,
@@ -34,16 +31,12 @@ fn judged_soundly(observed: &Observed) {
             assert!(!number, "{bad} in {}", finding.claim);
         }
         assert!(!finding.evidence.is_empty(), "{finding:?}");
-        assert!(
-            finding.evidence.iter().all(|e| e.value.is_finite()),
-            "{finding:?}"
-        );
+        assert!(finding.evidence.iter().all(|e| e.value.is_finite()), "{finding:?}");
     }
     let ids = judgement.findings.iter().map(|f| f.id.as_str());
     let ids = ids.chain(judgement.fine.iter().map(String::as_str));
-    let ids: std::collections::BTreeSet<&str> = ids
-        .chain(judgement.unchecked.iter().map(|u| u.id.as_str()))
-        .collect();
+    let ids: std::collections::BTreeSet<&str> =
+        ids.chain(judgement.unchecked.iter().map(|u| u.id.as_str())).collect();
     assert_eq!(ids.len(), RULES.len());
 }
 

@@ -67,9 +67,7 @@ fn empty(started_unix_s: u64) -> Survey {
 
 fn put(survey: &mut Survey, name: &str, figure: &str, value: f64) {
     if survey.tiers.iter().all(|tier| tier.name != name) {
-        survey
-            .tiers
-            .push(Tier::unseen(name, TierKind::Ram, "recorded"));
+        survey.tiers.push(Tier::unseen(name, TierKind::Ram, "recorded"));
     }
     let mut tiers = survey.tiers.iter_mut();
     let tier = tiers.find(|tier| tier.name == name).unwrap();
@@ -101,10 +99,7 @@ fn drawn(all: &[Survey], seed: u64) -> (Vec<Survey>, Vec<Survey>) {
 
 fn judged(first: &[Survey], second: &[Survey]) -> Vec<Item> {
     let items = surveys(first, second, &[]).items;
-    items
-        .into_iter()
-        .filter(|item| item.basis == Basis::Ranks)
-        .collect()
+    items.into_iter().filter(|item| item.basis == Basis::Ranks).collect()
 }
 
 #[test]
@@ -117,10 +112,7 @@ fn equal_groups_are_rarely_called_different_and_a_slowdown_is_found() {
         let (first, second) = drawn(&plain, seed);
         let items = judged(&first, &second);
         all += items.len();
-        called += items
-            .iter()
-            .filter(|item| item.verdict != Verdict::Unproven)
-            .count();
+        called += items.iter().filter(|item| item.verdict != Verdict::Unproven).count();
         for item in judged(&first, &slowed) {
             if item.name == "latency" && memory.contains(&item.of.as_str()) {
                 slower += 1;
@@ -130,8 +122,5 @@ fn equal_groups_are_rarely_called_different_and_a_slowdown_is_found() {
     }
     assert!(all >= 900 && slower == 160, "{all} {slower}");
     assert!(called * 100 <= all * 5, "{called} of {all} equal figures");
-    assert!(
-        found * 100 >= slower * 90,
-        "{found} of {slower} slowed figures"
-    );
+    assert!(found * 100 >= slower * 90, "{found} of {slower} slowed figures");
 }

@@ -4,10 +4,7 @@
 //! A fixture tells its story, holds what was observed and, if it fires, the words
 //! and numbers that its claim must say.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a fixture that cannot be read must fail the test"
-)]
+#![allow(clippy::unwrap_used, reason = "a fixture that cannot be read must fail the test")]
 
 use explain::{Observed, RULES};
 use model::Finding;
@@ -31,22 +28,13 @@ struct Fixtures {
 
 /// In the order of the rules.
 const FIXTURES: [Fixtures; RULES.len()] = [
-    Fixtures {
-        fires: "processor_stolen-fires",
-        near_misses: &["processor_stolen-near-miss"],
-    },
+    Fixtures { fires: "processor_stolen-fires", near_misses: &["processor_stolen-near-miss"] },
     Fixtures {
         fires: "processor_throttled-fires",
         near_misses: &["processor_throttled-near-miss"],
     },
-    Fixtures {
-        fires: "processor_crowded-fires",
-        near_misses: &["processor_crowded-near-miss"],
-    },
-    Fixtures {
-        fires: "libc_copy_slow-fires",
-        near_misses: &["libc_copy_slow-near-miss"],
-    },
+    Fixtures { fires: "processor_crowded-fires", near_misses: &["processor_crowded-near-miss"] },
+    Fixtures { fires: "libc_copy_slow-fires", near_misses: &["libc_copy_slow-near-miss"] },
     Fixtures {
         fires: "memory_backed_lazily-fires",
         near_misses: &[
@@ -61,44 +49,23 @@ const FIXTURES: [Fixtures; RULES.len()] = [
     },
     Fixtures {
         fires: "cache_size_differs-fires",
-        near_misses: &[
-            "cache_size_differs-near-miss",
-            "cache_size_differs-near-miss-neighbours",
-        ],
+        near_misses: &["cache_size_differs-near-miss", "cache_size_differs-near-miss-neighbours"],
     },
     Fixtures {
         fires: "translation_costly-fires",
-        near_misses: &[
-            "translation_costly-near-miss",
-            "translation_costly-near-miss-noise",
-        ],
+        near_misses: &["translation_costly-near-miss", "translation_costly-near-miss-noise"],
     },
-    Fixtures {
-        fires: "thp_off-fires",
-        near_misses: &["thp_off-near-miss"],
-    },
-    Fixtures {
-        fires: "thp_not_granted-fires",
-        near_misses: &["thp_not_granted-near-miss"],
-    },
+    Fixtures { fires: "thp_off-fires", near_misses: &["thp_off-near-miss"] },
+    Fixtures { fires: "thp_not_granted-fires", near_misses: &["thp_not_granted-near-miss"] },
     Fixtures {
         fires: "ram_disk_no_faster-fires",
-        near_misses: &[
-            "ram_disk_no_faster-near-miss",
-            "ram_disk_no_faster-near-miss-huge",
-        ],
+        near_misses: &["ram_disk_no_faster-near-miss", "ram_disk_no_faster-near-miss-huge"],
     },
     Fixtures {
         fires: "swap_on_slow_device-fires",
-        near_misses: &[
-            "swap_on_slow_device-near-miss",
-            "swap_on_slow_device-near-miss-stick",
-        ],
+        near_misses: &["swap_on_slow_device-near-miss", "swap_on_slow_device-near-miss-stick"],
     },
-    Fixtures {
-        fires: "no_swap-fires",
-        near_misses: &["no_swap-near-miss"],
-    },
+    Fixtures { fires: "no_swap-fires", near_misses: &["no_swap-near-miss"] },
     Fixtures {
         fires: "volume_limit_bandwidth-fires",
         near_misses: &[
@@ -124,10 +91,7 @@ const FIXTURES: [Fixtures; RULES.len()] = [
     },
     Fixtures {
         fires: "device_flag_at_odds-fires",
-        near_misses: &[
-            "device_flag_at_odds-near-miss",
-            "device_flag_at_odds-near-miss-volume",
-        ],
+        near_misses: &["device_flag_at_odds-near-miss", "device_flag_at_odds-near-miss-volume"],
     },
     Fixtures {
         fires: "device_scheduler_at_odds-fires",
@@ -143,10 +107,7 @@ const FIXTURES: [Fixtures; RULES.len()] = [
             "device_read_ahead_at_odds-near-miss-large",
         ],
     },
-    Fixtures {
-        fires: "result_noisy-fires",
-        near_misses: &["result_noisy-near-miss"],
-    },
+    Fixtures { fires: "result_noisy-fires", near_misses: &["result_noisy-near-miss"] },
 ];
 
 fn folder() -> PathBuf {
@@ -178,11 +139,8 @@ fn every_rule_has_its_fixtures() {
 
 #[test]
 fn every_fixture_is_in_the_table() {
-    let listed = |name: &str| {
-        FIXTURES
-            .iter()
-            .any(|of| of.fires == name || of.near_misses.contains(&name))
-    };
+    let listed =
+        |name: &str| FIXTURES.iter().any(|of| of.fires == name || of.near_misses.contains(&name));
     for entry in std::fs::read_dir(folder()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(name.strip_suffix(".json").is_some_and(listed), "{name}");
@@ -210,21 +168,12 @@ fn is_well_formed(id: &str, report: &Finding, says: &[String]) {
     assert_eq!(report.id, id);
     assert!(!says.is_empty(), "{id}: its fixture asks for no number");
     for words in says {
-        assert!(
-            report.claim.contains(words),
-            "no {words:?} in {:?}",
-            report.claim
-        );
+        assert!(report.claim.contains(words), "no {words:?} in {:?}", report.claim);
     }
     assert!(sentences(&report.claim) <= 2, "{}", report.claim);
     assert!(report.claim.ends_with('.'), "{}", report.claim);
     assert!(!report.evidence.is_empty());
-    assert!(
-        report
-            .evidence
-            .iter()
-            .all(|e| e.value.is_finite() && !e.source.is_empty())
-    );
+    assert!(report.evidence.iter().all(|e| e.value.is_finite() && !e.source.is_empty()));
     if let Some(remedy) = &report.remedy {
         assert!(remedy.contains("Risk: "), "{id} names no risk: {remedy}");
     }
@@ -232,13 +181,8 @@ fn is_well_formed(id: &str, report: &Finding, says: &[String]) {
         let command = command.strip_prefix("sudo ").unwrap_or(command);
         let probes = ["memcpy", "memlat", "faults", "compute", "iolat", "seqio"];
         let known = command.starts_with("terrace survey --path ")
-            || probes
-                .iter()
-                .any(|probe| *command == format!("terrace measure {probe}"));
-        assert!(
-            known,
-            "{id} confirms by a command that does not exist: {command}"
-        );
+            || probes.iter().any(|probe| *command == format!("terrace measure {probe}"));
+        assert!(known, "{id} confirms by a command that does not exist: {command}");
     }
 }
 

@@ -43,10 +43,7 @@ fn recorded() -> FaultsSeen {
 }
 
 fn fires(faults: FaultsSeen) -> Option<String> {
-    let observed = Observed {
-        faults: Some(faults),
-        ..Observed::default()
-    };
+    let observed = Observed { faults: Some(faults), ..Observed::default() };
     let found = explain::survey(&observed).findings;
     found.into_iter().find(|f| f.id == ID).map(|f| f.claim)
 }
@@ -54,10 +51,7 @@ fn fires(faults: FaultsSeen) -> Option<String> {
 #[test]
 fn huge_pages_alone_show_it() {
     let claim = fires(recorded()).unwrap();
-    assert!(
-        claim.contains("5.41 ms") && claim.contains("97.9 %"),
-        "{claim}"
-    );
+    assert!(claim.contains("5.41 ms") && claim.contains("97.9 %"), "{claim}");
 }
 
 #[test]

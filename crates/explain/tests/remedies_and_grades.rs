@@ -3,10 +3,7 @@
 //!
 //! Each test starts from a recorded machine of `fixtures/` and changes one thing.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a fixture that cannot be read must fail the test"
-)]
+#![allow(clippy::unwrap_used, reason = "a fixture that cannot be read must fail the test")]
 
 use explain::{Observed, survey};
 use model::{Finding, Grade};
@@ -167,11 +164,7 @@ fn less_of_a_cache_than_claimed_is_not_a_wrong_claim() {
     edge["spills_bytes"] = (80_u64 << 20).into();
     let found = only(&machine);
     assert_eq!(found.grade, Grade::Measured);
-    assert!(
-        found.claim.contains("(24 MiB) are wrong"),
-        "{}",
-        found.claim
-    );
+    assert!(found.claim.contains("(24 MiB) are wrong"), "{}", found.claim);
 }
 
 /// The first search found more than is claimed, the next one less.
@@ -197,10 +190,7 @@ fn an_edge_that_moves_blames_only_what_cannot_be() {
     let found = only(&machine);
     let claim = &found.claim;
     assert!(claim.contains("between 16 MiB and 64 MiB"), "{claim}");
-    assert!(
-        claim.contains("the C library (384 MiB) is wrong"),
-        "{claim}"
-    );
+    assert!(claim.contains("the C library (384 MiB) is wrong"), "{claim}");
     let shared = |piece: &model::Evidence| piece.source == "shared_cpu_list" && piece.value == 16.0;
     assert!(found.evidence.iter().any(shared), "{:?}", found.evidence);
 }
@@ -212,14 +202,8 @@ fn the_one_who_is_wrong_is_named() {
     let found = only(&machine);
     assert_eq!(found.tier.as_deref(), Some("L3 cache"));
     let claim = found.claim;
-    assert!(
-        claim.contains("the C library (384 MiB) is wrong"),
-        "{claim}"
-    );
-    assert!(
-        claim.contains("sysfs (32 MiB) and CPUID (32 MiB) are near"),
-        "{claim}"
-    );
+    assert!(claim.contains("the C library (384 MiB) is wrong"), "{claim}");
+    assert!(claim.contains("sysfs (32 MiB) and CPUID (32 MiB) are near"), "{claim}");
 }
 
 #[test]
@@ -231,11 +215,7 @@ fn noise_names_its_cause() {
     }
     machine["noise"][2]["run_delay_share"] = 0.019.into();
     let unknown = only(&machine);
-    assert!(
-        unknown.claim.contains("no counter says why"),
-        "{}",
-        unknown.claim
-    );
+    assert!(unknown.claim.contains("no counter says why"), "{}", unknown.claim);
     assert_eq!((unknown.grade, unknown.remedy), (Grade::Measured, None));
     machine["noise"][2]["steal_share"] = 0.09.into();
     let found = findings(&machine);
@@ -243,12 +223,7 @@ fn noise_names_its_cause() {
     assert!(found[0].claim.contains("the host took 9 %"));
     join(&mut machine, self::machine("processor_throttled-fires"));
     let claims: Vec<String> = findings(&machine).into_iter().map(|f| f.claim).collect();
-    assert!(
-        claims
-            .iter()
-            .any(|c| c.contains("CPU limit stopped 93.1 %")),
-        "{claims:?}"
-    );
+    assert!(claims.iter().any(|c| c.contains("CPU limit stopped 93.1 %")), "{claims:?}");
 }
 
 #[test]
@@ -296,33 +271,19 @@ fn a_path_is_quoted_in_the_command_that_confirms() {
 #[test]
 fn what_hurts_most_comes_first() {
     let mut all = machine("no_swap-fires");
-    for name in [
-        "result_noisy",
-        "libc_copy_slow",
-        "memory_backed_lazily",
-        "processor_stolen",
-    ] {
+    for name in ["result_noisy", "libc_copy_slow", "memory_backed_lazily", "processor_stolen"] {
         join(&mut all, machine(&format!("{name}-fires")));
     }
     let order: Vec<String> = findings(&all).into_iter().map(|f| f.id).collect();
-    let expected = [
-        "processor_stolen",
-        "memory_backed_lazily",
-        "libc_copy_slow",
-        "result_noisy",
-        "no_swap",
-    ];
+    let expected =
+        ["processor_stolen", "memory_backed_lazily", "libc_copy_slow", "result_noisy", "no_swap"];
     assert_eq!(order, expected);
 }
 
 /// One threshold: a recorded machine, the rule, and the values that are put at
 /// these places of the JSON, first so that it just fires, then so that it just
 /// does not.
-type Threshold = (
-    &'static str,
-    &'static str,
-    &'static [(&'static str, f64, f64)],
-);
+type Threshold = (&'static str, &'static str, &'static [(&'static str, f64, f64)]);
 
 const MIB: f64 = 1_048_576.0;
 
@@ -374,11 +335,7 @@ const THRESHOLDS: &[Threshold] = &[
         "thp_not_granted",
         &[("/pages/granted_bytes", 191.0 * MIB, 193.0 * MIB)],
     ),
-    (
-        "thp_not_granted-fires",
-        "thp_not_granted",
-        &[("/pages/asked_bytes", 64.0 * MIB, 62.0 * MIB)],
-    ),
+    ("thp_not_granted-fires", "thp_not_granted", &[("/pages/asked_bytes", 64.0 * MIB, 62.0 * MIB)]),
     (
         "device_flag_at_odds-fires",
         "device_flag_at_odds",
@@ -461,11 +418,7 @@ const THRESHOLDS: &[Threshold] = &[
         "ram_disk_no_faster",
         &[("/ram_disks/0/read_bytes_per_s/high", 13.3e9, 13.4e9)],
     ),
-    (
-        "processor_stolen-fires",
-        "processor_stolen",
-        &[("/processor/steal_share", 0.051, 0.049)],
-    ),
+    ("processor_stolen-fires", "processor_stolen", &[("/processor/steal_share", 0.051, 0.049)]),
     (
         "processor_throttled-fires",
         "processor_throttled",
@@ -474,10 +427,7 @@ const THRESHOLDS: &[Threshold] = &[
     (
         "processor_throttled-fires",
         "processor_throttled",
-        &[
-            ("/processor/throttled_periods", 9.0, 9.0),
-            ("/processor/periods", 10.0, 9.0),
-        ],
+        &[("/processor/throttled_periods", 9.0, 9.0), ("/processor/periods", 10.0, 9.0)],
     ),
     (
         "processor_crowded-fires",
@@ -489,21 +439,9 @@ const THRESHOLDS: &[Threshold] = &[
         "swap_on_slow_device",
         &[("/swap/areas/0/random_read_ns", 1.01e6, 0.99e6)],
     ),
-    (
-        "result_noisy-near-miss",
-        "result_noisy",
-        &[("/noise/1/spread", 0.21, 0.19)],
-    ),
-    (
-        "result_noisy-near-miss",
-        "result_noisy",
-        &[("/noise/1/discarded", 14.0, 13.0)],
-    ),
-    (
-        "result_noisy-near-miss",
-        "result_noisy",
-        &[("/noise/2/kept", 4.0, 3.0)],
-    ),
+    ("result_noisy-near-miss", "result_noisy", &[("/noise/1/spread", 0.21, 0.19)]),
+    ("result_noisy-near-miss", "result_noisy", &[("/noise/1/discarded", 14.0, 13.0)]),
+    ("result_noisy-near-miss", "result_noisy", &[("/noise/2/kept", 4.0, 3.0)]),
 ];
 
 #[test]

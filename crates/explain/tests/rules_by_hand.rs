@@ -7,10 +7,7 @@
 //! not accounted for: these are tests of the rules alone. Below them: properties that hold
 //! for any numbers.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a fixture that cannot be read must fail the test"
-)]
+#![allow(clippy::unwrap_used, reason = "a fixture that cannot be read must fail the test")]
 
 use explain::recording::accounting::Accounts;
 use explain::recording::attribution::attribute;
@@ -34,14 +31,7 @@ const WALL_NS: u64 = 10_000_000_000;
 const SAMPLES: usize = 5;
 
 /// Series that are levels; all others are counters.
-const GAUGES: [&str; 6] = [
-    "_bytes",
-    "nr_dirty",
-    "_threshold",
-    "Shmem",
-    "_us",
-    "in_flight",
-];
+const GAUGES: [&str; 6] = ["_bytes", "nr_dirty", "_threshold", "Shmem", "_us", "in_flight"];
 
 /// Of these, what counts all the same.
 const COUNTERS: [&str; 2] = ["read_bytes", "write_bytes"];
@@ -64,11 +54,8 @@ struct Fixture {
 impl Fixture {
     fn new(heading: &str) -> Self {
         let (kind, story) = heading.split_once(": ").unwrap();
-        let mut fixture = Fixture {
-            story: story.to_owned(),
-            fires: kind == "fires",
-            ..Fixture::default()
-        };
+        let mut fixture =
+            Fixture { story: story.to_owned(), fires: kind == "fires", ..Fixture::default() };
         assert!(fixture.fires || kind == "near miss", "{heading}");
         fixture.recording = empty();
         fixture
@@ -108,12 +95,7 @@ impl Fixture {
                 self.accounts.of_which.push(guess);
             }
             "machine" => facts.subject = Subject::Machine,
-            "process" => {
-                facts.subject = Subject::Process {
-                    pid: 7,
-                    argv: Vec::new(),
-                }
-            }
+            "process" => facts.subject = Subject::Process { pid: 7, argv: Vec::new() },
             "series" => self.recording.series.push(series(&words)),
             "group" => facts.groups.push(group(&words)),
             "device" => facts.devices.push(device(&words)),
@@ -131,18 +113,14 @@ impl Fixture {
             }
             "noevents" => facts.sights.clear(),
             "oom" => {
-                self.recording.outcome.as_mut().unwrap().ending = Ending::Killed {
-                    signal: 9,
-                    out_of_memory: Some(rest.to_owned()),
-                }
+                self.recording.outcome.as_mut().unwrap().ending =
+                    Ending::Killed { signal: 9, out_of_memory: Some(rest.to_owned()) }
             }
             "finds" => {
                 let ids = words.iter().filter(|id| **id != "-");
                 self.finds = ids.map(|id| (*id).to_owned()).collect();
             }
-            "clears" => self
-                .clears
-                .push((words[0].to_owned(), words[1].parse().unwrap())),
+            "clears" => self.clears.push((words[0].to_owned(), words[1].parse().unwrap())),
             "unseen" => self.unseen.push(rest.to_owned()),
             "silent" => self.silent.push(rest.to_owned()),
             "says" => self.says.push(rest.to_owned()),
@@ -171,10 +149,8 @@ impl Fixture {
 
     /// The findings as an explanation has them: with their series and spans.
     fn attributed(&self) -> Vec<Cause> {
-        let mut explanation = Explanation {
-            findings: self.judged().causes,
-            ..Explanation::default()
-        };
+        let mut explanation =
+            Explanation { findings: self.judged().causes, ..Explanation::default() };
         let view = View::new(&self.recording, Window::default());
         attribute(&view, &mut explanation);
         explanation.findings
@@ -183,31 +159,21 @@ impl Fixture {
 
 fn judged(recording: &Recording, accounts: &Accounts) -> Judged {
     let view = View::new(recording, Window::default());
-    judge(&RunView {
-        view: &view,
-        accounts,
-    })
+    judge(&RunView { view: &view, accounts })
 }
 
 fn empty() -> Recording {
     let mut recording = Recording::default();
     let facts = &mut recording.facts;
-    facts.subject = Subject::Command {
-        argv: vec!["cmd".to_owned()],
-    };
+    facts.subject = Subject::Command { argv: vec!["cmd".to_owned()] };
     facts.processors = 2;
     facts.page_bytes = 4096;
     for events in ["sched", "block", "vmscan", "writeback"] {
-        facts
-            .sights
-            .insert(format!("events.{events}"), SourceState::Open);
+        facts.sights.insert(format!("events.{events}"), SourceState::Open);
     }
     recording.ticks = (0..SAMPLES as u64)
         .map(|sample| sample * WALL_NS / (SAMPLES as u64 - 1))
-        .map(|at_ns| Tick {
-            due_ns: at_ns,
-            at_ns,
-        })
+        .map(|at_ns| Tick { due_ns: at_ns, at_ns })
         .collect();
     recording.outcome = Some(Outcome {
         ended_ns: WALL_NS,
@@ -267,10 +233,7 @@ fn group(words: &[&str]) -> GroupFacts {
 }
 
 fn device(words: &[&str]) -> DeviceFacts {
-    let mut device = DeviceFacts {
-        name: words[0].to_owned(),
-        ..DeviceFacts::default()
-    };
+    let mut device = DeviceFacts { name: words[0].to_owned(), ..DeviceFacts::default() };
     for pair in words[1..].chunks(2) {
         match pair[0] {
             "kind" => {
@@ -351,11 +314,8 @@ fn made_by_hand_what_is_cleared_unseen_or_silent_is_so_with_its_number() {
                 assert!(!spoken(&judged).contains(id.as_str()), "{case}: {id}");
             }
             for words in &fixture.says {
-                let claims: Vec<&str> = judged
-                    .causes
-                    .iter()
-                    .map(|cause| cause.finding.claim.as_str())
-                    .collect();
+                let claims: Vec<&str> =
+                    judged.causes.iter().map(|cause| cause.finding.claim.as_str()).collect();
                 let is_said = claims.iter().any(|claim| claim.contains(words));
                 assert!(is_said, "{case}: `{words}` in {claims:#?}");
             }
@@ -373,31 +333,21 @@ fn made_by_hand_what_is_cleared_unseen_or_silent_is_so_with_its_number() {
 fn spoken(judged: &Judged) -> BTreeSet<&str> {
     let cleared = judged.cleared.iter().map(|cleared| cleared.id.as_str());
     let unseen = judged.unseen.iter().map(|unseen| unseen.what.as_str());
-    ids(judged)
-        .into_iter()
-        .chain(cleared)
-        .chain(unseen)
-        .collect()
+    ids(judged).into_iter().chain(cleared).chain(unseen).collect()
 }
 
 /// What holds for every judgement.
 fn sound(judged: &Judged) {
     let found: BTreeSet<&str> = ids(judged).into_iter().collect();
     let judged_count = found.len() + judged.cleared.len() + judged.unseen.len();
-    assert_eq!(
-        spoken(judged).len(),
-        judged_count,
-        "an id in two lists: {judged:#?}"
-    );
+    assert_eq!(spoken(judged).len(), judged_count, "an id in two lists: {judged:#?}");
     let known: BTreeSet<&str> = RULES.iter().map(|rule| rule.id).collect();
     assert!(spoken(judged).is_subset(&known));
     let first = judged.causes.first();
     assert!(first.is_none_or(|first| !first.within_previous));
     let roots = judged.causes.iter().filter(|cause| !cause.within_previous);
-    let times: Vec<Option<u64>> = roots
-        .filter(|cause| cause.finding.id != "out_of_memory")
-        .map(|cause| cause.ns)
-        .collect();
+    let times: Vec<Option<u64>> =
+        roots.filter(|cause| cause.finding.id != "out_of_memory").map(|cause| cause.ns).collect();
     assert!(times.is_sorted_by(|a, b| a >= b), "{times:?}");
     for cause in &judged.causes {
         let finding = &cause.finding;
@@ -410,10 +360,7 @@ fn sound(judged: &Judged) {
             assert!(!words.any(|word| word.starts_with(bad)), "{finding:?}");
         }
         let risky = finding.remedy.as_ref();
-        assert!(
-            risky.is_none_or(|text| text.contains("Risk: ")),
-            "{finding:?}"
-        );
+        assert!(risky.is_none_or(|text| text.contains("Risk: ")), "{finding:?}");
     }
     for cleared in &judged.cleared {
         assert!(cleared.evidence.value.is_finite(), "{cleared:?}");
@@ -425,11 +372,7 @@ fn ids_are_unique_and_every_fixture_belongs_to_a_rule() {
     let ids: BTreeSet<&str> = RULES.iter().map(|rule| rule.id).collect();
     assert_eq!(ids.len(), RULES.len());
     for rule in RULES {
-        assert!(
-            rule.within.iter().all(|outer| ids.contains(outer)),
-            "{}",
-            rule.id
-        );
+        assert!(rule.within.iter().all(|outer| ids.contains(outer)), "{}", rule.id);
     }
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/by_hand");
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -138,13 +138,7 @@ mod tests {
     fn the_files_of_this_program_are_whole() {
         let all = all().unwrap();
         assert!(all.iter().all(|one| named(&one.name).is_ok()));
-        assert!(
-            named("no-such")
-                .unwrap_err()
-                .hint
-                .unwrap()
-                .contains("recovery-2012")
-        );
+        assert!(named("no-such").unwrap_err().hint.unwrap().contains("recovery-2012"));
     }
 
     #[test]

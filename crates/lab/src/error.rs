@@ -31,11 +31,7 @@ pub struct Error {
 impl Error {
     /// A failure of this kind.
     pub fn new(kind: ErrorKind, text: impl Into<String>) -> Self {
-        Self {
-            kind,
-            text: text.into(),
-            hint: None,
-        }
+        Self { kind, text: text.into(), hint: None }
     }
 
     /// Options that make no sense.

@@ -114,11 +114,7 @@ fn measure_all(
     progress("block sizes");
     let blocks = plan.blocks(&counterparts(&outcome.movers));
     let measured = copy::measure(&blocks, root, &budget.part(blocks.budget));
-    outcome.blocks = noted(
-        &mut outcome.notes,
-        "block sizes",
-        measured.map(|of| of.rows),
-    );
+    outcome.blocks = noted(&mut outcome.notes, "block sizes", measured.map(|of| of.rows));
     progress("two cores");
     if let Some(two) = plan.two_cores() {
         let measured = copy::measure(&two, root, &budget.part(two.budget));
@@ -147,10 +143,7 @@ fn noted<T: Default>(notes: &mut Vec<String>, what: &str, measured: measure::Res
 
 fn control(root: &Root, plan: &Plan, budget: &Budget) -> measure::Result<ComputeReport> {
     let time = plan.share(Part::Control);
-    let plan = ComputePlan {
-        budget: time,
-        ..ComputePlan::default()
-    };
+    let plan = ComputePlan { budget: time, ..ComputePlan::default() };
     compute::measure(&plan, root, &budget.part(time))
 }
 
@@ -197,9 +190,7 @@ fn seen(outcome: &Outcome, plan: &Plan, method: &str) -> Seen {
         cached: fastest_cached(&outcome.blocks, method),
         block: at(ARTICLE_BYTES),
         memory: plan.memory_bytes.and_then(at),
-        two_cores: plan
-            .memory_bytes
-            .and_then(|bytes| rate_of(&outcome.two_cores, method, bytes)),
+        two_cores: plan.memory_bytes.and_then(|bytes| rate_of(&outcome.two_cores, method, bytes)),
         fetches: fetches(method, moved_by),
         streamed: streamed.and_then(beside),
     }
@@ -231,11 +222,7 @@ fn streamed(method: &str, moved_by: Option<&Mover>) -> Option<&'static str> {
 /// The counterparts of all methods, each once.
 fn counterparts(movers: &[Mover]) -> Vec<&'static str> {
     let mut names = vec![STRING];
-    names.extend(
-        METHODS
-            .iter()
-            .filter_map(|method| streamed(method, moved_by(movers, method))),
-    );
+    names.extend(METHODS.iter().filter_map(|method| streamed(method, moved_by(movers, method))));
     names.sort_unstable();
     names.dedup();
     names
@@ -254,9 +241,7 @@ fn fastest_cached(rows: &[CopyRow], method: &str) -> Option<(u64, Estimate)> {
 
 /// The rate of a method at a size, unless something made it no figure to lean on.
 fn rate_of(rows: &[CopyRow], method: &str, bytes: u64) -> Option<Estimate> {
-    let found = rows
-        .iter()
-        .find(|row| row.method == method && row.size_bytes == bytes)?;
+    let found = rows.iter().find(|row| row.method == method && row.size_bytes == bytes)?;
     let sound = found.noisy.is_none() && found.verified;
     found.bytes_per_s.clone().filter(|_| sound)
 }

@@ -29,10 +29,7 @@ pub fn check_options(out: Option<&Path>, disk: Option<&Path>) -> Result<()> {
     out.map_or(Ok(()), check)?;
     match disk.filter(|disk| !disk.is_dir()) {
         None => Ok(()),
-        Some(disk) => Err(Error::usage(format!(
-            "--disk: {} is no directory",
-            disk.display()
-        ))),
+        Some(disk) => Err(Error::usage(format!("--disk: {} is no directory", disk.display()))),
     }
 }
 
@@ -79,10 +76,7 @@ fn must_be_empty(directory: &Directory) -> Result<()> {
 fn unusable(out: &Path, error: &sys::Error) -> Error {
     let text = match error.source.kind() {
         ErrorKind::NotADirectory => {
-            format!(
-                "--out: {} is there and is no empty directory",
-                out.display()
-            )
+            format!("--out: {} is there and is no empty directory", out.display())
         }
         _ => format!("--out: {error}"),
     };

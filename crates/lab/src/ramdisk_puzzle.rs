@@ -152,12 +152,7 @@ fn steps(written: &[Written]) -> Vec<Step> {
     let whole = written
         .iter()
         .filter(|one| one.content == Content::Random && one.bytes == one.seen.asked_bytes);
-    whole
-        .map(|one| Step {
-            bytes: one.bytes,
-            ns: one.ns,
-        })
-        .collect()
+    whole.map(|one| Step { bytes: one.bytes, ns: one.ns }).collect()
 }
 
 /// The published sizes and times.
@@ -165,10 +160,7 @@ fn original(experiment: &Experiment) -> Course {
     let sizes = experiment.items("sizes").iter();
     let steps = sizes.filter_map(|size| {
         let figure = experiment.figure(size.original.as_deref()?)?;
-        Some(Step {
-            bytes: size.own.as_u64()? * GB,
-            ns: (figure.value * 1e9) as u64,
-        })
+        Some(Step { bytes: size.own.as_u64()? * GB, ns: (figure.value * 1e9) as u64 })
     });
     course::course(&steps.collect::<Vec<_>>())
 }
@@ -213,10 +205,7 @@ fn beside(
 }
 
 fn repeat(root: &Root, plan: &Plan, place: &Place, run: u32) -> measure::Result<Repeat> {
-    let two = SeqPlan {
-        size: plan.repeated(),
-        ..SeqPlan::default()
-    };
+    let two = SeqPlan { size: plan.repeated(), ..SeqPlan::default() };
     let report = storage::seqio(&place.directory, &two, &Budget::of(plan.limit), root)?;
     let rate = |name: PhaseName| {
         let is_it = |phase: &&Phase| phase.name == name && phase.complete;
@@ -237,12 +226,7 @@ fn write(host: &Host, root: &Root, plan: &Plan, size: &Size, content: Content) -
         Content::Zero | Content::Text => vec![Round::First],
     };
     let judges = rounds.len() > 1;
-    let writing = ramdisk::Plan {
-        content,
-        rounds,
-        repeats: 0,
-        ..size.plan.clone()
-    };
+    let writing = ramdisk::Plan { content, rounds, repeats: 0, ..size.plan.clone() };
     let file_name = format!("{}-{}.trec", name(content), size.units);
     let file = plan.out.as_deref().map(|out| out.join(file_name));
     let background = host.record(file.as_deref())?;

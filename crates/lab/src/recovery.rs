@@ -66,11 +66,7 @@ pub fn run(
     progress("making the swap file");
     // Dropped in the other order: the processes, the group, the swap.
     let workplace = Workplace::make(host, &plan.disk, plan.swap_bytes(), plan.database_bytes())?;
-    let group = if plan.whole_machine {
-        None
-    } else {
-        Some(Group::make(root, plan.memory)?)
-    };
+    let group = if plan.whole_machine { None } else { Some(Group::make(root, plan.memory)?) };
     let bench = Bench::new(host, root, plan, &workplace, group.as_ref());
     let mut outcome = plan.outcome(experiment, bench.disk());
     for described in &plan.applications {
@@ -113,18 +109,10 @@ fn of_application(
 ) -> Result<()> {
     progress(&format!("{}: filling its working set", described.id));
     let files = bench.files(described)?;
-    let place = application::Place {
-        group: bench.group(),
-        directory: &files.directory,
-        log: &files.log,
-    };
-    let mut running = Running::start(
-        bench.host(),
-        bench.root(),
-        described,
-        place,
-        bench.working_set(),
-    )?;
+    let place =
+        application::Place { group: bench.group(), directory: &files.directory, log: &files.log };
+    let mut running =
+        Running::start(bench.host(), bench.root(), described, place, bench.working_set())?;
     for run in 0..bench.runs() {
         for index in 0..ways.len() {
             let way = ways[(index + run as usize) % ways.len()];
@@ -137,21 +125,16 @@ fn of_application(
 }
 
 fn ways(experiment: &Experiment) -> Result<Vec<Way>> {
-    let named = experiment
-        .items("ways")
-        .iter()
-        .map(|way| Way::named(&way.id));
+    let named = experiment.items("ways").iter().map(|way| Way::named(&way.id));
     let ways: Option<Vec<Way>> = named.collect();
     ways.ok_or_else(|| Error::usage("the experiment names a way that nothing does"))
 }
 
 fn summaries(applications: &[Application], ways: &[Way], trials: &[Trial]) -> Vec<Summary> {
     let clocks = |application: &str, way: Way| -> Vec<Clocks> {
-        let own = trials
-            .iter()
-            .filter(|trial| trial.application == application && trial.way == way.id());
-        own.map(|trial| (trial.recovered_ns, trial.normal_disk_ns()))
-            .collect()
+        let own =
+            trials.iter().filter(|trial| trial.application == application && trial.way == way.id());
+        own.map(|trial| (trial.recovered_ns, trial.normal_disk_ns())).collect()
     };
     let mut all = Vec::new();
     for application in applications {
@@ -175,9 +158,6 @@ mod tests {
     #[test]
     fn every_way_of_the_description_is_done_by_something() {
         let experiment = description::named("recovery-2012").unwrap();
-        assert_eq!(
-            ways(&experiment).unwrap(),
-            [Way::Nothing, Way::Swapoff, Way::Restore]
-        );
+        assert_eq!(ways(&experiment).unwrap(), [Way::Nothing, Way::Swapoff, Way::Restore]);
     }
 }

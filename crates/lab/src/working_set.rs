@@ -158,11 +158,7 @@ impl WorkingSet {
         let repeats = self.layout == Layout::HalfCompressible && page.is_multiple_of(2);
         let words = self.memory.as_slice()[self.range(page)].chunks_exact(8);
         words.zip(page..).all(|(found, index)| {
-            let index = if repeats {
-                page + (index - page) % 8
-            } else {
-                index
-            };
+            let index = if repeats { page + (index - page) % 8 } else { index };
             found == word(index).to_ne_bytes()
         })
     }
@@ -229,18 +225,12 @@ mod tests {
         let mut output = Vec::new();
         serve(1 << 20, layout, requests.as_bytes(), &mut output).unwrap();
         let lines = output.split_inclusive(|byte| *byte == b'\n');
-        lines
-            .map(|line| serde_json::from_slice(line).unwrap())
-            .collect()
+        lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
     }
 
     #[test]
     fn every_request_is_answered_and_nothing_is_wrong() {
-        for layout in [
-            Layout::Contiguous,
-            Layout::Scattered,
-            Layout::HalfCompressible,
-        ] {
+        for layout in [Layout::Contiguous, Layout::Scattered, Layout::HalfCompressible] {
             let requests = "\"touch\"\n{\"lookups\": 3}\n\"compare\"\n\"remap\"\n\"compare\"\n";
             let answers = answers(layout, requests);
             assert_eq!(answers.len(), 6, "{layout:?}: {answers:?}");

@@ -127,20 +127,13 @@ fn directory_of(root: &Root, name: &str) -> Option<PathBuf> {
     if name.is_empty() || name.starts_with('.') {
         return None;
     }
-    let candidates = [
-        format!("/sys/class/block/{name}"),
-        format!("/sys/block/{name}"),
-    ];
+    let candidates = [format!("/sys/class/block/{name}"), format!("/sys/block/{name}")];
     candidates.into_iter().find_map(|path| root.resolve(path))
 }
 
 /// The directory of the whole disk that a device is or is a part of.
 fn whole_of<'a>(root: &Root, directory: &'a Path) -> Option<&'a Path> {
-    if root.has(directory.join("partition")) {
-        directory.parent()
-    } else {
-        Some(directory)
-    }
+    if root.has(directory.join("partition")) { directory.parent() } else { Some(directory) }
 }
 
 /// The disks at the bottom of a stack, each once; the disk itself if it has no members.
@@ -178,11 +171,7 @@ fn describe(root: &Root, directory: &Path) -> Option<Disk> {
     let name = file_name(whole)?;
     let (major, minor) = device_numbers(&file("dev")?)?;
     Some(Disk {
-        partition: if is_partition {
-            file_name(directory)
-        } else {
-            None
-        },
+        partition: if is_partition { file_name(directory) } else { None },
         major,
         minor,
         size: root
@@ -236,14 +225,10 @@ fn transport(directory: &Path, name: &str) -> Option<&'static str> {
         ("vbd", "xen"),
         ("host", "scsi"),
     ];
-    let named = BY_NAME
-        .iter()
-        .find(|(start, _)| followed_by_digit(name, start));
+    let named = BY_NAME.iter().find(|(start, _)| followed_by_digit(name, start));
     let placed = || {
         let parts: Vec<_> = directory.iter().filter_map(|part| part.to_str()).collect();
-        BY_PLACE
-            .iter()
-            .find(|(start, _)| parts.iter().any(|part| numbered(part, start)))
+        BY_PLACE.iter().find(|(start, _)| parts.iter().any(|part| numbered(part, start)))
     };
     named.or_else(placed).map(|(_, transport)| *transport)
 }

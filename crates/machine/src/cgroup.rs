@@ -44,23 +44,17 @@ pub fn read(root: &Root) -> Cgroups {
 
 /// The entry with the smallest bound, else the first: the own group.
 fn tightest<T>(limits: Vec<T>, bound: impl Fn(&T) -> Option<u64>) -> Option<T> {
-    limits
-        .into_iter()
-        .min_by_key(|limit| bound(limit).unwrap_or(u64::MAX))
+    limits.into_iter().min_by_key(|limit| bound(limit).unwrap_or(u64::MAX))
 }
 
 fn read_cpuset(root: &Root) -> Option<Vec<usize>> {
     let place = place::find(root, Controller::Cpuset)?;
     // What is in effect, under its name in each version; then the setting itself.
     place.groups().into_iter().next().and_then(|group| {
-        [
-            "cpuset.cpus.effective",
-            "cpuset.effective_cpus",
-            "cpuset.cpus",
-        ]
-        .into_iter()
-        .filter_map(|name| root.word(group.directory.join(name)))
-        .map(|text| cpu_list(&text))
-        .find(|cpus| !cpus.is_empty())
+        ["cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"]
+            .into_iter()
+            .filter_map(|name| root.word(group.directory.join(name)))
+            .map(|text| cpu_list(&text))
+            .find(|cpus| !cpus.is_empty())
     })
 }

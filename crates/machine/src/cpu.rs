@@ -53,14 +53,7 @@ pub fn read(root: &Root) -> Cpu {
         }
         for claim in sys::libc_facts::cache_claims() {
             let libc = Some(Bytes(claim.bytes));
-            merge(
-                &mut caches,
-                CacheClaims {
-                    level: claim.level,
-                    libc,
-                    ..Default::default()
-                },
-            );
+            merge(&mut caches, CacheClaims { level: claim.level, libc, ..Default::default() });
         }
     }
     caches.sort_by_key(|cache| cache.level);
@@ -154,15 +147,9 @@ fn hypervisor_by(root: &Root, info: &str) -> Option<String> {
     };
     let by_flag = || {
         let flags = info_field(info, &["flags", "Features"])?;
-        flags
-            .split_whitespace()
-            .any(|flag| flag == "hypervisor")
-            .then(|| "unnamed".to_owned())
+        flags.split_whitespace().any(|flag| flag == "hypervisor").then(|| "unnamed".to_owned())
     };
-    by_cpuid()
-        .or_else(by_type)
-        .or_else(|| by_board(root))
-        .or_else(by_flag)
+    by_cpuid().or_else(by_type).or_else(|| by_board(root)).or_else(by_flag)
 }
 
 /// The maker that the firmware names, where it only makes virtual machines.
@@ -176,10 +163,7 @@ fn by_board(root: &Root) -> Option<String> {
         ("Xen", "Xen"),
     ];
     let maker = root.word("/sys/class/dmi/id/sys_vendor")?;
-    MAKERS
-        .iter()
-        .find(|(start, _)| maker.starts_with(start))
-        .map(|(_, name)| (*name).to_owned())
+    MAKERS.iter().find(|(start, _)| maker.starts_with(start)).map(|(_, name)| (*name).to_owned())
 }
 
 /// What the processor says of itself, where there is such an instruction.

@@ -25,9 +25,7 @@ pub fn pages_out_after(root: &Root) -> Option<Duration> {
             let intervals = schemes.filter_map(|scheme| unused_intervals(root, &scheme));
             let interval_us: u64 =
                 root.number(format!("{context}/monitoring_attrs/intervals/aggr_us"))?;
-            Some(Duration::from_micros(
-                interval_us.saturating_mul(intervals.min()?),
-            ))
+            Some(Duration::from_micros(interval_us.saturating_mul(intervals.min()?)))
         })
         .min()
 }
@@ -36,8 +34,7 @@ pub fn pages_out_after(root: &Root) -> Option<Duration> {
 fn unused_intervals(root: &Root, scheme: &str) -> Option<u64> {
     let always = is(root, scheme, "watermarks/metric", "none");
     let evicts = always && is(root, scheme, "action", "pageout");
-    root.number(format!("{scheme}/access_pattern/age/min"))
-        .filter(|_| evicts)
+    root.number(format!("{scheme}/access_pattern/age/min")).filter(|_| evicts)
 }
 
 fn is(root: &Root, directory: &str, file: &str, word: &str) -> bool {

@@ -71,23 +71,14 @@ mod tests {
     fn who_asks_does_not_count() {
         let demand = |running: usize| {
             let tree = FakeRoot::bare()
-                .file(
-                    "/proc/loadavg",
-                    format!("0.10 0.20 0.30 {running}/321 4567\n"),
-                )
+                .file("/proc/loadavg", format!("0.10 0.20 0.30 {running}/321 4567\n"))
                 .file("/sys/devices/system/cpu/online", "0-1\n");
             let mut reader = DemandReader::open(&Root::at(tree.path())).unwrap();
             assert_eq!(reader.processors(), 2);
             reader.now().unwrap()
         };
         let seen = [0, 1, 2, 3, 4].map(demand);
-        let expected = [
-            Demand::None,
-            Demand::None,
-            Demand::Some,
-            Demand::Full,
-            Demand::Full,
-        ];
+        let expected = [Demand::None, Demand::None, Demand::Some, Demand::Full, Demand::Full];
         assert_eq!(seen, expected);
     }
 

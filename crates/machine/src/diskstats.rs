@@ -47,9 +47,7 @@ pub struct DiskStats {
 /// The totals of the device with this number; `None` if there is no such device.
 #[must_use]
 pub fn of(root: &Root, major: u32, minor: u32) -> Option<DiskStats> {
-    let own = root
-        .read(format!("/sys/dev/block/{major}:{minor}/stat"))
-        .ok();
+    let own = root.read(format!("/sys/dev/block/{major}:{minor}/stat")).ok();
     own.and_then(|text| parse_fields(text.split_whitespace()))
         .or_else(|| parse(&root.read("/proc/diskstats").ok()?, major, minor))
 }
@@ -109,18 +107,9 @@ mod tests {
     fn fields_are_in_the_kernels_order() {
         let stats = parse(TEXT, 254, 0).unwrap();
         assert_eq!((stats.reads, stats.sectors_read, stats.read_ms), (1, 3, 4));
-        assert_eq!(
-            (stats.writes, stats.sectors_written, stats.write_ms),
-            (5, 7, 8)
-        );
-        assert_eq!(
-            (stats.in_flight, stats.busy_ms, stats.queue_ms),
-            (9, 10, 11)
-        );
-        assert_eq!(
-            (stats.discards, stats.sectors_discarded),
-            (Some(12), Some(14))
-        );
+        assert_eq!((stats.writes, stats.sectors_written, stats.write_ms), (5, 7, 8));
+        assert_eq!((stats.in_flight, stats.busy_ms, stats.queue_ms), (9, 10, 11));
+        assert_eq!((stats.discards, stats.sectors_discarded), (Some(12), Some(14)));
         assert_eq!((stats.flushes, stats.flush_ms), (Some(16), Some(17)));
     }
 

@@ -28,24 +28,14 @@ pub struct Error {
 
 impl Error {
     pub(crate) fn new(operation: &'static str, path: &Path, source: io::Error) -> Self {
-        Self {
-            kind: Kind::of(&source),
-            operation,
-            path: path.to_owned(),
-            source,
-        }
+        Self { kind: Kind::of(&source), operation, path: path.to_owned(), source }
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let reason = sys::plain_reason(&self.source);
-        write!(
-            out,
-            "cannot {} {}: {reason}",
-            self.operation,
-            self.path.display()
-        )
+        write!(out, "cannot {} {}: {reason}", self.operation, self.path.display())
     }
 }
 

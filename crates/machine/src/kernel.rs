@@ -20,11 +20,7 @@ pub fn host_name(root: &Root) -> Option<String> {
 #[must_use]
 pub fn load_average(root: &Root) -> Option<f64> {
     let text = root.word("/proc/loadavg")?;
-    text.split_whitespace()
-        .next()?
-        .parse()
-        .ok()
-        .filter(|load: &f64| load.is_finite())
+    text.split_whitespace().next()?.parse().ok().filter(|load: &f64| load.is_finite())
 }
 
 /// What is between this process and the hardware, as "KVM guest", "docker container" or
@@ -63,8 +59,5 @@ fn container(root: &Root) -> Option<String> {
         ("/containerd", "containerd container"),
     ];
     let groups = root.read("/proc/self/cgroup").ok()?;
-    BY_GROUP
-        .iter()
-        .find(|(mark, _)| groups.contains(mark))
-        .map(|(_, name)| (*name).to_owned())
+    BY_GROUP.iter().find(|(mark, _)| groups.contains(mark)).map(|(_, name)| (*name).to_owned())
 }

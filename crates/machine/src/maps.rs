@@ -70,9 +70,7 @@ pub fn read(root: &Root, pid: u32) -> Result<Vec<Mapping>> {
 /// The mappings in the text of maps; other lines are skipped.
 #[must_use]
 pub fn parse(text: &[u8]) -> Vec<Mapping> {
-    text.split(|byte| *byte == b'\n')
-        .filter_map(parse_line)
-        .collect()
+    text.split(|byte| *byte == b'\n').filter_map(parse_line).collect()
 }
 
 /// "7f00-7f10 r-xp 00001000 fe:01 1234     /usr/lib/x.so (deleted)"
@@ -113,11 +111,7 @@ fn kind_of(name: &[u8], inode: u64) -> Kind {
     let starts = |marks: &[&[u8]]| marks.iter().any(|mark| name.starts_with(mark));
     if inode != 0 {
         let shared = starts(&SHARED_MEMORY) || name.starts_with(b"[anon_shmem:");
-        return if shared {
-            Kind::SharedMemory
-        } else {
-            Kind::File
-        };
+        return if shared { Kind::SharedMemory } else { Kind::File };
     }
     match name.first() {
         Some(b'[') if !starts(&OWN) => Kind::Special,
@@ -160,16 +154,7 @@ mod tests {
         let kinds: Vec<Kind> = parse(TEXT).iter().map(|mapping| mapping.kind).collect();
         assert_eq!(
             kinds,
-            [
-                File,
-                Anonymous,
-                SharedMemory,
-                Anonymous,
-                Anonymous,
-                SharedMemory,
-                Special,
-                File
-            ]
+            [File, Anonymous, SharedMemory, Anonymous, Anonymous, SharedMemory, Special, File]
         );
     }
 
@@ -196,10 +181,8 @@ mod tests {
     fn this_process_finds_its_own_memory() {
         let memory = sys::memory::Mapping::anonymous(1 << 20, sys::memory::Pages::Base).unwrap();
         let all = read(&Root::system(), std::process::id()).unwrap();
-        let own = all
-            .iter()
-            .find(|mapping| mapping.range.contains(&(memory.address() as u64)))
-            .unwrap();
+        let own =
+            all.iter().find(|mapping| mapping.range.contains(&(memory.address() as u64))).unwrap();
         assert_eq!(own.kind, Kind::Anonymous);
         assert!(own.readable && own.writable && !own.shared);
         let program = std::env::current_exe().unwrap();

@@ -65,10 +65,7 @@ pub struct Usable {
 #[must_use]
 pub fn read(root: &Root) -> Memory {
     let text = root.read("/proc/meminfo").unwrap_or_default();
-    Memory {
-        thp: read_thp(root),
-        ..parse_meminfo(&text)
-    }
+    Memory { thp: read_thp(root), ..parse_meminfo(&text) }
 }
 
 /// All that the kernel manages; `None` if it does not say.
@@ -96,21 +93,13 @@ pub fn page_cache(root: &Root) -> Option<Bytes> {
 /// The memory that this process may still take; `None` if the kernel does not say.
 #[must_use]
 pub fn usable(root: &Root) -> Option<Usable> {
-    let machine = read(root).available.map(|bytes| Usable {
-        bytes,
-        bound_by: "machine".to_owned(),
-    });
-    let groups = cgroup::memory_limits(root).into_iter().filter_map(|limit| {
-        Some(Usable {
-            bytes: limit.room()?,
-            bound_by: limit.path,
-        })
-    });
-    // The machine first: of equal bounds the wider is named.
-    machine
+    let machine =
+        read(root).available.map(|bytes| Usable { bytes, bound_by: "machine".to_owned() });
+    let groups = cgroup::memory_limits(root)
         .into_iter()
-        .chain(groups)
-        .min_by_key(|usable| usable.bytes)
+        .filter_map(|limit| Some(Usable { bytes: limit.room()?, bound_by: limit.path }));
+    // The machine first: of equal bounds the wider is named.
+    machine.into_iter().chain(groups).min_by_key(|usable| usable.bytes)
 }
 
 /// The memory and swap together that this process may still take; `None` if the kernel does
@@ -127,9 +116,7 @@ pub fn obtainable(root: &Root) -> Option<Usable> {
     let groups = cgroup::memory_and_swap_rooms(root, available, swap_free)
         .into_iter()
         .map(|(bound_by, bytes)| Usable { bytes, bound_by });
-    std::iter::once(machine)
-        .chain(groups)
-        .min_by_key(|usable| usable.bytes)
+    std::iter::once(machine).chain(groups).min_by_key(|usable| usable.bytes)
 }
 
 /// The fields of a meminfo text; those that are absent are `None`.
@@ -153,9 +140,7 @@ pub fn parse_meminfo(text: &str) -> Memory {
 
 fn read_thp(root: &Root) -> ThpSettings {
     let setting = |name: &str| {
-        let text = root
-            .read(format!("/sys/kernel/mm/transparent_hugepage/{name}"))
-            .ok()?;
+        let text = root.read(format!("/sys/kernel/mm/transparent_hugepage/{name}")).ok()?;
         selected(&text).map(str::to_owned)
     };
     ThpSettings {

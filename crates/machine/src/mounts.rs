@@ -111,9 +111,7 @@ pub fn parse(text: &str) -> Vec<Mount> {
 /// As [`parse`], for paths of any bytes.
 #[must_use]
 pub fn parse_bytes(text: &[u8]) -> Vec<Mount> {
-    text.split(|byte| *byte == b'\n')
-        .filter_map(parse_line)
-        .collect()
+    text.split(|byte| *byte == b'\n').filter_map(parse_line).collect()
 }
 
 /// The mount that an absolute path is on.
@@ -122,9 +120,7 @@ pub fn behind<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     let covers = |mount: &&Mount| path.starts_with(&mount.mount_point);
     // The top: a mount that is mounted on none of the list.
     let is_top = |mount: &&Mount| {
-        !mounts
-            .iter()
-            .any(|other| other.id == mount.parent && other.id != mount.id)
+        !mounts.iter().any(|other| other.id == mount.parent && other.id != mount.id)
     };
     // Backwards, so that of equals the one mounted last is taken.
     let newest_first = || mounts.iter().rev().filter(covers);
@@ -203,10 +199,7 @@ mod tests {
 ";
 
     fn device_behind(path: &str) -> String {
-        behind(&parse(TABLE), Path::new(path))
-            .unwrap()
-            .source
-            .clone()
+        behind(&parse(TABLE), Path::new(path)).unwrap().source.clone()
     }
 
     #[test]
@@ -228,16 +221,8 @@ mod tests {
         assert_eq!(device_behind("/home/x"), "/dev/sda1");
         assert_eq!(device_behind("/homes"), "/dev/vda", "whole components only");
         assert_eq!(device_behind("/mnt/with space/f"), "server:/export");
-        assert_eq!(
-            device_behind("/a"),
-            "/dev/sda4",
-            "the last mounted on one point wins"
-        );
-        assert_eq!(
-            device_behind("/a/b/c"),
-            "/dev/sda4",
-            "/a/b was hidden by the mount on /a"
-        );
+        assert_eq!(device_behind("/a"), "/dev/sda4", "the last mounted on one point wins");
+        assert_eq!(device_behind("/a/b/c"), "/dev/sda4", "/a/b was hidden by the mount on /a");
         assert!(behind(&[], Path::new("/")).is_none());
     }
 
@@ -253,11 +238,7 @@ mod tests {
             };
             let (major, minor) = sys::block::device_numbers(meta.dev());
             if mount.fs_type != "btrfs" && mount.fs_type != "overlay" {
-                assert_eq!(
-                    (mount.major, mount.minor),
-                    (major, minor),
-                    "{path}: {mount:?}"
-                );
+                assert_eq!((mount.major, mount.minor), (major, minor), "{path}: {mount:?}");
             }
         }
         assert!(!mounts.is_empty());

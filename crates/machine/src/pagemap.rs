@@ -82,12 +82,7 @@ impl Pagemap {
     pub fn open(root: &Root, pid: u32) -> Result<Self> {
         let path = root.path(format!("/proc/{pid}/pagemap"));
         let file = File::open(&path).map_err(|source| Error::new("read", &path, source))?;
-        Ok(Self {
-            file,
-            path,
-            page_bytes: sys::process::page_bytes() as u64,
-            buffer: Vec::new(),
-        })
+        Ok(Self { file, path, page_bytes: sys::process::page_bytes() as u64, buffer: Vec::new() })
     }
 
     /// Tells `each` of every page of `range` with its address, ascending. Ends early, without an
@@ -163,13 +158,9 @@ mod tests {
     fn entries_are_decoded() {
         assert_eq!(Page::of_entry(0), Page::Absent);
         assert_eq!(Page::of_entry(1 << 55 | 1 << 57), Page::Absent);
-        let own = Page::Present {
-            file_or_shared: false,
-        };
+        let own = Page::Present { file_or_shared: false };
         assert_eq!(Page::of_entry(PRESENT | 77), own);
-        let file = Page::Present {
-            file_or_shared: true,
-        };
+        let file = Page::Present { file_or_shared: true };
         assert_eq!(Page::of_entry(PRESENT | FILE_OR_SHARED), file);
         let swapped = Page::Swapped { area: 3, slot: 9 };
         assert_eq!(Page::of_entry(SWAPPED | 1 << 55 | 9 << 5 | 3), swapped);
@@ -185,16 +176,14 @@ mod tests {
 
     #[test]
     fn a_range_is_read_across_buffers_and_ends_with_the_file() {
-        let entries: Vec<u64> = (0..ENTRIES_AT_ONCE + 3)
-            .map(|slot| SWAPPED | slot << AREA_BITS)
-            .collect();
+        let entries: Vec<u64> =
+            (0..ENTRIES_AT_ONCE + 3).map(|slot| SWAPPED | slot << AREA_BITS).collect();
         let tree = tree(&entries);
         let page_bytes = sys::process::page_bytes() as u64;
         let mut map = Pagemap::open(&Root::at(tree.path()), 5).unwrap();
         let mut seen = Vec::new();
         let end = (ENTRIES_AT_ONCE + 100) * page_bytes;
-        map.read(page_bytes..end, |address, page| seen.push((address, page)))
-            .unwrap();
+        map.read(page_bytes..end, |address, page| seen.push((address, page))).unwrap();
         assert_eq!(seen.len() as u64, ENTRIES_AT_ONCE + 2);
         for (address, page) in seen {
             let slot = address / page_bytes;
@@ -236,12 +225,7 @@ mod tests {
         // `dd` fills its one buffer with random bytes and then sleeps: nothing reads from the pipe.
         let mut child = group
             .command("dd")
-            .args([
-                "if=/dev/urandom",
-                "of=/dev/stdout",
-                "count=1",
-                "iflag=fullblock",
-            ])
+            .args(["if=/dev/urandom", "of=/dev/stdout", "count=1", "iflag=fullblock"])
             .arg(format!("bs={}", PAGES as u64 * page_bytes))
             .stdout(std::process::Stdio::piped())
             .stderr(std::process::Stdio::null())

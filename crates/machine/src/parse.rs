@@ -23,9 +23,7 @@ pub(crate) fn cpu_list(text: &str) -> Vec<usize> {
 /// The word in brackets of "always [madvise] never"; the only word where none is marked.
 pub(crate) fn selected(text: &str) -> Option<&str> {
     let mut words = text.split_whitespace();
-    let marked = words
-        .clone()
-        .find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
+    let marked = words.clone().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
     marked.or_else(|| words.next().filter(|_| words.next().is_none()))
 }
 
@@ -45,9 +43,7 @@ pub(crate) fn size_bytes(text: &str) -> Option<u64> {
 pub(crate) fn value_of(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let after_key = line.strip_prefix(key)?;
-        let value = after_key
-            .strip_prefix(':')
-            .or_else(|| after_key.strip_prefix([' ', '\t']))?;
+        let value = after_key.strip_prefix(':').or_else(|| after_key.strip_prefix([' ', '\t']))?;
         value.split_whitespace().next()?.parse().ok()
     })
 }
@@ -87,9 +83,7 @@ pub(crate) fn unescape(text: &[u8]) -> Vec<u8> {
 fn octal(text: &[u8]) -> Option<u8> {
     let digits = text.get(..3)?;
     let value = digits.iter().try_fold(0u32, |value, digit| {
-        (b'0'..=b'7')
-            .contains(digit)
-            .then(|| value * 8 + u32::from(digit - b'0'))
+        (b'0'..=b'7').contains(digit).then(|| value * 8 + u32::from(digit - b'0'))
     })?;
     u8::try_from(value).ok()
 }
@@ -105,11 +99,7 @@ mod tests {
         assert_eq!(cpu_list("8,0-1,1"), [0, 1, 8]);
         assert!(cpu_list("").is_empty());
         assert!(cpu_list("3-1,x,-").is_empty());
-        assert_eq!(
-            cpu_list("65534-4294967295").len(),
-            2,
-            "a wild range stays bounded"
-        );
+        assert_eq!(cpu_list("65534-4294967295").len(), 2, "a wild range stays bounded");
     }
 
     #[test]

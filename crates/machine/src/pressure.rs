@@ -24,18 +24,10 @@ pub fn read(root: &Root, resource: &str) -> Option<Pressure> {
 #[must_use]
 pub fn parse(text: &str) -> Option<Pressure> {
     let total = |kind: &str| {
-        let line = text
-            .lines()
-            .find(|line| line.split_whitespace().next() == Some(kind))?;
-        line.split_whitespace()
-            .find_map(|word| word.strip_prefix("total="))?
-            .parse()
-            .ok()
+        let line = text.lines().find(|line| line.split_whitespace().next() == Some(kind))?;
+        line.split_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()
     };
-    Some(Pressure {
-        some_us: total("some")?,
-        full_us: total("full"),
-    })
+    Some(Pressure { some_us: total("some")?, full_us: total("full") })
 }
 
 /// Whether anybody waited in the last ten seconds, of which the kernel counts all but the last two:
@@ -62,18 +54,9 @@ mod tests {
     fn totals_of_both_kinds() {
         let text = "some avg10=0.00 avg60=0.51 avg300=0.47 total=8946184\n\
                     full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
-        let expected = Pressure {
-            some_us: 8_946_184,
-            full_us: Some(7),
-        };
+        let expected = Pressure { some_us: 8_946_184, full_us: Some(7) };
         assert_eq!(parse(text), Some(expected));
-        assert_eq!(
-            parse("some total=5\n"),
-            Some(Pressure {
-                some_us: 5,
-                full_us: None
-            })
-        );
+        assert_eq!(parse("some total=5\n"), Some(Pressure { some_us: 5, full_us: None }));
         assert_eq!(parse(""), None);
     }
 

@@ -52,10 +52,7 @@ mod tests {
     #[test]
     fn fields_by_name() {
         let io = parse("rchar: 1\nwchar: 2\nread_bytes: 3\nwrite_bytes: 4\n").unwrap();
-        assert_eq!(
-            (io.rchar, io.wchar, io.read_bytes, io.write_bytes),
-            (1, 2, 3, 4)
-        );
+        assert_eq!((io.rchar, io.wchar, io.read_bytes, io.write_bytes), (1, 2, 3, 4));
         assert_eq!(io.cancelled_write_bytes, None);
         assert_eq!(parse("rchar: 1\n"), None);
     }

@@ -45,12 +45,7 @@ pub fn parse(pid: u32, status: &str, stat: &str) -> Option<ProcessMemory> {
     let (_, name) = before.split_once('(')?;
     // The third field of stat is the first after the name, the start is the 22nd.
     let start_ticks = after.split_whitespace().nth(19)?.parse().ok()?;
-    Some(ProcessMemory {
-        pid,
-        start_ticks,
-        name: name.to_owned(),
-        swap: kib_of(status, "VmSwap")?,
-    })
+    Some(ProcessMemory { pid, start_ticks, name: name.to_owned(), swap: kib_of(status, "VmSwap")? })
 }
 
 #[cfg(test)]

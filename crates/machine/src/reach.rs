@@ -187,9 +187,7 @@ impl Reach {
         let key = (link("ns/mnt"), link("root"));
         let name = process.file_name().unwrap_or_default().to_string_lossy();
         let (root, own) = (&self.root, &self.own);
-        self.others
-            .entry(key)
-            .or_insert_with(|| Table::new(mounts::read_of(root, name), Some(own)))
+        self.others.entry(key).or_insert_with(|| Table::new(mounts::read_of(root, name), Some(own)))
     }
 
     /// The directory of a mount, if it is still the one that the table names.
@@ -212,9 +210,7 @@ impl Reach {
 /// The number of the mount that an open file is on.
 fn mount_id(root: &Root, file: &File) -> Option<u32> {
     use std::os::fd::AsRawFd;
-    let text = root
-        .read(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))
-        .ok()?;
+    let text = root.read(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("mnt_id:"))?;
     line.trim().parse().ok()
 }
@@ -277,12 +273,7 @@ impl Table {
             None => mount.may_hang() && mount.mount_point != Path::new("/"),
             Some(own) => mount.may_hang() || !known(mount, own),
         });
-        Self {
-            may_hang: may_hang.collect(),
-            mounts,
-            tops,
-            on,
-        }
+        Self { may_hang: may_hang.collect(), mounts, tops, on }
     }
 
     /// Walks an absolute path as the kernel does.
@@ -417,14 +408,8 @@ mod tests {
             .join("root")
             .join(path.strip_prefix("/").unwrap());
         assert!(reach.open(&through).is_ok());
-        assert_eq!(
-            reach.open(Path::new("/proc/version")).err(),
-            Some(Refusal::Closed)
-        );
-        assert_eq!(
-            reach.open(Path::new("/proc/self/exe")).err(),
-            Some(Refusal::Closed)
-        );
+        assert_eq!(reach.open(Path::new("/proc/version")).err(), Some(Refusal::Closed));
+        assert_eq!(reach.open(Path::new("/proc/self/exe")).err(), Some(Refusal::Closed));
         assert_eq!(reach.open(directory.path()).err(), Some(Refusal::Closed));
         assert_eq!(reach.note(), None);
     }

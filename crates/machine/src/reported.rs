@@ -15,8 +15,5 @@ const COUNTERS: [&str; 2] = [
 /// counted.
 #[must_use]
 pub fn to_host_bytes(root: &Root) -> Option<u64> {
-    COUNTERS
-        .iter()
-        .find_map(|path| root.number::<u64>(path))
-        .and_then(|kib| kib.checked_mul(1024))
+    COUNTERS.iter().find_map(|path| root.number::<u64>(path)).and_then(|kib| kib.checked_mul(1024))
 }

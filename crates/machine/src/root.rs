@@ -43,8 +43,7 @@ impl Root {
     #[must_use]
     pub fn path(&self, absolute: impl AsRef<Path>) -> PathBuf {
         let absolute = absolute.as_ref();
-        self.base
-            .join(absolute.strip_prefix("/").unwrap_or(absolute))
+        self.base.join(absolute.strip_prefix("/").unwrap_or(absolute))
     }
 
     /// The text of a file, at most 64 MiB of it; bytes that are not UTF-8 are replaced.
@@ -52,11 +51,10 @@ impl Root {
     /// # Errors
     /// `NotFound` and `Denied` are normal on other kernels and in containers.
     pub fn read(&self, absolute: impl AsRef<Path>) -> Result<String> {
-        self.read_bytes(absolute)
-            .map(|bytes| match String::from_utf8(bytes) {
-                Ok(text) => text,
-                Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-            })
+        self.read_bytes(absolute).map(|bytes| match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        })
     }
 
     /// As [`Root::read`], the bytes as they are.
@@ -124,10 +122,7 @@ impl ProcFile {
     pub fn open(root: &Root, absolute: impl AsRef<Path>) -> Result<Self> {
         let path = root.path(absolute);
         let file = File::open(&path).map_err(|source| Error::new("read", &path, source))?;
-        Ok(Self {
-            file,
-            buffer: vec![0; FIRST_BUFFER_BYTES],
-        })
+        Ok(Self { file, buffer: vec![0; FIRST_BUFFER_BYTES] })
     }
 
     /// The text at this moment; `None` if the file is gone or holds no UTF-8.

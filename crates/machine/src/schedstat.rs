@@ -46,11 +46,7 @@ impl RunDelayReader {
 pub fn parse(text: &str) -> Option<RunDelay> {
     let mut numbers = text.split_whitespace().map(|word| word.parse().ok());
     let mut next = || numbers.next().flatten();
-    Some(RunDelay {
-        on_cpu_ns: next()?,
-        waited_ns: next()?,
-        slices: next()?,
-    })
+    Some(RunDelay { on_cpu_ns: next()?, waited_ns: next()?, slices: next()? })
 }
 
 /// The totals of all CPUs from the text of /proc/schedstat, whose lines of CPUs end with the
@@ -76,11 +72,7 @@ mod tests {
 
     #[test]
     fn three_numbers_or_nothing() {
-        let expected = RunDelay {
-            on_cpu_ns: 1,
-            waited_ns: 2,
-            slices: 3,
-        };
+        let expected = RunDelay { on_cpu_ns: 1, waited_ns: 2, slices: 3 };
         assert_eq!(parse("1 2 3\n"), Some(expected));
         assert_eq!(parse("1 2"), None);
         assert_eq!(parse("1 x 3"), None);
@@ -91,11 +83,7 @@ mod tests {
         let text = "version 17\ntimestamp 4294937355\n\
                     cpu0 0 0 9 8 7 6 1000 200 3\ndomain0 MC 3 1 2 3 4 5 6 7 8 9\n\
                     cpu1 0 0 9 8 7 6 30 4 5\n";
-        let expected = RunDelay {
-            on_cpu_ns: 1030,
-            waited_ns: 204,
-            slices: 8,
-        };
+        let expected = RunDelay { on_cpu_ns: 1030, waited_ns: 204, slices: 8 };
         assert_eq!(parse_machine(text), Some(expected));
         assert_eq!(parse_machine("version 17\ntimestamp 1\n"), None);
         assert_eq!(parse_machine("cpu0 1 2 3 4 5 6 7 8\n"), None);

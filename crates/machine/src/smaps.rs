@@ -25,11 +25,7 @@ pub struct Granted {
 /// or the kernel does not say.
 #[must_use]
 pub fn of_range(root: &Root, address: usize, len: usize) -> Option<Granted> {
-    parse(
-        &root.read("/proc/self/smaps").ok()?,
-        address as u64,
-        len as u64,
-    )
+    parse(&root.read("/proc/self/smaps").ok()?, address as u64, len as u64)
 }
 
 /// The same from the text of smaps.
@@ -83,10 +79,7 @@ fn blocks(text: &str) -> impl Iterator<Item = &str> {
 /// "7f10-7f20 rw-p ..." as numbers; the lines below a header have a colon after their first word.
 fn range_of_header(line: &str) -> Option<(u64, u64)> {
     let (start, stop) = line.split_whitespace().next()?.split_once('-')?;
-    Some((
-        u64::from_str_radix(start, 16).ok()?,
-        u64::from_str_radix(stop, 16).ok()?,
-    ))
+    Some((u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(stop, 16).ok()?))
 }
 
 #[cfg(test)]
@@ -142,9 +135,7 @@ Private_Hugetlb:    2048 kB
         let mut memory =
             sys::memory::Mapping::anonymous(1 << 20, sys::memory::Pages::Base).unwrap();
         let resident = |memory: &sys::memory::Mapping| {
-            of_range(&root, memory.address(), memory.len())
-                .unwrap()
-                .resident
+            of_range(&root, memory.address(), memory.len()).unwrap().resident
         };
         assert_eq!(resident(&memory), Bytes(0));
         memory.as_mut_slice()[..8192].fill(1);

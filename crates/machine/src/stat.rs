@@ -26,9 +26,7 @@ pub fn parse(text: &str, cpu: Option<usize>) -> Option<u64> {
             None => label.is_empty(),
             Some(number) => label.parse() == Ok(number),
         };
-        is_it
-            .then(|| fields.split_whitespace().nth(STEAL_FIELD)?.parse().ok())
-            .flatten()
+        is_it.then(|| fields.split_whitespace().nth(STEAL_FIELD)?.parse().ok()).flatten()
     })
 }
 

@@ -48,17 +48,12 @@ pub fn areas(root: &Root) -> Vec<Area> {
 /// The areas in the text of /proc/swaps, their devices not yet known.
 #[must_use]
 pub fn parse(text: &[u8]) -> Vec<Area> {
-    text.split(|byte| *byte == b'\n')
-        .skip(1)
-        .filter_map(parse_line)
-        .collect()
+    text.split(|byte| *byte == b'\n').skip(1).filter_map(parse_line).collect()
 }
 
 /// "/dev/vda2  partition  1048572  0  -2"
 fn parse_line(line: &[u8]) -> Option<Area> {
-    let mut fields = line
-        .split(|byte| byte.is_ascii_whitespace())
-        .filter(|part| !part.is_empty());
+    let mut fields = line.split(|byte| byte.is_ascii_whitespace()).filter(|part| !part.is_empty());
     let path = PathBuf::from(OsString::from_vec(unescape(fields.next()?)));
     let mut word = || std::str::from_utf8(fields.next()?).ok();
     let kind = word()?.to_owned();

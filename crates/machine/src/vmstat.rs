@@ -8,9 +8,7 @@ use std::collections::BTreeMap;
 /// All counters; empty where the kernel does not say.
 #[must_use]
 pub fn read(root: &Root) -> BTreeMap<String, u64> {
-    root.read("/proc/vmstat")
-        .map(|text| parse(&text))
-        .unwrap_or_default()
+    root.read("/proc/vmstat").map(|text| parse(&text)).unwrap_or_default()
 }
 
 /// One counter; `None` if this kernel does not have it.
@@ -23,9 +21,7 @@ pub fn counter(root: &Root, name: &str) -> Option<u64> {
 #[must_use]
 pub fn parse(text: &str) -> BTreeMap<String, u64> {
     let counters = text.lines().filter_map(counter_of);
-    counters
-        .map(|(name, count)| (name.to_owned(), count))
-        .collect()
+    counters.map(|(name, count)| (name.to_owned(), count)).collect()
 }
 
 /// The sum of the counters of a text whose names begin with `prefix`, as one that is kept for

@@ -45,13 +45,9 @@ pub fn devices(root: &Root) -> Vec<Zram> {
 
 fn read(root: &Root, name: String) -> Zram {
     let file = |field: &str| root.word(format!("/sys/block/{name}/{field}"));
-    let counts = file("mm_stat")
-        .map(|text| parse_mm_stat(&text))
-        .unwrap_or_default();
+    let counts = file("mm_stat").map(|text| parse_mm_stat(&text)).unwrap_or_default();
     Zram {
-        disk_size: file("disksize")
-            .and_then(|text| text.parse().ok())
-            .map(Bytes),
+        disk_size: file("disksize").and_then(|text| text.parse().ok()).map(Bytes),
         algorithm: file("comp_algorithm").and_then(|text| selected(&text).map(str::to_owned)),
         backing_device: file("backing_dev").filter(|text| text != "none"),
         name,
@@ -62,10 +58,7 @@ fn read(root: &Root, name: String) -> Zram {
 /// The counters of `mm_stat`; the rest stays unknown.
 #[must_use]
 pub fn parse_mm_stat(text: &str) -> Zram {
-    let numbers: Vec<Option<u64>> = text
-        .split_whitespace()
-        .map(|word| word.parse().ok())
-        .collect();
+    let numbers: Vec<Option<u64>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
     let at = |place: usize| numbers.get(place).copied().flatten();
     Zram {
         original_bytes: at(0),
@@ -86,18 +79,9 @@ mod tests {
     #[test]
     fn counters_are_in_the_kernels_order() {
         let zram = parse_mm_stat("  4096 100 8192 0 12288 3 1 2 5\n");
-        assert_eq!(
-            (zram.original_bytes, zram.compressed_bytes),
-            (Some(4096), Some(100))
-        );
-        assert_eq!(
-            (zram.used_bytes, zram.used_bytes_max),
-            (Some(8192), Some(12288))
-        );
-        assert_eq!(
-            (zram.same_pages, zram.incompressible_pages),
-            (Some(3), Some(2))
-        );
+        assert_eq!((zram.original_bytes, zram.compressed_bytes), (Some(4096), Some(100)));
+        assert_eq!((zram.used_bytes, zram.used_bytes_max), (Some(8192), Some(12288)));
+        assert_eq!((zram.same_pages, zram.incompressible_pages), (Some(3), Some(2)));
         assert_eq!(parse_mm_stat("1 2 3 4 5").incompressible_pages, None);
     }
 

@@ -14,46 +14,22 @@ fn a_small_virtual_machine() {
     let tree = FakeRoot::small_vm();
     let root = Root::at(tree.path());
     let cpu = cpu::read(&root);
-    assert_eq!(
-        (cpu.model.as_deref(), cpu.online.as_slice()),
-        (Some("AMD EPYC"), &[0, 1][..])
-    );
+    assert_eq!((cpu.model.as_deref(), cpu.online.as_slice()), (Some("AMD EPYC"), &[0, 1][..]));
     assert_eq!(cpu.hypervisor.as_deref(), Some("unnamed"));
-    let sizes: Vec<_> = cpu
-        .caches
-        .iter()
-        .map(|cache| (cache.level, cache.sysfs))
-        .collect();
-    assert_eq!(
-        sizes,
-        [(1, Some(Bytes(48 << 10))), (2, Some(Bytes(1 << 20)))],
-        "no instructions"
-    );
-    assert!(
-        cpu.caches
-            .iter()
-            .all(|cache| cache.cpuid.is_none() && cache.libc.is_none())
-    );
+    let sizes: Vec<_> = cpu.caches.iter().map(|cache| (cache.level, cache.sysfs)).collect();
+    assert_eq!(sizes, [(1, Some(Bytes(48 << 10))), (2, Some(Bytes(1 << 20)))], "no instructions");
+    assert!(cpu.caches.iter().all(|cache| cache.cpuid.is_none() && cache.libc.is_none()));
 
     let memory = memory::read(&root);
     assert_eq!(memory.total, Some(Bytes(24_684_092 * 1024)));
-    assert_eq!(
-        (memory.swap_total, memory.huge_pages.total),
-        (Some(Bytes(0)), Some(0))
-    );
+    assert_eq!((memory.swap_total, memory.huge_pages.total), (Some(Bytes(0)), Some(0)));
     assert_eq!(memory.thp, memory::ThpSettings::default());
     let usable = memory::usable(&root).unwrap();
-    assert_eq!(
-        (usable.bytes, usable.bound_by.as_str()),
-        (Bytes(24_362_004 * 1024), "machine")
-    );
+    assert_eq!((usable.bytes, usable.bound_by.as_str()), (Bytes(24_362_004 * 1024), "machine"));
 
     let groups = cgroup::read(&root);
     let own = groups.memory.unwrap();
-    assert_eq!(
-        (own.path.as_str(), own.limit, own.usage),
-        ("/app", None, Some(Bytes(4_096_000)))
-    );
+    assert_eq!((own.path.as_str(), own.limit, own.usage), ("/app", None, Some(Bytes(4_096_000))));
     assert_eq!(groups.cpu.unwrap().quota_cores, None);
     assert_eq!(groups.cpuset, Some(vec![0, 1]));
 
@@ -61,23 +37,15 @@ fn a_small_virtual_machine() {
     assert_eq!(kernel::release(&root).as_deref(), Some("6.1.0-vm"));
     assert_eq!(kernel::host_name(&root).as_deref(), Some("db-3"));
     assert_eq!(kernel::load_average(&root), Some(0.25));
-    assert_eq!(
-        kernel::virtualization(&root).as_deref(),
-        Some("guest of an unnamed hypervisor")
-    );
+    assert_eq!(kernel::virtualization(&root).as_deref(), Some("guest of an unnamed hypervisor"));
 }
 
 #[test]
 fn a_limit_below_the_machines_memory_bounds_it() {
-    let tree = FakeRoot::small_vm().file(
-        "/sys/fs/cgroup/memory/app/memory.limit_in_bytes",
-        "104857600\n",
-    );
+    let tree =
+        FakeRoot::small_vm().file("/sys/fs/cgroup/memory/app/memory.limit_in_bytes", "104857600\n");
     let usable = memory::usable(&Root::at(tree.path())).unwrap();
-    assert_eq!(
-        (usable.bytes, usable.bound_by.as_str()),
-        (Bytes(104_857_600 - 4_091_904), "/app")
-    );
+    assert_eq!((usable.bytes, usable.bound_by.as_str()), (Bytes(104_857_600 - 4_091_904), "/app"));
 }
 
 #[test]
@@ -87,28 +55,16 @@ fn a_partition_leads_to_its_disk() {
     let mounts = mounts::read(&root);
     let mount = mounts::behind(&mounts, Path::new("/home/ann")).unwrap();
     let disk = block::of_device(&root, mount.major, mount.minor).unwrap();
-    assert_eq!(
-        (disk.name.as_str(), disk.partition.as_deref()),
-        ("vda", Some("vda1"))
-    );
+    assert_eq!((disk.name.as_str(), disk.partition.as_deref()), ("vda", Some("vda1")));
     assert_eq!((disk.major, disk.minor), (254, 0));
     assert_eq!(disk.size, Some(Bytes(528_482_304 * 512)));
-    assert_eq!(
-        (disk.rotational, disk.scheduler.as_deref()),
-        (Some(true), Some("mq-deadline"))
-    );
-    assert_eq!(
-        (disk.read_ahead_bytes, disk.queue_depth),
-        (Some(128 << 10), Some(256))
-    );
+    assert_eq!((disk.rotational, disk.scheduler.as_deref()), (Some(true), Some("mq-deadline")));
+    assert_eq!((disk.read_ahead_bytes, disk.queue_depth), (Some(128 << 10), Some(256)));
     assert_eq!(disk.transport.as_deref(), Some("virtio"));
     assert_eq!((disk.asleep, disk.model.as_deref()), (false, None));
     assert_eq!(block::by_name(&root, "/dev/vda1"), Some(disk));
     let stats = diskstats::of(&root, 254, 0).unwrap();
-    assert_eq!(
-        (stats.reads, stats.sectors_read, stats.flushes),
-        (10, 80, Some(3))
-    );
+    assert_eq!((stats.reads, stats.sectors_read, stats.flushes), (10, 80, Some(3)));
 }
 
 #[test]
@@ -128,28 +84,14 @@ fn a_desktop() {
     let areas = swap::areas(&root);
     assert_eq!((areas.len(), areas[0].device), (1, Some((252, 0))));
     let zram = zram::devices(&root).remove(0);
-    assert_eq!(
-        (zram.algorithm.as_deref(), zram.original_bytes),
-        (Some("zstd"), Some(1 << 20))
-    );
+    assert_eq!((zram.algorithm.as_deref(), zram.original_bytes), (Some("zstd"), Some(1 << 20)));
 
     let mounts = mounts::read(&root);
-    assert!(
-        mounts::behind(&mounts, Path::new("/mnt/nas/x"))
-            .unwrap()
-            .network
-    );
+    assert!(mounts::behind(&mounts, Path::new("/mnt/nas/x")).unwrap().network);
     let top = mounts::behind(&mounts, Path::new("/etc")).unwrap();
-    assert_eq!(
-        block::of_device(&root, top.major, top.minor),
-        None,
-        "btrfs has no disk's number"
-    );
+    assert_eq!(block::of_device(&root, top.major, top.minor), None, "btrfs has no disk's number");
     let disk = block::by_name(&root, &top.source).unwrap();
-    assert_eq!(
-        (disk.name.as_str(), disk.transport.as_deref()),
-        ("nvme0n1", Some("nvme"))
-    );
+    assert_eq!((disk.name.as_str(), disk.transport.as_deref()), ("nvme0n1", Some("nvme")));
     assert_eq!(disk.model.as_deref(), Some("Example SSD 1TB"));
 }
 
@@ -158,23 +100,14 @@ fn a_stacked_device_leads_to_its_members() {
     let tree = FakeRoot::desktop_v2();
     let root = Root::at(tree.path());
     let disk = block::of_device(&root, 253, 0).unwrap();
-    assert_eq!(
-        (disk.transport.as_deref(), disk.model.as_deref()),
-        (Some("dm"), Some("home"))
-    );
+    assert_eq!((disk.transport.as_deref(), disk.model.as_deref()), (Some("dm"), Some("home")));
     assert_eq!(disk.members, ["nvme0n1", "sda"]);
-    assert_eq!(
-        block::by_name(&root, "/dev/mapper/home").as_ref(),
-        Some(&disk)
-    );
+    assert_eq!(block::by_name(&root, "/dev/mapper/home").as_ref(), Some(&disk));
     let below = block::physical(&root, &disk);
     let names: Vec<_> = below.iter().map(|disk| disk.name.as_str()).collect();
     assert_eq!(names, ["nvme0n1", "sda"]);
     assert!(below[1].asleep && !below[0].asleep);
-    assert_eq!(
-        (below[1].queue_depth, below[1].transport.as_deref()),
-        (Some(32), Some("sata"))
-    );
+    assert_eq!((below[1].queue_depth, below[1].transport.as_deref()), (Some(32), Some("sata")));
 }
 
 #[test]
@@ -193,15 +126,7 @@ fn a_stack_that_leads_back_to_itself_ends() {
 fn names_do_not_leave_their_directory() {
     let tree = FakeRoot::small_vm();
     let root = Root::at(tree.path());
-    for name in [
-        "",
-        "/dev/",
-        "..",
-        "../block/vda",
-        "/dev/../vda",
-        "mapper/",
-        "absent",
-    ] {
+    for name in ["", "/dev/", "..", "../block/vda", "/dev/../vda", "mapper/", "absent"] {
         assert_eq!(block::by_name(&root, name), None, "{name:?}");
     }
 }
@@ -233,12 +158,7 @@ fn a_machine_that_tells_nothing() {
     assert_eq!(machine::reported::to_host_bytes(&root), None);
     let error = root.read("/proc/meminfo").unwrap_err();
     assert_eq!(error.kind, machine::Kind::NotFound);
-    assert!(
-        error
-            .to_string()
-            .ends_with("proc/meminfo: no such file or directory"),
-        "{error}"
-    );
+    assert!(error.to_string().ends_with("proc/meminfo: no such file or directory"), "{error}");
 }
 
 #[test]
@@ -248,47 +168,25 @@ fn containers_are_recognized_by_what_their_engines_leave() {
         kernel::virtualization(&Root::at(tree.path()))
     };
     assert_eq!(seen("/.dockerenv", "").as_deref(), Some("docker container"));
-    assert_eq!(
-        seen("/run/.containerenv", "").as_deref(),
-        Some("podman container")
-    );
-    assert_eq!(
-        seen("/run/systemd/container", "lxc\n").as_deref(),
-        Some("lxc container")
-    );
+    assert_eq!(seen("/run/.containerenv", "").as_deref(), Some("podman container"));
+    assert_eq!(seen("/run/systemd/container", "lxc\n").as_deref(), Some("lxc container"));
     assert_eq!(
         seen("/proc/self/cgroup", "0::/kubepods/pod1\n").as_deref(),
         Some("kubernetes container")
     );
     assert_eq!(
-        seen(
-            "/proc/sys/kernel/osrelease",
-            "5.15.0-microsoft-standard-WSL2\n"
-        )
-        .as_deref(),
+        seen("/proc/sys/kernel/osrelease", "5.15.0-microsoft-standard-WSL2\n").as_deref(),
         Some("WSL guest")
     );
-    assert_eq!(
-        seen("/sys/class/dmi/id/sys_vendor", "QEMU\n").as_deref(),
-        Some("QEMU guest")
-    );
-    assert_eq!(
-        seen("/sys/hypervisor/type", "xen\n").as_deref(),
-        Some("Xen guest")
-    );
+    assert_eq!(seen("/sys/class/dmi/id/sys_vendor", "QEMU\n").as_deref(), Some("QEMU guest"));
+    assert_eq!(seen("/sys/hypervisor/type", "xen\n").as_deref(), Some("Xen guest"));
 }
 
 #[test]
 fn counters_of_memory_given_to_the_host() {
     let path = "/sys/module/page_reporting/parameters/reported_kib";
     let tree = FakeRoot::bare().file(path, "2048\n");
-    assert_eq!(
-        machine::reported::to_host_bytes(&Root::at(tree.path())),
-        Some(2 << 20)
-    );
+    assert_eq!(machine::reported::to_host_bytes(&Root::at(tree.path())), Some(2 << 20));
     let tree = FakeRoot::bare().file(path, "N\n");
-    assert_eq!(
-        machine::reported::to_host_bytes(&Root::at(tree.path())),
-        None
-    );
+    assert_eq!(machine::reported::to_host_bytes(&Root::at(tree.path())), None);
 }

@@ -19,18 +19,11 @@ fn the_processor() {
     assert!(allowed.iter().all(|number| cpu.online.contains(number)));
     assert!(cpu.caches.is_sorted_by_key(|cache| cache.level));
     for claim in sys::libc_facts::cache_claims() {
-        let cache = cpu
-            .caches
-            .iter()
-            .find(|cache| cache.level == claim.level)
-            .unwrap();
+        let cache = cpu.caches.iter().find(|cache| cache.level == claim.level).unwrap();
         assert_eq!(cache.libc, Some(Bytes(claim.bytes)));
     }
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap();
-    if text
-        .lines()
-        .any(|line| line.starts_with("flags") && line.contains(" hypervisor "))
-    {
+    if text.lines().any(|line| line.starts_with("flags") && line.contains(" hypervisor ")) {
         assert!(cpu.hypervisor.is_some());
         assert!(kernel::virtualization(&root).unwrap().contains("guest"));
     }
@@ -60,9 +53,7 @@ fn memory_adds_up() {
 #[test]
 fn the_disk_below_the_program() {
     let root = Root::system();
-    let device = std::fs::metadata(std::env::current_exe().unwrap())
-        .unwrap()
-        .dev();
+    let device = std::fs::metadata(std::env::current_exe().unwrap()).unwrap().dev();
     let (major, minor) = sys::block::device_numbers(device);
     let Some(disk) = block::of_device(&root, major, minor) else {
         return testkit::skip("a temporary build directory on a disk of its own number");
@@ -105,10 +96,7 @@ fn a_real_memory_limit_is_seen_from_inside() {
         let limit = cgroup::read(&root).memory.unwrap();
         assert_eq!(limit.limit, Some(Bytes(LIMIT)));
         let usable = memory::usable(&root).unwrap();
-        assert!(
-            usable.bytes.0 <= LIMIT && usable.bytes.0 > LIMIT / 4,
-            "{usable:?}"
-        );
+        assert!(usable.bytes.0 <= LIMIT && usable.bytes.0 > LIMIT / 4, "{usable:?}");
         assert_eq!(usable.bound_by, limit.path);
         return;
     }
@@ -143,16 +131,9 @@ fn a_real_quota_is_seen_from_inside() {
 /// Runs one test of this program inside a group.
 fn again_inside(group: &Cgroup, test: &str) {
     let mut command: Command = group.command(std::env::current_exe().unwrap());
-    let output = command
-        .args(["--exact", test])
-        .env(UNDER_LIMIT, "1")
-        .output()
-        .unwrap();
+    let output = command.args(["--exact", test]).env(UNDER_LIMIT, "1").output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{text}"
-    );
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
 #[test]

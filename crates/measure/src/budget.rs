@@ -13,16 +13,12 @@ pub struct Budget {
 impl Budget {
     /// A budget that ends `duration` from now.
     pub fn of(duration: Duration) -> Self {
-        Self {
-            deadline: Instant::now() + duration,
-        }
+        Self { deadline: Instant::now() + duration }
     }
 
     /// A part of this budget: ends `duration` from now, never later than this one.
     pub fn part(&self, duration: Duration) -> Self {
-        Self {
-            deadline: self.deadline.min(Instant::now() + duration),
-        }
+        Self { deadline: self.deadline.min(Instant::now() + duration) }
     }
 
     /// The time that is left; zero when it is over.

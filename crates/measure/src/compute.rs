@@ -33,11 +33,7 @@ pub struct ComputePlan {
 
 impl Default for ComputePlan {
     fn default() -> Self {
-        Self {
-            iterations: 100_000_000,
-            budget: Duration::from_secs(5),
-            cpu: None,
-        }
+        Self { iterations: 100_000_000, budget: Duration::from_secs(5), cpu: None }
     }
 }
 
@@ -80,29 +76,18 @@ pub fn iterate(point: (f64, f64), most: u64) -> u64 {
 pub fn measure(plan: &ComputePlan, root: &Root, stop: &Budget) -> Result<ComputeReport> {
     if plan.iterations == 0 || plan.iterations > MOST_ITERATIONS {
         let what = format!("iterate {} times", plan.iterations);
-        return Err(Error::new(
-            ErrorKind::Usage,
-            what,
-            "give 1 to 10,000,000,000",
-        ));
+        return Err(Error::new(ErrorKind::Usage, what, "give 1 to 10,000,000,000"));
     }
     let budget = stop.part(plan.budget);
     team::alone(plan.cpu, root, |bracket| {
         let overhead = calibrate::overhead(bracket);
         // One variant alone: as many rounds as the budget has time for.
-        let schedule = Schedule {
-            rounds: u32::MAX,
-            ..Schedule::default()
-        };
+        let schedule = Schedule { rounds: u32::MAX, ..Schedule::default() };
         let mut outcomes = trial::interleave(&mut Fractal, &schedule, &budget, bracket);
         let outcome = outcomes.remove(0);
         let Some(call_ns) = outcome.time_ns() else {
             let reason = "the budget ended before the first trial";
-            return Err(Error::new(
-                ErrorKind::Impossible,
-                "measure the processor",
-                reason,
-            ));
+            return Err(Error::new(ErrorKind::Impossible, "measure the processor", reason));
         };
         let step_ns = call_ns.scaled(1.0 / CALL_STEPS as f64);
         Ok(ComputeReport {
@@ -163,22 +148,13 @@ mod tests {
 
     #[test]
     fn a_step_takes_the_time_of_dependent_arithmetic() {
-        let plan = ComputePlan {
-            budget: Duration::from_millis(300),
-            ..ComputePlan::default()
-        };
+        let plan = ComputePlan { budget: Duration::from_millis(300), ..ComputePlan::default() };
         let budget = Budget::of(Duration::from_secs(60));
         let report = measure(&plan, &Root::system(), &budget).unwrap();
         // Three dependent operations of at least 2 cycles at no more than 8 GHz.
         assert!(report.step_ns.best > 0.7, "{:?}", report.step_ns);
         assert!(report.step_ns.best < 500.0, "{:?}", report.step_ns);
-        let none = ComputePlan {
-            iterations: 0,
-            ..plan
-        };
-        assert_eq!(
-            measure(&none, &Root::system(), &budget).unwrap_err().kind,
-            ErrorKind::Usage
-        );
+        let none = ComputePlan { iterations: 0, ..plan };
+        assert_eq!(measure(&none, &Root::system(), &budget).unwrap_err().kind, ErrorKind::Usage);
     }
 }

@@ -175,9 +175,7 @@ impl Tally {
         disturbance: &Disturbance,
         crowded_out: bool,
     ) -> Option<Cause> {
-        let cause = disturbance
-            .cause(elapsed_ns)
-            .or(crowded_out.then_some(Cause::CrowdedOut));
+        let cause = disturbance.cause(elapsed_ns).or(crowded_out.then_some(Cause::CrowdedOut));
         match cause {
             None => self.kept += 1,
             Some(Cause::Waited) => self.waited += 1,
@@ -245,10 +243,7 @@ mod tests {
     fn unseen_counters_disturb_nothing() {
         assert_eq!(Disturbance::default().cause(1e6), None);
         let missing = Instant::default();
-        assert_eq!(
-            Disturbance::between(&missing, &missing),
-            Disturbance::default()
-        );
+        assert_eq!(Disturbance::between(&missing, &missing), Disturbance::default());
     }
 
     /// A thread that must share its processor with a spinning one sees the wait.

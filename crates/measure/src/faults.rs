@@ -48,11 +48,8 @@ pub enum TouchMethod {
 
 impl TouchMethod {
     /// All ways.
-    pub const ALL: [TouchMethod; 3] = [
-        TouchMethod::Base,
-        TouchMethod::Transparent,
-        TouchMethod::Populate,
-    ];
+    pub const ALL: [TouchMethod; 3] =
+        [TouchMethod::Base, TouchMethod::Transparent, TouchMethod::Populate];
 
     /// The word used on the command line and in results.
     pub fn name(self) -> &'static str {
@@ -199,9 +196,7 @@ pub struct FaultReport {
 impl FaultReport {
     /// The series of `way` in `phase`, if it was made.
     pub fn find(&self, way: TouchMethod, phase: Phase) -> Option<&FaultSeries> {
-        self.series
-            .iter()
-            .find(|series| series.way == way && series.phase == phase)
+        self.series.iter().find(|series| series.way == way && series.phase == phase)
     }
 }
 
@@ -228,22 +223,13 @@ pub fn measure(plan: &FaultPlan, root: &Root, stop: &Budget) -> Result<FaultRepo
         return Err(Error::new(
             ErrorKind::Impossible,
             "touch fresh memory",
-            format!(
-                "less than 8 MiB are available ({})",
-                limited_by.unwrap_or_default()
-            ),
+            format!("less than 8 MiB are available ({})", limited_by.unwrap_or_default()),
         ));
     }
     let budget = stop.part(plan.budget);
     team::alone(plan.cpu, root, |bracket| {
         let report = empty_report(limit, limited_by, bracket);
-        let mut session = Session {
-            plan,
-            root,
-            budget,
-            bracket,
-            report,
-        };
+        let mut session = Session { plan, root, budget, bracket, report };
         // First every way on memory as it comes, before any of it was used here.
         session.all_ways(Phase::First);
         session.all_ways(Phase::Again);
@@ -257,11 +243,7 @@ pub fn measure(plan: &FaultPlan, root: &Root, stop: &Budget) -> Result<FaultRepo
         report.interrupted = stop.over();
         if report.series.is_empty() {
             let reason = "the budget ended before the first touch";
-            return Err(Error::new(
-                ErrorKind::Impossible,
-                "touch fresh memory",
-                reason,
-            ));
+            return Err(Error::new(ErrorKind::Impossible, "touch fresh memory", reason));
         }
         Ok(report)
     })
@@ -305,9 +287,7 @@ impl Session<'_> {
                 return;
             }
             // Each way gets its share, so that a slow host cannot starve the last.
-            let part = self
-                .budget
-                .part(self.budget.left() / (ways.len() - i) as u32);
+            let part = self.budget.part(self.budget.left() / (ways.len() - i) as u32);
             let bytes = each.max(2 * MIB);
             match series(way, phase, bytes, self.root, &part, self.bracket) {
                 Ok((series, mapping)) => {
@@ -316,10 +296,10 @@ impl Session<'_> {
                     self.report.series.push(series);
                     mapped.push(mapping);
                 }
-                Err(error) => self.report.left_out.push(SkippedMethod {
-                    name: way.name().to_owned(),
-                    reason: error.to_string(),
-                }),
+                Err(error) => self
+                    .report
+                    .left_out
+                    .push(SkippedMethod { name: way.name().to_owned(), reason: error.to_string() }),
             }
         }
     }
@@ -335,9 +315,7 @@ fn wait(duration: Duration, root: &Root, budget: &Budget, report: &mut FaultRepo
     }
     report.waited_s = (sys::clock::now_ns() - start_ns) as f64 / 1e9;
     let after = machine::reported::to_host_bytes(root);
-    report.reported_bytes = before
-        .zip(after)
-        .map(|(before, after)| after.saturating_sub(before));
+    report.reported_bytes = before.zip(after).map(|(before, after)| after.saturating_sub(before));
 }
 
 /// Maps `limit` bytes and touches them; the memory goes back with the mapping.
@@ -354,11 +332,7 @@ fn series(
         PageKind::Transparent | PageKind::Huge => Pages::Transparent,
     };
     let mut mapping = Mapping::anonymous(limit as usize, pages).map_err(|source| {
-        Error::caused(
-            ErrorKind::Impossible,
-            format!("map {}", Bytes(limit)),
-            source,
-        )
+        Error::caused(ErrorKind::Impossible, format!("map {}", Bytes(limit)), source)
     })?;
     let touch_bytes = match way {
         TouchMethod::Base => sys::process::page_bytes(),
@@ -412,11 +386,7 @@ fn all_huge(huge_bytes: Option<u64>, touched_bytes: u64) -> Result<()> {
         Some(huge) if (huge as f64) < touched_bytes as f64 * LEAST_GRANTED => Err(Error::new(
             ErrorKind::Impossible,
             "touch huge pages",
-            format!(
-                "the kernel granted {} of {} as huge pages",
-                Bytes(huge),
-                Bytes(touched_bytes)
-            ),
+            format!("the kernel granted {} of {} as huge pages", Bytes(huge), Bytes(touched_bytes)),
         )),
         _ => Ok(()),
     }
@@ -431,11 +401,7 @@ const CHECK_EVERY: usize = 1024;
 /// Stores one byte every `step` bytes, each store timed from the end of the last:
 /// one reading of the clock for each.
 fn touch(memory: &mut [u8], step: usize, budget: &Budget, histogram: &mut Histogram) -> u64 {
-    let check_every = if step > sys::process::page_bytes() {
-        1
-    } else {
-        CHECK_EVERY
-    };
+    let check_every = if step > sys::process::page_bytes() { 1 } else { CHECK_EVERY };
     let mut bytes = 0;
     let mut last = sys::clock::now_ns();
     for (i, byte) in memory.iter_mut().step_by(step).enumerate() {
@@ -491,24 +457,14 @@ mod tests {
     }
 
     fn quick(limit: u64, ways: Vec<TouchMethod>) -> FaultPlan {
-        FaultPlan {
-            limit,
-            wait: Duration::ZERO,
-            ways,
-            budget: Duration::from_secs(20),
-            cpu: None,
-        }
+        FaultPlan { limit, wait: Duration::ZERO, ways, budget: Duration::from_secs(20), cpu: None }
     }
 
     #[test]
     fn every_page_is_touched_once_and_the_kernel_agrees() {
         let stop = Budget::of(Duration::from_secs(60));
-        let report = measure(
-            &quick(16 << 20, vec![TouchMethod::Base]),
-            &Root::system(),
-            &stop,
-        )
-        .unwrap();
+        let report =
+            measure(&quick(16 << 20, vec![TouchMethod::Base]), &Root::system(), &stop).unwrap();
         let first = report.find(TouchMethod::Base, Phase::First).unwrap();
         assert_eq!(first.touches, 4096);
         assert_eq!(first.bytes, 16 << 20);
@@ -522,10 +478,7 @@ mod tests {
     #[test]
     fn huge_pages_fault_once_for_512_pages() {
         let stop = Budget::of(Duration::from_secs(60));
-        let plan = quick(
-            16 << 20,
-            vec![TouchMethod::Transparent, TouchMethod::Populate],
-        );
+        let plan = quick(16 << 20, vec![TouchMethod::Transparent, TouchMethod::Populate]);
         let report = measure(&plan, &Root::system(), &stop).unwrap();
         let huge = report.find(TouchMethod::Transparent, Phase::Again).unwrap();
         assert_eq!(huge.touches, 4);
@@ -533,13 +486,7 @@ mod tests {
         if huge.huge_bytes == Some(8 << 20) {
             assert!(huge.faults.unwrap() < 100, "{:?}", huge.faults);
         }
-        assert_eq!(
-            report
-                .find(TouchMethod::Populate, Phase::First)
-                .unwrap()
-                .bytes,
-            8 << 20
-        );
+        assert_eq!(report.find(TouchMethod::Populate, Phase::First).unwrap().bytes, 8 << 20);
     }
 
     #[test]
@@ -550,9 +497,6 @@ mod tests {
         assert!(by.is_some());
         let none = quick(0, vec![TouchMethod::Base]);
         let stop = Budget::of(Duration::from_secs(1));
-        assert_eq!(
-            measure(&none, &Root::system(), &stop).unwrap_err().kind,
-            ErrorKind::Usage
-        );
+        assert_eq!(measure(&none, &Root::system(), &stop).unwrap_err().kind, ErrorKind::Usage);
     }
 }

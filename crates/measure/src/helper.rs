@@ -17,11 +17,7 @@ pub(crate) fn become_expendable(root: &Root) -> Result<()> {
 /// Turns an error of a helper's interface into one of `operation`, which names the purpose.
 pub(crate) fn failed(operation: &str) -> impl Fn(sys::Error) -> Error {
     move |error| {
-        let failed = Error::new(
-            ErrorKind::Failed,
-            operation,
-            sys::plain_reason(&error.source),
-        );
+        let failed = Error::new(ErrorKind::Failed, operation, sys::plain_reason(&error.source));
         match &error.path {
             Some(path) => failed.at(path),
             None => failed,

@@ -148,12 +148,8 @@ pub fn hog(root: &Root, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<R
     };
     while report.rounds < plan.repeat && !sys::interrupt::requested() {
         progress(&format!("round {} of {}", report.rounds + 1, plan.repeat));
-        let round = launch::round(
-            plan,
-            report.rounds,
-            group.as_ref(),
-            report.pressure_of.as_ref(),
-        )?;
+        let round =
+            launch::round(plan, report.rounds, group.as_ref(), report.pressure_of.as_ref())?;
         report.add(round);
         report.elapsed_ns = start.elapsed().as_nanos() as u64;
         losses.update(root);
@@ -170,9 +166,8 @@ impl Report {
         self.finished += round.finished;
         self.killed.extend(round.killed);
         self.touched_bytes += round.touched_bytes;
-        self.pressure_reached = self
-            .pressure_reached
-            .map(|reached| reached || round.pressure_reached);
+        self.pressure_reached =
+            self.pressure_reached.map(|reached| reached || round.pressure_reached);
     }
 }
 

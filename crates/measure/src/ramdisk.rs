@@ -159,11 +159,7 @@ impl WriterProcess {
         let _ = self.helper.send(order);
         let mut latest = Pass::begun(order.round);
         while !sys::interrupt::requested() {
-            match self
-                .helper
-                .receive(CHECK_INTERVAL)
-                .map_err(failed(OPERATION))?
-            {
+            match self.helper.receive(CHECK_INTERVAL).map_err(failed(OPERATION))? {
                 Received::Message(Report::Nothing(why)) => return Ok(OrderResult::Nothing(why)),
                 Received::Message(Report::Pass(pass)) if pass.end.is_some() => {
                     return Ok(OrderResult::Pass(pass));

@@ -114,12 +114,8 @@ pub fn with<W: Send, R>(
             let handle = joined.into_iter().nth(failed);
             return Err(failure(handle.and_then(|h| h.join().ok())));
         }
-        let mut team = Team {
-            first,
-            others: joined.len(),
-            first_cpu: Some(cpus[0]),
-            board: &board,
-        };
+        let mut team =
+            Team { first, others: joined.len(), first_cpu: Some(cpus[0]), board: &board };
         work(&mut team)
     });
     if let Some(allowed) = allowed {
@@ -315,22 +311,16 @@ fn processors(members: usize, first: Option<usize>) -> Result<Vec<usize>> {
 
 fn pin(cpu: usize) -> Result<()> {
     sys::affinity::pin(cpu).map_err(|source| {
-        Error::caused(
-            ErrorKind::Impossible,
-            format!("pin to processor {cpu}"),
-            source,
-        )
+        Error::caused(ErrorKind::Impossible, format!("pin to processor {cpu}"), source)
     })
 }
 
 fn failure(joined: Option<Result<()>>) -> Error {
     match joined {
         Some(Err(error)) => error,
-        _ => Error::new(
-            ErrorKind::Failed,
-            "start the measuring threads",
-            "one of them ended early",
-        ),
+        _ => {
+            Error::new(ErrorKind::Failed, "start the measuring threads", "one of them ended early")
+        }
     }
 }
 

@@ -49,10 +49,7 @@ impl Default for Schedule {
     /// slice, so that most trials on a busy machine fall between two of them.
     /// 200 rounds: the interval of the median narrows by the root of the rounds.
     fn default() -> Self {
-        Self {
-            trial_ns: 2_000_000,
-            rounds: 200,
-        }
+        Self { trial_ns: 2_000_000, rounds: 200 }
     }
 }
 
@@ -73,11 +70,7 @@ impl Outcome {
     /// The time of one call, from the kept trials; when every trial was disturbed,
     /// from those, and [`Outcome::all_disturbed`] says so. `None` without trials.
     pub fn time_ns(&self) -> Option<Estimate> {
-        let values = if self.all_disturbed() {
-            &self.disturbed_ns
-        } else {
-            &self.kept_ns
-        };
+        let values = if self.all_disturbed() { &self.disturbed_ns } else { &self.kept_ns };
         Estimate::from_values(values, Better::Lower, self.tally.discarded())
     }
 
@@ -169,10 +162,8 @@ fn slowed_on_purpose(_start_ns: u64) {}
 
 #[cfg(feature = "slowdown")]
 fn slowed_on_purpose(start_ns: u64) {
-    let share: f64 = std::env::var("TERRACE_SLOWDOWN")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(0.0);
+    let share: f64 =
+        std::env::var("TERRACE_SLOWDOWN").ok().and_then(|text| text.parse().ok()).unwrap_or(0.0);
     let end_ns = sys::clock::now_ns();
     let extra_ns = ((end_ns - start_ns) as f64 * share) as u64;
     while sys::clock::now_ns() - end_ns < extra_ns {
@@ -211,14 +202,8 @@ mod tests {
 
     #[test]
     fn variants_take_turns_and_differ() {
-        let mut bench = Spin {
-            call_ns: vec![10_000, 20_000],
-            order: Vec::new(),
-        };
-        let schedule = Schedule {
-            trial_ns: 200_000,
-            rounds: 8,
-        };
+        let mut bench = Spin { call_ns: vec![10_000, 20_000], order: Vec::new() };
+        let schedule = Schedule { trial_ns: 200_000, rounds: 8 };
         let budget = Budget::of(Duration::from_secs(20));
         let outcomes = interleave(&mut bench, &schedule, &budget, &mut bracket());
         let time = |i: usize| outcomes[i].time_ns().unwrap().best;
@@ -231,14 +216,8 @@ mod tests {
 
     #[test]
     fn the_budget_ends_it() {
-        let mut bench = Spin {
-            call_ns: vec![1_000_000; 4],
-            order: Vec::new(),
-        };
-        let schedule = Schedule {
-            trial_ns: 1_000_000,
-            rounds: u32::MAX,
-        };
+        let mut bench = Spin { call_ns: vec![1_000_000; 4], order: Vec::new() };
+        let schedule = Schedule { trial_ns: 1_000_000, rounds: u32::MAX };
         let started = std::time::Instant::now();
         let budget = Budget::of(Duration::from_millis(50));
         interleave(&mut bench, &schedule, &budget, &mut bracket());
@@ -247,10 +226,7 @@ mod tests {
 
     #[test]
     fn no_time_no_trials_no_estimate() {
-        let mut bench = Spin {
-            call_ns: vec![1_000],
-            order: Vec::new(),
-        };
+        let mut bench = Spin { call_ns: vec![1_000], order: Vec::new() };
         let budget = Budget::of(Duration::ZERO);
         let outcomes = interleave(&mut bench, &Schedule::default(), &budget, &mut bracket());
         assert_eq!(outcomes[0].time_ns(), None);

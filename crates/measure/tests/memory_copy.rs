@@ -11,10 +11,7 @@ use std::time::Duration;
 fn quick() -> CopyPlan {
     CopyPlan {
         sizes: vec![64 << 10],
-        schedule: Schedule {
-            trial_ns: 50_000,
-            rounds: 3,
-        },
+        schedule: Schedule { trial_ns: 50_000, rounds: 3 },
         budget: Duration::from_secs(30),
         ..CopyPlan::default()
     }
@@ -37,38 +34,23 @@ fn every_method_of_this_machine_is_verified() {
     for row in &report.rows {
         assert!(row.verified, "{} at {}", row.method, row.size_bytes);
         assert!(row.bytes_per_s.is_some(), "{}", row.method);
-        assert_eq!(
-            row.bus_bytes_per_s, None,
-            "inside the caches there is no bus"
-        );
+        assert_eq!(row.bus_bytes_per_s, None, "inside the caches there is no bus");
     }
     // A winner for each operation and size, and libc to compare with for copies.
     assert_eq!(report.winners.len(), 6);
-    let copies: Vec<_> = report
-        .winners
-        .iter()
-        .filter(|winner| winner.operation == "copy")
-        .collect();
+    let copies: Vec<_> =
+        report.winners.iter().filter(|winner| winner.operation == "copy").collect();
     assert!(copies.len() == 2 && copies.iter().all(|w| w.over_libc >= Some(1.0)));
     for method in memops::methods().iter().filter(|m| m.absent().is_some()) {
-        let listed = report
-            .left_out
-            .iter()
-            .any(|left| left.name == method.name());
+        let listed = report.left_out.iter().any(|left| left.name == method.name());
         assert!(listed, "{}", method.name());
     }
 }
 
 #[test]
 fn blocks_and_columns_copy_everything() {
-    let blocks = CopyPlan {
-        block_bytes: Some(1000),
-        ..quick()
-    };
-    let columns = CopyPlan {
-        stride: 12,
-        ..quick()
-    };
+    let blocks = CopyPlan { block_bytes: Some(1000), ..quick() };
+    let columns = CopyPlan { stride: 12, ..quick() };
     for plan in [blocks, columns] {
         let report = copy::measure(&plan, &Root::system(), &stop()).unwrap();
         assert!(report.rows.iter().all(|row| row.verified));
@@ -77,10 +59,7 @@ fn blocks_and_columns_copy_everything() {
 
 #[test]
 fn a_column_walk_has_only_element_loops() {
-    let plan = CopyPlan {
-        stride: 12,
-        ..quick()
-    };
+    let plan = CopyPlan { stride: 12, ..quick() };
     let report = copy::measure(&plan, &Root::system(), &stop()).unwrap();
     let names: Vec<&str> = report.rows.iter().map(|row| row.method.as_str()).collect();
     assert_eq!(names, ["char", "short", "int", "long", "int64", "double"]);
@@ -95,16 +74,10 @@ fn two_threads_count_the_bytes_of_both() {
     let one = CopyPlan {
         methods: vec!["memcpy".to_owned()],
         sizes: vec![16 << 10],
-        schedule: Schedule {
-            trial_ns: 1_000_000,
-            rounds: 60,
-        },
+        schedule: Schedule { trial_ns: 1_000_000, rounds: 60 },
         ..quick()
     };
-    let two = CopyPlan {
-        threads: 2,
-        ..one.clone()
-    };
+    let two = CopyPlan { threads: 2, ..one.clone() };
     let best = |plan: &CopyPlan| {
         let report = copy::measure(plan, &Root::system(), &stop()).unwrap();
         report.rows[0].bytes_per_s.as_ref().unwrap().best
@@ -136,20 +109,14 @@ fn nonsense_is_refused_before_memory_is_touched() {
         p.stride = 12;
     });
     assert_eq!(columns_by_memcpy, Err(ErrorKind::Usage));
-    assert_eq!(
-        with(|p| p.sizes = vec![60 << 30]),
-        Err(ErrorKind::Impossible)
-    );
+    assert_eq!(with(|p| p.sizes = vec![60 << 30]), Err(ErrorKind::Impossible));
     assert_eq!(with(|_| ()), Ok(()));
 }
 
 #[test]
 fn a_size_that_does_not_fit_is_left_out_and_named() {
-    let plan = CopyPlan {
-        methods: vec!["memcpy".to_owned()],
-        sizes: vec![64 << 10, 60 << 30],
-        ..quick()
-    };
+    let plan =
+        CopyPlan { methods: vec!["memcpy".to_owned()], sizes: vec![64 << 10, 60 << 30], ..quick() };
     let report = copy::measure(&plan, &Root::system(), &stop()).unwrap();
     assert!(report.rows.iter().all(|row| row.size_bytes == 64 << 10));
     let left = &report.left_out[0];
@@ -159,10 +126,7 @@ fn a_size_that_does_not_fit_is_left_out_and_named() {
 
 #[test]
 fn no_time_is_an_error_and_no_number() {
-    let plan = CopyPlan {
-        budget: Duration::ZERO,
-        ..quick()
-    };
+    let plan = CopyPlan { budget: Duration::ZERO, ..quick() };
     let error = copy::measure(&plan, &Root::system(), &stop()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Impossible);
 }

@@ -23,21 +23,14 @@ fn minute() -> Budget {
 }
 
 fn back_to_back(count: Option<u64>) -> IolatPlan {
-    IolatPlan {
-        count,
-        interval: Duration::ZERO,
-        ..IolatPlan::default()
-    }
+    IolatPlan { count, interval: Duration::ZERO, ..IolatPlan::default() }
 }
 
 fn refused(path: &Path) -> Error {
     let iolat = measure_iolat(path, &back_to_back(Some(1)), &minute(), &Root::system());
     let seqio = seqio(path, &SeqPlan::default(), &minute(), &Root::system());
     let (iolat, seqio) = (iolat.unwrap_err(), seqio.unwrap_err());
-    assert_eq!(
-        (iolat.kind, iolat.to_string()),
-        (seqio.kind, seqio.to_string())
-    );
+    assert_eq!((iolat.kind, iolat.to_string()), (seqio.kind, seqio.to_string()));
     iolat
 }
 
@@ -56,13 +49,7 @@ fn line(error: &Error) -> String {
 fn what_is_no_target_is_named() {
     let directory = TempDir::new();
     let fifo = directory.join("fifo");
-    assert!(
-        Command::new("mkfifo")
-            .arg(&fifo)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let socket = directory.join("socket");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     let empty = directory.join("empty");
@@ -104,10 +91,7 @@ fn a_read_only_file_system_is_impossible_here() {
         Ok(mount) => mount,
         Err(need) => return testkit::skip(need),
     };
-    let status = Command::new("mount")
-        .args(["-o", "remount,ro"])
-        .arg(mount.path())
-        .status();
+    let status = Command::new("mount").args(["-o", "remount,ro"]).arg(mount.path()).status();
     if !status.is_ok_and(|status| status.success()) {
         return testkit::skip("the right to remount");
     }
@@ -122,10 +106,7 @@ fn a_small_file_system_gets_a_smaller_file_or_an_error() {
         Ok(mount) => mount,
         Err(need) => return testkit::skip(need),
     };
-    let plan = SeqPlan {
-        size: Bytes(1 << 40),
-        ..SeqPlan::default()
-    };
+    let plan = SeqPlan { size: Bytes(1 << 40), ..SeqPlan::default() };
     let report = seqio(mount.path(), &plan, &minute(), &Root::system()).unwrap();
     assert!(report.failure.is_none(), "{:?}", report.failure);
     assert!(report.size_bytes <= 24 * MIB, "a quarter is left to others");
@@ -144,9 +125,7 @@ fn a_disk_that_fills_up_meanwhile_is_an_error_that_keeps_the_rest() {
         Err(need) => return testkit::skip(need),
     };
     let target = Target::open(mount.path(), &Root::system()).unwrap();
-    let (size, _) = target
-        .fit(&Root::system(), Bytes(40 * MIB), Bytes(MIB))
-        .unwrap();
+    let (size, _) = target.fit(&Root::system(), Bytes(40 * MIB), Bytes(MIB)).unwrap();
     assert_eq!(size, Bytes(40 * MIB));
     std::fs::write(mount.path().join("other"), vec![1; 50 * MIB as usize]).unwrap();
     let mode = measure::storage::Mode::Buffered;
@@ -161,9 +140,7 @@ fn a_disk_that_fills_up_meanwhile_is_an_error_that_keeps_the_rest() {
 
 #[test]
 fn failing_requests_are_counted_and_located() {
-    let device = Faulty::new(MemoryDevice::new(MIB as usize))
-        .failing(3)
-        .failing(9);
+    let device = Faulty::new(MemoryDevice::new(MIB as usize)).failing(3).failing(9);
     let plan = back_to_back(Some(50));
     let mut prober = Prober::new(&device, MIB, &plan, 1).unwrap();
     let requests = iolat::run(&mut prober, &plan, &minute(), None);
@@ -188,36 +165,17 @@ fn a_real_device_error_is_reported_and_ends_a_hopeless_run() {
     if std::fs::File::open(device.path()).is_err() {
         return testkit::skip("the right to open loop devices");
     }
-    let plan = IolatPlan {
-        access: Access::Direct,
-        ..back_to_back(Some(100))
-    };
+    let plan = IolatPlan { access: Access::Direct, ..back_to_back(Some(100)) };
     let healthy = measure_iolat(device.path(), &plan, &minute(), &Root::system()).unwrap();
-    assert_eq!(
-        (healthy.requests.requests, healthy.requests.failed),
-        (100, 0)
-    );
-    let file = std::fs::OpenOptions::new()
-        .write(true)
-        .open(&image)
-        .unwrap();
+    assert_eq!((healthy.requests.requests, healthy.requests.failed), (100, 0));
+    let file = std::fs::OpenOptions::new().write(true).open(&image).unwrap();
     file.set_len(0).unwrap();
     let report = measure_iolat(device.path(), &plan, &minute(), &Root::system()).unwrap();
     assert_eq!(report.requests.ended, Ended::Failure);
     assert_eq!(report.requests.failed, iolat::MOST_FAILURES);
     let failure = report.requests.failure.unwrap();
-    assert!(
-        line(&failure).ends_with("input/output error"),
-        "{}",
-        line(&failure)
-    );
-    let report = seqio(
-        device.path(),
-        &SeqPlan::default(),
-        &minute(),
-        &Root::system(),
-    )
-    .unwrap();
+    assert!(line(&failure).ends_with("input/output error"), "{}", line(&failure));
+    let report = seqio(device.path(), &SeqPlan::default(), &minute(), &Root::system()).unwrap();
     assert_eq!(report.phases.len(), 1);
     assert!(!report.phases[0].complete);
     assert_eq!(report.failure.unwrap().kind, ErrorKind::Failed);
@@ -262,10 +220,7 @@ fn a_file_that_is_removed_meanwhile_is_measured_to_the_end() {
 #[test]
 fn a_budget_that_is_too_short_gives_parts_that_say_so() {
     let directory = TempDir::in_dir(Path::new(env!("CARGO_TARGET_TMPDIR")));
-    let plan = SeqPlan {
-        size: Bytes(512 * MIB),
-        ..SeqPlan::default()
-    };
+    let plan = SeqPlan { size: Bytes(512 * MIB), ..SeqPlan::default() };
     let short = Budget::of(Duration::from_millis(30));
     let report = seqio(directory.path(), &plan, &short, &Root::system()).unwrap();
     assert!(report.failure.is_none(), "{:?}", report.failure);
@@ -282,16 +237,10 @@ fn a_machine_that_tells_nothing_is_measured_all_the_same() {
     let fake = testkit::FakeRoot::bare();
     let root = Root::at(fake.path());
     let directory = TempDir::in_dir(Path::new(env!("CARGO_TARGET_TMPDIR")));
-    let plan = IolatPlan {
-        region: Some(Bytes(MIB)),
-        ..back_to_back(Some(50))
-    };
+    let plan = IolatPlan { region: Some(Bytes(MIB)), ..back_to_back(Some(50)) };
     let report = measure_iolat(directory.path(), &plan, &minute(), &root).unwrap();
     assert_eq!(report.requests.requests, 50);
-    assert!(matches!(
-        report.served.by,
-        ServedBy::Unknown | ServedBy::Ram
-    ));
+    assert!(matches!(report.served.by, ServedBy::Unknown | ServedBy::Ram));
     assert_eq!(report.target.disk, None);
     let limits = DeviceLimits {
         // A disk that others keep busy takes half a second for the first MiB.

@@ -77,16 +77,8 @@ fn user_file(directory: &TempDir) -> PathBuf {
 fn state(path: &Path) -> (Vec<u8>, i64, i64, u64) {
     let metadata = std::fs::metadata(path).unwrap();
     let mut content = Vec::new();
-    std::fs::File::open(path)
-        .unwrap()
-        .read_to_end(&mut content)
-        .unwrap();
-    (
-        content,
-        metadata.mtime_nsec(),
-        metadata.mtime(),
-        metadata.ino(),
-    )
+    std::fs::File::open(path).unwrap().read_to_end(&mut content).unwrap();
+    (content, metadata.mtime_nsec(), metadata.mtime(), metadata.ino())
 }
 
 #[test]
@@ -127,10 +119,7 @@ fn a_cached_read_is_faster_than_a_cold_one() {
 fn a_cold_region_stays_cold_when_it_is_read_again() {
     let _alone = alone();
     let Some(disk) = on_disk() else { return };
-    let plan = IolatPlan {
-        region: Some(Bytes(MIB / 4)),
-        ..quick(Access::Cold, 640)
-    };
+    let plan = IolatPlan { region: Some(Bytes(MIB / 4)), ..quick(Access::Cold, 640) };
     let report = iolat(disk.path(), &plan, &minute(), &Root::system()).unwrap();
     assert_eq!(report.served.by, ServedBy::Device, "{:?}", report.served);
 }
@@ -139,10 +128,7 @@ fn a_cold_region_stays_cold_when_it_is_read_again() {
 fn writes_go_to_an_own_file_only() {
     let _alone = alone();
     let Some(disk) = on_disk() else { return };
-    let plan = IolatPlan {
-        write: true,
-        ..quick(Access::Cold, 20)
-    };
+    let plan = IolatPlan { write: true, ..quick(Access::Cold, 20) };
     let report = iolat(disk.path(), &plan, &minute(), &Root::system()).unwrap();
     assert_eq!((report.requests.requests, report.requests.failed), (20, 0));
     assert_eq!(report.served.by, ServedBy::Device, "{:?}", report.served);
@@ -163,10 +149,7 @@ fn a_file_of_the_users_is_as_it_was_afterwards() {
         assert_eq!(report.requests.requests, 50);
     }
     for mode in [Mode::Buffered, Mode::Direct] {
-        let plan = SeqPlan {
-            mode,
-            ..SeqPlan::default()
-        };
+        let plan = SeqPlan { mode, ..SeqPlan::default() };
         let report = seqio(&path, &plan, &minute(), &Root::system()).unwrap();
         assert!(report.failure.is_none(), "{:?}", report.failure);
         let names: Vec<PhaseName> = report.phases.iter().map(|p| p.name).collect();
@@ -182,11 +165,7 @@ fn every_mode_writes_syncs_reads_cold_and_cached() {
     let _alone = alone();
     let Some(disk) = on_disk() else { return };
     for mode in [Mode::Buffered, Mode::Direct, Mode::Uncached] {
-        let plan = SeqPlan {
-            size: Bytes(32 * MIB),
-            mode,
-            ..SeqPlan::default()
-        };
+        let plan = SeqPlan { size: Bytes(32 * MIB), mode, ..SeqPlan::default() };
         let report = match seqio(disk.path(), &plan, &minute(), &Root::system()) {
             Err(error) if mode == Mode::Uncached && error.kind == ErrorKind::Impossible => {
                 testkit::skip("RWF_DONTCACHE (Linux 6.14)");
@@ -217,10 +196,7 @@ fn every_mode_writes_syncs_reads_cold_and_cached() {
 fn the_rates_over_time_add_up_to_the_bytes() {
     let _alone = alone();
     let Some(disk) = on_disk() else { return };
-    let plan = SeqPlan {
-        size: Bytes(64 * MIB),
-        ..SeqPlan::default()
-    };
+    let plan = SeqPlan { size: Bytes(64 * MIB), ..SeqPlan::default() };
     let report = seqio(disk.path(), &plan, &minute(), &Root::system()).unwrap();
     for phase in report.phases.iter().filter(|p| !p.series.is_empty()) {
         let starts = phase.series.iter().map(|rate| rate.t_s);
@@ -240,11 +216,7 @@ fn the_rates_over_time_add_up_to_the_bytes() {
 fn a_mode_that_the_file_system_lacks_is_impossible_here() {
     let _alone = alone();
     let Some(ram) = in_ram() else { return };
-    let plan = SeqPlan {
-        size: Bytes(4 * MIB),
-        mode: Mode::Uncached,
-        ..SeqPlan::default()
-    };
+    let plan = SeqPlan { size: Bytes(4 * MIB), mode: Mode::Uncached, ..SeqPlan::default() };
     match seqio(ram.path(), &plan, &minute(), &Root::system()) {
         Err(error) => assert_eq!(error.kind, ErrorKind::Impossible, "{error}"),
         Ok(report) => assert!(report.failure.is_none(), "{:?}", report.failure),
@@ -255,11 +227,7 @@ fn a_mode_that_the_file_system_lacks_is_impossible_here() {
 fn direct_on_a_ram_disk_is_labelled() {
     let _alone = alone();
     let Some(ram) = in_ram() else { return };
-    let plan = SeqPlan {
-        size: Bytes(16 * MIB),
-        mode: Mode::Direct,
-        ..SeqPlan::default()
-    };
+    let plan = SeqPlan { size: Bytes(16 * MIB), mode: Mode::Direct, ..SeqPlan::default() };
     let report = seqio(ram.path(), &plan, &minute(), &Root::system()).unwrap();
     assert!(report.target.in_ram);
     for phase in &report.phases {
@@ -312,11 +280,7 @@ fn a_device_is_surveyed_within_its_time_and_its_bytes() {
         let rate = rate.as_ref().unwrap();
         assert!(rate.trials >= 1 && rate.median > 0.0, "{rate:?}");
     }
-    assert_eq!(
-        report.served_by, SERVED_BY_DEVICE,
-        "{}",
-        report.served_reason
-    );
+    assert_eq!(report.served_by, SERVED_BY_DEVICE, "{}", report.served_reason);
     assert!(report.raw_read_ns.is_some() != report.raw_refused.is_some());
     assert!(report.paced_read_ns.is_some());
     assert!(report.page_cache_read_ns.unwrap().median < latency.median);

@@ -65,13 +65,7 @@ impl<'a> Chase<'a> {
             return None;
         }
         let first = buffer[skipped..].as_mut_ptr();
-        Some(Chase {
-            first,
-            line_bytes,
-            lines,
-            at: first,
-            buffer: PhantomData,
-        })
+        Some(Chase { first, line_bytes, lines, at: first, buffer: PhantomData })
     }
 
     /// Performs exactly `loads` loads, each dependent on the one before, from where the last walk

@@ -42,11 +42,8 @@ macro_rules! compiled_loop {
             }
         }
 
-        pub(crate) const $kernel: Kernel = Kernel::Copy {
-            run: $name,
-            block_bytes: size_of::<$element>(),
-            align_bytes: 1,
-        };
+        pub(crate) const $kernel: Kernel =
+            Kernel::Copy { run: $name, block_bytes: size_of::<$element>(), align_bytes: 1 };
     };
 }
 

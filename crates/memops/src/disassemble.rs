@@ -35,10 +35,7 @@ impl fmt::Display for DisassembleError {
                 )
             }
             DisassembleError::NoDecoder { method } => {
-                write!(
-                    formatter,
-                    "cannot disassemble {method}: no decoder for this architecture"
-                )
+                write!(formatter, "cannot disassemble {method}: no decoder for this architecture")
             }
         }
     }

@@ -28,14 +28,8 @@ pub enum Width {
 
 impl Width {
     /// All widths, narrow first, in the order of the methods 1 to 6 of 2001.
-    pub const ALL: [Width; 6] = [
-        Width::Byte,
-        Width::Short,
-        Width::Int,
-        Width::Long,
-        Width::Int64,
-        Width::Double,
-    ];
+    pub const ALL: [Width; 6] =
+        [Width::Byte, Width::Short, Width::Int, Width::Long, Width::Int64, Width::Double];
 
     /// Bytes of one element.
     #[must_use]
@@ -76,11 +70,7 @@ type StridedLoop = unsafe extern "C" fn(*mut u8, *const u8, usize, usize);
 /// # Panics
 /// If the lengths differ.
 pub fn copy_strided(width: Width, target: &mut [u8], source: &[u8], stride: usize) {
-    assert_eq!(
-        target.len(),
-        source.len(),
-        "a copy needs a target as long as its source"
-    );
+    assert_eq!(target.len(), source.len(), "a copy needs a target as long as its source");
     let element_bytes = width.bytes();
     let elements = source.len() / element_bytes;
     // More columns than elements is one row, which is a sequential walk of single elements.
@@ -113,11 +103,7 @@ pub(crate) const INT64: Kernel = sequential(loops::quad, Width::Int64);
 pub(crate) const DOUBLE: Kernel = sequential(loops::double, Width::Double);
 
 const fn sequential(run: crate::kernel::CopyBlocks, width: Width) -> Kernel {
-    Kernel::Copy {
-        run,
-        block_bytes: width.bytes(),
-        align_bytes: 1,
-    }
+    Kernel::Copy { run, block_bytes: width.bytes(), align_bytes: 1 }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -173,46 +159,11 @@ mod loops {
         };
     }
 
-    element_loops!(
-        byte,
-        byte_strided,
-        "1",
-        "movzx eax, byte ptr",
-        "mov byte ptr",
-        "al"
-    );
-    element_loops!(
-        short,
-        short_strided,
-        "2",
-        "movzx eax, word ptr",
-        "mov word ptr",
-        "ax"
-    );
-    element_loops!(
-        int,
-        int_strided,
-        "4",
-        "mov eax, dword ptr",
-        "mov dword ptr",
-        "eax"
-    );
-    element_loops!(
-        quad,
-        quad_strided,
-        "8",
-        "mov rax, qword ptr",
-        "mov qword ptr",
-        "rax"
-    );
-    element_loops!(
-        double,
-        double_strided,
-        "8",
-        "movsd xmm0, qword ptr",
-        "movsd qword ptr",
-        "xmm0"
-    );
+    element_loops!(byte, byte_strided, "1", "movzx eax, byte ptr", "mov byte ptr", "al");
+    element_loops!(short, short_strided, "2", "movzx eax, word ptr", "mov word ptr", "ax");
+    element_loops!(int, int_strided, "4", "mov eax, dword ptr", "mov dword ptr", "eax");
+    element_loops!(quad, quad_strided, "8", "mov rax, qword ptr", "mov qword ptr", "rax");
+    element_loops!(double, double_strided, "8", "movsd xmm0, qword ptr", "movsd qword ptr", "xmm0");
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -245,14 +196,9 @@ mod loops {
                     // SAFETY: the caller vouches for `elements` elements `step_bytes` apart in both
                     // areas.
                     unsafe {
-                        let value = source
-                            .add(row * step_bytes)
-                            .cast::<Unaligned>()
-                            .read_volatile();
-                        target
-                            .add(row * step_bytes)
-                            .cast::<Unaligned>()
-                            .write_volatile(value);
+                        let value =
+                            source.add(row * step_bytes).cast::<Unaligned>().read_volatile();
+                        target.add(row * step_bytes).cast::<Unaligned>().write_volatile(value);
                     }
                 }
             }

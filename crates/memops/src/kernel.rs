@@ -32,20 +32,9 @@ pub(crate) type WriteBlocks = unsafe extern "C" fn(*mut u8, usize);
 /// One memory loop with what it demands.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kernel {
-    Copy {
-        run: CopyBlocks,
-        block_bytes: usize,
-        align_bytes: usize,
-    },
-    Read {
-        run: ReadBlocks,
-        block_bytes: usize,
-    },
-    Write {
-        run: WriteBlocks,
-        block_bytes: usize,
-        align_bytes: usize,
-    },
+    Copy { run: CopyBlocks, block_bytes: usize, align_bytes: usize },
+    Read { run: ReadBlocks, block_bytes: usize },
+    Write { run: WriteBlocks, block_bytes: usize, align_bytes: usize },
 }
 
 impl Kernel {
@@ -67,12 +56,7 @@ fn split(
     align_bytes: usize,
 ) -> (usize, usize) {
     let misaligned = address.addr() % align_bytes;
-    let head = if misaligned == 0 {
-        0
-    } else {
-        align_bytes - misaligned
-    }
-    .min(bytes);
+    let head = if misaligned == 0 { 0 } else { align_bytes - misaligned }.min(bytes);
     (head, (bytes - head) / block_bytes)
 }
 
@@ -90,11 +74,7 @@ pub(crate) unsafe fn copy(
     target: &mut [u8],
     source: &[u8],
 ) {
-    assert_eq!(
-        target.len(),
-        source.len(),
-        "a copy needs a target as long as its source"
-    );
+    assert_eq!(target.len(), source.len(), "a copy needs a target as long as its source");
     let (head, blocks) = split(target.as_ptr(), target.len(), block_bytes, align_bytes);
     let tail = head + blocks * block_bytes;
     let (to, from) = (target.as_mut_ptr(), source.as_ptr());
@@ -124,8 +104,7 @@ pub(crate) unsafe fn read(run: ReadBlocks, block_bytes: usize, source: &[u8]) ->
         unsafe { run(sums.as_mut_ptr(), source.as_ptr(), blocks) };
     }
     let tail = sum_words(&source[blocks * block_bytes..]);
-    sums.iter()
-        .fold(tail, |total, sum| total.wrapping_add(*sum))
+    sums.iter().fold(tail, |total, sum| total.wrapping_add(*sum))
 }
 
 /// Sets every byte of `target` to zero by `run`.

@@ -14,17 +14,9 @@ unsafe extern "C" {
 }
 
 /// `memcpy`, a block being one byte.
-pub(crate) const COPY: Kernel = Kernel::Copy {
-    run: copy,
-    block_bytes: 1,
-    align_bytes: 1,
-};
+pub(crate) const COPY: Kernel = Kernel::Copy { run: copy, block_bytes: 1, align_bytes: 1 };
 /// `memset` to zero, a block being one byte.
-pub(crate) const WRITE: Kernel = Kernel::Write {
-    run: write,
-    block_bytes: 1,
-    align_bytes: 1,
-};
+pub(crate) const WRITE: Kernel = Kernel::Write { run: write, block_bytes: 1, align_bytes: 1 };
 
 /// The address of the variant of `memcpy` that the C library picked.
 pub(crate) fn memcpy_entry() -> *const u8 {

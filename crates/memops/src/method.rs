@@ -154,12 +154,7 @@ impl Method {
     /// # Panics
     /// If the lengths differ, the method does not copy, or it is [`Method::absent`].
     pub fn copy(&self, target: &mut [u8], source: &[u8]) {
-        let Kernel::Copy {
-            run,
-            block_bytes,
-            align_bytes,
-        } = self.present_kernel()
-        else {
+        let Kernel::Copy { run, block_bytes, align_bytes } = self.present_kernel() else {
             panic!("{} does not copy", self.name);
         };
         // SAFETY: `present_kernel` found what the loop needs, and the sizes come from the same
@@ -186,12 +181,7 @@ impl Method {
     /// # Panics
     /// If the method does not write, or it is [`Method::absent`].
     pub fn write(&self, target: &mut [u8]) {
-        let Kernel::Write {
-            run,
-            block_bytes,
-            align_bytes,
-        } = self.present_kernel()
-        else {
+        let Kernel::Write { run, block_bytes, align_bytes } = self.present_kernel() else {
             panic!("{} does not write", self.name);
         };
         // SAFETY: as in `copy`: the kernel is present, and the sizes are its own.
@@ -207,9 +197,7 @@ impl Method {
     /// [`DisassembleError`] where the architecture has no decoder here or the method has no code on
     /// it.
     pub fn disassemble(&self) -> Result<Vec<Instruction>, DisassembleError> {
-        let entry = self
-            .entry()
-            .ok_or(DisassembleError::NoCode { method: self.name })?;
+        let entry = self.entry().ok_or(DisassembleError::NoCode { method: self.name })?;
         // SAFETY: the entry is that of a function of this program or of the C library, both loaded
         // for its whole life.
         unsafe { disassemble::live_function(self.name, entry) }

@@ -63,15 +63,7 @@ const fn row(
     kernel: Option<Kernel>,
     describe: &'static str,
 ) -> Method {
-    Method {
-        name,
-        describe,
-        operation,
-        group,
-        traffic,
-        need,
-        kernel,
-    }
+    Method { name, describe, operation, group, traffic, need, kernel }
 }
 
 use Group::{Avx2, Avx512, CacheLine, Classic, Compiler, Libc, Neon, Sse2, StringInstruction};

@@ -5,16 +5,9 @@ use crate::kernel::Kernel;
 
 /// Adds up four words an iteration, each into its own sum, so that the additions do not wait for
 /// one another.
-pub(crate) const READ: Kernel = Kernel::Read {
-    run: read,
-    block_bytes: 32,
-};
+pub(crate) const READ: Kernel = Kernel::Read { run: read, block_bytes: 32 };
 /// Stores four zero words an iteration.
-pub(crate) const WRITE: Kernel = Kernel::Write {
-    run: write,
-    block_bytes: 32,
-    align_bytes: 8,
-};
+pub(crate) const WRITE: Kernel = Kernel::Write { run: write, block_bytes: 32, align_bytes: 8 };
 
 /// Caller guarantees: as [`crate::kernel::ReadBlocks`].
 #[cfg(target_arch = "x86_64")]
@@ -69,12 +62,8 @@ unsafe extern "C" fn read(sums: *mut u64, source: *const u8, blocks: usize) {
         for (word, sum) in partial.iter_mut().enumerate() {
             // SAFETY: the caller of a `ReadBlocks` vouches for the source. Volatile, so that no
             // vector unit is used.
-            let bytes = unsafe {
-                source
-                    .add(block * 32 + word * 8)
-                    .cast::<[u8; 8]>()
-                    .read_volatile()
-            };
+            let bytes =
+                unsafe { source.add(block * 32 + word * 8).cast::<[u8; 8]>().read_volatile() };
             *sum = sum.wrapping_add(u64::from_le_bytes(bytes));
         }
     }

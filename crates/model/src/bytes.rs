@@ -61,9 +61,7 @@ impl FromStr for Bytes {
         if text.starts_with('-') {
             return Err(SizeError::Negative);
         }
-        let split = text
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(text.len());
+        let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (digits, suffix) = text.split_at(split);
         let number: f64 = digits.parse().map_err(|_| SizeError::NoNumber)?;
         let unit = unit_bytes(suffix.trim())?;
@@ -73,10 +71,7 @@ impl FromStr for Bytes {
         }
         // Whole numbers stay exact above 2^53 by integer arithmetic.
         match digits.parse::<u64>() {
-            Ok(whole) => whole
-                .checked_mul(unit)
-                .map(Bytes)
-                .ok_or(SizeError::TooLarge),
+            Ok(whole) => whole.checked_mul(unit).map(Bytes).ok_or(SizeError::TooLarge),
             Err(_) => Ok(Bytes(bytes.round() as u64)),
         }
     }
@@ -103,12 +98,7 @@ fn unit_bytes(suffix: &str) -> Result<u64, SizeError> {
 impl fmt::Display for Bytes {
     /// Three significant digits in powers of 1024: `48 KiB`, `1.5 GiB`, `123 MiB`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units = [
-            (1_u64 << 40, "TiB"),
-            (GIB, "GiB"),
-            (MIB, "MiB"),
-            (KIB, "KiB"),
-        ];
+        let units = [(1_u64 << 40, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")];
         for (size, name) in units {
             // 1023.5 KiB would print as 1024 KiB; go up to the next unit before.
             if self.0 as f64 >= size as f64 * 0.9995 {

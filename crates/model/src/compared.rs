@@ -241,19 +241,13 @@ mod tests {
         assert_eq!(worse(Better::Lower, 110.0, Verdict::Unproven), None);
         assert_eq!(worse(Better::Lower, 80.0, Verdict::Smaller), None);
         assert_eq!(worse(Better::Higher, 110.0, Verdict::Larger), None);
-        let part = Item {
-            better: None,
-            ..item(Better::Lower, 110.0, Verdict::Larger)
-        };
+        let part = Item { better: None, ..item(Better::Lower, 110.0, Verdict::Larger) };
         assert_eq!(part.worse_by(), None);
     }
 
     #[test]
     fn of_nothing_there_is_no_share() {
-        let from_nothing = Item {
-            first: Some(0.0),
-            ..item(Better::Lower, 110.0, Verdict::Larger)
-        };
+        let from_nothing = Item { first: Some(0.0), ..item(Better::Lower, 110.0, Verdict::Larger) };
         assert_eq!(from_nothing.change(), None);
     }
 }

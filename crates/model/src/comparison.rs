@@ -50,11 +50,7 @@ impl Noise {
     #[must_use]
     pub fn usual(is_device: bool) -> Self {
         let bound: f64 = if is_device { 0.5 } else { 0.25 };
-        Self {
-            log_deviation: bound.ln_1p() / 2.0,
-            log_bound: bound.ln_1p(),
-            runs: 0,
-        }
+        Self { log_deviation: bound.ln_1p() / 2.0, log_bound: bound.ln_1p(), runs: 0 }
     }
 
     /// Learns the noise from the medians of repeated runs; `None` below 4 runs
@@ -106,9 +102,7 @@ mod tests {
     fn runs(deviation: f64, seed: u64, count: usize) -> Vec<f64> {
         let mut state = seed;
         let mut uniform = move || {
-            state = state
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (state >> 11) as f64 / (1_u64 << 53) as f64
         };
         (0..count)
@@ -138,11 +132,7 @@ mod tests {
 
     #[test]
     fn noise_wins_over_a_difference_inside_it() {
-        let noise = Noise {
-            log_deviation: 0.1,
-            log_bound: 0.25,
-            runs: 10,
-        };
+        let noise = Noise { log_deviation: 0.1, log_bound: 0.25, runs: 10 };
         assert_eq!(noise.judge(100.0, 120.0), Verdict::Unproven);
         assert_eq!(noise.judge(100.0, 150.0), Verdict::Larger);
         assert_eq!(noise.judge(150.0, 100.0), Verdict::Smaller);

@@ -86,11 +86,7 @@ impl Alignment {
 
     /// The same for reads, writes and buffers.
     pub const fn all(bytes: u32) -> Self {
-        Self {
-            read: bytes,
-            write: bytes,
-            memory: bytes,
-        }
+        Self { read: bytes, write: bytes, memory: bytes }
     }
 }
 
@@ -108,11 +104,7 @@ pub struct DeviceError {
 impl DeviceError {
     /// A failure of `operation` at `offset`.
     pub fn new(operation: &'static str, offset: Option<u64>, source: io::Error) -> Self {
-        Self {
-            operation,
-            offset,
-            source,
-        }
+        Self { operation, offset, source }
     }
 }
 

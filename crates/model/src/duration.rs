@@ -46,9 +46,7 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
     if text.starts_with('-') {
         return Err(DurationError::Negative);
     }
-    let split = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (digits, suffix) = text.split_at(split);
     let number: f64 = digits.parse().map_err(|_| DurationError::NoNumber)?;
     let seconds = number

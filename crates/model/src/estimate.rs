@@ -137,12 +137,9 @@ mod tests {
 
     #[test]
     fn a_rate_swaps_the_ends() {
-        let time = Estimate::from_values(
-            &[10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0],
-            Better::Lower,
-            1,
-        )
-        .unwrap();
+        let time =
+            Estimate::from_values(&[10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0], Better::Lower, 1)
+                .unwrap();
         let rate = time.rate_of(26.0);
         assert_eq!(time.best, 10.0);
         assert_eq!(rate.median, 26.0 * 1e9 / 13.0);

@@ -141,14 +141,8 @@ impl Layout {
     /// Frames with `field_bytes` bytes of fields and payloads of at most `payload_bytes_max`.
     #[must_use]
     pub const fn new(field_bytes: usize, payload_bytes_max: usize) -> Self {
-        assert!(
-            payload_bytes_max <= u32::MAX as usize,
-            "the length is a u32"
-        );
-        Self {
-            field_bytes,
-            payload_bytes_max,
-        }
+        assert!(payload_bytes_max <= u32::MAX as usize, "the length is a u32");
+        Self { field_bytes, payload_bytes_max }
     }
 
     /// Bytes before each payload.
@@ -234,11 +228,7 @@ impl Layout {
         let (payload, rest) = parts.ok_or(Damage::Cut)?;
         self.check(header, payload)?;
         let fields = &header[HEAD_BYTES..HEAD_BYTES + self.field_bytes];
-        let frame = Frame {
-            head,
-            fields,
-            payload,
-        };
+        let frame = Frame { head, fields, payload };
         Ok(Some((frame, rest)))
     }
 

@@ -125,11 +125,7 @@ impl Histogram {
             let place = (index - first) as usize;
             while bars.len() <= place {
                 let next = first + bars.len() as i64;
-                bars.push(Bar {
-                    from_ns: edge(next),
-                    to_ns: edge(next + 1),
-                    count: 0,
-                });
+                bars.push(Bar { from_ns: edge(next), to_ns: edge(next + 1), count: 0 });
             }
             bars[place].count += recorded.count_since_last_iteration();
         }
@@ -202,9 +198,7 @@ mod tests {
 
     #[test]
     fn two_modes_of_page_faults_are_found() {
-        let modes = of(&[(1_100, 5000), (10_200, 4000), (90_000, 30)])
-            .modes(3.0, 0.01)
-            .unwrap();
+        let modes = of(&[(1_100, 5000), (10_200, 4000), (90_000, 30)]).modes(3.0, 0.01).unwrap();
         assert!((1_000.0..1_400.0).contains(&modes.fast_ns), "{modes:?}");
         assert!((10_000.0..12_500.0).contains(&modes.slow_ns), "{modes:?}");
         assert!((0.42..0.47).contains(&modes.slow_share), "{modes:?}");

@@ -108,13 +108,7 @@ mod tests {
     const KIB: u64 = 1024;
 
     fn ladder(points: &[(u64, f64)]) -> Vec<Step> {
-        points
-            .iter()
-            .map(|&(kib, latency_ns)| Step {
-                size_bytes: kib * KIB,
-                latency_ns,
-            })
-            .collect()
+        points.iter().map(|&(kib, latency_ns)| Step { size_bytes: kib * KIB, latency_ns }).collect()
     }
 
     /// Measured on a Zen 5 guest with 48 KiB, 1 MiB and (claimed) 32 MiB, THP.
@@ -150,17 +144,12 @@ mod tests {
         assert_eq!(fits[..2], [48, 1024]);
         assert!((8192..=16384).contains(&fits[2]));
         assert!(found[0].agrees_with(48 * KIB) && found[1].agrees_with(1024 * KIB));
-        assert!(
-            !found[2].agrees_with(32 * 1024 * KIB),
-            "the host gives less than it claims"
-        );
+        assert!(!found[2].agrees_with(32 * 1024 * KIB), "the host gives less than it claims");
     }
 
     #[test]
     fn a_slow_drift_is_no_edge() {
-        let curve: Vec<(u64, f64)> = (0..20)
-            .map(|i| (64 << i, 100.0 * 1.02_f64.powi(i)))
-            .collect();
+        let curve: Vec<(u64, f64)> = (0..20).map(|i| (64 << i, 100.0 * 1.02_f64.powi(i))).collect();
         assert_eq!(edges(&ladder(&curve)), []);
         assert_eq!(edges(&[]), []);
     }

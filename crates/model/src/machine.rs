@@ -50,12 +50,9 @@ impl MachineFacts {
             text(&self.thp),
         ];
         // FNV-1a, which is the same on every machine and in every version.
-        let hash = facts
-            .join("\n")
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-            });
+        let hash = facts.join("\n").bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
         format!("{hash:016x}")
     }
 }
@@ -80,10 +77,7 @@ mod tests {
             memory_bytes: Some((24 << 30) - (300 << 20)),
             ..facts.clone()
         };
-        let other = MachineFacts {
-            kernel: Some("6.18".to_owned()),
-            ..facts.clone()
-        };
+        let other = MachineFacts { kernel: Some("6.18".to_owned()), ..facts.clone() };
         assert_eq!(facts.fingerprint(), same.fingerprint());
         assert_ne!(facts.fingerprint(), other.fingerprint());
         assert_eq!(facts.fingerprint().len(), 16);

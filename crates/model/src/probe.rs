@@ -58,20 +58,18 @@ impl CacheLevel {
             low_bytes: edge.fits_bytes,
             high_bytes: edge.fits_bytes,
         };
-        let first = self.measured.as_ref().map(of).unwrap_or(EdgeSearches {
-            made: 1,
-            ..EdgeSearches::default()
-        });
+        let first = self
+            .measured
+            .as_ref()
+            .map(of)
+            .unwrap_or(EdgeSearches { made: 1, ..EdgeSearches::default() });
         let mut all = self.searches.unwrap_or(first);
         all.made += 1;
         if let Some(edge) = edge {
             let is_first = all.found == 0;
             all.found += 1;
-            all.low_bytes = if is_first {
-                edge.fits_bytes
-            } else {
-                all.low_bytes.min(edge.fits_bytes)
-            };
+            all.low_bytes =
+                if is_first { edge.fits_bytes } else { all.low_bytes.min(edge.fits_bytes) };
             all.high_bytes = all.high_bytes.max(edge.fits_bytes);
         }
         self.searches = Some(all);

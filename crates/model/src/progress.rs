@@ -69,33 +69,21 @@ impl<'a> Progress<'a> {
     #[must_use]
     pub fn items(step: &'a str, done: u64, total: Option<u64>) -> Self {
         let unit = ProgressUnit::Items;
-        Self {
-            step,
-            done,
-            total,
-            unit,
-        }
+        Self { step, done, total, unit }
     }
 
     /// `done` bytes of `total`.
     #[must_use]
     pub fn bytes(step: &'a str, done: u64, total: Option<u64>) -> Self {
         let unit = ProgressUnit::Bytes;
-        Self {
-            unit,
-            ..Self::items(step, done, total)
-        }
+        Self { unit, ..Self::items(step, done, total) }
     }
 }
 
 impl Control {
     /// `Stop` if `condition` holds.
     pub fn stop_if(condition: bool) -> Self {
-        if condition {
-            Self::Stop
-        } else {
-            Self::Continue
-        }
+        if condition { Self::Stop } else { Self::Continue }
     }
 
     /// Whether the operation stops.

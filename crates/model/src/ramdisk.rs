@@ -335,11 +335,7 @@ mod tests {
 
     #[test]
     fn ids_are_the_words_of_the_json() {
-        for reason in [
-            Reason::AlreadyBacked,
-            Reason::CpuStolen,
-            Reason::HostOvercommitted,
-        ] {
+        for reason in [Reason::AlreadyBacked, Reason::CpuStolen, Reason::HostOvercommitted] {
             let json = serde_json::to_string(&reason).unwrap();
             assert_eq!(json, format!("\"{}\"", reason.id()));
         }

@@ -106,9 +106,7 @@ mod tests {
     fn the_interval_covers_the_true_median() {
         let mut state = 12345_u64;
         let mut draw = move || {
-            state = state
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             // Skewed on purpose: the square has its median at 0.25.
             let u = (state >> 11) as f64 / (1_u64 << 53) as f64;
             u * u

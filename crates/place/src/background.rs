@@ -190,9 +190,7 @@ impl Allowance {
     /// Reads the counters at most once in 20 ms.
     pub fn check_limits(&mut self, moved: Bytes) -> Option<StopReason> {
         let stop = self.check_counters(moved).or_else(|| {
-            let stalled = self
-                .pressure
-                .others_stall_in_a_pause(self.limits.pressure_permille);
+            let stalled = self.pressure.others_stall_in_a_pause(self.limits.pressure_permille);
             stalled.then_some(StopReason::Pressure)
         });
         self.end_if(stop)
@@ -201,11 +199,9 @@ impl Allowance {
     /// Like [`Allowance::check_limits`] while a helper reads: it never blocks, and sees pressure
     /// only once free memory has run out.
     pub fn check_unblocked(&mut self, moved: Bytes) -> Option<StopReason> {
-        let stop = self.check_counters(moved).or_else(|| {
-            self.pressure
-                .has_direct_reclaim()
-                .then_some(StopReason::Pressure)
-        });
+        let stop = self
+            .check_counters(moved)
+            .or_else(|| self.pressure.has_direct_reclaim().then_some(StopReason::Pressure));
         self.end_if(stop)
     }
 
@@ -235,17 +231,15 @@ impl Allowance {
     /// Whether the group with this index has no room left.
     #[must_use]
     pub fn is_group_full(&self, group: u32) -> bool {
-        self.group_room(group)
-            .is_some_and(|room| room < GROUP_MARGIN)
+        self.group_room(group).is_some_and(|room| room < GROUP_MARGIN)
     }
 
     /// The most that the next batch may bring: what fits above the floor, and half of what fits
     /// into any of these groups, since their room is read only now and then.
     #[must_use]
     pub fn batch_room(&self, groups: impl IntoIterator<Item = u32>) -> Bytes {
-        let rooms = groups
-            .into_iter()
-            .filter_map(|group| Some(Bytes(self.group_room(group)?.0 / 2)));
+        let rooms =
+            groups.into_iter().filter_map(|group| Some(Bytes(self.group_room(group)?.0 / 2)));
         rooms.fold(self.room(), Bytes::min)
     }
 
@@ -272,10 +266,7 @@ impl Allowance {
         if sys::interrupt::requested() {
             return Some(StopReason::Cancelled);
         }
-        let is_late = self
-            .limits
-            .time
-            .is_some_and(|time| self.started.elapsed() >= time);
+        let is_late = self.limits.time.is_some_and(|time| self.started.elapsed() >= time);
         if is_late || self.limits.bytes.is_some_and(|bytes| moved >= bytes) {
             return Some(StopReason::Budget);
         }

@@ -24,10 +24,7 @@ const LIMITS: Limits = Limits {
 const WAIT: Duration = Duration::from_secs(20);
 
 fn meminfo(available_mib: u64) -> String {
-    format!(
-        "MemTotal: 4194304 kB\nMemAvailable: {} kB\n",
-        available_mib << 10
-    )
+    format!("MemTotal: 4194304 kB\nMemAvailable: {} kB\n", available_mib << 10)
 }
 
 fn pressure(some_us: u64) -> String {
@@ -39,10 +36,7 @@ fn tree() -> FakeRoot {
     FakeRoot::bare()
         .file("/proc/meminfo", meminfo(1024))
         .file("/proc/pressure/memory", pressure(5))
-        .file(
-            "/proc/vmstat",
-            "allocstall_normal 7\nallocstall_movable 1\npgscan_anon 0\n",
-        )
+        .file("/proc/vmstat", "allocstall_normal 7\nallocstall_movable 1\npgscan_anon 0\n")
 }
 
 fn path(tree: &FakeRoot, file: &str) -> PathBuf {
@@ -69,10 +63,8 @@ fn stopped(mut check: impl FnMut() -> Option<StopReason>, limit: Duration) -> Op
 /// Writes the pressure file while `work` runs: a task stalls for `share_permille` of the time.
 fn while_others_wait<T>(tree: &FakeRoot, share_permille: u64, work: impl FnOnce() -> T) -> T {
     let ended = AtomicBool::new(false);
-    let file = std::fs::OpenOptions::new()
-        .write(true)
-        .open(path(tree, "/proc/pressure/memory"))
-        .unwrap();
+    let file =
+        std::fs::OpenOptions::new().write(true).open(path(tree, "/proc/pressure/memory")).unwrap();
     let started = Instant::now();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -85,10 +77,7 @@ fn while_others_wait<T>(tree: &FakeRoot, share_permille: u64, work: impl FnOnce(
             }
         });
         // The first text is longer than the one that the tree has.
-        while std::fs::read(path(tree, "/proc/pressure/memory"))
-            .unwrap()
-            .len()
-            == pressure(5).len()
+        while std::fs::read(path(tree, "/proc/pressure/memory")).unwrap().len() == pressure(5).len()
         {
             std::thread::yield_now();
         }
@@ -113,10 +102,7 @@ fn free_memory_that_falls_to_the_floor_stops_it() {
     let mut allowance = start(&tree, LIMITS);
     assert_eq!(allowance.check(Bytes(0)), None);
     std::fs::write(path(&tree, "/proc/meminfo"), meminfo(100)).unwrap();
-    assert_eq!(
-        stopped(|| allowance.check(Bytes(0)), WAIT),
-        Some(StopReason::Floor)
-    );
+    assert_eq!(stopped(|| allowance.check(Bytes(0)), WAIT), Some(StopReason::Floor));
     assert_eq!(allowance.room(), Bytes(0));
 }
 
@@ -130,11 +116,7 @@ fn check_while_pages_leave(
     let mut scanned = 0;
     let check = || {
         scanned += 1;
-        std::fs::write(
-            &vmstat,
-            format!("allocstall_normal 8\npgscan_anon {scanned}\n"),
-        )
-        .unwrap();
+        std::fs::write(&vmstat, format!("allocstall_normal 8\npgscan_anon {scanned}\n")).unwrap();
         allowance.check(Bytes(0))
     };
     stopped(check, limit)
@@ -144,9 +126,8 @@ fn check_while_pages_leave(
 fn others_who_begin_to_wait_while_pages_are_pushed_out_stop_it() {
     let tree = tree();
     let mut allowance = start(&tree, LIMITS);
-    let stop = while_others_wait(&tree, 600, || {
-        check_while_pages_leave(&tree, &mut allowance, WAIT)
-    });
+    let stop =
+        while_others_wait(&tree, 600, || check_while_pages_leave(&tree, &mut allowance, WAIT));
     assert_eq!(stop, Some(StopReason::Pressure));
 }
 
@@ -179,19 +160,15 @@ fn others_who_waited_before_do_not() {
 
 #[test]
 fn without_an_account_of_pressure_direct_reclaim_is_the_sign() {
-    let tree = FakeRoot::bare().file("/proc/meminfo", meminfo(1024)).file(
-        "/proc/vmstat",
-        "allocstall_normal 7\nallocstall_movable 1\n",
-    );
+    let tree = FakeRoot::bare()
+        .file("/proc/meminfo", meminfo(1024))
+        .file("/proc/vmstat", "allocstall_normal 7\nallocstall_movable 1\n");
     let mut allowance = start(&tree, LIMITS);
     let quiet = stopped(|| allowance.check(Bytes(0)), Duration::from_millis(250));
     assert_eq!(quiet, None);
     let more = "allocstall_normal 7\nallocstall_movable 3\n";
     std::fs::write(path(&tree, "/proc/vmstat"), more).unwrap();
-    assert_eq!(
-        stopped(|| allowance.check(Bytes(0)), WAIT),
-        Some(StopReason::Pressure)
-    );
+    assert_eq!(stopped(|| allowance.check(Bytes(0)), WAIT), Some(StopReason::Pressure));
 }
 
 #[test]
@@ -199,10 +176,7 @@ fn a_helper_that_reads_is_not_mistaken_for_others_who_wait() {
     let tree = tree();
     let mut allowance = start(&tree, LIMITS);
     let stop = while_others_wait(&tree, 900, || {
-        stopped(
-            || allowance.check_unblocked(Bytes(0)),
-            Duration::from_millis(400),
-        )
+        stopped(|| allowance.check_unblocked(Bytes(0)), Duration::from_millis(400))
     });
     assert_eq!(stop, None);
 }

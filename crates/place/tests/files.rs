@@ -2,10 +2,7 @@
 //! when they are no longer what they were. Cold and warm is what `cachestat` says.
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
-#![allow(
-    clippy::single_range_in_vec_init,
-    reason = "lists of ranges are meant, also of one"
-)]
+#![allow(clippy::single_range_in_vec_init, reason = "lists of ranges are meant, also of one")]
 
 use machine::{Root, damon};
 use model::{Bytes, Control, progress};
@@ -138,11 +135,7 @@ fn an_open_file_is_found_with_what_of_it_is_absent() {
     assert_eq!(data.absent, ranges::without(&[whole], &there));
     // What it has mapped is there too, by the mapped part: the shell itself and its library.
     let mapped: Vec<_> = found.iter().filter(|file| file.path != path).collect();
-    assert!(
-        mapped
-            .iter()
-            .any(|file| file.path.to_string_lossy().contains("libc"))
-    );
+    assert!(mapped.iter().any(|file| file.path.to_string_lossy().contains("libc")));
     assert!(mapped.iter().all(|file| !file.used.is_empty()));
 }
 
@@ -185,11 +178,7 @@ fn files_that_the_own_group_uses_are_read_without_another_process() {
     let read_bytes: u64 = report.parts.iter().map(|part| part.bytes).sum();
     assert!(read_bytes >= 2 * MIB, "{read_bytes} bytes");
     // DAMON may evict unused pages at any moment: then only what was read can be judged.
-    let expected = if may_be_evicted {
-        0..=2 * MIB
-    } else {
-        2 * MIB..=2 * MIB
-    };
+    let expected = if may_be_evicted { 0..=2 * MIB } else { 2 * MIB..=2 * MIB };
     assert!(expected.contains(&cached_bytes(&file).unwrap()));
 }
 
@@ -200,9 +189,7 @@ fn a_file_of_two_processes_is_one_and_files_without_disk_or_name_are_none() {
     std::fs::write(&kept, vec![1; 5000]).unwrap();
     std::fs::write(&gone, vec![1; 5000]).unwrap();
     let tmpfs = Tmpfs::mount(1 << 20).ok();
-    let in_ram = tmpfs
-        .as_ref()
-        .map_or_else(|| gone.clone(), |tmpfs| tmpfs.path().join("ram"));
+    let in_ram = tmpfs.as_ref().map_or_else(|| gone.clone(), |tmpfs| tmpfs.path().join("ram"));
     std::fs::write(&in_ram, vec![1; 5000]).unwrap();
     let (one, two) = (Holder::of(&[&kept, &gone, &in_ram]), Holder::of(&[&kept]));
     std::fs::remove_file(&gone).unwrap();
@@ -232,11 +219,7 @@ fn files_come_back_in_the_order_of_the_disk() {
     }
     wanted.reverse();
     let work = work_of(&wanted);
-    let known: Vec<u64> = work
-        .pieces
-        .iter()
-        .filter_map(|piece| piece.physical)
-        .collect();
+    let known: Vec<u64> = work.pieces.iter().filter_map(|piece| piece.physical).collect();
     assert!(known.is_sorted());
     if known.len() < work.pieces.len() {
         testkit::skip("a file system that reports positions, for the order");
@@ -247,10 +230,7 @@ fn files_come_back_in_the_order_of_the_disk() {
         Control::Continue
     });
     let all = 20 * (MIB / 2 + 8192);
-    assert_eq!(
-        (read.bytes, read.present_bytes, read.changed_files),
-        (all, all, 0)
-    );
+    assert_eq!((read.bytes, read.present_bytes, read.changed_files), (all, all, 0));
     assert!(reported.is_sorted() && reported.last() == Some(&all));
     for file in &open {
         // Exactly what was wanted, and nothing around it.
@@ -274,12 +254,7 @@ fn a_file_that_is_another_by_now_is_not_read() {
     }
     let work = work_of(&wanted);
     assert!(work.pieces.len() >= names.len());
-    File::options()
-        .append(true)
-        .open(directory.join("appended"))
-        .unwrap()
-        .write_all(b"x")
-        .unwrap();
+    File::options().append(true).open(directory.join("appended")).unwrap().write_all(b"x").unwrap();
     cold_file(&directory.join("other"), MIB).unwrap();
     std::fs::rename(directory.join("other"), directory.join("replaced")).unwrap();
     std::fs::remove_file(directory.join("gone")).unwrap();
@@ -289,16 +264,9 @@ fn a_file_that_is_another_by_now_is_not_read() {
         cool(&File::open(directory.join(name)).unwrap());
     }
     let read = read::pieces(&work, &mut |_| Control::Continue);
-    assert_eq!(
-        (read.bytes, read.present_bytes, read.changed_files),
-        (MIB, MIB, 4)
-    );
+    assert_eq!((read.bytes, read.present_bytes, read.changed_files), (MIB, MIB, 4));
     for name in ["appended", "replaced"] {
-        assert_eq!(
-            cached_bytes(&File::open(directory.join(name)).unwrap()),
-            Some(0),
-            "{name}"
-        );
+        assert_eq!(cached_bytes(&File::open(directory.join(name)).unwrap()), Some(0), "{name}");
     }
     // Those that had changed before make no piece at all.
     assert!(work_of(&wanted).pieces.iter().all(|piece| piece.file == 0));
@@ -316,12 +284,7 @@ fn a_file_that_is_cut_midway_ends_nothing() {
     let read = read::pieces(&work, &mut |_| {
         batches += 1;
         if batches == 1 {
-            File::options()
-                .write(true)
-                .open(&path)
-                .unwrap()
-                .set_len(5000)
-                .unwrap();
+            File::options().write(true).open(&path).unwrap().set_len(5000).unwrap();
         }
         Control::Continue
     });
@@ -352,11 +315,7 @@ fn reading_stops_on_request() {
 fn a_work_that_names_no_such_file_is_harmless() {
     let work = ReadPlan {
         files: Vec::new(),
-        pieces: vec![Piece {
-            file: 9,
-            range: 0..4096,
-            physical: None,
-        }],
+        pieces: vec![Piece { file: 9, range: 0..4096, physical: None }],
     };
     let read = read::pieces(&work, &mut |_| Control::Continue);
     assert_eq!((read.bytes, read.changed_files), (0, 1));
@@ -366,11 +325,7 @@ fn a_work_that_names_no_such_file_is_harmless() {
 fn ranges_of_a_sparse_giant_cost_little() {
     let directory = TempDir::new();
     let path = directory.join("giant");
-    let file = File::options()
-        .write(true)
-        .create_new(true)
-        .open(&path)
-        .unwrap();
+    let file = File::options().write(true).create_new(true).open(&path).unwrap();
     let far = 1 << 40;
     if file.set_len(far).is_err() {
         return testkit::skip("a file system that takes a file of 1 TiB");
@@ -387,11 +342,7 @@ fn ranges_of_a_sparse_giant_cost_little() {
 fn a_sparse_file_takes_few_questions() {
     let directory = TempDir::new();
     let path = directory.join("giant");
-    let file = File::options()
-        .write(true)
-        .create_new(true)
-        .open(&path)
-        .unwrap();
+    let file = File::options().write(true).create_new(true).open(&path).unwrap();
     let far = (16 << 40) - 4096;
     if file.set_len(far).is_err() {
         return testkit::skip("a file system that takes a file of 16 TiB");

@@ -42,25 +42,15 @@ fn nothing_more_is_asked_after_one_interrupt() {
     let used = files::find(&root, &held, &mut access).unwrap();
     assert_eq!(used, []);
     let all = std::slice::from_ref(&(0..1 << 20));
-    assert_eq!(
-        CacheQueries::default().ranges_of(&file, all),
-        Err(QueryLimitReached)
-    );
+    assert_eq!(CacheQueries::default().ranges_of(&file, all), Err(QueryLimitReached));
     let mut pages = 0;
     let mut pagemap = Pagemap::open(&root, std::process::id()).unwrap();
     for mapping in machine::maps::read(&root, std::process::id()).unwrap() {
         pagemap.read(mapping.range, |_, _| pages += 1).unwrap();
     }
     assert_eq!(pages, 0);
-    let gone = CachedFile {
-        path: directory.join("gone"),
-        identity,
-        cached: Vec::new(),
-    };
-    let noted = Snapshot {
-        files: vec![gone; 10],
-        ..Snapshot::default()
-    };
+    let gone = CachedFile { path: directory.join("gone"), identity, cached: Vec::new() };
+    let noted = Snapshot { files: vec![gone; 10], ..Snapshot::default() };
     assert_eq!(snapshot::missing(&noted, &mut access).changed_files, 0);
     let no_process = Selection::Processes(Vec::new());
     let taken = snapshot::take(&root, &no_process, &[PathBuf::from(directory.path())]).unwrap();

@@ -71,19 +71,13 @@ fn what_lies_in_compressed_memory_is_left_there() {
     let in_swap = read_kib_field(toucher.pid(), "status", "VmSwap:");
     assert!(in_swap >= SET, "{in_swap} bytes");
     let (parts, report) = restored(&request(toucher.pid()));
-    let [part] = parts.as_slice() else {
-        panic!("{parts:?}")
-    };
+    let [part] = parts.as_slice() else { panic!("{parts:?}") };
     assert_eq!(Path::new(&part.source), device.path());
     assert!(part.bytes >= SET);
     let why = part.skipped.as_deref().unwrap();
     assert!(why.contains("compressed"), "{why}");
     assert_eq!((report.stop, report.parts), (StopReason::Done, Vec::new()));
-    assert_eq!(
-        read_kib_field(toucher.pid(), "status", "VmSwap:"),
-        in_swap,
-        "nothing was read"
-    );
+    assert_eq!(read_kib_field(toucher.pid(), "status", "VmSwap:"), in_swap, "nothing was read");
     assert_eq!(toucher.touch().wrong_pages, 0);
 }
 
@@ -101,13 +95,9 @@ fn of_two_areas_each_is_read_in_its_order() {
     let plan = restore::plan(&Root::system(), &request(toucher.pid())).unwrap();
     let before = disk.statistics();
     let parts = plan.parts.clone();
-    let report = restore::carry_out(
-        &Root::system(),
-        &request(toucher.pid()),
-        plan,
-        &mut progress::ignore,
-    )
-    .unwrap();
+    let report =
+        restore::carry_out(&Root::system(), &request(toucher.pid()), plan, &mut progress::ignore)
+            .unwrap();
     let seeks = disk.statistics().seeks - before.seeks;
     let sources: Vec<_> = report.parts.iter().map(|part| &part.source).collect();
     let expected = [swap.path(), &file.path()].map(|path| path.display().to_string());
@@ -125,16 +115,9 @@ fn of_two_areas_each_is_read_in_its_order() {
     assert!(parts[0].bytes > DISK / 2 && parts[0].bytes < DISK);
     assert!(parts[0].bytes + parts[1].bytes >= SET);
     assert_eq!(report.parts[0].method, Some(RestoreMethod::RemoteRead));
-    assert!(
-        seeks <= 2 * parts[0].runs + 4,
-        "{seeks} seeks, {} runs",
-        parts[0].runs
-    );
+    assert!(seeks <= 2 * parts[0].runs + 4, "{seeks} seeks, {} runs", parts[0].runs);
     for (part, done) in parts.iter().zip(&report.parts) {
-        assert_eq!(
-            (done.bytes, done.present_pages),
-            (part.bytes, part.bytes / 4096)
-        );
+        assert_eq!((done.bytes, done.present_pages), (part.bytes, part.bytes / 4096));
     }
     let touched = toucher.touch();
     assert_eq!((touched.wrong_pages, touched.major_faults), (0, 0));
@@ -178,21 +161,14 @@ fn a_process_of_another_pid_namespace_is_found_and_brought_back() {
     let own = Holding::Own(Pages::Base);
     let mut toucher = or_skip!(Toucher::start(TOUCHER, SET, &into, own));
     let namespace = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/pid")).unwrap();
-    assert_ne!(
-        namespace(&toucher.pid().to_string()),
-        namespace("self"),
-        "it is in another"
-    );
+    assert_ne!(namespace(&toucher.pid().to_string()), namespace("self"), "it is in another");
     let selections = [
         Selection::Processes(vec![toucher.pid()]),
         Selection::Group(toucher.group.path().to_owned()),
     ];
     for selection in selections {
         toucher.push_out_as_touched();
-        let request = RestoreRequest {
-            selection,
-            ..request(toucher.pid())
-        };
+        let request = RestoreRequest { selection, ..request(toucher.pid()) };
         let (_, report) = restored(&request);
         assert_eq!(report.stop, StopReason::Done);
         let bytes: u64 = report.parts.iter().map(|part| part.bytes).sum();
@@ -209,10 +185,7 @@ fn a_process_of_another_pid_namespace_is_found_and_brought_back() {
 fn tree_of_version_2(pid: u32, limit_bytes: u64) -> FakeRoot {
     const GROUP: &str = "/sys/fs/cgroup/system.slice/app.service";
     let mut tree = FakeRoot::bare()
-        .file(
-            &format!("/proc/{pid}/cgroup"),
-            "0::/system.slice/app.service\n",
-        )
+        .file(&format!("/proc/{pid}/cgroup"), "0::/system.slice/app.service\n")
         .file(
             "/proc/self/mountinfo",
             "30 25 0:26 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw\n",
@@ -220,23 +193,12 @@ fn tree_of_version_2(pid: u32, limit_bytes: u64) -> FakeRoot {
         .file(&format!("{GROUP}/memory.max"), "max\n")
         .file(&format!("{GROUP}/memory.current"), "0\n")
         // The limit of the slice above holds for its services too.
-        .file(
-            "/sys/fs/cgroup/system.slice/memory.max",
-            format!("{limit_bytes}\n"),
-        )
+        .file("/sys/fs/cgroup/system.slice/memory.max", format!("{limit_bytes}\n"))
         .file("/sys/fs/cgroup/system.slice/memory.current", "0\n");
     for file in ["stat", "maps", "pagemap", "exe", "comm"] {
-        tree = tree.link(
-            &format!("/proc/{pid}/{file}"),
-            &format!("/proc/{pid}/{file}"),
-        );
+        tree = tree.link(&format!("/proc/{pid}/{file}"), &format!("/proc/{pid}/{file}"));
     }
-    for file in [
-        "/proc/swaps",
-        "/proc/meminfo",
-        "/proc/vmstat",
-        "/proc/pressure",
-    ] {
+    for file in ["/proc/swaps", "/proc/meminfo", "/proc/vmstat", "/proc/pressure"] {
         tree = tree.link(file, file);
     }
     for file in ["/sys/block", "/sys/dev", "/sys/devices", "/dev"] {
@@ -251,14 +213,10 @@ fn a_limit_of_version_2_is_kept_also_of_a_group_above() {
     let toucher = or_skip!(Toucher::swapped_out(TOUCHER, SET_BYTES, &[]));
     let limit = SET_BYTES / 2;
     let tree = tree_of_version_2(toucher.pid(), limit);
-    let usage = tree
-        .path()
-        .join("sys/fs/cgroup/system.slice/memory.current");
-    let (_, report) = restored_at(
-        &Root::at(tree.path()),
-        &request(toucher.pid()),
-        &mut |bytes| std::fs::write(&usage, format!("{bytes}\n")).unwrap(),
-    );
+    let usage = tree.path().join("sys/fs/cgroup/system.slice/memory.current");
+    let (_, report) = restored_at(&Root::at(tree.path()), &request(toucher.pid()), &mut |bytes| {
+        std::fs::write(&usage, format!("{bytes}\n")).unwrap()
+    });
     assert_eq!(report.stop, StopReason::GroupLimit, "{report:?}");
     let bytes: u64 = report.parts.iter().map(|part| part.bytes).sum();
     assert!(bytes > limit / 2 && bytes <= limit, "{bytes} of {limit}");
@@ -356,11 +314,7 @@ fn system_v_memory_comes_back() {
     let limit = group.path().join("memory.limit_in_bytes");
     push_shared_out(group.path(), MIB, SET / 4);
     std::fs::write(&limit, (16 * SET).to_string()).unwrap();
-    let request = RestoreRequest {
-        anonymous: false,
-        shared: true,
-        ..request(user.child.id())
-    };
+    let request = RestoreRequest { anonymous: false, shared: true, ..request(user.child.id()) };
     // The last of it may still be on its way, unseen by the group's account.
     let in_swap = || restore::plan(&Root::system(), &request).unwrap().parts;
     let mut before = Vec::new();
@@ -376,9 +330,7 @@ fn system_v_memory_comes_back() {
     let swapped = parts.first().map_or(0, |part| part.bytes);
     assert!(swapped > SET / 2, "{parts:?}");
     assert_eq!(report.stop, StopReason::Done);
-    let [done] = report.parts.as_slice() else {
-        panic!("{report:?}")
-    };
+    let [done] = report.parts.as_slice() else { panic!("{report:?}") };
     assert_eq!((done.kind, done.bytes), (MemoryKind::Shared, swapped));
     assert!(done.source.starts_with("/SYSV"), "{}", done.source);
     assert_eq!(done.present_pages, done.pages);

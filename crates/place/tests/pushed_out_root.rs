@@ -62,9 +62,7 @@ struct Stage {
 
 impl Stage {
     fn set() -> Result<Self, String> {
-        let turn = ONE_AT_A_TIME
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let group = Cgroup::v1_memory(1024 * MIB)?;
         let swap = SwapArea::on(256 * MIB)?;
         // On tmpfs, with a guard that removes it.
@@ -78,14 +76,8 @@ impl Stage {
             .spawn()
             .map_err(|error| format!("python3 ({error})"))?;
         let output = BufReader::new(child.stdout.take().unwrap());
-        let mut stage = Self {
-            child,
-            output,
-            group,
-            _directory: directory,
-            _swap: swap,
-            _turn: turn,
-        };
+        let mut stage =
+            Self { child, output, group, _directory: directory, _swap: swap, _turn: turn };
         match stage.line().as_str() {
             "ready" => Ok(stage),
             _ => Err("python3 with memfd_create".to_owned()),
@@ -166,29 +158,18 @@ fn shared_memory_in_swap_is_found_and_comes_back_whole() {
     };
     let all = 3 * OBJECT_BYTES;
     let before = stage.objects();
-    assert_eq!(
-        before.len(),
-        3,
-        "the memfd is mapped twice and is one: {before:?}"
-    );
+    assert_eq!(before.len(), 3, "the memfd is mapped twice and is one: {before:?}");
     assert_eq!(swapped_bytes(&before), 0);
     assert_eq!(before.iter().map(|one| one.present_bytes).sum::<u64>(), all);
     stage.push_out();
     let found = stage.objects();
     let swapped = swapped_bytes(&found);
-    assert!(
-        swapped > all / 2,
-        "{swapped} of {all} bytes were pushed out"
-    );
+    assert!(swapped > all / 2, "{swapped} of {all} bytes were pushed out");
     let present: u64 = found.iter().map(|one| one.present_bytes).sum();
     assert_eq!(swapped + present, all);
     // What pagemap shows of it: nothing of what is in swap.
     assert!(stage.shown_pages() * 4096 <= 2 * present);
-    assert!(
-        found
-            .iter()
-            .any(|one| one.name.starts_with("/memfd:terrace-test"))
-    );
+    assert!(found.iter().any(|one| one.name.starts_with("/memfd:terrace-test")));
     for object in &found {
         let mut reported = 0;
         let (asked, present) = shared::restore(object, &mut |progress| {
@@ -239,12 +220,7 @@ fn a_process_is_pushed_out_and_finds_its_content() {
     assert!(!evicted.kept.is_empty());
     let status = std::fs::read_to_string(format!("/proc/{}/status", stage.child.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmSwap:"));
-    let kib: u64 = line
-        .unwrap()
-        .trim()
-        .trim_end_matches(" kB")
-        .parse()
-        .unwrap();
+    let kib: u64 = line.unwrap().trim().trim_end_matches(" kB").parse().unwrap();
     assert!(kib * 1024 > OBJECT_BYTES / 2, "{kib} KiB in swap");
     assert!(stage.is_same(), "0 wrong bytes");
 }
@@ -264,11 +240,7 @@ fn files_leave_the_page_cache_and_keep_what_was_written() {
     if cached::bytes_of(&file, &(0..3 * MIB)) == Some(3 * MIB) {
         return testkit::skip("a temporary directory on a disk");
     }
-    assert_eq!(
-        evicted.before_bytes,
-        3 * MIB + 8192,
-        "the link was not followed"
-    );
+    assert_eq!(evicted.before_bytes, 3 * MIB + 8192, "the link was not followed");
     assert_eq!((evicted.after_bytes, evicted.kept), (0, Vec::new()));
     assert_eq!(std::fs::read(&first).unwrap(), vec![1; 8192]);
     assert_eq!(std::fs::read(&second).unwrap(), vec![2; 3 * MIB as usize]);
@@ -283,19 +255,11 @@ fn a_file_in_use_stays_and_says_so() {
     file.sync_all().unwrap();
     let mapped = sys::file::Mapped::random(&file).unwrap();
     let touched = (0..mapped.len()).step_by(4096);
-    assert!(
-        touched
-            .map(|at| mapped.byte(at))
-            .all(|byte| byte == Some(1))
-    );
+    assert!(touched.map(|at| mapped.byte(at)).all(|byte| byte == Some(1)));
     let evicted = evict::evict(&Root::system(), &EvictTarget::Path(path)).unwrap();
     assert_eq!(evicted.after_bytes, evicted.before_bytes);
     assert_eq!(evicted.kept.len(), 1);
-    assert!(
-        evicted.kept[0].starts_with("1 file: "),
-        "{:?}",
-        evicted.kept
-    );
+    assert!(evicted.kept[0].starts_with("1 file: "), "{:?}", evicted.kept);
 }
 
 #[test]
@@ -306,8 +270,5 @@ fn what_is_not_there_is_a_line() {
     let nowhere = EvictTarget::Path("/no/such/place".into());
     let error = evict::evict(&Root::system(), &nowhere).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Usage);
-    assert_eq!(
-        error.to_string(),
-        "cannot look below /no/such/place: no such file or directory"
-    );
+    assert_eq!(error.to_string(), "cannot look below /no/such/place: no such file or directory");
 }

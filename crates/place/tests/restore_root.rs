@@ -67,13 +67,7 @@ fn each_way_brings_every_page_back_whole() {
     ];
     for method in ways {
         toucher.push_out();
-        let report = restored(
-            &RestoreRequest {
-                method,
-                ..request(toucher.pid())
-            },
-            &mut |_| {},
-        );
+        let report = restored(&RestoreRequest { method, ..request(toucher.pid()) }, &mut |_| {});
         assert_eq!(report.stop, StopReason::Done);
         let asked: u64 = report.parts.iter().map(|part| part.pages).sum();
         let present: u64 = report.parts.iter().map(|part| part.present_pages).sum();
@@ -239,9 +233,7 @@ fn who_is_named_first_comes_first() {
         let present = |toucher: &Toucher| {
             let path = format!("/proc/{}/status", toucher.pid());
             let status = std::fs::read_to_string(path).unwrap();
-            let line = status
-                .lines()
-                .find_map(|line| line.strip_prefix("RssAnon:"));
+            let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
             let kib = line.unwrap().trim().trim_end_matches(" kB");
             kib.parse::<u64>().unwrap() * 1024
         };

@@ -47,17 +47,9 @@ fn bytes(report: &RestoreReport) -> u64 {
 
 /// The machine, but for files that a test moves.
 fn tree(pid: u32, available_kib: u64) -> FakeRoot {
-    let tree = FakeRoot::bare().file(
-        "/proc/meminfo",
-        format!("MemAvailable: {available_kib} kB\n"),
-    );
-    for real in [
-        format!("/proc/{pid}").as_str(),
-        "/proc/swaps",
-        "/proc/self",
-        "/sys",
-        "/dev",
-    ] {
+    let tree =
+        FakeRoot::bare().file("/proc/meminfo", format!("MemAvailable: {available_kib} kB\n"));
+    for real in [format!("/proc/{pid}").as_str(), "/proc/swaps", "/proc/self", "/sys", "/dev"] {
         symlink(real, tree.path().join(&real[1..])).unwrap();
     }
     tree
@@ -94,10 +86,7 @@ fn a_restore_ends_if_pages_do_not_stay() {
     const BATCH_BYTES: u64 = SET_BYTES / 16;
     let toucher = or_skip!(Toucher::swapped_out(TOUCHER, SET_BYTES, &[]));
     let request = RestoreRequest {
-        limits: Limits {
-            yield_percent: 50,
-            ..request(toucher.pid()).limits
-        },
+        limits: Limits { yield_percent: 50, ..request(toucher.pid()).limits },
         ..request(toucher.pid())
     };
     let tree = tree(toucher.pid(), BATCH_BYTES >> 10);
@@ -115,12 +104,7 @@ fn hogs_that_make_others_wait_end_it() {
     // their group, and goes through it in a circle.
     let disk = or_skip!(SlowDisk::hdd(8 * SET_BYTES));
     let _swap = or_skip!(disk.as_swap());
-    let toucher = or_skip!(Toucher::start(
-        TOUCHER,
-        SET_BYTES,
-        &[],
-        Holding::Own(Pages::Base)
-    ));
+    let toucher = or_skip!(Toucher::start(TOUCHER, SET_BYTES, &[], Holding::Own(Pages::Base)));
     toucher.push_out_as_touched();
     let crowded = Cgroup::v1_memory(SET_BYTES / 4).unwrap();
     let mut request = request(toucher.pid());
@@ -195,9 +179,7 @@ fn in_a_process_of_its_own(program: &Path, before: &[&str], name: &str, pid: u32
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = text
-        .lines()
-        .find_map(|line| Some(line.split_once(MARK)?.1.to_owned()));
+    let line = text.lines().find_map(|line| Some(line.split_once(MARK)?.1.to_owned()));
     line.unwrap_or_else(|| panic!("{text} {}", String::from_utf8_lossy(&output.stderr)))
 }
 
@@ -240,12 +222,7 @@ fn an_error_names_the_missing_right() {
     // Where every user may run it.
     let program = folder.join("test");
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-    let as_user = [
-        "setpriv",
-        "--reuid=65534",
-        "--regid=65534",
-        "--clear-groups",
-    ];
+    let as_user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
     let toucher = or_skip!(Toucher::swapped_out(TOUCHER, SET_BYTES, &as_user));
     let own = in_a_process_of_its_own(&program, &as_user, "refused", toucher.pid());
     assert!(own.starts_with("Impossible"), "{own}");

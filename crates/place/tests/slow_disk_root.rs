@@ -117,9 +117,7 @@ fn anonymous_pages_come_in_the_order_of_their_slots() {
     toucher.push_out();
     let restored = restored(&disk, &request(toucher.pid()));
     let (touched, after) = timed(|| toucher.touch());
-    let Restored {
-        runs, reads, seeks, ..
-    } = restored;
+    let Restored { runs, reads, seeks, .. } = restored;
     println!(
         "{in_swap} pages by demand {demand:?}, by address {by_address:?}, by slot {:?} \
          ({runs} runs, {reads} reads, {seeks} seeks), with the plan {:?}, then touched in {after:?}",
@@ -127,9 +125,7 @@ fn anonymous_pages_come_in_the_order_of_their_slots() {
         restored.all
     );
     assert_eq!((touched.wrong_pages, touched.major_faults), (0, 0));
-    let [part] = restored.report.parts.as_slice() else {
-        panic!("{:?}", restored.report)
-    };
+    let [part] = restored.report.parts.as_slice() else { panic!("{:?}", restored.report) };
     assert_eq!(part.method, Some(RestoreMethod::RemoteRead));
     assert!(part.bytes >= SET && part.present_pages == part.pages);
     // One for each run, and one where the read-ahead of the kernel went a bit too far.
@@ -207,10 +203,7 @@ fn a_snapshot_comes_back_at_the_speed_of_the_disk() {
     let cached = std::fs::read(&path).unwrap();
     // All of it was in memory a moment ago; a machine that others use may take some again.
     let read_again = disk.statistics().read_bytes - before;
-    assert!(
-        read_again <= FILE / 10,
-        "{read_again} bytes were not in memory"
-    );
+    assert!(read_again <= FILE / 10, "{read_again} bytes were not in memory");
     assert_eq!(cached.len() as u64, FILE);
     assert!(speed >= 0.5 * own);
 }
@@ -230,11 +223,7 @@ fn a_mapped_file_is_not_faulted_back_page_by_page() {
     let (touched, demand) = timed(|| toucher.touch());
     assert_eq!(touched.wrong_pages, 0);
     evict::evict(&Root::system(), &EvictTarget::Process(toucher.pid())).unwrap();
-    let request = RestoreRequest {
-        anonymous: false,
-        files: true,
-        ..request(toucher.pid())
-    };
+    let request = RestoreRequest { anonymous: false, files: true, ..request(toucher.pid()) };
     let restored = restored(&disk, &request);
     let (again, after) = timed(|| toucher.touch());
     println!(

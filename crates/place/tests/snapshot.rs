@@ -34,9 +34,7 @@ fn holder(path: &Path) -> Child {
         .spawn()
         .unwrap();
     let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     child
 }
 
@@ -95,11 +93,7 @@ fn what_was_dropped_comes_back_and_what_changed_does_not() {
         // What is in memory of files of others the kernel tells nobody else.
         assert!(now.files.len() > 40, "and the program's own files");
     }
-    let bytes: u64 = now
-        .files
-        .iter()
-        .map(|file| ranges::total(&file.cached))
-        .sum();
+    let bytes: u64 = now.files.iter().map(|file| ranges::total(&file.cached)).sum();
     assert_eq!(bytes, now.found_bytes);
     assert!(now.cached_bytes.unwrap() >= now.unseen_bytes().unwrap());
 
@@ -204,10 +198,7 @@ fn directories_and_inodes_of_a_tree_are_walked() {
     std::os::unix::fs::symlink("/usr", directory.join("link")).unwrap();
     let trees = [directory.path().to_owned()];
     let walked = metadata::warm(&Root::system(), &trees, &mut allowance()).unwrap();
-    assert_eq!(
-        (walked.directories, walked.inodes, walked.refused),
-        (3, 7, 0)
-    );
+    assert_eq!((walked.directories, walked.inodes, walked.refused), (3, 7, 0));
     assert_eq!(walked.stopped, None);
     let nowhere = [directory.join("nowhere")];
     let error = metadata::warm(&Root::system(), &nowhere, &mut allowance()).unwrap_err();
@@ -262,10 +253,7 @@ fn figures_of_eight_gibibytes() {
             now.files.len(),
             now.found_bytes / MIB,
             now.cached_bytes.unwrap() / MIB,
-            now.files
-                .iter()
-                .map(|file| file.cached.len())
-                .sum::<usize>(),
+            now.files.iter().map(|file| file.cached.len()).sum::<usize>(),
             bytes.len(),
             start.elapsed(),
         );

@@ -4,10 +4,7 @@
 //! With `TERRACE_SEEDS` set to a directory the seeds are written there for the fuzzer.
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
-#![allow(
-    clippy::single_range_in_vec_init,
-    reason = "lists of ranges are meant, also of one"
-)]
+#![allow(clippy::single_range_in_vec_init, reason = "lists of ranges are meant, also of one")]
 
 use place::ErrorKind;
 use place::workingset::read_plan::FileIdentity;
@@ -45,17 +42,8 @@ fn path() -> impl Strategy<Value = PathBuf> {
 fn files() -> impl Strategy<Value = Vec<CachedFile>> {
     let file = (path(), any::<(u64, u64, i64)>(), pages()).prop_map(|(path, numbers, cached)| {
         let (device, bytes, changed_ns) = numbers;
-        let identity = FileIdentity {
-            device,
-            inode: 0,
-            bytes,
-            changed_ns,
-        };
-        CachedFile {
-            path,
-            identity,
-            cached,
-        }
+        let identity = FileIdentity { device, inode: 0, bytes, changed_ns };
+        CachedFile { path, identity, cached }
     });
     // Each is another one.
     prop::collection::vec(file, 0..20).prop_map(|mut files| {
@@ -68,15 +56,13 @@ fn files() -> impl Strategy<Value = Vec<CachedFile>> {
 
 fn processes() -> impl Strategy<Value = Vec<ProcessSnapshot>> {
     let fields = (any::<(u64, String)>(), prop::option::of(path()), pages());
-    let process = fields.prop_map(
-        |((start_ticks, name), executable, present)| ProcessSnapshot {
-            pid: 0,
-            start_ticks,
-            name,
-            executable,
-            present,
-        },
-    );
+    let process = fields.prop_map(|((start_ticks, name), executable, present)| ProcessSnapshot {
+        pid: 0,
+        start_ticks,
+        name,
+        executable,
+        present,
+    });
     prop::collection::vec(process, 0..8).prop_map(|mut processes| {
         for (pid, process) in (0..).zip(&mut processes) {
             process.pid = pid;
@@ -89,14 +75,7 @@ fn snapshots() -> impl Strategy<Value = Snapshot> {
     let machine = any::<(i64, Option<u64>, u64)>();
     (machine, files(), processes()).prop_map(|(machine, files, processes)| {
         let (at_ns, cached_bytes, found_bytes) = machine;
-        Snapshot {
-            at_ns,
-            files,
-            processes,
-            cached_bytes,
-            found_bytes,
-            ..Snapshot::default()
-        }
+        Snapshot { at_ns, files, processes, cached_bytes, found_bytes, ..Snapshot::default() }
     })
 }
 
@@ -236,10 +215,7 @@ fn any_flipped_bit_is_seen() {
 fn other_files_and_newer_snapshots_are_distinguished() {
     let why = |bytes: &[u8]| decode(bytes).unwrap_err();
     assert_eq!(why(b""), "it is not a snapshot of Terrace");
-    assert_eq!(
-        why(b"terrace snapshot x\n"),
-        "it is not a snapshot of Terrace"
-    );
+    assert_eq!(why(b"terrace snapshot x\n"), "it is not a snapshot of Terrace");
     assert!(why(b"terrace snapshot 2\nwhatever").contains("newer"));
     assert_eq!(why(HEADER), "it is damaged");
 }
@@ -287,21 +263,14 @@ fn a_small_file_cannot_grow_without_bound() {
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib: u64 = peak
-        .unwrap()
-        .trim()
-        .trim_end_matches(" kB")
-        .parse()
-        .unwrap();
+    let kib: u64 = peak.unwrap().trim().trim_end_matches(" kB").parse().unwrap();
     assert!(kib < 512 << 10, "{kib} KiB");
 }
 
 #[test]
 fn changed_seeds_never_panic() {
-    let seeds: Vec<Vec<u8>> = vec![
-        encode(&sample()).unwrap(),
-        encode(&Snapshot::default()).unwrap(),
-    ];
+    let seeds: Vec<Vec<u8>> =
+        vec![encode(&sample()).unwrap(), encode(&Snapshot::default()).unwrap()];
     if let Some(directory) = std::env::var_os("TERRACE_SEEDS") {
         let directory = PathBuf::from(directory);
         std::fs::create_dir_all(&directory).unwrap();
@@ -316,11 +285,7 @@ fn changed_seeds_never_panic() {
         for _ in 0..3000 {
             // Now the packed bytes, now the lines before packing.
             let in_lines = random.below(2) == 0;
-            let mut bytes = if in_lines {
-                plain.clone()
-            } else {
-                seed.clone()
-            };
+            let mut bytes = if in_lines { plain.clone() } else { seed.clone() };
             for _ in 0..=random.below(3) {
                 let index = random.below(bytes.len() as u64) as usize;
                 match random.below(4) {
@@ -340,10 +305,7 @@ fn changed_seeds_never_panic() {
         }
     }
     // Both must happen, or the changes test nothing.
-    assert!(
-        read > 100 && refused > 1000,
-        "{read} read, {refused} refused"
-    );
+    assert!(read > 100 && refused > 1000, "{read} read, {refused} refused");
 }
 
 #[test]
@@ -370,15 +332,8 @@ fn no_other_file_is_overwritten() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "dear Ann");
     let error = read(&path).unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotASnapshot);
-    assert!(
-        error
-            .to_string()
-            .ends_with("it is not a snapshot of Terrace")
-    );
+    assert!(error.to_string().ends_with("it is not a snapshot of Terrace"));
     let nowhere = directory.join("no/such/directory/now");
-    assert_eq!(
-        write(&sample(), &nowhere).unwrap_err().kind,
-        ErrorKind::Failed
-    );
+    assert_eq!(write(&sample(), &nowhere).unwrap_err().kind, ErrorKind::Failed);
     assert_eq!(directory.names(), ["letter"]);
 }

@@ -168,10 +168,7 @@ fn listen_for_marks() -> (Option<MarkSocket>, SourceState) {
 fn prioritize_thread(purpose: Purpose, facts: &mut Facts) {
     let sights = if purpose == Purpose::Probe {
         let why = "a probe of this process is measured beside it";
-        [
-            ("realtime", SourceState::closed(why, None)),
-            ("locked", SourceState::closed(why, None)),
-        ]
+        [("realtime", SourceState::closed(why, None)), ("locked", SourceState::closed(why, None))]
     } else {
         let sight = |answer: sys::Result<()>, right| match answer {
             Ok(()) => SourceState::Open,

@@ -106,15 +106,7 @@ impl Collectors {
         if steady {
             self.steady_at_ns = Some(at_ns);
         }
-        let mut moment = Moment {
-            at_ns,
-            steady,
-            slow,
-            all,
-            registry,
-            row,
-            notes: &mut self.notes,
-        };
+        let mut moment = Moment { at_ns, steady, slow, all, registry, row, notes: &mut self.notes };
         // What belongs to the subject first: it moves most while the rest is read.
         self.tree.read(&mut moment);
         if steady {

@@ -76,12 +76,7 @@ pub struct Json;
 impl Exporter for Json {
     fn export(&self, recording: &Recording, sink: &mut dyn Write) -> Result<()> {
         let written = serde_json::to_writer(&mut *sink, &Whole(recording));
-        finish(
-            written
-                .map_err(io::Error::from)
-                .and_then(|()| sink.write_all(b"\n")),
-            sink,
-        )
+        finish(written.map_err(io::Error::from).and_then(|()| sink.write_all(b"\n")), sink)
     }
 }
 
@@ -104,10 +99,7 @@ fn copy(recording: &Recording, sink: &mut dyn Write) -> Result<()> {
     }
     let schemas: Vec<Schema> = (0..)
         .zip(&recording.series)
-        .map(|(id, series)| Schema {
-            id,
-            ..series.schema.clone()
-        })
+        .map(|(id, series)| Schema { id, ..series.schema.clone() })
         .collect();
     let mut cursors: Vec<Cursor<'_>> = recording.series.iter().map(Cursor::new).collect();
     let mut writer = Writer::new(sink, &recording.facts)?;
@@ -136,10 +128,7 @@ struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     fn new(series: &'a Series) -> Self {
-        Self {
-            rest: series.steps.iter().peekable(),
-            value: None,
-        }
+        Self { rest: series.steps.iter().peekable(), value: None }
     }
 
     /// The value at `sample`, which never goes back.
@@ -258,10 +247,7 @@ mod tests {
         let tick = |due_ns, at_ns| Tick { due_ns, at_ns };
         let series = |name: &str, values: [Option<i64>; 3]| {
             let mut series = Series {
-                schema: Schema {
-                    name: name.to_owned(),
-                    ..Schema::default()
-                },
+                schema: Schema { name: name.to_owned(), ..Schema::default() },
                 steps: model::recording::Steps::new(),
             };
             for (sample, value) in (0..).zip(values) {

@@ -63,10 +63,7 @@ pub fn form_of(text: &str) -> Option<Form> {
     if start.starts_with("procs ") {
         return Some(Form::Vmstat);
     }
-    if lines
-        .clone()
-        .any(|line| line.starts_with("avg-cpu:") || line.starts_with("Device"))
-    {
+    if lines.clone().any(|line| line.starts_with("avg-cpu:") || line.starts_with("Device")) {
         return Some(Form::Iostat);
     }
     let is_log = |line: &str| line.split(',').count() >= 4 && fio::numbers(line).is_some();

@@ -12,9 +12,7 @@ const STAT_BYTES_MAX: usize = 1536;
 
 /// Every process and its parent.
 pub(crate) fn parents() -> HashMap<u32, u32> {
-    numbers(Path::new("/proc"))
-        .filter_map(|process| Some((process, parent(process)?)))
-        .collect()
+    numbers(Path::new("/proc")).filter_map(|process| Some((process, parent(process)?))).collect()
 }
 
 /// Parents of `processes` and their descendants. If none of them has other children, returns just
@@ -29,9 +27,7 @@ pub(crate) fn parents_around(processes: &[u32]) -> HashMap<u32, u32> {
         return parents();
     }
     let named = processes.iter();
-    named
-        .filter_map(|process| Some((*process, parent(*process)?)))
-        .collect()
+    named.filter_map(|process| Some((*process, parent(*process)?))).collect()
 }
 
 /// The children of a process that has not ended; `None` where the kernel does not list them.
@@ -42,10 +38,7 @@ fn children(process: u32) -> Option<Vec<u32>> {
     for thread in numbers(Path::new(&directory)) {
         // Where the thread has ended meanwhile others have its children: not certain any more.
         let text = std::fs::read_to_string(format!("{directory}/{thread}/children")).ok()?;
-        all.extend(
-            text.split_whitespace()
-                .filter_map(|word| word.parse::<u32>().ok()),
-        );
+        all.extend(text.split_whitespace().filter_map(|word| word.parse::<u32>().ok()));
     }
     Some(all)
 }

@@ -73,10 +73,7 @@ pub fn redact(recording: &mut Recording) {
         if let model::recording::Ending::Killed { out_of_memory, .. } = &mut outcome.ending {
             out_of_memory.iter_mut().for_each(|text| names.scrub(text));
         }
-        outcome
-            .stopped_early
-            .iter_mut()
-            .for_each(|text| names.scrub(text));
+        outcome.stopped_early.iter_mut().for_each(|text| names.scrub(text));
     }
     for text in &mut recording.damage {
         names.scrub(text);
@@ -112,18 +109,11 @@ fn facts(facts: &mut Facts, names: &mut Names) -> Option<String> {
         }
         Subject::Machine | Subject::Probe { .. } => {}
     }
-    if let Some(host) = facts
-        .machine
-        .as_mut()
-        .and_then(|machine| machine.host.take())
-    {
+    if let Some(host) = facts.machine.as_mut().and_then(|machine| machine.host.take()) {
         names.stand_in("host-", &host);
     }
     for device in &mut facts.devices {
-        device
-            .backing_file
-            .iter_mut()
-            .for_each(|path| names.path(path));
+        device.backing_file.iter_mut().for_each(|path| names.path(path));
     }
     for mount in &mut facts.mounts {
         names.path(&mut mount.point);
@@ -220,34 +210,22 @@ mod tests {
     };
 
     /// Everything that must not be found in a redacted recording.
-    const PRIVATE: &[&str] = &[
-        "alice", "acme", "hunter2", "ledger", "vault", "titan", "7f3a", "payroll", "crypt",
-    ];
+    const PRIVATE: &[&str] =
+        &["alice", "acme", "hunter2", "ledger", "vault", "titan", "7f3a", "payroll", "crypt"];
 
     fn text(text: &str) -> String {
         text.to_owned()
     }
 
     fn private_facts() -> Facts {
-        let machine = model::machine::MachineFacts {
-            host: Some(text("titan7f3a")),
-            ..Default::default()
-        };
-        let argv = [
-            "/home/alice/bin/rsync",
-            "--password=hunter2",
-            "/srv/acme/ledger",
-        ];
+        let machine =
+            model::machine::MachineFacts { host: Some(text("titan7f3a")), ..Default::default() };
+        let argv = ["/home/alice/bin/rsync", "--password=hunter2", "/srv/acme/ledger"];
         Facts {
-            subject: Subject::Command {
-                argv: argv.map(text).to_vec(),
-            },
+            subject: Subject::Command { argv: argv.map(text).to_vec() },
             machine: Some(machine),
             devices: vec![
-                DeviceFacts {
-                    name: text("vda"),
-                    ..Default::default()
-                },
+                DeviceFacts { name: text("vda"), ..Default::default() },
                 DeviceFacts {
                     name: text("loop3"),
                     backing_file: Some(text("/srv/vault/image.img")),
@@ -255,14 +233,9 @@ mod tests {
                 },
             ],
             mounts: ["/", "/srv/acme", "/srv/vault"]
-                .map(|point| MountFacts {
-                    point: text(point),
-                    ..Default::default()
-                })
+                .map(|point| MountFacts { point: text(point), ..Default::default() })
                 .to_vec(),
-            swaps: ["vda2 vda", "zram0", "ledger.swap vda", "mapper/crypt-swap"]
-                .map(text)
-                .to_vec(),
+            swaps: ["vda2 vda", "zram0", "ledger.swap vda", "mapper/crypt-swap"].map(text).to_vec(),
             groups: vec![GroupFacts {
                 paths: [(text("memory"), text("/acme.slice/payroll"))].into(),
                 ..Default::default()
@@ -282,11 +255,7 @@ mod tests {
 
     fn private_recording() -> Recording {
         let series = |name: &str, source: &str| Series {
-            schema: Schema {
-                name: text(name),
-                source: text(source),
-                ..Default::default()
-            },
+            schema: Schema { name: text(name), source: text(source), ..Default::default() },
             steps: model::recording::Steps::new(),
         };
         let span = |kind: &str, words: &str| Span {
@@ -295,11 +264,7 @@ mod tests {
             start_ns: 0,
             end_ns: 0,
         };
-        let task = |comm: &str, ppid| Task {
-            comm: text(comm),
-            ppid,
-            ..Default::default()
-        };
+        let task = |comm: &str, ppid| Task { comm: text(comm), ppid, ..Default::default() };
         Recording {
             facts: private_facts(),
             series: vec![
@@ -310,17 +275,11 @@ mod tests {
                     "group0.memory.usage_bytes",
                     "/sys/fs/cgroup/memory/acme.slice/payroll/memory.stat",
                 ),
-                series(
-                    "group3.memory.high_bytes",
-                    "/sys/fs/cgroup/a/ledger.slice/b/memory.high",
-                ),
+                series("group3.memory.high_bytes", "/sys/fs/cgroup/a/ledger.slice/b/memory.high"),
             ],
             spans: vec![
                 span("mark", "import for acme begins"),
-                span(
-                    "device_added",
-                    "loop4 with /home/alice/disk.img (host titan7f3a)",
-                ),
+                span("device_added", "loop4 with /home/alice/disk.img (host titan7f3a)"),
             ],
             tasks: vec![
                 task("rsync", 7),
@@ -368,31 +327,17 @@ mod tests {
         };
         assert_eq!(argv.join(" "), "rsync arg-1 arg-2");
         assert_eq!(facts.swaps, ["vda2 vda", "zram0", "area-1 vda", "area-2"]);
-        let names = recording
-            .series
-            .iter()
-            .map(|series| series.schema.name.as_str());
+        let names = recording.series.iter().map(|series| series.schema.name.as_str());
         let swaps: Vec<&str> = names.filter(|name| name.starts_with("swap.")).collect();
-        let expected = [
-            "swap.area-1.used_bytes",
-            "swap.vda2.used_bytes",
-            "swap.area-2.used_bytes",
-        ];
+        let expected = ["swap.area-1.used_bytes", "swap.vda2.used_bytes", "swap.area-2.used_bytes"];
         assert_eq!(swaps, expected);
         let group = &facts.groups[0].paths["memory"];
         assert_eq!(
             recording.series[3].schema.source,
             format!("/sys/fs/cgroup/memory{group}/memory.stat")
         );
-        let comms: Vec<&str> = recording
-            .tasks
-            .iter()
-            .map(|task| task.comm.as_str())
-            .collect();
-        assert_eq!(
-            comms,
-            ["rsync", "task-1", "task-1", "kworker/0:1", "task-2"]
-        );
+        let comms: Vec<&str> = recording.tasks.iter().map(|task| task.comm.as_str()).collect();
+        assert_eq!(comms, ["rsync", "task-1", "task-1", "kworker/0:1", "task-2"]);
         assert_eq!(facts.mounts[0].point, "/");
         assert_ne!(facts.mounts[1].point, facts.mounts[2].point);
         assert_eq!(recording.spans[0].text, "mark-1");
@@ -402,10 +347,10 @@ mod tests {
     #[test]
     fn a_source_keeps_its_file_and_a_device_its_name() {
         let mut recording = private_recording();
-        recording.facts.mounts.push(MountFacts {
-            point: text("/sys/fs/cgroup"),
-            ..Default::default()
-        });
+        recording
+            .facts
+            .mounts
+            .push(MountFacts { point: text("/sys/fs/cgroup"), ..Default::default() });
         recording.damage = vec![text("/dev/vda1 is slow")];
         redact(&mut recording);
         let source = &recording.series[3].schema.source;
@@ -444,10 +389,7 @@ mod tests {
         ] {
             let mut argv = vec![text(line)];
             let found = command_line(&mut argv, &mut Names::default());
-            assert_eq!(
-                (found.as_deref(), argv[0].as_str()),
-                (Some(program), program)
-            );
+            assert_eq!((found.as_deref(), argv[0].as_str()), (Some(program), program));
         }
     }
 }

@@ -116,11 +116,7 @@ mod tests {
     fn the_number_of_series_has_an_end() {
         let mut registry = Registry::new();
         for number in 0..MAX_SERIES {
-            assert!(
-                registry
-                    .id(&format!("s{number}"), "count", Kind::Gauge, "x")
-                    .is_some()
-            );
+            assert!(registry.id(&format!("s{number}"), "count", Kind::Gauge, "x").is_some());
         }
         assert_eq!(registry.id("one more", "count", Kind::Gauge, "x"), None);
         assert_eq!(registry.id("s7", "count", Kind::Gauge, "x"), Some(7));

@@ -130,10 +130,7 @@ impl Listener {
             unplaced: 0,
             overruns: 0,
         };
-        let sights = vec![
-            ("exits".to_owned(), exits),
-            ("delay_accounting".to_owned(), delays),
-        ];
+        let sights = vec![("exits".to_owned(), exits), ("delay_accounting".to_owned(), delays)];
         (Some(listener), sights)
     }
 
@@ -257,10 +254,8 @@ impl Listener {
         let began_ns = end.received_ns.saturating_sub(end.stats.elapsed_ns);
         let charges = Charges::of_stats(&end.stats, end.received_ns, TaskSource::Exit);
         // Its number may have been another thread's, whose end was lost.
-        let before = self
-            .before
-            .remove(&end.stats.tid)
-            .filter(|before| before.is_same_thread(&charges));
+        let before =
+            self.before.remove(&end.stats.tid).filter(|before| before.is_same_thread(&charges));
         if before.is_none() && began_ns < watched_ns {
             // It ran before and was not seen then: it had ended, or the table was full.
             self.unplaced += u64::from(self.before.len() >= BEFORE_MAX);
@@ -268,8 +263,7 @@ impl Listener {
         }
         let charged = self.is_charged(&charges, before.as_ref());
         let limit_ns = end.received_ns.saturating_sub(self.started_ns);
-        self.kept
-            .add(row::task(&charges, before.as_ref(), limit_ns, charged));
+        self.kept.add(row::task(&charges, before.as_ref(), limit_ns, charged));
     }
 
     /// The rows of the threads that live now.
@@ -291,10 +285,8 @@ impl Listener {
                 let Some(charges) = self.charges(pid, tid) else {
                     continue;
                 };
-                let before = self
-                    .before
-                    .remove(&tid)
-                    .filter(|before| before.is_same_thread(&charges));
+                let before =
+                    self.before.remove(&tid).filter(|before| before.is_same_thread(&charges));
                 let charged = self.is_charged(&charges, before.as_ref());
                 let task = row::task(&charges, before.as_ref(), limit_ns, charged);
                 rows.push((charges, task));
@@ -336,11 +328,7 @@ impl Listener {
 /// All processes that may belong to the tree now, with their parents.
 fn parents_in(tree: &Tree) -> HashMap<u32, u32> {
     let tops: Vec<u32> = tree.processes.iter().copied().chain(tree.reaper).collect();
-    if tops.is_empty() {
-        process_tree::parents()
-    } else {
-        process_tree::parents_around(&tops)
-    }
+    if tops.is_empty() { process_tree::parents() } else { process_tree::parents_around(&tops) }
 }
 
 /// Process numbers.

@@ -45,10 +45,7 @@ const EVENTS_PER_S_MAX: u64 = 200_000;
 const PATIENCE_NS: u64 = 3_000_000_000;
 
 /// All reducers, in the order of their columns: one more is one more link of this chain.
-type Reducers = (
-    EventTotals,
-    (ThreadSeries, (BlockSeries, (Reclaim, FaultTotal))),
-);
+type Reducers = (EventTotals, (ThreadSeries, (BlockSeries, (Reclaim, FaultTotal))));
 
 /// A family of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -91,10 +88,7 @@ pub struct Limit {
 
 impl Default for Limit {
     fn default() -> Self {
-        Self {
-            events_per_s: EVENTS_PER_S_MAX,
-            patience_ns: PATIENCE_NS,
-        }
+        Self { events_per_s: EVENTS_PER_S_MAX, patience_ns: PATIENCE_NS }
     }
 }
 
@@ -230,9 +224,7 @@ impl Tracer {
         };
         let threads = processes.map(|processes| {
             let seen = self.pending.iter().filter_map(|event| match event.what {
-                What::Seen {
-                    process, thread, ..
-                } if processes.contains(&process) => Some(thread),
+                What::Seen { process, thread, .. } if processes.contains(&process) => Some(thread),
                 _ => None,
             });
             seen.collect::<HashSet<u32>>()
@@ -300,9 +292,7 @@ impl Tracer {
         // Stable: events of one processor and one instant stay in their order.
         self.pending.sort_by_key(|event| event.time_ns);
         threads::settle_seen(&mut self.pending);
-        let ready = self
-            .pending
-            .partition_point(|event| event.time_ns <= horizon_ns);
+        let ready = self.pending.partition_point(|event| event.time_ns <= horizon_ns);
         let mut pending = std::mem::take(&mut self.pending);
         for event in pending.drain(..ready) {
             self.threads.apply(&event);
@@ -332,10 +322,7 @@ impl Tracer {
             let seen: HashSet<u32> = self.pending[first..].iter().filter_map(thread).collect();
             let time_ns = now_ns();
             let gone = self.threads.known().filter(|thread| !seen.contains(thread));
-            self.pending.extend(gone.map(|thread| Event {
-                time_ns,
-                what: What::Exit { thread },
-            }));
+            self.pending.extend(gone.map(|thread| Event { time_ns, what: What::Exit { thread } }));
         }
         if !self.expected.is_empty() {
             let expected = std::mem::take(&mut self.expected);
@@ -363,10 +350,7 @@ impl Tracer {
         }
         self.spans.push(Span {
             kind: "events_stopped".to_owned(),
-            text: format!(
-                "kernel events came faster than {} a second",
-                self.limit.events_per_s
-            ),
+            text: format!("kernel events came faster than {} a second", self.limit.events_per_s),
             start_ns: caller_ns,
             end_ns: caller_ns,
         });

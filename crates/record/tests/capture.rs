@@ -22,10 +22,7 @@ fn statuses_are_the_command_s() {
     let _alone = alone();
     assert_eq!(ending("exit 0"), Ending::Exited { code: 0 });
     assert_eq!(ending("exit 7"), Ending::Exited { code: 7 });
-    let killed = Ending::Killed {
-        signal: 15,
-        out_of_memory: None,
-    };
+    let killed = Ending::Killed { signal: 15, out_of_memory: None };
     assert_eq!(ending("kill -TERM $$"), killed);
 }
 
@@ -44,10 +41,7 @@ fn a_command_that_cannot_start_says_which_way_and_leaves_no_file() {
     std::fs::write(&text, "plain").unwrap();
     assert_eq!(tried(text.to_str().unwrap()), Kind::CommandNotExecutable);
     assert_eq!(directory.names(), ["text"]);
-    let nothing = CommandPlan {
-        argv: Vec::new(),
-        ..plan(&["x"])
-    };
+    let nothing = CommandPlan { argv: Vec::new(), ..plan(&["x"]) };
     assert_eq!(capture::command(&nothing).unwrap_err().kind, Kind::Usage);
 }
 
@@ -110,10 +104,7 @@ fn written_bytes(work: &str, rate_hz: u32) -> (u64, u64) {
     plan.watch.rate_hz = rate_hz;
     let recording = command(&plan);
     let recorded = captured::last(&recording, "tree.write_bytes");
-    (
-        recorded,
-        recording.outcome.unwrap().usage.unwrap().write_bytes,
-    )
+    (recorded, recording.outcome.unwrap().usage.unwrap().write_bytes)
 }
 
 /// Regression: the last sample was read of a command that had been reaped, so what it did
@@ -181,13 +172,7 @@ fn signals_to_the_recorder_are_the_command_s() {
     let mut recorder = captured::recorder("run_a_command", &script);
     recorder.until(|| ready.is_up());
     let pid = recorder.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-TERM", &pid])
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
     // The recorder lives on, until the command has ended as it chose to.
     assert!(recorder.0.wait().unwrap().success());
     assert!(heard.is_up());
@@ -209,11 +194,7 @@ fn marks_reach_the_recording() {
         gone.raise();
         watching.join().unwrap()
     });
-    let marks: Vec<_> = recording
-        .spans
-        .iter()
-        .filter(|span| span.text == words)
-        .collect();
+    let marks: Vec<_> = recording.spans.iter().filter(|span| span.text == words).collect();
     assert!(!marks.is_empty());
     assert_eq!(marks[0].kind, "mark");
     assert!(marks[0].start_ns <= recording.wall_ns());
@@ -223,12 +204,8 @@ fn marks_reach_the_recording() {
 #[test]
 fn the_time_asked_for_ends_a_watch() {
     let _alone = alone();
-    let captured = capture::watch(
-        &Target::Machine,
-        Some(250_000_000),
-        &RecordOptions::default(),
-    )
-    .unwrap();
+    let captured =
+        capture::watch(&Target::Machine, Some(250_000_000), &RecordOptions::default()).unwrap();
     let recording = captured.recording;
     assert_eq!(recording.outcome.as_ref().unwrap().ending, Ending::Stopped);
     assert!(recording.wall_ns() >= 250_000_000);
@@ -246,10 +223,8 @@ fn a_watch_ends_with_its_process() {
     let cmdline = format!("/proc/{pid}/cmdline");
     captured::until(|| std::fs::read(&cmdline).is_ok_and(|words| words == b"cat\0"));
     let directory = TempDir::new();
-    let watch = RecordOptions {
-        output: Some(directory.join("x.trec")),
-        ..RecordOptions::default()
-    };
+    let watch =
+        RecordOptions { output: Some(directory.join("x.trec")), ..RecordOptions::default() };
     let recording = std::thread::scope(|scope| {
         let watching = scope.spawn(|| {
             let watched = capture::watch(&Target::Process(pid), None, &watch);
@@ -269,14 +244,8 @@ fn a_watch_ends_with_its_process() {
 fn who_looks_meanwhile_sees_the_last_moments_until_the_process_ends() {
     let _alone = alone();
     let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
-    let keep = Keep {
-        time_ns: 200_000_000,
-        bytes: 1 << 20,
-    };
-    let watch = RecordOptions {
-        rate_hz: 100,
-        ..RecordOptions::default()
-    };
+    let keep = Keep { time_ns: 200_000_000, bytes: 1 << 20 };
+    let watch = RecordOptions { rate_hz: 100, ..RecordOptions::default() };
     let live = Live::start(&Target::Process(child.id()), &watch, keep).unwrap();
     let first_ns = || live.look(|recording| recording.ticks[0].at_ns);
     assert_eq!(first_ns(), 0);
@@ -298,10 +267,7 @@ fn a_probe_is_watched_beside_it() {
     let _alone = alone();
     let directory = TempDir::new();
     let path = directory.join("probe.trec");
-    let watch = RecordOptions {
-        output: Some(path.clone()),
-        ..RecordOptions::default()
-    };
+    let watch = RecordOptions { output: Some(path.clone()), ..RecordOptions::default() };
     let background = BackgroundRecording::start("survey", &watch).unwrap();
     background.mark("step one");
     background.finish().unwrap();
@@ -319,10 +285,7 @@ fn a_probe_that_is_abandoned_ends_its_recording() {
     let _alone = alone();
     let directory = TempDir::new();
     let path = directory.join("probe.trec");
-    let watch = RecordOptions {
-        output: Some(path.clone()),
-        ..RecordOptions::default()
-    };
+    let watch = RecordOptions { output: Some(path.clone()), ..RecordOptions::default() };
     drop(BackgroundRecording::start("survey", &watch).unwrap());
     assert!(record::file::open(&path).unwrap().outcome.is_some());
 }
@@ -330,10 +293,7 @@ fn a_probe_that_is_abandoned_ends_its_recording() {
 #[test]
 fn absurd_rates_are_refused() {
     for rate_hz in [0, 101] {
-        let watch = RecordOptions {
-            rate_hz,
-            ..RecordOptions::default()
-        };
+        let watch = RecordOptions { rate_hz, ..RecordOptions::default() };
         let error = capture::watch(&Target::Machine, Some(0), &watch).unwrap_err();
         assert_eq!(error.kind, Kind::Usage);
     }
@@ -346,12 +306,8 @@ fn the_killed_recorder_leaves_its_command_alone() {
     let [started, killed, done] =
         ["started", "killed", "done"].map(|name| Flag::new(&directory, name));
     // The command goes on only after its recorder was killed, and writes to what it had.
-    let script = format!(
-        "{}; {}; echo lives; {}",
-        started.raising(),
-        killed.waiting(),
-        done.raising()
-    );
+    let script =
+        format!("{}; {}; echo lives; {}", started.raising(), killed.waiting(), done.raising());
     let mut recorder = captured::recorder("run_a_command", &script);
     recorder.until(|| started.is_up());
     recorder.kill();
@@ -364,11 +320,7 @@ fn a_daemon_outlives_the_recording() {
     let _alone = alone();
     let directory = TempDir::new();
     let [go, done] = ["go", "done"].map(|name| Flag::new(&directory, name));
-    let script = format!(
-        "({}; {}) >/dev/null 2>&1 & exit 0",
-        go.waiting(),
-        done.raising()
-    );
+    let script = format!("({}; {}) >/dev/null 2>&1 & exit 0", go.waiting(), done.raising());
     assert_eq!(ending(&script), Ending::Exited { code: 0 });
     assert!(!done.is_up());
     go.raise();

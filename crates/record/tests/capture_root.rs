@@ -53,10 +53,7 @@ fn a_command_that_joins_another_group_is_followed_there() {
     };
     let _alone = alone();
     let file = DiskFile::new("followed");
-    let write = format!(
-        "dd if=/dev/zero of={} bs=1M count=64 status=none",
-        file.path().display()
-    );
+    let write = format!("dd if=/dev/zero of={} bs=1M count=64 status=none", file.path().display());
     // What the group held before the command came is not the command's.
     let earlier = group.command("sh").args(["-c", &write]).status().unwrap();
     assert!(earlier.success());
@@ -71,19 +68,10 @@ fn a_command_that_joins_another_group_is_followed_there() {
     let last_sample = recording.ticks.len() as u32 - 1;
     let series = |name: &str| recording.series(&format!("group0.memory.{name}")).unwrap();
     let counted = series("failcnt").growth(0, last_sample).unwrap();
-    assert!(
-        before > 0 && refused > 0,
-        "{before}, {refused}: the limit was not reached"
-    );
+    assert!(before > 0 && refused > 0, "{before}, {refused}: the limit was not reached");
     assert_eq!(counted, refused);
-    assert_eq!(
-        series("limit_bytes").at(last_sample),
-        Some(LIMIT_BYTES as i64)
-    );
-    let moves = recording
-        .spans
-        .iter()
-        .filter(|span| span.kind == "group_changed");
+    assert_eq!(series("limit_bytes").at(last_sample), Some(LIMIT_BYTES as i64));
+    let moves = recording.spans.iter().filter(|span| span.kind == "group_changed");
     let moves: Vec<&str> = moves.map(|span| span.text.as_str()).collect();
     assert!(moves.len() == 1 && moves[0].contains(&*name), "{moves:?}");
 }
@@ -108,10 +96,7 @@ fn the_command_s_group_is_there_while_it_runs_and_gone_afterwards() {
         return testkit::skip(format!("a cgroup2 tree to make groups in: {why}"));
     }
     let membership = shown.text();
-    let unified = membership
-        .lines()
-        .find(|line| line.starts_with("0::"))
-        .unwrap();
+    let unified = membership.lines().find(|line| line.starts_with("0::")).unwrap();
     assert!(unified.contains("/terrace-"), "{unified}");
     assert_eq!(own_groups(), Vec::<PathBuf>::new());
 }
@@ -133,10 +118,7 @@ fn a_daemon_is_moved_out_of_the_group_and_lives() {
     plan.own_group = true;
     let recording = command(&plan);
     assert_eq!(own_groups(), Vec::<PathBuf>::new());
-    assert_eq!(
-        recording.outcome.unwrap().ending,
-        Ending::Exited { code: 0 }
-    );
+    assert_eq!(recording.outcome.unwrap().ending, Ending::Exited { code: 0 });
     go.raise();
     done.wait();
     let membership = done.text();
@@ -221,9 +203,7 @@ fn a_full_disk_ends_the_recording_and_not_the_command() {
         // More than the rest of the last page holds, whatever is done to make it small.
         let mut random = testkit::Random(7);
         for _ in 0..8 {
-            let text: String = (0..500)
-                .map(|_| format!("{:08x}", random.below(1 << 32)))
-                .collect();
+            let text: String = (0..500).map(|_| format!("{:08x}", random.below(1 << 32))).collect();
             captured::until(|| capture::mark(&text).is_ok_and(|recorders| recorders >= 1));
         }
         go.raise();
@@ -257,10 +237,7 @@ fn a_limit_that_kills_is_named() {
         return testkit::skip(format!("the kernel to choose the command: {status}"));
     }
     let words = std::fs::read_to_string(report).unwrap();
-    assert!(
-        words.contains("48 MiB") && words.contains("/terrace-test-"),
-        "{words}"
-    );
+    assert!(words.contains("48 MiB") && words.contains("/terrace-test-"), "{words}");
 }
 
 /// Not a test of its own: what another test starts under a limit.
@@ -270,11 +247,7 @@ fn run_a_command_that_needs_memory() {
         // A pipe into `tail`, which keeps all of a line without an end.
         let recording = command(&captured::plan(&["tail", "/dev/zero"]));
         let ending = recording.outcome.unwrap().ending;
-        let Ending::Killed {
-            signal: 9,
-            out_of_memory: Some(limit),
-        } = ending
-        else {
+        let Ending::Killed { signal: 9, out_of_memory: Some(limit) } = ending else {
             panic!("{ending:?}");
         };
         std::fs::write(report, limit).unwrap();
@@ -293,10 +266,8 @@ fn a_group_is_watched_until_it_is_gone() {
     let stdin = member.stdin.take();
     let path = group.path().to_owned();
     let directory = TempDir::new();
-    let watch = RecordOptions {
-        output: Some(directory.join("x.trec")),
-        ..RecordOptions::default()
-    };
+    let watch =
+        RecordOptions { output: Some(directory.join("x.trec")), ..RecordOptions::default() };
     let recording = std::thread::scope(|scope| {
         let watching = scope.spawn(|| {
             let target = Target::Group(path.clone());
@@ -353,10 +324,8 @@ fn pressure_raises_the_rate_and_what_led_to_it_is_kept() {
     }
     let outcome = recording.outcome.as_ref().unwrap();
     assert_eq!(outcome.ending, Ending::Exited { code: 4 });
-    let raised = recording
-        .spans
-        .iter()
-        .any(|span| span.kind == "rate" && span.text.contains("pressure"));
+    let raised =
+        recording.spans.iter().any(|span| span.kind == "rate" && span.text.contains("pressure"));
     assert!(raised, "{:?}", recording.spans);
     let ticks = &recording.ticks;
     assert!(ticks.windows(2).all(|pair| pair[0].at_ns <= pair[1].at_ns));
@@ -370,9 +339,7 @@ fn pressure_raises_the_rate_and_what_led_to_it_is_kept() {
 fn changes(recording: &Recording, name: &str, samples: std::ops::Range<usize>) -> usize {
     let series = recording.series(name).unwrap();
     let numbers = series.steps.iter().map(|step| step.sample as usize);
-    numbers
-        .filter(|number| samples.contains(number) && *number > samples.start)
-        .count()
+    numbers.filter(|number| samples.contains(number) && *number > samples.start).count()
 }
 
 #[test]

@@ -69,10 +69,7 @@ impl Watched {
 }
 
 fn of_process(number: u32) -> Scope {
-    Scope {
-        processes: vec![number],
-        group: None,
-    }
+    Scope { processes: vec![number], group: None }
 }
 
 const DISKSTATS: &str = "\
@@ -120,10 +117,7 @@ fn the_machine_has_its_names_and_units() {
     assert_eq!(watched.value("disk.vda.read_bytes"), Some(3 * 512));
     assert_eq!(watched.value("disk.vda.flush_ns"), Some(17_000_000));
     assert_eq!(watched.value("disk.vda.in_flight"), Some(9));
-    assert!(
-        !watched.has("disk.vda1.reads"),
-        "a partition is in its disk"
-    );
+    assert!(!watched.has("disk.vda1.reads"), "a partition is in its disk");
     assert_eq!(watched.value("pressure.cpu.some_ns"), Some(5_000));
     assert_eq!(watched.value("pressure.io.full_ns"), Some(4_000));
     assert!(!watched.has("pressure.cpu.full_ns") && !watched.has("pressure.memory.some_ns"));
@@ -131,18 +125,11 @@ fn the_machine_has_its_names_and_units() {
     assert_eq!(watched.value("stat.cpu0.steal_ns"), Some(30_000_000));
     assert_eq!(watched.value("meminfo.MemTotal"), Some(24_684_092 * 1024));
     let kind = |name: &str| {
-        let schema = watched
-            .registry
-            .schemas()
-            .iter()
-            .find(|schema| schema.name == name);
+        let schema = watched.registry.schemas().iter().find(|schema| schema.name == name);
         schema.unwrap().kind
     };
     assert_eq!(kind("vmstat.nr_free_pages"), model::recording::Kind::Gauge);
-    assert_eq!(
-        kind("vmstat.workingset_nodes"),
-        model::recording::Kind::Gauge
-    );
+    assert_eq!(kind("vmstat.workingset_nodes"), model::recording::Kind::Gauge);
     assert_eq!(kind("vmstat.nr_dirtied"), model::recording::Kind::Counter);
     assert_eq!(watched.facts.devices[0].name, "vda");
     assert_eq!(watched.facts.devices[0].write_back, Some(true));
@@ -154,50 +141,30 @@ fn a_bare_machine_has_only_what_the_recorder_knows_of_itself() {
     let root = FakeRoot::bare();
     let watched = Watched::fake(&root, &Scope::default());
     let values = watched.registry.schemas().iter().map(|schema| &schema.name);
-    let others: Vec<_> = values
-        .filter(|name| !name.starts_with("own.") && !name.starts_with("tree."))
-        .collect();
+    let others: Vec<_> =
+        values.filter(|name| !name.starts_with("own.") && !name.starts_with("tree.")).collect();
     assert!(others.is_empty(), "{others:?}");
     assert_eq!(watched.value("tree.processes"), Some(0));
-    assert_eq!(
-        watched.value("tree.read_bytes"),
-        None,
-        "nobody's I/O was seen"
-    );
+    assert_eq!(watched.value("tree.read_bytes"), None, "nobody's I/O was seen");
 }
 
 #[test]
 fn a_device_that_appears_gets_columns_and_one_that_vanishes_is_absent() {
     let root = small();
     let mut watched = Watched::fake(&root, &Scope::default());
-    assert!(
-        watched.collectors.notes().is_empty(),
-        "what is there is no news"
-    );
+    assert!(watched.collectors.notes().is_empty(), "what is there is no news");
     let root = root
         .file("/sys/block/sdz/size", "8\n")
         .file("/proc/diskstats", " 8 0 sdz 21 2 3 4 5 6 7 8 9 10 11\n");
     watched.read();
     assert_eq!(watched.value("disk.sdz.reads"), Some(21));
-    assert!(
-        !watched.has("disk.sdz.flushes"),
-        "an older kernel has fewer words"
-    );
+    assert!(!watched.has("disk.sdz.flushes"), "an older kernel has fewer words");
     assert_eq!(watched.value("disk.vda.reads"), None);
-    let notes: Vec<_> = watched
-        .collectors
-        .notes()
-        .into_iter()
-        .map(|note| note.kind)
-        .collect();
+    let notes: Vec<_> = watched.collectors.notes().into_iter().map(|note| note.kind).collect();
     assert_eq!(notes, ["device_added", "device_removed"]);
     let _root = root.file("/proc/diskstats", DISKSTATS);
     watched.read();
-    assert_eq!(
-        watched.value("disk.vda.reads"),
-        Some(1),
-        "it has the column it had"
-    );
+    assert_eq!(watched.value("disk.vda.reads"), Some(1), "it has the column it had");
     assert_eq!(watched.value("disk.sdz.reads"), None);
 }
 
@@ -215,23 +182,14 @@ fn a_desktop_has_zram_zswap_and_swap() {
     assert_eq!(watched.value("zswap.stored_bytes"), Some(9 * 1024));
     assert_eq!(watched.value("meminfo.Active_anon"), Some(2 * 1024));
     assert_eq!(watched.value("zram.zram0.orig_bytes"), Some(1_048_576));
-    assert_eq!(
-        watched.value("zram.zram0.limit_bytes"),
-        None,
-        "0 is no limit"
-    );
+    assert_eq!(watched.value("zram.zram0.limit_bytes"), None, "0 is no limit");
     assert_eq!(watched.value("zram.zram0.same_pages"), Some(5));
     assert_eq!(watched.value("zram.zram0.notify_free"), Some(4));
     assert_eq!(watched.value("zram.zram0.writes"), Some(20));
     assert_eq!(watched.value("swap.zram0.used_bytes"), Some(1024 * 1024));
     assert_eq!(watched.facts.swaps, ["zram0 zram0"]);
     assert_eq!(watched.facts.settings["zswap.enabled"], "Y");
-    let kinds: Vec<_> = watched
-        .facts
-        .devices
-        .iter()
-        .map(|device| device.kind)
-        .collect();
+    let kinds: Vec<_> = watched.facts.devices.iter().map(|device| device.kind).collect();
     assert!(kinds.contains(&DeviceKind::Stacked) && kinds.contains(&DeviceKind::Zram));
 }
 
@@ -293,37 +251,28 @@ fn v1_host() -> FakeRoot {
                 ("memory.stat", "cache 1\nrss 2\nhierarchical_memory_limit 9\ntotal_cache 8192\ntotal_pgmajfault 5\ntotal_swap 4096\n"),
             ],
         );
-    root.file(
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-        "9223372036854771712\n",
-    )
-    .files(
-        "/sys/fs/cgroup/cpu/app",
-        &[
-            (
-                "cpu.stat",
-                "nr_periods 9\nnr_throttled 4\nthrottled_time 77\n",
-            ),
-            ("cpu.cfs_quota_us", "-1\n"),
-            ("cpu.cfs_period_us", "100000\n"),
-            ("cpuacct.usage", "123\n"),
-        ],
-    )
-    .files(
-        "/sys/fs/cgroup/blkio/app",
-        &[
-            (
-                "blkio.throttle.io_service_bytes_recursive",
-                "254:0 Read 512\n254:0 Write 1024\n254:0 Total 1536\nTotal 1536\n",
-            ),
-            (
-                "blkio.throttle.io_serviced_recursive",
-                "254:0 Read 1\n254:0 Write 2\n",
-            ),
-            ("blkio.throttle.read_bps_device", "254:0 1000000\n"),
-            ("blkio.throttle.write_bps_device", ""),
-        ],
-    )
+    root.file("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n")
+        .files(
+            "/sys/fs/cgroup/cpu/app",
+            &[
+                ("cpu.stat", "nr_periods 9\nnr_throttled 4\nthrottled_time 77\n"),
+                ("cpu.cfs_quota_us", "-1\n"),
+                ("cpu.cfs_period_us", "100000\n"),
+                ("cpuacct.usage", "123\n"),
+            ],
+        )
+        .files(
+            "/sys/fs/cgroup/blkio/app",
+            &[
+                (
+                    "blkio.throttle.io_service_bytes_recursive",
+                    "254:0 Read 512\n254:0 Write 1024\n254:0 Total 1536\nTotal 1536\n",
+                ),
+                ("blkio.throttle.io_serviced_recursive", "254:0 Read 1\n254:0 Write 2\n"),
+                ("blkio.throttle.read_bps_device", "254:0 1000000\n"),
+                ("blkio.throttle.write_bps_device", ""),
+            ],
+        )
 }
 
 #[test]
@@ -351,10 +300,7 @@ fn groups_of_version_1() {
     for (name, value) in expected {
         assert_eq!(watched.value(name), value, "{name}");
     }
-    assert!(
-        !watched.has("group0.memory.stat.rss"),
-        "only the lines with children"
-    );
+    assert!(!watched.has("group0.memory.stat.rss"), "only the lines with children");
     assert!(!watched.has("group0.memory.stat.hierarchical_memory_limit"));
     assert!(!watched.has("group0.pressure.cpu.some_ns"));
     assert_eq!(watched.facts.groups[0].paths["memory"], "/app");
@@ -367,27 +313,15 @@ const V2_FILES: [(&str, &str); 10] = [
     ("memory.max", "max\n"),
     ("memory.high", "8192\n"),
     ("memory.swap.current", "12\n"),
-    (
-        "memory.events",
-        "low 0\nhigh 6\nmax 1\noom 0\noom_kill 0\noom_group_kill 0\n",
-    ),
-    (
-        "memory.stat",
-        "anon 5\nworkingset_refault_file 8\npgfault 9\n",
-    ),
+    ("memory.events", "low 0\nhigh 6\nmax 1\noom 0\noom_kill 0\noom_group_kill 0\n"),
+    ("memory.stat", "anon 5\nworkingset_refault_file 8\npgfault 9\n"),
     (
         "cpu.stat",
         "usage_usec 5\nuser_usec 3\nsystem_usec 2\nnr_periods 10\nnr_throttled 3\nthrottled_usec 2000\n",
     ),
     ("cpu.max", "max 100000\n"),
-    (
-        "io.stat",
-        "254:0 rbytes=10 wbytes=20 rios=1 wios=2 dbytes=0 dios=0\n",
-    ),
-    (
-        "io.max",
-        "254:0 rbps=max wbps=1048576 riops=max wiops=max\n",
-    ),
+    ("io.stat", "254:0 rbytes=10 wbytes=20 rios=1 wios=2 dbytes=0 dios=0\n"),
+    ("io.max", "254:0 rbps=max wbps=1048576 riops=max wiops=max\n"),
 ];
 const IO_PRESSURE: &str = "some avg10=0.00 avg60=0.00 avg300=0.00 total=9\n\
                            full avg10=0.00 avg60=0.00 avg300=0.00 total=8\n";
@@ -396,10 +330,7 @@ const IO_PRESSURE: &str = "some avg10=0.00 avg60=0.00 avg300=0.00 total=9\n\
 fn groups_of_version_2() {
     let group = "/sys/fs/cgroup/app.slice/a.scope";
     let root = with_process(small(), 7, 1)
-        .file(
-            "/proc/self/mountinfo",
-            "24 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
-        )
+        .file("/proc/self/mountinfo", "24 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")
         .file("/proc/7/cgroup", "0::/app.slice/a.scope\n")
         .files(group, &V2_FILES)
         .file(&format!("{group}/io.pressure"), IO_PRESSURE)
@@ -425,10 +356,7 @@ fn groups_of_version_2() {
     for (name, value) in expected {
         assert_eq!(watched.value(name), value, "{name}");
     }
-    assert!(
-        !watched.has("group2.cpu.usage_ns"),
-        "the top is the machine"
-    );
+    assert!(!watched.has("group2.cpu.usage_ns"), "the top is the machine");
     assert_eq!(watched.facts.groups.len(), 2);
 }
 
@@ -442,24 +370,14 @@ fn a_mixed_host_has_the_best_of_both() {
         .file("/proc/self/mountinfo", mounts)
         .file("/proc/7/cgroup", membership)
         .file(&format!("{own}/io.pressure"), IO_PRESSURE)
-        .file(
-            &format!("{own}/cpu.stat"),
-            "usage_usec 5\nuser_usec 3\nsystem_usec 2\n",
-        )
+        .file(&format!("{own}/cpu.stat"), "usage_usec 5\nuser_usec 3\nsystem_usec 2\n")
         .file(&format!("{own}/cgroup.procs"), "7\n");
-    let scope = Scope {
-        processes: Vec::new(),
-        group: Some(PathBuf::from(own)),
-    };
+    let scope = Scope { processes: Vec::new(), group: Some(PathBuf::from(own)) };
     for scope in [of_process(7), scope] {
         let watched = Watched::fake(&root, &scope);
         assert_eq!(watched.value("group0.memory.limit_bytes"), Some(1_048_576));
         assert_eq!(watched.value("group0.cpu.throttled_periods"), Some(4));
-        assert_eq!(
-            watched.value("group0.cpu.usage_ns"),
-            Some(5_000),
-            "of the own group"
-        );
+        assert_eq!(watched.value("group0.cpu.usage_ns"), Some(5_000), "of the own group");
         assert_eq!(watched.value("group0.pressure.io.some_ns"), Some(9_000));
         assert_eq!(watched.facts.groups[0].paths["unified"], "/terrace-1");
         assert_eq!(watched.value("tree.processes"), Some(1));
@@ -576,11 +494,7 @@ fn the_own_groups_of_this_machine_are_found() {
     let Some(own) = limits.first() else {
         return testkit::skip("a memory group");
     };
-    let found = watched
-        .facts
-        .groups
-        .first()
-        .and_then(|group| group.paths.get("memory"));
+    let found = watched.facts.groups.first().and_then(|group| group.paths.get("memory"));
     if own.path != "/" {
         assert_eq!(found, Some(&own.path));
         assert!(watched.value("group0.memory.usage_bytes").is_some());
@@ -593,10 +507,7 @@ fn a_group_that_is_removed_is_absent_from_then_on() {
         Ok(group) => group,
         Err(need) => return testkit::skip(need),
     };
-    let scope = Scope {
-        processes: Vec::new(),
-        group: Some(group.path().to_owned()),
-    };
+    let scope = Scope { processes: Vec::new(), group: Some(group.path().to_owned()) };
     let mut watched = Watched::open(&Root::system(), &scope);
     assert_eq!(watched.value("group0.memory.limit_bytes"), Some(64 << 20));
     assert!(watched.value("group0.memory.usage_bytes").is_some());
@@ -622,38 +533,24 @@ fn a_childs_io_is_counted_once_while_it_lives_and_after() {
     watched.read();
     samples.push(watched.row.clone());
     // The shells write a few bytes more. Whatever the machine does, nobody writes megabytes.
-    assert!(
-        (3 * MB..4 * MB).contains(&grown(&watched)),
-        "{}",
-        grown(&watched)
-    );
+    assert!((3 * MB..4 * MB).contains(&grown(&watched)), "{}", grown(&watched));
     steps.go();
     steps.wait_for("two");
     watched.read();
     samples.push(watched.row.clone());
-    assert!(
-        (3 * MB..4 * MB).contains(&grown(&watched)),
-        "{}",
-        grown(&watched)
-    );
+    assert!((3 * MB..4 * MB).contains(&grown(&watched)), "{}", grown(&watched));
     assert_eq!(watched.value("tree.processes"), Some(1));
     drop(steps);
     watched.read_all();
     samples.push(watched.row.clone());
-    assert!(
-        (3 * MB..4 * MB).contains(&grown(&watched)),
-        "{}",
-        grown(&watched)
-    );
+    assert!((3 * MB..4 * MB).contains(&grown(&watched)), "{}", grown(&watched));
     assert_eq!(watched.value("tree.processes"), Some(0));
     // Sums never fall, whoever ended.
     for schema in watched.registry.schemas() {
         let is_sum = schema.kind == model::recording::Kind::Counter;
         if schema.name.starts_with("tree.") && is_sum {
-            let values: Vec<i64> = samples
-                .iter()
-                .map(|row| row.values()[schema.id as usize])
-                .collect();
+            let values: Vec<i64> =
+                samples.iter().map(|row| row.values()[schema.id as usize]).collect();
             assert!(values.is_sorted(), "{}: {values:?}", schema.name);
         }
     }
@@ -763,10 +660,7 @@ fn patterns_match_names() {
     assert!(matches("disk.<dev>.reads", "disk.vda.reads"));
     assert!(!matches("disk.<dev>.reads", "disk.vda.read"));
     assert!(!matches("stat.cpu<N>.user_ns", "stat.cpu.user_ns"));
-    assert_eq!(
-        expand("a.{b,c}.{d,e}"),
-        ["a.b.d", "a.b.e", "a.c.d", "a.c.e"]
-    );
+    assert_eq!(expand("a.{b,c}.{d,e}"), ["a.b.d", "a.b.e", "a.c.d", "a.c.e"]);
 }
 
 #[test]
@@ -779,9 +673,7 @@ fn every_series_is_documented() {
     let desktop = Watched::fake(&desktop, &Scope::default());
     for watched in [system, v1, desktop] {
         for schema in watched.registry.schemas() {
-            let known = patterns
-                .iter()
-                .any(|pattern| matches(pattern, &schema.name));
+            let known = patterns.iter().any(|pattern| matches(pattern, &schema.name));
             assert!(known, "docs/counters.md does not have {}", schema.name);
         }
     }

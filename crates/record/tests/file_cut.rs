@@ -25,9 +25,7 @@ fn whole() -> Vec<u8> {
         for schema in registry.schemas() {
             row.count(schema.id, number * number * 4096 + u64::from(schema.id));
         }
-        writer
-            .sample(tick(number), registry.schemas(), &row)
-            .unwrap();
+        writer.sample(tick(number), registry.schemas(), &row).unwrap();
         if number % 4 == 3 {
             let span = Span {
                 kind: "mark".to_owned(),
@@ -39,19 +37,13 @@ fn whole() -> Vec<u8> {
             writer.flush().unwrap();
         }
     }
-    let outcome = Outcome {
-        ended_ns: 1_200_000_000,
-        ..Outcome::default()
-    };
+    let outcome = Outcome { ended_ns: 1_200_000_000, ..Outcome::default() };
     writer.finish(&Facts::default(), &outcome).unwrap()
 }
 
 fn tick(number: u64) -> Tick {
     let due_ns = number * 100_000_000;
-    Tick {
-        due_ns,
-        at_ns: due_ns + 1234 + number,
-    }
+    Tick { due_ns, at_ns: due_ns + 1234 + number }
 }
 
 /// Whether every sample and value of `part` is one of `whole`.
@@ -146,14 +138,9 @@ impl Write for Small {
 
 #[test]
 fn after_a_failed_write_nothing_more_is_written() {
-    let mut small = Small {
-        bytes: Vec::new(),
-        room: 1200,
-    };
+    let mut small = Small { bytes: Vec::new(), room: 1200 };
     let mut registry = Registry::new();
-    let id = registry
-        .id("s", "count", model::recording::Kind::Gauge, "x")
-        .unwrap();
+    let id = registry.id("s", "count", model::recording::Kind::Gauge, "x").unwrap();
     let mut row = Row::default();
     let mut writer = file::Writer::new(&mut small, &Facts::default()).unwrap();
     let mut errors = 0;
@@ -164,11 +151,7 @@ fn after_a_failed_write_nothing_more_is_written() {
     }
     assert!(errors > 1, "the sink was large enough for all");
     let whole_bytes = writer.bytes();
-    assert!(
-        writer
-            .finish(&Facts::default(), &Outcome::default())
-            .is_err()
-    );
+    assert!(writer.finish(&Facts::default(), &Outcome::default()).is_err());
     let recording = file::read(&small.bytes[..]).unwrap();
     assert!(!recording.ticks.is_empty());
     let last = recording.ticks.len() - 1;
@@ -205,10 +188,7 @@ fn on_a_full_disk_the_recording_keeps_its_end() {
         assert!(taken < 1_000_000, "64 KiB never filled up");
     };
     assert_eq!(refused.path.as_deref(), Some(path.as_path()));
-    let outcome = Outcome {
-        ended_ns: 5,
-        ..Outcome::default()
-    };
+    let outcome = Outcome { ended_ns: 5, ..Outcome::default() };
     let recording = output.finish(&Facts::default(), &outcome).unwrap();
     assert!(!recording.ticks.is_empty());
     assert!((recording.ticks.len() as u64) < taken);

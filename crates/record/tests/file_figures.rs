@@ -31,10 +31,7 @@ fn bytes_of_a_sample() {
     for number in 0..SECONDS * 10 {
         let due = PERIOD * number as u32;
         std::thread::sleep(due.saturating_sub(start.elapsed()));
-        let tick = Tick {
-            due_ns: due.as_nanos() as u64,
-            at_ns: start.elapsed().as_nanos() as u64,
-        };
+        let tick = Tick { due_ns: due.as_nanos() as u64, at_ns: start.elapsed().as_nanos() as u64 };
         sources(&mut registry, &mut row);
         writer.sample(tick, registry.schemas(), &row).unwrap();
         if number == 0 {
@@ -44,10 +41,7 @@ fn bytes_of_a_sample() {
     }
     writer.flush().unwrap();
     let rows = SECONDS * 10 - 1;
-    println!(
-        "{} values in each of {rows} samples",
-        registry.schemas().len()
-    );
+    println!("{} values in each of {rows} samples", registry.schemas().len());
     println!("the names and the first sample: {with_schema} bytes");
     let rest = writer.bytes() - with_schema;
     println!("each other sample: {:.1} bytes", rest as f64 / rows as f64);
@@ -63,11 +57,7 @@ fn sources(registry: &mut Registry, row: &mut Row) {
     };
     for line in read("/proc/vmstat").lines() {
         if let Some((name, value)) = line.split_once(' ') {
-            set(
-                &format!("vmstat.{name}"),
-                "count",
-                value.parse().unwrap_or(0),
-            );
+            set(&format!("vmstat.{name}"), "count", value.parse().unwrap_or(0));
         }
     }
     for line in read("/proc/meminfo").lines() {
@@ -93,20 +83,13 @@ fn sources(registry: &mut Registry, row: &mut Row) {
                 _ => 1,
             };
             let value: u64 = value.parse().unwrap_or(0);
-            set(
-                &format!("disk.{}.{field}", words[2]),
-                "count",
-                value * scale,
-            );
+            set(&format!("disk.{}.{field}", words[2]), "count", value * scale);
         }
     }
     for name in ["cpu", "memory", "io"] {
         for line in read(&format!("/proc/pressure/{name}")).lines() {
             let total = line.rsplit_once("total=").map_or("0", |(_, total)| total);
-            let name = format!(
-                "pressure.{name}.{}",
-                line.split(' ').next().unwrap_or_default()
-            );
+            let name = format!("pressure.{name}.{}", line.split(' ').next().unwrap_or_default());
             set(&name, "ns", total.parse().unwrap_or(0) * 1000);
         }
     }
@@ -128,9 +111,7 @@ fn processes(read: &impl Fn(&str) -> String, set: &mut impl FnMut(&str, &str, u6
             continue;
         }
         let text = read(&format!("/proc/{pid}/schedstat")) + &read(&format!("/proc/{pid}/io"));
-        let numbers = text
-            .split_whitespace()
-            .filter_map(|word| word.parse::<u64>().ok());
+        let numbers = text.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
         for (sum, number) in sums.iter_mut().zip(numbers) {
             *sum += number;
         }
@@ -159,21 +140,14 @@ fn an_hour_and_a_day_are_read() {
             let walked = start.elapsed();
             let part = outline.part(from_ns, from_ns + 60_000_000_000).unwrap();
             let taken = start.elapsed();
-            println!(
-                "{} for a minute: {taken:?}, of it the walk {walked:?}",
-                size_of(&part)
-            );
+            println!("{} for a minute: {taken:?}, of it the walk {walked:?}", size_of(&part));
         }
     }
 }
 
 fn size_of(recording: &Recording) -> String {
     let steps = recording.series.iter().map(|series| series.steps.len());
-    format!(
-        "{} samples, {} steps",
-        recording.ticks.len(),
-        steps.sum::<usize>()
-    )
+    format!("{} samples, {} steps", recording.ticks.len(), steps.sum::<usize>())
 }
 
 /// Where [`a_busy_day_is_written`] puts it, to be explained by the program itself.
@@ -205,17 +179,12 @@ fn a_busy_day_is_written() {
         .filter_map(|(number, name)| registry.id(&name, "count", kind(number), "x"))
         .collect();
     let file = std::io::BufWriter::new(std::fs::File::create(path).unwrap());
-    let facts = Facts {
-        processors: 2,
-        ..Facts::default()
-    };
+    let facts = Facts { processors: 2, ..Facts::default() };
     let mut writer = file::Writer::new(file, &facts).unwrap();
     let (mut state, mut values) = (1u64, vec![1i64; ids.len()]);
     for number in 0..24 * 36_000u64 {
         for (index, value) in values.iter_mut().take(120).enumerate() {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let random = (state >> 40) as i64;
             match index % 6 {
                 0 => *value += random % 90_000_000 + 1,
@@ -234,10 +203,7 @@ fn a_busy_day_is_written() {
         let tick = Tick { due_ns, at_ns };
         writer.sample(tick, registry.schemas(), &row).unwrap();
     }
-    let outcome = Outcome {
-        ended_ns: 86_400_000_000_000,
-        ..Outcome::default()
-    };
+    let outcome = Outcome { ended_ns: 86_400_000_000_000, ..Outcome::default() };
     writer.finish(&facts, &outcome).unwrap();
 }
 
@@ -253,9 +219,7 @@ fn made(hours: u64) -> Vec<u8> {
     let (mut state, mut values) = (1u64, vec![0i64; ids.len()]);
     for number in 0..hours * 36_000 {
         for index in 0..200 {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             if index < 100 || number.is_multiple_of(16) {
                 values[index * 4] += (state >> 54) as i64 * 4096;
             }
@@ -264,13 +228,8 @@ fn made(hours: u64) -> Vec<u8> {
             row.set(*id, *value);
         }
         let due_ns = number * PERIOD.as_nanos() as u64;
-        let tick = Tick {
-            due_ns,
-            at_ns: due_ns + (state >> 48),
-        };
+        let tick = Tick { due_ns, at_ns: due_ns + (state >> 48) };
         writer.sample(tick, registry.schemas(), &row).unwrap();
     }
-    writer
-        .finish(&Facts::default(), &Outcome::default())
-        .unwrap()
+    writer.finish(&Facts::default(), &Outcome::default()).unwrap()
 }

@@ -40,12 +40,7 @@ fn packed(rows: u64, columns: u32) -> Vec<u8> {
         let tick = Tick { due_ns, at_ns };
         writer.sample(tick, registry.schemas(), &row).unwrap();
     }
-    let span = Span {
-        kind: "mark".to_owned(),
-        text: "half".to_owned(),
-        start_ns: 1,
-        end_ns: 2,
-    };
+    let span = Span { kind: "mark".to_owned(), text: "half".to_owned(), start_ns: 1, end_ns: 2 };
     writer.span(&span).unwrap();
     writer.tasks(&[Task::default()]).unwrap();
     let outcome = Outcome::default();

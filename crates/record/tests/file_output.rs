@@ -11,11 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use testkit::TempDir;
 
 fn facts() -> Facts {
-    Facts {
-        version: "1".to_owned(),
-        started_unix_ns: 5,
-        ..Facts::default()
-    }
+    Facts { version: "1".to_owned(), started_unix_ns: 5, ..Facts::default() }
 }
 
 fn fill(mut output: impl RecordSink) -> Recording {
@@ -25,10 +21,7 @@ fn fill(mut output: impl RecordSink) -> Recording {
     for number in 0..250 {
         row.count(id, number / 3);
         let due_ns = number * 100_000_000;
-        let tick = Tick {
-            due_ns,
-            at_ns: due_ns + 9,
-        };
+        let tick = Tick { due_ns, at_ns: due_ns + 9 };
         output.sample(tick, registry.schemas(), &row).unwrap();
     }
     output.finish(&facts(), &Outcome::default()).unwrap()
@@ -101,11 +94,7 @@ fn only_a_recording_is_replaced_and_only_when_asked() {
     assert!(usage(FileSink::create(&path, false, &facts()).unwrap_err()));
     assert_eq!(file::open(&path).unwrap(), first, "left as it was");
     file::check(&path, true).unwrap();
-    assert_eq!(
-        file::open(&path).unwrap(),
-        first,
-        "checking changes nothing"
-    );
+    assert_eq!(file::open(&path).unwrap(), first, "checking changes nothing");
     drop(FileSink::create(&path, true, &facts()).unwrap());
     assert_eq!(file::open(&path).unwrap().ticks, []);
 

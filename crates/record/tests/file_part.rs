@@ -32,9 +32,7 @@ fn whole() -> Vec<u8> {
         if (120..260).contains(&number) {
             row.set(1, record::ABSENT);
         }
-        writer
-            .sample(tick(number), registry.schemas(), &row)
-            .unwrap();
+        writer.sample(tick(number), registry.schemas(), &row).unwrap();
         if number % 3 == 2 {
             let span = Span {
                 kind: "mark".to_owned(),
@@ -46,19 +44,13 @@ fn whole() -> Vec<u8> {
             writer.flush().unwrap();
         }
     }
-    let outcome = Outcome {
-        ended_ns: CHUNKS * 3 * PERIOD_NS,
-        ..Outcome::default()
-    };
+    let outcome = Outcome { ended_ns: CHUNKS * 3 * PERIOD_NS, ..Outcome::default() };
     writer.finish(&Facts::default(), &outcome).unwrap()
 }
 
 fn tick(number: u64) -> Tick {
     let due_ns = number * PERIOD_NS;
-    Tick {
-        due_ns,
-        at_ns: due_ns + number % 7,
-    }
+    Tick { due_ns, at_ns: due_ns + number % 7 }
 }
 
 fn part(bytes: &[u8], from_ns: u64, to_ns: u64) -> Option<Recording> {
@@ -70,17 +62,13 @@ fn place(part: &Recording, all: &Recording) -> Option<usize> {
     let start = part.ticks.first()?.at_ns;
     let first = all.ticks.partition_point(|tick| tick.at_ns < start);
     let same_ticks = all.ticks[first..].starts_with(&part.ticks);
-    let same_values = part
-        .series
-        .iter()
-        .zip(&all.series)
-        .all(|(part_of, of_all)| {
-            let samples = 0..part.ticks.len() as u32;
-            part_of.schema == of_all.schema
-                && samples
-                    .into_iter()
-                    .all(|sample| part_of.at(sample) == of_all.at(sample + first as u32))
-        });
+    let same_values = part.series.iter().zip(&all.series).all(|(part_of, of_all)| {
+        let samples = 0..part.ticks.len() as u32;
+        part_of.schema == of_all.schema
+            && samples
+                .into_iter()
+                .all(|sample| part_of.at(sample) == of_all.at(sample + first as u32))
+    });
     (same_ticks && same_values).then_some(first)
 }
 
@@ -101,12 +89,7 @@ fn a_part_is_what_all_has_there_and_no_more_is_read() {
         let (last, end) = (part.ticks.last().unwrap(), all.ticks.last().unwrap());
         assert!(last.at_ns >= to_ns || last == end);
         let rest = |recording: &Recording| {
-            let Recording {
-                facts,
-                spans,
-                outcome,
-                ..
-            } = recording.clone();
+            let Recording { facts, spans, outcome, .. } = recording.clone();
             (facts, spans, outcome, recording.series.len())
         };
         assert_eq!(rest(&part), rest(&all));
@@ -132,11 +115,7 @@ fn a_flipped_bit_tells_nothing_false() {
     for at in 0..bytes.len() {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1 << (at % 8);
-        match part(
-            &damaged,
-            all.wall_ns() / 2,
-            all.wall_ns() / 2 + 5 * PERIOD_NS,
-        ) {
+        match part(&damaged, all.wall_ns() / 2, all.wall_ns() / 2 + 5 * PERIOD_NS) {
             // What was skipped may be damaged, what is told may not.
             Some(part) => {
                 assert!(place(&part, &all).is_some(), "byte {at}");
@@ -166,9 +145,5 @@ fn a_row_that_is_not_the_one_before_it_is_damage() {
     forged[payload] ^= 1;
     file::reseal(&mut forged);
     let recording = file::read(&forged[..]).unwrap();
-    assert!(
-        recording.damage[0].contains("its row"),
-        "{:?}",
-        recording.damage
-    );
+    assert!(recording.damage[0].contains("its row"), "{:?}", recording.damage);
 }

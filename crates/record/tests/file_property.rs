@@ -50,11 +50,7 @@ fn schema(id: usize) -> Schema {
         id: id as u32,
         name: format!("series.{id}"),
         unit: "count".to_owned(),
-        kind: if id.is_multiple_of(2) {
-            Kind::Counter
-        } else {
-            Kind::Gauge
-        },
+        kind: if id.is_multiple_of(2) { Kind::Counter } else { Kind::Gauge },
         source: "/proc/vmstat".to_owned(),
         refresh_ns: (id == 3).then_some(1_000_000_000),
     }
@@ -79,19 +75,11 @@ fn facts() -> Facts {
 }
 
 fn outcome() -> Outcome {
-    Outcome {
-        ended_ns: 77,
-        processes: 3,
-        ..Outcome::default()
-    }
+    Outcome { ended_ns: 77, processes: 3, ..Outcome::default() }
 }
 
 fn tasks() -> Vec<Task> {
-    let task = |pid| Task {
-        pid,
-        comm: format!("task-{pid}"),
-        ..Task::default()
-    };
+    let task = |pid| Task { pid, comm: format!("task-{pid}"), ..Task::default() };
     (0..3).map(task).collect()
 }
 

@@ -29,15 +29,10 @@ struct Run {
 
 impl Run {
     fn record(&self, directory: &Path, mut seen: impl FnMut(u64)) -> Recording {
-        let facts = Facts {
-            started_unix_ns: STARTED_NS + self.after_ns,
-            ..Facts::default()
-        };
+        let facts = Facts { started_unix_ns: STARTED_NS + self.after_ns, ..Facts::default() };
         let mut output = Ring::open(directory, self.keep_ns, self.keep_bytes, &facts).unwrap();
         let mut registry = Registry::new();
-        let counter = registry
-            .id("number", "count", Kind::Counter, "test")
-            .unwrap();
+        let counter = registry.id("number", "count", Kind::Counter, "test").unwrap();
         for column in 0..self.columns {
             registry.id(&format!("noise.{column}"), "count", Kind::Gauge, "test");
         }
@@ -72,20 +67,12 @@ impl Run {
 }
 
 fn run() -> Run {
-    Run {
-        after_ns: 0,
-        samples: 600,
-        columns: 0,
-        keep_ns: 240 * SECOND_NS,
-        keep_bytes: MUCH,
-    }
+    Run { after_ns: 0, samples: 600, columns: 0, keep_ns: 240 * SECOND_NS, keep_bytes: MUCH }
 }
 
 fn room(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).unwrap();
-    entries
-        .map(|entry| entry.unwrap().metadata().unwrap().len())
-        .sum()
+    entries.map(|entry| entry.unwrap().metadata().unwrap().len()).sum()
 }
 
 #[test]
@@ -133,13 +120,7 @@ fn what_is_too_old_goes_and_the_rest_stays() {
 fn the_room_is_bounded_at_every_sample() {
     let directory = TempDir::new();
     let keep_bytes = 400_000;
-    let bounded = Run {
-        columns: 40,
-        samples: 3000,
-        keep_ns: u64::MAX,
-        keep_bytes,
-        ..run()
-    };
+    let bounded = Run { columns: 40, samples: 3000, keep_ns: u64::MAX, keep_bytes, ..run() };
     let recording = bounded.record(directory.path(), |_| {
         let room = room(directory.path());
         assert!(room <= keep_bytes, "{room} bytes");
@@ -161,11 +142,7 @@ fn a_restart_goes_on_and_the_gap_is_noted() {
     let recording = again.record(directory.path(), |_| ());
     assert_eq!(recording.ticks.len(), 1200);
     assert_eq!(recording.ticks[600].due_ns, after_ns);
-    let gaps: Vec<_> = recording
-        .spans
-        .iter()
-        .filter(|span| span.kind == "gap")
-        .collect();
+    let gaps: Vec<_> = recording.spans.iter().filter(|span| span.kind == "gap").collect();
     assert_eq!(gaps.len(), 1);
     assert_eq!(gaps[0].start_ns, recording.ticks[599].at_ns);
     assert_eq!(gaps[0].end_ns, recording.ticks[600].at_ns);
@@ -182,10 +159,7 @@ fn a_directory_is_one_recorder_s_at_a_time() {
     let before = directory.names();
     let refused = open().unwrap_err();
     assert_eq!(refused.kind, record::Kind::Usage);
-    assert!(
-        refused.to_string().contains("another recorder"),
-        "{refused}"
-    );
+    assert!(refused.to_string().contains("another recorder"), "{refused}");
     assert_eq!(directory.names(), before, "and leaves nothing behind");
     drop(first);
     open().unwrap();
@@ -197,30 +171,19 @@ fn the_cost_of_all_runs_is_summed() {
     let directory = TempDir::new();
     let mut own_cpu_ns_of_runs = Vec::new();
     for run in 0..2 {
-        let facts = Facts {
-            started_unix_ns: STARTED_NS + run * 100 * SECOND_NS,
-            ..Facts::default()
-        };
+        let facts =
+            Facts { started_unix_ns: STARTED_NS + run * 100 * SECOND_NS, ..Facts::default() };
         let mut output = Ring::open(directory.path(), 240 * SECOND_NS, MUCH, &facts).unwrap();
         let mut registry = Registry::new();
-        let own = registry
-            .id("own.cpu_ns", "ns", Kind::Counter, "test")
-            .unwrap();
+        let own = registry.id("own.cpu_ns", "ns", Kind::Counter, "test").unwrap();
         let mut row = Row::default();
         for number in 0..400 {
             row.count(own, 5_000 + number * 10);
             let due_ns = number * PERIOD_NS;
-            let tick = Tick {
-                due_ns,
-                at_ns: due_ns,
-            };
+            let tick = Tick { due_ns, at_ns: due_ns };
             output.sample(tick, registry.schemas(), &row).unwrap();
         }
-        let outcome = Outcome {
-            own_cpu_ns: 9_999_999,
-            own_setup_ns: 5_000,
-            ..Outcome::default()
-        };
+        let outcome = Outcome { own_cpu_ns: 9_999_999, own_setup_ns: 5_000, ..Outcome::default() };
         let recording = output.finish(&facts, &outcome).unwrap();
         own_cpu_ns_of_runs.push(recording.outcome.unwrap().own_cpu_ns);
     }
@@ -257,28 +220,17 @@ fn nothing_but_its_own_segments_is_removed() {
     let elsewhere = TempDir::new();
     let target = elsewhere.join("mine.trec");
     let output = FileSink::create(&target, false, &Facts::default()).unwrap();
-    output
-        .finish(&Facts::default(), &Outcome::default())
-        .unwrap();
+    output.finish(&Facts::default(), &Outcome::default()).unwrap();
     let link = directory.join(format!("terrace-{:020}.trec", 2));
     std::os::unix::fs::symlink(&target, &link).unwrap();
-    let bounded = Run {
-        keep_ns: 5 * SECOND_NS,
-        ..run()
-    };
+    let bounded = Run { keep_ns: 5 * SECOND_NS, ..run() };
     bounded.record(directory.path(), |_| ());
     for (name, words) in theirs {
-        assert_eq!(
-            std::fs::read_to_string(directory.join(name)).unwrap(),
-            words
-        );
+        assert_eq!(std::fs::read_to_string(directory.join(name)).unwrap(), words);
     }
     assert!(link.is_symlink() && target.exists());
     let segments = directory.names().len() - theirs.len() - 1;
-    assert!(
-        segments < SEGMENTS as usize,
-        "{segments} of 60 segments are left"
-    );
+    assert!(segments < SEGMENTS as usize, "{segments} of 60 segments are left");
 }
 
 #[test]
@@ -293,11 +245,7 @@ fn a_damaged_segment_costs_only_itself() {
     std::fs::write(&broken, &bytes).unwrap();
     let recording = file::open(directory.path()).unwrap();
     assert_eq!(recording.damage.len(), 1);
-    assert!(
-        recording.damage[0].starts_with(&names[2]),
-        "{}",
-        recording.damage[0]
-    );
+    assert!(recording.damage[0].starts_with(&names[2]), "{}", recording.damage[0]);
     assert!(recording.ticks.len() >= 500);
     let last = recording.ticks.len() as u32 - 1;
     assert_eq!(recording.series[0].at(last), Some(599));

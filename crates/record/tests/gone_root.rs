@@ -22,11 +22,8 @@ const A_WHILE: Duration = Duration::from_millis(1300);
 fn watched(target: &Target, happening: impl FnOnce() + Send) -> Recording {
     let directory = TempDir::new();
     let file = directory.join("x.trec");
-    let watch = RecordOptions {
-        output: Some(file.clone()),
-        rate_hz: 50,
-        ..RecordOptions::default()
-    };
+    let watch =
+        RecordOptions { output: Some(file.clone()), rate_hz: 50, ..RecordOptions::default() };
     let for_ns = matches!(target, Target::Machine).then_some(4 * A_WHILE.as_nanos() as u64);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -73,24 +70,17 @@ fn a_device_that_comes_and_goes_has_new_series_and_is_absent_after_it_went() {
     for (place, series) in recording.series.iter().enumerate() {
         assert_eq!(series.schema.id as usize, place);
     }
-    let written = recording
-        .series(&format!("disk.{name}.write_bytes"))
-        .unwrap();
+    let written = recording.series(&format!("disk.{name}.write_bytes")).unwrap();
     let old = recording.series("vmstat.pgfault").unwrap();
     assert!(written.schema.id > old.schema.id);
     assert!(comes_and_goes(written, &recording), "{:?}", written.steps);
     // Its growth is what it did while it was there: no fall to 0 when it went, no 0 before.
     let last = recording.ticks.len() as u32 - 1;
     assert!(written.growth(0, last) >= Some(4 << 20));
-    let held = recording
-        .series(&format!("zram.{name}.orig_bytes"))
-        .unwrap();
+    let held = recording.series(&format!("zram.{name}.orig_bytes")).unwrap();
     assert!(comes_and_goes(held, &recording), "{:?}", held.steps);
     let gone = written.steps.last().unwrap().sample;
-    assert_eq!(
-        (written.growth(gone, last), written.max(gone, last)),
-        (None, None)
-    );
+    assert_eq!((written.growth(gone, last), written.max(gone, last)), (None, None));
     for kind in ["device_added", "device_removed"] {
         let named = |text: &str| text.split(' ').any(|word| word == name);
         let mut spans = recording.spans.iter().filter(|span| span.kind == kind);
@@ -110,20 +100,13 @@ fn a_loop_device_is_attached_and_detached_under_a_recording() {
     let mut name = String::new();
     let recording = watched(&Target::Machine, || {
         let device = LoopDevice::over(&file).unwrap();
-        name = device
-            .path()
-            .file_name()
-            .unwrap()
-            .to_string_lossy()
-            .into_owned();
+        name = device.path().file_name().unwrap().to_string_lossy().into_owned();
         assert_eq!(std::fs::read(device.path()).unwrap().len(), 8 << 20);
         std::thread::sleep(A_WHILE / 2);
         drop(device);
     });
     is_sound(&recording);
-    let read = recording
-        .series(&format!("disk.{name}.read_bytes"))
-        .unwrap();
+    let read = recording.series(&format!("disk.{name}.read_bytes")).unwrap();
     let values: Vec<i64> = read.steps.iter().filter_map(|step| step.value).collect();
     // Its numbers stay when it is detached; the kernel counts on when it is used again.
     let least = if read.at(0).is_some() { values[0] } else { 0 };
@@ -176,23 +159,12 @@ fn a_group_that_vanishes_under_a_process_counts_no_more_and_the_process_is_watch
         // The process is followed to the top, whose counts begin at 0 where it has any.
         let counts_no_more = matches!(series.at(last), None | Some(0));
         assert!(counts_no_more || !leaves_to_top, "{name}");
-        let moved = recording
-            .spans
-            .iter()
-            .find(|span| span.kind == "group_changed");
-        let moved_ns = moved
-            .unwrap_or_else(|| panic!("{name}: no move was told"))
-            .start_ns;
-        let gone = recording
-            .ticks
-            .partition_point(|tick| tick.at_ns < moved_ns) as u32;
+        let moved = recording.spans.iter().find(|span| span.kind == "group_changed");
+        let moved_ns = moved.unwrap_or_else(|| panic!("{name}: no move was told")).start_ns;
+        let gone = recording.ticks.partition_point(|tick| tick.at_ns < moved_ns) as u32;
         // It was gone for some samples in which the process was still there.
         let alive = recording.series("tree.processes").unwrap();
-        assert_eq!(
-            (alive.at(gone + 1), alive.at(last)),
-            (Some(1), Some(0)),
-            "{name}"
-        );
+        assert_eq!((alive.at(gone + 1), alive.at(last)), (Some(1), Some(0)), "{name}");
         let leader = recording.series("leader.run_ns").unwrap();
         assert!(leader.at(gone + 1).is_some());
         // One that has ended and was not waited for yet still tells its times.

@@ -38,14 +38,8 @@ fn the_first_report_of_vmstat_is_left_out_and_the_stamps_are_its_clock() {
     assert_eq!(at, [0, 2_000_000_000, 3_000_000_000]);
     assert_eq!(growth(&recording, "vmstat.pswpin"), 2 * 2);
     assert_eq!(growth(&recording, "vmstat.pgpgin"), 2 * 10284 + 50720);
-    assert_eq!(
-        growth(&recording, "stat.cpu.user_ns"),
-        1_860_000_000 + 890_000_000
-    );
-    assert_eq!(
-        level(&recording, "meminfo.MemFree"),
-        Some(14_280_000 * 1024)
-    );
+    assert_eq!(growth(&recording, "stat.cpu.user_ns"), 1_860_000_000 + 890_000_000);
+    assert_eq!(level(&recording, "meminfo.MemFree"), Some(14_280_000 * 1024));
     assert_eq!(level(&recording, "stat.procs_running"), Some(23));
 }
 
@@ -88,10 +82,7 @@ fn fio_becomes_two_samples_and_its_logs_a_course() {
     assert!(whole.series("fio.w_1.write_requests").is_none());
     let log = recording(FIO_LOG);
     assert_eq!(log.ticks.len(), 3);
-    assert_eq!(
-        growth(&log, "fio.db.read_bytes"),
-        (19360 + 23280) * 1024 / 5
-    );
+    assert_eq!(growth(&log, "fio.db.read_bytes"), (19360 + 23280) * 1024 / 5);
     assert_eq!(growth(&log, "fio.db.write_bytes"), 20480 * 1024 / 5);
 }
 
@@ -100,15 +91,7 @@ fn a_text_without_a_report_is_refused_in_a_line() {
     let options = ImportOptions::default();
     for (text, form) in [
         ("", Form::Vmstat),
-        (
-            VMSTAT
-                .lines()
-                .take(3)
-                .collect::<Vec<_>>()
-                .join("\n")
-                .as_str(),
-            Form::Vmstat,
-        ),
+        (VMSTAT.lines().take(3).collect::<Vec<_>>().join("\n").as_str(), Form::Vmstat),
         ("{\"sysstat\": {}}", Form::Sadf),
         ("{\"sysstat\": ", Form::Sadf),
         ("{}", Form::Fio),
@@ -116,10 +99,7 @@ fn a_text_without_a_report_is_refused_in_a_line() {
         ("Device tps\nvda x\n", Form::Iostat),
     ] {
         let error = import(text, form, &options).unwrap_err().to_string();
-        assert!(
-            !error.contains('\n') && error.len() < 200,
-            "{form:?}: {error}"
-        );
+        assert!(!error.contains('\n') && error.len() < 200, "{form:?}: {error}");
     }
     assert_eq!(form_of("hello\n"), None);
 }

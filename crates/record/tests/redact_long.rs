@@ -12,17 +12,9 @@ const TEXT_BYTES: usize = 512 << 10;
 fn redacted(secrets: usize, text: &str) -> (String, Duration) {
     let words = (1..secrets).map(|number| format!("{}{number:04}", "r".repeat(40)));
     let argv = std::iter::once("x".to_owned()).chain(words).collect();
-    let span = Span {
-        kind: "rate".to_owned(),
-        text: text.to_owned(),
-        start_ns: 0,
-        end_ns: 0,
-    };
+    let span = Span { kind: "rate".to_owned(), text: text.to_owned(), start_ns: 0, end_ns: 0 };
     let mut recording = Recording {
-        facts: Facts {
-            subject: Subject::Command { argv },
-            ..Facts::default()
-        },
+        facts: Facts { subject: Subject::Command { argv }, ..Facts::default() },
         spans: vec![span],
         ..Recording::default()
     };
@@ -44,22 +36,13 @@ fn many_secrets_take_no_more_time_than_few() {
 
 #[test]
 fn a_text_of_slashes_is_walked_once() {
-    for part in [
-        "/",
-        "/x",
-        "/proc//proc/x/",
-        "/sys/fs/cgroup/a/",
-        " /home/alice",
-    ] {
+    for part in ["/", "/x", "/proc//proc/x/", "/sys/fs/cgroup/a/", " /home/alice"] {
         let short = part.repeat(TEXT_BYTES / 64 / part.len());
         let long = part.repeat(TEXT_BYTES / part.len());
         let (_, short) = redacted(10, &short);
         let (text, long) = redacted(10, &long);
         assert!(!text.contains("home/alice"));
         // 64 times as long; each place to the end would be 4,096 times.
-        assert!(
-            long < short * 640 + Duration::from_secs(1),
-            "{part}: {short:?} {long:?}"
-        );
+        assert!(long < short * 640 + Duration::from_secs(1), "{part}: {short:?} {long:?}");
     }
 }

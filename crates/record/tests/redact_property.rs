@@ -35,18 +35,9 @@ const OURS: &[&str] = &[
 const SERIES: &[(&str, &str)] = &[
     ("vmstat.pgfault", "/proc/vmstat"),
     ("stat.cpu.user_ns", "/proc/stat"),
-    (
-        "group0.memory.usage_bytes",
-        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-    ),
-    (
-        "group0.memory.failcnt",
-        "/sys/fs/cgroup/memory/memory.failcnt",
-    ),
-    (
-        "group0.pressure.io.some_ns",
-        "/sys/fs/cgroup/unified/io.pressure",
-    ),
+    ("group0.memory.usage_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ("group0.memory.failcnt", "/sys/fs/cgroup/memory/memory.failcnt"),
+    ("group0.pressure.io.some_ns", "/sys/fs/cgroup/unified/io.pressure"),
     ("tree.run_ns", "/proc/PID/task/*/schedstat"),
     ("own.cpu_ns", "getrusage"),
     ("trace.sched.run_ns", "sched_switch"),
@@ -72,24 +63,12 @@ fn name() -> impl Strategy<Value = String> {
 }
 
 fn series(name: &str, source: &str) -> Series {
-    let schema = Schema {
-        name: name.to_owned(),
-        source: source.to_owned(),
-        ..Schema::default()
-    };
-    Series {
-        schema,
-        steps: model::recording::Steps::new(),
-    }
+    let schema = Schema { name: name.to_owned(), source: source.to_owned(), ..Schema::default() };
+    Series { schema, steps: model::recording::Steps::new() }
 }
 
 fn span(kind: &str, text: String) -> Span {
-    Span {
-        kind: kind.to_owned(),
-        text,
-        start_ns: 0,
-        end_ns: 0,
-    }
+    Span { kind: kind.to_owned(), text, start_ns: 0, end_ns: 0 }
 }
 
 /// A recording in which these names stand wherever one can.
@@ -97,36 +76,19 @@ fn recording(names: &[String]) -> Recording {
     let [user, word, group, host] = names else {
         panic!("four names");
     };
-    let mut all: Vec<Series> = SERIES
-        .iter()
-        .map(|(name, source)| series(name, source))
-        .collect();
+    let mut all: Vec<Series> = SERIES.iter().map(|(name, source)| series(name, source)).collect();
     let file = format!("/sys/fs/cgroup/memory/{group}/{word}/memory.stat");
     all.push(series("group1.memory.stat.pgfault", &file));
     let first = format!("/sys/fs/cgroup/{group}/memory.events");
     all.push(series("group2.memory.events.oom", &first));
-    let machine = model::machine::MachineFacts {
-        host: Some(host.clone()),
-        ..Default::default()
-    };
+    let machine = model::machine::MachineFacts { host: Some(host.clone()), ..Default::default() };
     let mut spans = vec![span("mark", format!("{word} begins"))];
-    spans.push(span(
-        "group_changed",
-        format!("moved (memory /{group}/{word}): new"),
-    ));
-    spans.extend(
-        SENTENCES
-            .iter()
-            .map(|text| span("device_added", (*text).to_owned())),
-    );
+    spans.push(span("group_changed", format!("moved (memory /{group}/{word}): new")));
+    spans.extend(SENTENCES.iter().map(|text| span("device_added", (*text).to_owned())));
     Recording {
         facts: Facts {
             subject: Subject::Command {
-                argv: vec![
-                    format!("/home/{user}/bin/run"),
-                    word.clone(),
-                    format!("--x={word}"),
-                ],
+                argv: vec![format!("/home/{user}/bin/run"), word.clone(), format!("--x={word}")],
             },
             machine: Some(machine),
             groups: vec![GroupFacts {
@@ -143,10 +105,7 @@ fn recording(names: &[String]) -> Recording {
         },
         series: all,
         spans,
-        tasks: vec![Task {
-            comm: word.clone(),
-            ..Task::default()
-        }],
+        tasks: vec![Task { comm: word.clone(), ..Task::default() }],
         outcome: Some(Outcome {
             ending: Ending::Killed {
                 signal: 9,
@@ -155,9 +114,7 @@ fn recording(names: &[String]) -> Recording {
             stopped_early: Some(format!("{user} has no space on {host}")),
             ..Outcome::default()
         }),
-        damage: vec![format!(
-            "cannot read /home/{user}/a.trec: /{group}/{word} is cut"
-        )],
+        damage: vec![format!("cannot read /home/{user}/a.trec: /{group}/{word} is cut")],
         ..Recording::default()
     }
 }

@@ -48,10 +48,7 @@ fn shell(script: &str) -> Vec<OsString> {
 fn watch(mut listener: Listener, argv: &[OsString]) -> (u32, TaskReport) {
     let _reaper = Reaper::start().unwrap();
     let mut command = Gated::spawn(argv).unwrap();
-    listener.watch(&Tree {
-        processes: vec![command.pid()],
-        reaper: Some(std::process::id()),
-    });
+    listener.watch(&Tree { processes: vec![command.pid()], reaper: Some(std::process::id()) });
     command.open_gate().unwrap();
     // Reads meanwhile, so that a busy machine around loses no ends.
     while try_wait(command.pid()).unwrap().is_none() {
@@ -80,18 +77,11 @@ fn tell_the_sights() {
     println!("{sights:?}");
     // What can be had without the sight is had.
     let mut listener = listener.unwrap();
-    listener.watch(&Tree {
-        processes: vec![std::process::id()],
-        reaper: None,
-    });
+    listener.watch(&Tree { processes: vec![std::process::id()], reaper: None });
     let report = listener.finish(sys::clock::now_ns());
     println!(
         "own rows: {}",
-        report
-            .tasks
-            .iter()
-            .filter(|task| task.tid == std::process::id())
-            .count()
+        report.tasks.iter().filter(|task| task.tid == std::process::id()).count()
     );
 }
 
@@ -102,15 +92,9 @@ fn an_old_acknowledgement_is_no_permission() {
         return;
     }
     let program = workload("tell_the_sights");
-    let in_namespace = Command::new("unshare")
-        .args(["--pid", "--fork", "--mount-proc"])
-        .args(&program)
-        .output();
-    let ordinary = Command::new(&program[0])
-        .args(&program[1..])
-        .uid(65_534)
-        .gid(65_534)
-        .output();
+    let in_namespace =
+        Command::new("unshare").args(["--pid", "--fork", "--mount-proc"]).args(&program).output();
+    let ordinary = Command::new(&program[0]).args(&program[1..]).uid(65_534).gid(65_534).output();
     for (output, why) in [(in_namespace, "namespace"), (ordinary, "root")] {
         let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
         match text {
@@ -154,11 +138,7 @@ fn every_thread_of_a_process_is_accounted() {
     let (pid, report) = watch(listener, &workload("four_threads"));
     assert_eq!((report.processes, report.lost), (1, 0));
     report.tasks.iter().for_each(plausible);
-    let workers: Vec<_> = report
-        .tasks
-        .iter()
-        .filter(|task| task.comm == "worker")
-        .collect();
+    let workers: Vec<_> = report.tasks.iter().filter(|task| task.comm == "worker").collect();
     assert_eq!(workers.len(), 4);
     for worker in workers {
         assert_eq!((worker.pid, worker.source), (pid, TaskSource::Exit));
@@ -169,12 +149,7 @@ fn every_thread_of_a_process_is_accounted() {
     }
     // The main thread, the harness's own and the workers; each is a row of its own.
     assert!(report.tasks.iter().any(|task| task.tid == pid));
-    assert!(
-        report
-            .tasks
-            .iter()
-            .all(|task| task.pid == pid && task.threads == 1)
-    );
+    assert!(report.tasks.iter().all(|task| task.pid == pid && task.threads == 1));
 }
 
 #[test]
@@ -211,40 +186,23 @@ fn an_orphan_belongs_and_a_neighbour_does_not() {
         directory.path().join("fifo").display(),
         ready.display()
     );
-    let fifo = Command::new("mkfifo")
-        .arg(directory.path().join("fifo"))
-        .status();
+    let fifo = Command::new("mkfifo").arg(directory.path().join("fifo")).status();
     assert!(fifo.unwrap().success());
     let _reaper = Reaper::start().unwrap();
     let mut command = Gated::spawn(&shell(&script)).unwrap();
-    listener.watch(&Tree {
-        processes: vec![command.pid()],
-        reaper: None,
-    });
+    listener.watch(&Tree { processes: vec![command.pid()], reaper: None });
     command.open_gate().unwrap();
     wait(command.pid()).unwrap();
-    let orphan: u32 = std::fs::read_to_string(&ready)
-        .unwrap()
-        .trim()
-        .parse()
-        .unwrap();
+    let orphan: u32 = std::fs::read_to_string(&ready).unwrap().trim().parse().unwrap();
     // It lives, for its pipe is closed; a sampler has seen it below the command.
     listener.read();
     listener.adopt(&[orphan]);
-    drop(
-        std::fs::OpenOptions::new()
-            .write(true)
-            .open(directory.path().join("fifo"))
-            .unwrap(),
-    );
+    drop(std::fs::OpenOptions::new().write(true).open(directory.path().join("fifo")).unwrap());
     wait(orphan).unwrap();
     let report = listener.finish(sys::clock::now_ns());
     assert_eq!(report.lost, 0);
     assert!(report.tasks.iter().any(|task| task.pid == orphan));
-    assert!(
-        report.tasks.iter().any(|task| task.comm == "cat"),
-        "its child"
-    );
+    assert!(report.tasks.iter().any(|task| task.comm == "cat"), "its child");
     assert!(report.tasks.iter().all(|task| task.pid != neighbour.id()));
     assert!(report.tasks.iter().all(|task| task.comm != "echo"));
 }
@@ -259,10 +217,7 @@ fn orphans_of_the_reaper_belong_without_being_seen() {
     // A daemon as of old: twice forked, its parent gone.
     let script = "(/bin/sleep 0.05 & exit 0); exit 0";
     let mut command = Gated::spawn(&shell(script)).unwrap();
-    listener.watch(&Tree {
-        processes: vec![command.pid()],
-        reaper: Some(std::process::id()),
-    });
+    listener.watch(&Tree { processes: vec![command.pid()], reaper: Some(std::process::id()) });
     command.open_gate().unwrap();
     wait(command.pid()).unwrap();
     let mut reaped = Vec::new();
@@ -271,11 +226,7 @@ fn orphans_of_the_reaper_belong_without_being_seen() {
         std::thread::sleep(Duration::from_millis(2));
     }
     let report = listener.finish(sys::clock::now_ns());
-    let sleep = report
-        .tasks
-        .iter()
-        .find(|task| task.comm == "sleep")
-        .unwrap();
+    let sleep = report.tasks.iter().find(|task| task.comm == "sleep").unwrap();
     assert!(reaped.contains(&sleep.pid));
     assert!(sleep.alive_ns >= sleep.run_ns);
     assert_eq!(report.lost, 0);
@@ -298,10 +249,7 @@ fn what_was_before_the_watch_is_subtracted_and_what_lives_is_asked() {
     while run_ns() < 100_000_000 {
         std::thread::sleep(Duration::from_millis(5));
     }
-    listener.watch(&Tree {
-        processes: vec![pid],
-        reaper: None,
-    });
+    listener.watch(&Tree { processes: vec![pid], reaper: None });
     let before_ns = run_ns();
     while run_ns() < before_ns + 20_000_000 {
         std::thread::sleep(Duration::from_millis(5));
@@ -314,10 +262,7 @@ fn what_was_before_the_watch_is_subtracted_and_what_lives_is_asked() {
     let task = &report.tasks[0];
     assert_eq!((task.tid, task.source), (pid, TaskSource::Asked));
     assert!(task.run_ns >= 20_000_000, "{task:?}");
-    assert!(
-        task.run_ns <= total_ns - 100_000_000,
-        "{task:?} of {total_ns}"
-    );
+    assert!(task.run_ns <= total_ns - 100_000_000, "{task:?} of {total_ns}");
     plausible(task);
 }
 
@@ -338,11 +283,7 @@ fn the_whole_machine_is_every_task() {
     }
     assert!(
         report.processes as usize
-            >= report
-                .tasks
-                .iter()
-                .filter(|task| task.pid == task.tid)
-                .count()
+            >= report.tasks.iter().filter(|task| task.pid == task.tid).count()
     );
 }
 
@@ -355,11 +296,8 @@ fn waits_for_block_io_are_counted_once_they_are_switched_on() {
     };
     let Some(listener) = listener() else { return };
     let file = DiskFile::new("delay-test");
-    let opened = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(file.path());
+    let opened =
+        std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file.path());
     opened.unwrap().write_all(&vec![1; 1 << 20]).unwrap();
     let script = format!(
         "dd if=/dev/zero of={0} bs=4096 count=64 oflag=dsync conv=notrunc 2>/dev/null; \
@@ -368,17 +306,10 @@ fn waits_for_block_io_are_counted_once_they_are_switched_on() {
     );
     let (_, report) = watch(listener, &shell(&script));
     drop(applied.release());
-    let readers: Vec<_> = report
-        .tasks
-        .iter()
-        .filter(|task| task.comm == "dd")
-        .collect();
+    let readers: Vec<_> = report.tasks.iter().filter(|task| task.comm == "dd").collect();
     assert_eq!(readers.len(), 2, "{:?}", report.tasks);
     assert!(report.tasks.iter().all(|task| task.block_io.is_some()));
-    let waits: u64 = readers
-        .iter()
-        .map(|task| task.block_io.unwrap().count)
-        .sum();
+    let waits: u64 = readers.iter().map(|task| task.block_io.unwrap().count).sum();
     let bytes: u64 = readers.iter().map(|task| task.read_bytes).sum();
     if bytes == 0 {
         return skip("a file system on a block device");

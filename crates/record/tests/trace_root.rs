@@ -140,11 +140,8 @@ fn flush(path: &Path) {
 /// A grandchild sleeps for 100 ms; another one ends when this thread has been found waiting.
 fn fork() {
     assert!(Command::new("sleep").arg("0.1").status().unwrap().success());
-    let mut grandchild = Command::new("cat")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut grandchild =
+        Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     // Taken, so that the wait does not close it.
     let input = grandchild.stdin.take().unwrap();
     let waiting = own_thread();
@@ -247,17 +244,12 @@ impl Traced {
             testkit::skip(format!("kernel events: {sights}"));
             return None;
         };
-        Some(Self {
-            tracer,
-            registry,
-            row: Row::default(),
-        })
+        Some(Self { tracer, registry, row: Row::default() })
     }
 
     /// Reads; how many records were lost so far.
     fn read_lossy(&mut self) -> u64 {
-        self.tracer
-            .read(now_ns(), &mut self.registry, &mut self.row);
+        self.tracer.read(now_ns(), &mut self.registry, &mut self.row);
         self.tracer.lost()
     }
 
@@ -279,9 +271,7 @@ impl Traced {
     }
 
     fn sum(&self, group: &str, names: &[&str]) -> u64 {
-        let values = names
-            .iter()
-            .map(|name| self.get(&format!("trace.{group}.{name}_ns")));
+        let values = names.iter().map(|name| self.get(&format!("trace.{group}.{name}_ns")));
         values.sum()
     }
 
@@ -307,13 +297,8 @@ impl Traced {
             "unknown",
         ];
         assert_eq!(self.sum("sleep", &sleeps), self.get("trace.sched.sleep_ns"));
-        let ios = [
-            "read", "write", "dirty", "flush", "swap_in", "direct", "other",
-        ];
-        assert_eq!(
-            self.sum("block_io", &ios),
-            self.get("trace.sched.block_io_ns")
-        );
+        let ios = ["read", "write", "dirty", "flush", "swap_in", "direct", "other"];
+        assert_eq!(self.sum("block_io", &ios), self.get("trace.sched.block_io_ns"));
         let wall = self.sum("wall", &["run", "queue", "block_io", "asleep"]);
         assert_eq!(wall, self.tracer.horizon_ns() - self.tracer.opened_ns());
     }
@@ -675,10 +660,7 @@ fn too_many_events_are_stopped() {
     let Some(mut traced) = Traced::open(&[Family::Sched], &[]) else {
         return;
     };
-    traced.tracer.set_limit(Limit {
-        events_per_s: 0,
-        patience_ns: 0,
-    });
+    traced.tracer.set_limit(Limit { events_per_s: 0, patience_ns: 0 });
     std::thread::sleep(Duration::from_millis(5));
     traced.read_lossy();
     assert_eq!(traced.get("trace.stopped"), 1);

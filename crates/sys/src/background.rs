@@ -48,11 +48,7 @@ impl Background {
         let nice_before = has_capability(Capability::SysNice)
             .then(nice)
             .filter(|before| *before < NICE && set_nice(NICE));
-        Ok(Self {
-            class_before,
-            nice_before,
-            _thread: std::marker::PhantomData,
-        })
+        Ok(Self { class_before, nice_before, _thread: std::marker::PhantomData })
     }
 }
 
@@ -101,11 +97,8 @@ mod tests {
     fn the_thread_gives_way_while_it_lives_and_is_then_as_before() {
         let before = now();
         let background = Background::take().unwrap();
-        let wanted = if has_capability(Capability::SysNice) {
-            NICE.max(before.1)
-        } else {
-            before.1
-        };
+        let wanted =
+            if has_capability(Capability::SysNice) { NICE.max(before.1) } else { before.1 };
         assert_eq!(now(), (IDLE, wanted));
         assert_eq!(elsewhere(), now(), "inherited");
         drop(background);

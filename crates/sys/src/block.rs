@@ -76,9 +76,6 @@ mod tests {
     fn a_regular_file_is_no_block_device() {
         let file = File::open(std::env::current_exe().unwrap()).unwrap();
         assert_eq!(size_bytes(&file).unwrap_err().kind, Kind::Unsupported);
-        assert_eq!(
-            logical_block_bytes(&file).unwrap_err().kind,
-            Kind::Unsupported
-        );
+        assert_eq!(logical_block_bytes(&file).unwrap_err().kind, Kind::Unsupported);
     }
 }

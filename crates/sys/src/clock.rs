@@ -6,10 +6,7 @@
 /// Nanoseconds since an arbitrary fixed point (boot, on Linux); never goes back.
 #[must_use]
 pub fn now_ns() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a live `timespec` that the call fills. It cannot fail: the clock exists
     // on every Linux and the pointer is valid, so the answer needs no check.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
@@ -21,16 +18,10 @@ pub fn now_ns() -> u64 {
 /// in. Told by the coarse clock's resolution.
 #[must_use]
 pub fn tick() -> std::time::Duration {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: as above; a clock that is not there leaves the zeros.
     unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut time) };
-    std::time::Duration::new(
-        time.tv_sec.unsigned_abs(),
-        u32::try_from(time.tv_nsec).unwrap_or(0),
-    )
+    std::time::Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -33,41 +33,25 @@ impl FileDevice {
     /// `Invalid` if it is not a regular file or block device.
     pub fn new(file: File) -> Result<Self> {
         const OPERATION: &str = "use the file as a device";
-        let metadata = file
-            .metadata()
-            .map_err(|source| Error::new(OPERATION, source))?;
+        let metadata = file.metadata().map_err(|source| Error::new(OPERATION, source))?;
         let kind = metadata.file_type();
         if !kind.is_file() && !kind.is_block_device() {
-            return Err(Error::invalid(
-                OPERATION,
-                "not a regular file or block device",
-            ));
+            return Err(Error::invalid(OPERATION, "not a regular file or block device"));
         }
-        Ok(Self {
-            is_disk: kind.is_block_device(),
-            file,
-            is_uncached: false,
-            is_durable: false,
-        })
+        Ok(Self { is_disk: kind.is_block_device(), file, is_uncached: false, is_durable: false })
     }
 
     /// The same device, where pages that a request brings into the cache leave it again
     /// (`RWF_DONTCACHE`). Before Linux 6.14 requests then fail with `Unsupported`.
     #[must_use]
     pub fn uncached(self) -> Self {
-        Self {
-            is_uncached: true,
-            ..self
-        }
+        Self { is_uncached: true, ..self }
     }
 
     /// The same device, where each write returns only when it is on stable storage.
     #[must_use]
     pub fn durable(self) -> Self {
-        Self {
-            is_durable: true,
-            ..self
-        }
+        Self { is_durable: true, ..self }
     }
 
     /// The file itself.
@@ -194,11 +178,7 @@ mod tests {
             Ok(disk) => disk,
             Err(need) => return testkit::skip(need),
         };
-        let open = std::fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(disk.path())
-            .unwrap();
+        let open = std::fs::OpenOptions::new().read(true).write(true).open(disk.path()).unwrap();
         let device = FileDevice::new(open).unwrap();
         assert_eq!(device.size_bytes().unwrap(), 64 << 10);
         assert_eq!(device.write_at(&[1; 8192], 60 << 10).unwrap(), 4096);
@@ -217,9 +197,7 @@ mod tests {
     #[test]
     fn a_durable_device_writes_what_it_reads() {
         let scratch = Scratch::create_in(&std::env::temp_dir()).unwrap();
-        let device = FileDevice::new(scratch.reopen().unwrap())
-            .unwrap()
-            .durable();
+        let device = FileDevice::new(scratch.reopen().unwrap()).unwrap().durable();
         assert_eq!(device.write_at(b"terrace", 4096).unwrap(), 7);
         let mut buffer = [0; 16];
         assert_eq!(device.read_at(&mut buffer, 4096).unwrap(), 7);

@@ -94,11 +94,7 @@ impl Directory {
             Err(Errno::ACCESS) => end.directory,
             answer => answer.map_err(|errno| failed("open the directory", errno).at(&end.path))?,
         };
-        Ok(Self {
-            file: file.into(),
-            path: end.path,
-            exposure: end.exposure,
-        })
+        Ok(Self { file: file.into(), path: end.path, exposure: end.exposure })
     }
 
     fn private(end: End) -> Result<Self> {
@@ -239,8 +235,7 @@ impl Directory {
     /// `NotFound`, and as for examining it.
     pub fn metadata(&self, name: &OsStr) -> Result<Metadata> {
         let file = self.open_beneath("examine", name, OFlags::PATH, 0)?;
-        file.metadata()
-            .map_err(|source| Error::new("examine", source).at(self.path.join(name)))
+        file.metadata().map_err(|source| Error::new("examine", source).at(self.path.join(name)))
     }
 
     /// The names in it, sorted, without `.` and `..`.
@@ -274,11 +269,7 @@ impl Directory {
             .metadata()
             .map_err(|source| Error::new("examine the directory", source).at(&path))?;
         let exposure = self.exposure.clone();
-        Ok(Self {
-            exposure: exposure.or_else(|| walk::exposure(&about, &path)),
-            file,
-            path,
-        })
+        Ok(Self { exposure: exposure.or_else(|| walk::exposure(&about, &path)), file, path })
     }
 
     /// Makes a directory in it and opens it.
@@ -355,9 +346,7 @@ impl Directory {
         check(&self.metadata(name)?).map_err(|error| error.at(&path))?;
         let file = self.open_beneath("open", name, flags | OFlags::NONBLOCK | OFlags::NOCTTY, 0)?;
         // After: the name may have been exchanged in between, and NONBLOCK kept that harmless.
-        let about = file
-            .metadata()
-            .map_err(|source| Error::new("examine", source).at(&path))?;
+        let about = file.metadata().map_err(|source| Error::new("examine", source).at(&path))?;
         check(&about).map_err(|error| error.at(&path))?;
         // io_uring answers EAGAIN on a non-blocking file; nothing here waits on a peer any more.
         crate::file::clear_nonblocking(&file).map_err(|error| error.at(&path))?;
@@ -395,11 +384,7 @@ impl FilePlace {
             return Err(Error::invalid("open", "it is not the name of a file").at(path));
         };
         let is_link = end.is_link;
-        Ok(Self {
-            directory: Directory::from_end(end)?,
-            name,
-            is_link,
-        })
+        Ok(Self { directory: Directory::from_end(end)?, name, is_link })
     }
 
     /// The path, for messages.
@@ -439,10 +424,7 @@ fn single<'n>(operation: &'static str, name: &'n OsStr) -> Result<&'n OsStr> {
 }
 
 fn refused(operation: &'static str, why: &'static str) -> Error {
-    Error::new(
-        operation,
-        io::Error::new(io::ErrorKind::PermissionDenied, why),
-    )
+    Error::new(operation, io::Error::new(io::ErrorKind::PermissionDenied, why))
 }
 
 fn failed(operation: &'static str, errno: Errno) -> Error {

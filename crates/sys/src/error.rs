@@ -97,12 +97,7 @@ impl Error {
     /// An error of `operation`, its kind taken from `source`.
     #[must_use]
     pub fn new(operation: &'static str, source: io::Error) -> Self {
-        Self {
-            kind: Kind::of(&source),
-            operation,
-            path: None,
-            source,
-        }
+        Self { kind: Kind::of(&source), operation, path: None, source }
     }
 
     /// The same error, naming the file that it is about.
@@ -170,11 +165,7 @@ pub fn plain_reason(error: &io::Error) -> String {
 
 /// Turns the -1 of a C call into an [`Error`].
 pub(crate) fn check(operation: &'static str, answer: libc::c_int) -> Result<libc::c_int> {
-    if answer == -1 {
-        Err(Error::last(operation))
-    } else {
-        Ok(answer)
-    }
+    if answer == -1 { Err(Error::last(operation)) } else { Ok(answer) }
 }
 
 /// Turns the -1 of a counting C call into an [`Error`], and repeats it while signals interrupt.
@@ -203,18 +194,12 @@ mod tests {
         let error = Error::new("open", io::Error::from_raw_os_error(libc::EACCES)).at("/dev/x");
         assert_eq!(error.to_string(), "cannot open /dev/x: permission denied");
         assert_eq!(error.kind, Kind::Denied);
-        assert!(
-            error.source().is_none(),
-            "the reason is already in the text"
-        );
+        assert!(error.source().is_none(), "the reason is already in the text");
     }
 
     #[test]
     fn acronyms_keep_their_capitals() {
-        assert_eq!(
-            plain_reason(&io::Error::other("RAM is short")),
-            "RAM is short"
-        );
+        assert_eq!(plain_reason(&io::Error::other("RAM is short")), "RAM is short");
         assert_eq!(plain_reason(&io::Error::other("")), "");
     }
 

@@ -35,12 +35,7 @@ impl<K> Failure<K> {
         operation: impl Into<String>,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
-        Self {
-            kind,
-            operation: operation.into(),
-            path: None,
-            source: source.into(),
-        }
+        Self { kind, operation: operation.into(), path: None, source: source.into() }
     }
 
     /// The same failure, naming the file that it is about.
@@ -82,9 +77,6 @@ impl<K: FailureKind> From<Error> for Failure<K> {
             Kind::Denied | Kind::Unsupported => K::IMPOSSIBLE,
             _ => K::FAILED,
         };
-        Self {
-            path: error.path,
-            ..Self::new(kind, error.operation, plain_reason(&error.source))
-        }
+        Self { path: error.path, ..Self::new(kind, error.operation, plain_reason(&error.source)) }
     }
 }

@@ -139,10 +139,8 @@ mod tests {
     fn reserved_and_written_extents_are_distinguished() {
         let directory = TempDir::new();
         let path = directory.join("file");
-        let reserve = std::process::Command::new("fallocate")
-            .args(["-l", "1m"])
-            .arg(&path)
-            .status();
+        let reserve =
+            std::process::Command::new("fallocate").args(["-l", "1m"]).arg(&path).status();
         if !reserve.is_ok_and(|status| status.success()) {
             return testkit::skip("fallocate, and a file system that reserves");
         }
@@ -178,9 +176,6 @@ mod tests {
     #[test]
     fn what_has_no_places_says_so() {
         let memory = File::open("/proc/version").unwrap();
-        assert_eq!(
-            extents(&memory, 0..4096).unwrap_err().kind,
-            Kind::Unsupported
-        );
+        assert_eq!(extents(&memory, 0..4096).unwrap_err().kind, Kind::Unsupported);
     }
 }

@@ -105,11 +105,8 @@ pub fn allocate(file: &File, bytes: u64) -> Result<()> {
     const OPERATION: &str = "allocate space";
     let length = signed(OPERATION, bytes)?;
     // SAFETY: takes a descriptor and numbers; touches no memory of ours.
-    count(
-        OPERATION,
-        || unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length) } as isize,
-    )
-    .map(drop)
+    count(OPERATION, || unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length) } as isize)
+        .map(drop)
 }
 
 /// Waits until the file's data, and what is needed to find it, is on the device.
@@ -118,9 +115,7 @@ pub fn allocate(file: &File, bytes: u64) -> Result<()> {
 /// `Device` if a write failed; then the state of the file is unknown.
 pub fn sync_data(file: &File) -> Result<()> {
     // SAFETY: takes a descriptor only.
-    count("sync", || unsafe { libc::fdatasync(file.as_raw_fd()) }
-        as isize)
-    .map(drop)
+    count("sync", || unsafe { libc::fdatasync(file.as_raw_fd()) } as isize).map(drop)
 }
 
 /// Gives the range's space back to the file system; it then reads as zeroes, and the file keeps
@@ -134,10 +129,8 @@ pub fn punch_hole(file: &File, range: Range<u64>) -> Result<()> {
     let length = signed(OPERATION, range.end.saturating_sub(range.start))?;
     let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
     // SAFETY: takes a descriptor and numbers; touches no memory of ours.
-    count(OPERATION, || unsafe {
-        libc::fallocate(file.as_raw_fd(), mode, offset, length) as isize
-    })
-    .map(drop)
+    count(OPERATION, || unsafe { libc::fallocate(file.as_raw_fd(), mode, offset, length) as isize })
+        .map(drop)
 }
 
 /// Starts writing the dirty pages of a range; does not wait and promises no durability.
@@ -227,12 +220,7 @@ pub fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> Result<usize> {
     let offset = signed(OPERATION, offset)?;
     // SAFETY: `buffer` is live and writable for the length given.
     count(OPERATION, || unsafe {
-        libc::pread(
-            file.as_raw_fd(),
-            buffer.as_mut_ptr().cast(),
-            buffer.len(),
-            offset,
-        )
+        libc::pread(file.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), offset)
     })
 }
 
@@ -245,12 +233,7 @@ pub fn write_at(file: &File, buffer: &[u8], offset: u64) -> Result<usize> {
     let offset = signed(OPERATION, offset)?;
     // SAFETY: `buffer` is live for the length given and only read.
     count(OPERATION, || unsafe {
-        libc::pwrite(
-            file.as_raw_fd(),
-            buffer.as_ptr().cast(),
-            buffer.len(),
-            offset,
-        )
+        libc::pwrite(file.as_raw_fd(), buffer.as_ptr().cast(), buffer.len(), offset)
     })
 }
 
@@ -261,10 +244,7 @@ pub fn write_at(file: &File, buffer: &[u8], offset: u64) -> Result<usize> {
 pub fn read_at_uncached(file: &File, buffer: &mut [u8], offset: u64) -> Result<usize> {
     const OPERATION: &str = "read uncached";
     let offset = signed(OPERATION, offset)?;
-    let part = libc::iovec {
-        iov_base: buffer.as_mut_ptr().cast(),
-        iov_len: buffer.len(),
-    };
+    let part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     // SAFETY: `part` names `buffer`, which is live and writable for its whole length.
     count(OPERATION, || unsafe {
         libc::preadv2(file.as_raw_fd(), &raw const part, 1, offset, RWF_DONTCACHE)
@@ -278,10 +258,7 @@ pub fn read_at_uncached(file: &File, buffer: &mut [u8], offset: u64) -> Result<u
 pub fn write_at_uncached(file: &File, buffer: &[u8], offset: u64) -> Result<usize> {
     const OPERATION: &str = "write uncached";
     let offset = signed(OPERATION, offset)?;
-    let part = libc::iovec {
-        iov_base: buffer.as_ptr().cast_mut().cast(),
-        iov_len: buffer.len(),
-    };
+    let part = libc::iovec { iov_base: buffer.as_ptr().cast_mut().cast(), iov_len: buffer.len() };
     // SAFETY: `part` names `buffer`, which is live; a write only reads from it.
     count(OPERATION, || unsafe {
         libc::pwritev2(file.as_raw_fd(), &raw const part, 1, offset, RWF_DONTCACHE)
@@ -293,28 +270,21 @@ fn refuse_special(metadata: &std::fs::Metadata) -> io::Result<()> {
     if kind.is_file() || kind.is_dir() || kind.is_block_device() {
         return Ok(());
     }
-    Err(io::Error::new(
-        io::ErrorKind::InvalidInput,
-        "not a regular file or block device",
-    ))
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file or block device"))
 }
 
 fn set_flag(file: &File, flag: libc::c_int, on: bool) -> Result<()> {
     let flags = flags(file)?;
     let wanted = if on { flags | flag } else { flags & !flag };
     // SAFETY: takes a descriptor and a number.
-    check("change the file's mode", unsafe {
-        libc::fcntl(file.as_raw_fd(), libc::F_SETFL, wanted)
-    })
-    .map(drop)
+    check("change the file's mode", unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, wanted) })
+        .map(drop)
 }
 
 /// The status flags of an opening.
 fn flags(file: &File) -> Result<libc::c_int> {
     // SAFETY: takes a descriptor; touches no memory of ours.
-    check("read the file's mode", unsafe {
-        libc::fcntl(file.as_raw_fd(), libc::F_GETFL)
-    })
+    check("read the file's mode", unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) })
 }
 
 /// EINVAL to `O_DIRECT` is how a file system says that it has none.

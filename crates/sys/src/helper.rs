@@ -202,19 +202,12 @@ impl Helper {
             self.unread.clear();
             self.searched = 0;
         }
-        let status = self
-            .child
-            .wait()
-            .map_err(|error| Error::new("wait for the helper process", error))?;
+        let status =
+            self.child.wait().map_err(|error| Error::new("wait for the helper process", error))?;
         let text = String::from_utf8_lossy(&self.error_text);
-        let last = text
-            .lines()
-            .next_back()
-            .map(|line| line.strip_prefix("terrace: ").unwrap_or(line));
-        Ok(Ending {
-            status,
-            error_text: last.map(str::to_owned),
-        })
+        let last =
+            text.lines().next_back().map(|line| line.strip_prefix("terrace: ").unwrap_or(line));
+        Ok(Ending { status, error_text: last.map(str::to_owned) })
     }
 
     fn take_line(&mut self) -> Option<Vec<u8>> {
@@ -230,10 +223,8 @@ impl Helper {
 
     /// Reads what there is, waited for at most `limit`; whether anything was read or closed.
     fn read(&mut self, limit: Duration) -> Result<bool> {
-        let sources = [
-            self.output.as_ref().map(AsFd::as_fd),
-            self.errors.as_ref().map(AsFd::as_fd),
-        ];
+        let sources =
+            [self.output.as_ref().map(AsFd::as_fd), self.errors.as_ref().map(AsFd::as_fd)];
         let limit_ns = u64::try_from(limit.as_nanos()).ok();
         let [output, errors] = poll::readable(sources, limit_ns);
         if output {
@@ -334,10 +325,7 @@ fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T> {
 fn write_line<T: Serialize>(output: &mut impl Write, message: &T) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     if line.len() >= MAX_LINE_BYTES {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "the message is too long",
-        ));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the message is too long"));
     }
     line.push(b'\n');
     output.write_all(&line)?;

@@ -26,9 +26,7 @@ const SAME_REQUEST_NS: u64 = 500_000_000;
 /// # Errors
 /// Never on Linux.
 pub fn install() -> Result<()> {
-    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP]
-        .into_iter()
-        .try_for_each(install_one)
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter().try_for_each(install_one)
 }
 
 /// Whether SIGINT is ignored: so a shell without job control starts its background jobs.

@@ -60,10 +60,7 @@ mod tests {
     fn the_library_names_itself() {
         let text = version().unwrap();
         let number = text.strip_prefix("glibc 2.").unwrap();
-        assert!(
-            number.chars().all(|c| c.is_ascii_digit() || c == '.'),
-            "{text}"
-        );
+        assert!(number.chars().all(|c| c.is_ascii_digit() || c == '.'), "{text}");
     }
 
     #[test]
@@ -74,17 +71,11 @@ mod tests {
         };
         let text = String::from_utf8_lossy(&output.stdout);
         let printed = |name: &str| -> u64 {
-            let line = text
-                .lines()
-                .find(|line| line.split_whitespace().next() == Some(name));
-            line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok())
-                .unwrap_or(0)
+            let line = text.lines().find(|line| line.split_whitespace().next() == Some(name));
+            line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
         };
         let claimed = |level| {
-            cache_claims()
-                .iter()
-                .find(|claim| claim.level == level)
-                .map_or(0, |claim| claim.bytes)
+            cache_claims().iter().find(|claim| claim.level == level).map_or(0, |claim| claim.bytes)
         };
         assert_eq!(claimed(1), printed("LEVEL1_DCACHE_SIZE"));
         assert_eq!(claimed(2), printed("LEVEL2_CACHE_SIZE"));

@@ -29,9 +29,7 @@ mod tests {
 
     #[test]
     fn agrees_with_date() {
-        let date = Command::new("date")
-            .args(["-d", "@1700000000", "+%z"])
-            .output();
+        let date = Command::new("date").args(["-d", "@1700000000", "+%z"]).output();
         let Ok(output) = date else {
             return testkit::skip("the program date");
         };

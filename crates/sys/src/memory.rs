@@ -60,17 +60,12 @@ impl Mapping {
         if bytes == 0 {
             return Err(Error::invalid(OPERATION, "the size is zero"));
         }
-        let page = if pages == Pages::Huge {
-            HUGE_PAGE_BYTES
-        } else {
-            crate::process::page_bytes()
-        };
+        let page =
+            if pages == Pages::Huge { HUGE_PAGE_BYTES } else { crate::process::page_bytes() };
         let too_large = || Error::invalid(OPERATION, "the size is too large");
         let mapped_bytes = bytes.checked_next_multiple_of(page).ok_or_else(too_large)?;
         // Room to align, and one huge page more: the rest of it is the guard behind.
-        let reserved_bytes = mapped_bytes
-            .checked_add(3 * HUGE_PAGE_BYTES)
-            .ok_or_else(too_large)?;
+        let reserved_bytes = mapped_bytes.checked_add(3 * HUGE_PAGE_BYTES).ok_or_else(too_large)?;
         let reserved_start = reserve(reserved_bytes)?;
         // At least one page stays in front as a guard: start from the second byte.
         let offset = (reserved_start.addr().get() + 1).next_multiple_of(HUGE_PAGE_BYTES)
@@ -78,13 +73,7 @@ impl Mapping {
         // SAFETY: `offset` is at most one huge page, within the reservation.
         let start = unsafe { reserved_start.add(offset) };
         // From here on `Drop` gives the reservation back, also on error.
-        let mapping = Self {
-            start,
-            bytes,
-            mapped_bytes,
-            reserved_start,
-            reserved_bytes,
-        };
+        let mapping = Self { start, bytes, mapped_bytes, reserved_start, reserved_bytes };
         mapping.back(pages)?;
         Ok(mapping)
     }
@@ -92,11 +81,7 @@ impl Mapping {
     /// Puts real, writable memory into the middle of the reservation.
     fn back(&self, pages: Pages) -> Result<()> {
         const OPERATION: &str = "map memory";
-        let huge = if pages == Pages::Huge {
-            libc::MAP_HUGETLB | libc::MAP_HUGE_2MB
-        } else {
-            0
-        };
+        let huge = if pages == Pages::Huge { libc::MAP_HUGETLB | libc::MAP_HUGE_2MB } else { 0 };
         // SAFETY: MAP_FIXED replaces only `start..start + mapped_bytes`, which lies in this
         // value's own reservation, to which no reference exists yet.
         let got = unsafe {
@@ -178,14 +163,8 @@ impl Mapping {
     /// `Invalid` for a range outside; else as [`Mapping::populate_write`].
     pub fn populate_write_range(&mut self, offset: usize, bytes: usize) -> Result<()> {
         const OPERATION: &str = "populate memory";
-        if offset
-            .checked_add(bytes)
-            .is_none_or(|end| end > self.mapped_bytes)
-        {
-            return Err(Error::invalid(
-                OPERATION,
-                "the range lies outside the mapping",
-            ));
+        if offset.checked_add(bytes).is_none_or(|end| end > self.mapped_bytes) {
+            return Err(Error::invalid(OPERATION, "the range lies outside the mapping"));
         }
         loop {
             // SAFETY: the range was just checked to lie inside this value's own mapping, which is
@@ -311,12 +290,7 @@ mod tests {
         let start = format!("{address:x}-");
         let block = text.lines().skip_while(|line| !line.starts_with(&start));
         let line = block.skip(1).find(|line| line.starts_with("Rss:")).unwrap();
-        line.split_whitespace()
-            .nth(1)
-            .unwrap()
-            .parse::<u64>()
-            .unwrap()
-            * 1024
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
     }
 
     #[test]
@@ -335,24 +309,16 @@ mod tests {
     #[test]
     fn neighbours_do_not_merge() {
         // Without guards the kernel may join equal neighbours into one mapping.
-        let all: Vec<_> = (0..8)
-            .map(|_| Mapping::anonymous(HUGE_PAGE_BYTES, Pages::Base).unwrap())
-            .collect();
+        let all: Vec<_> =
+            (0..8).map(|_| Mapping::anonymous(HUGE_PAGE_BYTES, Pages::Base).unwrap()).collect();
         for memory in &all {
-            assert_eq!(
-                resident_bytes(memory.address()),
-                0,
-                "the mapping starts at its address"
-            );
+            assert_eq!(resident_bytes(memory.address()), 0, "the mapping starts at its address");
         }
     }
 
     #[test]
     fn sizes_that_cannot_be_are_errors() {
-        assert_eq!(
-            Mapping::anonymous(0, Pages::Base).unwrap_err().kind,
-            Kind::Invalid
-        );
+        assert_eq!(Mapping::anonymous(0, Pages::Base).unwrap_err().kind, Kind::Invalid);
         let error = Mapping::anonymous(usize::MAX, Pages::Base).unwrap_err();
         assert_eq!(error.kind, Kind::Invalid);
         let error = Mapping::anonymous(1 << 60, Pages::Transparent).unwrap_err();
@@ -414,10 +380,7 @@ mod tests {
         memory.as_mut_slice()[0] = 1;
         // The kernel may fall back to one base page; never to anything in between.
         let resident = resident_bytes(memory.address());
-        assert!(
-            resident == HUGE_PAGE_BYTES as u64 || resident == 4096,
-            "{resident}"
-        );
+        assert!(resident == HUGE_PAGE_BYTES as u64 || resident == 4096, "{resident}");
     }
 
     #[test]

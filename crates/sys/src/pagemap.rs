@@ -64,10 +64,7 @@ pub fn used(pagemap: &File, range: Range<u64>) -> Result<(Vec<Range<u64>>, u64)>
     let answer = unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN as _, &raw mut question) };
     let count = check("find the pages in use", answer)?;
     let found = &regions[..PARTS_A_CALL.min(usize::try_from(count).unwrap_or(0))];
-    let parts = found
-        .iter()
-        .map(|region| region.start..region.end)
-        .collect();
+    let parts = found.iter().map(|region| region.start..region.end).collect();
     Ok((parts, question.walk_end))
 }
 

@@ -191,9 +191,7 @@ impl Event {
             )
         };
         let descriptor: OwnedFd = owned("watch kernel events", answer)?;
-        Ok(Self {
-            descriptor: descriptor.into(),
-        })
+        Ok(Self { descriptor: descriptor.into() })
     }
 
     /// Switches it on.
@@ -218,11 +216,7 @@ impl Event {
     /// `Invalid` if it is of another one.
     pub fn share_ring_of(&self, other: &Event) -> Result<()> {
         let descriptor = other.descriptor.as_raw_fd();
-        self.control(
-            "share a ring of kernel events",
-            IOCTL_SET_OUTPUT,
-            descriptor as libc::c_ulong,
-        )
+        self.control("share a ring of kernel events", IOCTL_SET_OUTPUT, descriptor as libc::c_ulong)
     }
 
     /// Lets only those passings of its tracepoint make a sample whose fields fulfil `condition`,
@@ -233,11 +227,7 @@ impl Event {
     pub fn filter(&self, condition: &CStr) -> Result<()> {
         // SAFETY: this ioctl reads a C string, which lives through the call.
         let answer = unsafe {
-            libc::ioctl(
-                self.descriptor.as_raw_fd(),
-                IOCTL_SET_FILTER as _,
-                condition.as_ptr(),
-            )
+            libc::ioctl(self.descriptor.as_raw_fd(), IOCTL_SET_FILTER as _, condition.as_ptr())
         };
         check("filter a kernel event", answer)?;
         Ok(())
@@ -264,9 +254,7 @@ impl Event {
         const OPERATION: &str = "read a kernel count";
         let mut word = [0; 8];
         let mut descriptor = &self.descriptor;
-        descriptor
-            .read_exact(&mut word)
-            .map_err(|source| Error::new(OPERATION, source))?;
+        descriptor.read_exact(&mut word).map_err(|source| Error::new(OPERATION, source))?;
         Ok(u64::from_ne_bytes(word))
     }
 

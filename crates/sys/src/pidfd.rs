@@ -34,11 +34,8 @@ mod tests {
 
     #[test]
     fn tells_of_the_end() {
-        let mut child = Command::new("cat")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child =
+            Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let watched = open(child.id()).unwrap();
         assert_eq!(readable([Some(watched.as_fd())], Some(0)), [false]);
         drop(child.stdin.take());

@@ -15,9 +15,7 @@ pub fn pair(capacity: usize) -> Result<(File, File)> {
     const OPERATION: &str = "make a pipe";
     let mut ends = [-1; 2];
     // SAFETY: `ends` is room for the two descriptors that the call stores.
-    check(OPERATION, unsafe {
-        libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC)
-    })?;
+    check(OPERATION, unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
     // SAFETY: the call succeeded, so both are open and have no other owner.
     let (reader, writer) = unsafe { (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])) };
     let wanted = libc::c_int::try_from(capacity)

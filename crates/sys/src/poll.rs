@@ -19,19 +19,11 @@ pub fn readable<const N: usize>(
         revents: 0,
     });
     let timeout = limit_ns.map(timespec);
-    let limit = timeout
-        .as_ref()
-        .map_or(std::ptr::null(), std::ptr::from_ref);
+    let limit = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: `asked` is an array of N live entries that the call may write to, the limit is
     // null or points to a live `timespec`, and a null signal mask changes nothing.
-    let count = unsafe {
-        libc::ppoll(
-            asked.as_mut_ptr(),
-            N as libc::nfds_t,
-            limit,
-            std::ptr::null(),
-        )
-    };
+    let count =
+        unsafe { libc::ppoll(asked.as_mut_ptr(), N as libc::nfds_t, limit, std::ptr::null()) };
     asked.map(|entry| count > 0 && entry.revents != 0)
 }
 
@@ -39,11 +31,7 @@ pub fn readable<const N: usize>(
 /// report of an end again and again.
 #[must_use]
 pub fn is_hung_up(source: BorrowedFd<'_>) -> bool {
-    let mut asked = libc::pollfd {
-        fd: source.as_raw_fd(),
-        events: 0,
-        revents: 0,
-    };
+    let mut asked = libc::pollfd { fd: source.as_raw_fd(), events: 0, revents: 0 };
     // SAFETY: `asked` is one live entry that the call may write to; it does not wait.
     let count = unsafe { libc::poll(&raw mut asked, 1, 0) };
     count > 0 && asked.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0

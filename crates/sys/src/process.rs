@@ -92,10 +92,7 @@ pub fn become_user(uid: u32, gid: u32) -> Result<()> {
 /// Whether the calling thread has `capability` in effect; false also if it cannot be read.
 #[must_use]
 pub fn has_capability(capability: Capability) -> bool {
-    let mut header = CapabilityHeader {
-        version: CAPABILITY_VERSION,
-        pid: 0,
-    };
+    let mut header = CapabilityHeader { version: CAPABILITY_VERSION, pid: 0 };
     let mut words = [CapabilityWords::default(); 2];
     // SAFETY: both structures have the kernel's layout for this version, which writes two
     // sets of words; both are live and writable for the whole call.
@@ -110,10 +107,7 @@ pub fn page_bytes() -> usize {
     // SAFETY: takes a number, touches no memory of ours.
     let answer = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     // The C library never fails here; 4 KiB is what x86-64 has.
-    usize::try_from(answer)
-        .ok()
-        .filter(|bytes| bytes.is_power_of_two())
-        .unwrap_or(4096)
+    usize::try_from(answer).ok().filter(|bytes| bytes.is_power_of_two()).unwrap_or(4096)
 }
 
 #[cfg(test)]
@@ -123,10 +117,7 @@ mod tests {
     #[test]
     fn capabilities_agree_with_proc() {
         let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("CapEff:"))
-            .unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap();
         let effective = u64::from_str_radix(line.trim(), 16).unwrap();
         for capability in [
             Capability::DacReadSearch,

@@ -36,10 +36,7 @@ pub fn touch(pid: u32, addresses: &[u64]) -> Result<usize> {
     let bytes = buffer
         .get_mut(..addresses.len())
         .ok_or_else(|| Error::invalid(OPERATION, "too many addresses"))?;
-    let local = libc::iovec {
-        iov_base: bytes.as_mut_ptr().cast(),
-        iov_len: bytes.len(),
-    };
+    let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let remote = vectors(addresses.iter().map(|address| *address..*address + 1));
     // SAFETY: `local` names a buffer of ours that has a byte for each address and is written to
     // only; the addresses are looked up in the other process, whatever they are.
@@ -98,10 +95,7 @@ fn none_if_unmapped<T: Default>(error: Error, unmapped: i32) -> Result<T> {
     match error.number() {
         Some(number) if number == unmapped => Ok(T::default()),
         // The kernel's EINVAL here is a range or an advice that it does not know.
-        Some(libc::EINVAL) => Err(Error {
-            kind: Kind::Unsupported,
-            ..error
-        }),
+        Some(libc::EINVAL) => Err(Error { kind: Kind::Unsupported, ..error }),
         _ => Err(error),
     }
 }
@@ -166,12 +160,7 @@ mod tests {
         }
         let unmapped = 0..page_bytes;
         assert_eq!(
-            advise(
-                own.as_fd(),
-                std::slice::from_ref(&unmapped),
-                Advice::WillNeed
-            )
-            .unwrap(),
+            advise(own.as_fd(), std::slice::from_ref(&unmapped), Advice::WillNeed).unwrap(),
             0
         );
     }

@@ -36,9 +36,7 @@ pub fn sample(work: impl FnOnce()) -> Result<Vec<usize>> {
     drop(handled);
     let count = COUNT.load(Ordering::Relaxed).min(MOST);
     let seen = SEEN[..count].iter();
-    Ok(seen
-        .map(|address| address.load(Ordering::Relaxed))
-        .collect())
+    Ok(seen.map(|address| address.load(Ordering::Relaxed)).collect())
 }
 
 /// SIGPROF in our hands; on drop it means again what it meant before.
@@ -84,23 +82,13 @@ impl Timer {
         let mut timer = MaybeUninit::<libc::timer_t>::zeroed();
         // SAFETY: `event` is complete, and `timer` is room for the answer.
         let answer = unsafe {
-            libc::timer_create(
-                libc::CLOCK_THREAD_CPUTIME_ID,
-                &raw mut event,
-                timer.as_mut_ptr(),
-            )
+            libc::timer_create(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut event, timer.as_mut_ptr())
         };
         check("start a timer of this thread", answer)?;
         // SAFETY: the call succeeded and filled it.
         let timer = Self(unsafe { timer.assume_init() });
-        let interval = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: INTERVAL_NS,
-        };
-        let times = libc::itimerspec {
-            it_interval: interval,
-            it_value: interval,
-        };
+        let interval = libc::timespec { tv_sec: 0, tv_nsec: INTERVAL_NS };
+        let times = libc::itimerspec { it_interval: interval, it_value: interval };
         // SAFETY: the timer is ours, `times` is complete, and no old times are asked for.
         let answer =
             unsafe { libc::timer_settime(timer.0, 0, &raw const times, std::ptr::null_mut()) };

@@ -13,14 +13,10 @@ pub fn seed() -> Result<u64> {
     const OPERATION: &str = "draw a random seed";
     let mut bytes = [0u8; 8];
     // SAFETY: `bytes` is a live, writable buffer of the length given.
-    let drawn = count(OPERATION, || unsafe {
-        libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0)
-    })?;
+    let drawn =
+        count(OPERATION, || unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) })?;
     if drawn != bytes.len() {
-        return Err(Error::new(
-            OPERATION,
-            std::io::ErrorKind::UnexpectedEof.into(),
-        ));
+        return Err(Error::new(OPERATION, std::io::ErrorKind::UnexpectedEof.into()));
     }
     Ok(u64::from_ne_bytes(bytes))
 }

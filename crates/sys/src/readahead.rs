@@ -21,10 +21,7 @@ pub fn readahead(file: &File, offset: u64, bytes: u64) -> Result<()> {
     // More than the address space is more than any step.
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     // SAFETY: takes a descriptor and numbers; touches no memory of ours.
-    count(OPERATION, || unsafe {
-        libc::readahead(file.as_raw_fd(), offset, bytes)
-    })
-    .map(drop)
+    count(OPERATION, || unsafe { libc::readahead(file.as_raw_fd(), offset, bytes) }).map(drop)
 }
 
 #[cfg(test)]
@@ -58,9 +55,6 @@ mod tests {
     fn a_pipe_has_no_page_cache() {
         let (reader, _writer) = std::io::pipe().unwrap();
         let reader = File::from(std::os::fd::OwnedFd::from(reader));
-        assert_eq!(
-            readahead(&reader, 0, 1).unwrap_err().kind,
-            crate::Kind::Invalid
-        );
+        assert_eq!(readahead(&reader, 0, 1).unwrap_err().kind, crate::Kind::Invalid);
     }
 }

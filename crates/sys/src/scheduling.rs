@@ -26,9 +26,7 @@ pub fn realtime(priority: u8) -> Result<()> {
         let why = "the limit on realtime processor time (RLIMIT_RTTIME) could kill it";
         return Err(Error::invalid(OPERATION, why));
     }
-    let parameters = libc::sched_param {
-        sched_priority: libc::c_int::from(priority),
-    };
+    let parameters = libc::sched_param { sched_priority: libc::c_int::from(priority) };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: 0 is the calling thread; `parameters` is live and complete.
     let answer = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
@@ -37,10 +35,7 @@ pub fn realtime(priority: u8) -> Result<()> {
 
 /// Whether a thread with a realtime priority is killed once it has run for a time without a sleep.
 fn has_realtime_limit() -> bool {
-    let mut limit = libc::rlimit {
-        rlim_cur: libc::RLIM_INFINITY,
-        rlim_max: libc::RLIM_INFINITY,
-    };
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: `limit` is room for the answer; untouched (no limit) if the call fails.
     unsafe { libc::getrlimit(libc::RLIMIT_RTTIME, &raw mut limit) };
     limit.rlim_cur != libc::RLIM_INFINITY
@@ -86,10 +81,7 @@ pub fn unlock_memory() -> Result<()> {
 /// may be counted in ticks. 0 where a filter forbids the clock.
 #[must_use]
 pub fn thread_cpu_ns() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a live `timespec` that the call fills; untouched (zero) if it fails.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()

@@ -64,26 +64,17 @@ impl PassOn {
     pub fn start(pid: u32) -> Result<Self> {
         TARGET.store(pid.cast_signed(), Ordering::SeqCst);
         PASSED.store(0, Ordering::SeqCst);
-        let mut guard = Self {
-            before: Vec::new(),
-            cpu_limit: warn_before_cpu_limit(),
-        };
+        let mut guard = Self { before: Vec::new(), cpu_limit: warn_before_cpu_limit() };
         for number in TERMINAL {
             if guard.replace(number, libc::SIG_IGN)? {
                 IGNORED_HERE.fetch_or(bit(number), Ordering::SeqCst);
             }
         }
-        for number in PASSED_ON
-            .into_iter()
-            .chain(libc::SIGRTMIN()..=libc::SIGRTMAX())
-        {
+        for number in PASSED_ON.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()) {
             guard.replace(number, pass_on as extern "C" fn(libc::c_int) as usize)?;
         }
         // The command has the same limit, and a signal of its own.
-        guard.replace(
-            libc::SIGXCPU,
-            note_cpu_limit as extern "C" fn(libc::c_int) as usize,
-        )?;
+        guard.replace(libc::SIGXCPU, note_cpu_limit as extern "C" fn(libc::c_int) as usize)?;
         Ok(guard)
     }
 
@@ -139,20 +130,14 @@ pub fn is_cpu_used_up() -> bool {
 /// Where RLIMIT_CPU would kill without a warning: makes the warning come a second before. Gives
 /// the limit from before, if it was changed.
 fn warn_before_cpu_limit() -> Option<libc::rlimit> {
-    let mut limit = libc::rlimit {
-        rlim_cur: libc::RLIM_INFINITY,
-        rlim_max: libc::RLIM_INFINITY,
-    };
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: `limit` is room for the answer; untouched (no limit) if the call fails.
     unsafe { libc::getrlimit(libc::RLIMIT_CPU, &raw mut limit) };
     let is_silent = limit.rlim_max != libc::RLIM_INFINITY && limit.rlim_cur == limit.rlim_max;
     if !is_silent || limit.rlim_max < 2 {
         return None;
     }
-    let earlier = libc::rlimit {
-        rlim_cur: limit.rlim_max - 1,
-        ..limit
-    };
+    let earlier = libc::rlimit { rlim_cur: limit.rlim_max - 1, ..limit };
     // SAFETY: `earlier` is live; its soft limit is below the hard one.
     let answer = unsafe { libc::setrlimit(libc::RLIMIT_CPU, &raw const earlier) };
     (answer == 0).then_some(limit)

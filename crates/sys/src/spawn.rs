@@ -69,11 +69,7 @@ impl Gated {
         }
         let forked = check(OPERATION, answer);
         restore_signals(&mask);
-        Ok(Self {
-            pid: forked?.unsigned_abs(),
-            gate: Some(gate),
-            report,
-        })
+        Ok(Self { pid: forked?.unsigned_abs(), gate: Some(gate), report })
     }
 
     /// The number of the command's process; it stays the same through the gate.
@@ -190,9 +186,7 @@ fn reset_handlers() {
 fn pipe() -> Result<(File, File)> {
     let mut ends = [-1; 2];
     // SAFETY: `ends` is room for the two descriptors that the call stores.
-    check("make a pipe", unsafe {
-        libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC)
-    })?;
+    check("make a pipe", unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
     // SAFETY: the call succeeded, so both are open and have no other owner.
     Ok(unsafe { (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])) })
 }
@@ -209,10 +203,7 @@ pub(crate) fn block_all_signals() -> Result<libc::sigset_t> {
     match answer {
         // SAFETY: the call succeeded and filled it.
         0 => Ok(unsafe { before.assume_init() }),
-        number => Err(Error::new(
-            "block signals",
-            io::Error::from_raw_os_error(number),
-        )),
+        number => Err(Error::new("block signals", io::Error::from_raw_os_error(number))),
     }
 }
 

@@ -49,9 +49,7 @@ pub fn on(path: &Path, priority: u16) -> Result<()> {
     let flags = PREFER | libc::c_int::from(priority.min(FIRST));
     // SAFETY: the path is a C string that lives until after the call.
     let answer = unsafe { libc::swapon(name.as_ptr(), flags) };
-    check(OPERATION, answer)
-        .map(drop)
-        .map_err(|error| error.at(path))
+    check(OPERATION, answer).map(drop).map_err(|error| error.at(path))
 }
 
 /// Brings back all that is in the area and switches it off.
@@ -64,9 +62,7 @@ pub fn off(path: &Path) -> Result<()> {
     let name = name(OPERATION, path)?;
     // SAFETY: the path is a C string that lives until after the call.
     let answer = unsafe { libc::swapoff(name.as_ptr()) };
-    check(OPERATION, answer)
-        .map(drop)
-        .map_err(|error| error.at(path))
+    check(OPERATION, answer).map(drop).map_err(|error| error.at(path))
 }
 
 fn name(operation: &'static str, path: &Path) -> Result<CString> {
@@ -93,19 +89,14 @@ mod tests {
         mark(&file, bytes as u64).unwrap();
         let listed = || {
             let text = std::fs::read_to_string("/proc/swaps").unwrap();
-            let line = text
-                .lines()
-                .find(|line| line.starts_with(path.to_str().unwrap()));
+            let line = text.lines().find(|line| line.starts_with(path.to_str().unwrap()));
             line.map(|line| line.split_whitespace().nth(2).unwrap().to_owned())
         };
         on(&path, 7).unwrap();
         let size = listed();
         off(&path).unwrap();
         // One page is the header.
-        assert_eq!(
-            size,
-            Some((2048 - crate::process::page_bytes() / 1024).to_string())
-        );
+        assert_eq!(size, Some((2048 - crate::process::page_bytes() / 1024).to_string()));
         assert_eq!(listed(), None);
         assert_eq!(off(&path).unwrap_err().kind, crate::Kind::Invalid);
     }

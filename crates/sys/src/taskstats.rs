@@ -56,12 +56,8 @@ impl Connection {
         let number = check(OPERATION, answer)?;
         // SAFETY: the call succeeded, so it is open and has no other owner.
         let socket = unsafe { OwnedFd::from_raw_fd(number) };
-        let mut connection = Self {
-            socket,
-            family: CONTROL_FAMILY,
-            sequence: 0,
-            buffer: vec![0; BUFFER_BYTES],
-        };
+        let mut connection =
+            Self { socket, family: CONTROL_FAMILY, sequence: 0, buffer: vec![0; BUFFER_BYTES] };
         let name = attribute(CONTROL_ATTRIBUTE_NAME, b"TASKSTATS\0");
         connection.send(OPERATION, CONTROL_GET_FAMILY, &name)?;
         let bytes = connection.receive(OPERATION)?.unwrap_or(0);
@@ -192,12 +188,7 @@ impl Connection {
             // SAFETY: the descriptor is open and `message` is alive for its whole length. A
             // netlink socket that is not connected sends to the kernel.
             unsafe {
-                libc::send(
-                    self.socket.as_raw_fd(),
-                    message.as_ptr().cast(),
-                    message.len(),
-                    0,
-                )
+                libc::send(self.socket.as_raw_fd(), message.as_ptr().cast(), message.len(), 0)
             }
         })
         .map(drop)

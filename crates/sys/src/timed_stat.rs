@@ -17,14 +17,12 @@ use std::time::Duration;
 pub fn stat_within(path: &Path, timeout: Duration) -> Option<Result<Metadata>> {
     let (sender, receiver) = mpsc::channel();
     let target = path.to_owned();
-    let spawned = std::thread::Builder::new()
-        .name("timed-stat".into())
-        .spawn(move || {
-            let answer = std::fs::metadata(&target)
-                .map_err(|source| Error::new("examine", source).at(&target));
-            // The caller may have stopped waiting; then the answer is not needed.
-            let _ = sender.send(answer);
-        });
+    let spawned = std::thread::Builder::new().name("timed-stat".into()).spawn(move || {
+        let answer =
+            std::fs::metadata(&target).map_err(|source| Error::new("examine", source).at(&target));
+        // The caller may have stopped waiting; then the answer is not needed.
+        let _ = sender.send(answer);
+    });
     match spawned {
         Ok(_) => receiver.recv_timeout(timeout).ok(),
         Err(source) => Some(Err(Error::new("start a thread to examine", source).at(path))),
@@ -39,15 +37,8 @@ mod tests {
     #[test]
     fn a_live_file_system_answers() {
         let second = Duration::from_secs(60);
-        assert!(
-            stat_within(Path::new("/"), second)
-                .unwrap()
-                .unwrap()
-                .is_dir()
-        );
-        let error = stat_within(Path::new("/absent-from-here"), second)
-            .unwrap()
-            .unwrap_err();
+        assert!(stat_within(Path::new("/"), second).unwrap().unwrap().is_dir());
+        let error = stat_within(Path::new("/absent-from-here"), second).unwrap().unwrap_err();
         assert_eq!(error.kind, Kind::NotFound);
     }
 

@@ -56,9 +56,7 @@ impl Tracefs {
     pub fn open() -> Result<Self> {
         match open_directory(MOUNT_POINT) {
             Ok(directory) if is_tracefs(&directory) => Ok(Self { directory }),
-            _ => Ok(Self {
-                directory: mount_detached()?,
-            }),
+            _ => Ok(Self { directory: mount_detached()? }),
         }
     }
 
@@ -189,12 +187,7 @@ fn mount_detached() -> Result<OwnedFd> {
     check(OPERATION, answer as libc::c_int).map_err(|error| error.at(name))?;
     // SAFETY: takes numbers only; the answer is checked and owned.
     let mounted = unsafe {
-        libc::syscall(
-            libc::SYS_fsmount,
-            context.as_raw_fd(),
-            CLOEXEC,
-            0 as libc::c_uint,
-        )
+        libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), CLOEXEC, 0 as libc::c_uint)
     };
     owned(OPERATION, mounted).map_err(|error| error.at(name))
 }
@@ -240,10 +233,7 @@ mod tests {
         let switch = tracefs.tracepoint("sched", "sched_switch").unwrap();
         assert!(switch.id > 0);
         assert_eq!(switch.field("prev_pid").map(|field| field.bytes), Some(4));
-        assert_eq!(
-            tracefs.tracepoint("sched", "no_such").unwrap_err().kind,
-            Kind::NotFound
-        );
+        assert_eq!(tracefs.tracepoint("sched", "no_such").unwrap_err().kind, Kind::NotFound);
         let mounts = || std::fs::read_to_string("/proc/self/mounts").unwrap();
         let count = |text: &str| text.matches(" tracefs ").count();
         // Others may mount it at the same moment: once in a hundred must be undisturbed.

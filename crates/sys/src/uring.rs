@@ -62,31 +62,19 @@ impl Request {
     /// A read of `bytes` bytes at `offset` into the start of the buffer.
     #[must_use]
     pub fn read(file: usize, offset: u64, bytes: usize) -> Self {
-        Self {
-            file,
-            operation: Operation::Read,
-            offset,
-            start: 0,
-            bytes,
-        }
+        Self { file, operation: Operation::Read, offset, start: 0, bytes }
     }
 
     /// A write of the first `bytes` bytes of the buffer at `offset`.
     #[must_use]
     pub fn write(file: usize, offset: u64, bytes: usize) -> Self {
-        Self {
-            operation: Operation::Write,
-            ..Self::read(file, offset, bytes)
-        }
+        Self { operation: Operation::Write, ..Self::read(file, offset, bytes) }
     }
 
     /// A sync of the file.
     #[must_use]
     pub fn sync(file: usize) -> Self {
-        Self {
-            operation: Operation::Sync,
-            ..Self::read(file, 0, 0)
-        }
+        Self { operation: Operation::Sync, ..Self::read(file, 0, 0) }
     }
 
     /// A discard of `range`, which is not empty.
@@ -95,11 +83,7 @@ impl Request {
         let bytes = range.end.saturating_sub(range.start);
         Self {
             operation: Operation::Discard,
-            ..Self::read(
-                file,
-                range.start,
-                usize::try_from(bytes).unwrap_or(usize::MAX),
-            )
+            ..Self::read(file, range.start, usize::try_from(bytes).unwrap_or(usize::MAX))
         }
     }
 
@@ -236,23 +220,16 @@ impl Queue {
     /// `Invalid` beyond [`MAX_FILES`]; `Other` without a free descriptor.
     pub fn add_file(&mut self, file: &File) -> Result<usize> {
         const OPERATION: &str = "add a file to an I/O queue";
-        let file = file
-            .try_clone()
-            .map_err(|source| Error::new(OPERATION, source))?;
-        let metadata = file
-            .metadata()
-            .map_err(|source| Error::new(OPERATION, source))?;
+        let file = file.try_clone().map_err(|source| Error::new(OPERATION, source))?;
+        let metadata = file.metadata().map_err(|source| Error::new(OPERATION, source))?;
         let free = self.files.iter().position(Option::is_none);
         let index = free.unwrap_or(self.files.len());
         if index >= MAX_FILES {
             return Err(Error::invalid(OPERATION, "the queue has 64 files"));
         }
         let is_registered = self.has_table && self.update_table(index, file.as_raw_fd());
-        let open = Some(OpenFile {
-            file,
-            is_disk: metadata.file_type().is_block_device(),
-            is_registered,
-        });
+        let open =
+            Some(OpenFile { file, is_disk: metadata.file_type().is_block_device(), is_registered });
         match self.files.get_mut(index) {
             Some(place) => *place = open,
             None => self.files.push(open),
@@ -285,10 +262,7 @@ impl Queue {
     /// Puts a descriptor, or -1 for none, into the kernel's table; whether it did.
     fn update_table(&self, index: usize, descriptor: RawFd) -> bool {
         // The index is below `MAX_FILES`, so it fits.
-        let updated = self
-            .ring
-            .submitter()
-            .register_files_update(index as u32, &[descriptor]);
+        let updated = self.ring.submitter().register_files_update(index as u32, &[descriptor]);
         updated.is_ok()
     }
 
@@ -357,10 +331,7 @@ impl Queue {
             .ok_or_else(|| Error::invalid(OPERATION, "the slot is not idle"))?;
         let end = request.start.checked_add(request.bytes);
         if request.operation.uses_buffer() && end.is_none_or(|end| end > self.buffer_bytes) {
-            return Err(Error::invalid(
-                OPERATION,
-                "the request is larger than its buffer",
-            ));
+            return Err(Error::invalid(OPERATION, "the request is larger than its buffer"));
         }
         let open = self
             .files
@@ -377,10 +348,7 @@ impl Queue {
         let pushed = unsafe { self.ring.submission().push(&entry) };
         // There are as many entries as slots, so a free slot means a free entry.
         pushed.map_err(|_| Error::invalid(OPERATION, "the submission queue is full"))?;
-        self.requests[slot] = Some(InFlight {
-            request,
-            submitted_ns: now_ns(),
-        });
+        self.requests[slot] = Some(InFlight { request, submitted_ns: now_ns() });
         self.idle.swap_remove(place);
         Ok(())
     }
@@ -426,24 +394,14 @@ impl Queue {
         for entry in &mut entries {
             let slot = entry.user_data() as usize;
             // The kernel returns the number that `entry` stored: a slot that is in flight.
-            let Some(&Some(InFlight {
-                request,
-                submitted_ns,
-            })) = self.requests.get(slot)
-            else {
+            let Some(&Some(InFlight { request, submitted_ns })) = self.requests.get(slot) else {
                 continue;
             };
             let result = usize::try_from(entry.result()).map_err(|_| {
                 let source = io::Error::from_raw_os_error(-entry.result());
                 Error::new(request.operation.name(), source)
             });
-            self.ended.push_back(Completion {
-                slot,
-                request,
-                result,
-                submitted_ns,
-                completed_ns,
-            });
+            self.ended.push_back(Completion { slot, request, result, submitted_ns, completed_ns });
         }
     }
 
@@ -459,9 +417,7 @@ impl Queue {
         let offset = request.offset;
         let entry = match request.operation {
             Operation::Read | Operation::Write => self.transfer_entry(file, slot, request),
-            Operation::Sync => opcode::Fsync::new(file)
-                .flags(types::FsyncFlags::DATASYNC)
-                .build(),
+            Operation::Sync => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
             Operation::Discard => opcode::Fallocate::new(file, request.bytes as u64)
                 .offset(offset)
                 .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
@@ -482,13 +438,11 @@ impl Queue {
         let offset = request.offset;
         let is_read = request.operation == Operation::Read;
         match (is_read, self.registered_buffers) {
-            (true, true) => opcode::ReadFixed::new(file, data, bytes, index)
-                .offset(offset)
-                .build(),
+            (true, true) => opcode::ReadFixed::new(file, data, bytes, index).offset(offset).build(),
             (true, false) => opcode::Read::new(file, data, bytes).offset(offset).build(),
-            (false, true) => opcode::WriteFixed::new(file, data, bytes, index)
-                .offset(offset)
-                .build(),
+            (false, true) => {
+                opcode::WriteFixed::new(file, data, bytes, index).offset(offset).build()
+            }
             (false, false) => opcode::Write::new(file, data, bytes).offset(offset).build(),
         }
     }
@@ -500,12 +454,7 @@ impl Queue {
         self.has_table = submitter.register_files(&[-1; MAX_FILES]).is_ok();
         let parts: Vec<libc::iovec> = (0..self.requests.len())
             .map(|slot| libc::iovec {
-                iov_base: self
-                    .buffers
-                    .pointer()
-                    .as_ptr()
-                    .wrapping_add(slot * self.stride)
-                    .cast(),
+                iov_base: self.buffers.pointer().as_ptr().wrapping_add(slot * self.stride).cast(),
                 iov_len: self.buffer_bytes,
             })
             .collect();
@@ -551,11 +500,7 @@ fn map_buffers(bytes: usize) -> Result<Mapping> {
 
 /// A ring without forced interruptions of the submitting thread where the kernel can (5.19).
 fn set_up_ring(depth: u32) -> io::Result<IoUring> {
-    match IoUring::builder()
-        .dontfork()
-        .setup_coop_taskrun()
-        .build(depth)
-    {
+    match IoUring::builder().dontfork().setup_coop_taskrun().build(depth) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
             IoUring::builder().dontfork().build(depth)
         }

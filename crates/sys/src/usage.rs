@@ -67,9 +67,7 @@ pub fn process() -> Result<ProcessUsage> {
 fn read(whose: libc::c_int) -> Result<libc::rusage> {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is room for the structure that the call fills.
-    check("read resource usage", unsafe {
-        libc::getrusage(whose, usage.as_mut_ptr())
-    })?;
+    check("read resource usage", unsafe { libc::getrusage(whose, usage.as_mut_ptr()) })?;
     // SAFETY: the call succeeded and filled it; all-zero would be valid as well.
     Ok(unsafe { usage.assume_init() })
 }

@@ -116,16 +116,10 @@ fn the_command_gets_the_dispositions_of_a_shell() {
     // Also what is ignored only while signals are passed on.
     let _other = PassOn::start(std::process::id()).unwrap();
     // `cat` sets no handlers of its own, unlike a shell.
-    let mut command = shell(&format!(
-        "exec /bin/cat /proc/self/status > {}",
-        path.display()
-    ));
+    let mut command = shell(&format!("exec /bin/cat /proc/self/status > {}", path.display()));
     command.open_gate().unwrap();
     wait(command.pid()).unwrap();
-    let line = ignored_here
-        .lines()
-        .find_map(|line| line.strip_prefix("SigIgn:"))
-        .unwrap();
+    let line = ignored_here.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
     let inherited = u64::from_str_radix(line.trim(), 16).unwrap() & !(1 << (13 - 1));
     assert_eq!(mask(&path, "SigIgn:"), inherited);
     assert_eq!(mask(&path, "SigCgt:"), 0);
@@ -137,10 +131,8 @@ fn signals_to_end_go_to_the_command_and_those_of_the_terminal_stay() {
     let _alone = alone();
     let directory = TempDir::new();
     let ready = directory.path().join("ready");
-    let script = format!(
-        "trap 'exit 7' USR1; : > {}; while :; do sleep 0.01; done",
-        ready.display()
-    );
+    let script =
+        format!("trap 'exit 7' USR1; : > {}; while :; do sleep 0.01; done", ready.display());
     let mut command = shell(&script);
     let passing = PassOn::start(command.pid()).unwrap();
     assert_eq!(sys::signals::passed_on(), None);
@@ -172,15 +164,8 @@ fn orphans_come_to_the_reaper_and_are_reaped() {
     );
     let mut command = shell(&script);
     command.open_gate().unwrap();
-    assert_eq!(
-        wait(command.pid()).unwrap().ended,
-        Ended::Exited { code: 0 }
-    );
-    let orphan: u32 = std::fs::read_to_string(&path)
-        .unwrap()
-        .trim()
-        .parse()
-        .unwrap();
+    assert_eq!(wait(command.pid()).unwrap().ended, Ended::Exited { code: 0 });
+    let orphan: u32 = std::fs::read_to_string(&path).unwrap().trim().parse().unwrap();
     assert_eq!(reap_orphans(None).unwrap(), Vec::<u32>::new());
     std::fs::write(path.with_extension("go"), "").unwrap();
     let mut reaped = Vec::new();

@@ -53,22 +53,12 @@ impl Running {
 
     fn wait_for(&mut self, start: &str) -> String {
         let is_it = |line: &String| line.starts_with(start);
-        self.output
-            .by_ref()
-            .map_while(Result::ok)
-            .find(is_it)
-            .unwrap()
+        self.output.by_ref().map_while(Result::ok).find(is_it).unwrap()
     }
 
     fn send(&self, signal: &str) {
         let id = self.child.id().to_string();
-        assert!(
-            Command::new("kill")
-                .args(["-s", signal, &id])
-                .status()
-                .unwrap()
-                .success()
-        );
+        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
     }
 }
 

@@ -48,10 +48,7 @@ fn write_all(queue: &mut Queue, data: &[u8], piece: usize) {
             queue.buffer_mut(slot).unwrap()[..part.len()].copy_from_slice(part);
             let request = Request::write(0, next as u64, part.len());
             queue.submit(slot, request).unwrap();
-            assert!(
-                queue.buffer_mut(slot).is_none(),
-                "a buffer in flight is out of reach"
-            );
+            assert!(queue.buffer_mut(slot).is_none(), "a buffer in flight is out of reach");
             next += part.len();
         }
         queue.enter(1).unwrap();
@@ -118,21 +115,14 @@ fn direct_io_reads_what_was_written() {
     write_all(&mut queue, &data, 4096);
     read_and_compare(&mut queue, &data, 4096);
     let cached = sys::cachestat::of(scratch.file(), 0, 0).map(|state| state.cached);
-    assert!(
-        !cached.is_ok_and(|pages| pages > 0),
-        "direct I/O went around the cache"
-    );
+    assert!(!cached.is_ok_and(|pages| pages > 0), "direct I/O went around the cache");
 }
 
 #[test]
 fn a_refused_read_is_an_error_of_its_own_request() {
     let directory = TempDir::new();
     let path = directory.join("file");
-    let file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&path)
-        .unwrap();
+    let file = OpenOptions::new().write(true).create_new(true).open(&path).unwrap();
     let Some(mut queue) = queue(&file, 4, 4096) else {
         return;
     };
@@ -143,9 +133,7 @@ fn a_refused_read_is_an_error_of_its_own_request() {
     while let Some(completion) = queue.complete() {
         results[completion.slot] = Some(completion.result);
     }
-    let [Some(read), Some(written)] = results else {
-        panic!("both requests end")
-    };
+    let [Some(read), Some(written)] = results else { panic!("both requests end") };
     let error = read.unwrap_err();
     assert_eq!((error.kind, error.operation), (Kind::Invalid, "read"));
     assert_eq!(written.unwrap(), 4096);
@@ -256,10 +244,7 @@ fn one_ring_copies_from_file_to_file_syncs_and_discards() {
     assert_eq!(wait(&mut queue).result.unwrap(), 8192);
     // The same buffer, written in two parts.
     let whole = Request::write(to, 4096, 8192);
-    let first = Request {
-        bytes: 100,
-        ..whole
-    };
+    let first = Request { bytes: 100, ..whole };
     for request in [first, whole.after(100)] {
         queue.submit(0, request).unwrap();
         let completion = wait(&mut queue);
@@ -291,11 +276,7 @@ fn a_discard_of_a_disk_is_refused() {
         Ok(disk) => disk,
         Err(need) => return testkit::skip(need),
     };
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(disk.path())
-        .unwrap();
+    let file = OpenOptions::new().read(true).write(true).open(disk.path()).unwrap();
     let Some(mut queue) = queue(&file, 1, 4096) else {
         return;
     };
@@ -345,10 +326,7 @@ fn buffers_that_may_not_be_registered_still_work() {
         let Some(mut queue) = queue(scratch.file(), 8, 65_536) else {
             return;
         };
-        assert!(
-            !queue.has_registered_buffers(),
-            "512 KiB are over the limit"
-        );
+        assert!(!queue.has_registered_buffers(), "512 KiB are over the limit");
         let data = noise(1 << 20);
         write_all(&mut queue, &data, 65_536);
         read_and_compare(&mut queue, &data, 65_536);

@@ -322,11 +322,7 @@ fn named_command(words: &[OsString]) -> String {
 }
 
 fn closing_text() -> String {
-    let indented = |text: &str| {
-        text.lines()
-            .map(|line| format!("  {line}\n"))
-            .collect::<String>()
-    };
+    let indented = |text: &str| text.lines().map(|line| format!("  {line}\n")).collect::<String>();
     CLOSING_SECTIONS
         .iter()
         .map(|(title, text)| format!("{title}:\n{}", indented(text)))
@@ -359,10 +355,8 @@ mod tests {
             let mut built = tree.clone();
             built.build();
             for listed in tree.get_subcommands() {
-                let (name, about) = (
-                    listed.get_name(),
-                    listed.get_about().map(ToString::to_string),
-                );
+                let (name, about) =
+                    (listed.get_name(), listed.get_about().map(ToString::to_string));
                 let built = built.find_subcommand(name).unwrap();
                 assert!(about.is_some(), "{name}");
                 assert_eq!(about, built.get_about().map(ToString::to_string), "{name}");
@@ -392,10 +386,7 @@ mod tests {
             .filter(|text| text.starts_with("terrace "));
         let mut count = 0;
         for command in commands {
-            assert!(
-                matches!(parse(words(command)), Ok(Parsed::Run(_))),
-                "{command}"
-            );
+            assert!(matches!(parse(words(command)), Ok(Parsed::Run(_))), "{command}");
             count += 1;
         }
         assert!(count > 0);
@@ -403,11 +394,7 @@ mod tests {
 
     #[test]
     fn help_is_no_error() {
-        for line in [
-            "terrace --help",
-            "terrace measure iolat -h",
-            "terrace --version",
-        ] {
+        for line in ["terrace --help", "terrace measure iolat -h", "terrace --version"] {
             assert!(matches!(parse(words(line)), Ok(Parsed::Show(_))), "{line}");
         }
     }

@@ -26,12 +26,7 @@ pub struct Error {
 impl Error {
     /// A failure in words.
     pub fn new(exit: Exit, text: impl Into<String>) -> Self {
-        Self {
-            exit,
-            during: String::new(),
-            text: text.into(),
-            hint: None,
-        }
+        Self { exit, during: String::new(), text: text.into(), hint: None }
     }
 
     /// A command line that makes no sense.
@@ -115,10 +110,7 @@ impl From<lab::Error> for Error {
             lab::ErrorKind::Impossible => Exit::Impossible,
             lab::ErrorKind::Failed => Exit::Partial,
         };
-        Self {
-            hint: error.hint,
-            ..Self::new(exit, error.text)
-        }
+        Self { hint: error.hint, ..Self::new(exit, error.text) }
     }
 }
 
@@ -146,15 +138,9 @@ mod tests {
     #[test]
     fn causes_are_chained_without_repetition() {
         let outer = measure::Error::caused(ErrorKind::Impossible, "open", denied());
-        assert_eq!(
-            error_chain(&outer.at(Path::new("/x"))),
-            "cannot open /x: permission denied"
-        );
+        assert_eq!(error_chain(&outer.at(Path::new("/x"))), "cannot open /x: permission denied");
         let outer = measure::Error::caused(ErrorKind::Failed, "measure", denied());
-        assert_eq!(
-            error_chain(&outer),
-            "cannot measure: cannot open /x: permission denied"
-        );
+        assert_eq!(error_chain(&outer), "cannot measure: cannot open /x: permission denied");
     }
 
     #[test]

@@ -41,11 +41,7 @@ struct Screen {
     dark: bool,
 }
 
-const WIDE: Screen = Screen {
-    width: 1600,
-    height: 1000,
-    dark: false,
-};
+const WIDE: Screen = Screen { width: 1600, height: 1000, dark: false };
 
 /// Results of the steps in the page at `url`, in order; `None` (with the reason printed)
 /// where no browser can be had. A complaint of the page, or a request for anything but the page,
@@ -85,11 +81,7 @@ fn results_in_turn(url: &str, screen: &Screen, steps: &Value) -> Option<Vec<Valu
     let text = String::from_utf8_lossy(&output.stdout);
     let seen: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{output:?}"));
     assert_eq!(seen["complaints"], json!([]), "{seen}");
-    let opened = steps
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|step| step[0] == "open");
+    let opened = steps.as_array().unwrap().iter().filter(|step| step[0] == "open");
     let opened = opened.filter_map(|step| step[1].as_str());
     let pages: Vec<&str> = opened.chain([url, "blob:"]).collect();
     for request in seen["requests"].as_array().unwrap() {
@@ -104,10 +96,7 @@ fn results_in_turn(url: &str, screen: &Screen, steps: &Value) -> Option<Vec<Valu
 fn page_file(directory: &TempDir, recordings: &[&PathBuf]) -> String {
     let name = recordings[0].file_stem().unwrap().to_string_lossy();
     let out = directory.join(format!("{name}.html"));
-    let words: Vec<String> = recordings
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
+    let words: Vec<String> = recordings.iter().map(|path| path.display().to_string()).collect();
     let line = format!("view {} --html {}", words.join(" "), out.display());
     assert_eq!(terrace(&line).done(), "");
     format!("file://{}", out.display())
@@ -120,23 +109,13 @@ fn explained(recording: &Path) -> Value {
 
 /// A fixture and the number of a finding in it that belongs to less than two thirds of its time.
 fn with_a_short_finding() -> (PathBuf, usize, [f64; 2]) {
-    for name in [
-        "hog_beside",
-        "swap_random",
-        "fsync_storm",
-        "lock_contention",
-        "compaction",
-        "cold_read",
-    ] {
+    for name in
+        ["hog_beside", "swap_random", "fsync_storm", "lock_contention", "compaction", "cold_read"]
+    {
         let path = fixture(name);
         let explanation = explained(&path);
         let whole_ns = explanation["wall_ns"].as_f64().unwrap();
-        for (number, finding) in explanation["findings"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .enumerate()
-        {
+        for (number, finding) in explanation["findings"].as_array().unwrap().iter().enumerate() {
             let span = [&finding["span"]["from_ns"], &finding["span"]["to_ns"]].map(Value::as_f64);
             if let [Some(from_ns), Some(to_ns)] = span
                 && to_ns - from_ns < whole_ns * 0.67
@@ -159,14 +138,8 @@ fn a_file_opens_without_a_network_and_says_what_json_says() {
             "tell",
             "[...document.querySelectorAll('[data-finding]')].map((button) => button.dataset.finding)"
         ],
-        [
-            "tell",
-            "[...document.querySelectorAll('[data-bar]')].map((bar) => bar.dataset.bar)"
-        ],
-        [
-            "tell",
-            "document.querySelectorAll('[data-chart] canvas').length"
-        ],
+        ["tell", "[...document.querySelectorAll('[data-bar]')].map((bar) => bar.dataset.bar)"],
+        ["tell", "document.querySelectorAll('[data-chart] canvas').length"],
         ["tell", "[document.documentElement.lang, document.title]"],
         ["tell", SHOWN],
         ["heap"],
@@ -197,14 +170,8 @@ fn a_click_on_a_finding_zooms_to_its_time_and_lifts_its_series() {
         ["click", button],
         ["wait", ZOOMED],
         ["tell", SHOWN],
-        [
-            "wait",
-            "document.querySelector('#evidence [data-chart][data-lifted] canvas') !== null"
-        ],
-        [
-            "tell",
-            "document.querySelectorAll('[data-finding][aria-pressed=true]').length"
-        ],
+        ["wait", "document.querySelector('#evidence [data-chart][data-lifted] canvas') !== null"],
+        ["tell", "document.querySelectorAll('[data-finding][aria-pressed=true]').length"],
         ["click", "#whole"],
         ["wait", WHOLE],
         ["drag", "[data-question] .u-over", 0.25, 0.5],
@@ -238,10 +205,7 @@ fn two_recordings_lie_over_each_other() {
     let served = Served::start(&words);
     let steps = json!([
         ["wait", READY],
-        [
-            "tell",
-            "[...document.querySelectorAll('[data-bar]')].map((bar) => bar.dataset.bar)"
-        ],
+        ["tell", "[...document.querySelectorAll('[data-bar]')].map((bar) => bar.dataset.bar)"],
         [
             "tell",
             "[...document.querySelectorAll('[data-chart]')].filter((chart) => \
@@ -270,15 +234,9 @@ fn how_long_requests_took_is_one_chart_of_three_lines() {
             "tell",
             "Math.max(...[...document.querySelectorAll('#evidence [data-chart]')].map((chart) => chart.querySelectorAll('[data-series]').length))"
         ],
-        [
-            "tell",
-            format!("document.querySelector('{chart} h3').textContent")
-        ],
+        ["tell", format!("document.querySelector('{chart} h3').textContent")],
         ["click", format!("{chart} summary")],
-        [
-            "wait",
-            format!("document.querySelector('{chart} td') !== null")
-        ],
+        ["wait", format!("document.querySelector('{chart} td') !== null")],
         [
             "tell",
             format!(
@@ -325,10 +283,7 @@ fn compared(first: &Path, second: &Path) -> (Vec<String>, String) {
     let parts = split["parts"].as_array().unwrap().iter();
     let worth = parts.filter(|part| number(&part["difference_ns"]).abs() >= least);
     let names = worth.map(|part| part["name"].as_str().unwrap().to_owned());
-    (
-        names.collect(),
-        results["sentence"].as_str().unwrap().to_owned(),
-    )
+    (names.collect(), results["sentence"].as_str().unwrap().to_owned())
 }
 
 #[test]
@@ -345,22 +300,13 @@ fn a_part_of_a_difference_is_shown_by_click_and_by_key() {
     let is_there = format!("document.activeElement.matches({last:?})");
     let steps = json!([
         ["wait", READY],
-        [
-            "tell",
-            "[...document.querySelectorAll('[data-part]')].map((part) => part.dataset.part)"
-        ],
-        [
-            "tell",
-            "document.querySelector('#comparison .verdict').textContent"
-        ],
+        ["tell", "[...document.querySelectorAll('[data-part]')].map((part) => part.dataset.part)"],
+        ["tell", "document.querySelector('#comparison .verdict').textContent"],
         [
             "tell",
             "[...document.querySelectorAll('[data-part] .badge')].every((badge) => badge.textContent === 'unproven')"
         ],
-        [
-            "tell",
-            "document.querySelector('[data-part]').getBoundingClientRect().bottom"
-        ],
+        ["tell", "document.querySelector('[data-part]').getBoundingClientRect().bottom"],
         ["click", format!("[data-part={}]", parts[0])],
         ["wait", both],
         ["tell", evidence],
@@ -395,10 +341,7 @@ fn a_second_recording_is_drawn_by_the_work_that_it_did() {
     let directory = TempDir::new();
     let files = ["even", "stalled"].map(|name| directory.join(format!("{name}.trec")));
     reading(&files[0], &[4096; 100]);
-    reading(
-        &files[1],
-        &[&[4096; 25][..], &[0; 50], &[4096; 75]].concat(),
-    );
+    reading(&files[1], &[&[4096; 25][..], &[0; 50], &[4096; 75]].concat());
     let words = files.each_ref().map(|path| path.to_str().unwrap());
     let align = ["--align", "progress"];
     let served = Served::start(&[&words[..], &align].concat());
@@ -412,10 +355,7 @@ fn a_second_recording_is_drawn_by_the_work_that_it_did() {
         ["click", "#align"],
         ["wait", WHOLE],
         ["tell", SHOWN],
-        [
-            "tell",
-            "document.querySelector('#align').getAttribute('aria-pressed')"
-        ],
+        ["tell", "document.querySelector('#align').getAttribute('aria-pressed')"],
         ["click", ":nth-match(#pieces .claim, 3)"],
         ["wait", ZOOMED],
         ["tell", SHOWN],
@@ -430,10 +370,7 @@ fn a_second_recording_is_drawn_by_the_work_that_it_did() {
         (from - expected[0]).abs() < 0.11 && (to - expected[1]).abs() < 0.11
     };
     assert!(near(ends(0), [0.0, 10.0]), "{results:?}");
-    assert!(
-        near(ends(1), [2.0, 3.0]),
-        "the stall is of no length: {results:?}"
-    );
+    assert!(near(ends(1), [2.0, 3.0]), "the stall is of no length: {results:?}");
     assert!(near(ends(2), [0.0, 15.0]), "{results:?}");
     assert_eq!(results[3], "false");
     assert!(near(ends(4), [2.0, 8.0]), "{results:?}");
@@ -467,15 +404,9 @@ fn a_page_grows_with_the_recording_that_it_follows_and_knows_its_end() {
         ["wait", format!("{shown} > globalThis.first + 3")],
         ["tell", "document.querySelector('#state').textContent"],
         ["touch", end],
-        [
-            "wait",
-            "document.querySelector('#state').textContent === 'ended'"
-        ],
+        ["wait", "document.querySelector('#state').textContent === 'ended'"],
         ["tell", shown],
-        [
-            "tell",
-            "document.querySelectorAll('[data-chart] canvas').length"
-        ],
+        ["tell", "document.querySelectorAll('[data-chart] canvas').length"],
     ]);
     let results = results_in_turn(&served.address, &WIDE, &steps);
     std::fs::write(&end, "").unwrap();
@@ -486,14 +417,8 @@ fn a_page_grows_with_the_recording_that_it_follows_and_knows_its_end() {
     };
     assert_eq!([&results[0], &results[2]], ["live", "live"]);
     let whole_s = explained(&file)["wall_ns"].as_f64().unwrap() / 1e9;
-    println!(
-        "at first {} s of {whole_s} s, at last {} s",
-        results[1], results[3]
-    );
-    assert!(
-        (results[3].as_f64().unwrap() - whole_s).abs() < 1.0,
-        "{results:?}"
-    );
+    println!("at first {} s of {whole_s} s, at last {} s", results[1], results[3]);
+    assert!((results[3].as_f64().unwrap() - whole_s).abs() < 1.0, "{results:?}");
     assert!(results[4].as_u64().unwrap() > 0, "{results:?}");
 }
 
@@ -503,11 +428,7 @@ fn what_a_hostile_recording_says_is_text() {
     let recording = directory.join("x.trec");
     hostile(&recording, 100, "");
     let out = directory.join("page.html");
-    let line = format!(
-        "view {} --no-redact --html {}",
-        recording.display(),
-        out.display()
-    );
+    let line = format!("view {} --no-redact --html {}", recording.display(), out.display());
     assert_eq!(terrace(&line).done(), "");
     let steps = json!([
         ["wait", READY],
@@ -517,10 +438,7 @@ fn what_a_hostile_recording_says_is_text() {
             "tell",
             "[...document.querySelectorAll('[data-add]')].forEach((button) => button.click())"
         ],
-        [
-            "tell",
-            "document.querySelectorAll('#added [data-chart]').length"
-        ],
+        ["tell", "document.querySelectorAll('#added [data-chart]').length"],
         ["tell", "document.querySelectorAll('img').length"],
         [
             "tell",
@@ -548,10 +466,7 @@ fn everything_can_be_reached_and_done_by_keys() {
         ["press", "Enter"],
         ["wait", ZOOMED],
         ["until", "Tab", focused("[data-chart] .plot"), 60],
-        [
-            "tell",
-            "getComputedStyle(document.activeElement).outlineStyle"
-        ],
+        ["tell", "getComputedStyle(document.activeElement).outlineStyle"],
         ["press", "ArrowRight"],
         ["press", "ArrowRight"],
         ["tell", "document.querySelector('#said').textContent"],
@@ -570,10 +485,7 @@ fn everything_can_be_reached_and_done_by_keys() {
         ["wait", "document.querySelectorAll('[data-add]').length > 0"],
         ["until", "Tab", focused("[data-add]"), 3],
         ["press", "Enter"],
-        [
-            "wait",
-            "document.querySelector('#added [data-chart] canvas') !== null"
-        ],
+        ["wait", "document.querySelector('#added [data-chart] canvas') !== null"],
         [
             "tell",
             "[...document.querySelectorAll('.plot')].every((plot) => plot.getAttribute('tabindex') === '0')"
@@ -601,18 +513,11 @@ fn two_machines_lie_over_each_other_and_a_figure_leads_to_its_step() {
     };
     let (first, second) = (file("a.json", &recorded), file("b.json", &slower));
     let page = directory.join("page.html");
-    terrace(&format!(
-        "compare {first} {second} --html {}",
-        page.display()
-    ))
-    .done();
+    terrace(&format!("compare {first} {second} --html {}", page.display())).done();
     let is_there = "document.activeElement.matches('[data-part=\"RAM latency\"]')";
     let steps = json!([
         ["wait", "document.querySelector('.terrace-tread') !== null"],
-        [
-            "tell",
-            "document.querySelectorAll('.terrace-second').length"
-        ],
+        ["tell", "document.querySelectorAll('.terrace-second').length"],
         ["until", "Tab", is_there, 80],
         ["press", "Enter"],
         ["tell", "document.activeElement.id"],
@@ -635,59 +540,19 @@ fn two_machines_lie_over_each_other_and_a_figure_leads_to_its_step() {
 /// What each recording of a staged cause says of it on the first screen, and what of a cause that
 /// was nearly one must not stand there (`fixtures/recordings/README.md`).
 const NAMED: &[(&str, &[&str], &str)] = &[
-    (
-        "cold_read",
-        &["for reads from", "by an I/O limit of 52.4 MB/s"],
-        "for swap",
-    ),
+    ("cold_read", &["for reads from", "by an I/O limit of 52.4 MB/s"], "for swap"),
     ("compaction", &["Compacted memory for 3.34 s"], "for reads"),
-    (
-        "cpu_quota",
-        &["by a CPU limit of 0.2 processors"],
-        "for reads",
-    ),
-    (
-        "first_touch",
-        &["for the first touch of memory"],
-        "for swap",
-    ),
-    (
-        "fsync_storm",
-        &["for small synchronous writes to /"],
-        "for swap",
-    ),
-    (
-        "hog_beside",
-        &["for a processor, others ran 16.9 s"],
-        "CPU limit",
-    ),
-    (
-        "huge_pages_refused",
-        &["Bound by the processor"],
-        "ompacted",
-    ),
+    ("cpu_quota", &["by a CPU limit of 0.2 processors"], "for reads"),
+    ("first_touch", &["for the first touch of memory"], "for swap"),
+    ("fsync_storm", &["for small synchronous writes to /"], "for swap"),
+    ("hog_beside", &["for a processor, others ran 16.9 s"], "CPU limit"),
+    ("huge_pages_refused", &["Bound by the processor"], "ompacted"),
     ("lock_contention", &["for each other at locks"], "for reads"),
     ("numa_local", &["Bound by the processor"], "another node"),
-    (
-        "numa_remote",
-        &["of new pages (57,962) lie on another node"],
-        "for reads",
-    ),
-    (
-        "stolen_little",
-        &["for a processor, others ran"],
-        "taken by the host",
-    ),
-    (
-        "swap_random",
-        &["Reached the limit 64 MiB", "waited 3.33 s for swap"],
-        "for reads",
-    ),
-    (
-        "thp_fallback",
-        &["Huge pages were not to be had in 600 of 600"],
-        "ompacted",
-    ),
+    ("numa_remote", &["of new pages (57,962) lie on another node"], "for reads"),
+    ("stolen_little", &["for a processor, others ran"], "taken by the host"),
+    ("swap_random", &["Reached the limit 64 MiB", "waited 3.33 s for swap"], "for reads"),
+    ("thp_fallback", &["Huge pages were not to be had in 600 of 600"], "ompacted"),
 ];
 
 /// A stranger reads no further than what is there when the page opens.
@@ -699,19 +564,13 @@ fn the_first_screen_alone_names_the_cause() {
     let files = files.map(|entry| entry.unwrap().path());
     assert_eq!(files.filter(is_recording).count(), NAMED.len());
     let directory = TempDir::new();
-    let pages = NAMED
-        .iter()
-        .map(|(name, ..)| page_file(&directory, &[&fixture(name)]));
+    let pages = NAMED.iter().map(|(name, ..)| page_file(&directory, &[&fixture(name)]));
     let pages: Vec<String> = pages.collect();
     let mut steps = Vec::new();
     for (width, height) in [(1280, 800), (400, 800)] {
         steps.push(json!(["size", width, height]));
         for page in &pages {
-            steps.extend([
-                json!(["open", page]),
-                json!(["wait", READY]),
-                json!(["visible"]),
-            ]);
+            steps.extend([json!(["open", page]), json!(["wait", READY]), json!(["visible"])]);
         }
     }
     let Some(results) = results(&pages[0], &WIDE, &json!(steps)) else {
@@ -735,11 +594,7 @@ fn both_themes_and_all_widths_are_readable() {
     let url = page_file(&directory, &[&fixture("swap_random")]);
     let mut grounds = Vec::new();
     for (width, dark) in [(400, false), (400, true), (1600, false), (1600, true)] {
-        let screen = Screen {
-            width,
-            height: 1000,
-            dark,
-        };
+        let screen = Screen { width, height: 1000, dark };
         let steps = json!([
             ["wait", READY],
             ["tell", "document.documentElement.scrollWidth"],
@@ -747,10 +602,7 @@ fn both_themes_and_all_widths_are_readable() {
                 "tell",
                 "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
             ],
-            [
-                "tell",
-                "document.querySelector('[data-finding]').getBoundingClientRect().top"
-            ],
+            ["tell", "document.querySelector('[data-finding]').getBoundingClientRect().top"],
             ["shot", directory.join("page.png")],
         ]);
         let Some(results) = results(&url, &screen, &steps) else {
@@ -758,10 +610,7 @@ fn both_themes_and_all_widths_are_readable() {
         };
         let overflow = results[0].as_f64().unwrap();
         assert!(overflow <= f64::from(width), "{width}: {overflow}");
-        assert!(
-            results[2].as_f64().unwrap() < 1000.0,
-            "the cause is on the first screen"
-        );
+        assert!(results[2].as_f64().unwrap() < 1000.0, "the cause is on the first screen");
         assert_ne!(results[1][0], results[1][1]);
         grounds.push(results[1].clone());
     }
@@ -791,25 +640,16 @@ fn eight_charts_of_100000_samples_stay_below_60_mb() {
         ["click", "#counters summary"],
         ["click", "#counter-search"],
         ["type", "made"],
-        [
-            "wait",
-            "document.querySelectorAll('[data-add]').length === 8"
-        ],
+        ["wait", "document.querySelectorAll('[data-add]').length === 8"],
         ["tell", draw_all],
         ["tell", look_at_all],
-        [
-            "wait",
-            "document.querySelectorAll('#added [data-chart] canvas').length === 8"
-        ],
+        ["wait", "document.querySelectorAll('#added [data-chart] canvas').length === 8"],
         ["tell", zoom],
         ["heap"],
     ]);
     let Some(results) = results(&url, &WIDE, &steps) else {
         return;
     };
-    println!(
-        "ready after {} ms, zooms {} ms, heap {} bytes",
-        results[0], results[3], results[4]
-    );
+    println!("ready after {} ms, zooms {} ms, heap {} bytes", results[0], results[3], results[4]);
     assert!(results[4].as_u64().unwrap() <= 60 << 20, "{results:?}");
 }

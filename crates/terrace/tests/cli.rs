@@ -31,36 +31,21 @@ const NONSENSE: &[(&str, &str)] = &[
     ("measure memcpy --stride -3", "a stride is"),
     ("measure memcpy --offset 2m", "an offset is"),
     ("measure memcpy --budget 0", "at least 1 ms"),
-    (
-        "measure memcpy --budget -5s",
-        "a duration cannot be negative",
-    ),
+    ("measure memcpy --budget -5s", "a duration cannot be negative"),
     ("measure memcpy --budget 1y", "unknown unit `y`"),
     ("measure memcpy --budget 9d", "cannot exceed 7 days"),
     ("measure memcpy --cpu -1", "a processor is"),
     ("measure memcpy --cpu 99999", "99999"),
     ("measure memcpy --pages 1g", "not one of 4k, thp, hugetlb"),
-    (
-        "measure memcpy --operation move",
-        "not one of copy, read, write",
-    ),
+    ("measure memcpy --operation move", "not one of copy, read, write"),
     ("measure memcpy --json --csv", "cannot be used with"),
     ("measure memcpy frobnicate", "unknown method `frobnicate`"),
-    (
-        "measure memcpy --method memcpy,memcpi",
-        "unknown method `memcpi`",
-    ),
+    ("measure memcpy --method memcpy,memcpi", "unknown method `memcpi`"),
     ("measure memcpy --disassemble frobnicate", "unknown method"),
-    (
-        "measure memcpy --classic 16m",
-        "--classic: a size and a count",
-    ),
+    ("measure memcpy --classic 16m", "--classic: a size and a count"),
     ("measure memcpy --stride 12 memcpy", "stride"),
     ("measure memlat --size 16", "so small a buffer"),
-    (
-        "measure memlat --pattern zigzag",
-        "not one of random, in-page",
-    ),
+    ("measure memlat --pattern zigzag", "not one of random, in-page"),
     ("measure faults --limit 4k", "at least 2 MiB"),
     ("measure faults --way swap", "not one of 4k, thp, populate"),
     ("measure compute --iterations 0", "a count is"),
@@ -80,10 +65,7 @@ const NONSENSE: &[(&str, &str)] = &[
     ("record -o x --for 0", "at least 1 ms"),
     ("record -o x --rate 101", "from 1 to 100"),
     ("record -o x --trace cpu", "not one of sched, block"),
-    (
-        "record -o x --trace none,sched",
-        "`none` cannot be combined with others",
-    ),
+    ("record -o x --trace none,sched", "`none` cannot be combined with others"),
     ("mark", "TEXT... is missing"),
     ("explain", "FILE is missing"),
     ("explain /nonexistent", "no such file"),
@@ -93,10 +75,7 @@ const NONSENSE: &[(&str, &str)] = &[
     ("explain x --json --details", "cannot be used with"),
     ("export x", "--to FORM is missing"),
     ("export x --to xml", "not one of csv, json"),
-    (
-        "export x --to csv --redact --no-redact",
-        "cannot be used with",
-    ),
+    ("export x --to csv --redact --no-redact", "cannot be used with"),
     ("export /nonexistent --to csv", "no such file"),
     ("undo now", "unexpected `now`"),
     ("warm", "no action given"),
@@ -114,10 +93,7 @@ const NONSENSE: &[(&str, &str)] = &[
     ("warm restore /nonexistent", "no such file"),
     ("warm restore /dev/null", "snapshot"),
     ("warm restore --metadata /nonexistent", "no such file"),
-    (
-        "warm restore --all --only disk",
-        "not one of anonymous, shared, files",
-    ),
+    ("warm restore --all --only disk", "not one of anonymous, shared, files"),
     ("warm restore --all --method fast", "readers:N"),
     ("warm restore --all --method readers:1", "readers:N"),
     ("warm restore --all --floor 0", "at least 1 byte"),
@@ -140,15 +116,9 @@ const NONSENSE_OF_RUN: &[(&str, &str)] = &[
     ("run --rate 0 -- true", "from 1 to 100"),
     ("run --repeat 0 -- true", "repeats are"),
     ("run --cache cold -- true", "--cache-file"),
-    (
-        "run --cache cold --cache-file /nonexistent -- true",
-        "no such file",
-    ),
+    ("run --cache cold --cache-file /nonexistent -- true", "no such file"),
     ("run --cache-file x -- true", "--cache"),
-    (
-        "run --trace sched,none -- true",
-        "`none` cannot be combined with others",
-    ),
+    ("run --trace sched,none -- true", "`none` cannot be combined with others"),
     ("run --quiet --details -- true", "cannot be used with"),
     ("run --json - -- true", "belongs to the command"),
     ("run --json /nonexistent/x -- true", "no such file"),
@@ -174,10 +144,7 @@ fn nonsense_of_run_has_a_status_of_its_own() {
 fn a_near_name_is_suggested() {
     let hint = |line: &str| terrace(line).err.lines().nth(1).unwrap().to_owned();
     assert_eq!(hint("surwey"), "hint: did you mean `survey`?");
-    assert_eq!(
-        hint("measure memcpy --sise 1"),
-        "hint: did you mean `--size`?"
-    );
+    assert_eq!(hint("measure memcpy --sise 1"), "hint: did you mean `--size`?");
     assert!(hint("measure memcpy rep-movs").contains("`rep-movs"));
 }
 
@@ -217,11 +184,7 @@ fn help_names_commands_exit_status_units_and_environment() {
         "measure iolat",
         "completions",
     ] {
-        assert!(
-            terrace(&format!("{command} --help"))
-                .done()
-                .contains("Usage:")
-        );
+        assert!(terrace(&format!("{command} --help")).done().contains("Usage:"));
     }
     assert!(terrace("--version").done().starts_with("terrace "));
 }
@@ -261,9 +224,7 @@ fn the_manual_has_every_command_and_renders_without_warnings() {
     let file = directory.join("terrace.1");
     std::fs::write(&file, manual).unwrap();
     let mut man = Command::new("man");
-    man.args(["--warnings", "-E", "UTF-8", "-l"])
-        .arg(&file)
-        .env("MANWIDTH", "100");
+    man.args(["--warnings", "-E", "UTF-8", "-l"]).arg(&file).env("MANWIDTH", "100");
     let rendered = run(man);
     assert_eq!(rendered.err, "");
     assert!(rendered.out.contains("EXIT STATUS"), "{}", rendered.out);
@@ -272,12 +233,9 @@ fn the_manual_has_every_command_and_renders_without_warnings() {
 #[test]
 fn completions_are_scripts_that_shells_accept() {
     let directory = TempDir::new();
-    for (shell, check) in [
-        ("bash", Some("bash")),
-        ("zsh", Some("zsh")),
-        ("fish", Some("fish")),
-        ("elvish", None),
-    ] {
+    for (shell, check) in
+        [("bash", Some("bash")), ("zsh", Some("zsh")), ("fish", Some("fish")), ("elvish", None)]
+    {
         let script = terrace(&format!("completions {shell}")).done();
         assert!(script.contains("memcpy"), "{shell}");
         let Some(program) = check.filter(|program| has_program(program)) else {
@@ -295,16 +253,8 @@ fn completions_are_scripts_that_shells_accept() {
 fn colour_is_for_terminals_unless_asked_for() {
     let line = "measure memcpy --list";
     assert!(!terrace(line).done().contains('\x1b'));
-    assert!(
-        terrace(&format!("{line} --color always"))
-            .done()
-            .contains('\x1b')
-    );
-    assert!(
-        !terrace(&format!("{line} --color never"))
-            .done()
-            .contains('\x1b')
-    );
+    assert!(terrace(&format!("{line} --color always")).done().contains('\x1b'));
+    assert!(!terrace(&format!("{line} --color never")).done().contains('\x1b'));
 }
 
 /// `script` gives the program a terminal; there NO_COLOR decides.
@@ -316,46 +266,31 @@ fn on_a_terminal_no_color_is_obeyed_and_the_progress_line_goes_away() {
     let on_terminal = |no_color: &str| {
         let mut script = Command::new("script");
         let line = format!("{TERRACE} measure compute --budget 2s");
-        script
-            .args(["-qec", &line, "/dev/null"])
-            .env("NO_COLOR", no_color)
-            .env("TERM", "xterm");
+        script.args(["-qec", &line, "/dev/null"]).env("NO_COLOR", no_color).env("TERM", "xterm");
         run(script).out
     };
     let (plain, coloured) = (on_terminal("1"), on_terminal(""));
     assert!(coloured.contains("\x1b[1m"), "{coloured:?}");
     assert!(!plain.contains("\x1b[1m"), "{plain:?}");
-    let erased = plain
-        .rfind("\r\x1b[K")
-        .expect("the progress line is erased");
+    let erased = plain.rfind("\r\x1b[K").expect("the progress line is erased");
     assert!(plain.find("measuring").unwrap() < erased, "{plain:?}");
 }
 
 #[test]
 fn a_closed_pipe_ends_quietly() {
-    for line in [
-        "manual",
-        "measure memcpy --list",
-        "measure memcpy --list --json",
-    ] {
+    for line in ["manual", "measure memcpy --list", "measure memcpy --list --json"] {
         closed_pipe(line);
     }
 }
 
 #[test]
 fn a_full_device_is_said() {
-    let full = std::fs::OpenOptions::new()
-        .write(true)
-        .open("/dev/full")
-        .unwrap();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let mut manual = command("manual");
     let output = manual.stdout(full).stderr(Stdio::piped()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let err = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(
-        err,
-        "terrace: manual: cannot write standard output: no space left on device\n"
-    );
+    assert_eq!(err, "terrace: manual: cannot write standard output: no space left on device\n");
 }
 
 #[test]
@@ -374,15 +309,8 @@ fn a_file_is_written_whole_and_alone() {
     symlink("result.json", &link).unwrap();
     terrace(&format!("measure memcpy --list -o {}", link.display())).done();
     assert!(link.symlink_metadata().unwrap().is_symlink());
-    assert!(
-        std::fs::read_to_string(&file)
-            .unwrap()
-            .starts_with("method")
-    );
-    assert_eq!(
-        std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
-        0o600
-    );
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with("method"));
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
 #[test]
@@ -478,9 +406,7 @@ fn every_option_is_in_the_documentation() {
             .unwrap_or_else(|| panic!("no section for {command}"));
         let section = section.split("\n## ").next().unwrap();
         let help = terrace(&format!("{command} -h")).done();
-        let words = help
-            .split_whitespace()
-            .map(|word| word.trim_end_matches([',', ']', ')']));
+        let words = help.split_whitespace().map(|word| word.trim_end_matches([',', ']', ')']));
         for option in words.filter(|word| word.starts_with("--")) {
             let shared = DOCUMENT.split("## `terrace").next().unwrap();
             let known = |text: &str| text.contains(&format!("`{option}"));

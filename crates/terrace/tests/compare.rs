@@ -27,9 +27,7 @@ fn valid(text: &str) -> Value {
     if let Some(split) = value["split"].as_object() {
         let parts = split["parts"].as_array().unwrap();
         let slices = parts.iter().filter(|part| part["within"].is_null());
-        let sum: f64 = slices
-            .map(|part| part["difference_ns"].as_f64().unwrap())
-            .sum();
+        let sum: f64 = slices.map(|part| part["difference_ns"].as_f64().unwrap()).sum();
         let whole = split["difference_ns"].as_f64().unwrap();
         assert!((sum - whole).abs() < 10.0, "{sum} {whole}");
     }
@@ -63,10 +61,7 @@ fn on_disk() -> (TempDir, PathBuf) {
 }
 
 fn reads(file: &Path, more: &str) -> Vec<String> {
-    let line = format!(
-        "dd if={} of=/dev/null bs=16k status=none {more}",
-        file.display()
-    );
+    let line = format!("dd if={} of=/dev/null bs=16k status=none {more}", file.display());
     line.split_whitespace().map(str::to_owned).collect()
 }
 
@@ -108,10 +103,7 @@ fn real_reads_are_named_as_the_cause() {
     let report = tries.find(blames_the_device);
     let report = report.expect("no comparison blamed the device");
     let sentence = report["sentence"].as_str().unwrap();
-    assert!(
-        sentence.contains("of that, ") && sentence.contains("block I/O"),
-        "{sentence}"
-    );
+    assert!(sentence.contains("of that, ") && sentence.contains("block I/O"), "{sentence}");
     again_from_files(&directory, &report);
 }
 
@@ -137,36 +129,18 @@ fn again_from_files(directory: &TempDir, report: &Value) {
     let markdown = line("--markdown", &first, &second).done();
     assert!(markdown.contains("| block I/O |"), "{markdown}");
     // One of each: nothing is proven, and it says what differs all the same.
-    let one = |side: &str| {
-        directory
-            .join(format!("x.{side}.2.trec"))
-            .display()
-            .to_string()
-    };
-    let pair = format!(
-        "compare --fail-if worse:5% {} {}",
-        one("first"),
-        one("second")
-    );
+    let one = |side: &str| directory.join(format!("x.{side}.2.trec")).display().to_string();
+    let pair = format!("compare --fail-if worse:5% {} {}", one("first"), one("second"));
     let page = terrace(&pair).done();
-    assert!(
-        page.contains("Unproven: one run each.") && page.contains("block I/O"),
-        "{page}"
-    );
+    assert!(page.contains("Unproven: one run each.") && page.contains("block I/O"), "{page}");
 }
 
 #[test]
 fn a_command_does_not_differ_from_itself_and_a_longer_one_does() {
     let directory = TempDir::new();
     let options = ["--runs", "6"];
-    let equal = |_| {
-        wall(&against(
-            &directory,
-            "sleep 0.05",
-            &options,
-            &["sleep", "0.05"],
-        )) == "unproven"
-    };
+    let equal =
+        |_| wall(&against(&directory, "sleep 0.05", &options, &["sleep", "0.05"])) == "unproven";
     assert!((0..TRIES).any(equal));
     // One run that the host holds up leaves six against six unproven.
     let mut tries =
@@ -176,43 +150,28 @@ fn a_command_does_not_differ_from_itself_and_a_longer_one_does() {
         wall(longer) == "larger"
     });
     let longer = longer.unwrap();
-    assert!(
-        longer["sentence"].as_str().unwrap().contains("longer ("),
-        "{longer:#}"
-    );
+    assert!(longer["sentence"].as_str().unwrap().contains("longer ("), "{longer:#}");
     assert_eq!(longer["first"]["runs"], 6, "the warming run does not count");
 }
 
 #[test]
 fn the_page_is_printed_and_the_commands_keep_their_output() {
-    let ran = run(run_command(
-        &["--against", "echo 'b c'", "--runs", "4"],
-        &["echo", "a"],
-    ));
+    let ran = run(run_command(&["--against", "echo 'b c'", "--runs", "4"], &["echo", "a"]));
     assert_eq!(ran.code, Some(0), "{ran:?}");
     // The warming runs first; then the order rotates.
     let said: Vec<&str> = ran.out.lines().collect();
-    assert_eq!(
-        said,
-        ["a", "b c", "b c", "a", "a", "b c", "b c", "a", "a", "b c"]
-    );
+    assert_eq!(said, ["a", "b c", "b c", "a", "a", "b c", "b c", "a", "a", "b c"]);
     assert!(ran.err.starts_with("-- terrace compare ---"), "{ran:?}");
     assert!(ran.err.contains("Where the difference is:"), "{ran:?}");
 }
 
 #[test]
 fn a_run_that_fails_ends_it_with_its_status() {
-    let ran = run(run_command(
-        &["--against", "sh -c 'exit 7'", "--runs", "4"],
-        &["true"],
-    ));
+    let ran = run(run_command(&["--against", "sh -c 'exit 7'", "--runs", "4"], &["true"]));
     assert_eq!(ran.code, Some(7), "{ran:?}");
     assert!(ran.err.contains("nothing is compared"), "{ran:?}");
     run(run_command(&["--against", "a | b"], &["true"])).refused(125, "--against");
-    let missing = run(run_command(
-        &["--against", "no-such-program-anywhere"],
-        &["true"],
-    ));
+    let missing = run(run_command(&["--against", "no-such-program-anywhere"], &["true"]));
     assert_eq!(missing.code, Some(127), "{missing:?}");
 }
 
@@ -241,9 +200,8 @@ fn a_pause_is_found_by_the_work_that_was_done() {
     let longer = |section: &Value| {
         section["second_ns"].as_f64().unwrap() - section["first_ns"].as_f64().unwrap()
     };
-    let most = (0..10)
-        .max_by(|&a, &b| longer(&sections[a]).total_cmp(&longer(&sections[b])))
-        .unwrap();
+    let most =
+        (0..10).max_by(|&a, &b| longer(&sections[a]).total_cmp(&longer(&sections[b]))).unwrap();
     assert!((3..=6).contains(&most), "{most}: {report:#}");
     assert!(longer(&sections[most]) > 0.3e9, "{report:#}");
     let page = terrace(&line.replace(" --json", "")).done();
@@ -295,33 +253,17 @@ fn surveys_are_judged_by_how_sure_they_can_be() {
         (&ram(&report)["basis"], &ram(&report)["verdict"]),
         (&"trials".into(), &"larger".into())
     );
-    assert!(
-        report["notes"][0]
-            .as_str()
-            .unwrap()
-            .contains("Fewer than 4"),
-        "{report:#}"
-    );
+    assert!(report["notes"][0].as_str().unwrap().contains("Fewer than 4"), "{report:#}");
     let gate = state(&format!("compare --fail-if worse:5% {plain} {slow}"));
     assert_eq!(gate.code, Some(4), "{gate:?}");
-    assert!(
-        gate.err
-            .contains("RAM latency is 60 % worse, more than 5 %"),
-        "{gate:?}"
-    );
+    assert!(gate.err.contains("RAM latency is 60 % worse, more than 5 %"), "{gate:?}");
     state(&format!("compare --fail-if worse:61% {plain} {slow}")).done();
     let sides = |factor: f64, from: u64| {
         let wobble = [0.99, 1.0, 1.01, 1.005, 0.995];
-        let files = (from..)
-            .zip(wobble)
-            .map(|(start, by)| survey(&directory, start, factor * by));
+        let files = (from..).zip(wobble).map(|(start, by)| survey(&directory, start, factor * by));
         files.collect::<Vec<_>>().join(" ")
     };
-    let line = format!(
-        "compare --json --first {} --second {}",
-        sides(1.0, 10),
-        sides(1.2, 20)
-    );
+    let line = format!("compare --json --first {} --second {}", sides(1.0, 10), sides(1.2, 20));
     let report = valid(&state(&line).done());
     assert_eq!(
         (&ram(&report)["basis"], &ram(&report)["verdict"]),
@@ -343,22 +285,12 @@ fn real_surveys_are_kept_and_judge_later_ones() {
     let file = file.to_str().unwrap();
     let made = state(&["survey", "--quick", "--json", "-o", file]);
     assert_eq!(made.code, Some(0), "{made:?}");
-    assert!(
-        made.err.contains("kept its figures as 1 of at most 20"),
-        "{made:?}"
-    );
+    assert!(made.err.contains("kept its figures as 1 of at most 20"), "{made:?}");
     assert!(made.err.contains("--no-keep"), "{made:?}");
-    let machine = fs::read_dir(directory.join("terrace/surveys"))
-        .unwrap()
-        .next()
-        .unwrap();
+    let machine = fs::read_dir(directory.join("terrace/surveys")).unwrap().next().unwrap();
     let place = machine.unwrap().path();
-    let kept = || {
-        fs::read_dir(&place)
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .collect::<Vec<_>>()
-    };
+    let kept =
+        || fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
     let text = fs::read_to_string(&kept()[0]).unwrap();
     let survey: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(
@@ -366,10 +298,7 @@ fn real_surveys_are_kept_and_judge_later_ones() {
         (&Value::Null, &Value::Array(vec![]))
     );
     let unkept = state(&["survey", "--quick", "--no-keep", "-o", file, "--json"]);
-    assert_eq!(
-        (unkept.code, unkept.err.as_str(), kept().len()),
-        (Some(0), "", 1)
-    );
+    assert_eq!((unkept.code, unkept.err.as_str(), kept().len()), (Some(0), "", 1));
     judged_by_kept(&directory, &place, &survey, &state);
 }
 
@@ -401,10 +330,7 @@ fn judged_by_kept(
     let (a, b) = (a.to_str().unwrap(), b.to_str().unwrap());
     let report = valid(&state(&["compare", "--json", a, b]).done());
     let item = latency_of(&report, &tier);
-    assert_eq!(
-        (&item["basis"], &item["verdict"]),
-        (&"kept_runs".into(), &"larger".into())
-    );
+    assert_eq!((&item["basis"], &item["verdict"]), (&"kept_runs".into(), &"larger".into()));
 }
 
 #[test]
@@ -418,18 +344,9 @@ fn what_cannot_be_compared_is_refused_in_one_line() {
     let survey = file("survey.json", RECORDED);
     let recording = recorded(&directory, "x.trec", "true");
     for (bad, words) in [
-        (
-            file("cut.json", &RECORDED[..RECORDED.len() / 2]),
-            "is no survey",
-        ),
-        (
-            file("other.json", "{\"schema\": \"terrace.explain/1\"}"),
-            "its schema is not",
-        ),
-        (
-            file("less.json", "{\"schema\": \"terrace.survey/1\"}"),
-            "missing field",
-        ),
+        (file("cut.json", &RECORDED[..RECORDED.len() / 2]), "is no survey"),
+        (file("other.json", "{\"schema\": \"terrace.explain/1\"}"), "its schema is not"),
+        (file("less.json", "{\"schema\": \"terrace.survey/1\"}"), "missing field"),
         (file("empty", ""), ""),
         (file("words", "no recording"), "cannot read the recording"),
         (recording.clone(), "cannot be compared with a recording"),
@@ -438,10 +355,8 @@ fn what_cannot_be_compared_is_refused_in_one_line() {
         terrace(&format!("compare {survey} {bad}")).refused(2, words);
     }
     terrace(&format!("compare --align progress {survey} {survey}")).refused(2, "recordings");
-    terrace(&format!(
-        "compare --first {survey} {recording} --second {survey}"
-    ))
-    .refused(2, "a side has");
+    terrace(&format!("compare --first {survey} {recording} --second {survey}"))
+        .refused(2, "a side has");
     terrace(&format!("compare {survey}")).refused(2, "");
     terrace("compare --first a").refused(2, "");
     terrace(&format!("compare --fail-if 5% {survey} {survey}")).refused(2, "worse:");
@@ -457,10 +372,7 @@ fn embedded(page: &str, id: &str) -> Value {
 
 /// What `compare` prints of two files, and the page that it wrote.
 fn paged(options: &str, page: &Path, [first, second]: &[String; 2]) -> (String, String) {
-    let line = format!(
-        "compare {options} --html {} {first} {second}",
-        page.display()
-    );
+    let line = format!("compare {options} --html {} {first} {second}", page.display());
     (terrace(&line).done(), fs::read_to_string(page).unwrap())
 }
 
@@ -475,10 +387,7 @@ fn the_page_holds_what_json_says_and_stand_ins_for_names() {
     let (report, redacted) = page("--json");
     let (mut shown, report) = (embedded(&redacted, "compare"), valid(&report));
     assert!(!redacted.contains("slower") && !redacted.contains("sleep 0.2"));
-    assert_eq!(
-        shown["first"]["name"],
-        embedded(&redacted, "view")["explain"]["subject"]
-    );
+    assert_eq!(shown["first"]["name"], embedded(&redacted, "view")["explain"]["subject"]);
     for side in ["first", "second"] {
         assert_ne!(shown[side], report[side]);
         shown[side] = report[side].clone();
@@ -505,17 +414,8 @@ fn the_page_of_surveys_holds_them_and_no_names() {
     // The figures are the same, and each is of a level that is drawn.
     let (shown, report) = (embedded(&redacted, "compare"), valid(&report));
     let drawn = embedded(&redacted, "survey")["tiers"].clone();
-    let names: Vec<&Value> = drawn
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|tier| &tier["name"])
-        .collect();
-    let pairs = shown["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .zip(report["items"].as_array().unwrap());
+    let names: Vec<&Value> = drawn.as_array().unwrap().iter().map(|tier| &tier["name"]).collect();
+    let pairs = shown["items"].as_array().unwrap().iter().zip(report["items"].as_array().unwrap());
     for (shown, report) in pairs {
         assert_eq!(shown["difference"], report["difference"]);
         assert!(names.contains(&&shown["of"]), "{shown}");

@@ -10,10 +10,7 @@ fn a_step_takes_a_time_and_many_take_as_many() {
     let json = probe_json("compute", "--iterations 1m --budget 500ms");
     let step = json["result"]["step_ns"]["median"].as_f64().unwrap();
     let seconds = json["result"]["seconds"].as_f64().unwrap();
-    assert!(
-        (seconds - step * 1e6 / 1e9).abs() < seconds * 0.01,
-        "{json}"
-    );
+    assert!((seconds - step * 1e6 / 1e9).abs() < seconds * 0.01, "{json}");
 }
 
 #[test]

@@ -29,18 +29,10 @@ fn a_page_and_its_details() {
     let directory = TempDir::new();
     let file = recorded(&directory);
     let brief = terrace(&format!("explain {}", file.display())).done();
-    assert!(
-        brief.starts_with("-- terrace: sh -c 'sleep 0.5' -"),
-        "{brief}"
-    );
+    assert!(brief.starts_with("-- terrace: sh -c 'sleep 0.5' -"), "{brief}");
     assert!(brief.contains(&format!("terrace explain {} --details", file.display())));
     let full = terrace(&format!("explain --details {}", file.display())).done();
-    for title in [
-        "Wall time: ",
-        "Thread time: ",
-        "Not to blame",
-        "Watching cost ",
-    ] {
+    for title in ["Wall time: ", "Thread time: ", "Not to blame", "Watching cost "] {
         assert!(full.contains(title), "{title} in {full}");
     }
     let out = directory.join("page");
@@ -54,15 +46,9 @@ fn the_json_is_valid_and_says_what_it_is_about() {
     let directory = TempDir::new();
     let value = json(&recorded(&directory), "");
     assert_eq!(value["schema"], "terrace.explain/1");
-    assert_eq!(
-        (&value["from_ns"], &value["to_ns"]),
-        (&0.into(), &value["wall_ns"])
-    );
+    assert_eq!((&value["from_ns"], &value["to_ns"]), (&0.into(), &value["wall_ns"]));
     assert!(value["wall_ns"].as_u64().unwrap() >= 500_000_000, "{value}");
-    assert!(
-        value["ending"].as_str().unwrap().contains("exit 0"),
-        "{value}"
-    );
+    assert!(value["ending"].as_str().unwrap().contains("exit 0"), "{value}");
 }
 
 #[test]
@@ -72,10 +58,7 @@ fn a_part_of_it() {
     let value = json(&file, "--from 100ms --to 0.3s");
     let ns = |name: &str| value[name].as_u64().unwrap();
     // From the last sample before to the first one after, wherever a busy machine took them.
-    assert!(
-        ns("from_ns") <= 100_000_000 && ns("to_ns") >= 300_000_000,
-        "{value}"
-    );
+    assert!(ns("from_ns") <= 100_000_000 && ns("to_ns") >= 300_000_000, "{value}");
     assert_eq!(ns("wall_ns"), ns("to_ns") - ns("from_ns"));
     assert_eq!(json(&file, "--at 0s")["from_ns"], 0);
     let outside = terrace(&format!("explain {} --from 1h", file.display()));
@@ -106,10 +89,7 @@ fn what_is_no_recording_is_refused() {
         terrace(&format!("explain {}", file.display())).refused(2, name);
     };
     refused("empty", b"");
-    refused(
-        "text",
-        b"a letter that somebody wrote to somebody else, long ago",
-    );
+    refused("text", b"a letter that somebody wrote to somebody else, long ago");
     refused("zeros", &[0; 65_536]);
     terrace("explain /dev/null").refused(2, "/dev/null");
 }

@@ -34,10 +34,7 @@ struct Took {
     said: String,
 }
 
-#[expect(
-    clippy::zombie_processes,
-    reason = "`sys` waits for it, and tells what it took"
-)]
+#[expect(clippy::zombie_processes, reason = "`sys` waits for it, and tells what it took")]
 fn took(line: &str, directory: &TempDir) -> Took {
     let said = directory.join("said");
     let out = fs::File::create(&said).unwrap();
@@ -57,9 +54,7 @@ fn took(line: &str, directory: &TempDir) -> Took {
 /// pack, the same in each series, so that the file is small. The command ended with 7.
 fn write_recording(path: &Path, repeats: usize) {
     let facts = Facts {
-        subject: Subject::Command {
-            argv: vec!["fills".to_owned()],
-        },
+        subject: Subject::Command { argv: vec!["fills".to_owned()] },
         processors: 1,
         ..Facts::default()
     };
@@ -69,9 +64,7 @@ fn write_recording(path: &Path, repeats: usize) {
     }
     let mut writer = Writer::new(Vec::new(), &facts).unwrap();
     let mut random = Random(7);
-    let steps: Vec<i64> = (0..ROWS)
-        .map(|_| random.next_u64().cast_signed() | 1)
-        .collect();
+    let steps: Vec<i64> = (0..ROWS).map(|_| random.next_u64().cast_signed() | 1).collect();
     let mut row = Row::default();
     let mut value = 0i64;
     let mut samples = |writer: &mut Writer<Vec<u8>>, from: u64| {
@@ -79,10 +72,7 @@ fn write_recording(path: &Path, repeats: usize) {
             value = value.wrapping_add(*step);
             (0..MAX_SERIES as u32).for_each(|id| row.set(id, value));
             let due_ns = number * 100_000_000;
-            let tick = Tick {
-                due_ns,
-                at_ns: due_ns,
-            };
+            let tick = Tick { due_ns, at_ns: due_ns };
             writer.sample(tick, registry.schemas(), &row).unwrap();
         }
         writer.flush().unwrap();

@@ -100,11 +100,7 @@ fn a_secret_in_the_words_place_file_mark_group_or_mount_is_nowhere_in_an_export(
     mark.done();
     assert!(child.wait().unwrap().success());
     let export = |options: &str| terrace(&format!("export {} {options}", file.display())).done();
-    let mut secrets = vec![
-        SECRET.to_owned(),
-        "plugh-file".to_owned(),
-        "plugh-mark".to_owned(),
-    ];
+    let mut secrets = vec![SECRET.to_owned(), "plugh-file".to_owned(), "plugh-mark".to_owned()];
     secrets.extend(image.is_ok().then(|| "plugh-image".to_owned()));
     let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
     secrets.extend(mount.as_ref().ok().map(|mount| name(mount.path())));

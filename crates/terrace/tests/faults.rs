@@ -11,9 +11,7 @@ fn every_way_and_phase_has_its_series() {
     let series = json["result"]["series"].as_array().unwrap();
     for way in ["4k", "thp", "populate"] {
         for phase in ["first", "again"] {
-            let found = series
-                .iter()
-                .any(|s| s["way"] == way && s["phase"] == phase);
+            let found = series.iter().any(|s| s["way"] == way && s["phase"] == phase);
             assert!(found, "{way} {phase}");
         }
     }
@@ -23,28 +21,18 @@ fn every_way_and_phase_has_its_series() {
 
 #[test]
 fn the_table_is_rectangular_csv() {
-    assert_eq!(
-        probe_csv("faults", "--limit 8m --wait 0 --way 4k")[0][0],
-        "4k"
-    );
+    assert_eq!(probe_csv("faults", "--limit 8m --wait 0 --way 4k")[0][0], "4k");
 }
 
 #[test]
 fn the_page_has_a_histogram() {
     let page = terrace("measure faults --limit 8m --wait 0 --way 4k").done();
-    assert!(
-        page.contains("again at once") && page.contains("###"),
-        "{page}"
-    );
+    assert!(page.contains("again at once") && page.contains("###"), "{page}");
 }
 
 #[test]
 fn ctrl_c_during_the_wait_prints_what_was_measured() {
-    let ran = signalled(
-        "measure faults --limit 8m --wait 30min --way 4k --budget 1h",
-        &[],
-        "INT",
-        "3",
-    );
+    let ran =
+        signalled("measure faults --limit 8m --wait 30min --way 4k --budget 1h", &[], "INT", "3");
     assert_interrupted(&ran, "new");
 }

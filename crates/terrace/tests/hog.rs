@@ -82,9 +82,7 @@ fn who_is_pushed_out_is_named_processes_and_files() {
     fs::write(&path, vec![1; 16 << 20]).unwrap();
     File::open(&path).unwrap().sync_all().unwrap();
     let mut reader = group.command("sh");
-    reader
-        .args(["-c", "exec sleep 600"])
-        .stdin(File::open(&path).unwrap());
+    reader.args(["-c", "exec sleep 600"]).stdin(File::open(&path).unwrap());
     let _reader = Started(group.spawn(&mut reader).unwrap());
     // Charged to whoever reads it first: out of the cache, and in again by the group.
     run({
@@ -100,17 +98,10 @@ fn who_is_pushed_out_is_named_processes_and_files() {
     read.arg(&path).stdout(Stdio::null());
     run(read);
 
-    let hogs = result(run(in_group(
-        &group,
-        "hog --size 96m --count 1 --repeat 2 --json",
-    )));
+    let hogs = result(run(in_group(&group, "hog --size 96m --count 1 --repeat 2 --json")));
     let lost = |is_it: &dyn Fn(&Value) -> bool, field: &str| {
         let losers = hogs["pushed_out"].as_array().unwrap();
-        losers
-            .iter()
-            .find(|who| is_it(who))
-            .and_then(|who| who[field].as_u64())
-            .unwrap_or(0)
+        losers.iter().find(|who| is_it(who)).and_then(|who| who[field].as_u64()).unwrap_or(0)
     };
     let pid = victim.0.id();
     let swapped = lost(&|who| who["pid"] == pid, "to_swap_bytes");
@@ -137,10 +128,7 @@ fn they_stop_growing_when_tasks_wait_for_memory() {
     let line = "hog --size 384m --count 1 --repeat 1 --until-psi 1% --json";
     let hogs = result(run(in_group(&group, line)));
     assert_eq!(hogs["pressure_reached"], true, "{hogs}");
-    assert!(
-        hogs["touched_bytes"].as_u64().unwrap() < 384 * MIB,
-        "{hogs}"
-    );
+    assert!(hogs["touched_bytes"].as_u64().unwrap() < 384 * MIB, "{hogs}");
 }
 
 #[test]
@@ -184,10 +172,7 @@ fn an_ordinary_user_may_hog_and_may_not_make_groups() {
         return;
     };
     let text = run(command).done();
-    assert!(
-        text.contains("1 hog ended by itself; 4 MiB were touched"),
-        "{text}"
-    );
+    assert!(text.contains("1 hog ended by itself; 4 MiB were touched"), "{text}");
     let command = as_ordinary_user("hog --size 4m --count 1 --in-cgroup 64m").unwrap();
     let ran = run(command);
     ran.refused(3, "control group");
@@ -196,12 +181,8 @@ fn an_ordinary_user_may_hog_and_may_not_make_groups() {
 /// The groups of hogs below `parent`.
 fn groups_of_hogs(parent: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(parent).unwrap().flatten();
-    let names = entries.filter(|entry| {
-        entry
-            .file_name()
-            .to_string_lossy()
-            .starts_with("terrace-hog-")
-    });
+    let names =
+        entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("terrace-hog-"));
     names.map(|entry| entry.path()).collect()
 }
 
@@ -212,26 +193,16 @@ fn a_parent_that_is_killed_leaves_no_hog_and_its_group_is_the_next_ones_to_remov
         Err(need) => return testkit::skip(need),
     };
     let line = "hog --size 16m --count 2 --repeat 1 --hold 1h --in-cgroup 128m";
-    let mut parent = Started(
-        in_group(&group, line)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap(),
-    );
+    let mut parent = Started(in_group(&group, line).stdout(Stdio::null()).spawn().unwrap());
     let members = || -> Vec<u32> {
         let groups = groups_of_hogs(group.path());
-        let text = groups
-            .first()
-            .map(|group| fs::read_to_string(group.join("cgroup.procs")));
+        let text = groups.first().map(|group| fs::read_to_string(group.join("cgroup.procs")));
         let text = text.and_then(Result::ok).unwrap_or_default();
         text.lines().map(|pid| pid.parse().unwrap()).collect()
     };
     until("two hogs that hold their memory", || {
         let members = members();
-        members.len() == 2
-            && members
-                .iter()
-                .all(|pid| status(*pid, "RssAnon") >= 16 * MIB)
+        members.len() == 2 && members.iter().all(|pid| status(*pid, "RssAnon") >= 16 * MIB)
     });
     // One that still fills its memory would end anyway: nobody reads what it says.
     std::thread::sleep(Duration::from_millis(500));
@@ -242,9 +213,7 @@ fn a_parent_that_is_killed_leaves_no_hog_and_its_group_is_the_next_ones_to_remov
     }
     parent.0.kill().unwrap();
     parent.0.wait().unwrap();
-    until("the end of the hogs", || {
-        hogs.iter().all(|pid| status(*pid, "VmRSS") == 0)
-    });
+    until("the end of the hogs", || hogs.iter().all(|pid| status(*pid, "VmRSS") == 0));
     until("an empty group", || members().is_empty());
     let left = groups_of_hogs(group.path());
     assert_eq!(left.len(), 1, "a killed process cannot remove its group");

@@ -1,10 +1,7 @@
 //! Files of other users that are made to hold root's commands up: on a mount whose server no longer
 //! answers, sparse ones of exabytes, reserved address space, hostile snapshots. Parts need root.
 #![allow(clippy::unwrap_used, reason = "a test program")]
-#![allow(
-    clippy::single_range_in_vec_init,
-    reason = "a list of one range is meant"
-)]
+#![allow(clippy::single_range_in_vec_init, reason = "a list of one range is meant")]
 
 mod support;
 
@@ -81,10 +78,7 @@ fn a_file_whose_server_is_dead_is_left_out_and_named() {
         let (code, text) = ended(&line).unwrap_or_else(|| panic!("{line}: does not end"));
         let point = dead.path().display().to_string();
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(
-            words.contains("left out") && words.contains("(fuse)"),
-            "{line}: {code:?} {text}"
-        );
+        assert!(words.contains("left out") && words.contains("(fuse)"), "{line}: {code:?} {text}");
         // A line of a page may break within the path.
         let letters = |text: &str| text.split_whitespace().collect::<String>();
         assert!(letters(&text).contains(&letters(&point)), "{line}: {text}");
@@ -163,16 +157,8 @@ fn hostile(path: &Path, cached: Vec<std::ops::Range<u64>>) -> (TempDir, PathBuf)
         executable: None,
         present: vec![0..most],
     };
-    let file = CachedFile {
-        path: path.to_owned(),
-        identity,
-        cached,
-    };
-    let taken = Snapshot {
-        files: vec![file],
-        processes: vec![of_process],
-        ..Snapshot::default()
-    };
+    let file = CachedFile { path: path.to_owned(), identity, cached };
+    let taken = Snapshot { files: vec![file], processes: vec![of_process], ..Snapshot::default() };
     let noted = directory.join("snapshot");
     snapshot::write(&taken, &noted).unwrap();
     (directory, noted)
@@ -183,10 +169,7 @@ fn a_hostile_snapshot_ends() {
     let _alone = alone();
     let (on_disk, in_ram) = (TempDir::new(), TempDir::in_dir("/dev/shm".as_ref()));
     let mut tried = 0;
-    for (directory, bytes) in [
-        (&in_ram, (1u64 << 63) - 4097),
-        (&on_disk, (16 << 40) - 4096),
-    ] {
+    for (directory, bytes) in [(&in_ram, (1u64 << 63) - 4097), (&on_disk, (16 << 40) - 4096)] {
         let path = directory.join("sparse");
         if File::create(&path).unwrap().set_len(bytes).is_err() {
             continue;

@@ -65,11 +65,7 @@ fn without_colours(text: &str) -> String {
 
 /// What a run printed, on both outputs; invalid UTF-8 is a fault.
 fn printed(words: &[&str]) -> String {
-    let output = Command::new(TERRACE)
-        .args(words)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let output = Command::new(TERRACE).args(words).stdin(Stdio::null()).output().unwrap();
     let text = [output.stdout, output.stderr].concat();
     String::from_utf8(text).unwrap_or_else(|error| panic!("{words:?}: {error}"))
 }
@@ -96,9 +92,7 @@ fn poison(value: &mut Value) {
         Value::Array(values) => values.iter_mut().for_each(poison),
         Value::Object(fields) => {
             let kinds = ["kind", "state", "schema", "fingerprint", "grade", "unit"];
-            let fields = fields
-                .iter_mut()
-                .filter(|(name, _)| !kinds.contains(&name.as_str()));
+            let fields = fields.iter_mut().filter(|(name, _)| !kinds.contains(&name.as_str()));
             fields.for_each(|(_, value)| poison(value));
         }
         _ => {}
@@ -155,10 +149,7 @@ fn write_poisoned(recording: &Recording, out: &Path, at: Where, is_killed: bool)
     for (sample, tick) in (0..).zip(&recording.ticks) {
         let mut row = Row::default();
         for (id, series) in (0..).zip(series) {
-            series
-                .at(sample)
-                .into_iter()
-                .for_each(|value| row.set(id, value));
+            series.at(sample).into_iter().for_each(|value| row.set(id, value));
         }
         writer.sample(*tick, &schemas, &row).unwrap();
     }
@@ -177,14 +168,7 @@ fn write_poisoned(recording: &Recording, out: &Path, at: Where, is_killed: bool)
     ] {
         let text = format!("text{POISON}");
         let (kind, start_ns, end_ns) = (kind.to_owned(), 1_000, 2_000);
-        writer
-            .span(&Span {
-                kind,
-                text,
-                start_ns,
-                end_ns,
-            })
-            .unwrap();
+        writer.span(&Span { kind, text, start_ns, end_ns }).unwrap();
     }
     let comm = |task: &Task| {
         let mut task = task.clone();
@@ -197,10 +181,7 @@ fn write_poisoned(recording: &Recording, out: &Path, at: Where, is_killed: bool)
     if is_killed {
         outcome.stopped_early = Some(format!("disk full{POISON}"));
         let out_of_memory = Some(format!("group /x{POISON}"));
-        outcome.ending = Ending::Killed {
-            signal: 9,
-            out_of_memory,
-        };
+        outcome.ending = Ending::Killed { signal: 9, out_of_memory };
     }
     writer.finish(&facts, &outcome).unwrap();
 }
@@ -228,11 +209,7 @@ fn hostile_recordings_print_nothing_that_a_terminal_obeys() {
     let mut escaped = 0;
     for (number, file) in files.iter().enumerate() {
         let recording = record::file::open(file).unwrap();
-        let combinations = [
-            (Where::Facts, false),
-            (Where::Facts, true),
-            (Where::Series, true),
-        ];
+        let combinations = [(Where::Facts, false), (Where::Facts, true), (Where::Series, true)];
         for (at, is_killed) in combinations {
             // One after the other of the slower ones is enough for the rarer kinds.
             if at == Where::Series && number % 4 != 0 {
@@ -241,11 +218,9 @@ fn hostile_recordings_print_nothing_that_a_terminal_obeys() {
             let path = directory.join("x.trec");
             write_poisoned(&recording, &path, at, is_killed);
             let path = path.to_str().unwrap();
-            for words in [
-                &["explain", path][..],
-                &["explain", "--details", path],
-                &["compare", path, path],
-            ] {
+            for words in
+                [&["explain", path][..], &["explain", "--details", path], &["compare", path, path]]
+            {
                 let text = clean(words);
                 escaped += usize::from(text.contains("\\x1b") || text.contains("PWN"));
             }
@@ -254,19 +229,13 @@ fn hostile_recordings_print_nothing_that_a_terminal_obeys() {
             let claim = format!("swap{POISON}");
             let proof = clean(&["proof", path, path, "--claim", &claim]);
             assert_no_markup("proof", &proof);
-            for words in [
-                &["explain", "--json", path][..],
-                &["compare", "--json", path, path],
-            ] {
+            for words in [&["explain", "--json", path][..], &["compare", "--json", path, path]] {
                 let text = clean(words);
                 let _: Value = serde_json::from_str(&text).unwrap();
             }
         }
     }
-    assert!(
-        escaped > files.len(),
-        "the poison was printed, as escapes: {escaped}"
-    );
+    assert!(escaped > files.len(), "the poison was printed, as escapes: {escaped}");
 }
 
 #[test]
@@ -320,18 +289,12 @@ fn hostile_names_of_files_and_words_are_shown_as_escapes() {
         &["top", name],
     ] {
         let text = clean(words);
-        let lines = text
-            .lines()
-            .filter(|line| line.starts_with("terrace: "))
-            .count();
+        let lines = text.lines().filter(|line| line.starts_with("terrace: ")).count();
         assert!(lines <= 1, "{text}");
     }
     let text = clean(&["explain", name]);
     // What is to be copied says the same to a shell, and stays in its line.
-    assert!(
-        text.contains("a\\x1b[31m\\xc2\\x9b2J\\xe2\\x80\\xae\\x0a.trec'"),
-        "{text}"
-    );
+    assert!(text.contains("a\\x1b[31m\\xc2\\x9b2J\\xe2\\x80\\xae\\x0a.trec'"), "{text}");
     let text = clean(&["explain", &absent]);
     assert!(text.contains("a\\x1b[31m\\u{9b}2J\\u{202e}"), "{text}");
 }
@@ -345,9 +308,7 @@ fn data_on_a_terminal_is_clean_too() {
     write_poisoned(&recording, &path, Where::Series, false);
     for form in ["json", "csv", "openmetrics"] {
         let mut command = Command::new(TERRACE);
-        command
-            .args(["export", "--no-redact", "--to", form])
-            .arg(&path);
+        command.args(["export", "--no-redact", "--to", form]).arg(&path);
         let Some(mut terminal) = Terminal::start(&command, 80, 24) else {
             return;
         };
@@ -368,23 +329,13 @@ fn the_name_of_a_process_reaches_no_terminal() {
         return;
     }
     let directory = TempDir::new();
-    fs::set_permissions(
-        directory.path(),
-        std::os::unix::fs::PermissionsExt::from_mode(0o777),
-    )
-    .unwrap();
+    fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777))
+        .unwrap();
     let ready = directory.join("ready");
     let script = "printf '\\033[2J\\033]0;P\\a\\233X' > /proc/self/comm; x=$(head -c 4194304 /dev/zero | tr '\\0' a); \
                   echo > \"$0\"; read -r _";
     let mut command = Command::new("setpriv");
-    command.args([
-        "--reuid=65534",
-        "--regid=65534",
-        "--clear-groups",
-        "bash",
-        "-c",
-        script,
-    ]);
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c", script]);
     command.arg(&ready).stdin(Stdio::piped());
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let hostile = support::Started(command.spawn().unwrap());
@@ -420,29 +371,15 @@ fn the_name_of_a_group_reaches_no_terminal() {
     }
     fs::create_dir(&hostile).unwrap();
     let _removed = Removed(hostile.clone());
-    fs::write(
-        hostile.join("memory.limit_in_bytes"),
-        (24 << 20).to_string(),
-    )
-    .unwrap();
+    fs::write(hostile.join("memory.limit_in_bytes"), (24 << 20).to_string()).unwrap();
     let directory = TempDir::new();
     let file = directory.join("x.trec");
     let script = "echo $$ > \"$0/cgroup.procs\" && exec \"$@\"";
     let mut command = Command::new("sh");
     command.args(["-c", script]).arg(&hostile).arg(TERRACE);
-    command
-        .args(["--color", "always", "run", "--details", "-o"])
-        .arg(&file);
+    command.args(["--color", "always", "run", "--details", "-o"]).arg(&file);
     let big = format!("of={}", directory.join("big").display());
-    command.args([
-        "--",
-        "dd",
-        "if=/dev/zero",
-        "bs=1M",
-        "count=96",
-        "status=none",
-        &big,
-    ]);
+    command.args(["--", "dd", "if=/dev/zero", "bs=1M", "count=96", "status=none", &big]);
     let ran = run(command);
     assert_clean("run", &without_colours(&ran.err));
     let file = file.to_str().unwrap();
@@ -460,10 +397,8 @@ fn the_path_of_a_mount_reaches_no_terminal() {
     let directory = TempDir::new();
     let place = directory.join("m\x1b]0;PWN\x07\u{202e}x");
     fs::create_dir(&place).unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=8m", "none"])
-        .arg(&place)
-        .status();
+    let mounted =
+        Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m", "none"]).arg(&place).status();
     if !mounted.is_ok_and(|status| status.success()) {
         return skip("to mount a tmpfs");
     }

@@ -29,10 +29,7 @@ fn as_many_requests_as_asked_with_percentiles() {
 #[test]
 fn the_row_is_csv() {
     let directory = TempDir::new();
-    assert_eq!(
-        probe_csv("iolat", &at(directory.path(), "-c 20 -i 0 -S 4m -C"))[0][1],
-        "cached"
-    );
+    assert_eq!(probe_csv("iolat", &at(directory.path(), "-c 20 -i 0 -S 4m -C"))[0][1], "cached");
 }
 
 #[test]
@@ -44,19 +41,14 @@ fn the_short_options_of_ioping_are_understood() {
     ))
     .done();
     assert!(page.contains("write of 8 KiB"), "{page}");
-    assert!(
-        page.contains("min/avg/max/mdev") && page.contains("served"),
-        "{page}"
-    );
+    assert!(page.contains("min/avg/max/mdev") && page.contains("served"), "{page}");
     assert!(!page.contains('#'), "-q leaves the histogram out: {page}");
 }
 
 /// Containers often close io_uring, and the probe says so.
 fn has_queues(directory: &TempDir) -> bool {
-    let tried = terrace(&format!(
-        "measure iolat {}",
-        at(directory.path(), "--iodepth 2 -S 1m -w 100ms")
-    ));
+    let tried =
+        terrace(&format!("measure iolat {}", at(directory.path(), "--iodepth 2 -S 1m -w 100ms")));
     let is_closed = tried.code == Some(3) && tried.err.contains("cannot set up an I/O queue");
     if is_closed {
         testkit::skip("io_uring");
@@ -88,12 +80,7 @@ fn several_requests_are_kept_in_flight() {
     assert!(directory.names().is_empty());
 
     let page = terrace(&format!("measure iolat {line} -q")).done();
-    for words in [
-        "16 in flight",
-        "a second",
-        "p50/p90/p99",
-        "processor time a request",
-    ] {
+    for words in ["16 in flight", "a second", "p50/p90/p99", "processor time a request"] {
         assert!(page.contains(words), "{page}");
     }
     assert_eq!(probe_csv("iolat", &line)[0][1], "16");
@@ -128,10 +115,7 @@ fn what_makes_no_sense_with_requests_in_flight_is_refused() {
     let line = at(directory.path(), "--iodepth 0");
     terrace(&format!("measure iolat {line}")).refused(2, "from 1 to 1024");
     let line = at(directory.path(), "--iodepth 4 -s 100");
-    assert_ne!(
-        terrace(&format!("measure iolat {line} -w 1s")).code,
-        Some(0)
-    );
+    assert_ne!(terrace(&format!("measure iolat {line} -w 1s")).code, Some(0));
     assert!(directory.names().is_empty());
 }
 
@@ -182,12 +166,8 @@ fn an_ordinary_user_sees_which_rights_are_missing() {
 #[test]
 fn ctrl_c_prints_what_was_measured_and_leaves_nothing() {
     let directory = TempDir::new();
-    let ran = signalled(
-        "measure iolat -i 1ms -S 8m -w 1h",
-        &[directory.path().as_os_str()],
-        "INT",
-        "2",
-    );
+    let ran =
+        signalled("measure iolat -i 1ms -S 8m -w 1h", &[directory.path().as_os_str()], "INT", "2");
     assert_interrupted(&ran, "min/avg/max/mdev");
     assert!(directory.names().is_empty());
 }
@@ -195,12 +175,8 @@ fn ctrl_c_prints_what_was_measured_and_leaves_nothing() {
 #[test]
 fn a_kill_leaves_nothing() {
     let directory = TempDir::new();
-    let ran = signalled(
-        "measure iolat -i 1ms -S 8m -w 1h",
-        &[directory.path().as_os_str()],
-        "KILL",
-        "1",
-    );
+    let ran =
+        signalled("measure iolat -i 1ms -S 8m -w 1h", &[directory.path().as_os_str()], "KILL", "1");
     assert!(KILLED.contains(&ran.code), "{ran:?}");
     assert!(directory.names().is_empty());
 }

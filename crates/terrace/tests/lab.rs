@@ -39,23 +39,14 @@ fn swaps() -> String {
 fn workplaces(disk: &Path) -> Vec<String> {
     let names = fs::read_dir(disk).unwrap().flatten();
     let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    names
-        .filter(|name| name.starts_with("terrace-lab-"))
-        .collect()
+    names.filter(|name| name.starts_with("terrace-lab-")).collect()
 }
 
 #[test]
 fn it_lists_and_shows_what_it_repeats() {
     assert!(terrace("lab list").done().contains("recovery-2012"));
     let text = terrace("lab show recovery-2012").done();
-    for words in [
-        "155 s",
-        "119 s",
-        "35 s",
-        "swapoff",
-        "needs root",
-        "cannot be repeated",
-    ] {
+    for words in ["155 s", "119 s", "35 s", "swapoff", "needs root", "cannot be repeated"] {
         assert!(text.contains(words), "{words}: {text}");
     }
 }
@@ -71,30 +62,15 @@ fn what_makes_no_sense_is_refused() {
         ("no experiment x", "lab show x"),
         ("unknown experiment `x`", "lab run x"),
         ("no experiment given", "lab run"),
-        (
-            "no application mysql",
-            "lab run recovery-2012 --app toucher,mysql",
-        ),
+        ("no application mysql", "lab run recovery-2012 --app toucher,mysql"),
         ("at least 16 MiB", "lab run recovery-2012 --memory 1m"),
-        (
-            "--working-set",
-            "lab run recovery-2012 --memory 64m --working-set 60m",
-        ),
+        ("--working-set", "lab run recovery-2012 --memory 64m --working-set 60m"),
         ("--working-set", "lab run recovery-2012 --working-set 4k"),
         ("--runs", "lab run recovery-2012 --runs 0"),
         ("--limit", "lab run recovery-2012 --limit 0"),
-        (
-            "no empty directory",
-            &format!("lab run recovery-2012 --out {full}"),
-        ),
-        (
-            "no directory",
-            &format!("lab run recovery-2012 --disk {full}/none"),
-        ),
-        (
-            "--whole-machine",
-            "lab run recovery-2012 --whole-machine --memory 64m",
-        ),
+        ("no empty directory", &format!("lab run recovery-2012 --out {full}")),
+        ("no directory", &format!("lab run recovery-2012 --disk {full}/none")),
+        ("--whole-machine", "lab run recovery-2012 --whole-machine --memory 64m"),
     ] {
         terrace(line).refused(2, words);
     }
@@ -153,14 +129,8 @@ fn every_way_has_its_time_its_recording_and_intact_content() {
     let ran = run(command);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let said: Vec<&str> = ran.err.lines().collect();
-    assert!(
-        said.len() == 1 && said[0].contains("a swap file of"),
-        "{said:?}"
-    );
-    assert_eq!(
-        fs::read_to_string(out.join("result.json")).unwrap(),
-        ran.out
-    );
+    assert!(said.len() == 1 && said[0].contains("a swap file of"), "{said:?}");
+    assert_eq!(fs::read_to_string(out.join("result.json")).unwrap(), ran.out);
     let json: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(schema_complaint(SCHEMA, &json), None);
     let result = &json["result"];
@@ -179,29 +149,17 @@ fn every_way_has_its_time_its_recording_and_intact_content() {
             trial["restore_stop"]
         );
         assert!(number("recovered_ns") >= number("way_ns"), "{trial}");
-        assert!(
-            number("usual_p99_ns") > Some(0) && number("requests") > Some(0),
-            "{trial}"
-        );
+        assert!(number("usual_p99_ns") > Some(0) && number("requests") > Some(0), "{trial}");
         assert_eq!(number("wrong"), Some(0), "{trial}");
-        assert_eq!(
-            schema_complaint(EXPLAIN_SCHEMA, &trial["explanation"]),
-            None
-        );
+        assert_eq!(schema_complaint(EXPLAIN_SCHEMA, &trial["explanation"]), None);
         let recording = out.join(trial["recording"].as_str().unwrap());
         terrace(&format!("explain {}", recording.display())).done();
         if trial["application"] == "toucher" {
             assert!(number("pushed_out_bytes") > Some(1 << 20), "{trial}");
         }
     }
-    let restored = trials
-        .iter()
-        .find(|trial| trial["way"] == "restore")
-        .unwrap();
-    assert!(
-        restored["restored_bytes"].as_u64() > Some(1 << 20),
-        "{restored}"
-    );
+    let restored = trials.iter().find(|trial| trial["way"] == "restore").unwrap();
+    assert!(restored["restored_bytes"].as_u64() > Some(1 << 20), "{restored}");
     assert_eq!(swaps(), before);
     assert_eq!(shared_memory(), shared_before);
     assert_eq!(workplaces(&disk), [""; 0]);
@@ -212,9 +170,7 @@ fn shared_memory() -> (usize, Vec<String>) {
     let segments = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
     let names = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
     let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let mut databases: Vec<_> = names
-        .filter(|name| name.starts_with("PostgreSQL."))
-        .collect();
+    let mut databases: Vec<_> = names.filter(|name| name.starts_with("PostgreSQL.")).collect();
     databases.sort();
     (segments.lines().count(), databases)
 }
@@ -227,16 +183,8 @@ fn a_lab_that_is_killed_leaves_neither_swap_nor_files() {
     }
     let folder = TempDir::new();
     let mut command = command_of("--app toucher --memory 32m --repeat 1000 --runs 1");
-    command
-        .arg("--out")
-        .arg(folder.join("out"))
-        .arg("--disk")
-        .arg(folder.join(""));
-    let mut lab = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    command.arg("--out").arg(folder.join("out")).arg("--disk").arg(folder.join(""));
+    let mut lab = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let path = folder.join("").display().to_string();
     let until = |what: &str, is_so: &dyn Fn() -> bool| {
         let start = Instant::now();
@@ -251,7 +199,5 @@ fn a_lab_that_is_killed_leaves_neither_swap_nor_files() {
     lab.kill().unwrap();
     lab.wait().unwrap();
     until("the end of the swap file", &|| !swaps().contains(&path));
-    until("the end of its files", &|| {
-        workplaces(&folder.join("")).is_empty()
-    });
+    until("the end of its files", &|| workplaces(&folder.join("")).is_empty());
 }

@@ -23,13 +23,7 @@ fn alone() -> MutexGuard<'static, ()> {
 fn it_is_shown_with_the_published_figures() {
     assert!(terrace("lab list").done().contains("memory-copy-2001"));
     let text = terrace("lab show memory-copy-2001").done();
-    for words in [
-        "173.644 MB/s",
-        "93.494 MB/s",
-        "4.3 s",
-        "10^6 or 2^20",
-        "needs no root",
-    ] {
+    for words in ["173.644 MB/s", "93.494 MB/s", "4.3 s", "10^6 or 2^20", "needs no root"] {
         assert!(text.contains(words), "{words}: {text}");
     }
 }
@@ -60,9 +54,7 @@ fn every_part_has_its_figures_and_each_verdict_its_numbers() {
     let result = &json["result"];
     let named = |part: &str| -> Vec<String> {
         let items = result[part].as_array().unwrap().iter();
-        items
-            .map(|item| item["method"].as_str().unwrap().to_owned())
-            .collect()
+        items.map(|item| item["method"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(named("rows"), METHODS);
     assert_eq!(named("verdicts"), METHODS);
@@ -79,9 +71,7 @@ fn every_part_has_its_figures_and_each_verdict_its_numbers() {
     }
     let rates = result["blocks"].as_array().unwrap();
     let rate = |method: &str, bytes: u64| {
-        let row = rates
-            .iter()
-            .find(|row| row["method"] == method && row["size_bytes"] == bytes);
+        let row = rates.iter().find(|row| row["method"] == method && row["size_bytes"] == bytes);
         row.and_then(|row| row["bytes_per_s"]["median"].as_f64())
     };
     // One byte at a time is slower than libc's copy in the cache, by far more than any noise.
@@ -89,10 +79,7 @@ fn every_part_has_its_figures_and_each_verdict_its_numbers() {
     for verdict in result["verdicts"].as_array().unwrap() {
         println!("{}: {}", verdict["method"], verdict["because"]);
         let proven = verdict["limit"] != "unproven";
-        assert!(
-            !proven || verdict["evidence"].as_array().unwrap().len() >= 2,
-            "{verdict}"
-        );
+        assert!(!proven || verdict["evidence"].as_array().unwrap().len() >= 2, "{verdict}");
     }
     if cfg!(target_arch = "x86_64") {
         movers(result);
@@ -114,15 +101,9 @@ fn movers(result: &Value) {
     ];
     for (method, instruction) in loops {
         // On a crowded machine a method may get no look at all; it is noted then.
-        assert!(
-            store(method).is_none_or(|store| store == instruction),
-            "{movers:?}"
-        );
+        assert!(store(method).is_none_or(|store| store == instruction), "{movers:?}");
     }
-    assert!(
-        movers.len() + result["notes"].as_array().unwrap().len() >= METHODS.len(),
-        "{result}"
-    );
+    assert!(movers.len() + result["notes"].as_array().unwrap().len() >= METHODS.len(), "{result}");
 }
 
 /// The page fits 80 columns, with the answer before the tables; Ctrl-C leaves what there is.
@@ -137,11 +118,7 @@ fn a_stopped_one_shows_and_keeps_what_it_has() {
     assert!(ran.err.contains("interrupted"), "{ran:?}");
     let answer = ran.out.find("Why two systems differ").unwrap();
     assert!(answer < ran.out.find("The table of 2001").unwrap());
-    for line in ran
-        .out
-        .lines()
-        .filter(|line| !line.contains(&*out.to_string_lossy()))
-    {
+    for line in ran.out.lines().filter(|line| !line.contains(&*out.to_string_lossy())) {
         assert!(line.chars().count() <= 80, "{line}");
     }
     let kept = fs::read_to_string(out.join("result.json")).unwrap();

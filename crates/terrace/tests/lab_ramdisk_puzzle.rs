@@ -57,12 +57,7 @@ fn the_original_is_judged_and_each_size_is_written_recorded_and_judged() {
     let written = report["written"].as_array().unwrap();
     let sizes: Vec<(&str, u64)> = written
         .iter()
-        .map(|one| {
-            (
-                one["content"].as_str().unwrap(),
-                one["bytes"].as_u64().unwrap() / MIB,
-            )
-        })
+        .map(|one| (one["content"].as_str().unwrap(), one["bytes"].as_u64().unwrap() / MIB))
         .collect();
     let all = |content| [16, 32, 64, 128].map(|mib| (content, mib));
     assert_eq!(sizes, [all("random"), all("zero")].concat());
@@ -76,15 +71,8 @@ fn the_original_is_judged_and_each_size_is_written_recorded_and_judged() {
     }
     assert_eq!(report["today"]["marginals"].as_array().unwrap().len(), 4);
     let places = report["requests"].as_array().unwrap();
-    assert!(
-        places
-            .iter()
-            .any(|one| one["place"] == "disk" && one["mean_ns"].is_f64())
-    );
-    assert_eq!(
-        result(&fs::read_to_string(format!("{kept}/result.json")).unwrap()),
-        report
-    );
+    assert!(places.iter().any(|one| one["place"] == "disk" && one["mean_ns"].is_f64()));
+    assert_eq!(result(&fs::read_to_string(format!("{kept}/result.json")).unwrap()), report);
     assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 0);
     terrace(&line).refused(2, "is no empty directory");
 }
@@ -100,10 +88,7 @@ fn what_a_group_cannot_bear_is_left_out_and_that_is_said() {
     let ran = run(command);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let words = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(
-        words.contains("128 MiB were left out: the group"),
-        "{words}"
-    );
+    assert!(words.contains("128 MiB were left out: the group"), "{words}");
     assert!(words.contains("no disk was compared"), "{words}");
     assert!(words.contains("8 GB 145 s - - -"), "{words}");
 }

@@ -52,11 +52,7 @@ fn a_result_is_not_written_through_a_link_of_another_user() {
         let line = format!("measure memcpy --list -o {}", theirs.join(name).display());
         let ran = terrace(&line);
         assert_eq!(ran.code, Some(3), "{name}: {ran:?}");
-        assert!(
-            ran.err
-                .contains("symbolic link that another user can change"),
-            "{name}: {ran:?}"
-        );
+        assert!(ran.err.contains("symbolic link that another user can change"), "{name}: {ran:?}");
     }
     assert_eq!(fs::read_to_string(secret.join("file")).unwrap(), "kept");
     assert!(!secret.join("new").exists());
@@ -70,11 +66,7 @@ fn a_result_is_not_written_through_a_link_of_another_user() {
     assert_eq!(fs::read_to_string(secret.join("file")).unwrap(), "kept");
     // What root itself links is written through, and the link stays one.
     symlink(secret.join("file"), parent.join("own")).unwrap();
-    terrace(&format!(
-        "measure memcpy --list -o {}",
-        parent.join("own").display()
-    ))
-    .done();
+    terrace(&format!("measure memcpy --list -o {}", parent.join("own").display())).done();
     assert!(parent.join("own").is_symlink());
     assert_ne!(fs::read_to_string(secret.join("file")).unwrap(), "kept");
 }
@@ -212,8 +204,6 @@ fn error_files_of(user: u32) -> Vec<(u32, PathBuf)> {
 
 fn interrupt(pid: u32) {
     let pid = pid.to_string();
-    let status = std::process::Command::new("kill")
-        .args(["-INT", &pid])
-        .status();
+    let status = std::process::Command::new("kill").args(["-INT", &pid]).status();
     assert!(status.unwrap().success());
 }

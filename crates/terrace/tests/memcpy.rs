@@ -24,11 +24,7 @@ fn each_method_has_a_rate_with_its_error_bars() {
 fn the_table_is_rectangular_csv() {
     let rows = probe_csv("memcpy", "memcpy --size 64k --budget 500ms");
     assert_eq!(
-        (
-            rows[0][0].as_str(),
-            rows[0][1].as_str(),
-            rows[0][2].as_str()
-        ),
+        (rows[0][0].as_str(), rows[0][1].as_str(), rows[0][2].as_str()),
         ("memcpy", "copy", "65536")
     );
 }
@@ -44,10 +40,7 @@ fn the_page_names_the_winner_and_the_c_library() {
 #[test]
 fn other_operations_blocks_strides_offsets_and_threads_are_said() {
     let page = terrace("measure memcpy --operation read,write --size 64k --budget 2s").done();
-    assert!(
-        page.contains("read-u64") && page.contains("memset"),
-        "{page}"
-    );
+    assert!(page.contains("read-u64") && page.contains("memset"), "{page}");
     let page = terrace("measure memcpy char --size 1m --stride 12 --budget 1s").done();
     assert!(page.contains("every 12th element"), "{page}");
     let page =
@@ -56,10 +49,7 @@ fn other_operations_blocks_strides_offsets_and_threads_are_said() {
         page.contains("target 1 B and source 64 B") && page.contains("blocks of 4 KiB"),
         "{page}"
     );
-    let json = probe_json(
-        "memcpy",
-        "memcpy --size 64k --threads 2 --pages 4k --budget 1s",
-    );
+    let json = probe_json("memcpy", "memcpy --size 64k --threads 2 --pages 4k --budget 1s");
     assert_eq!(json["result"]["threads"], 2);
     assert_eq!(json["result"]["pages"][0]["asked"], "4k");
 }
@@ -82,12 +72,8 @@ fn every_method_is_listed_and_absent_ones_say_why() {
     }
     let json = terrace("measure memcpy --list --json").done();
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    let absent: Vec<_> = json
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|m| m["absent"].is_string())
-        .collect();
+    let absent: Vec<_> =
+        json.as_array().unwrap().iter().filter(|m| m["absent"].is_string()).collect();
     assert!(!absent.is_empty(), "no machine has both NEON and AVX");
 }
 
@@ -110,10 +96,7 @@ fn classic(options: &str, line: &str) -> Ran {
 #[test]
 fn the_program_of_2001_runs_from_its_own_arguments() {
     let table = classic("", "-p 16m 3 0 1 5").done();
-    assert!(
-        table.contains("__int64 *") && table.contains("173.644"),
-        "{table}"
-    );
+    assert!(table.contains("__int64 *") && table.contains("173.644"), "{table}");
     for words in ["pass", "average", "verified", "Control", "10^6"] {
         assert!(table.contains(words), "{words}: {table}");
     }
@@ -121,10 +104,7 @@ fn the_program_of_2001_runs_from_its_own_arguments() {
     assert_eq!(csv.lines().count(), 8, "{csv}");
     assert!(csv.starts_with("method,average MB/s\nmemcpy,"), "{csv}");
     let csv = classic("", "-csv 64k 2 1").done();
-    assert!(
-        csv.starts_with("method,pass 1,pass 2,average MB/s\nchar *,"),
-        "{csv}"
-    );
+    assert!(csv.starts_with("method,pass 1,pass 2,average MB/s\nchar *,"), "{csv}");
     classic("", "-f 1m 2 0").done();
     classic("", "-w 64k 2 0").done();
     for option in ["--size 1m", "--threads 2", "--pages thp", "char"] {
@@ -160,11 +140,7 @@ fn the_json_of_the_program_of_2001_has_every_pass() {
 
 #[test]
 fn a_method_this_processor_lacks_is_impossible() {
-    let lacking = if cfg!(target_arch = "x86_64") {
-        "neon"
-    } else {
-        "avx2"
-    };
+    let lacking = if cfg!(target_arch = "x86_64") { "neon" } else { "avx2" };
     terrace(&format!("measure memcpy {lacking} --budget 1s")).refused(3, "needs");
 }
 

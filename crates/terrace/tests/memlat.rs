@@ -7,10 +7,7 @@ use support::{assert_interrupted, interrupted, probe_csv, probe_json, terrace};
 
 #[test]
 fn a_load_from_l1_is_faster_than_one_from_memory() {
-    let json = probe_json(
-        "memlat",
-        "--size 16k,64m --pages thp --pattern random --budget 8s",
-    );
+    let json = probe_json("memlat", "--size 16k,64m --pages thp --pattern random --budget 8s");
     let rows = json["result"]["rows"].as_array().unwrap();
     let median = |size: u64| {
         let row = rows.iter().find(|row| row["size_bytes"] == size).unwrap();
@@ -18,12 +15,7 @@ fn a_load_from_l1_is_faster_than_one_from_memory() {
     };
     assert!(median(16 << 10) * 3.0 < median(64 << 20), "{rows:?}");
     // No percentile of single loads is claimed anywhere.
-    assert!(
-        json["result"]["unseen"]
-            .as_str()
-            .unwrap()
-            .contains("percentiles")
-    );
+    assert!(json["result"]["unseen"].as_str().unwrap().contains("percentiles"));
 }
 
 #[test]
@@ -35,10 +27,7 @@ fn the_table_is_rectangular_csv() {
 #[test]
 fn the_page_has_a_column_for_each_page_size_and_order() {
     let page = terrace("measure memlat --size 16k,1m --budget 3s").done();
-    assert!(
-        page.contains("4k random") && page.contains("thp in-page"),
-        "{page}"
-    );
+    assert!(page.contains("4k random") && page.contains("thp in-page"), "{page}");
 }
 
 #[test]

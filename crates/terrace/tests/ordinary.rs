@@ -102,22 +102,13 @@ fn a_command_is_watched_and_what_only_root_sees_is_named() {
 fn the_machine_is_recorded_explained_and_exported() {
     let Some(user) = User::new() else { return };
     let said = user.terrace("record --for 1s -o x.trec").done();
-    assert!(
-        said.ends_with("Look at it: terrace explain x.trec\n"),
-        "{said}"
-    );
+    assert!(said.ends_with("Look at it: terrace explain x.trec\n"), "{said}");
     let value = user.explained("x.trec");
     // By construction: it was told to record for so long.
-    assert!(
-        value["wall_ns"].as_u64().unwrap() >= 1_000_000_000,
-        "{value}"
-    );
+    assert!(value["wall_ns"].as_u64().unwrap() >= 1_000_000_000, "{value}");
     assert!(blind_spots(&value).contains(&"exits"), "{value}");
     let csv = user.terrace("export x.trec --to csv").done();
-    assert!(
-        csv.starts_with("time_s,late_ms,") && csv.lines().count() > 2,
-        "{csv}"
-    );
+    assert!(csv.starts_with("time_s,late_ms,") && csv.lines().count() > 2, "{csv}");
     let json = user.terrace("export x.trec --to json").done();
     assert!(serde_json::from_str::<Value>(&json).unwrap()["samples"].is_array());
     assert_eq!(user.terrace("export x.trec --to trec -o y.trec").done(), "");

@@ -39,18 +39,10 @@ fn the_counter_of_the_claim_moved_or_did_not() {
         card.contains("One run of each: this shows what moved, not that the claim holds."),
         "{card}"
     );
-    let row = card
-        .lines()
-        .find(|line| line.starts_with("| `tree.read_chars`"));
-    assert!(
-        row.is_some_and(|row| !row.contains("did not move")),
-        "{card}"
-    );
+    let row = card.lines().find(|line| line.starts_with("| `tree.read_chars`"));
+    assert!(row.is_some_and(|row| !row.contains("did not move")), "{card}");
     let asked = proof(&[&little, &same], "x", &["--counter", "tree.read_chars"]).done();
-    assert!(
-        asked.contains("No counter that belongs to the claim moved"),
-        "{asked}"
-    );
+    assert!(asked.contains("No counter that belongs to the claim moved"), "{asked}");
     assert!(asked.contains("| did not move |"), "{asked}");
 }
 
@@ -62,17 +54,11 @@ fn the_html_is_one_file_that_needs_nothing() {
     let options = ["--html", page.to_str().unwrap()];
     assert_eq!(proof(&[&file, &file], "<b>swap</b>", &options).done(), "");
     let text = fs::read_to_string(page).unwrap();
-    assert!(
-        text.starts_with("<!doctype html>") && text.contains("&lt;b&gt;swap"),
-        "{text}"
-    );
+    assert!(text.starts_with("<!doctype html>") && text.contains("&lt;b&gt;swap"), "{text}");
     for never in ["http:", "https:", "src=", "<script"] {
         assert!(!text.contains(never), "{never}: {text}");
     }
-    assert!(
-        text.contains("(a.trec)"),
-        "a card names files, not places: {text}"
-    );
+    assert!(text.contains("(a.trec)"), "a card names files, not places: {text}");
 }
 
 #[test]

@@ -36,10 +36,7 @@ fn alone() -> MutexGuard<'static, ()> {
 #[track_caller]
 fn result(ran: Ran) -> Value {
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(
-        ran.err.starts_with("terrace: ramdisk why: takes "),
-        "{ran:?}"
-    );
+    assert!(ran.err.starts_with("terrace: ramdisk why: takes "), "{ran:?}");
     assert_eq!(ran.err.lines().count(), 1, "{ran:?}");
     let value: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(value["schema"], "terrace.ramdisk-why/1");
@@ -69,10 +66,7 @@ fn until_reported(mut ask: impl FnMut() -> Value, is_it: impl Fn(&Value) -> bool
         if is_it(&report) {
             return report;
         }
-        println!(
-            "attempt {attempt}: {}: {}",
-            report["verdict"], report["findings"]
-        );
+        println!("attempt {attempt}: {}: {}", report["verdict"], report["findings"]);
     }
     panic!("never told: {report:#}");
 }
@@ -93,19 +87,13 @@ fn touched_memory_is_never_the_hosts_fault() {
             assert_eq!(pass["touches"], 128 * MIB / 4096);
         }
         let is_named = |id: &&str| finding(&report, id).is_some();
-        match ["backed_lazily", "host_overcommitted"]
-            .iter()
-            .find(|id| is_named(id))
-        {
+        match ["backed_lazily", "host_overcommitted"].iter().find(|id| is_named(id)) {
             None => judged += 1,
             Some(id) => named.push(format!("{id}: {}", report["passes"])),
         }
         assert!(named.len() < ATTEMPTS, "{named:#?}");
     }
-    println!(
-        "the host was blamed in {} runs beside {judged}",
-        named.len()
-    );
+    println!("the host was blamed in {} runs beside {judged}", named.len());
 }
 
 #[test]
@@ -118,31 +106,16 @@ fn a_group_that_must_swap_is_named_with_its_limit() {
     let ask = || result(run(in_group(&group, "ramdisk why --size 256m --json")));
     let report = until_reported(ask, |report| comes_first(report, "group_limit"));
     let first = &report["passes"][0];
-    assert!(
-        first["left_memory_bytes"].as_u64().unwrap() > 64 * MIB,
-        "{report:#}"
-    );
+    assert!(first["left_memory_bytes"].as_u64().unwrap() > 64 * MIB, "{report:#}");
     assert!(first["grew"]["group0.memory.failcnt"].as_u64().unwrap() > 0);
     assert!(first["grew"]["vmstat.pswpout"].as_u64().unwrap() > 64 * MIB / 4096);
     assert_eq!(report["limits"][0]["limit_bytes"], 128 * MIB);
     let claim = finding(&report, "group_limit").unwrap()["claim"].to_string();
-    assert!(
-        claim.contains("the limit of 128 MiB of the group"),
-        "{claim}"
-    );
+    assert!(claim.contains("the limit of 128 MiB of the group"), "{claim}");
     assert!(finding(&report, "guest_swap").is_some(), "{report:#}");
-    assert!(
-        report["swap_areas"][0][1].as_u64().unwrap() > 64 * MIB,
-        "{report:#}"
-    );
+    assert!(report["swap_areas"][0][1].as_u64().unwrap() > 64 * MIB, "{report:#}");
     // It would only swap once more.
-    assert!(
-        report["passes"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|pass| pass["round"] != "huge")
-    );
+    assert!(report["passes"].as_array().unwrap().iter().all(|pass| pass["round"] != "huge"));
 }
 
 #[test]
@@ -157,24 +130,15 @@ fn a_group_without_swap_kills_the_writer_and_that_is_the_answer() {
         Err(need) => return testkit::skip(need),
     };
     let ran = run(in_group(&group, "ramdisk why --size 192m"));
-    assert!(
-        ran.err.contains("the process that writes is killed"),
-        "{ran:?}"
-    );
+    assert!(ran.err.contains("the process that writes is killed"), "{ran:?}");
     let words = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(
-        words.contains("Killed at the limit of 64 MiB of the group"),
-        "{words}"
-    );
+    assert!(words.contains("Killed at the limit of 64 MiB of the group"), "{words}");
     assert!(words.contains("What to do: Raise the limit"), "{words}");
     // All was given back with the process.
     let usage = fs::read_to_string(group.path().join("memory.usage_in_bytes")).unwrap();
     assert!(usage.trim().parse::<u64>().unwrap() < 32 * MIB, "{usage}");
-    assert_eq!(
-        fs::read_to_string(group.path().join("cgroup.procs")).unwrap(),
-        ""
-    );
+    assert_eq!(fs::read_to_string(group.path().join("cgroup.procs")).unwrap(), "");
 }
 
 #[test]
@@ -192,9 +156,7 @@ fn clean_page_cache_that_is_dropped_costs_nothing() {
         // Out of the cache, and in again by the group, which is charged for it.
         let mut evict = Command::new("dd");
         let file = format!("if={}", path.display());
-        evict
-            .arg(file)
-            .args(["iflag=nocache", "count=0", "status=none"]);
+        evict.arg(file).args(["iflag=nocache", "count=0", "status=none"]);
         run(evict);
         let mut read = group.command("cat");
         read.arg(&path).stdout(Stdio::null());
@@ -206,15 +168,9 @@ fn clean_page_cache_that_is_dropped_costs_nothing() {
         let claim = limit.and_then(|limit| limit["claim"].as_str());
         claim.is_some_and(|claim| claim.contains("cost nothing"))
     };
-    let report = until_reported(ask, |report| {
-        comes_first(report, "already_backed") && is_cheap(report)
-    });
-    assert!(
-        report["passes"][0]["grew"]["group0.memory.failcnt"]
-            .as_u64()
-            .unwrap()
-            > 0
-    );
+    let report =
+        until_reported(ask, |report| comes_first(report, "already_backed") && is_cheap(report));
+    assert!(report["passes"][0]["grew"]["group0.memory.failcnt"].as_u64().unwrap() > 0);
     assert_eq!(report["passes"][0]["left_memory_bytes"], 0);
 }
 
@@ -252,10 +208,7 @@ fn a_ram_disk_is_written_and_left_as_it_was() {
     let path = disk.path().display().to_string();
     let report = result(terrace(&format!("ramdisk why {path} --json")));
     assert_eq!(report["asked_bytes"], 48 * MIB, "half of what is free");
-    assert!(
-        report["place"].as_str().unwrap().contains(&path),
-        "{report:#}"
-    );
+    assert!(report["place"].as_str().unwrap().contains(&path), "{report:#}");
     assert_eq!(fs::read_dir(disk.path()).unwrap().count(), 0);
     terrace(&format!("ramdisk why {path} --size 100m")).refused(3, "the RAM disk has 96 MiB free");
     let elsewhere = TempDir::new();
@@ -323,9 +276,7 @@ fn the_writer_ends_with_a_program_that_is_killed() {
 /// A child of `pid` that is this program again.
 fn child_of(pid: u32) -> Option<u32> {
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
-    let mut children = children
-        .split_whitespace()
-        .filter_map(|word| word.parse().ok());
+    let mut children = children.split_whitespace().filter_map(|word| word.parse().ok());
     children.find(|child: &u32| {
         fs::read_to_string(format!("/proc/{child}/cmdline"))
             .is_ok_and(|words| words.contains("ramdisk-process"))

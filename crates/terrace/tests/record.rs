@@ -25,10 +25,7 @@ fn explained(file: &Path) -> serde_json::Value {
 /// A recording in the background, which has begun to write.
 fn recording(options: &str, file: &Path) -> Child {
     let mut command = command(&format!("record {options} -o {}", file.display()));
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let begun = (0..LOOKS).any(|_| {
         sleep(Duration::from_millis(20));
@@ -78,13 +75,9 @@ fn a_service_manager_is_notified() {
     let directory = TempDir::new();
     let (ring, path) = (directory.join("ring"), directory.join("notify"));
     let socket = UnixDatagram::bind(&path).unwrap();
-    socket
-        .set_read_timeout(Some(Duration::from_secs(60)))
-        .unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut command = command(&format!("record --keep 1m -o {}", ring.display()));
-    command
-        .env("NOTIFY_SOCKET", &path)
-        .env("WATCHDOG_USEC", "200000");
+    command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "200000");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     let message = || {
@@ -104,11 +97,7 @@ fn a_service_manager_is_notified() {
     assert_eq!(status["target"], *ring.to_string_lossy(), "{status}");
     assert!(status["cost"]["max_resident_bytes"].as_u64() > Some(1 << 20));
     let second = terrace(&format!("record --keep 1m -o {}", ring.display()));
-    assert_eq!(
-        (second.code, second.err.lines().count()),
-        (Some(2), 1),
-        "{second:?}"
-    );
+    assert_eq!((second.code, second.err.lines().count()), (Some(2), 1), "{second:?}");
     interrupt(child);
     let mut last = message();
     while last == "WATCHDOG=1" {
@@ -119,14 +108,9 @@ fn a_service_manager_is_notified() {
 
 /// What a flight recorder answers on its status socket, which only its user can reach.
 fn status_of(pid: u32) -> serde_json::Value {
-    let path = record::run_directory::own()
-        .unwrap()
-        .path()
-        .join(format!("status-{pid}.sock"));
+    let path = record::run_directory::own().unwrap().path().join(format!("status-{pid}.sock"));
     let mut client = UnixStream::connect(path).unwrap();
-    client
-        .set_read_timeout(Some(Duration::from_secs(60)))
-        .unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut line = String::new();
     client.read_to_string(&mut line).unwrap();
     serde_json::from_str(line.strip_suffix('\n').unwrap()).unwrap()
@@ -150,21 +134,12 @@ fn the_machine_for_a_while() {
     let said = terrace(&format!("record --for 400ms -o {}", file.display())).done();
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines.len(), 2, "{said}");
-    assert!(
-        lines[0].contains("samples") && lines[0].contains("of a core"),
-        "{said}"
-    );
-    assert_eq!(
-        lines[1],
-        format!("Look at it: terrace explain {}", file.display())
-    );
+    assert!(lines[0].contains("samples") && lines[0].contains("of a core"), "{said}");
+    assert_eq!(lines[1], format!("Look at it: terrace explain {}", file.display()));
     let value = explained(&file);
     // It recorded for at least as long as it was told to; a slow machine makes it longer.
     assert!(value["wall_ns"].as_u64().unwrap() >= 400_000_000, "{value}");
-    assert!(
-        value["watching"]["samples"].as_u64().unwrap() >= 2,
-        "{value}"
-    );
+    assert!(value["watching"]["samples"].as_u64().unwrap() >= 2, "{value}");
 }
 
 #[test]
@@ -174,10 +149,7 @@ fn ctrl_c_ends_a_recording_that_is_whole() {
     let said = interrupt(recording("", &file));
     assert!(said.contains("Look at it: terrace explain"), "{said}");
     let value = explained(&file);
-    assert!(
-        !value["ending"].as_str().unwrap().contains("cut"),
-        "{value}"
-    );
+    assert!(!value["ending"].as_str().unwrap().contains("cut"), "{value}");
 }
 
 #[test]
@@ -186,11 +158,7 @@ fn a_process_is_watched_to_its_end() {
     let file = directory.join("x.trec");
     let mut sleeper = Command::new("sleep").arg("1").spawn().unwrap();
     // It ends by itself; a zombie until then, which is an end too.
-    let said = terrace(&format!(
-        "record --pid {} -o {}",
-        sleeper.id(),
-        file.display()
-    ));
+    let said = terrace(&format!("record --pid {} -o {}", sleeper.id(), file.display()));
     sleeper.wait().unwrap();
     // On a machine that stalls for a second it has ended before it was looked at.
     if said.code == Some(0) {
@@ -228,10 +196,7 @@ fn a_mark_arrives_in_a_recording_that_runs() {
 fn a_flight_recorder_is_a_directory() {
     let directory = TempDir::new();
     let ring = directory.join("ring");
-    let line = format!(
-        "record --for 300ms --keep 1h --keep-bytes 16m -o {}",
-        ring.display()
-    );
+    let line = format!("record --for 300ms --keep 1h --keep-bytes 16m -o {}", ring.display());
     terrace(&line).done();
     assert!(ring.is_dir());
     assert!(explained(&ring)["wall_ns"].as_u64().unwrap() > 0);
@@ -250,17 +215,10 @@ fn a_probe_records_the_machine_meanwhile() {
     let page = terrace(&line).done();
     assert!(page.starts_with("terrace measure compute"), "{page}");
     let value = explained(&file);
-    assert!(
-        value["subject"].as_str().unwrap().contains("compute"),
-        "{value}"
-    );
+    assert!(value["subject"].as_str().unwrap().contains("compute"), "{value}");
     let mut again = command(&line);
     again.stdin(Stdio::null());
-    assert_ne!(
-        run(again).code,
-        Some(0),
-        "an existing recording is not replaced"
-    );
+    assert_ne!(run(again).code, Some(0), "an existing recording is not replaced");
 }
 
 /// Rows of a device that is gone are no zeros: a window after it knows nothing of it.

@@ -96,10 +96,7 @@ fn a_clock_that_is_set_meanwhile_is_said_and_moves_no_time() {
         clock.set(seconds);
         assert!(recorder.wait().unwrap().success());
         let text = terrace(&format!("explain {}", file.display())).done();
-        assert!(
-            text.contains(&format!("the clock was set {words}")),
-            "{text}"
-        );
+        assert!(text.contains(&format!("the clock was set {words}")), "{text}");
         let line = format!("explain --json {}", file.display());
         let explained = valid_explanation(&terrace(&line).done());
         let wall_ns = explained["wall_ns"].as_u64().unwrap();

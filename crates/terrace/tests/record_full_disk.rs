@@ -40,10 +40,7 @@ fn segments(ring: &Path) -> Vec<String> {
 fn ring_in(ring: &Path) -> Child {
     let line = "record --trace none --rate 50 --keep 24s --keep-bytes 256k -o";
     let mut command = command(&format!("{line} {}", ring.display()));
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().unwrap()
 }
 
@@ -82,11 +79,7 @@ fn a_ring_goes_on_when_there_is_space_again_and_counts_what_it_lost() {
     });
     let ran = terminate(child);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert_eq!(
-        ran.err.matches("lost until there is room").count(),
-        1,
-        "{ran:?}"
-    );
+    assert_eq!(ran.err.matches("lost until there is room").count(), 1, "{ran:?}");
     assert!(ran.err.contains("were lost for lack of space"), "{ran:?}");
     let json = terrace(&format!("export --no-redact --to json {}", ring.display())).done();
     assert!(json.contains("were lost: no space left on device"));
@@ -107,16 +100,11 @@ fn a_recorder_ends_when_its_directory_or_file_is_gone_or_full() {
     let file = directory.join("x.trec");
     let record = |file: &Path| {
         let mut command = command(&format!("record --trace none -o {}", file.display()));
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().unwrap()
     };
     let child = record(&file);
-    wait_for("the file", || {
-        file.metadata().is_ok_and(|about| about.len() > 0)
-    });
+    wait_for("the file", || file.metadata().is_ok_and(|about| about.len() > 0));
     fs::remove_file(&file).unwrap();
     let ran = ended(child);
     assert_eq!(ran.code, Some(1), "{ran:?}");
@@ -132,10 +120,7 @@ fn a_full_disk_before_the_command_leaves_no_file() {
     };
     fs::write(tmpfs.path().join("filler"), [1; 4 << 10]).unwrap();
     let file = tmpfs.path().join("x.trec");
-    let ran = run(run_command(
-        &["-o", file.to_str().unwrap()],
-        &["echo", "ran"],
-    ));
+    let ran = run(run_command(&["-o", file.to_str().unwrap()], &["echo", "ran"]));
     ran.refused(125, "no space");
     assert!(!file.exists());
 }
@@ -150,25 +135,17 @@ fn another_user_cannot_lock_a_ring() {
     let ring = directory.join("ring");
     fs::create_dir(&ring).unwrap();
     fs::set_permissions(&ring, fs::Permissions::from_mode(0o755)).unwrap();
-    let line = format!(
-        "record --trace none --for 100ms --keep 1h -o {}",
-        ring.display()
-    );
+    let line = format!("record --trace none --for 100ms --keep 1h -o {}", ring.display());
     terrace(&line).done();
     for name in ["", "terrace.lock"] {
         let locked = ring.join(name);
         let mut locker = Command::new("setpriv");
         locker.args(["--reuid=65534", "--regid=65534", "--clear-groups", "flock"]);
-        locker
-            .arg(&locked)
-            .args(["sleep", "1000"])
-            .stderr(Stdio::null());
+        locker.arg(&locked).args(["sleep", "1000"]).stderr(Stdio::null());
         let mut locker = locker.spawn().unwrap();
         sleep(Duration::from_millis(300));
         let ran = terrace(&line);
-        let _ = Command::new("pkill")
-            .args(["-P", &locker.id().to_string()])
-            .status();
+        let _ = Command::new("pkill").args(["-P", &locker.id().to_string()]).status();
         let _ = locker.kill();
         locker.wait().unwrap();
         ran.done();

@@ -27,10 +27,8 @@ fn the_time_is_the_command_s_and_the_gap_is_said() {
     let (file, ready) = (directory.join("x.trec"), directory.join("ready"));
     let line = format!("touch {}; sleep 1; exit 9", ready.display());
     let options = ["-q", "--trace", "none", "-o", file.to_str().unwrap()];
-    let mut child = run_command(&options, &["sh", "-c", &line])
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child =
+        run_command(&options, &["sh", "-c", &line]).stdin(Stdio::null()).spawn().unwrap();
     while !ready.exists() {
         sleep(Duration::from_millis(10));
     }
@@ -42,10 +40,7 @@ fn the_time_is_the_command_s_and_the_gap_is_said() {
     let value = valid_explanation(&text);
     // The recorder noticed the end after five seconds at the earliest.
     let wall_ns = value["wall_ns"].as_u64().unwrap();
-    assert!(
-        (1_000_000_000..4_500_000_000).contains(&wall_ns),
-        "{wall_ns}"
-    );
+    assert!((1_000_000_000..4_500_000_000).contains(&wall_ns), "{wall_ns}");
     assert!(text.contains("no recorder ran for"), "{text}");
 }
 

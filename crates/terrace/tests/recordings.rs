@@ -42,9 +42,8 @@ fn explained(name: &str) -> Value {
 fn names() -> Vec<String> {
     let entries = folder().read_dir().unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let names: Vec<String> = names
-        .filter_map(|name| name.strip_suffix(".trec").map(str::to_owned))
-        .collect();
+    let names: Vec<String> =
+        names.filter_map(|name| name.strip_suffix(".trec").map(str::to_owned)).collect();
     assert!(names.len() >= RULES.len(), "{names:?}");
     names
 }
@@ -68,16 +67,10 @@ fn a_rule_fires_on_its_recording_and_clears_a_near_miss() {
     for (rule, fires, nearly) in RULES {
         let (guilty, innocent) = (explained(fires), explained(nearly));
         if !ids(&guilty, "findings").contains(rule) {
-            wrong.push(format!(
-                "{fires}: {rule} not in {:?}",
-                ids(&guilty, "findings")
-            ));
+            wrong.push(format!("{fires}: {rule} not in {:?}", ids(&guilty, "findings")));
         }
         if !ids(&innocent, "cleared").contains(rule) {
-            wrong.push(format!(
-                "{nearly}: {rule} not in {:?}",
-                ids(&innocent, "cleared")
-            ));
+            wrong.push(format!("{nearly}: {rule} not in {:?}", ids(&innocent, "cleared")));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -97,10 +90,7 @@ fn every_finding_names_a_recorded_series_and_its_time() {
             let series = evidence.iter().filter_map(|one| one["series"].as_array());
             let series: Vec<&str> = series.flatten().map(|one| one.as_str().unwrap()).collect();
             assert!(!series.is_empty(), "{context}");
-            assert!(
-                series.iter().all(|one| recorded.contains(*one)),
-                "{context}"
-            );
+            assert!(series.iter().all(|one| recorded.contains(*one)), "{context}");
             let at = |end: &str| finding["span"][end].as_u64().expect(&context);
             let (from, to) = (at("from_ns"), at("to_ns"));
             let is_inside = window.contains(&from) && window.contains(&to);
@@ -116,10 +106,7 @@ fn every_finding_names_a_recorded_series_and_its_time() {
 fn an_emulated_machine_is_not_said_to_wait_for_its_host() {
     for name in ["numa_local", "numa_remote", "huge_pages_refused"] {
         let value = explained(name);
-        assert!(
-            !ids(&value, "findings").contains(&"memory_backed_lazily"),
-            "{name}"
-        );
+        assert!(!ids(&value, "findings").contains(&"memory_backed_lazily"), "{name}");
     }
 }
 
@@ -129,10 +116,7 @@ fn replaced_names_are_reported_and_are_no_doubt() {
     let file = folder().join("numa_local.trec");
     for detail in ["", "--details"] {
         let text = terrace(&format!("explain {detail} {}", file.display())).done();
-        assert!(
-            text.contains("Names of commands, paths and users were replaced."),
-            "{text}"
-        );
+        assert!(text.contains("Names of commands, paths and users were replaced."), "{text}");
         assert!(!text.contains("Doubt:"), "{text}");
     }
 }

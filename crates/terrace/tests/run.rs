@@ -88,11 +88,7 @@ fn the_verdict_fits_its_page() {
             let whole = |line: &&str| line.contains("terrace") || line.contains('/');
             let word = |line: &&str| !line.trim().contains(' ');
             for line in ran.err.lines().filter(|line| !whole(line) && !word(line)) {
-                assert!(
-                    line.chars().count() <= width,
-                    "{width}: {line}\n{}",
-                    ran.err
-                );
+                assert!(line.chars().count() <= width, "{width}: {line}\n{}", ran.err);
             }
         }
     }
@@ -102,19 +98,10 @@ fn the_verdict_fits_its_page() {
 fn the_json_is_valid_and_standard_output_stays_the_command_s() {
     let directory = TempDir::new();
     let file = directory.join("verdict.json");
-    let ran = sh(
-        &["--quiet", "--json", file.to_str().unwrap()],
-        "echo x; sleep 0.05; exit 3",
-    );
-    assert_eq!(
-        (ran.code, ran.out.as_str(), ran.err.as_str()),
-        (Some(3), "x\n", "")
-    );
+    let ran = sh(&["--quiet", "--json", file.to_str().unwrap()], "echo x; sleep 0.05; exit 3");
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(3), "x\n", ""));
     let value = valid_explanation(&fs::read_to_string(&file).unwrap());
-    assert!(
-        value["ending"].as_str().unwrap().contains("exit 3"),
-        "{value}"
-    );
+    assert!(value["ending"].as_str().unwrap().contains("exit 3"), "{value}");
     // By construction: it slept for so long.
     assert!(value["wall_ns"].as_u64().unwrap() >= 50_000_000, "{value}");
     assert_eq!(directory.names(), ["verdict.json"]);
@@ -133,21 +120,10 @@ fn repeats_are_prepared_each_time_and_make_a_table() {
     let log = directory.join("log");
     let (log_name, trec) = (log.display(), directory.join("x.trec"));
     let prepare = format!("echo prepared | tee -a {log_name}");
-    let options = [
-        "--repeat",
-        "3",
-        "--prepare",
-        &prepare,
-        "-o",
-        trec.to_str().unwrap(),
-    ];
+    let options = ["--repeat", "3", "--prepare", &prepare, "-o", trec.to_str().unwrap()];
     let ran = sh(&options, &format!("echo ran | tee -a {log_name}"));
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert_eq!(
-        ran.out,
-        "ran\n".repeat(3),
-        "what --prepare prints is no output"
-    );
+    assert_eq!(ran.out, "ran\n".repeat(3), "what --prepare prints is no output");
     let logged = fs::read_to_string(&log).unwrap();
     assert_eq!(logged, "prepared\nran\n".repeat(3));
     assert!(ran.err.contains("3 runs: median"), "{}", ran.err);
@@ -168,10 +144,7 @@ fn a_failing_run_is_the_last() {
     assert_eq!(fs::read_to_string(&log).unwrap(), "ran\n");
     let ran = sh(&["--prepare", "echo words; exit 1"], &line);
     assert_eq!((ran.code, ran.out.as_str()), (Some(125), ""), "{ran:?}");
-    assert!(
-        ran.err.starts_with("words\nterrace: run: --prepare"),
-        "{ran:?}"
-    );
+    assert!(ran.err.starts_with("words\nterrace: run: --prepare"), "{ran:?}");
     assert_eq!(fs::read_to_string(&log).unwrap(), "ran\n", "not run");
 }
 
@@ -181,13 +154,7 @@ fn the_cache_is_warmed_or_emptied_for_named_files() {
     let file = directory.join("data");
     fs::write(&file, vec![1; 1 << 20]).unwrap();
     for state in ["hot", "cold"] {
-        let options = [
-            "--quiet",
-            "--cache",
-            state,
-            "--cache-file",
-            file.to_str().unwrap(),
-        ];
+        let options = ["--quiet", "--cache", state, "--cache-file", file.to_str().unwrap()];
         let ran = sh(&options, "true");
         assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{ran:?}");
     }
@@ -223,11 +190,7 @@ fn an_ordinary_user_learns_what_root_would_see() {
     let ran = run(command);
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{ran:?}");
     assert!(ran.err.contains("sudo shows it"), "{}", ran.err);
-    assert!(
-        !ran.err.contains("asleep") && !ran.err.contains("sleep 9"),
-        "{}",
-        ran.err
-    );
+    assert!(!ran.err.contains("asleep") && !ran.err.contains("sleep 9"), "{}", ran.err);
 }
 
 /// A signal sent to `terrace` alone reaches the command, and the verdict still comes. The
@@ -246,15 +209,7 @@ fn ctrl_c_is_the_command_s() {
         return testkit::skip("setsid (util-linux)");
     }
     let mut command = testkit::with_default_signals("setsid");
-    command.args([
-        "--wait",
-        TERRACE,
-        "run",
-        "--",
-        "sh",
-        "-c",
-        "kill -INT 0; exec sleep 60",
-    ]);
+    command.args(["--wait", TERRACE, "run", "--", "sh", "-c", "kill -INT 0; exec sleep 60"]);
     command.env_remove("NO_COLOR").env_remove("COLUMNS");
     let ran = run(command);
     assert_eq!(ran.code, Some(130), "{ran:?}");
@@ -271,9 +226,5 @@ fn a_command_may_outlive_ctrl_c() {
     let line = "trap 'echo caught' INT; kill -INT 0; sleep 0.05; exit 6";
     command.args(["--wait", TERRACE, "run", "--", "sh", "-c", line]);
     let ran = run(command);
-    assert_eq!(
-        (ran.code, ran.out.as_str()),
-        (Some(6), "caught\n"),
-        "{ran:?}"
-    );
+    assert_eq!((ran.code, ran.out.as_str()), (Some(6), "caught\n"), "{ran:?}");
 }

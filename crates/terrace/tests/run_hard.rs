@@ -53,11 +53,7 @@ fn a_full_disk_is_said_and_the_command_goes_on() {
     let mut command = run_command(&options, &["sh", "-c", &line]);
     command.env("COLUMNS", "200");
     let ran = run(command);
-    assert_eq!(
-        (ran.code, ran.out.as_str()),
-        (Some(9), "after\n"),
-        "{ran:?}"
-    );
+    assert_eq!((ran.code, ran.out.as_str()), (Some(9), "after\n"), "{ran:?}");
     assert!(ran.err.contains("no space"), "{}", ran.err);
 }
 
@@ -119,9 +115,7 @@ fn a_hostile_recording_takes_no_memory() {
     let file = directory.join("hostile.trec");
     fs::write(&file, &bytes).unwrap();
     let mut command = Command::new("prlimit");
-    command
-        .args(["--as=1073741824", TERRACE, "explain"])
-        .arg(&file);
+    command.args(["--as=1073741824", TERRACE, "explain"]).arg(&file);
     let ran = run(command);
     assert!(matches!(ran.code, Some(0 | 2)), "{ran:?}");
     assert!(!ran.err.contains("panicked"), "{ran:?}");

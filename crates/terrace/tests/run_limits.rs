@@ -36,9 +36,7 @@ const LIMITS: [(&str, &[&str]); 16] = [
 fn limited(limit: &str, value: &str, file: &Path) -> Ran {
     let mut command = Command::new("prlimit");
     command.arg(format!("--{limit}={value}"));
-    command.args([
-        TERRACE, "run", "--quiet", "--trace", "none", "--rate", "100",
-    ]);
+    command.args([TERRACE, "run", "--quiet", "--trace", "none", "--rate", "100"]);
     command.arg("-o").arg(file);
     command.args(["--", "sh", "-c", "sleep 0.3; exit 9"]);
     run(command)
@@ -81,16 +79,10 @@ fn a_file_size_limit_ends_the_recording_and_not_the_recorder() {
     );
     let mut command = Command::new("prlimit");
     command.args(["--fsize=2048", TERRACE, "run", "--rate", "100", "-o"]);
-    command
-        .arg(directory.join("x.trec"))
-        .args(["--", "sh", "-c", &line]);
+    command.arg(directory.join("x.trec")).args(["--", "sh", "-c", &line]);
     let ran = run(command);
     // 128 and the number of SIGXFSZ: of the shell's child.
-    assert_eq!(
-        (ran.code, ran.out.as_str()),
-        (Some(9), "writer 153\n"),
-        "{ran:?}"
-    );
+    assert_eq!((ran.code, ran.out.as_str()), (Some(9), "writer 153\n"), "{ran:?}");
     assert!(ran.err.contains("file too large"), "{ran:?}");
 }
 
@@ -102,18 +94,11 @@ fn a_file_size_limit_leaves_no_part_of_a_page() {
     }
     let directory = TempDir::new();
     let file = directory.join("x.trec");
-    run(run_command(
-        &["-q", "-o", file.to_str().unwrap()],
-        &["true"],
-    ))
-    .done();
+    run(run_command(&["-q", "-o", file.to_str().unwrap()], &["true"])).done();
     for (line, page) in [("explain -o", "x.html"), ("view --html", "y.html")] {
         let mut command = Command::new("prlimit");
         command.args(["--fsize=100", TERRACE]);
-        command
-            .args(line.split(' '))
-            .arg(directory.join(page))
-            .arg(&file);
+        command.args(line.split(' ')).arg(directory.join(page)).arg(&file);
         let ran = run(command);
         assert_eq!(ran.code, Some(1), "{line}: {ran:?}");
         assert!(ran.err.contains("file too large"), "{line}: {ran:?}");
@@ -124,13 +109,7 @@ fn a_file_size_limit_leaves_no_part_of_a_page() {
 /// Timers, batch systems and power managers end processes by other signals than SIGTERM.
 #[test]
 fn every_signal_that_ends_a_process_is_passed_on() {
-    for (name, number) in [
-        ("ALRM", 14),
-        ("VTALRM", 26),
-        ("PROF", 27),
-        ("PWR", 30),
-        ("34", 34),
-    ] {
+    for (name, number) in [("ALRM", 14), ("VTALRM", 26), ("PROF", 27), ("PWR", 30), ("34", 34)] {
         let line = format!("kill -{name} $PPID; exec sleep 60");
         let ran = run(run_command(&["--trace", "none"], &["sh", "-c", &line]));
         assert_eq!(ran.code, Some(128 + number), "{name}: {ran:?}");
@@ -143,11 +122,7 @@ fn every_signal_that_ends_a_process_is_passed_on() {
 fn the_status_is_never_read_from_the_recording() {
     let directory = TempDir::new();
     let (file, other) = (directory.join("x.trec"), directory.join("other.trec"));
-    run(run_command(
-        &["-q", "-o", other.to_str().unwrap()],
-        &["true"],
-    ))
-    .done();
+    run(run_command(&["-q", "-o", other.to_str().unwrap()], &["true"])).done();
     let (here, there) = (file.display(), other.display());
     for (what, doubt) in [
         (format!("mv {there} {here}"), "removed or replaced"),
@@ -160,10 +135,7 @@ fn the_status_is_never_read_from_the_recording() {
         command.env("COLUMNS", "200");
         let ran = run(command);
         assert_eq!(ran.code, Some(9), "{what}: {ran:?}");
-        assert!(
-            ran.err.contains("exit 9") && ran.err.contains(doubt),
-            "{what}: {ran:?}"
-        );
+        assert!(ran.err.contains("exit 9") && ran.err.contains(doubt), "{what}: {ran:?}");
     }
 }
 
@@ -192,13 +164,7 @@ fn only_a_regular_file_is_opened_to_be_replaced() {
     }
     let directory = TempDir::new();
     let fifo = directory.join("fifo");
-    assert!(
-        Command::new("mkfifo")
-            .arg(&fifo)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     for path in [fifo.to_str().unwrap(), "/dev/null"] {
         let ran = run(run_command(&["--force", "-o", path], &["echo", "ran"]));
         ran.refused(125, "not a regular file");

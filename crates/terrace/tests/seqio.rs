@@ -10,20 +10,12 @@ use testkit::{TempDir, Tmpfs};
 fn write_sync_cold_and_cached_read_each_have_a_rate() {
     let directory = TempDir::new();
     for mode in ["", "--direct"] {
-        let json = probe_json(
-            "seqio",
-            &format!("{} --size 16m {mode}", directory.path().display()),
-        );
+        let json =
+            probe_json("seqio", &format!("{} --size 16m {mode}", directory.path().display()));
         let phases = json["result"]["phases"].as_array().unwrap();
-        let names: Vec<&str> = phases
-            .iter()
-            .map(|phase| phase["name"].as_str().unwrap())
-            .collect();
+        let names: Vec<&str> = phases.iter().map(|phase| phase["name"].as_str().unwrap()).collect();
         assert_eq!(names, ["write", "sync", "cold_read", "cached_read"]);
-        assert!(
-            phases.iter().all(|phase| phase["complete"] == true),
-            "{json}"
-        );
+        assert!(phases.iter().all(|phase| phase["complete"] == true), "{json}");
         assert!(json["result"]["durable_bytes_per_s"].as_f64().unwrap() > 1e5);
         assert_eq!(json["cost"]["written_bytes"], 16 << 20);
     }
@@ -33,10 +25,7 @@ fn write_sync_cold_and_cached_read_each_have_a_rate() {
 #[test]
 fn the_table_is_rectangular_csv() {
     let directory = TempDir::new();
-    let rows = probe_csv(
-        "seqio",
-        &format!("{} --size 4m --bs 64k", directory.path().display()),
-    );
+    let rows = probe_csv("seqio", &format!("{} --size 4m --bs 64k", directory.path().display()));
     assert_eq!(rows.len(), 4);
 }
 
@@ -57,19 +46,9 @@ fn a_full_disk_is_one_line() {
         Ok(small) => small,
         Err(need) => return testkit::skip(need),
     };
-    let ran = terrace(&format!(
-        "measure seqio {} --size 1g --bs 1m",
-        small.path().display()
-    ));
+    let ran = terrace(&format!("measure seqio {} --size 1g --bs 1m", small.path().display()));
     assert!(matches!(ran.code, Some(1 | 3)), "{ran:?}");
-    assert_eq!(
-        ran.err
-            .lines()
-            .filter(|line| line.starts_with("terrace: "))
-            .count(),
-        1,
-        "{ran:?}"
-    );
+    assert_eq!(ran.err.lines().filter(|line| line.starts_with("terrace: ")).count(), 1, "{ran:?}");
 }
 
 #[test]

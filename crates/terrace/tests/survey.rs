@@ -29,31 +29,16 @@ fn the_recorded_survey_is_valid() {
 fn the_schema_refuses_what_is_not_a_survey() {
     type Break = fn(&mut Value);
     let breaks: [(&str, Break); 9] = [
-        ("another schema", |v| {
-            v["schema"] = json!("terrace.survey/2")
-        }),
-        ("no cost", |v| {
-            drop(v.as_object_mut().unwrap().remove("cost"))
-        }),
+        ("another schema", |v| v["schema"] = json!("terrace.survey/2")),
+        ("no cost", |v| drop(v.as_object_mut().unwrap().remove("cost"))),
         ("a field more", |v| v["extra"] = json!(1)),
-        ("a field more in a tier", |v| {
-            v["tiers"][0]["extra"] = json!(1)
-        }),
+        ("a field more in a tier", |v| v["tiers"][0]["extra"] = json!(1)),
         ("an unknown kind", |v| v["tiers"][0]["kind"] = json!("tape")),
         ("a missing p99", |v| {
-            drop(
-                v["tiers"][0]["latency_ns"]
-                    .as_object_mut()
-                    .unwrap()
-                    .remove("p99"),
-            )
+            drop(v["tiers"][0]["latency_ns"].as_object_mut().unwrap().remove("p99"))
         }),
-        ("a null median", |v| {
-            v["tiers"][0]["latency_ns"]["median"] = Value::Null
-        }),
-        ("a finding without evidence", |v| {
-            v["findings"][0]["evidence"] = json!([])
-        }),
+        ("a null median", |v| v["tiers"][0]["latency_ns"]["median"] = Value::Null),
+        ("a finding without evidence", |v| v["findings"][0]["evidence"] = json!([])),
         ("a size below 0", |v| v["cost"]["written_bytes"] = json!(-1)),
     ];
     for (what, break_it) in breaks {
@@ -66,10 +51,7 @@ fn the_schema_refuses_what_is_not_a_survey() {
 #[test]
 fn a_quick_survey_is_valid_in_time_and_leaves_nothing() {
     let directory = TempDir::new();
-    let line = format!(
-        "survey --quick --json --path {}",
-        directory.path().display()
-    );
+    let line = format!("survey --quick --json --path {}", directory.path().display());
     let ask = || {
         let started = Instant::now();
         let text = terrace(&line).done();
@@ -102,11 +84,7 @@ fn an_ordinary_user_has_a_page() {
     command.current_dir("/tmp").env("COLUMNS", "80");
     let ran = run(command);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(
-        ran.out.starts_with("terrace survey") && ran.out.contains(" RAM "),
-        "{}",
-        ran.out
-    );
+    assert!(ran.out.starts_with("terrace survey") && ran.out.contains(" RAM "), "{}", ran.out);
     assert!(ran.out.contains("Next: sudo terrace survey"), "{}", ran.out);
     assert!(!ran.out.contains('\x1b'));
 }
@@ -124,12 +102,7 @@ fn ctrl_c_prints_what_was_seen_and_leaves_nothing() {
 fn a_signal_that_comes_twice_counts_once() {
     let directory = TempDir::new();
     for signal in ["INT", "TERM"] {
-        let ran = signalled_twice(
-            "survey --path",
-            &[directory.path().as_os_str()],
-            signal,
-            "4",
-        );
+        let ran = signalled_twice("survey --path", &[directory.path().as_os_str()], signal, "4");
         assert_interrupted(&ran, "; interrupted");
         assert!(directory.names().is_empty());
     }
@@ -139,22 +112,14 @@ fn a_signal_that_comes_twice_counts_once() {
 fn details_say_what_the_page_leaves_out() {
     let full = terrace("survey --quick --details").done();
     assert!(!full.contains("--details"), "{full}");
-    assert!(
-        full.contains("Seen: ") || full.contains("Nothing odd"),
-        "{full}"
-    );
+    assert!(full.contains("Seen: ") || full.contains("Nothing odd"), "{full}");
     terrace("survey --details --json").refused(2, "--details");
 }
 
 #[test]
 fn a_kill_leaves_nothing() {
     let directory = TempDir::new();
-    let ran = signalled(
-        "survey --path",
-        &[directory.path().as_os_str()],
-        "KILL",
-        "12",
-    );
+    let ran = signalled("survey --path", &[directory.path().as_os_str()], "KILL", "12");
     assert!(KILLED.contains(&ran.code), "{ran:?}");
     assert!(directory.names().is_empty());
 }

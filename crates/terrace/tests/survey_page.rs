@@ -33,10 +33,7 @@ fn a_survey_is_also_a_page_without_names() {
     fs::create_dir(&place).unwrap();
     let file = directory.path().join("page.html");
     let (place, file) = (place.display(), file.display());
-    let text = terrace(&format!(
-        "survey --quick --json --path {place} --html {file}"
-    ))
-    .done();
+    let text = terrace(&format!("survey --quick --json --path {place} --html {file}")).done();
     let page = fs::read_to_string(file.to_string()).unwrap();
     assert!(page.len() <= MOST_BYTES, "{} bytes", page.len());
     assert!(page.contains("default-src 'none'") && !page.contains("secret-of-alice"));
@@ -78,10 +75,7 @@ fn drawn(page: &str, directory: &Path) -> Option<String> {
     browser
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
         .args(["--window-size=1200,900", "--virtual-time-budget=5000"])
-        .arg(format!(
-            "--user-data-dir={}",
-            directory.join("user").display()
-        ))
+        .arg(format!("--user-data-dir={}", directory.join("user").display()))
         .arg(format!("file://{}", file.display()))
         .env("HOME", directory);
     let ran = run(browser);

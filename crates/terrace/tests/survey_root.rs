@@ -79,9 +79,7 @@ impl DiskSurvey {
 
     fn findings(&self, id: &str) -> usize {
         let found = findings(&self.survey, id).into_iter();
-        found
-            .filter(|finding| finding.to_string().contains(&self.device))
-            .count()
+        found.filter(|finding| finding.to_string().contains(&self.device)).count()
     }
 }
 
@@ -149,10 +147,7 @@ fn until(
         if is_it(seen) {
             return;
         }
-        println!(
-            "attempt {attempt}: {:#} {:#}",
-            seen.survey["findings"], seen.survey["unchecked"]
-        );
+        println!("attempt {attempt}: {:#} {:#}", seen.survey["findings"], seen.survey["unchecked"]);
     }
     panic!("not in {ATTEMPTS} attempts");
 }
@@ -216,11 +211,7 @@ fn a_memory_limit_shrinks_the_buffers_and_kills_no_process() {
     let faults: Value = serde_json::from_str(&ran.out).unwrap();
     let limit = faults["result"]["limit_bytes"].as_u64().unwrap();
     assert!(limit <= 75 << 20, "{limit}");
-    assert!(
-        faults["result"]["limited_by"]
-            .to_string()
-            .contains("terrace-test")
-    );
+    assert!(faults["result"]["limited_by"].to_string().contains("terrace-test"));
 }
 
 #[test]

@@ -57,22 +57,15 @@ fn the_machine_is_shown_live_and_its_history_by_keys() {
         return;
     };
     let screen = top.until("the whole machine");
-    assert!(
-        screen.starts_with(" terrace top: the whole machine"),
-        "{screen}"
-    );
+    assert!(screen.starts_with(" terrace top: the whole machine"), "{screen}");
     top.until(" live: the last ");
-    let screen = top.until_so("lanes of memory", |screen| {
-        screen.contains(" memory memory used")
-    });
+    let screen = top.until_so("lanes of memory", |screen| screen.contains(" memory memory used"));
     assert!(screen.contains(" a column"), "{screen}");
     // Three columns at least, so that one can go back.
     top.until_so("three columns", has_three_columns);
     top.keys(LEFT);
     top.until_so("a moment of the past", |screen| {
-        ["Live goes on; End returns", "▼", " then"]
-            .iter()
-            .all(|words| screen.contains(words))
+        ["Live goes on; End returns", "▼", " then"].iter().all(|words| screen.contains(words))
     });
     top.keys(HOME);
     top.until_so("at the oldest moment", |screen| {
@@ -128,9 +121,7 @@ fn a_kill_leaves_nothing_behind() {
     for line in ["top", "top --trace sched"] {
         let mut command = command(line);
         command.env("XDG_RUNTIME_DIR", directory.path());
-        command
-            .env("TMPDIR", directory.path())
-            .current_dir(directory.path());
+        command.env("TMPDIR", directory.path()).current_dir(directory.path());
         let instances = || names_in(Path::new("/sys/kernel/tracing/instances"));
         let run = || names_in(Path::new("/run/terrace"));
         let Some(mut top) = Terminal::start(&command, 80, 24) else {
@@ -138,9 +129,7 @@ fn a_kill_leaves_nothing_behind() {
         };
         let before = instances();
         top.until("live");
-        let sockets = run()
-            .into_iter()
-            .filter(|name| name.contains(&top.child.id().to_string()));
+        let sockets = run().into_iter().filter(|name| name.contains(&top.child.id().to_string()));
         assert_eq!(sockets.count(), 0);
         top.signal("KILL");
         assert_eq!(top.wait().code(), None);
@@ -152,9 +141,8 @@ fn a_kill_leaves_nothing_behind() {
 /// The names in a directory; none where it is not there.
 fn names_in(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
 }
@@ -165,15 +153,7 @@ fn it_follows_the_size_of_its_terminal() {
         return;
     };
     top.until("q quit");
-    for (width, height) in [
-        (40, 12),
-        (200, 60),
-        (60, 18),
-        (39, 5),
-        (120, 40),
-        (10, 2),
-        (80, 24),
-    ] {
+    for (width, height) in [(40, 12), (200, 60), (60, 18), (39, 5), (120, 40), (10, 2), (80, 24)] {
         top.resize(width, height);
         let last = usize::from(height) - 1;
         top.until_so(&format!("drawn for {width} x {height}"), |screen| {
@@ -275,9 +255,7 @@ fn without_colour_and_blocks_it_is_plain() {
         let written = String::from_utf8(top.written.clone()).unwrap();
         let sequences = written.split("\x1b[").skip(1);
         for sequence in sequences.filter_map(|rest| rest.split_once('m').map(|(codes, _)| codes)) {
-            let codes = sequence
-                .split(';')
-                .filter_map(|code| code.parse::<u32>().ok());
+            let codes = sequence.split(';').filter_map(|code| code.parse::<u32>().ok());
             let colours = codes.filter(|code| (30..39).contains(code) || (40..49).contains(code));
             assert!(
                 !sequence.bytes().all(|b| b.is_ascii_digit() || b == b';') || colours.count() == 0,
@@ -315,8 +293,5 @@ fn what_makes_no_sense_is_refused_in_one_line() {
     let mut script = Command::new("script");
     script.args(["-qec", &line, "/dev/null"]);
     let ran = run(script);
-    assert!(
-        ran.out.contains("terrace: top: ") && !ran.out.contains('\x1b'),
-        "{ran:?}"
-    );
+    assert!(ran.out.contains("terrace: top: ") && !ran.out.contains('\x1b'), "{ran:?}");
 }

@@ -50,10 +50,7 @@ fn a_file_is_one_page_redacted_by_default() {
     };
     for options in ["", "--redact"] {
         let page = write(options);
-        assert!(
-            !page.contains(SECRET) && !page.contains("holiday"),
-            "{options}"
-        );
+        assert!(!page.contains(SECRET) && !page.contains("holiday"), "{options}");
         assert_eq!(json_of(&page, "view")["name"], "recording 1");
     }
     let page = write("--no-redact");
@@ -61,18 +58,12 @@ fn a_file_is_one_page_redacted_by_default() {
     assert_eq!(view["name"], "holiday.trec");
     assert!(page.contains(SECRET));
     let explained = terrace(&format!("explain {} --json", words(&file))).done();
-    assert_eq!(
-        view["explain"],
-        serde_json::from_str::<Value>(&explained).unwrap()
-    );
+    assert_eq!(view["explain"], serde_json::from_str::<Value>(&explained).unwrap());
     // No address of anything, but those that uPlot's licence line and SVG's name are.
     for (at, _) in page.match_indices("http") {
         let rest = &page[at..page.len().min(at + 60)];
-        let known = [
-            "https://github.com/leeoniya/uPlot",
-            "http://www.w3.org/2000/svg",
-            "http-equiv",
-        ];
+        let known =
+            ["https://github.com/leeoniya/uPlot", "http://www.w3.org/2000/svg", "http-equiv"];
         assert!(known.iter().any(|known| rest.starts_with(known)), "{rest}");
     }
     let standard = terrace(&format!("view {} --html - --no-redact", words(&file))).done();
@@ -93,19 +84,11 @@ fn what_cannot_be_shown_is_refused_with_one_line() {
         (format!("view {text}-absent"), 2, "no such file"),
         (format!("view {file} {text}"), 2, "not a recording"),
         (format!("view --live {text}"), 2, "not a recording"),
-        (
-            format!("view --live {}", words(directory.path())),
-            2,
-            "no recording is in it",
-        ),
+        (format!("view --live {}", words(directory.path())), 2, "no recording is in it"),
         (format!("view --live {file} {file}"), 2, "--live"),
         (format!("view --live {file} --html x"), 2, "--live"),
         (format!("view {file} --no-redact"), 2, "--html"),
-        (
-            format!("view {file} --html {}", words(directory.path())),
-            2,
-            "directory",
-        ),
+        (format!("view {file} --html {}", words(directory.path())), 2, "directory"),
     ] {
         terrace(&line).refused(code, complaint);
     }
@@ -116,11 +99,7 @@ fn what_cannot_be_shown_is_refused_with_one_line() {
 fn two_recordings_are_served_until_ctrl_c_and_nothing_else() {
     let files = ["cold_read", "fsync_storm"].map(|name| words(&fixture(name)));
     let served = Served::start(&[&files[0], &files[1]]);
-    let (_, secret) = served
-        .address
-        .trim_end_matches('/')
-        .rsplit_once('/')
-        .unwrap();
+    let (_, secret) = served.address.trim_end_matches('/').rsplit_once('/').unwrap();
     assert!(secret.len() >= 32 && secret.bytes().all(|sign| sign.is_ascii_hexdigit()));
     let text = web::get(&served.address).unwrap();
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n"));
@@ -172,9 +151,7 @@ fn a_hostile_recording_makes_a_bounded_page_or_one_line() {
 fn events(address: &str) -> Vec<Value> {
     let text = web::get(address).unwrap();
     let lines = text.lines().filter_map(|line| line.strip_prefix("data: "));
-    lines
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
@@ -191,11 +168,7 @@ fn a_running_flight_recorder_is_followed_to_its_end() {
     let directory = TempDir::new();
     let ring = directory.join("ring");
     let mut watched = Command::new("sleep").arg("7").spawn().unwrap();
-    let line = format!(
-        "record --pid {} --keep 48s -o {}",
-        watched.id(),
-        words(&ring)
-    );
+    let line = format!("record --pid {} --keep 48s -o {}", watched.id(), words(&ring));
     // As a parent does, or it would never be gone.
     let reaper = std::thread::spawn(move || watched.wait());
     is_followed_to_its_end(command(&line), &ring);
@@ -220,10 +193,7 @@ fn is_followed_to_its_end(mut recorder: Command, file: &Path) {
     let served = Served::start(&["--live", file.to_str().unwrap()]);
     let page = web::get(&served.address).unwrap();
     let known = json_of(&page, "view")["samples"].as_u64().unwrap();
-    let path = json_of(&page, "live")["events"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let path = json_of(&page, "live")["events"].as_str().unwrap().to_owned();
     let events = events(&format!("{}{path}", served.address));
     assert!(recorder.wait().unwrap().success());
 
@@ -245,14 +215,8 @@ fn is_followed_to_its_end(mut recorder: Command, file: &Path) {
     let found = before.iter().flat_map(|event| event["ticks_ns"].as_array());
     assert!(found.flatten().count() > 0, "{events:?}");
     // And running is no doubt about it.
-    let doubts = before
-        .iter()
-        .flat_map(|event| event["explain"]["doubts"].as_array());
-    assert!(
-        doubts
-            .flatten()
-            .all(|doubt| !doubt.as_str().unwrap().contains("was cut"))
-    );
+    let doubts = before.iter().flat_map(|event| event["explain"]["doubts"].as_array());
+    assert!(doubts.flatten().all(|doubt| !doubt.as_str().unwrap().contains("was cut")));
     assert!(known < next, "{known}");
     assert_eq!(served.end().code, Some(0));
 }
@@ -319,13 +283,7 @@ impl Desktop {
         with_mode(&program, 0o755);
         let path = std::env::var("PATH").unwrap();
         let path = format!("{}:{path}", words(directory.path()));
-        Self {
-            directory,
-            recording,
-            runtime,
-            noted,
-            path,
-        }
+        Self { directory, recording, runtime, noted, path }
     }
 
     fn on_screen(&self, mut command: Command) -> Command {
@@ -363,33 +321,19 @@ fn the_browser_of_an_ordinary_user_gets_a_file_that_leads_there_and_root_s_never
     let [signpost] = &desktop.signposts()[..] else {
         panic!("{:?}", desktop.signposts());
     };
-    assert_eq!(
-        signpost.metadata().unwrap().permissions().mode() & 0o777,
-        0o600
-    );
+    assert_eq!(signpost.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let found = awaited(&desktop.noted);
     let (url, page) = found.split_once('\n').unwrap();
     assert_eq!(url, format!("file://{}", words(signpost)));
-    assert!(
-        page.contains(&format!("url={}\"", served.address)),
-        "{page}"
-    );
+    assert!(page.contains(&format!("url={}\"", served.address)), "{page}");
     // It goes when the browser has come, and the page stays.
-    assert!(
-        web::get(&served.address)
-            .unwrap()
-            .starts_with("HTTP/1.1 200 ")
-    );
+    assert!(web::get(&served.address).unwrap().starts_with("HTTP/1.1 200 "));
     let is_gone = (0..LOOKS).any(|_| {
         sleep(Duration::from_millis(20));
         !signpost.exists()
     });
     assert!(is_gone);
-    assert!(
-        web::get(&served.address)
-            .unwrap()
-            .starts_with("HTTP/1.1 200 ")
-    );
+    assert!(web::get(&served.address).unwrap().starts_with("HTTP/1.1 200 "));
     assert_eq!(served.end().code, Some(0));
 }
 
@@ -448,29 +392,13 @@ fn another_user_of_the_machine_finds_no_way_to_the_page() {
     let spy = support::Started(spy.spawn().unwrap());
     let served = Served::of(desktop.on_screen(view));
     let found = awaited(&desktop.noted);
-    assert!(
-        found.contains(&served.address),
-        "the browser got there: {found}"
-    );
+    assert!(found.contains(&served.address), "the browser got there: {found}");
     let seen = awaited(&seen);
     drop(spy);
-    assert!(
-        seen.contains("file://"),
-        "the spy saw the command line: {seen}"
-    );
-    let (_, secret) = served
-        .address
-        .trim_end_matches('/')
-        .rsplit_once('/')
-        .unwrap();
-    assert!(
-        !seen.contains(secret) && !seen.contains("http://"),
-        "{seen}"
-    );
-    assert!(
-        !seen.lines().any(|line| line.starts_with("view-")),
-        "{seen}"
-    );
+    assert!(seen.contains("file://"), "the spy saw the command line: {seen}");
+    let (_, secret) = served.address.trim_end_matches('/').rsplit_once('/').unwrap();
+    assert!(!seen.contains(secret) && !seen.contains("http://"), "{seen}");
+    assert!(!seen.lines().any(|line| line.starts_with("view-")), "{seen}");
     assert_eq!(served.end().code, Some(0));
 }
 
@@ -479,10 +407,7 @@ fn processor_ticks(pid: u32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, rest) = text.rsplit_once(')').unwrap();
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    fields[11..13]
-        .iter()
-        .map(|field| field.parse::<u64>().unwrap())
-        .sum()
+    fields[11..13].iter().map(|field| field.parse::<u64>().unwrap()).sum()
 }
 
 #[test]
@@ -501,9 +426,7 @@ fn a_stream_of_a_page_that_is_not_live_costs_no_processor() {
                     let rest = address.strip_prefix("http://").unwrap();
                     let (host, path) = rest.split_once('/').unwrap();
                     let mut stream = std::net::TcpStream::connect(host).unwrap();
-                    stream
-                        .set_read_timeout(Some(Duration::from_secs(2)))
-                        .unwrap();
+                    stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
                     let head = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
                     stream.write_all(head.as_bytes()).unwrap();
                     let mut text = String::new();

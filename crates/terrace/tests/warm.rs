@@ -39,19 +39,11 @@ fn the_schema_refuses_what_is_no_result() {
     let good: Value = serde_json::from_str(&terrace(&line).done()).unwrap();
     type Break = fn(&mut Value);
     let breaks: [(&str, Break); 5] = [
-        ("another schema", |v| {
-            v["schema"] = json!("terrace.warm.show/2")
-        }),
-        ("the schema of the other", |v| {
-            v["schema"] = json!("terrace.warm.restore/1")
-        }),
-        ("a field more", |v| {
-            v["result"]["processes"][0]["extra"] = json!(1)
-        }),
+        ("another schema", |v| v["schema"] = json!("terrace.warm.show/2")),
+        ("the schema of the other", |v| v["schema"] = json!("terrace.warm.restore/1")),
+        ("a field more", |v| v["result"]["processes"][0]["extra"] = json!(1)),
         ("a size below 0", |v| v["result"]["found_bytes"] = json!(-1)),
-        ("no notes", |v| {
-            drop(v["result"].as_object_mut().unwrap().remove("notes"))
-        }),
+        ("no notes", |v| drop(v["result"].as_object_mut().unwrap().remove("notes"))),
     ];
     assert_eq!(schema_complaint(SCHEMA, &good), None);
     for (what, break_it) in breaks {
@@ -67,20 +59,15 @@ fn without_the_rights_one_line_names_them_and_show_works() {
     let Some(mut refused) = as_ordinary_user("warm restore --all") else {
         return;
     };
-    run(refused).refused(
-        3,
-        "needs CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_SYS_NICE and CAP_DAC_READ_SEARCH",
-    );
+    run(refused)
+        .refused(3, "needs CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_SYS_NICE and CAP_DAC_READ_SEARCH");
     refused = as_ordinary_user("warm restore --all --only anonymous,files").unwrap();
     run(refused).refused(3, "needs CAP_SYS_ADMIN");
 
     let shown = as_ordinary_user("warm show --all --json").unwrap();
     let shown = warm_json("show", run(shown));
     let notes = shown["notes"].to_string();
-    assert!(
-        notes.contains("processes of other users are not seen"),
-        "{notes}"
-    );
+    assert!(notes.contains("processes of other users are not seen"), "{notes}");
 
     // The first process is never this user's.
     let others = as_ordinary_user("warm show --pid 1").unwrap();
@@ -93,10 +80,7 @@ fn without_the_rights_one_line_names_them_and_show_works() {
 fn what_needs_no_rights_is_done_without() {
     let directory = TempDir::new();
     fs::create_dir(directory.join("below")).unwrap();
-    let line = format!(
-        "warm restore --metadata {} --floor 1m --json",
-        directory.path().display()
-    );
+    let line = format!("warm restore --metadata {} --floor 1m --json", directory.path().display());
     let Some(command) = as_ordinary_user(&line) else {
         return;
     };
@@ -142,8 +126,5 @@ fn a_snapshot_replaces_a_snapshot_and_no_other_file() {
 fn the_hidden_reader_ends_with_its_input() {
     assert_eq!(terrace("warm-reader").done(), "");
     let help = terrace("--help").done();
-    assert!(
-        help.contains("warm") && !help.contains("warm-reader"),
-        "{help}"
-    );
+    assert!(help.contains("warm") && !help.contains("warm-reader"), "{help}");
 }

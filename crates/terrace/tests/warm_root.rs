@@ -67,12 +67,7 @@ impl Toucher {
     fn swapped_bytes(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.set.pid())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmSwap:"));
-        let kib: u64 = line
-            .unwrap()
-            .trim()
-            .trim_end_matches(" kB")
-            .parse()
-            .unwrap();
+        let kib: u64 = line.unwrap().trim().trim_end_matches(" kB").parse().unwrap();
         kib * 1024
     }
 
@@ -175,10 +170,7 @@ fn killed_at_any_moment_it_leaves_nothing_and_no_page_is_wrong() {
 #[test]
 fn what_a_process_becomes_while_it_is_brought_back_is_its_own() {
     let _alone = alone();
-    for (round, order) in ["remap", "exec", "end", "remap", "exec", "end"]
-        .iter()
-        .enumerate()
-    {
+    for (round, order) in ["remap", "exec", "end", "remap", "exec", "end"].iter().enumerate() {
         let (_swap, mut toucher) = match in_a_swap_file() {
             Ok(both) => both,
             Err(need) => return testkit::skip(need),
@@ -247,10 +239,7 @@ fn limits_of_bytes_and_an_unexpected_end_have_different_statuses() {
 
     let Ran { code, out, err } = terrace(&format!("{line} --floor 1000t"));
     assert_eq!(code, Some(1), "{out}{err}");
-    assert!(
-        out.contains("Ended: free memory came down to the floor."),
-        "{out}"
-    );
+    assert!(out.contains("Ended: free memory came down to the floor."), "{out}");
     assert_eq!(
         err,
         "terrace: warm restore: not all of it is back: free memory came down to the floor\n"
@@ -269,10 +258,7 @@ fn ctrl_c_ends_a_restore_with_a_receipt() {
         Ok(toucher) => toucher,
         Err(need) => return testkit::skip(need),
     };
-    let line = format!(
-        "warm restore --pid {} --only anonymous --floor 1m",
-        toucher.set.pid()
-    );
+    let line = format!("warm restore --pid {} --only anonymous --floor 1m", toucher.set.pid());
     for _ in 0..ATTEMPTS {
         toucher.push_out();
         if !written(&disk) {
@@ -342,9 +328,7 @@ fn files_of_a_snapshot_come_back_and_a_changed_one_does_not() {
     let tree = directory.join("tree");
     std::fs::create_dir(&tree).unwrap();
     let mut random = Random(2018);
-    let files: Vec<PathBuf> = (0..6)
-        .map(|index| tree.join(format!("file {index}")))
-        .collect();
+    let files: Vec<PathBuf> = (0..6).map(|index| tree.join(format!("file {index}"))).collect();
     let write = |path: &Path, random: &mut Random| {
         let mut content = vec![0; FILE_BYTES];
         random.fill(&mut content);
@@ -359,44 +343,27 @@ fn files_of_a_snapshot_come_back_and_a_changed_one_does_not() {
         return testkit::skip("a temporary directory on a disk, with a page cache");
     }
     let (snapshot, tree) = (directory.join("x.snapshot"), tree.display());
-    let line = format!(
-        "warm snapshot {} --pid {} --tree {tree}",
-        snapshot.display(),
-        sleeper.pid()
-    );
+    let line =
+        format!("warm snapshot {} --pid {} --tree {tree}", snapshot.display(), sleeper.pid());
     let text = terrace(&line).done();
-    assert!(
-        text.contains("1 process with") && text.contains("unseen"),
-        "{text}"
-    );
+    assert!(text.contains("1 process with") && text.contains("unseen"), "{text}");
 
     write(&files[5], &mut random);
     let text = terrace(&format!("warm evict {tree}")).done();
     if cached_bytes(&files) != 0 {
         return testkit::skip(format!("a file system whose files can be evicted ({text})"));
     }
-    let receipt = restored(&format!(
-        "warm restore {} --floor 1m --json",
-        snapshot.display()
-    ));
+    let receipt = restored(&format!("warm restore {} --floor 1m --json", snapshot.display()));
     assert_eq!(receipt["done"]["stop"], "done");
     let notes = receipt["notes"].to_string();
-    assert!(
-        notes.contains("1 file of the snapshot has changed"),
-        "{notes}"
-    );
+    assert!(notes.contains("1 file of the snapshot has changed"), "{notes}");
     let back = cached_bytes(&files[..5]);
-    assert!(
-        back >= at_least(5 * FILE_BYTES as u64),
-        "{back} of {receipt:#}"
-    );
+    assert!(back >= at_least(5 * FILE_BYTES as u64), "{back} of {receipt:#}");
     assert_eq!(cached_bytes(&files[5..]), 0, "a changed file was read");
 
     // What is there already is no work.
-    let again = restored(&format!(
-        "warm restore {} --only files --floor 1m --json",
-        snapshot.display()
-    ));
+    let again =
+        restored(&format!("warm restore {} --only files --floor 1m --json", snapshot.display()));
     let parts = again["planned"].as_array().unwrap().iter();
     let read: u64 = parts.map(|part| part["bytes"].as_u64().unwrap()).sum();
     assert!(read < FILE_BYTES as u64, "{again}");
@@ -436,8 +403,5 @@ fn files_fill_a_group_up_to_its_limit_and_push_nothing_out() {
     assert_eq!(receipt["result"]["done"]["stop"], "group_limit", "{ran:?}");
     assert_eq!(met_before, met_after, "the group had to make room");
     let brought = cached_bytes(&files);
-    assert!(
-        (LIMIT / 2..LIMIT).contains(&brought),
-        "{brought} of {LIMIT}"
-    );
+    assert!((LIMIT / 2..LIMIT).contains(&brought), "{brought} of {LIMIT}");
 }

@@ -91,9 +91,7 @@ impl Cgroup {
         // Only the shell is given the directory. What has ended already has no arguments.
         while child.try_wait()?.is_none() {
             let arguments = std::fs::read(&arguments)?;
-            let is_shell = arguments
-                .split(|byte| *byte == 0)
-                .any(|one| one == directory);
+            let is_shell = arguments.split(|byte| *byte == 0).any(|one| one == directory);
             if !arguments.is_empty() && !is_shell {
                 break;
             }
@@ -150,11 +148,7 @@ impl Drop for Cgroup {
 /// one of version 2.
 fn own_group(controller: &str) -> Option<PathBuf> {
     let has = |list: &str| list.split(',').any(|name| name == controller);
-    let fs_type = if controller.is_empty() {
-        "cgroup2"
-    } else {
-        "cgroup"
-    };
+    let fs_type = if controller.is_empty() { "cgroup2" } else { "cgroup" };
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
     let mount_point = mounts.lines().find_map(|line| {
         let (mount, kind) = line.split_once(" - ")?;
@@ -169,11 +163,7 @@ fn own_group(controller: &str) -> Option<PathBuf> {
         has(controllers).then_some(group)
     })?;
     let directory = Path::new(mount_point).join(group.trim_start_matches('/'));
-    Some(if directory.is_dir() {
-        directory
-    } else {
-        PathBuf::from(mount_point)
-    })
+    Some(if directory.is_dir() { directory } else { PathBuf::from(mount_point) })
 }
 
 #[cfg(test)]
@@ -186,17 +176,8 @@ mod tests {
             Ok(group) => group,
             Err(need) => return crate::skip(need),
         };
-        let output = group
-            .command("cat")
-            .arg("/proc/self/cgroup")
-            .output()
-            .unwrap();
-        let name = group
-            .path()
-            .file_name()
-            .unwrap()
-            .to_string_lossy()
-            .into_owned();
+        let output = group.command("cat").arg("/proc/self/cgroup").output().unwrap();
+        let name = group.path().file_name().unwrap().to_string_lossy().into_owned();
         assert!(String::from_utf8_lossy(&output.stdout).contains(&name));
         let path = group.path().to_owned();
         drop(group);

@@ -72,13 +72,7 @@ impl DeadFuse {
             .name("dead-fuse".to_owned())
             .spawn(move || serve(&device, &seen))
             .map_err(|error| format!("a thread: {error}"))?;
-        Ok(Self {
-            path,
-            state,
-            server: Some(server),
-            holders: Vec::new(),
-            _directory: directory,
-        })
+        Ok(Self { path, state, server: Some(server), holders: Vec::new(), _directory: directory })
     }
 
     /// Where it is.

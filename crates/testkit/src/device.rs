@@ -26,9 +26,7 @@ impl MemoryDevice {
     /// A device of `bytes` bytes.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
-        Self {
-            bytes: Mutex::new(vec![0; bytes]),
-        }
+        Self { bytes: Mutex::new(vec![0; bytes]) }
     }
 
     /// All that it holds.
@@ -119,12 +117,7 @@ struct Seeded {
 impl<D: BlockDevice> Faulty<D> {
     /// A device without faults yet.
     pub fn new(inner: D) -> Self {
-        Self {
-            inner,
-            faults: BTreeMap::new(),
-            seeded: None,
-            requests: AtomicU64::new(0),
-        }
+        Self { inner, faults: BTreeMap::new(), seeded: None, requests: AtomicU64::new(0) }
     }
 
     /// Gives the request with this number, counted from 0, a fault.
@@ -236,10 +229,7 @@ mod tests {
         assert_eq!(device.write_at(b"abcdef", 7).unwrap(), 3);
         let mut buffer = [9u8; 5];
         assert_eq!(device.read_at(&mut buffer, 6).unwrap(), 4);
-        assert_eq!(
-            &buffer, b"\0abc\x09",
-            "the rest of the buffer is left alone"
-        );
+        assert_eq!(&buffer, b"\0abc\x09", "the rest of the buffer is left alone");
         assert_eq!(device.read_at(&mut buffer, u64::MAX).unwrap(), 0);
         assert_eq!(device.contents().len(), 10);
     }
@@ -252,10 +242,7 @@ mod tests {
             .with(3, Fault::Fail(28));
         assert_eq!(device.write_at(&[1; 8], 0).unwrap(), 8);
         let error = device.read_at(&mut [0; 8], 16).unwrap_err();
-        assert_eq!(
-            (error.source.raw_os_error(), error.offset),
-            (Some(EIO), Some(16))
-        );
+        assert_eq!((error.source.raw_os_error(), error.offset), (Some(EIO), Some(16)));
         assert_eq!(device.read_at(&mut [0; 8], 0).unwrap(), 3);
         assert_eq!(device.flush().unwrap_err().source.raw_os_error(), Some(28));
         assert_eq!(device.read_at(&mut [0; 8], 0).unwrap(), 8);

@@ -76,11 +76,7 @@ const HDD: Timing = Timing {
     jump_write_ms: 0.0,
     read_bps: 150e6,
     write_bps: 150e6,
-    head: Some(Head {
-        seek_min_ms: 1.0,
-        seek_max_ms: 15.5,
-        turn_ms: 8.33,
-    }),
+    head: Some(Head { seek_min_ms: 1.0, seek_max_ms: 15.5, turn_ms: 8.33 }),
 };
 
 /// A cheap USB stick: random writes make its controller copy whole erase blocks.
@@ -110,12 +106,7 @@ impl Timing {
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         let is_rate = key.ends_with("_bps");
         let number = value.parse().ok().filter(|number: &f64| {
-            number.is_finite()
-                && if is_rate {
-                    *number >= 1.0
-                } else {
-                    *number >= 0.0
-                }
+            number.is_finite() && if is_rate { *number >= 1.0 } else { *number >= 0.0 }
         });
         let number = number.ok_or_else(|| format!("bad {key} {value:?}"))?;
         *self.field(key)? = number;
@@ -156,9 +147,8 @@ impl FromStr for Timing {
             }
         };
         for part in parts {
-            let (key, value) = part
-                .split_once('=')
-                .ok_or_else(|| format!("{part:?} is not KEY=VALUE"))?;
+            let (key, value) =
+                part.split_once('=').ok_or_else(|| format!("{part:?} is not KEY=VALUE"))?;
             timing.set(key, value)?;
         }
         Ok(timing)
@@ -198,12 +188,7 @@ impl DiskModel {
     /// A disk of `len_bytes` bytes with its head at the start.
     #[must_use]
     pub fn new(timing: Timing, len_bytes: u64) -> Self {
-        Self {
-            timing,
-            len_bytes: len_bytes.max(1),
-            position: 0,
-            random: Random(1),
-        }
+        Self { timing, len_bytes: len_bytes.max(1), position: 0, random: Random(1) }
     }
 
     /// A hard disk of 7200 turns a minute.
@@ -257,11 +242,7 @@ impl DiskModel {
         let turned = self.random.below(1 << 32) as f64 / (1u64 << 32) as f64;
         let travel_ms = seek_ms + head.turn_ms * turned;
         // What lies a little ahead comes under the head by itself.
-        if target > self.position {
-            travel_ms.min(transfer_ms(gap, bps))
-        } else {
-            travel_ms
-        }
+        if target > self.position { travel_ms.min(transfer_ms(gap, bps)) } else { travel_ms }
     }
 }
 
@@ -280,19 +261,11 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     fn read(offset: u64, len: u64) -> Request {
-        Request {
-            kind: RequestKind::Read,
-            offset,
-            len,
-        }
+        Request { kind: RequestKind::Read, offset, len }
     }
 
     fn write(offset: u64, len: u64) -> Request {
-        Request {
-            kind: RequestKind::Write,
-            offset,
-            len,
-        }
+        Request { kind: RequestKind::Write, offset, len }
     }
 
     /// Requests a second, one after another, at random places.
@@ -302,11 +275,7 @@ mod tests {
         let total_ns: u64 = (0..count)
             .map(|_| {
                 let offset = random.below(disk.len_bytes / 4096) * 4096;
-                disk.service_ns(Request {
-                    kind,
-                    offset,
-                    len: 4096,
-                })
+                disk.service_ns(Request { kind, offset, len: 4096 })
             })
             .sum();
         f64::from(count) * 1e9 / total_ns as f64
@@ -357,11 +326,7 @@ mod tests {
     fn a_flush_moves_nothing() {
         let mut disk = DiskModel::hdd(GIB);
         disk.service_ns(read(0, 4096));
-        let flush = Request {
-            kind: RequestKind::Flush,
-            offset: 0,
-            len: 0,
-        };
+        let flush = Request { kind: RequestKind::Flush, offset: 0, len: 0 };
         assert_eq!(disk.service_ns(flush), 100_000);
         assert_eq!(disk.service_ns(read(4096, 0)), 100_000);
     }
@@ -375,10 +340,7 @@ mod tests {
     #[test]
     fn a_model_is_read_with_its_changes_and_shown() {
         let timing: Timing = "usb,read_ms=2,write_bps=5000000".parse().unwrap();
-        assert_eq!(
-            timing.to_string(),
-            "read 2 ms + 25 MB/s, write 9 ms + 5 MB/s"
-        );
+        assert_eq!(timing.to_string(), "read 2 ms + 25 MB/s, write 9 ms + 5 MB/s");
         let mut disk = DiskModel::new(timing, GIB);
         assert_eq!(disk.service_ns(read(0, 0)), 2_000_000);
         assert_eq!("hdd".parse(), Ok(DiskModel::hdd(1).timing()));

@@ -20,9 +20,7 @@ impl FakeRoot {
     #[must_use]
     #[allow(clippy::new_without_default, reason = "it does I/O")]
     pub fn new() -> Self {
-        Self {
-            directory: TempDir::new(),
-        }
+        Self { directory: TempDir::new() }
     }
 
     /// The directory that stands for `/`.
@@ -50,9 +48,9 @@ impl FakeRoot {
     /// If one cannot be written.
     #[must_use]
     pub fn files(self, directory: &str, files: &[(&str, &str)]) -> Self {
-        files.iter().fold(self, |root, (name, text)| {
-            root.file(&format!("{directory}/{name}"), text)
-        })
+        files
+            .iter()
+            .fold(self, |root, (name, text)| root.file(&format!("{directory}/{name}"), text))
     }
 
     /// Adds an empty directory.
@@ -115,10 +113,7 @@ mod tests {
             .files("/sys/x", &[("b", "2"), ("c/d", "3")])
             .link("/sys/l", "x/c")
             .without("/proc/a");
-        assert_eq!(
-            std::fs::read_to_string(root.path().join("sys/l/d")).unwrap(),
-            "3"
-        );
+        assert_eq!(std::fs::read_to_string(root.path().join("sys/l/d")).unwrap(), "3");
         assert!(!root.path().join("proc/a").exists());
     }
 }

@@ -131,11 +131,7 @@ impl FuseFile {
             .name("fuse-file".to_owned())
             .spawn(move || serve(&device, content))
             .map_err(|error| format!("a thread: {error}"))?;
-        Ok(Self {
-            path,
-            server: Some(server),
-            _directory: directory,
-        })
+        Ok(Self { path, server: Some(server), _directory: directory })
     }
 
     /// Where it is.
@@ -283,15 +279,9 @@ fn words(first: u32, second: u32) -> [u8; 8] {
 }
 
 fn number32(bytes: &[u8], at: usize) -> u32 {
-    bytes[at..at + 4]
-        .try_into()
-        .map(u32::from_ne_bytes)
-        .unwrap_or_default()
+    bytes[at..at + 4].try_into().map(u32::from_ne_bytes).unwrap_or_default()
 }
 
 fn number64(bytes: &[u8], at: usize) -> u64 {
-    bytes[at..at + 8]
-        .try_into()
-        .map(u64::from_ne_bytes)
-        .unwrap_or_default()
+    bytes[at..at + 8].try_into().map(u64::from_ne_bytes).unwrap_or_default()
 }

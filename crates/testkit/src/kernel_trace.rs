@@ -55,10 +55,7 @@ impl KernelTrace {
         let instance = instances.join(format!("{NAME}{}-{count}", std::process::id()));
         std::fs::create_dir(&instance).map_err(|error| format!("an own trace: {error}"))?;
         // From here on `Drop` removes it.
-        let trace = Self {
-            instance,
-            _mounted: mounted,
-        };
+        let trace = Self { instance, _mounted: mounted };
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         trace.set("trace_clock", "mono")?;
         trace.set("buffer_size_kb", &(BUFFERS_KIB / processors).to_string())?;
@@ -100,9 +97,7 @@ impl KernelTrace {
 fn sweep(instances: &Path) {
     for entry in std::fs::read_dir(instances).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let process = name
-            .strip_prefix(NAME)
-            .and_then(|rest| rest.split('-').next());
+        let process = name.strip_prefix(NAME).and_then(|rest| rest.split('-').next());
         let is_left = process.is_some_and(|pid| !Path::new("/proc").join(pid).exists());
         if is_left {
             // Another test run may have done it.
@@ -135,10 +130,7 @@ mod tests {
             Ok(trace) => trace,
             Err(need) => return crate::skip(need),
         };
-        let (instance, place) = (
-            trace.instance.clone(),
-            trace._mounted.0.path().to_path_buf(),
-        );
+        let (instance, place) = (trace.instance.clone(), trace._mounted.0.path().to_path_buf());
         assert!(instance.exists());
         let child = std::process::Command::new("true").spawn().unwrap();
         let number = child.id();

@@ -40,10 +40,7 @@ pub use working_set::WorkingSet;
 pub use zram_device::ZramDevice;
 
 /// Says why a test did not run: "skipped: needs root". The test returns right after.
-#[allow(
-    clippy::print_stdout,
-    reason = "the test harness shows it with the test's own output"
-)]
+#[allow(clippy::print_stdout, reason = "the test harness shows it with the test's own output")]
 pub fn skip(need: impl std::fmt::Display) {
     println!("skipped: needs {need}");
 }
@@ -66,9 +63,7 @@ pub fn is_admin() -> bool {
         .lines()
         .find_map(|line| line.strip_prefix("CapEff:"))
         .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    let setting = std::fs::File::options()
-        .write(true)
-        .open("/proc/sys/vm/swappiness");
+    let setting = std::fs::File::options().write(true).open("/proc/sys/vm/swappiness");
     is_root() && capabilities.is_some_and(|mask| mask & SYS_ADMIN != 0) && setting.is_ok()
 }
 
@@ -92,9 +87,5 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
         return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }
     let message = String::from_utf8_lossy(&output.stderr);
-    Err(format!(
-        "`{program} {}` to work: {}",
-        arguments.join(" "),
-        message.trim()
-    ))
+    Err(format!("`{program} {}` to work: {}", arguments.join(" "), message.trim()))
 }

@@ -36,9 +36,7 @@ impl LoopDevice {
         let file = file.to_string_lossy();
         let arguments = [options, &["--find", "--show", &file]].concat();
         let device = run("losetup", &arguments)?;
-        Ok(Self {
-            path: PathBuf::from(device),
-        })
+        Ok(Self { path: PathBuf::from(device) })
     }
 
     /// The device, as `/dev/loop0`.

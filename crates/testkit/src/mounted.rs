@@ -21,10 +21,7 @@ impl Mount<'_> {
         // The kernel would go on writing tables of inodes while a test measures.
         let here = point.to_string_lossy();
         run("mount", &["-o", "noinit_itable", &device, &here])?;
-        Ok(Self {
-            point,
-            _device: PhantomData,
-        })
+        Ok(Self { point, _device: PhantomData })
     }
 
     /// Mounts an overlay of what lies in `lower` at a new directory in `directory`, as
@@ -44,14 +41,8 @@ impl Mount<'_> {
             work.display()
         );
         let here = point.to_string_lossy().into_owned();
-        run(
-            "mount",
-            &["-t", "overlay", "-o", &options, "overlay", &here],
-        )?;
-        Ok(Self {
-            point,
-            _device: PhantomData,
-        })
+        run("mount", &["-t", "overlay", "-o", &options, "overlay", &here])?;
+        Ok(Self { point, _device: PhantomData })
     }
 
     /// Where it is mounted.
@@ -89,11 +80,7 @@ impl Mounted {
         file.set_len(bytes).map_err(|error| error.to_string())?;
         let device = LoopDevice::over(&image)?;
         let mount = Mount::ext4(device.path(), directory.join("mount"))?;
-        Ok(Self {
-            mount,
-            device,
-            _directory: directory,
-        })
+        Ok(Self { mount, device, _directory: directory })
     }
 
     /// Where it is mounted.

@@ -65,12 +65,7 @@ impl SlowDisk {
             counters: Arc::clone(&counters),
         })?;
         let device = LoopDevice::direct_over(file.path())?;
-        let mut disk = Self {
-            device,
-            settings: Vec::new(),
-            counters,
-            file,
-        };
+        let mut disk = Self { device, settings: Vec::new(), counters, file };
         // What the kernel sets for a real one.
         disk.set("rotational", "1")?;
         disk.set("scheduler", "mq-deadline")?;
@@ -117,10 +112,7 @@ impl SlowDisk {
     /// of the loop device.
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         let device = self.path().file_name().unwrap_or_default();
-        let file = Path::new("/sys/block")
-            .join(device)
-            .join("queue")
-            .join(name);
+        let file = Path::new("/sys/block").join(device).join("queue").join(name);
         let words = |error| format!("{} to take {value}: {error}", file.display());
         let before = std::fs::read_to_string(&file).map_err(words)?;
         std::fs::write(&file, value).map_err(words)?;
@@ -139,9 +131,7 @@ impl Drop for SlowDisk {
 
 /// The chosen one of "none [mq-deadline] bfq", or the only word.
 fn selected(text: &str) -> String {
-    let bracketed = text
-        .split_once('[')
-        .and_then(|(_, rest)| rest.split_once(']'));
+    let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     bracketed.map_or(text, |(word, _)| word).trim().to_owned()
 }
 
@@ -174,9 +164,7 @@ impl Platter {
         let request = Request { kind, offset, len };
         self.free_at = start + Duration::from_nanos(self.model.service_ns(request));
         if kind != RequestKind::Flush {
-            self.counters
-                .seeks
-                .fetch_add(u64::from(offset != self.head), Relaxed);
+            self.counters.seeks.fetch_add(u64::from(offset != self.head), Relaxed);
             self.head = offset + len;
         }
         std::thread::sleep(self.free_at.saturating_duration_since(now));
@@ -214,10 +202,7 @@ fn remove_leftovers() {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     for point in mounts.lines().filter_map(orphaned) {
         let _ = run("umount", &["--force", point]);
-        let devices = run(
-            "losetup",
-            &["--noheadings", "--output", "NAME", "--associated", point],
-        );
+        let devices = run("losetup", &["--noheadings", "--output", "NAME", "--associated", point]);
         for device in devices.unwrap_or_default().split_whitespace() {
             let _ = run("swapoff", &[device]);
             let _ = run("umount", &[device]);
@@ -234,10 +219,7 @@ fn remove_leftovers() {
 fn orphaned(line: &str) -> Option<&str> {
     let (mount, kind) = line.split_once(" - ")?;
     let source = kind.strip_prefix("fuse ")?.split(' ').next()?;
-    let server: u32 = source
-        .strip_prefix(fuse_file::SOURCE_PREFIX)?
-        .parse()
-        .ok()?;
+    let server: u32 = source.strip_prefix(fuse_file::SOURCE_PREFIX)?.parse().ok()?;
     let gone = !Path::new("/proc").join(server.to_string()).exists();
     gone.then(|| mount.split(' ').nth(4)).flatten()
 }
@@ -252,10 +234,7 @@ mod tests {
             format!("90 29 0:45 / /tmp/x/disk rw,relatime - fuse {source} rw,user_id=0")
         };
         let living = format!("terrace-test-{}", std::process::id());
-        assert_eq!(
-            orphaned(&line("terrace-test-4294967295")),
-            Some("/tmp/x/disk")
-        );
+        assert_eq!(orphaned(&line("terrace-test-4294967295")), Some("/tmp/x/disk"));
         assert_eq!(orphaned(&line(&living)), None);
         assert_eq!(orphaned(&line("sshfs")), None);
         assert_eq!(orphaned("odd"), None);

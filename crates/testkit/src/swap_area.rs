@@ -43,9 +43,7 @@ impl SwapArea {
         if !is_root() {
             return Err("root".to_owned());
         }
-        let area = Self {
-            directory: TempDir::new(),
-        };
+        let area = Self { directory: TempDir::new() };
         let file = area.path();
         make(&file)?;
         run("chmod", &["600", &file.to_string_lossy()])?;
@@ -98,10 +96,7 @@ impl SwapDevice<'_> {
         let device = path.to_string_lossy();
         run("mkswap", &[&device])?;
         run("swapon", &["--priority", &PRIORITY.to_string(), &device])?;
-        Ok(Self {
-            path: path.to_owned(),
-            _device: PhantomData,
-        })
+        Ok(Self { path: path.to_owned(), _device: PhantomData })
     }
 
     /// The area, as /proc/swaps names it.
@@ -143,11 +138,7 @@ mod tests {
             Err(need) => return crate::skip(need),
         };
         let path = area.path().to_string_lossy().into_owned();
-        let listed = || {
-            std::fs::read_to_string("/proc/swaps")
-                .unwrap()
-                .contains(&path)
-        };
+        let listed = || std::fs::read_to_string("/proc/swaps").unwrap().contains(&path);
         assert!(listed());
         drop(area);
         assert!(!listed());

@@ -32,14 +32,9 @@ impl TempDir {
     /// If that is not possible.
     #[must_use]
     pub fn in_dir(parent: &Path) -> Self {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |time| time.as_nanos());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = parent.join(format!(
-            "terrace-test-{}-{count}-{now:x}",
-            std::process::id()
-        ));
+        let path = parent.join(format!("terrace-test-{}-{count}-{now:x}", std::process::id()));
         match std::fs::create_dir(&path) {
             Ok(()) => Self { path },
             Err(error) => panic!("cannot create {}: {error}", path.display()),
@@ -61,13 +56,9 @@ impl TempDir {
     /// The names in it, sorted, hidden ones included.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.path)
-            .into_iter()
-            .flatten()
-            .flatten();
-        let mut names: Vec<String> = entries
-            .map(|entry| entry.file_name().to_string_lossy().into_owned())
-            .collect();
+        let entries = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         names.sort_unstable();
         names
     }

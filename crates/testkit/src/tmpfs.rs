@@ -24,10 +24,7 @@ impl Tmpfs {
         let directory = TempDir::new();
         let size = format!("size={bytes},mode=755");
         let target = directory.path().to_string_lossy().into_owned();
-        run(
-            "mount",
-            &["-t", "tmpfs", "-o", &size, "terrace-test", &target],
-        )?;
+        run("mount", &["-t", "tmpfs", "-o", &size, "terrace-test", &target])?;
         Ok(Self { directory })
     }
 

@@ -9,42 +9,18 @@ impl FakeRoot {
     #[must_use]
     pub fn small_vm() -> Self {
         let disk = "/sys/devices/pci0000:00/0000:00:02.0/virtio1/block/vda";
-        let caches = [
-            ("1", "Data", "48K"),
-            ("1", "Instruction", "32K"),
-            ("2", "Unified", "1024K"),
-        ];
+        let caches = [("1", "Data", "48K"), ("1", "Instruction", "32K"), ("2", "Unified", "1024K")];
         Self::new()
-            .file(
-                "/proc/cpuinfo",
-                cpuinfo(2, "AuthenticAMD", "AMD EPYC", "fpu hypervisor"),
-            )
-            .file(
-                "/proc/meminfo",
-                meminfo(24_684_092, 24_301_568, 24_362_004, 0),
-            )
+            .file("/proc/cpuinfo", cpuinfo(2, "AuthenticAMD", "AMD EPYC", "fpu hypervisor"))
+            .file("/proc/meminfo", meminfo(24_684_092, 24_301_568, 24_362_004, 0))
             .file("/proc/swaps", SWAPS)
             .file("/proc/self/mountinfo", VM_MOUNTS)
-            .file(
-                "/proc/stat",
-                "cpu  9 0 9 99 0 0 0 5 0 0\ncpu0 4 0 4 49 0 0 0 3 0 0\n",
-            )
+            .file("/proc/stat", "cpu  9 0 9 99 0 0 0 5 0 0\ncpu0 4 0 4 49 0 0 0 3 0 0\n")
             .kernel("6.1.0-vm", "db-3", "0.25")
             .cpus(2, &caches)
             .vm_groups()
-            .disk(
-                "vda",
-                "254:0",
-                disk,
-                DiskShape {
-                    sectors: "528482304",
-                    rotational: "1",
-                },
-            )
-            .files(
-                &format!("{disk}/vda1"),
-                &[("dev", "254:1\n"), ("partition", "1\n")],
-            )
+            .disk("vda", "254:0", disk, DiskShape { sectors: "528482304", rotational: "1" })
+            .files(&format!("{disk}/vda1"), &[("dev", "254:1\n"), ("partition", "1\n")])
             .link("/sys/dev/block/254:1", &format!("../../..{disk}/vda1"))
             .link("/sys/class/block/vda1", &format!("../../..{disk}/vda1"))
     }
@@ -55,20 +31,10 @@ impl FakeRoot {
     #[must_use]
     pub fn desktop_v2() -> Self {
         let swaps = format!("{SWAPS}/dev/zram0 partition\t8388604\t1024\t100\n");
-        let caches = [
-            ("1", "Data", "32K"),
-            ("2", "Unified", "512K"),
-            ("3", "Unified", "16M"),
-        ];
+        let caches = [("1", "Data", "32K"), ("2", "Unified", "512K"), ("3", "Unified", "16M")];
         Self::new()
-            .file(
-                "/proc/cpuinfo",
-                cpuinfo(8, "GenuineIntel", "Example CPU @ 3.00GHz", "fpu"),
-            )
-            .file(
-                "/proc/meminfo",
-                meminfo(32_768_000, 2_000_000, 20_480_000, 8_388_604),
-            )
+            .file("/proc/cpuinfo", cpuinfo(8, "GenuineIntel", "Example CPU @ 3.00GHz", "fpu"))
+            .file("/proc/meminfo", meminfo(32_768_000, 2_000_000, 20_480_000, 8_388_604))
             .file("/proc/swaps", swaps)
             .file("/proc/self/mountinfo", DESKTOP_MOUNTS)
             .kernel("6.12.9-desktop", "desk", "1.50")
@@ -90,34 +56,25 @@ impl FakeRoot {
     }
 
     fn vm_groups(self) -> Self {
-        self.file(
-            "/proc/self/cgroup",
-            "4:memory:/app\n3:cpuset:/\n1:cpu,cpuacct:/\n0::/\n",
-        )
-        .files(
-            "/sys/fs/cgroup/memory/app",
-            &[
-                ("memory.limit_in_bytes", "9223372036854771712\n"),
-                ("memory.usage_in_bytes", "4096000\n"),
-                ("memory.stat", "cache 8192\ntotal_inactive_file 4096\n"),
-            ],
-        )
-        .files(
-            "/sys/fs/cgroup/memory",
-            &[("memory.stat", "total_inactive_file 0\n")],
-        )
-        .files(
-            "/sys/fs/cgroup/cpu,cpuacct",
-            &[
-                ("cpu.cfs_quota_us", "-1\n"),
-                ("cpu.cfs_period_us", "100000\n"),
-                (
-                    "cpu.stat",
-                    "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n",
-                ),
-            ],
-        )
-        .file("/sys/fs/cgroup/cpuset/cpuset.cpus", "0-1\n")
+        self.file("/proc/self/cgroup", "4:memory:/app\n3:cpuset:/\n1:cpu,cpuacct:/\n0::/\n")
+            .files(
+                "/sys/fs/cgroup/memory/app",
+                &[
+                    ("memory.limit_in_bytes", "9223372036854771712\n"),
+                    ("memory.usage_in_bytes", "4096000\n"),
+                    ("memory.stat", "cache 8192\ntotal_inactive_file 4096\n"),
+                ],
+            )
+            .files("/sys/fs/cgroup/memory", &[("memory.stat", "total_inactive_file 0\n")])
+            .files(
+                "/sys/fs/cgroup/cpu,cpuacct",
+                &[
+                    ("cpu.cfs_quota_us", "-1\n"),
+                    ("cpu.cfs_period_us", "100000\n"),
+                    ("cpu.stat", "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n"),
+                ],
+            )
+            .file("/sys/fs/cgroup/cpuset/cpuset.cpus", "0-1\n")
     }
 
     fn desktop_disks(self) -> Self {
@@ -130,106 +87,56 @@ impl FakeRoot {
             ("comp_algorithm", "lzo-rle lzo lz4 [zstd]\n"),
             ("mm_stat", "1048576 262144 300000 0 300000 5 0 0 0\n"),
         ];
-        self.disk(
-            "nvme0n1",
-            "259:0",
-            nvme,
-            DiskShape {
-                sectors: "1953525168",
-                rotational: "0",
-            },
-        )
-        .file(
-            &format!("{nvme}/device/model"),
-            "Example SSD 1TB                  \n",
-        )
-        .disk(
-            "sda",
-            "8:0",
-            sata,
-            DiskShape {
-                sectors: "3907029168",
-                rotational: "1",
-            },
-        )
-        .files(
-            &format!("{sata}/device"),
-            &[
-                ("queue_depth", "32\n"),
-                ("model", "Example HDD\n"),
-                ("power/runtime_status", "suspended\n"),
-            ],
-        )
-        .disk(
-            "dm-0",
-            "253:0",
-            mapped,
-            DiskShape {
-                sectors: "4096",
-                rotational: "1",
-            },
-        )
-        .file(&format!("{mapped}/dm/name"), "home\n")
-        .link(
-            &format!("{mapped}/slaves/nvme0n1"),
-            &format!("../../../../../..{nvme}"),
-        )
-        .link(
-            &format!("{mapped}/slaves/sda"),
-            &format!("../../../../../..{sata}"),
-        )
-        .disk(
-            "zram0",
-            "252:0",
-            zram,
-            DiskShape {
-                sectors: "16777216",
-                rotational: "0",
-            },
-        )
-        .files(zram, &counters)
+        self.disk("nvme0n1", "259:0", nvme, DiskShape { sectors: "1953525168", rotational: "0" })
+            .file(&format!("{nvme}/device/model"), "Example SSD 1TB                  \n")
+            .disk("sda", "8:0", sata, DiskShape { sectors: "3907029168", rotational: "1" })
+            .files(
+                &format!("{sata}/device"),
+                &[
+                    ("queue_depth", "32\n"),
+                    ("model", "Example HDD\n"),
+                    ("power/runtime_status", "suspended\n"),
+                ],
+            )
+            .disk("dm-0", "253:0", mapped, DiskShape { sectors: "4096", rotational: "1" })
+            .file(&format!("{mapped}/dm/name"), "home\n")
+            .link(&format!("{mapped}/slaves/nvme0n1"), &format!("../../../../../..{nvme}"))
+            .link(&format!("{mapped}/slaves/sda"), &format!("../../../../../..{sata}"))
+            .disk("zram0", "252:0", zram, DiskShape { sectors: "16777216", rotational: "0" })
+            .files(zram, &counters)
     }
 
     fn desktop_groups(self) -> Self {
         let slice = "/sys/fs/cgroup/user.slice";
         let user = format!("{slice}/user-1000.slice");
-        self.file(
-            "/proc/self/cgroup",
-            "0::/user.slice/user-1000.slice/app.scope\n",
-        )
-        .files(
-            &format!("{user}/app.scope"),
-            &[
-                ("memory.max", "max\n"),
-                ("memory.high", "max\n"),
-                ("memory.current", "1073741824\n"),
-                ("memory.stat", "anon 1\ninactive_file 536870912\n"),
-                ("cpu.max", "max 100000\n"),
-                (
-                    "cpu.stat",
-                    "usage_usec 5\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0\n",
-                ),
-                ("cpuset.cpus.effective", "0-3\n"),
-            ],
-        )
-        .files(
-            &user,
-            &[
-                ("memory.max", "8589934592\n"),
-                ("memory.high", "max\n"),
-                ("memory.current", "2147483648\n"),
-                ("memory.stat", "inactive_file 1073741824\n"),
-                ("cpu.max", "150000 100000\n"),
-                (
-                    "cpu.stat",
-                    "usage_usec 5\nnr_periods 10\nnr_throttled 3\nthrottled_usec 2000\n",
-                ),
-            ],
-        )
-        .files(
-            slice,
-            &[("memory.max", "max\n"), ("memory.current", "3221225472\n")],
-        )
+        self.file("/proc/self/cgroup", "0::/user.slice/user-1000.slice/app.scope\n")
+            .files(
+                &format!("{user}/app.scope"),
+                &[
+                    ("memory.max", "max\n"),
+                    ("memory.high", "max\n"),
+                    ("memory.current", "1073741824\n"),
+                    ("memory.stat", "anon 1\ninactive_file 536870912\n"),
+                    ("cpu.max", "max 100000\n"),
+                    ("cpu.stat", "usage_usec 5\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0\n"),
+                    ("cpuset.cpus.effective", "0-3\n"),
+                ],
+            )
+            .files(
+                &user,
+                &[
+                    ("memory.max", "8589934592\n"),
+                    ("memory.high", "max\n"),
+                    ("memory.current", "2147483648\n"),
+                    ("memory.stat", "inactive_file 1073741824\n"),
+                    ("cpu.max", "150000 100000\n"),
+                    (
+                        "cpu.stat",
+                        "usage_usec 5\nnr_periods 10\nnr_throttled 3\nthrottled_usec 2000\n",
+                    ),
+                ],
+            )
+            .files(slice, &[("memory.max", "max\n"), ("memory.current", "3221225472\n")])
     }
 
     fn cpus(mut self, count: usize, caches: &[(&str, &str, &str)]) -> Self {
@@ -267,14 +174,8 @@ impl FakeRoot {
                 ("queue/write_cache", "write back\n"),
             ],
         )
-        .link(
-            &format!("/sys/dev/block/{numbers}"),
-            &format!("../../..{place}"),
-        )
-        .link(
-            &format!("/sys/class/block/{name}"),
-            &format!("../../..{place}"),
-        )
+        .link(&format!("/sys/dev/block/{numbers}"), &format!("../../..{place}"))
+        .link(&format!("/sys/class/block/{name}"), &format!("../../..{place}"))
         .link(&format!("/sys/block/{name}"), &format!("../..{place}"))
     }
 }

@@ -34,10 +34,7 @@ pub fn package(name: &str) -> Result<PathBuf, String> {
     let missing = |version: &str| format!("the Node package {name} {version} (cargo xtask test)");
     let pinned = PACKAGES.iter().find(|(package, _)| *package == name);
     let (_, version) = pinned.ok_or_else(|| missing("of some version"))?;
-    let folder = cache()
-        .ok_or("a home directory")?
-        .join("node_modules")
-        .join(name);
+    let folder = cache().ok_or("a home directory")?.join("node_modules").join(name);
     let about = std::fs::read_to_string(folder.join("package.json")).unwrap_or_default();
     if !about.contains(&format!("\"version\": \"{version}\"")) {
         return Err(missing(version));

@@ -45,11 +45,7 @@ impl WorkingSet {
             .map_err(failed(&format!("{command:?}")))?;
         let pipes = child.stdin.take().zip(child.stdout.take());
         let (input, output) = pipes.ok_or("no pipes")?;
-        let mut started = Self {
-            child,
-            input,
-            output: BufReader::new(output),
-        };
+        let mut started = Self { child, input, output: BufReader::new(output) };
         started.receive()?;
         Ok(started)
     }
@@ -75,9 +71,7 @@ impl WorkingSet {
     /// As [`WorkingSet::ask`].
     pub fn touch(&mut self) -> Result<[u64; 3], String> {
         let answer = self.ask("\"touch\"")?;
-        answer
-            .try_into()
-            .map_err(|answer| format!("touched {answer:?}"))
+        answer.try_into().map_err(|answer| format!("touched {answer:?}"))
     }
 
     /// Compares every byte: wrong pages.
@@ -86,10 +80,7 @@ impl WorkingSet {
     /// As [`WorkingSet::ask`].
     pub fn wrong_pages(&mut self) -> Result<u64, String> {
         let answer = self.ask("\"compare\"")?;
-        answer
-            .first()
-            .copied()
-            .ok_or_else(|| "compared nothing".to_owned())
+        answer.first().copied().ok_or_else(|| "compared nothing".to_owned())
     }
 
     /// Sends a line without waiting for an answer.
@@ -114,19 +105,12 @@ impl WorkingSet {
     /// As [`WorkingSet::ask`].
     pub fn receive(&mut self) -> Result<Vec<u64>, String> {
         let mut line = String::new();
-        self.output
-            .read_line(&mut line)
-            .map_err(failed("read an answer"))?;
+        self.output.read_line(&mut line).map_err(failed("read an answer"))?;
         if line.is_empty() {
             return Err("a program with a working set has ended".to_owned());
         }
-        let words = line
-            .split(|c: char| "[], \n".contains(c))
-            .filter(|word| !word.is_empty());
-        words
-            .map(str::parse)
-            .collect::<Result<_, _>>()
-            .map_err(failed(&line))
+        let words = line.split(|c: char| "[], \n".contains(c)).filter(|word| !word.is_empty());
+        words.map(str::parse).collect::<Result<_, _>>().map_err(failed(&line))
     }
 }
 

@@ -25,10 +25,8 @@ impl ZramDevice {
         // Reading this file adds a device and returns its number.
         let added = std::fs::read_to_string(format!("{CONTROL}/hot_add"))
             .map_err(|error| format!("zram to add devices: {error}"))?;
-        let number = added
-            .trim()
-            .parse()
-            .map_err(|error| format!("zram to report a number: {error}"))?;
+        let number =
+            added.trim().parse().map_err(|error| format!("zram to report a number: {error}"))?;
         let device = Self { number };
         let size = format!("/sys/block/{}/disksize", device.name());
         std::fs::write(&size, bytes.to_string())

@@ -69,8 +69,7 @@ fn random_reads_take_the_time_of_the_model_and_sequential_ones_do_not() {
     let start = Instant::now();
     for _ in 0..count {
         let offset = random.below(64 * MIB / PAGE) * PAGE;
-        file.read_exact_at(page.slice(PAGE as usize), offset)
-            .unwrap();
+        file.read_exact_at(page.slice(PAGE as usize), offset).unwrap();
         let (kind, len) = (RequestKind::Read, PAGE);
         expected_ns += model.service_ns(Request { kind, offset, len });
     }
@@ -84,8 +83,7 @@ fn random_reads_take_the_time_of_the_model_and_sequential_ones_do_not() {
 
     let start = Instant::now();
     for block in 0..32 {
-        file.read_exact_at(page.slice(MIB as usize), block * MIB)
-            .unwrap();
+        file.read_exact_at(page.slice(MIB as usize), block * MIB).unwrap();
     }
     let sequential = 32.0 * MIB as f64 / start.elapsed().as_secs_f64();
     let at_random = count as f64 * PAGE as f64 / (took_ns / 1e9);
@@ -179,11 +177,7 @@ fn memory_of_a_group_is_swapped_to_it_and_comes_back_intact() {
     println!("{out_bytes} bytes out, {back_bytes} back");
     assert!(back_bytes > 8 * MIB, "{back_bytes} bytes came back");
     let area = swap.path().to_string_lossy().into_owned();
-    let listed = || {
-        std::fs::read_to_string("/proc/swaps")
-            .unwrap()
-            .contains(&area)
-    };
+    let listed = || std::fs::read_to_string("/proc/swaps").unwrap().contains(&area);
     assert!(listed());
     drop(swap);
     assert!(!listed());
@@ -208,12 +202,7 @@ fn a_disk_that_is_never_given_back() {
 fn what_a_killed_test_left_is_removed_by_the_next() {
     let _alone = alone();
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--ignored",
-            "--exact",
-            "--nocapture",
-            "a_disk_that_is_never_given_back",
-        ])
+        .args(["--ignored", "--exact", "--nocapture", "a_disk_that_is_never_given_back"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

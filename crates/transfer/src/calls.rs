@@ -20,11 +20,7 @@ impl<D: BlockDevice> Calls<D> {
     /// # Errors
     /// `Invalid` for a buffer of 0 bytes, `NoMemory` if it does not fit.
     pub fn new(devices: Vec<D>, buffer_bytes: usize) -> sys::Result<Self> {
-        Ok(Self {
-            devices,
-            buffer: AlignedBuffer::new(buffer_bytes)?,
-            ended: None,
-        })
+        Ok(Self { devices, buffer: AlignedBuffer::new(buffer_bytes)?, ended: None })
     }
 }
 

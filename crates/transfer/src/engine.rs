@@ -128,12 +128,7 @@ pub(crate) fn perform<D: BlockDevice>(
             device.discard(offset..end).map(|()| 0)
         }
     };
-    Completion {
-        slot,
-        request,
-        result: answer.map_err(sys::Error::from),
-        completed_ns: now_ns(),
-    }
+    Completion { slot, request, result: answer.map_err(sys::Error::from), completed_ns: now_ns() }
 }
 
 /// Refuses a request that does not fit the engine.

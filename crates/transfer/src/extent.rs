@@ -46,12 +46,7 @@ pub(crate) struct Pieces<I> {
 
 impl<I: Iterator<Item = Extent>> Pieces<I> {
     pub(crate) fn new(extents: I, buffer_bytes: u64) -> Self {
-        Self {
-            extents,
-            rest: None,
-            buffer_bytes: buffer_bytes.max(1),
-            position: 0,
-        }
+        Self { extents, rest: None, buffer_bytes: buffer_bytes.max(1), position: 0 }
     }
 }
 
@@ -72,10 +67,7 @@ impl<I: Iterator<Item = Extent>> Iterator for Pieces<I> {
         });
         let position = self.position;
         self.position += bytes;
-        Some(Piece {
-            extent: Extent { bytes, ..extent },
-            position,
-        })
+        Some(Piece { extent: Extent { bytes, ..extent }, position })
     }
 }
 
@@ -87,15 +79,10 @@ mod tests {
     fn pieces_end_at_multiples_of_the_buffer() {
         let extents = [Extent::at(10..35), Extent::at(7..7), Extent::at(100..104)];
         let pieces = Pieces::new(extents.into_iter(), 10);
-        let cut: Vec<(u64, u64, u64)> = pieces
-            .map(|piece| (piece.position, piece.extent.source, piece.extent.bytes))
-            .collect();
+        let cut: Vec<(u64, u64, u64)> =
+            pieces.map(|piece| (piece.position, piece.extent.source, piece.extent.bytes)).collect();
         assert_eq!(cut, [(0, 10, 10), (10, 20, 10), (20, 30, 5), (25, 100, 4)]);
-        let unaligned = Extent {
-            source: 15,
-            target: 3,
-            bytes: 10,
-        };
+        let unaligned = Extent { source: 15, target: 3, bytes: 10 };
         let targets: Vec<(u64, u64)> = Pieces::new([unaligned].into_iter(), 10)
             .map(|piece| (piece.extent.target, piece.extent.bytes))
             .collect();
@@ -105,9 +92,6 @@ mod tests {
     #[test]
     fn a_range_that_ends_before_it_begins_is_empty() {
         let backwards = Range { start: 9, end: 3 };
-        assert_eq!(
-            Pieces::new([Extent::at(backwards)].into_iter(), 10).count(),
-            0
-        );
+        assert_eq!(Pieces::new([Extent::at(backwards)].into_iter(), 10).count(), 0);
     }
 }

@@ -99,8 +99,6 @@ impl FileEngine {
 }
 
 fn device(file: &File) -> sys::Result<FileDevice> {
-    let clone = file
-        .try_clone()
-        .map_err(|source| sys::Error::new("duplicate", source))?;
+    let clone = file.try_clone().map_err(|source| sys::Error::new("duplicate", source))?;
     FileDevice::new(clone)
 }

@@ -63,13 +63,7 @@ pub struct ReportProgress<'a> {
 impl<'a> ReportProgress<'a> {
     /// A report of `step` in words for a person, and of how many bytes there are to move.
     pub fn new(sink: &'a mut ProgressSink<'a>, step: &'a str, total: Option<u64>) -> Self {
-        Self {
-            sink,
-            step,
-            done: 0,
-            total,
-            control: Control::Continue,
-        }
+        Self { sink, step, done: 0, total, control: Control::Continue }
     }
 }
 

@@ -190,10 +190,8 @@ impl<E: Engine, O: Observer> Run<'_, E, O> {
     ) {
         self.first_gap = self.first_gap.min(piece.position);
         self.summary.failures += 1;
-        let failure = Failure {
-            extent: piece.extent,
-            error: DeviceError::new(operation, offset, source),
-        };
+        let failure =
+            Failure { extent: piece.extent, error: DeviceError::new(operation, offset, source) };
         if self.observer.failed(&failure).is_stop() {
             self.summary.is_stopped = true;
         }

@@ -62,9 +62,8 @@ impl Workers {
         let slots = (depth as usize).clamp(1, MAX_THREADS);
         let (requests, waiting) = mpsc::sync_channel(slots);
         let (finished, completions) = mpsc::sync_channel(slots);
-        let buffers: sys::Result<Vec<_>> = (0..slots)
-            .map(|_| AlignedBuffer::new(buffer_bytes).map(Some))
-            .collect();
+        let buffers: sys::Result<Vec<_>> =
+            (0..slots).map(|_| AlignedBuffer::new(buffer_bytes).map(Some)).collect();
         let mut workers = Self {
             buffers: buffers?,
             buffer_bytes,
@@ -98,16 +97,8 @@ fn serve<D: BlockDevice>(
 ) {
     loop {
         // A receiver has no state that a panic of another thread could break.
-        let next = waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .recv();
-        let Ok(Job {
-            slot,
-            request,
-            mut buffer,
-        }) = next
-        else {
+        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(Job { slot, request, mut buffer }) = next else {
             return;
         };
         // The device is responsible for its own state; the buffer has no invariant to break.
@@ -162,11 +153,7 @@ impl Engine for Workers {
             .ok_or_else(|| engine::refused("the slot is not idle"))?;
         let requests = self.requests.as_ref().ok_or_else(threads_ended)?;
         let buffer = self.buffers[slot].take().ok_or_else(threads_ended)?;
-        let job = Job {
-            slot,
-            request,
-            buffer,
-        };
+        let job = Job { slot, request, buffer };
         // There is room for every slot: only the absence of all threads is an error.
         requests.try_send(job).map_err(|_| threads_ended())?;
         self.idle.swap_remove(place);

@@ -11,24 +11,12 @@ use std::path::Path;
 use testkit::{LoopDevice, Random, TempDir};
 use transfer::{Extent, Failure, FileEngine, Observer, Route};
 
-const COPY: Route = Route::Copy {
-    source: 0,
-    target: 1,
-};
+const COPY: Route = Route::Copy { source: 0, target: 1 };
 /// `O_DIRECT` of this architecture's Linux.
-const DIRECT: i32 = if cfg!(target_arch = "aarch64") {
-    0o200_000
-} else {
-    0o40_000
-};
+const DIRECT: i32 = if cfg!(target_arch = "aarch64") { 0o200_000 } else { 0o40_000 };
 
 fn open_direct(path: &Path) -> File {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(DIRECT)
-        .open(path)
-        .unwrap()
+    OpenOptions::new().read(true).write(true).custom_flags(DIRECT).open(path).unwrap()
 }
 
 fn noise(bytes: u64) -> Vec<u8> {
@@ -61,18 +49,9 @@ fn a_disk_is_copied_past_the_cache() {
         sys::file::read_at(&target, &mut read, 0).unwrap();
         let end = (4 * MIB - 8192) as usize;
         assert!(read[4096..end] == data[4096..end]);
-        assert!(
-            read[..4096]
-                .iter()
-                .chain(&read[end..])
-                .all(|byte| *byte == 0)
-        );
-        sys::file::write_at(
-            &target,
-            &sys::memory::AlignedBuffer::new(read.len()).unwrap(),
-            0,
-        )
-        .unwrap();
+        assert!(read[..4096].iter().chain(&read[end..]).all(|byte| *byte == 0));
+        sys::file::write_at(&target, &sys::memory::AlignedBuffer::new(read.len()).unwrap(), 0)
+            .unwrap();
     }
 }
 
@@ -102,12 +81,7 @@ fn errors_of_a_disk_are_reported_by_offset_and_the_rest_is_copied() {
     let source = open_direct(disk.path());
     let cut = OpenOptions::new().write(true).open(&image).unwrap();
     cut.set_len(3 * MIB).unwrap();
-    let target = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(&copy)
-        .unwrap();
+    let target = OpenOptions::new().read(true).write(true).create_new(true).open(&copy).unwrap();
     let buffer_bytes = (MIB / 2) as usize;
     let mut engine = FileEngine::at_depth(&[&source, &target], 4, buffer_bytes).unwrap();
     let mut failures = Offsets::default();

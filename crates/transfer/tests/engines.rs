@@ -18,10 +18,7 @@ use transfer::{
     Summary, Workers, run,
 };
 
-const COPY: Route = Route::Copy {
-    source: 0,
-    target: 1,
-};
+const COPY: Route = Route::Copy { source: 0, target: 1 };
 const DEVICE_BYTES: usize = 1 << 16;
 
 fn noise(bytes: usize, seed: u64) -> Vec<u8> {
@@ -54,11 +51,7 @@ fn extents() -> impl Strategy<Value = Vec<Extent>> {
     prop::collection::vec(part, 0..5).prop_map(|parts| {
         let mut target = 0;
         let cut = parts.into_iter().map(|(gap, bytes, source)| {
-            let extent = Extent {
-                source,
-                target: target + gap,
-                bytes,
-            };
+            let extent = Extent { source, target: target + gap, bytes };
             target += gap + bytes;
             extent
         });
@@ -178,10 +171,7 @@ fn a_failure_stops_what_was_not_started_unless_the_caller_goes_on() {
     let mut calls = Calls::new(vec![&device], 10).unwrap();
     let summary = run(&mut calls, Route::Read(0), [Extent::at(0..100)], &mut ());
     let failure = summary.failure.unwrap();
-    assert_eq!(
-        (failure.error.offset, failure.error.operation),
-        (Some(30), "read")
-    );
+    assert_eq!((failure.error.offset, failure.error.operation), (Some(30), "read"));
     assert_eq!((summary.bytes, summary.whole_bytes), (30, 30));
     assert!(summary.is_stopped);
     assert_eq!(device.operations(), 4);
@@ -193,10 +183,7 @@ fn a_device_that_ends_early_is_a_failure_with_its_end() {
     let mut calls = Calls::new(devices.to_vec(), 16).unwrap();
     let summary = run(&mut calls, Route::Read(0), [Extent::at(48..100)], &mut ());
     let failure = summary.failure.unwrap();
-    assert_eq!(
-        failure.error.source.kind(),
-        std::io::ErrorKind::UnexpectedEof
-    );
+    assert_eq!(failure.error.source.kind(), std::io::ErrorKind::UnexpectedEof);
     assert_eq!((summary.bytes, failure.error.offset), (16, Some(64)));
     let summary = run(&mut calls, COPY, [Extent::at(0..64)], &mut ());
     let failure = summary.failure.unwrap();
@@ -216,18 +203,10 @@ fn a_write_gets_its_data_from_the_observer() {
     }
     let device = memory(&[0; 30]);
     let mut workers = Workers::new(vec![device], 2, 10).unwrap();
-    let summary = run(
-        &mut workers,
-        Route::Write(0),
-        [Extent::at(5..25)],
-        &mut Content,
-    );
+    let summary = run(&mut workers, Route::Write(0), [Extent::at(5..25)], &mut Content);
     assert_eq!(summary.bytes, 20);
     let contents = device.contents();
-    assert_eq!(
-        (contents[4], contents[9], contents[19], contents[24]),
-        (0, 5, 10, 20)
-    );
+    assert_eq!((contents[4], contents[9], contents[19], contents[24]), (0, 5, 10, 20));
     assert_eq!(contents[25], 0);
 }
 
@@ -236,20 +215,12 @@ fn progress_is_reported_and_stops_the_run() {
     let mut calls = Calls::new(vec![memory(&[1; 100])], 10).unwrap();
     let mut seen = Vec::new();
     let mut sink = |progress: model::progress::Progress<'_>| {
-        assert_eq!(
-            (progress.step, progress.unit),
-            ("reading", ProgressUnit::Bytes)
-        );
+        assert_eq!((progress.step, progress.unit), ("reading", ProgressUnit::Bytes));
         seen.push((progress.done, progress.total));
         Control::stop_if(progress.done >= 30)
     };
     let mut report = ReportProgress::new(&mut sink, "reading", Some(100));
-    let summary = run(
-        &mut calls,
-        Route::Read(0),
-        [Extent::at(0..100)],
-        &mut report,
-    );
+    let summary = run(&mut calls, Route::Read(0), [Extent::at(0..100)], &mut report);
     assert_eq!((summary.bytes, summary.is_stopped), (30, true));
     assert_eq!(seen, [(10, Some(100)), (20, Some(100)), (30, Some(100))]);
 }
@@ -263,19 +234,12 @@ fn a_run_that_is_cut_half_way_leaves_no_thread() {
         }
     }
     let slow = Fault::Delay(Duration::from_millis(50));
-    let device = Faulty::new(MemoryDevice::new(1000))
-        .with(1, slow.clone())
-        .with(2, slow);
+    let device = Faulty::new(MemoryDevice::new(1000)).with(1, slow.clone()).with(2, slow);
     // The threads share the device: when all have ended, this is its only owner.
     let device = Arc::new(device);
     let mut workers = Workers::new(vec![Shared(Arc::clone(&device))], 4, 100).unwrap();
     let cut = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        run(
-            &mut workers,
-            Route::Read(0),
-            [Extent::at(0..1000)],
-            &mut Panics,
-        )
+        run(&mut workers, Route::Read(0), [Extent::at(0..1000)], &mut Panics)
     }));
     assert!(cut.is_err() && workers.in_flight() > 0);
     drop(workers);
@@ -345,10 +309,7 @@ fn a_panic_in_a_device_is_an_error_of_its_extent() {
         let error = summary.failure.unwrap().error.source.to_string();
         assert_eq!(error, "the device panicked");
     }
-    assert_eq!(
-        target.contents()[199..301],
-        [[7].as_slice(), &[0; 100], &[7]].concat()
-    );
+    assert_eq!(target.contents()[199..301], [[7].as_slice(), &[0; 100], &[7]].concat());
 }
 
 #[test]

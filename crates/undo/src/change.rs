@@ -99,10 +99,7 @@ pub(crate) fn read_setting(path: &Path) -> Result<String> {
 
 /// Writes a setting in one call, as the kernel requires. Never makes a file.
 pub(crate) fn write_setting(path: &Path, value: &str) -> Result<()> {
-    let opened = std::fs::OpenOptions::new()
-        .write(true)
-        .truncate(true)
-        .open(path);
+    let opened = std::fs::OpenOptions::new().write(true).truncate(true).open(path);
     opened
         .and_then(|mut file| file.write_all(format!("{value}\n").as_bytes()))
         .map_err(|error| failed("change the setting", path, error))

@@ -107,9 +107,8 @@ impl Journal {
     /// Refuses a path that is not below the roots, also one in an entry that another program
     /// wrote.
     pub(crate) fn check_path(&self, path: &Path) -> Result<()> {
-        let is_plain = path
-            .components()
-            .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+        let is_plain =
+            path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
         let is_below = self.roots.iter().any(|root| path.starts_with(root));
         if is_plain && is_below && path.is_absolute() {
             return Ok(());
@@ -156,10 +155,7 @@ impl Journal {
 
     /// Reads one entry.
     pub(crate) fn read(&self, file: &Path) -> Result<Content> {
-        let is_setting = |name: &str| {
-            name.split_once('-')
-                .is_some_and(|(kind, _)| kind == SETTING)
-        };
+        let is_setting = |name: &str| name.split_once('-').is_some_and(|(kind, _)| kind == SETTING);
         if !name_of(file).to_str().is_some_and(is_setting) {
             return Ok(Content::Newer);
         }
@@ -228,9 +224,7 @@ impl Journal {
             let _ = directory.remove(name_of(&file));
         }
         let path = self.entry_file(change);
-        directory
-            .remove(name_of(&path))
-            .map_err(|error| failed(WRITE, &path, error.source))
+        directory.remove(name_of(&path)).map_err(|error| failed(WRITE, &path, error.source))
     }
 
     /// Shows that this process relies on a change, as long as the hold lives.

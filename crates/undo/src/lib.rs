@@ -107,11 +107,8 @@ impl AppliedChange {
         journal.check_path(path)?;
         let lock = journal.lock()?;
         let now = change::read_setting(path)?;
-        let mut setting = Setting {
-            path: path.to_owned(),
-            before: now.clone(),
-            after: value.to_owned(),
-        };
+        let mut setting =
+            Setting { path: path.to_owned(), before: now.clone(), after: value.to_owned() };
         match journal.entry(&Change::Setting(setting.clone()))? {
             // The change of a run that still lives or one that crashed.
             Some(entry) if entry.after() == now => {
@@ -134,18 +131,10 @@ impl AppliedChange {
         // The hold comes before the entry, so that no entry of a live run lacks one, and the entry
         // before the change.
         let change = Change::Setting(setting);
-        let applied = Self {
-            hold: Some(journal.hold(&change)?),
-            journal: journal.clone(),
-            change,
-        };
-        let made = journal.write(&applied.change).and_then(|()| {
-            if now == value {
-                Ok(())
-            } else {
-                change::write_setting(path, value)
-            }
-        });
+        let applied = Self { hold: Some(journal.hold(&change)?), journal: journal.clone(), change };
+        let made = journal
+            .write(&applied.change)
+            .and_then(|()| if now == value { Ok(()) } else { change::write_setting(path, value) });
         // On an error the drop of `applied` takes this lock to undo what was done.
         drop(lock);
         made.map(|()| applied)
@@ -237,14 +226,8 @@ pub fn undo_all_in(journal: &Journal) -> Result<Vec<UndoReport>> {
             outcome: undo(journal, &change).unwrap_or_else(UndoOutcome::Failed),
             path: change.path().to_owned(),
         },
-        Ok(Content::Newer) => UndoReport {
-            path,
-            outcome: UndoOutcome::Newer,
-        },
-        Err(error) => UndoReport {
-            path,
-            outcome: UndoOutcome::Failed(error),
-        },
+        Ok(Content::Newer) => UndoReport { path, outcome: UndoOutcome::Newer },
+        Err(error) => UndoReport { path, outcome: UndoOutcome::Failed(error) },
     };
     Ok(journal.entries()?.into_iter().map(report).collect())
 }

@@ -22,12 +22,7 @@ fn fake() -> Fake {
     let journal = Journal::at(directory.path().join("journal"), vec![root]);
     let name = setting.to_str().unwrap()[1..].replace('/', "%2f");
     let entry = directory.path().join(format!("journal/setting-{name}"));
-    Fake {
-        _directory: directory,
-        journal,
-        setting,
-        entry,
-    }
+    Fake { _directory: directory, journal, setting, entry }
 }
 
 impl Fake {
@@ -48,19 +43,13 @@ fn a_change_lasts_as_long_as_it_is_held() {
     assert!(applied.is_ours());
     assert_eq!(fake.value(), "1");
     let entries = list_in(&fake.journal).unwrap();
-    let JournalEntry::Known {
-        change, holders, ..
-    } = &entries[0]
-    else {
+    let JournalEntry::Known { change, holders, .. } = &entries[0] else {
         panic!("{entries:?}");
     };
     assert_eq!((change.before(), change.after()), ("0", "1"));
     assert_eq!(*holders, [std::process::id()]);
     let undone = applied.release().unwrap();
-    assert!(
-        matches!(undone.outcome, UndoOutcome::Restored),
-        "{undone:?}"
-    );
+    assert!(matches!(undone.outcome, UndoOutcome::Restored), "{undone:?}");
     assert_eq!(fake.value(), "0");
     assert!(list_in(&fake.journal).unwrap().is_empty());
 }
@@ -70,16 +59,10 @@ fn the_last_of_two_holders_puts_it_back() {
     let fake = fake();
     let (first, second) = (fake.apply(), fake.apply());
     let held = first.release().unwrap();
-    assert!(
-        matches!(held.outcome, UndoOutcome::InUse { .. }),
-        "{held:?}"
-    );
+    assert!(matches!(held.outcome, UndoOutcome::InUse { .. }), "{held:?}");
     assert_eq!(fake.value(), "1");
     let all = undo_all_in(&fake.journal).unwrap();
-    assert!(
-        matches!(all[0].outcome, UndoOutcome::InUse { .. }),
-        "{all:?}"
-    );
+    assert!(matches!(all[0].outcome, UndoOutcome::InUse { .. }), "{all:?}");
     drop(second);
     assert_eq!(fake.value(), "0");
 }
@@ -111,10 +94,7 @@ fn a_change_by_another_program_is_left_alone() {
     let applied = AppliedChange::setting(&fake.journal, &fake.setting, "1").unwrap();
     fs::write(&fake.setting, "2\n").unwrap();
     let undone = applied.release().unwrap();
-    assert!(
-        matches!(undone.outcome, UndoOutcome::AlreadyRestored),
-        "{undone:?}"
-    );
+    assert!(matches!(undone.outcome, UndoOutcome::AlreadyRestored), "{undone:?}");
 }
 
 #[test]
@@ -122,20 +102,12 @@ fn a_damaged_entry_is_one_clear_error_and_nothing_is_lost() {
     let fake = fake();
     let applied = fake.apply();
     let good = fs::read(&fake.entry).unwrap();
-    for bad in [
-        &b""[..],
-        b"{",
-        b"{\"version\":0}",
-        b"{\"version\":1}",
-        &good[..good.len() - 2],
-        b"\xff",
-    ] {
+    for bad in
+        [&b""[..], b"{", b"{\"version\":0}", b"{\"version\":1}", &good[..good.len() - 2], b"\xff"]
+    {
         fs::write(&fake.entry, bad).unwrap();
         let error = list_in(&fake.journal).unwrap_err().to_string();
-        assert!(
-            error.contains("damaged") && error.contains("setting-"),
-            "{error}"
-        );
+        assert!(error.contains("damaged") && error.contains("setting-"), "{error}");
         let refused = AppliedChange::setting(&fake.journal, &fake.setting, "1");
         assert_eq!(refused.unwrap_err().to_string(), error);
         let all = undo_all_in(&fake.journal).unwrap();
@@ -193,10 +165,7 @@ fn an_entry_that_version_0_1_wrote_is_put_back() {
     let entry = format!(r#"{{"version":1,"path":"{path}","before":"0","after":"1"}}"#);
     fs::write(&fake.entry, &entry).unwrap();
     let reports = undo_all_in(&fake.journal).unwrap();
-    assert!(
-        matches!(reports[0].outcome, UndoOutcome::Restored),
-        "{reports:?}"
-    );
+    assert!(matches!(reports[0].outcome, UndoOutcome::Restored), "{reports:?}");
     assert_eq!(fake.value(), "0");
     // What is written now is what 0.1 reads.
     let _applied = fake.apply();
@@ -216,10 +185,7 @@ fn an_entry_of_a_newer_version_is_kept_and_reported() {
     assert_eq!(listed, [newer(&mount), newer(&fake.entry)]);
     let reports = undo_all_in(&fake.journal).unwrap();
     let is_newer = |report: &UndoReport| matches!(report.outcome, UndoOutcome::Newer);
-    assert!(
-        reports.len() == 2 && reports.iter().all(is_newer),
-        "{reports:?}"
-    );
+    assert!(reports.len() == 2 && reports.iter().all(is_newer), "{reports:?}");
     assert!(mount.exists() && fake.entry.exists());
     let error = AppliedChange::setting(&fake.journal, &fake.setting, "1").unwrap_err();
     assert!(error.to_string().contains("newer version"), "{error}");
@@ -232,10 +198,7 @@ fn the_first_state_is_put_back_after_two_values() {
     let fake = fake();
     let first = fake.apply();
     let refused = AppliedChange::setting(&fake.journal, &fake.setting, "2").unwrap_err();
-    assert!(
-        refused.to_string().contains("in use by process"),
-        "{refused}"
-    );
+    assert!(refused.to_string().contains("in use by process"), "{refused}");
     assert_eq!(fake.value(), "1");
     let entry = fs::read(&fake.entry).unwrap();
     drop(first);

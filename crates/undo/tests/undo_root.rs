@@ -23,10 +23,7 @@ fn setting(place: &Path) -> PathBuf {
 }
 
 fn value(place: &Path) -> String {
-    fs::read_to_string(setting(place))
-        .unwrap()
-        .trim()
-        .to_owned()
+    fs::read_to_string(setting(place)).unwrap().trim().to_owned()
 }
 
 /// A directory with a setting that is "0".
@@ -76,17 +73,9 @@ impl Drop for Holder {
 /// The values before and now of the only entry, and its holders.
 fn only_entry(place: &Path) -> (String, String, Vec<u32>) {
     match list_in(&journal(place)).unwrap().as_slice() {
-        [
-            JournalEntry::Known {
-                change,
-                now,
-                holders,
-            },
-        ] => (
-            change.before().to_owned(),
-            now.clone().unwrap(),
-            holders.clone(),
-        ),
+        [JournalEntry::Known { change, now, holders }] => {
+            (change.before().to_owned(), now.clone().unwrap(), holders.clone())
+        }
         entries => panic!("{entries:?}"),
     }
 }
@@ -117,10 +106,7 @@ fn what_a_killed_run_left_is_put_back() {
     holder.kill();
     assert_eq!(only_entry(place), ("0".to_owned(), "1".to_owned(), vec![]));
     let undone = undo_all_in(&journal(place)).unwrap();
-    assert!(
-        matches!(undone[0].outcome, UndoOutcome::Restored),
-        "{undone:?}"
-    );
+    assert!(matches!(undone[0].outcome, UndoOutcome::Restored), "{undone:?}");
     assert_eq!(value(place), "0");
     assert!(undo_all_in(&journal(place)).unwrap().is_empty());
     // Only the lock is left.
@@ -135,10 +121,7 @@ fn the_next_run_adopts_what_a_killed_one_left() {
     let applied = AppliedChange::setting(&journal(place), &setting(place), "1").unwrap();
     assert!(applied.is_ours());
     let undone = applied.release().unwrap();
-    assert!(
-        matches!(undone.outcome, UndoOutcome::Restored),
-        "{undone:?}"
-    );
+    assert!(matches!(undone.outcome, UndoOutcome::Restored), "{undone:?}");
     assert_eq!(value(place), "0");
 }
 
@@ -187,10 +170,7 @@ fn the_switch_of_delay_accounting() {
     assert_eq!(fs::read_to_string(switch).unwrap().trim(), "1");
     // Others on this machine may rely on it too, so only what became of our part is judged.
     if let Some(undone) = applied.release() {
-        let known = matches!(
-            undone.outcome,
-            UndoOutcome::Restored | UndoOutcome::InUse { .. }
-        );
+        let known = matches!(undone.outcome, UndoOutcome::Restored | UndoOutcome::InUse { .. });
         assert!(known, "{undone:?}");
     }
 }

@@ -29,12 +29,7 @@ pub struct Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            samples,
-            series,
-            spans,
-            explanation,
-        } = self;
+        let Self { samples, series, spans, explanation } = self;
         write!(out, "{samples}.{series}.{spans}.{explanation}")
     }
 }
@@ -142,36 +137,22 @@ mod tests {
 
     fn recording(samples: u32) -> Recording {
         let mut series = Series {
-            schema: Schema {
-                name: "a".to_owned(),
-                ..Schema::default()
-            },
+            schema: Schema { name: "a".to_owned(), ..Schema::default() },
             steps: model::recording::Steps::new(),
         };
         let mut ticks = Vec::new();
         for sample in 0..samples {
             series.push(sample, (sample % 2 == 0).then_some(i64::from(sample)));
             let at_ns = u64::from(sample) * 10;
-            ticks.push(Tick {
-                due_ns: at_ns,
-                at_ns,
-            });
+            ticks.push(Tick { due_ns: at_ns, at_ns });
         }
-        Recording {
-            ticks,
-            series: vec![series],
-            ..Recording::default()
-        }
+        Recording { ticks, series: vec![series], ..Recording::default() }
     }
 
     /// The event after `place`, with the explanation number `explanations`.
     fn sent(recording: &Recording, place: Place, has_ended: bool) -> Option<(Value, Place)> {
-        let now = Now {
-            recording,
-            explanation: &Explanation::default(),
-            explanations: 1,
-            has_ended,
-        };
+        let now =
+            Now { recording, explanation: &Explanation::default(), explanations: 1, has_ended };
         let event = event(&now, place, |name| format!("meaning of {name}")).unwrap();
         event.map(|(text, after)| (serde_json::from_str(&text).unwrap(), after))
     }
@@ -181,10 +162,7 @@ mod tests {
         let (first, place) = sent(&recording(3), Place::default(), false).unwrap();
         assert_eq!(first["from_sample"], 0);
         assert_eq!(first["ticks_ns"], json!([0, 10, 20]));
-        assert_eq!(
-            first["changes"],
-            json!([[0, 0, 0], [0, 1, null], [0, 2, 2]])
-        );
+        assert_eq!(first["changes"], json!([[0, 0, 0], [0, 1, null], [0, 2, 2]]));
         assert_eq!(first["series"][0]["meaning"], "meaning of a");
         assert!(first["series"][0].get("offset").is_none());
         assert!(first["explain"].is_object());
@@ -213,12 +191,7 @@ mod tests {
 
     #[test]
     fn a_place_is_read_back_and_nonsense_is_not() {
-        let place = Place {
-            samples: 7,
-            series: 2,
-            spans: 0,
-            explanation: 9,
-        };
+        let place = Place { samples: 7, series: 2, spans: 0, explanation: 9 };
         assert_eq!(place.to_string().parse(), Ok(place));
         for text in ["", "1.2.3", "1.2.3.4.5", "-1.0.0.0", "99999999999.0.0.0"] {
             assert_eq!(text.parse::<Place>(), Err(()), "{text}");

@@ -93,10 +93,7 @@ fn matches(pieces: &[Piece], name: &str) -> bool {
     let Some((piece, rest)) = pieces.split_first() else {
         return name.is_empty();
     };
-    let goes_on = |text: &str| {
-        name.strip_prefix(text)
-            .is_some_and(|after| matches(rest, after))
-    };
+    let goes_on = |text: &str| name.strip_prefix(text).is_some_and(|after| matches(rest, after));
     match piece {
         Piece::Text(text) => goes_on(text),
         Piece::OneOf(words) => words.iter().any(|word| goes_on(word)),

@@ -83,9 +83,7 @@ fn inlined(module: &str) -> String {
 
 /// Text for between two tags or two quotes.
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('"', "&quot;")
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
@@ -95,10 +93,7 @@ mod tests {
     #[test]
     fn modules_lose_their_imports_and_exports_only() {
         let module = "import { a,\n  b } from \"./a.js\";\nexport function c() {\n  return a; // import x\n}\n";
-        assert_eq!(
-            inlined(module),
-            "function c() {\n  return a; // import x\n}\n"
-        );
+        assert_eq!(inlined(module), "function c() {\n  return a; // import x\n}\n");
     }
 
     #[test]

@@ -76,11 +76,7 @@ pub struct Layer {
 
 impl From<(String, String, String, Vec<String>)> for Layer {
     fn from((pattern, label, _colour, less): (String, String, String, Vec<String>)) -> Self {
-        Self {
-            pattern,
-            label,
-            less,
-        }
+        Self { pattern, label, less }
     }
 }
 
@@ -115,10 +111,8 @@ mod tests {
         let mut count = 0;
         for chart in questions().unwrap().iter().flat_map(|one| &one.charts) {
             assert!(chart.series.is_empty() != chart.layers.is_empty());
-            let layers = chart
-                .layers
-                .iter()
-                .flat_map(|layer| layer.less.iter().chain([&layer.pattern]));
+            let layers =
+                chart.layers.iter().flat_map(|layer| layer.less.iter().chain([&layer.pattern]));
             let series = chart.series.iter().flat_map(|wanted| &wanted.patterns);
             for pattern in series.chain(layers) {
                 let name = pattern

@@ -19,10 +19,7 @@ pub fn recording_page(
     comparison: Option<String>,
     events: Option<&str>,
 ) -> serde_json::Result<String> {
-    let names: Vec<String> = views
-        .iter()
-        .map(|view| view.contents.name.clone())
-        .collect();
+    let names: Vec<String> = views.iter().map(|view| view.contents.name.clone()).collect();
     let mut data = vec![Data::Json("questions", QUESTIONS.to_owned())];
     for (view, [contents, columns]) in views.into_iter().zip(IDS) {
         data.push(Data::Json(contents, serde_json::to_string(&view.contents)?));

@@ -162,9 +162,7 @@ impl Server {
 pub fn path_asked(mut source: impl io::Read, port: u16) -> Result<Option<String>, &'static str> {
     let head = request::read_head(&mut source, Instant::now() + ASK_LIMIT);
     let asked = head.and_then(|head| head.map(|head| request::parse(&head, port)).transpose());
-    asked
-        .map(|request| request.map(|request| request.path))
-        .map_err(|Refusal(status, _)| status)
+    asked.map(|request| request.map(|request| request.path)).map_err(|Refusal(status, _)| status)
 }
 
 const NO_PAGE: Refusal = Refusal("500 Internal Server Error", "the page cannot be made");

@@ -35,12 +35,7 @@ const STYLE: &str = concat!(
 /// The page of a survey from its JSON.
 #[must_use]
 pub fn survey_page(json: String) -> String {
-    page(
-        "terrace survey",
-        STYLE,
-        MODULES,
-        &[Data::Json("survey", json)],
-    )
+    page("terrace survey", STYLE, MODULES, &[Data::Json("survey", json)])
 }
 
 /// The page of two surveys and of their comparison, each as its JSON.
@@ -59,16 +54,8 @@ mod tests {
     use super::*;
 
     /// What would fetch something; the names of standards are no addresses to go to.
-    const FETCHES: &[&str] = &[
-        "http:",
-        "https:",
-        " src=",
-        "url(\"",
-        "url(h",
-        "fetch(",
-        "@import",
-        "WebSocket",
-    ];
+    const FETCHES: &[&str] =
+        &["http:", "https:", " src=", "url(\"", "url(h", "fetch(", "@import", "WebSocket"];
 
     #[test]
     fn the_page_asks_for_nothing_and_ends_in_its_module() {
@@ -80,9 +67,7 @@ mod tests {
         }
         // Only lines of imports and exports are taken out: nothing of them may be left.
         assert!(
-            !text
-                .lines()
-                .any(|line| line.starts_with("import ") || line.starts_with("export "))
+            !text.lines().any(|line| line.starts_with("import ") || line.starts_with("export "))
         );
     }
 }

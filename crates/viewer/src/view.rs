@@ -109,10 +109,7 @@ impl View {
         let ticks = pack(at_us, &mut columns);
         let mut line = |series: &Series| {
             let steps = series.steps.iter().map(|step| (step.sample, step.value));
-            Line {
-                column: Some(pack(steps, &mut columns)),
-                ..Line::unpacked(series, &meaning)
-            }
+            Line { column: Some(pack(steps, &mut columns)), ..Line::unpacked(series, &meaning) }
         };
         let series = recording.series.iter().map(&mut line).collect();
         Self {
@@ -155,10 +152,7 @@ pub fn pack(changes: impl Iterator<Item = (u32, Option<i64>)>, columns: &mut Vec
     }
     planes.run(gap, &mut run);
     planes.write(columns);
-    Column {
-        offset,
-        length: columns.len() - offset,
-    }
+    Column { offset, length: columns.len() - offset }
 }
 
 /// The bytes of numbers, all first ones, then all second ones and so on: bytes of one place are

@@ -17,10 +17,8 @@ type Change = (u32, Option<i64>);
 fn the_page_unpacks_what_was_packed() {
     let packed = columns();
     let mut block = Vec::new();
-    let places: Vec<_> = packed
-        .iter()
-        .map(|changes| pack(changes.iter().copied(), &mut block))
-        .collect();
+    let places: Vec<_> =
+        packed.iter().map(|changes| pack(changes.iter().copied(), &mut block)).collect();
     let samples = 500;
     let asked = json!({ "block": block, "columns": places, "samples": samples });
     let answers = match decoded(&asked) {
@@ -29,11 +27,7 @@ fn the_page_unpacks_what_was_packed() {
     };
     for (at, changes) in packed.iter().enumerate() {
         let exact = json!(changes);
-        assert_eq!(
-            numbers(&answers["changes"][at]),
-            numbers(&exact),
-            "column {at}"
-        );
+        assert_eq!(numbers(&answers["changes"][at]), numbers(&exact), "column {at}");
         let dense = answers["dense"][at].as_array().unwrap();
         assert_eq!(dense.len(), samples);
         for (sample, value) in dense.iter().enumerate() {
@@ -43,36 +37,20 @@ fn the_page_unpacks_what_was_packed() {
         }
     }
 
-    assert_eq!(
-        answers["spike"], 1e9,
-        "a spike of one sample of 100,000 is drawn"
-    );
+    assert_eq!(answers["spike"], 1e9, "a spike of one sample of 100,000 is drawn");
     assert_eq!(answers["dip"], -1e9);
     assert_eq!(answers["drawn"], 1000, "two values for each of 500 buckets");
-    assert_eq!(
-        answers["zoomed"],
-        json!([12, 1_000_000_000]),
-        "zoomed in, all samples"
-    );
+    assert_eq!(answers["zoomed"], json!([12, 1_000_000_000]), "zoomed in, all samples");
 
     let parted = json!([[0, 1, 1.5, 2, 3], [5, 6, null, 7, 8]]);
-    assert_eq!(
-        answers["pause"], parted,
-        "a line is parted where nothing was recorded"
-    );
+    assert_eq!(answers["pause"], parted, "a line is parted where nothing was recorded");
 
     let slow = answers["slow"].as_array().unwrap();
     let near = |at: usize, rate: f64| (slow[at].as_f64().unwrap() - rate).abs() < 1e-6;
     assert!(slow[0].is_null(), "nothing grows before the first sample");
-    assert!(
-        (1..=10).all(|at| near(at, 10.0)),
-        "spread over the second: {slow:?}"
-    );
+    assert!((1..=10).all(|at| near(at, 10.0)), "spread over the second: {slow:?}");
     assert!((11..=19).all(|at| near(at, 0.0)), "{slow:?}");
-    assert!(
-        (20..=30).all(|at| near(at, 10.0 / 1.1)),
-        "not over more than that: {slow:?}"
-    );
+    assert!((20..=30).all(|at| near(at, 10.0 / 1.1)), "not over more than that: {slow:?}");
 
     let kept = answers["kept"].as_u64().unwrap();
     assert!((36_000..=45_000).contains(&kept), "{kept}");
@@ -96,12 +74,7 @@ fn columns() -> Vec<Vec<Change>> {
     let mut all: Vec<Vec<Change>> = vec![
         Vec::new(),
         vec![(3, Some(0))],
-        vec![
-            (0, Some(1 << 62)),
-            (1, Some(0)),
-            (2, Some(1 << 60)),
-            (9, None),
-        ],
+        vec![(0, Some(1 << 62)), (1, Some(0)), (2, Some(1 << 60)), (9, None)],
     ];
     for _ in 0..50 {
         let mut column = Vec::new();
@@ -120,9 +93,7 @@ fn columns() -> Vec<Vec<Change>> {
 /// Both sides as numbers of one kind: JSON in Rust distinguishes 1 from 1.0.
 fn numbers(changes: &Value) -> Vec<(u64, Option<f64>)> {
     let changes = changes.as_array().unwrap().iter();
-    changes
-        .map(|change| (change[0].as_u64().unwrap(), change[1].as_f64()))
-        .collect()
+    changes.map(|change| (change[0].as_u64().unwrap(), change[1].as_f64())).collect()
 }
 
 /// Runs the module in node, which takes it for one only beside a package that says so.
@@ -136,11 +107,7 @@ fn decoded(asked: &Value) -> Result<Value, String> {
     }
     std::fs::write(dir.join("package.json"), "{\"type\":\"module\"}").unwrap();
     node.arg(dir.join("decode.mjs"));
-    let mut node = node
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut node = node.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = node.stdin.take().unwrap();
     stdin.write_all(asked.to_string().as_bytes()).unwrap();
     drop(stdin);

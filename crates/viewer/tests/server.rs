@@ -26,10 +26,7 @@ impl Site for Made {
 
     fn event(&self, place: Place) -> Option<(String, Place)> {
         let samples = place.samples + 1;
-        Some((
-            format!("{{\"from_sample\":{}}}", place.samples),
-            Place { samples, ..place },
-        ))
+        Some((format!("{{\"from_sample\":{}}}", place.samples), Place { samples, ..place }))
     }
 
     fn has_ended(&self, place: Place) -> bool {
@@ -78,10 +75,7 @@ fn page_is_there(port: u16) {
 fn refused(text: &str, status: &str) {
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{text}");
-    assert!(
-        body.starts_with("terrace: ") && body.ends_with('\n'),
-        "{text}"
-    );
+    assert!(body.starts_with("terrace: ") && body.ends_with('\n'), "{text}");
     assert_eq!(body.lines().count(), 1, "{text}");
     assert!(!text.contains("the page"), "{text}");
 }
@@ -103,14 +97,8 @@ fn the_page_comes_with_what_protects_it() {
     assert!(!text.contains("Access-Control-Allow"), "{text}");
     let head = format!("HEAD /{SECRET}/ HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n");
     let text = answer(port, head.as_bytes());
-    assert!(
-        text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("\r\n\r\n"),
-        "{text}"
-    );
-    assert!(
-        text.contains(&format!("Content-Length: {}\r\n", PAGE.len())),
-        "{text}"
-    );
+    assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("\r\n\r\n"), "{text}");
+    assert!(text.contains(&format!("Content-Length: {}\r\n", PAGE.len())), "{text}");
 }
 
 #[test]
@@ -142,29 +130,14 @@ fn foreign_names_other_methods_and_nonsense_are_refused() {
     let own = format!("Host: 127.0.0.1:{port}");
     let path = format!("/{SECRET}/");
     for (request, status) in [
-        (
-            format!("GET {path} HTTP/1.1\r\nHost: evil.example\r\n\r\n"),
-            "421",
-        ),
-        (
-            format!("GET {path} HTTP/1.1\r\nHost: evil.example:{port}\r\n\r\n"),
-            "421",
-        ),
+        (format!("GET {path} HTTP/1.1\r\nHost: evil.example\r\n\r\n"), "421"),
+        (format!("GET {path} HTTP/1.1\r\nHost: evil.example:{port}\r\n\r\n"), "421"),
         (format!("GET {path} HTTP/1.1\r\n\r\n"), "400"),
-        (
-            format!("POST {path} HTTP/1.1\r\n{own}\r\nContent-Length: 4\r\n\r\nbody"),
-            "405",
-        ),
+        (format!("POST {path} HTTP/1.1\r\n{own}\r\nContent-Length: 4\r\n\r\nbody"), "405"),
         (format!("DELETE {path} HTTP/1.1\r\n{own}\r\n\r\n"), "405"),
         (format!("OPTIONS {path} HTTP/1.1\r\n{own}\r\n\r\n"), "405"),
         ("\u{16}\u{3}\u{1}\r\n\r\n".to_owned(), "400"),
-        (
-            format!(
-                "GET {path} HTTP/1.1\r\n{own}\r\nX: {}\r\n\r\n",
-                "a".repeat(1 << 20)
-            ),
-            "431",
-        ),
+        (format!("GET {path} HTTP/1.1\r\n{own}\r\nX: {}\r\n\r\n", "a".repeat(1 << 20)), "431"),
         ("a".repeat(1 << 20), "431"),
     ] {
         refused(&answer(port, request.as_bytes()), status);
@@ -226,9 +199,7 @@ fn clients_without_the_secret_keep_out_none_that_has_it() {
         page_is_there(port);
     }
     is_over.store(true, Ordering::Relaxed);
-    clients
-        .into_iter()
-        .for_each(|client| client.join().unwrap());
+    clients.into_iter().for_each(|client| client.join().unwrap());
 }
 
 /// A page that is not live has no events: what asks for them is answered and goes.
@@ -284,18 +255,9 @@ fn a_stream_without_news_asks_for_them_with_pauses() {
 fn a_stream_tells_each_event_with_its_place_and_goes_on_from_one() {
     let port = served(3);
     let text = get(port, &format!("/{SECRET}/events?from=1.0.0.0"));
-    assert!(
-        text.contains("\r\nContent-Type: text/event-stream\r\n"),
-        "{text}"
-    );
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| line.starts_with("data: "))
-        .collect();
-    assert_eq!(
-        lines,
-        ["data: {\"from_sample\":1}", "data: {\"from_sample\":2}"]
-    );
+    assert!(text.contains("\r\nContent-Type: text/event-stream\r\n"), "{text}");
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("data: ")).collect();
+    assert_eq!(lines, ["data: {\"from_sample\":1}", "data: {\"from_sample\":2}"]);
     assert!(text.contains("id: 3.0.0.0\n"), "{text}");
     let back = format!(
         "GET /{SECRET}/events?from=0.0.0.0 HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nLast-Event-ID: 2.0.0.0\r\n\r\n"

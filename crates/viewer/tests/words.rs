@@ -12,9 +12,7 @@ fn words_js() -> String {
     for slice in TimeSlice::ALL {
         let (short, long) = slice.words();
         let id = slice.id();
-        text.push_str(&format!(
-            "  {id}: {{ short: \"{short}\", long: \"{long}\" }},\n"
-        ));
+        text.push_str(&format!("  {id}: {{ short: \"{short}\", long: \"{long}\" }},\n"));
     }
     text + "});\n"
 }
@@ -31,11 +29,8 @@ fn charts_of_states_have_the_words_of_the_bars() {
     let charts = questions.iter().flat_map(|question| &question.charts);
     let mut charts = charts;
     let states = charts.find(|chart| chart.id == "states");
-    let labels: Vec<&str> = states
-        .iter()
-        .flat_map(|chart| &chart.series)
-        .map(|series| series.label.as_str())
-        .collect();
+    let labels: Vec<&str> =
+        states.iter().flat_map(|chart| &chart.series).map(|series| series.label.as_str()).collect();
     let slices = [TimeSlice::Run, TimeSlice::Queue, TimeSlice::BlockIo];
     assert_eq!(labels, slices.map(|slice| slice.words().1));
 }

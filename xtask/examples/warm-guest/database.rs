@@ -82,9 +82,8 @@ fn one<D: Database>(mib: u64, rows: usize, hog: &str, way: &str) -> Outcome<()> 
     let asking_s = started.elapsed().as_secs_f64();
     // What is still in swap would be compared page by page for minutes.
     bring_back("restore", &pids, kinds)?;
-    let wrong = database
-        .client()
-        .ask(&format!("SELECT count(*) FROM t WHERE v <> {};", D::TEXT))?;
+    let wrong =
+        database.client().ask(&format!("SELECT count(*) FROM t WHERE v <> {};", D::TEXT))?;
     write_result(&json!({
         "way": way,
         "total_s": moving_s + asking_s,
@@ -101,9 +100,8 @@ fn one<D: Database>(mib: u64, rows: usize, hog: &str, way: &str) -> Outcome<()> 
 /// Seconds until the answer to a question about one row.
 fn question(client: &mut WorkingSet, row: usize) -> Outcome<f64> {
     let started = Instant::now();
-    let answer = client.ask(&format!(
-        "SELECT CAST(substr(v, 1, {DIGITS}) AS BIGINT) FROM t WHERE id = {row};"
-    ))?;
+    let answer = client
+        .ask(&format!("SELECT CAST(substr(v, 1, {DIGITS}) AS BIGINT) FROM t WHERE id = {row};"))?;
     if answer != [row as u64] {
         return Err(format!("row {row} is {answer:?}"));
     }

@@ -30,12 +30,7 @@ const ZSWAP: &str = "/sys/module/zswap/parameters/enabled";
 const RECLAIM: &str = "/sys/fs/cgroup/memory.reclaim";
 const YAMA: &str = "/proc/sys/kernel/yama/ptrace_scope";
 /// The user and the group of Debian that own nothing.
-const UNPRIVILEGED: [&str; 4] = [
-    "setpriv",
-    "--reuid=65534",
-    "--regid=65534",
-    "--clear-groups",
-];
+const UNPRIVILEGED: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 /// Pushing out is tried so often.
 const TRIES: usize = 20;
 /// A restore that has not ended by then never will.
@@ -126,13 +121,7 @@ fn charged() -> Outcome<()> {
     let disk = Mounted::new()?;
     let path = format!("{FOLDER}/used");
     let size = format!("count={MIB}");
-    run(&[
-        "dd",
-        "if=/dev/urandom",
-        &format!("of={path}"),
-        "bs=1M",
-        &size,
-    ])?;
+    run(&["dd", "if=/dev/urandom", &format!("of={path}"), "bs=1M", &size])?;
     disk.settle()?;
     for room in [None, Some(ROOM)] {
         drop_caches()?;
@@ -330,9 +319,7 @@ fn restoring(by: &[&str], pid: u32, extra: &[&str]) -> Command {
 
 fn restore(by: &[&str], pid: u32, extra: &[&str]) -> Outcome<Value> {
     let output = restoring(by, pid, extra).output();
-    output
-        .map_err(failed("terrace"))
-        .map(|output| outcome(&output))
+    output.map_err(failed("terrace")).map(|output| outcome(&output))
 }
 
 /// How it ended, what it complained of, its receipt.

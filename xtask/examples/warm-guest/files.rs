@@ -64,14 +64,7 @@ pub(crate) fn snapshot(mib: &str) -> Outcome<()> {
     let _disk = Mounted::new()?;
     for file in 0..FILES {
         let target = format!("of={FOLDER}/{file}");
-        run(&[
-            "dd",
-            "if=/dev/urandom",
-            &target,
-            "bs=1M",
-            &count,
-            "conv=fsync",
-        ])?;
+        run(&["dd", "if=/dev/urandom", &target, "bs=1M", &count, "conv=fsync"])?;
     }
     let noted = "/run/noted";
     run(&["terrace", "warm", "snapshot", noted, "--tree", FOLDER])?;

@@ -58,9 +58,8 @@ impl Group {
     pub(crate) fn counter(&self, file: &str, key: &str) -> Outcome<u64> {
         let text = self.text(file)?;
         let mut lines = text.lines().filter_map(|line| line.split_once(' '));
-        let (_, value) = lines
-            .find(|(name, _)| *name == key)
-            .ok_or_else(|| format!("no {key} in {file}"))?;
+        let (_, value) =
+            lines.find(|(name, _)| *name == key).ok_or_else(|| format!("no {key} in {file}"))?;
         value.parse().map_err(failed(file))
     }
 

@@ -5,11 +5,7 @@
 //! `warm-guest SCENE WORDS...` writes its lines to /out/results. It is no part of the product: it
 //! knows only what a person at a shell could do, and the tool under test is called as a person
 //! would call it.
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "it answers in lines"
-)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "it answers in lines")]
 
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -32,16 +32,7 @@ impl Database for Postgres {
     fn build(rows: usize) -> Outcome<()> {
         fs::create_dir(FOLDER).map_err(failed(FOLDER))?;
         chown(FOLDER, Some(USER), Some(USER)).map_err(failed(FOLDER))?;
-        as_user(&[
-            "initdb",
-            "--no-sync",
-            "-A",
-            "trust",
-            "-U",
-            "postgres",
-            "-D",
-            FOLDER,
-        ])?;
+        as_user(&["initdb", "--no-sync", "-A", "trust", "-U", "postgres", "-D", FOLDER])?;
         let _server = Server::start()?;
         let sql = format!(
             "CREATE TABLE t(id bigint PRIMARY KEY, v text); \
@@ -64,11 +55,7 @@ impl Database for Postgres {
              JOIN t ON t.id = (i * {PRIME}) % {rows};"
         ))?;
         let shared_pages = shared_pages()?.saturating_sub(shared_before);
-        Ok(Self {
-            client,
-            shared_pages,
-            _server: server,
-        })
+        Ok(Self { client, shared_pages, _server: server })
     }
 
     fn client(&mut self) -> &mut WorkingSet {
@@ -79,10 +66,7 @@ impl Database for Postgres {
         let text = run(&["pgrep", "-x", "postgres"])?;
         let server = text.split_whitespace().map(str::parse::<u32>);
         let own = std::iter::once(Ok(self.client.pid()));
-        server
-            .chain(own)
-            .collect::<Result<_, _>>()
-            .map_err(failed("pgrep"))
+        server.chain(own).collect::<Result<_, _>>().map_err(failed("pgrep"))
     }
 
     fn pages_in_swap(&self) -> Outcome<u64> {
@@ -114,14 +98,7 @@ impl Drop for Server {
 fn as_user(words: &[&str]) -> Outcome<String> {
     let program = format!("{PROGRAMS}/{}", words[0]);
     let user = USER.to_string();
-    let mut all = vec![
-        "setpriv",
-        "--reuid",
-        &user,
-        "--regid",
-        &user,
-        "--clear-groups",
-    ];
+    let mut all = vec!["setpriv", "--reuid", &user, "--regid", &user, "--clear-groups"];
     all.extend(["--", &program]);
     all.extend(&words[1..]);
     run(&all)

@@ -40,9 +40,7 @@ pub(crate) fn scene(applications: &str, repeat: &str, limit: &str) -> Outcome<()
     let printed: Value = serde_json::from_str(&text).map_err(failed("the lab's result"))?;
     let result = &printed["result"];
     let seconds = |ns: &Value| ns.as_f64().map(|ns| ns / 1e9);
-    let trials = result["trials"]
-        .as_array()
-        .ok_or("the lab tells no trials")?;
+    let trials = result["trials"].as_array().ok_or("the lab tells no trials")?;
     for trial in trials {
         write_result(&json!({
             "way": trial["way"],
@@ -67,9 +65,6 @@ pub(crate) fn scene(applications: &str, repeat: &str, limit: &str) -> Outcome<()
 /// The user that Debian's packages make for PostgreSQL; the guest's were only unpacked.
 fn add_user() -> Outcome<()> {
     let path = "/etc/passwd";
-    let mut file = OpenOptions::new()
-        .append(true)
-        .open(path)
-        .map_err(failed(path))?;
+    let mut file = OpenOptions::new().append(true).open(path).map_err(failed(path))?;
     writeln!(file, "postgres:x:70:70::/mnt:/bin/sh").map_err(failed(path))
 }

@@ -50,28 +50,14 @@ impl Out {
         let swap = Swap::on(system::SWAP)?;
         let toucher = WorkingSet::start("terrace", mib, "scattered")?;
         system::push_out(toucher.pid(), mib << 8, hog)?;
-        Ok(Self {
-            toucher,
-            _swap: swap,
-        })
+        Ok(Self { toucher, _swap: swap })
     }
 
     fn restore(&self) -> Outcome<Child> {
         let pid = self.toucher.pid().to_string();
         let mut command = Command::new("terrace");
-        command.args([
-            "warm",
-            "restore",
-            "--pid",
-            &pid,
-            "--only",
-            "anonymous",
-            "--json",
-        ]);
-        command
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(failed("terrace"))
+        command.args(["warm", "restore", "--pid", &pid, "--only", "anonymous", "--json"]);
+        command.stdout(Stdio::piped()).spawn().map_err(failed("terrace"))
     }
 }
 
@@ -126,9 +112,7 @@ fn short_again(bystander: &mut WorkingSet, mib: u64, hog: &str) -> Outcome<()> {
         thread::sleep(LOOK);
     }
     let mut command = Command::new("terrace");
-    command.args([
-        "hog", "--size", hog, "--count", "2", "--repeat", "1", "--json",
-    ]);
+    command.args(["hog", "--size", hog, "--count", "2", "--repeat", "1", "--json"]);
     let started = command.stdout(Stdio::null()).spawn();
     let mut hogs = Ended(started.map_err(failed("terrace"))?);
     let reclaims = direct_reclaims()?;
@@ -187,9 +171,7 @@ fn counted(is_wanted: impl Fn(&str) -> bool) -> Outcome<u64> {
     let text = fs::read_to_string("/proc/vmstat").map_err(failed("vmstat"))?;
     let lines = text.lines().filter_map(|line| line.split_once(' '));
     let wanted = lines.filter(|(name, _)| is_wanted(name));
-    Ok(wanted
-        .filter_map(|(_, count)| count.parse::<u64>().ok())
-        .sum())
+    Ok(wanted.filter_map(|(_, count)| count.parse::<u64>().ok()).sum())
 }
 
 fn mean(values: &[f64]) -> f64 {

@@ -34,10 +34,7 @@ pub(crate) fn failed<E: Display>(what: &str) -> impl Fn(E) -> String + '_ {
 /// Runs a program to its end and gives its output; it must succeed.
 pub(crate) fn run(words: &[&str]) -> Outcome<String> {
     let what = words.join(" ");
-    let output = Command::new(words[0])
-        .args(&words[1..])
-        .output()
-        .map_err(failed(&what))?;
+    let output = Command::new(words[0]).args(&words[1..]).output().map_err(failed(&what))?;
     if !output.status.success() {
         let complaint = String::from_utf8_lossy(&output.stderr);
         return Err(format!("{what}: {}: {complaint}", output.status));
@@ -110,9 +107,7 @@ pub(crate) fn push_out_until(
 ) -> Outcome<u64> {
     let mut swapped = 0;
     for _ in 0..HOGS_MAX {
-        run(&[
-            "terrace", "hog", "--size", hog, "--count", "2", "--repeat", "1", "--json",
-        ])?;
+        run(&["terrace", "hog", "--size", hog, "--count", "2", "--repeat", "1", "--json"])?;
         swapped = in_swap()?;
         if swapped as f64 >= pages as f64 * PUSHED_OUT {
             return Ok(swapped);
@@ -128,10 +123,7 @@ pub(crate) fn bring_back(way: &str, pids: &[u32], extra: &[&str]) -> Outcome<(f6
     let report = match way {
         "demand" => Value::Null,
         "swapoff" => run(&["swapoff", SWAP]).map(|_| Value::Null)?,
-        "address" => pids
-            .iter()
-            .try_for_each(|pid| by_address(*pid))
-            .map(|()| Value::Null)?,
+        "address" => pids.iter().try_for_each(|pid| by_address(*pid)).map(|()| Value::Null)?,
         _ if way.starts_with("restore") => {
             let numbers: Vec<String> = pids.iter().map(u32::to_string).collect();
             let list = numbers.join(",");
@@ -152,21 +144,14 @@ fn by_address(pid: u32) -> Outcome<()> {
     let open = |name| File::open(format!("/proc/{pid}/{name}")).map_err(failed(name));
     let (pagemap, memory) = (open("pagemap")?, open("mem")?);
     for line in maps.lines().filter(|line| line.contains(" rw-p ")) {
-        let range = line
-            .split(' ')
-            .next()
-            .and_then(|range| range.split_once('-'));
+        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
         let (start, end) = range.ok_or("a line of maps without a range")?;
         let address = |text| u64::from_str_radix(text, 16).map_err(failed(line));
         for page in address(start)? / PAGE..address(end)? / PAGE {
             let mut entry = [0; 8];
-            pagemap
-                .read_exact_at(&mut entry, page * 8)
-                .map_err(failed("pagemap"))?;
+            pagemap.read_exact_at(&mut entry, page * 8).map_err(failed("pagemap"))?;
             if u64::from_le_bytes(entry) & SWAPPED != 0 {
-                memory
-                    .read_exact_at(&mut [0], page * PAGE)
-                    .map_err(failed("mem"))?;
+                memory.read_exact_at(&mut [0], page * PAGE).map_err(failed("mem"))?;
             }
         }
     }

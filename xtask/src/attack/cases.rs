@@ -19,19 +19,11 @@ pub(super) struct Case {
 }
 
 const fn case(name: &'static str, attack: &'static str, run: fn(&Stage) -> Held) -> Case {
-    Case {
-        name,
-        attack,
-        run,
-        is_alone: false,
-    }
+    Case { name, attack, run, is_alone: false }
 }
 
 const fn alone(name: &'static str, attack: &'static str, run: fn(&Stage) -> Held) -> Case {
-    Case {
-        is_alone: true,
-        ..case(name, attack, run)
-    }
+    Case { is_alone: true, ..case(name, attack, run) }
 }
 
 /// In the order in which they are begun.

@@ -39,13 +39,9 @@ pub(super) fn kept_surveys(stage: &Stage) -> Held {
     let mut command = stage.terrace(&["survey", "--quick"]);
     command.env("HOME", &home).env_remove("XDG_STATE_HOME");
     let observed = judge::observe(command, SURVEY_LIMIT, u64::MAX)?;
-    ensure(observed.status == Some(0), || {
-        format!("survey: {:?}", observed.status)
-    })?;
+    ensure(observed.status == Some(0), || format!("survey: {:?}", observed.status))?;
     let made = names(&victim);
-    ensure(made.is_empty(), || {
-        format!("root wrote through another user's link: {made:?}")
-    })
+    ensure(made.is_empty(), || format!("root wrote through another user's link: {made:?}"))
 }
 
 /// L12 d: `result.json` was written through a link that another user put into the output's
@@ -57,15 +53,7 @@ pub(super) fn lab_output(stage: &Stage) -> Held {
     std::fs::create_dir(&out)?;
     give_away(&out)?;
     std::fs::write(&victim, "before")?;
-    let arguments = [
-        "lab",
-        "run",
-        "memory-copy-2001",
-        "--budget",
-        "3s",
-        "--out",
-        text(&out),
-    ];
+    let arguments = ["lab", "run", "memory-copy-2001", "--budget", "3s", "--out", text(&out)];
     let mut running = Running::start(stage.terrace(&arguments))?;
     // Late enough that the directory was found empty, early enough that nothing is there yet.
     thread::sleep(Duration::from_millis(500));
@@ -74,9 +62,7 @@ pub(super) fn lab_output(stage: &Stage) -> Held {
     }
     wait_until(LAB_LIMIT, || !running.is_alive());
     let after = std::fs::read_to_string(&victim)?;
-    ensure(after == "before", || {
-        "root wrote through a link of another user".to_owned()
-    })
+    ensure(after == "before", || "root wrote through a link of another user".to_owned())
 }
 
 /// H1: the database's user replaced its log by a link, and root opened it.
@@ -145,15 +131,7 @@ fn planter(disk: &Path, victim: &Path, trace: &Path) -> Command {
          sleep 0.001; done 2>/dev/null"
     );
     let mut command = Command::new("setpriv");
-    command.args([
-        "--reuid",
-        "postgres",
-        "--regid",
-        "postgres",
-        "--clear-groups",
-        "sh",
-        "-c",
-    ]);
+    command.args(["--reuid", "postgres", "--regid", "postgres", "--clear-groups", "sh", "-c"]);
     command.arg(script);
     command
 }

@@ -23,15 +23,7 @@ const WRITER_WRITES: u32 = 3;
 
 /// The program that gives this error at the write of this number, of `path` or of all files.
 fn injected<'a>(path: Option<&'a Path>, fault: &'a str) -> Vec<&'a str> {
-    let mut wrapper = vec![
-        "strace",
-        "-f",
-        "-qq",
-        "-o",
-        "/dev/null",
-        "-e",
-        "signal=none",
-    ];
+    let mut wrapper = vec!["strace", "-f", "-qq", "-o", "/dev/null", "-e", "signal=none"];
     if let Some(path) = path {
         wrapper.extend(["-P", text(path)]);
     }
@@ -76,9 +68,7 @@ pub(super) fn of_run(stage: &Stage) -> Held {
                 observed.status, observed.signal
             );
             let is_right = observed.status == Some(if mark.exists() { STATUS } else { 125 });
-            ensure(is_right && !observed.text().contains("panicked"), || {
-                what.clone()
-            })?;
+            ensure(is_right && !observed.text().contains("panicked"), || what.clone())?;
             reached += u32::from(observed.text().contains("terrace"));
             if out.exists() && mark.exists() {
                 let read = observe(stage.terrace(&["explain", text(&out)]))?;
@@ -90,9 +80,7 @@ pub(super) fn of_run(stage: &Stage) -> Held {
             }
         }
     }
-    ensure(reached > 0, || {
-        "no error was ever noticed: the case tests nothing".to_owned()
-    })
+    ensure(reached > 0, || "no error was ever noticed: the case tests nothing".to_owned())
 }
 
 /// L12 a: the first write fails: status 125, and no file that the next run would refuse to replace.
@@ -145,9 +133,7 @@ pub(super) fn of_writers(stage: &Stage) -> Held {
                 if size(&out) * 100 >= whole * 99 {
                     after.retain(|name| name != "out");
                 }
-                ensure(after == before, || {
-                    format!("{}; left behind: {after:?}", what())
-                })?;
+                ensure(after == before, || format!("{}; left behind: {after:?}", what()))?;
             }
         }
     }

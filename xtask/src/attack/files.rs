@@ -75,30 +75,10 @@ pub(super) fn modes(stage: &Stage) -> Held {
     let [export, page, verdict, imported] =
         ["export.csv", "page.html", "verdict.json", "imported.trec"].map(at);
     let commands = [
-        (
-            words([
-                "export",
-                "--no-redact",
-                "--to",
-                "csv",
-                "-o",
-                text(&export),
-                recording,
-            ]),
-            &export,
-        ),
-        (
-            words(["view", "--no-redact", "--html", text(&page), recording]),
-            &page,
-        ),
-        (
-            words(["run", "--json", text(&verdict), "-q", "--", "true"]),
-            &verdict,
-        ),
-        (
-            words(["import", text(&vmstat), "-o", text(&imported)]),
-            &imported,
-        ),
+        (words(["export", "--no-redact", "--to", "csv", "-o", text(&export), recording]), &export),
+        (words(["view", "--no-redact", "--html", text(&page), recording]), &page),
+        (words(["run", "--json", text(&verdict), "-q", "--", "true"]), &verdict),
+        (words(["import", text(&vmstat), "-o", text(&imported)]), &imported),
     ];
     for (command, path) in &commands {
         stage.attack(command, Form::Text)?;
@@ -115,9 +95,7 @@ pub(super) fn modes(stage: &Stage) -> Held {
         .filter(|name| name.ends_with(".part"))
         .map(|name| directory.join(name))
         .collect();
-    ensure(observed.status != Some(0), || {
-        "the temporary file is not renamed".to_owned()
-    })?;
+    ensure(observed.status != Some(0), || "the temporary file is not renamed".to_owned())?;
     // Without a name (`O_TMPFILE`) there is nothing to read.
     parts.iter().try_for_each(|part| is_private(part))
 }
@@ -137,13 +115,8 @@ pub(super) fn busy_mount(stage: &Stage) -> Held {
     let mut command = stage.terrace(&["run", "-q", "--", "true"]);
     command.current_dir(disk.path());
     let observed = observe(command)?;
-    let unmounted = Command::new("umount")
-        .arg(disk.path())
-        .stderr(Stdio::null())
-        .status()?;
-    ensure(observed.status == Some(0), || {
-        format!("run: {:?}", observed.status)
-    })?;
+    let unmounted = Command::new("umount").arg(disk.path()).stderr(Stdio::null()).status()?;
+    ensure(observed.status == Some(0), || format!("run: {:?}", observed.status))?;
     ensure(unmounted.success(), || {
         "the directory that `run` was called in cannot be unmounted at once".to_owned()
     })
@@ -160,10 +133,7 @@ pub(super) fn foreign_lock(stage: &Stage) -> Held {
     // Its owner may have opened it to others, who read the segments.
     std::fs::set_permissions(&ring, PermissionsExt::from_mode(0o755))?;
     let mut holders = Vec::new();
-    for name in [String::new()]
-        .into_iter()
-        .chain(super::stage::names(&ring))
-    {
+    for name in [String::new()].into_iter().chain(super::stage::names(&ring)) {
         let mut command = as_other_user("flock");
         command.arg(ring.join(name)).args(["sleep", "60"]);
         holders.push(Running::start(command)?);
@@ -206,14 +176,10 @@ pub(super) fn link_reason(stage: &Stage) -> Held {
     give_away(&link)?;
     let arguments = words(["record", "--for", "1s", "--force", "-o", text(&link)]);
     let observed = stage.attack(&arguments, Form::Text)?;
-    ensure(std::fs::metadata(&target)?.len() == 0, || {
-        "the link was followed".to_owned()
-    })?;
+    ensure(std::fs::metadata(&target)?.len() == 0, || "the link was followed".to_owned())?;
     let says = observed.text();
     let is_refused = observed.status == Some(3) && says.contains("another user can change");
-    ensure(is_refused, || {
-        format!("status {:?}, a wrong reason: {says:?}", observed.status)
-    })
+    ensure(is_refused, || format!("status {:?}, a wrong reason: {says:?}", observed.status))
 }
 
 /// L12 c: a pipe is refused before it is opened: who waits at its other end does not notice.
@@ -238,9 +204,7 @@ pub(super) fn pipe_as_output(stage: &Stage) -> Held {
     }
     let was_opened = wait_until(Duration::from_millis(500), || !reader.is_alive());
     let kind = std::fs::symlink_metadata(&pipe)?.file_type();
-    ensure(kind.is_fifo() && !was_opened, || {
-        "the pipe was opened: its reader has ended".to_owned()
-    })
+    ensure(kind.is_fifo() && !was_opened, || "the pipe was opened: its reader has ended".to_owned())
 }
 
 /// Standard output that is full, closed or a pipe without a reader.
@@ -256,47 +220,32 @@ pub(super) fn full_output(stage: &Stage) -> Held {
     ] {
         let (reader, writer) = io::pipe()?;
         drop(reader);
-        let outputs = [
-            Stdio::from(File::options().write(true).open("/dev/full")?),
-            Stdio::from(writer),
-        ];
+        let outputs =
+            [Stdio::from(File::options().write(true).open("/dev/full")?), Stdio::from(writer)];
         for output in outputs {
             let mut command = stage.terrace(&arguments);
-            command
-                .stdin(Stdio::null())
-                .stdout(output)
-                .stderr(Stdio::piped());
+            command.stdin(Stdio::null()).stdout(output).stderr(Stdio::piped());
             let observed = judge::finish(command.spawn()?, PATIENCE, MEMORY_LIMIT_BYTES)?;
-            let is_documented = observed
-                .status
-                .is_some_and(|status| DOCUMENTED.contains(&status));
-            ensure(
-                is_documented && !observed.text().contains("panicked"),
-                || {
-                    format!(
-                        "{:?}, signal {:?}: {}",
-                        observed.status,
-                        observed.signal,
-                        shown(&arguments)
-                    )
-                },
-            )?;
-        }
-        let closed = ["sh", "-c", "exec \"$@\" <&- >&- 2>&-", "sh"];
-        let observed = observe(stage.terrace_under(&closed, &arguments))?;
-        ensure(
-            observed
-                .status
-                .is_some_and(|status| DOCUMENTED.contains(&status)),
-            || {
+            let is_documented = observed.status.is_some_and(|status| DOCUMENTED.contains(&status));
+            ensure(is_documented && !observed.text().contains("panicked"), || {
                 format!(
-                    "outputs closed: {:?}, signal {:?}: {}",
+                    "{:?}, signal {:?}: {}",
                     observed.status,
                     observed.signal,
                     shown(&arguments)
                 )
-            },
-        )?;
+            })?;
+        }
+        let closed = ["sh", "-c", "exec \"$@\" <&- >&- 2>&-", "sh"];
+        let observed = observe(stage.terrace_under(&closed, &arguments))?;
+        ensure(observed.status.is_some_and(|status| DOCUMENTED.contains(&status)), || {
+            format!(
+                "outputs closed: {:?}, signal {:?}: {}",
+                observed.status,
+                observed.signal,
+                shown(&arguments)
+            )
+        })?;
     }
     Ok(())
 }
@@ -321,10 +270,7 @@ pub(super) fn dead_fuse(stage: &Stage) -> Held {
         if !has_ended {
             // No signal ends it: the connection must go first.
             drop(fuse);
-            return Err(Stop::Failed(format!(
-                "it waits for the dead file: {}",
-                shown(&arguments)
-            )));
+            return Err(Stop::Failed(format!("it waits for the dead file: {}", shown(&arguments))));
         }
     }
     Ok(())

@@ -46,11 +46,8 @@ impl Server {
     fn start(stage: &Stage, directory: &Path) -> io::Result<Self> {
         let path = plain(stage, directory, "hog_beside")?;
         let mut command = stage.terrace(&["view", "--no-browser", text(&path)]);
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let mut line = String::new();
         if let Some(stdout) = child.stdout.take() {
             BufReader::new(stdout).read_line(&mut line)?;
@@ -66,9 +63,7 @@ impl Server {
         if server.is_alive() && server.port != 0 {
             Ok(server)
         } else {
-            Err(io::Error::other(format!(
-                "view printed no address: {line:?}"
-            )))
+            Err(io::Error::other(format!("view printed no address: {line:?}")))
         }
     }
 
@@ -103,8 +98,7 @@ impl Server {
     }
 
     fn serves_the_page(&self) -> bool {
-        self.answer(&self.good())
-            .is_ok_and(|answer| is_page(&answer))
+        self.answer(&self.good()).is_ok_and(|answer| is_page(&answer))
     }
 
     /// Processor time of the server so far, in ticks of a hundredth second.
@@ -134,15 +128,12 @@ pub(super) fn attack(stage: &Stage, random: &mut Random, directory: &Path) -> Re
         if !(answer.is_empty() || answer.starts_with(b"HTTP/1.1 ")) {
             return Err(bad("an answer that is not HTTP".to_owned(), &request));
         }
-        let has_secret = request
-            .windows(server.secret.len())
-            .any(|part| part == server.secret.as_bytes());
+        let has_secret =
+            request.windows(server.secret.len()).any(|part| part == server.secret.as_bytes());
         if is_page(&answer) && !has_secret {
             return Err(bad("the page without the secret".to_owned(), &request));
         }
-        if answer
-            .windows(27)
-            .any(|part| part.eq_ignore_ascii_case(b"access-control-allow-origin"))
+        if answer.windows(27).any(|part| part.eq_ignore_ascii_case(b"access-control-allow-origin"))
         {
             return Err(bad("leave for pages of others".to_owned(), &request));
         }
@@ -153,10 +144,7 @@ pub(super) fn attack(stage: &Stage, random: &mut Random, directory: &Path) -> Re
     if server.serves_the_page() {
         Ok(())
     } else {
-        Err(bad(
-            "a good request got no page any more".to_owned(),
-            &server.good(),
-        ))
+        Err(bad("a good request got no page any more".to_owned(), &server.good()))
     }
 }
 
@@ -169,10 +157,7 @@ fn request(server: &Server, random: &mut Random) -> Vec<u8> {
         request.extend(b"\r\n\r\n");
         return request;
     }
-    let method = *pick(
-        random,
-        &["GET", "HEAD", "POST", "PUT", "TRACE", "get", "CONNECT", ""],
-    );
+    let method = *pick(random, &["GET", "HEAD", "POST", "PUT", "TRACE", "get", "CONNECT", ""]);
     let paths = [
         "/".to_owned(),
         "/wrong/".to_owned(),
@@ -183,11 +168,7 @@ fn request(server: &Server, random: &mut Random) -> Vec<u8> {
         format!("/{}", "a".repeat(100_000)),
     ];
     let path = pick(random, &paths);
-    let hosts = [
-        "evil.example".to_owned(),
-        format!("127.0.0.1:{port}"),
-        String::new(),
-    ];
+    let hosts = ["evil.example".to_owned(), format!("127.0.0.1:{port}"), String::new()];
     let host = pick(random, &hosts);
     let lines = "X: a\r\n".repeat(*pick(random, &[0, 1, 3000]));
     let version = *pick(random, &["HTTP/1.1", "HTTP/0.9", "HTTP/2.0", ""]);
@@ -227,9 +208,7 @@ pub(super) fn refused_connections(stage: &Stage) -> Held {
         is_over.store(true, Ordering::Relaxed);
         served
     });
-    ensure(served >= 8, || {
-        format!("only {served} of 10 good requests were served")
-    })?;
+    ensure(served >= 8, || format!("only {served} of 10 good requests were served"))?;
     ensure(wait_until(PATIENCE, || server.serves_the_page()), || {
         "the page is not served any more afterwards".to_owned()
     })
@@ -270,44 +249,29 @@ pub(super) fn browser_ticket(stage: &Stage) -> Held {
     let path = plain(stage, &directory, "hog_beside")?;
     super::stage::give_away(&path)?;
     let (browser, seen) = (directory.join("xdg-open"), directory.join("seen"));
-    let script = format!(
-        "#!/bin/sh\nprintf %s \"$1\" > {0}.new; mv {0}.new {0}; sleep 30\n",
-        text(&seen)
-    );
+    let script =
+        format!("#!/bin/sh\nprintf %s \"$1\" > {0}.new; mv {0}.new {0}; sleep 30\n", text(&seen));
     std::fs::write(&browser, script)?;
-    std::fs::set_permissions(
-        &browser,
-        std::os::unix::fs::PermissionsExt::from_mode(0o755),
-    )?;
+    std::fs::set_permissions(&browser, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
     let runtime = directory.join("runtime");
     std::fs::create_dir(&runtime)?;
-    std::fs::set_permissions(
-        &runtime,
-        std::os::unix::fs::PermissionsExt::from_mode(0o700),
-    )?;
+    std::fs::set_permissions(&runtime, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
     super::stage::give_away(&runtime)?;
     let mut command = super::stage::as_other_user(text(&stage.binary));
     command.args(words(["view", text(&path)]).iter().map(OsString::as_os_str));
     command.env("PATH", format!("{}:/usr/bin:/bin", text(&directory)));
-    command
-        .env("DISPLAY", ":0")
-        .env("HOME", &directory)
-        .env("XDG_RUNTIME_DIR", &runtime);
+    command.env("DISPLAY", ":0").env("HOME", &directory).env("XDG_RUNTIME_DIR", &runtime);
     let mut view = super::stage::Running::start(command)?;
     if !wait_until(PATIENCE, || seen.exists()) {
         let alive = view.is_alive();
-        return Err(Stop::Failed(format!(
-            "no browser was started; view runs: {alive}"
-        )));
+        return Err(Stop::Failed(format!("no browser was started; view runs: {alive}")));
     }
     // What the browser was given is what every user can read on its command line.
     let address = std::fs::read_to_string(&seen)?;
     if let Some(path) = address.strip_prefix("file://") {
         let facts = std::fs::symlink_metadata(path)?;
         let mode = std::os::unix::fs::PermissionsExt::mode(&facts.permissions()) & 0o777;
-        return ensure(mode == 0o600, || {
-            format!("the browser's file has mode {mode:o}")
-        });
+        return ensure(mode == 0o600, || format!("the browser's file has mode {mode:o}"));
     }
     let page = fetch(&address)?;
     ensure(!is_page(&page), || {
@@ -329,9 +293,7 @@ fn fetch(address: &str) -> io::Result<Vec<u8>> {
     };
     let answer = get(path)?;
     let head = String::from_utf8_lossy(&answer).into_owned();
-    let target = head
-        .lines()
-        .find_map(|line| line.strip_prefix("Location: "));
+    let target = head.lines().find_map(|line| line.strip_prefix("Location: "));
     match target {
         Some(target) => get(target
             .trim()

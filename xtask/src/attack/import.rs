@@ -13,13 +13,8 @@ use super::mutate::{self, chance, pick, place};
 use super::stage::{Bad, Stage, text, words};
 
 /// The texts with the name of their tool.
-const SEEDS: &[(&str, &str)] = &[
-    ("vmstat", VMSTAT),
-    ("iostat", IOSTAT),
-    ("sadf", SADF),
-    ("fio", FIO),
-    ("fio-log", FIO_LOG),
-];
+const SEEDS: &[(&str, &str)] =
+    &[("vmstat", VMSTAT), ("iostat", IOSTAT), ("sadf", SADF), ("fio", FIO), ("fio-log", FIO_LOG)];
 
 const TOKENS: &[&str] = &[
     "nan",
@@ -58,21 +53,14 @@ const TEXT_BYTES_MAX: usize = 200_000;
 /// One mutant, imported; the recording that came out of it is read.
 pub(super) fn attack(stage: &Stage, random: &mut Random, directory: &Path) -> Result<(), Bad> {
     let (tool, seed) = *pick(random, SEEDS);
-    let name = format!(
-        "a_{}.1.log",
-        pick(random, &["bw", "iops", "lat", "clat", "slat"])
-    );
+    let name = format!("a_{}.1.log", pick(random, &["bw", "iops", "lat", "clat", "slat"]));
     let [input, recording, out] =
         [name.as_str(), "out.trec", "out"].map(|name| directory.join(name));
     std::fs::write(&input, mutant(random, seed))?;
     let [input, recording, out] = [&input, &recording, &out].map(|path| text(path));
     let mut arguments = words(["import", input, "-o", recording]);
     if chance(random, 40) {
-        let from = if chance(random, 50) {
-            tool
-        } else {
-            pick(random, SEEDS).0
-        };
+        let from = if chance(random, 50) { tool } else { pick(random, SEEDS).0 };
         arguments.extend(words(["--from", from]));
     }
     if chance(random, 40) {
@@ -86,10 +74,7 @@ pub(super) fn attack(stage: &Stage, random: &mut Random, directory: &Path) -> Re
         0 => (words(["explain", "--json", recording]), Form::Json),
         1 => (words(["explain", "--details", recording]), Form::Text),
         2 => (words(["view", "--html", out, recording]), Form::Text),
-        _ => (
-            words(["export", "--to", "csv", "-o", out, recording]),
-            Form::Text,
-        ),
+        _ => (words(["export", "--to", "csv", "-o", out, recording]), Form::Text),
     };
     stage.attack(&arguments, form).map(drop)
 }

@@ -69,29 +69,14 @@ fn append(line: &mut Value, field: &str) {
 
 /// A recording whose texts are hostile.
 fn recording(chunks: &[Chunk], reach: Reach) -> Vec<u8> {
-    let spans: Vec<Value> = [
-        "mark",
-        "rate",
-        "clock_jump",
-        "device_added",
-        "device_removed",
-    ]
-    .iter()
-    .chain(&[
-        "group_changed",
-        "events_stopped",
-        "gap",
-        "progress",
-        "imported",
-    ])
-    .map(|kind| (*kind).to_owned())
-    .chain([format!("unknown{}", marker())])
-    .map(|kind| json!({"kind": kind, "text": marker(), "start_ns": 1000, "end_ns": 2000}))
-    .collect();
-    let mut changed: Vec<Chunk> = chunks
+    let spans: Vec<Value> = ["mark", "rate", "clock_jump", "device_added", "device_removed"]
         .iter()
-        .map(|chunk| poisoned_chunk(chunk, reach))
+        .chain(&["group_changed", "events_stopped", "gap", "progress", "imported"])
+        .map(|kind| (*kind).to_owned())
+        .chain([format!("unknown{}", marker())])
+        .map(|kind| json!({"kind": kind, "text": marker(), "start_ns": 1000, "end_ns": 2000}))
         .collect();
+    let mut changed: Vec<Chunk> = chunks.iter().map(|chunk| poisoned_chunk(chunk, reach)).collect();
     changed.insert(1.min(changed.len()), Chunk::lines(trec::SPANS, &spans));
     trec::file(&changed)
 }
@@ -119,10 +104,7 @@ fn poisoned_chunk(chunk: &Chunk, reach: Reach) -> Chunk {
             _ => return chunk.clone(),
         }
     }
-    Chunk {
-        raw: trec::json_lines(&lines),
-        ..chunk.clone()
-    }
+    Chunk { raw: trec::json_lines(&lines), ..chunk.clone() }
 }
 
 fn facts(line: &mut Value, reach: Reach) {
@@ -143,11 +125,8 @@ fn facts(line: &mut Value, reach: Reach) {
 fn write_recordings(stage: &Stage, directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     // Those that were made here tell nothing that the fixtures do not.
-    let fixtures = stage
-        .recordings
-        .iter()
-        .zip(&stage.chunks)
-        .filter(|((name, _), _)| !name.contains('/'));
+    let fixtures =
+        stage.recordings.iter().zip(&stage.chunks).filter(|((name, _), _)| !name.contains('/'));
     for ((name, _), chunks) in fixtures {
         for (reach, suffix) in REACHES {
             let path = directory.join(format!("{name}.{suffix}.trec"));
@@ -175,9 +154,7 @@ fn write_surveys(stage: &Stage, directory: &Path) -> Result<[PathBuf; 2], Stop> 
             count += 1;
         }
     }
-    ensure(count > 0, || {
-        "no text of a survey may be anything: the case tests nothing".to_owned()
-    })?;
+    ensure(count > 0, || "no text of a survey may be anything: the case tests nothing".to_owned())?;
     std::fs::write(&a, hostile.to_string())?;
     std::fs::write(&b, grown(&hostile).to_string())?;
     Ok([a, b])
@@ -225,9 +202,7 @@ fn grown(value: &Value) -> Value {
         Value::Number(number) if number.is_f64() => json!(number.as_f64().unwrap_or(0.0) * 1.7),
         Value::Array(items) => items.iter().map(grown).collect(),
         Value::Object(fields) => {
-            let fields = fields
-                .iter()
-                .map(|(name, field)| (name.clone(), grown(field)));
+            let fields = fields.iter().map(|(name, field)| (name.clone(), grown(field)));
             Value::Object(fields.collect::<Map<_, _>>())
         }
         other => other.clone(),
@@ -242,20 +217,15 @@ pub(super) fn recordings(stage: &Stage) -> Held {
     for path in &paths {
         let path = text(path);
         stage.attack(&words(["explain", path]), Form::Text)?;
-        stage.attack(
-            &words(["explain", "--details", "--color", "always", path]),
-            Form::Colored,
-        )?;
+        stage.attack(&words(["explain", "--details", "--color", "always", path]), Form::Colored)?;
     }
     for pair in paths.chunks_exact(2).step_by(2) {
         let [a, b] = [&pair[0], &pair[1]].map(|path| text(path));
         stage.attack(&words(["compare", a, b]), Form::Text)?;
         stage.attack(&words(["compare", "--align", "progress", a, b]), Form::Text)?;
         stage.attack(&words(["compare", "--json", a, b]), Form::Json)?;
-        stage.attack(
-            &words(["proof", "--claim", &marker(), "-o", text(&card), a, b]),
-            Form::Text,
-        )?;
+        stage
+            .attack(&words(["proof", "--claim", &marker(), "-o", text(&card), a, b]), Form::Text)?;
     }
     Ok(())
 }
@@ -266,10 +236,7 @@ pub(super) fn surveys(stage: &Stage) -> Held {
     let [a, b] = write_surveys(stage, &directory)?;
     let [a, b] = [&a, &b].map(|path| text(path));
     stage.attack(&words(["compare", a, b]), Form::Text)?;
-    stage.attack(
-        &words(["compare", "--color", "always", a, b]),
-        Form::Colored,
-    )?;
+    stage.attack(&words(["compare", "--color", "always", a, b]), Form::Colored)?;
     stage.attack(&words(["compare", "--json", a, b]), Form::Json)?;
     Ok(())
 }
@@ -278,19 +245,14 @@ pub(super) fn surveys(stage: &Stage) -> Held {
 pub(super) fn markdown(stage: &Stage) -> Held {
     let directory = stage.scratch("hostile-markdown")?;
     let paths = write_recordings(stage, &directory)?;
-    let mut pairs: Vec<[PathBuf; 2]> = paths
-        .chunks_exact(2)
-        .map(|pair| [pair[0].clone(), pair[1].clone()])
-        .collect();
+    let mut pairs: Vec<[PathBuf; 2]> =
+        paths.chunks_exact(2).map(|pair| [pair[0].clone(), pair[1].clone()]).collect();
     pairs.push(write_surveys(stage, &directory)?);
     for [a, b] in &pairs {
         let [a, b] = [a, b].map(|path| text(path));
         let compare = stage.terrace(&["compare", "--markdown", a, b]);
         let observed = observe(compare)?;
-        no_markup(
-            &outside_code(&observed.text()),
-            &format!("compare --markdown {a} {b}"),
-        )?;
+        no_markup(&outside_code(&observed.text()), &format!("compare --markdown {a} {b}"))?;
     }
     let card = directory.join("card.md");
     let [a, b] = [&paths[0], &paths[4]].map(|path| text(path));
@@ -308,14 +270,7 @@ pub(super) fn pages(stage: &Stage) -> Held {
     let [first, second] = write_surveys(stage, &directory)?;
     let mut commands = vec![
         words(["compare", "--html", out, text(&first), text(&second)]),
-        words([
-            "compare",
-            "--html",
-            out,
-            "--no-redact",
-            text(&first),
-            text(&second),
-        ]),
+        words(["compare", "--html", out, "--no-redact", text(&first), text(&second)]),
     ];
     for pair in paths.chunks_exact(2).step_by(3) {
         let [a, b] = [&pair[0], &pair[1]].map(|path| text(path));
@@ -359,20 +314,10 @@ fn outside_code(markdown: &str) -> String {
 fn no_markup(page: &str, what: &str) -> Held {
     let found = TRACES.iter().find_map(|trace| page.find(trace));
     let around = |at: usize| -> String {
-        page[..at]
-            .chars()
-            .rev()
-            .take(60)
-            .collect::<Vec<_>>()
-            .iter()
-            .rev()
-            .collect()
+        page[..at].chars().rev().take(60).collect::<Vec<_>>().iter().rev().collect()
     };
     found.map_or(Ok(()), |at| {
-        Err(Stop::Failed(format!(
-            "{what}: raw markup after {:?}",
-            around(at)
-        )))
+        Err(Stop::Failed(format!("{what}: raw markup after {:?}", around(at))))
     })
 }
 
@@ -428,29 +373,10 @@ fn mounted(stage: &Stage, directory: &Path) -> Held {
     let mount = |program: &str, arguments: &[&OsStr]| {
         Command::new(program).args(arguments).arg(&point).status()
     };
-    mount(
-        "mount",
-        &["-t", "tmpfs", "-o", "size=64m", "terrace-test"].map(OsStr::new),
-    )?;
+    mount("mount", &["-t", "tmpfs", "-o", "size=64m", "terrace-test"].map(OsStr::new))?;
     let observed = [
-        words([
-            "measure",
-            "iolat",
-            text(&point),
-            "-c",
-            "3",
-            "--budget",
-            "2s",
-        ]),
-        words([
-            "ramdisk",
-            "why",
-            text(&point),
-            "--size",
-            "16m",
-            "--budget",
-            "1s",
-        ]),
+        words(["measure", "iolat", text(&point), "-c", "3", "--budget", "2s"]),
+        words(["ramdisk", "why", text(&point), "--size", "16m", "--budget", "1s"]),
         words(["run", "--details", "--", "true"]),
     ]
     .map(|command| {
@@ -484,23 +410,15 @@ pub(super) fn process(stage: &Stage) -> Held {
     let program = directory.join(OsStr::from_bytes(b"\x1b]0;PWN\x07\x1b[2J"));
     std::fs::copy("/bin/sh", &program)?;
     let mut command = Command::new(&program);
-    command.args([
-        "-c",
-        "x=$(head -c 30000000 /dev/zero | tr '\\0' x); while :; do sleep 1; done",
-    ]);
+    command.args(["-c", "x=$(head -c 30000000 /dev/zero | tr '\\0' x); while :; do sleep 1; done"]);
     let running = Running::start(command)?;
     let pid = running.pid().to_string();
     let is_large = || {
         let status = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
-        let pages = status
-            .split_whitespace()
-            .nth(1)
-            .and_then(|pages| pages.parse::<u64>().ok());
+        let pages = status.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
         pages.unwrap_or(0) > 7000
     };
-    ensure(wait_until(PATIENCE, is_large), || {
-        "the hostile process takes no memory".to_owned()
-    })?;
+    ensure(wait_until(PATIENCE, is_large), || "the hostile process takes no memory".to_owned())?;
     for arguments in [
         words(["warm", "show", "--pid", &pid]),
         words(["warm", "restore", "--dry-run", "--pid", &pid]),
@@ -522,17 +440,9 @@ mod tests {
     fn every_text_of_a_survey_is_found_and_changed() {
         let value = json!({"a": "x", "b": [{"c": "y"}, {"c": "z"}], "d": 1});
         let fields = text_fields(&value, &[]);
-        assert_eq!(
-            fields,
-            [
-                vec!["a".to_owned()],
-                ["b", "*", "c"].map(str::to_owned).to_vec()
-            ]
-        );
+        assert_eq!(fields, [vec!["a".to_owned()], ["b", "*", "c"].map(str::to_owned).to_vec()]);
         let mut changed = value.clone();
-        fields
-            .iter()
-            .for_each(|field| change_field(&mut changed, field));
+        fields.iter().for_each(|field| change_field(&mut changed, field));
         assert_eq!(changed["b"][1]["c"], format!("z{}", marker()));
         assert_eq!(changed["d"], 1);
     }

@@ -52,11 +52,7 @@ pub(super) struct Expected {
 impl Expected {
     /// What every command that reads a file or an argument owes.
     pub(super) const fn of(form: Form) -> Self {
-        Self {
-            statuses: DOCUMENTED,
-            form,
-            memory_bytes: MEMORY_LIMIT_BYTES,
-        }
+        Self { statuses: DOCUMENTED, form, memory_bytes: MEMORY_LIMIT_BYTES }
     }
 }
 
@@ -100,11 +96,8 @@ pub(super) fn observe(
     limit: Duration,
     memory_bytes: u64,
 ) -> io::Result<Observed> {
-    let child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
+    let child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     finish(child, limit, memory_bytes)
 }
 
@@ -127,8 +120,7 @@ pub(super) fn finish(mut child: Child, limit: Duration, memory_bytes: u64) -> io
         thread::sleep(POLL);
     };
     let collect = |pipe: Option<Receiver<Vec<u8>>>| {
-        pipe.and_then(|pipe| pipe.recv_timeout(OUTPUT_GRACE).ok())
-            .unwrap_or_default()
+        pipe.and_then(|pipe| pipe.recv_timeout(OUTPUT_GRACE).ok()).unwrap_or_default()
     };
     (observed.status, observed.signal) = (status.code(), status.signal());
     (observed.stdout, observed.stderr) = (collect(stdout), collect(stderr));
@@ -165,10 +157,7 @@ pub(super) fn judge(observed: &Observed, expected: &Expected) -> Result<(), Stri
     }
     if observed.peak_bytes > expected.memory_bytes {
         let mib = [observed.peak_bytes, expected.memory_bytes].map(|bytes| bytes >> 20);
-        return Err(format!(
-            "it took {} MiB of memory, more than {}",
-            mib[0], mib[1]
-        ));
+        return Err(format!("it took {} MiB of memory, more than {}", mib[0], mib[1]));
     }
     if complaint.contains("panicked") {
         return Err(format!("it panicked: {first:?}"));
@@ -280,23 +269,14 @@ mod tests {
     fn too_much_memory_is_seen() {
         let observed = observe(shell("sleep 60"), Duration::from_secs(60), 1).unwrap();
         assert!(observed.peak_bytes > 1);
-        let expected = Expected {
-            memory_bytes: 1,
-            ..Expected::of(Form::Text)
-        };
+        let expected = Expected { memory_bytes: 1, ..Expected::of(Form::Text) };
         let error = judge(&observed, &expected).unwrap_err();
         assert!(error.contains("memory"), "{error}");
     }
 
     #[test]
     fn control_characters_are_seen_on_either_output() {
-        for hostile in [
-            "\\033]0;x",
-            "\\007",
-            "\\r",
-            "\\302\\2332J",
-            "\\342\\200\\256",
-        ] {
+        for hostile in ["\\033]0;x", "\\007", "\\r", "\\302\\2332J", "\\342\\200\\256"] {
             let error = verdict(&format!("printf 'a{hostile}'"), Form::Text).unwrap_err();
             assert!(error.contains("standard output"), "{error}");
             let error = verdict(&format!("printf 'a{hostile}' >&2"), Form::Json).unwrap_err();
@@ -310,12 +290,7 @@ mod tests {
     fn only_colours_are_taken_for_colours() {
         assert!(control_character(b"\x1b[1;31mred\x1b[0m", Form::Colored).is_none());
         assert!(control_character(b"\x1b[1;31mred", Form::Text).is_some());
-        for hostile in [
-            "\u{1b}[2J",
-            "\u{1b}]0;x\u{7}",
-            "\u{1b}[",
-            "\u{1b}[31\u{1b}[0m",
-        ] {
+        for hostile in ["\u{1b}[2J", "\u{1b}]0;x\u{7}", "\u{1b}[", "\u{1b}[31\u{1b}[0m"] {
             assert!(control_character(hostile.as_bytes(), Form::Colored).is_some());
         }
     }

@@ -43,10 +43,7 @@ fn alive(stage: &Stage) -> Vec<String> {
         let facts = std::fs::metadata(format!("/proc/{pid}/exe"));
         facts.is_ok_and(|facts| (facts.dev(), facts.ino()) == (binary.dev(), binary.ino()))
     };
-    names(Path::new("/proc"))
-        .into_iter()
-        .filter(runs_it)
-        .collect()
+    names(Path::new("/proc")).into_iter().filter(runs_it).collect()
 }
 
 /// The control groups that one of these recorders made.
@@ -54,19 +51,12 @@ fn groups(pids: &[u32]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut directories = vec![PathBuf::from(GROUPS)];
     while let Some(directory) = directories.pop() {
-        for entry in std::fs::read_dir(&directory)
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
+        for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
             if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 continue;
             }
             let name = entry.file_name().to_string_lossy().into_owned();
-            if pids
-                .iter()
-                .any(|pid| name.starts_with(&format!("terrace-{pid}-")))
-            {
+            if pids.iter().any(|pid| name.starts_with(&format!("terrace-{pid}-"))) {
                 found.push(entry.path());
             }
             directories.push(entry.path());
@@ -82,15 +72,11 @@ fn nothing_left(stage: &Stage, directory: &Path, pids: &[u32], before: &str) -> 
     observe(stage.terrace(&["undo"]))?;
     // Somebody else may have a recorder that needs the setting for a moment.
     let is_back = wait_until(Duration::from_secs(10), || setting() == before);
-    ensure(is_back, || {
-        format!("task_delayacct is {:?}, was {before:?}", setting())
-    })?;
+    ensure(is_back, || format!("task_delayacct is {:?}, was {before:?}", setting()))?;
     let groups = groups(pids);
     ensure(groups.is_empty(), || format!("groups left: {groups:?}"))?;
-    let parts: Vec<String> = names(directory)
-        .into_iter()
-        .filter(|name| name.ends_with(".part"))
-        .collect();
+    let parts: Vec<String> =
+        names(directory).into_iter().filter(|name| name.ends_with(".part")).collect();
     ensure(parts.is_empty(), || format!("left behind: {parts:?}"))
 }
 
@@ -162,15 +148,7 @@ pub(super) fn others(stage: &Stage) -> Held {
             0 => words(["warm", "restore", "--dry-run", text(&snapshot)]),
             1 => words(["hog", "--size", "16m", "--count", "2", "--repeat", "50"]),
             2 => words(["view", "--no-browser", recording]),
-            3 => words([
-                "record",
-                "--force",
-                "--apply",
-                "--for",
-                "20s",
-                "-o",
-                text(&out),
-            ]),
+            3 => words(["record", "--force", "--apply", "--for", "20s", "-o", text(&out)]),
             _ => words(["view", "--html", text(&page), recording]),
         };
         let mut running = Running::start(stage.terrace(&arguments))?;
@@ -184,21 +162,14 @@ pub(super) fn others(stage: &Stage) -> Held {
         let has_ended = wait_until(PATIENCE, || !running.is_alive());
         ensure(has_ended, || format!("SIG{name} does not end {what}"))?;
         // Before its handlers are there, the signal ends the program as any other.
-        let child = running
-            .0
-            .as_mut()
-            .and_then(|child| child.try_wait().ok().flatten());
+        let child = running.0.as_mut().and_then(|child| child.try_wait().ok().flatten());
         let status = child.and_then(|status| status.code());
-        ensure(
-            status.is_none_or(|status| DOCUMENTED.contains(&status)),
-            || format!("SIG{name}: status {status:?}: {what}"),
-        )?;
+        ensure(status.is_none_or(|status| DOCUMENTED.contains(&status)), || {
+            format!("SIG{name}: status {status:?}: {what}")
+        })?;
     }
     // A page is written beside its place; only a kill leaves that, as everywhere.
-    for name in names(&directory)
-        .into_iter()
-        .filter(|name| name.ends_with(".part"))
-    {
+    for name in names(&directory).into_iter().filter(|name| name.ends_with(".part")) {
         std::fs::remove_file(directory.join(name))?;
     }
     nothing_left(stage, &directory, &pids, &before)
@@ -213,21 +184,15 @@ pub(super) fn undo(stage: &Stage) -> Held {
     let arguments = words(["run", "-q", "--apply", "--", "sh", "-c", &script(&mark)]);
     let mut running = Running::start(stage.terrace(&arguments))?;
     let pid = running.pid();
-    ensure(wait_until(PATIENCE, || mark.exists()), || {
-        "the command did not begin".to_owned()
-    })?;
+    ensure(wait_until(PATIENCE, || mark.exists()), || "the command did not begin".to_owned())?;
     signal(pid, "KILL")?;
     wait_until(PATIENCE, || !running.is_alive());
     let is_whole = || std::fs::read_to_string(&mark).is_ok_and(|text| text == "begun\nended\n");
-    ensure(wait_until(PATIENCE, is_whole), || {
-        "the command was cut short".to_owned()
-    })?;
+    ensure(wait_until(PATIENCE, is_whole), || "the command was cut short".to_owned())?;
     nothing_left(stage, &directory, &[pid], &before)?;
     let left: Vec<String> = names(Path::new("/run/terrace"))
         .into_iter()
         .filter(|name| name.contains(&pid.to_string()))
         .collect();
-    ensure(left.is_empty(), || {
-        format!("left in /run/terrace: {left:?}")
-    })
+    ensure(left.is_empty(), || format!("left in /run/terrace: {left:?}"))
 }

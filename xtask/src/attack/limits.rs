@@ -38,14 +38,8 @@ const OF_RUN: &[&str] = &[
 ];
 
 /// Limits that a reader of files meets.
-const OF_READERS: &[&str] = &[
-    "--fsize=0",
-    "--fsize=4096",
-    "--nofile=8",
-    "--memlock=0",
-    "--stack=1048576",
-    "--rttime=1000",
-];
+const OF_READERS: &[&str] =
+    &["--fsize=0", "--fsize=4096", "--nofile=8", "--memlock=0", "--stack=1048576", "--rttime=1000"];
 
 /// The status is the command's, or 125 if it was not begun.
 pub(super) fn of_run(stage: &Stage) -> Held {

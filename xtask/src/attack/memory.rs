@@ -33,16 +33,8 @@ const LARGEST_BYTES: u64 = (1 << 63) - 4097;
 /// Facts, series and outcome of a fixture, in this order.
 fn frame(stage: &Stage) -> Result<(Value, Chunk, Chunk), Stop> {
     let chunks = trec::parse(stage.recording("hog_beside")?);
-    let find = |kind: u8| {
-        chunks
-            .iter()
-            .rev()
-            .find(|chunk| chunk.kind == kind)
-            .cloned()
-    };
-    let found = find(trec::FACTS)
-        .zip(find(trec::OUTCOME))
-        .zip(find(trec::SCHEMA));
+    let find = |kind: u8| chunks.iter().rev().find(|chunk| chunk.kind == kind).cloned();
+    let found = find(trec::FACTS).zip(find(trec::OUTCOME)).zip(find(trec::SCHEMA));
     let ((facts, outcome), schema) =
         found.ok_or_else(|| Stop::Failed("the fixture is not whole".to_owned()))?;
     let facts = facts.values().first().cloned().unwrap_or_default();
@@ -58,8 +50,7 @@ pub(super) fn changes(stage: &Stage) -> Held {
     add(&Chunk::lines(trec::FACTS, &[facts]));
     let series = |id: usize| json!({"id": id, "name": format!("s{id}"), "unit": "ns", "kind": "counter", "source": "x", "refresh_ns": null});
     let all: Vec<Value> = (0..COLUMNS).map(series).collect();
-    all.chunks(8192)
-        .for_each(|lines| add(&Chunk::lines(trec::SCHEMA, lines)));
+    all.chunks(8192).for_each(|lines| add(&Chunk::lines(trec::SCHEMA, lines)));
     let samples = trec::encode(&Chunk::new(trec::SAMPLES, dense()), Some(19));
     (0..CHUNKS).for_each(|_| bytes.extend(&samples));
     bytes.extend(trec::encode(&outcome, Some(19)));
@@ -67,10 +58,7 @@ pub(super) fn changes(stage: &Stage) -> Held {
     std::fs::write(&file, bytes)?;
     let path = text(&file);
     let out = directory.join("out.html");
-    for arguments in [
-        words(["explain", path]),
-        words(["view", "--html", text(&out), path]),
-    ] {
+    for arguments in [words(["explain", path]), words(["view", "--html", text(&out), path])] {
         hold(stage, &arguments, READ_LIMIT, EXPLAIN_BYTES)?;
     }
     Ok(())
@@ -93,19 +81,12 @@ pub(super) fn redaction(stage: &Stage) -> Held {
     let directory = stage.scratch("redaction")?;
     let (mut facts, schema, outcome) = frame(stage)?;
     let word = |index: usize| Value::from(format!("{}{index:04}", "r".repeat(40)));
-    let argv: Vec<Value> = [Value::from("x")]
-        .into_iter()
-        .chain((0..4090).map(word))
-        .collect();
+    let argv: Vec<Value> = [Value::from("x")].into_iter().chain((0..4090).map(word)).collect();
     facts["redacted"] = Value::from(false);
     facts["subject"] = json!({"kind": "command", "argv": argv});
     let span = json!({"kind": "rate", "text": "r".repeat(1 << 20), "start_ns": 1, "end_ns": 1});
-    let chunks = [
-        Chunk::lines(trec::FACTS, &[facts]),
-        schema,
-        Chunk::lines(trec::SPANS, &[span]),
-        outcome,
-    ];
+    let chunks =
+        [Chunk::lines(trec::FACTS, &[facts]), schema, Chunk::lines(trec::SPANS, &[span]), outcome];
     let [path, out] = ["redaction.trec", "out"].map(|name| directory.join(name));
     std::fs::write(&path, trec::file(&chunks))?;
     let arguments = words(["export", "--to", "json", "-o", text(&out), text(&path)]);
@@ -120,10 +101,7 @@ fn hold(
     memory_bytes: u64,
 ) -> Held {
     let observed = judge::observe(stage.terrace(arguments), limit, memory_bytes)?;
-    let expected = Expected {
-        memory_bytes,
-        ..Expected::of(Form::Text)
-    };
+    let expected = Expected { memory_bytes, ..Expected::of(Form::Text) };
     let judged = judge::judge(&observed, &expected);
     judged.map_err(|why| Stop::Failed(format!("{why}\n    {}", shown(arguments))))
 }
@@ -159,9 +137,7 @@ pub(super) fn sparse_files(stage: &Stage) -> Held {
     });
     let observed = judge::finish(child, TIME_LIMIT * 2, MEMORY_LIMIT_BYTES)?;
     let _ = interrupted.join();
-    ensure(!observed.is_late, || {
-        "the first Ctrl-C does not end `warm show`".to_owned()
-    })?;
+    ensure(!observed.is_late, || "the first Ctrl-C does not end `warm show`".to_owned())?;
     hold(stage, &arguments, PATIENCE, MEMORY_LIMIT_BYTES)?;
     drop(files);
     Ok(())

@@ -128,9 +128,7 @@ pub(crate) fn step(root: &Path) -> Result<(), Error> {
 
 fn names() -> Vec<&'static str> {
     let cases = CASES.iter().map(|case| case.name);
-    cases
-        .chain(FAMILIES.iter().map(|family| family.name))
-        .collect()
+    cases.chain(FAMILIES.iter().map(|family| family.name)).collect()
 }
 
 fn list() {
@@ -149,9 +147,7 @@ fn build(root: &Path) -> Result<(), Error> {
     if status.success() {
         Ok(())
     } else {
-        Err(Error::Failed(
-            "attack: the binary cannot be built".to_owned(),
-        ))
+        Err(Error::Failed("attack: the binary cannot be built".to_owned()))
     }
 }
 
@@ -174,10 +170,8 @@ fn attack(root: &Path, options: &Options) -> Result<(), Error> {
     println!("attack: seed {seed}");
     let mut tally = Tally::default();
     run_cases(&stage, options, &mut tally);
-    let families: Vec<&Family> = FAMILIES
-        .iter()
-        .filter(|family| options.wants(family.name))
-        .collect();
+    let families: Vec<&Family> =
+        FAMILIES.iter().filter(|family| options.wants(family.name)).collect();
     if !families.is_empty() {
         let left = options.mutants_time(started.elapsed());
         run_mutants(&stage, &families, options, left, &kept, &mut tally);
@@ -255,25 +249,16 @@ fn count(stage: &Stage, case: &Case, outcome: Held, seconds: f64, tally: &mut Ta
         Err(Stop::Failed(why)) => {
             tally.failed.push(case.name);
             println!("{:28} FAILED, {seconds:.1} s: {why}", case.name);
-            println!(
-                "    repeat: cargo xtask attack --seed {} {}",
-                stage.seed, case.name
-            );
+            println!("    repeat: cargo xtask attack --seed {} {}", stage.seed, case.name);
         }
     }
 }
 
 /// The generator of one mutant: the same for the same seed, family and index.
 fn generator(seed: u64, family: &str, index: u64) -> Random {
-    let name = family
-        .bytes()
-        .fold(0_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
+    let name = family.bytes().fold(0_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
     let mut mixed = Random(seed ^ name.rotate_left(32));
-    Random(
-        mixed
-            .next_u64()
-            .wrapping_add(index.wrapping_mul(0x9e37_79b9)),
-    )
+    Random(mixed.next_u64().wrapping_add(index.wrapping_mul(0x9e37_79b9)))
 }
 
 /// Runs mutants until `limit` has passed, or the one that was asked for.
@@ -323,9 +308,7 @@ fn run_mutant(
     index: u64,
     name: &str,
 ) -> Result<(), (Bad, PathBuf)> {
-    let directory = stage
-        .scratch(name)
-        .map_err(|error| (error.into(), PathBuf::new()))?;
+    let directory = stage.scratch(name).map_err(|error| (error.into(), PathBuf::new()))?;
     let mut random = generator(stage.seed, family.name, index);
     (family.attack)(stage, &mut random, &directory).map_err(|bad| (bad, directory))
 }
@@ -343,10 +326,7 @@ fn report(stage: &Stage, family: &Family, index: u64, bad: &Bad, directory: &Pat
         }
         Err(error) => println!("    its input cannot be kept: {error}"),
     }
-    println!(
-        "    or: cargo xtask attack --seed {seed} --mutant {index} {}",
-        family.name
-    );
+    println!("    or: cargo xtask attack --seed {seed} --mutant {index} {}", family.name);
 }
 
 /// Copies the files of a directory and of those below.
@@ -389,14 +369,8 @@ mod tests {
 
     #[test]
     fn the_summary_is_one_line() {
-        let tally = Tally {
-            held: 27,
-            skipped: 2,
-            disturbed: 1,
-            failed: vec![],
-            mutants: 3412,
-            bad: 0,
-        };
+        let tally =
+            Tally { held: 27, skipped: 2, disturbed: 1, failed: vec![], mutants: 3412, bad: 0 };
         assert_eq!(
             tally.summary(17),
             "attack: 27 cases held (1 only when repeated), 2 skipped, 0 failed; 3412 mutants, 0 bad; \

@@ -112,10 +112,8 @@ pub(super) fn json(random: &mut Random, value: &Value, per_mille: u64) -> Value 
             Value::Object(changed)
         }
         Value::Array(items) => {
-            let mut changed: Vec<Value> = items
-                .iter()
-                .map(|item| json(random, item, per_mille))
-                .collect();
+            let mut changed: Vec<Value> =
+                items.iter().map(|item| json(random, item, per_mille)).collect();
             if hit && !changed.is_empty() {
                 list(random, &mut changed);
             }
@@ -151,10 +149,7 @@ fn extreme(random: &mut Random) -> Value {
     match random.below(10) {
         0 => Value::from(-1),
         1 => Value::from((value as i64).wrapping_neg()),
-        2 => Value::from(*pick(
-            random,
-            &[0.0, -1.0, 1e308, -1e308, 5e-324, 1e19, 0.5],
-        )),
+        2 => Value::from(*pick(random, &[0.0, -1.0, 1e308, -1e308, 5e-324, 1e19, 0.5])),
         _ => Value::from(value),
     }
 }

@@ -49,11 +49,7 @@ pub struct Options {
 impl Options {
     /// The attack of `cargo xtask test`: the same each time, with this much time for mutants.
     pub(super) fn of_step(seed: u64) -> Self {
-        Self {
-            seed: Some(seed),
-            time: STEP_MUTANTS_TIME,
-            ..Self::default()
-        }
+        Self { seed: Some(seed), time: STEP_MUTANTS_TIME, ..Self::default() }
     }
 
     /// The seed, or one from the clock.
@@ -106,10 +102,7 @@ fn duration(text: &str) -> Result<Duration, String> {
         "h" => 3600,
         unit => return Err(format!("no unit {unit:?}: s, min or h")),
     };
-    let seconds = digits
-        .parse::<u64>()
-        .map_err(|error| error.to_string())?
-        .saturating_mul(factor);
+    let seconds = digits.parse::<u64>().map_err(|error| error.to_string())?.saturating_mul(factor);
     let time = Duration::from_secs(seconds);
     if time > TIME_MAX {
         return Err(format!("{text} is more than a week"));
@@ -137,10 +130,7 @@ mod tests {
         let options = parsed(&["--seed", "7", "--for", "2min", "m1", "ring"]).unwrap();
         assert_eq!(options.seed(), 7);
         assert_eq!(options.mutants_time(Duration::from_secs(20)).as_secs(), 100);
-        assert_eq!(
-            options.mutants_time(Duration::from_secs(200)),
-            MUTANTS_TIME_MIN
-        );
+        assert_eq!(options.mutants_time(Duration::from_secs(200)), MUTANTS_TIME_MIN);
         assert!(options.wants("m1-recording") && options.wants("ring") && options.wants("m1a-x"));
         assert!(!options.wants("m10"));
         let long = parsed(&["--long", "3h"]).unwrap();

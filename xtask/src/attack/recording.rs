@@ -66,10 +66,7 @@ pub(super) fn attack_ring(stage: &Stage, random: &mut Random, directory: &Path) 
             1 => 1_700_000_000_000_000_000 + index * 1_000_000_000,
             _ => *pick(random, EXTREMES),
         };
-        std::fs::write(
-            ring.join(format!("terrace-{start:020}.trec")),
-            mutant(stage, random),
-        )?;
+        std::fs::write(ring.join(format!("terrace-{start:020}.trec")), mutant(stage, random))?;
     }
     let (arguments, form) = reader_of(random, directory, text(&ring), text(&ring));
     stage.attack(&arguments, form).map(drop)
@@ -90,28 +87,16 @@ fn reader_of(random: &mut Random, directory: &Path, a: &str, b: &str) -> (Vec<Os
         }
         5 | 6 => {
             let to = *pick(random, &["csv", "json", "trec", "perfetto", "openmetrics"]);
-            (
-                words(["export", "--to", to, redact, "-o", out, a]),
-                Form::Text,
-            )
+            (words(["export", "--to", to, redact, "-o", out, a]), Form::Text)
         }
         7 => (words(["view", "--html", out, redact, a]), Form::Text),
-        8 => (
-            words(["view", "--html", out, "--align", "progress", a, b]),
-            Form::Text,
-        ),
+        8 => (words(["view", "--html", out, "--align", "progress", a, b]), Form::Text),
         9 => (words(["compare", "--json", a, b]), Form::Json),
         10 => {
             let align = *pick(random, &["time", "progress"]);
-            (
-                words(["compare", "--align", align, "--html", out, a, b]),
-                Form::Text,
-            )
+            (words(["compare", "--align", align, "--html", out, a, b]), Form::Text)
         }
-        _ => (
-            words(["proof", "--claim", "swap", "-o", out, a, b]),
-            Form::Text,
-        ),
+        _ => (words(["proof", "--claim", "swap", "-o", out, a, b]), Form::Text),
     }
 }
 
@@ -170,9 +155,7 @@ fn change(random: &mut Random, chunks: &mut Vec<Chunk>) {
         }
         5..8 => mutate::bytes(random, &mut chunks[at].raw),
         8..11 => {
-            let rows = chunks
-                .iter_mut()
-                .filter(|chunk| chunk.kind == trec::SAMPLES);
+            let rows = chunks.iter_mut().filter(|chunk| chunk.kind == trec::SAMPLES);
             if let Some(chunk) = rows.last() {
                 chunk.raw = samples(random, columns);
             }
@@ -226,11 +209,7 @@ fn samples(random: &mut Random, columns: usize) -> Vec<u8> {
         bytes.extend(trec::signed(due));
     }
     for _ in 0..rows {
-        let late = if chance(random, 10) {
-            mutate::number(random)
-        } else {
-            0
-        };
+        let late = if chance(random, 10) { mutate::number(random) } else { 0 };
         bytes.extend(trec::varint(late));
     }
     let mut changed = vec![0_u8; columns.div_ceil(8)];

@@ -37,16 +37,10 @@ pub(super) fn attack(stage: &Stage, random: &mut Random, directory: &Path) -> Re
     std::fs::write(&file, mutant(random, directory)?)?;
     let path = text(&file);
     let (arguments, form) = match random.below(4) {
-        0 => (
-            words(["warm", "restore", "--dry-run", "--json", path]),
-            Form::Json,
-        ),
+        0 => (words(["warm", "restore", "--dry-run", "--json", path]), Form::Json),
         1 => {
             let only = *pick(random, &["files", "anonymous", "shared"]);
-            (
-                words(["warm", "restore", "--dry-run", "--only", only, path]),
-                Form::Text,
-            )
+            (words(["warm", "restore", "--dry-run", "--only", only, path]), Form::Text)
         }
         _ => (words(["warm", "restore", "--dry-run", path]), Form::Text),
     };
@@ -60,10 +54,9 @@ fn mutant(random: &mut Random, directory: &Path) -> std::io::Result<Vec<u8>> {
         std::fs::write(&path, vec![1; 8192])?;
         lines.push(file(text(&path), &[0, 2])?);
         let present = [0, 2, 6, 1];
-        lines.push(
-            json!({"process": {"pid": std::process::id(), "start_ticks": index, "name": "x",
-            "executable": null, "present": present}}),
-        );
+        lines
+            .push(json!({"process": {"pid": std::process::id(), "start_ticks": index, "name": "x",
+            "executable": null, "present": present}}));
     }
     for _ in 0..*pick(random, &[1, 1, 3, 8]) {
         let at = random.below(lines.len() as u64) as usize;
@@ -101,9 +94,7 @@ pub(super) fn file(path: &str, cached: &[u64]) -> std::io::Result<Value> {
 
 fn change(random: &mut Random, line: &Value) -> std::io::Result<Value> {
     let extremes = |random: &mut Random| -> Vec<u64> {
-        (0..*pick(random, &[1, 2, 4, 100]))
-            .map(|_| *pick(random, EXTREMES))
-            .collect()
+        (0..*pick(random, &[1, 2, 4, 100])).map(|_| *pick(random, EXTREMES)).collect()
     };
     let mut changed = line.clone();
     match (line.get("file"), random.below(5)) {

@@ -56,27 +56,17 @@ impl fmt::Display for Stop {
 
 /// A [`Stop::Failed`] unless `is_held`.
 pub(super) fn ensure(is_held: bool, why: impl FnOnce() -> String) -> Held {
-    if is_held {
-        Ok(())
-    } else {
-        Err(Stop::Failed(why()))
-    }
+    if is_held { Ok(()) } else { Err(Stop::Failed(why())) }
 }
 
 /// A [`Stop::Needs`] unless this runs as root who may do what root may.
 pub(super) fn need_admin() -> Held {
-    if testkit::is_admin() {
-        Ok(())
-    } else {
-        Err(Stop::Needs("root".to_owned()))
-    }
+    if testkit::is_admin() { Ok(()) } else { Err(Stop::Needs("root".to_owned())) }
 }
 
 /// A [`Stop::Needs`] unless the programs are installed.
 pub(super) fn need(programs: &[&str]) -> Held {
-    let absent = programs
-        .iter()
-        .find(|program| process::find(program).is_none());
+    let absent = programs.iter().find(|program| process::find(program).is_none());
     absent.map_or(Ok(()), |program| Err(Stop::Needs((*program).to_owned())))
 }
 
@@ -91,10 +81,7 @@ pub(super) struct Bad {
 
 impl From<io::Error> for Bad {
     fn from(error: io::Error) -> Self {
-        Self {
-            why: format!("the suite itself: {error}"),
-            command: String::new(),
-        }
+        Self { why: format!("the suite itself: {error}"), command: String::new() }
     }
 }
 
@@ -135,25 +122,15 @@ impl Stage {
         let mut recordings = Vec::new();
         for entry in std::fs::read_dir(root.join(RECORDINGS))? {
             let path = entry?.path();
-            if path
-                .extension()
-                .is_some_and(|extension| extension == "trec")
-            {
+            if path.extension().is_some_and(|extension| extension == "trec") {
                 let name = path.file_stem().unwrap_or_default();
                 recordings.push((name.to_string_lossy().into_owned(), std::fs::read(&path)?));
             }
         }
         recordings.sort_unstable();
         let survey = serde_json::from_slice(&std::fs::read(root.join(SURVEY))?)?;
-        let mut stage = Self {
-            binary: copy,
-            chunks: Vec::new(),
-            recordings,
-            survey,
-            rounds,
-            seed,
-            directory,
-        };
+        let mut stage =
+            Self { binary: copy, chunks: Vec::new(), recordings, survey, rounds, seed, directory };
         stage.record_seeds()?;
         let parsed = stage.recordings.iter().map(|(_, bytes)| trec::parse(bytes));
         stage.chunks = parsed.collect();
@@ -216,10 +193,7 @@ impl Stage {
         arguments: &[A],
     ) -> Command {
         let mut command = Command::new(wrapper[0]);
-        command
-            .args(&wrapper[1..])
-            .arg(&self.binary)
-            .args(arguments);
+        command.args(&wrapper[1..]).arg(&self.binary).args(arguments);
         self.isolate(&mut command);
         command
     }
@@ -227,18 +201,7 @@ impl Stage {
     /// A shell script, recorded at 100 samples a second to `out`, under another program if one is
     /// named.
     pub(super) fn recorded(&self, wrapper: &[&str], out: &Path, script: &str) -> Command {
-        let run = [
-            "run",
-            "-q",
-            "--rate",
-            "100",
-            "-o",
-            text(out),
-            "--",
-            "sh",
-            "-c",
-            script,
-        ];
+        let run = ["run", "-q", "--rate", "100", "-o", text(out), "--", "sh", "-c", script];
         if wrapper.is_empty() {
             return self.terrace(&run);
         }
@@ -260,13 +223,7 @@ impl Stage {
     /// What it did, with the command line.
     pub(super) fn attack(&self, arguments: &[OsString], form: Form) -> Result<Observed, Bad> {
         // An address space of 6 GiB turns a request for too much memory into an end by signal.
-        let limits = [
-            "prlimit",
-            "--as=6442450944",
-            "--core=0",
-            "--fsize=4294967296",
-            "--",
-        ];
+        let limits = ["prlimit", "--as=6442450944", "--core=0", "--fsize=4294967296", "--"];
         let is_limited = process::find("prlimit").is_some();
         let observed = judge::observe_patiently(|| {
             if is_limited {
@@ -276,10 +233,7 @@ impl Stage {
             }
         })?;
         let judged = judge::judge(&observed, &Expected::of(form));
-        judged.map(|()| observed).map_err(|why| Bad {
-            why,
-            command: shown(arguments),
-        })
+        judged.map(|()| observed).map_err(|why| Bad { why, command: shown(arguments) })
     }
 }
 
@@ -290,10 +244,7 @@ pub(super) fn text(path: &Path) -> &str {
 
 /// A command line that a shell takes.
 pub(super) fn shown(arguments: &[OsString]) -> String {
-    let words: Vec<String> = arguments
-        .iter()
-        .map(|word| quoted(&word.to_string_lossy()))
-        .collect();
+    let words: Vec<String> = arguments.iter().map(|word| quoted(&word.to_string_lossy())).collect();
     format!("terrace {}", words.join(" "))
 }
 
@@ -323,10 +274,7 @@ pub(super) struct Running(pub(super) Option<Child>);
 impl Running {
     /// Starts it with no input and no output.
     pub(super) fn start(mut command: Command) -> io::Result<Self> {
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Ok(Self(Some(command.spawn()?)))
     }
 
@@ -337,9 +285,7 @@ impl Running {
 
     /// Whether it has not ended.
     pub(super) fn is_alive(&mut self) -> bool {
-        self.0
-            .as_mut()
-            .is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+        self.0.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 }
 
@@ -355,14 +301,7 @@ impl Drop for Running {
 /// A shell command of our own as another user.
 pub(super) fn as_other_user(program: &str) -> Command {
     let mut command = Command::new("setpriv");
-    command.args([
-        "--reuid",
-        OTHER_USER,
-        "--regid",
-        OTHER_USER,
-        "--clear-groups",
-        program,
-    ]);
+    command.args(["--reuid", OTHER_USER, "--regid", OTHER_USER, "--clear-groups", program]);
     command
 }
 
@@ -411,9 +350,7 @@ pub(super) fn has_status(observed: &Observed, expected: i32) -> Held {
 
 /// The command ended with a documented status, and no panic.
 pub(super) fn is_documented(observed: &Observed, what: impl FnOnce() -> String) -> Held {
-    let documented = observed
-        .status
-        .is_some_and(|status| judge::DOCUMENTED.contains(&status));
+    let documented = observed.status.is_some_and(|status| judge::DOCUMENTED.contains(&status));
     ensure(documented && !observed.text().contains("panicked"), || {
         let (status, signal) = (observed.status, observed.signal);
         format!("{}: status {status:?}, signal {signal:?}", what())
@@ -430,9 +367,8 @@ pub(super) fn no_part_left(directory: &Path) -> Held {
 /// The names in a directory; none if it is not there.
 pub(super) fn names(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort_unstable();
     names
 }

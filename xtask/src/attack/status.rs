@@ -28,11 +28,7 @@ pub(super) fn forged(stage: &Stage) -> Held {
     let directory = stage.scratch("forged")?;
     let other = plain(stage, &directory, "fsync_storm")?;
     let out = directory.join("out.trec");
-    let script = format!(
-        "sleep 0.3; mv {} {}; exit {STATUS}",
-        text(&other),
-        text(&out)
-    );
+    let script = format!("sleep 0.3; mv {} {}; exit {STATUS}", text(&other), text(&out));
     has_status(&observe(stage.recorded(&[], &out, &script))?, STATUS)
 }
 
@@ -40,10 +36,7 @@ pub(super) fn forged(stage: &Stage) -> Held {
 pub(super) fn cut(stage: &Stage) -> Held {
     let directory = stage.scratch("cut")?;
     let out = directory.join("out.trec");
-    let script = format!(
-        "sleep 0.3; truncate -s 20 {}; sleep 0.3; exit {STATUS}",
-        text(&out)
-    );
+    let script = format!("sleep 0.3; truncate -s 20 {}; sleep 0.3; exit {STATUS}", text(&out));
     has_status(&observe(stage.recorded(&[], &out, &script))?, STATUS)
 }
 
@@ -60,9 +53,7 @@ pub(super) fn file_size_limit(stage: &Stage) -> Held {
     let recording = plain(stage, &directory, "hog_beside")?;
     let observed =
         observe(stage.terrace_under(&wrapper, &["view", "--html", text(&page), text(&recording)]))?;
-    ensure(observed.signal.is_none(), || {
-        format!("signal {:?} ended view", observed.signal)
-    })?;
+    ensure(observed.signal.is_none(), || format!("signal {:?} ended view", observed.signal))?;
     no_part_left(&directory)
 }
 
@@ -86,34 +77,16 @@ fn fill(path: &Path) -> io::Result<()> {
 pub(super) fn record_full(stage: &Stage) -> Held {
     let disk = small_disk()?;
     let out = disk.path().join("out.trec");
-    let arguments = [
-        "record",
-        "--for",
-        "10min",
-        "--rate",
-        "100",
-        "-o",
-        text(&out),
-    ];
+    let arguments = ["record", "--for", "10min", "--rate", "100", "-o", text(&out)];
     let mut command = stage.terrace(&arguments);
-    command
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .stdin(Stdio::null());
+    command.stdout(Stdio::null()).stderr(Stdio::piped()).stdin(Stdio::null());
     let mut running = Running(Some(command.spawn()?));
-    ensure(wait_until(PATIENCE, || out.exists()), || {
-        "no recording was begun".to_owned()
-    })?;
+    ensure(wait_until(PATIENCE, || out.exists()), || "no recording was begun".to_owned())?;
     thread::sleep(Duration::from_millis(500));
     fill(&disk.path().join("fill"))?;
-    let child = running
-        .0
-        .take()
-        .ok_or_else(|| Stop::Failed("no process".to_owned()))?;
+    let child = running.0.take().ok_or_else(|| Stop::Failed("no process".to_owned()))?;
     let observed = judge::finish(child, PATIENCE, MEMORY_LIMIT_BYTES)?;
-    ensure(!observed.is_late, || {
-        "it lives on, and records nothing any more".to_owned()
-    })?;
+    ensure(!observed.is_late, || "it lives on, and records nothing any more".to_owned())?;
     has_status(&observed, 1)
 }
 
@@ -121,21 +94,10 @@ pub(super) fn record_full(stage: &Stage) -> Held {
 pub(super) fn ring_full(stage: &Stage) -> Held {
     let disk = small_disk()?;
     let (ring, filler) = (disk.path().join("ring"), disk.path().join("fill"));
-    let arguments = [
-        "record",
-        "--keep",
-        "24s",
-        "--keep-bytes",
-        "256k",
-        "--rate",
-        "100",
-        "-o",
-        text(&ring),
-    ];
+    let arguments =
+        ["record", "--keep", "24s", "--keep-bytes", "256k", "--rate", "100", "-o", text(&ring)];
     let mut running = Running::start(stage.terrace(&arguments))?;
-    ensure(wait_until(PATIENCE, || !names(&ring).is_empty()), || {
-        "no ring was begun".to_owned()
-    })?;
+    ensure(wait_until(PATIENCE, || !names(&ring).is_empty()), || "no ring was begun".to_owned())?;
     thread::sleep(Duration::from_secs(2));
     fill(&filler)?;
     thread::sleep(Duration::from_secs(3));
@@ -145,18 +107,12 @@ pub(super) fn ring_full(stage: &Stage) -> Held {
     let written = || -> Vec<(String, u64)> {
         let bytes =
             |name: &String| std::fs::metadata(ring.join(name)).map_or(0, |facts| facts.len());
-        names(&ring)
-            .into_iter()
-            .map(|name| (name.clone(), bytes(&name)))
-            .collect()
+        names(&ring).into_iter().map(|name| (name.clone(), bytes(&name))).collect()
     };
     let before = written();
-    let goes_on = wait_until(Duration::from_secs(30), || {
-        written() != before || !running.is_alive()
-    });
-    ensure(goes_on, || {
-        "it lives on and writes nothing, although there is room again".to_owned()
-    })
+    let goes_on =
+        wait_until(Duration::from_secs(30), || written() != before || !running.is_alive());
+    ensure(goes_on, || "it lives on and writes nothing, although there is room again".to_owned())
 }
 
 /// L7: a recorder that was stopped did not see; it must not state what it did not see.
@@ -164,21 +120,9 @@ pub(super) fn stopped(stage: &Stage) -> Held {
     let directory = stage.scratch("stopped")?;
     let (verdict, begun) = (directory.join("verdict.json"), directory.join("begun"));
     let script = format!("touch {}; sleep 1; exit {STATUS}", text(&begun));
-    let arguments = [
-        "run",
-        "--json",
-        text(&verdict),
-        "--details",
-        "--",
-        "sh",
-        "-c",
-        &script,
-    ];
+    let arguments = ["run", "--json", text(&verdict), "--details", "--", "sh", "-c", &script];
     let mut command = stage.terrace(&arguments);
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let child = command.spawn()?;
     let pid = child.id();
     wait_until(PATIENCE, || begun.exists());
@@ -193,13 +137,10 @@ pub(super) fn stopped(stage: &Stage) -> Held {
         .any(|word| page.contains(word));
     let verdict: Value = serde_json::from_slice(&std::fs::read(&verdict)?).unwrap_or_default();
     let wall_ns = largest(&verdict, "wall_ns");
-    ensure(
-        says_so || wall_ns.is_some_and(|ns| ns < 3_000_000_000),
-        || {
-            let first = page.lines().find(|line| !line.trim().is_empty());
-            format!("a command of 1 s, a recorder stopped for 4 s, and nothing said: {first:?}")
-        },
-    )
+    ensure(says_so || wall_ns.is_some_and(|ns| ns < 3_000_000_000), || {
+        let first = page.lines().find(|line| !line.trim().is_empty());
+        format!("a command of 1 s, a recorder stopped for 4 s, and nothing said: {first:?}")
+    })
 }
 
 /// The largest number under this name at any depth.
@@ -207,11 +148,7 @@ fn largest(value: &Value, name: &str) -> Option<u64> {
     match value {
         Value::Object(fields) => {
             let own = fields.get(name).and_then(Value::as_u64);
-            fields
-                .values()
-                .filter_map(|field| largest(field, name))
-                .chain(own)
-                .max()
+            fields.values().filter_map(|field| largest(field, name)).chain(own).max()
         }
         Value::Array(items) => items.iter().filter_map(|item| largest(item, name)).max(),
         _ => None,
@@ -221,18 +158,13 @@ fn largest(value: &Value, name: &str) -> Option<u64> {
 /// L12 f: signals that end a process by default neither end the recorder nor change the status.
 pub(super) fn signals(stage: &Stage) -> Held {
     let directory = stage.scratch("signals")?;
-    for name in [
-        "ALRM", "VTALRM", "PROF", "IO", "PIPE", "XCPU", "XFSZ", "URG", "WINCH", "RTMIN",
-    ] {
+    for name in ["ALRM", "VTALRM", "PROF", "IO", "PIPE", "XCPU", "XFSZ", "URG", "WINCH", "RTMIN"] {
         let begun = directory.join(name);
         let body = format!("touch {}; sleep 0.5; exit {STATUS}", text(&begun));
         // A command that the signal was passed on to may end by it.
         let script = format!("trap : ALRM VTALRM PROF IO PIPE XCPU XFSZ URG WINCH RTMIN; {body}");
         let mut command = stage.terrace(&["run", "-q", "--", "bash", "-c", &script]);
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let child = command.spawn()?;
         wait_until(PATIENCE, || begun.exists());
         signal(child.id(), name)?;

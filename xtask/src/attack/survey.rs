@@ -16,9 +16,7 @@ pub(super) fn attack(stage: &Stage, random: &mut Random, directory: &Path) -> Re
     let [a, b, out] = ["a.json", "b.json", "out"].map(|name| directory.join(name));
     for path in [&a, &b] {
         let per_mille = *pick(random, &[0, 5, 20, 200]);
-        let mut bytes = mutate::json(random, &stage.survey, per_mille)
-            .to_string()
-            .into_bytes();
+        let mut bytes = mutate::json(random, &stage.survey, per_mille).to_string().into_bytes();
         if chance(random, 10) {
             mutate::bytes(random, &mut bytes);
         }
@@ -30,14 +28,8 @@ pub(super) fn attack(stage: &Stage, random: &mut Random, directory: &Path) -> Re
         1 => (words(["compare", "--json", a, b]), Form::Json),
         2 => (words(["compare", "--markdown", a, b]), Form::Text),
         3 => (words(["compare", "--html", out, a, b]), Form::Text),
-        4 => (
-            words(["compare", "--fail-if", "worse:5%", a, b]),
-            Form::Text,
-        ),
-        _ => (
-            words(["compare", "--first", a, a, a, a, "--second", b, b, b, b]),
-            Form::Text,
-        ),
+        4 => (words(["compare", "--fail-if", "worse:5%", a, b]), Form::Text),
+        _ => (words(["compare", "--first", a, a, a, a, "--second", b, b, b, b]), Form::Text),
     };
     stage.attack(&arguments, form).map(drop)
 }

@@ -30,12 +30,7 @@ pub(super) struct Chunk {
 impl Chunk {
     /// A chunk of no particular time.
     pub(super) fn new(kind: u8, raw: Vec<u8>) -> Self {
-        Self {
-            kind,
-            raw,
-            first_ns: 0,
-            last_ns: 0,
-        }
+        Self { kind, raw, first_ns: 0, last_ns: 0 }
     }
 
     /// A chunk of JSON lines.
@@ -46,9 +41,7 @@ impl Chunk {
     /// The JSON lines that it holds; those that are none are left out.
     pub(super) fn values(&self) -> Vec<Value> {
         let lines = self.raw.split(|byte| *byte == b'\n');
-        lines
-            .filter_map(|line| serde_json::from_slice(line).ok())
-            .collect()
+        lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
     }
 }
 
@@ -98,12 +91,8 @@ pub(super) fn parse(bytes: &[u8]) -> Vec<Chunk> {
     let mut chunks = Vec::new();
     let mut rest = bytes.get(HEADER_BYTES..).unwrap_or_default();
     while let Some((head, after)) = rest.split_at_checked(CHUNK_HEADER_BYTES) {
-        let number = |at: usize| {
-            head[at..at + 8]
-                .iter()
-                .rev()
-                .fold(0, |n, b| n << 8 | u64::from(*b))
-        };
+        let number =
+            |at: usize| head[at..at + 8].iter().rev().fold(0, |n, b| n << 8 | u64::from(*b));
         let bytes = (number(4) & 0xffff_ffff) as usize;
         let Some((payload, next)) = after.split_at_checked(bytes) else {
             break;
@@ -112,12 +101,7 @@ pub(super) fn parse(bytes: &[u8]) -> Vec<Chunk> {
             0 => payload.to_vec(),
             _ => zstd::bulk::decompress(payload, RAW_BYTES_MAX).unwrap_or_default(),
         };
-        chunks.push(Chunk {
-            kind: head[0],
-            raw,
-            first_ns: number(12),
-            last_ns: number(20),
-        });
+        chunks.push(Chunk { kind: head[0], raw, first_ns: number(12), last_ns: number(20) });
         rest = next;
     }
     chunks
@@ -155,12 +139,7 @@ mod tests {
     fn what_is_written_is_read_again() {
         let chunks = vec![
             Chunk::new(FACTS, b"{}".to_vec()),
-            Chunk {
-                kind: SAMPLES,
-                raw: vec![7; 5000],
-                first_ns: 5,
-                last_ns: u64::MAX,
-            },
+            Chunk { kind: SAMPLES, raw: vec![7; 5000], first_ns: 5, last_ns: u64::MAX },
         ];
         assert_eq!(parse(&file(&chunks)), chunks);
     }

@@ -33,16 +33,9 @@ impl Facts {
         let cpuinfo = text(root, "proc/cpuinfo");
         let meminfo = text(root, "proc/meminfo");
         Self {
-            cpu_model: cpuinfo
-                .as_deref()
-                .and_then(|text| field(text, "model name")),
-            cpus: cpuinfo
-                .as_deref()
-                .map(processors)
-                .filter(|count| *count > 0),
-            memory_bytes: meminfo
-                .as_deref()
-                .and_then(|text| kibibytes(text, "MemTotal")),
+            cpu_model: cpuinfo.as_deref().and_then(|text| field(text, "model name")),
+            cpus: cpuinfo.as_deref().map(processors).filter(|count| *count > 0),
+            memory_bytes: meminfo.as_deref().and_then(|text| kibibytes(text, "MemTotal")),
             kernel: text(root, "proc/sys/kernel/osrelease"),
             virtualization: virtualization(root, cpuinfo.as_deref()),
             load_average: load_average(root),
@@ -57,9 +50,7 @@ impl Facts {
         // A release ends in whatever its builder chose, which may be a name; the numbers are
         // enough.
         let release = self.kernel.as_deref().unwrap_or_default();
-        let digits = release
-            .split(|c: char| !(c.is_ascii_digit() || c == '.'))
-            .next();
+        let digits = release.split(|c: char| !(c.is_ascii_digit() || c == '.')).next();
         slug(&format!("{model} linux {}", digits.unwrap_or_default()))
     }
 
@@ -118,9 +109,7 @@ pub fn file_system(root: &Path, path: &Path) -> Option<String> {
 #[must_use]
 pub fn date(time: SystemTime) -> String {
     const DAY_S: u64 = 86_400;
-    let seconds = time
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs());
+    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     // Years that begin in March put the leap day last, so month lengths follow one formula
     // (Howard Hinnant, "chrono-compatible low-level date algorithms", civil_from_days).
     let days = seconds / DAY_S + 719_468;
@@ -131,11 +120,7 @@ pub fn date(time: SystemTime) -> String {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let march_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 {
-        march_month + 3
-    } else {
-        march_month - 9
-    };
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
     let year = year_of_era + era * 400 + u64::from(month <= 2);
     format!("{year}-{month:02}-{day:02}")
 }
@@ -146,10 +131,7 @@ pub fn date(time: SystemTime) -> String {
 pub fn slug(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let words = lower.split(|c: char| !(c.is_ascii_alphanumeric() || c == '.'));
-    words
-        .filter(|word| !word.is_empty())
-        .collect::<Vec<_>>()
-        .join("-")
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
 }
 
 fn text(root: &Path, path: &str) -> Option<String> {
@@ -167,10 +149,7 @@ fn field(text: &str, name: &str) -> Option<String> {
 }
 
 fn processors(cpuinfo: &str) -> usize {
-    cpuinfo
-        .lines()
-        .filter(|line| line.starts_with("processor"))
-        .count()
+    cpuinfo.lines().filter(|line| line.starts_with("processor")).count()
 }
 
 /// The value of `name` in the text of meminfo, in bytes.
@@ -229,10 +208,7 @@ mod tests {
         let root = Scratch::new("mounts");
         let here = fs::canonicalize(root.path()).unwrap();
         let inner = format!("tmpfs {} tmpfs rw 0 0", here.display());
-        root.write(
-            "proc/self/mounts",
-            &format!("/dev/vda / ext4 rw 0 0\n{inner}\n"),
-        );
+        root.write("proc/self/mounts", &format!("/dev/vda / ext4 rw 0 0\n{inner}\n"));
         let of = |path: &Path| file_system(root.path(), path);
         assert_eq!(of(root.path()).as_deref(), Some("tmpfs"));
         assert_eq!(of(Path::new("/")).as_deref(), Some("ext4 on vda"));
@@ -243,10 +219,7 @@ mod tests {
     fn what_is_absent_is_none() {
         let root = Scratch::new("facts-empty");
         let facts = Facts::read(root.path());
-        assert_eq!(
-            (&facts.cpu_model, facts.cpus, facts.load_average),
-            (&None, None, None)
-        );
+        assert_eq!((&facts.cpu_model, facts.cpus, facts.load_average), (&None, None, None));
         assert!(facts.json()["memory_bytes"].is_null());
         assert_eq!(facts.slug(), "unknown-cpu-linux");
     }

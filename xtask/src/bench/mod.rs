@@ -69,14 +69,7 @@ pub const SUITES: &[Suite] = &[
     Suite {
         name: "memory",
         what: "copies and load latency, against mbw, tinymembench, STREAM and multichase",
-        peers: &[
-            "mbw",
-            "tinymembench",
-            "stream-16m",
-            "stream-256m",
-            "stream-1g",
-            "multichase",
-        ],
+        peers: &["mbw", "tinymembench", "stream-16m", "stream-256m", "stream-1g", "multichase"],
         parts: &["copy", "latency"],
         alternations: ALTERNATIONS,
         options: &[("alternations", "N")],
@@ -127,12 +120,7 @@ pub const SUITES: &[Suite] = &[
         peers: &["terrace"],
         parts: &["surveys", "compare", "against", "thrashed"],
         alternations: ALTERNATIONS,
-        options: &[
-            ("runs", "N"),
-            ("slowed", "N"),
-            ("pace", "full|quick"),
-            ("path", "DIR"),
-        ],
+        options: &[("runs", "N"), ("slowed", "N"), ("pace", "full|quick"), ("path", "DIR")],
         run: aa::run,
     },
 ];
@@ -188,17 +176,11 @@ pub fn run(args: &[String]) -> Result<(), Error> {
     let record = (suite.run)(&request)?;
     print!("{}", record.table());
     let path = record.write(&root.join(record::DIRECTORY), SystemTime::now())?;
-    println!(
-        "kept as {}",
-        path.strip_prefix(&root).unwrap_or(&path).display()
-    );
+    println!("kept as {}", path.strip_prefix(&root).unwrap_or(&path).display());
     if record.is_reached() {
         return Ok(());
     }
-    Err(Error::Failed(format!(
-        "bench {}: a target is missed",
-        suite.name
-    )))
+    Err(Error::Failed(format!("bench {}: a target is missed", suite.name)))
 }
 
 /// Reads the words after `bench`.
@@ -213,9 +195,7 @@ pub fn parse(args: &[String]) -> Result<Request, clap::Error> {
         .disable_help_subcommand(true)
         .subcommands(SUITES.iter().map(command))
         .try_get_matches_from(words)?;
-    let found = line
-        .subcommand()
-        .and_then(|(name, matches)| Some((Suite::find(name)?, matches)));
+    let found = line.subcommand().and_then(|(name, matches)| Some((Suite::find(name)?, matches)));
     let missing = || clap::Error::new(clap::error::ErrorKind::MissingSubcommand);
     let (suite, matches) = found.ok_or_else(missing)?;
     let text = |name: &str| {
@@ -272,10 +252,7 @@ mod tests {
     #[test]
     fn without_a_suite_the_suites_are_named() {
         let text = error("");
-        assert!(
-            SUITES.iter().all(|suite| text.contains(suite.name)),
-            "{text}"
-        );
+        assert!(SUITES.iter().all(|suite| text.contains(suite.name)), "{text}");
         for line in ["", "disk"] {
             assert_eq!(run(&args(line)).unwrap_err().exit_status(), 2);
         }

@@ -49,10 +49,7 @@ impl Peer {
     /// # Errors
     /// [`Error::Program`] that says how to give one, if it is absent or cannot be executed.
     pub fn find(request: &Request, name: &str, version: Version) -> Result<Self, Error> {
-        let missing = |what: String| Error::Program {
-            program: name.to_owned(),
-            what,
-        };
+        let missing = |what: String| Error::Program { program: name.to_owned(), what };
         let program = match request.peers.get(name) {
             Some(given) if process::is_executable(given) => given.clone(),
             Some(given) => return Err(missing(format!("{} is no program", given.display()))),
@@ -60,12 +57,7 @@ impl Peer {
                 .ok_or_else(|| missing(format!("not on PATH; give it with --{name} PROGRAM")))?,
         };
         let version = self::version(&program, version);
-        Ok(Self {
-            name: name.to_owned(),
-            program,
-            version,
-            environment: Vec::new(),
-        })
+        Ok(Self { name: name.to_owned(), program, version, environment: Vec::new() })
     }
 
     /// As [`Peer::find`], but `None` for a peer that was not given and is not on `PATH`.
@@ -112,12 +104,7 @@ impl Peer {
         process::run(build, BUILD_LIMIT)?.success()?;
         let program = target.join("release/terrace");
         let version = version(&program, Version::Option("--version"));
-        Ok(Self {
-            name: "terrace".to_owned(),
-            program,
-            version,
-            environment: Vec::new(),
-        })
+        Ok(Self { name: "terrace".to_owned(), program, version, environment: Vec::new() })
     }
 
     /// Runs the program with `args` for at most `limit` and gives what it printed.
@@ -167,10 +154,7 @@ fn version(program: &Path, version: Version) -> Option<String> {
         Version::Option(_) => output.stderr.lines(),
         Version::Package(_) | Version::Unsaid => "".lines(),
     });
-    lines
-        .map(str::trim)
-        .find(|line| !line.is_empty())
-        .map(str::to_owned)
+    lines.map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
 
 /// Where cargo puts what it builds here.
@@ -205,9 +189,7 @@ mod tests {
         let again = Peer::find_if_any(&given, "mbw", Version::Unsaid).unwrap();
         assert_eq!(again.as_ref(), Some(&peer));
         assert_eq!((peer.program.clone(), peer.version.clone()), (shell, None));
-        let output = peer
-            .run(&["-c", "echo 1.5"], Duration::from_secs(20))
-            .unwrap();
+        let output = peer.run(&["-c", "echo 1.5"], Duration::from_secs(20)).unwrap();
         assert_eq!(output.stdout, "1.5\n");
         assert_eq!(peer.command_line(&["-c", "echo 1.5"]), "mbw -c 'echo 1.5'");
         let wrong = request("memory --mbw Cargo.toml");
@@ -221,10 +203,7 @@ mod tests {
             Peer::find(&request("memory"), "no-such-peer", Version::Option("-v")).unwrap_err();
         let none = Peer::find_if_any(&request("memory"), "no-such-peer", Version::Unsaid);
         assert_eq!(none.unwrap(), None);
-        assert!(
-            error.to_string().contains("--no-such-peer PROGRAM"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("--no-such-peer PROGRAM"), "{error}");
     }
 
     #[test]

@@ -53,10 +53,7 @@ impl RatioError {
     /// The same as an error of this crate: a program measured nothing that can be compared.
     #[must_use]
     pub fn malformed(self) -> Error {
-        Error::Malformed {
-            what: "the values to compare",
-            why: self.to_string(),
-        }
+        Error::Malformed { what: "the values to compare", why: self.to_string() }
     }
 }
 
@@ -66,23 +63,13 @@ impl RatioError {
 /// When there is no pair, a pair lacks a half, or a value is not above zero and finite.
 pub fn pairwise(ours: &[f64], theirs: &[f64]) -> Result<Ratio, RatioError> {
     if ours.len() != theirs.len() {
-        return Err(RatioError::Unpaired {
-            ours: ours.len(),
-            theirs: theirs.len(),
-        });
+        return Err(RatioError::Unpaired { ours: ours.len(), theirs: theirs.len() });
     }
-    let wrong = ours
-        .iter()
-        .chain(theirs)
-        .find(|value| !(value.is_finite() && **value > 0.0));
+    let wrong = ours.iter().chain(theirs).find(|value| !(value.is_finite() && **value > 0.0));
     if let Some(value) = wrong {
         return Err(RatioError::NotMeasured(*value));
     }
-    let ratios: Vec<f64> = ours
-        .iter()
-        .zip(theirs)
-        .map(|(ours, theirs)| ours / theirs)
-        .collect();
+    let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
     summary(&ratios).ok_or(RatioError::Empty)
 }
 
@@ -98,12 +85,7 @@ pub fn summary(values: &[f64]) -> Option<Ratio> {
     } else {
         f64::midpoint(sorted[middle - 1], sorted[middle])
     };
-    Some(Ratio {
-        median,
-        min,
-        max,
-        pairs: sorted.len(),
-    })
+    Some(Ratio { median, min, max, pairs: sorted.len() })
 }
 
 #[cfg(test)]
@@ -114,10 +96,7 @@ mod tests {
     fn pairs_are_compared_before_they_are_summed_up() {
         // The second pair ran on a machine half as fast: its ratio is what the others' is.
         let ratio = pairwise(&[30.0, 15.0, 33.0], &[20.0, 10.0, 20.0]).unwrap();
-        assert_eq!(
-            (ratio.median, ratio.min, ratio.max, ratio.pairs),
-            (1.5, 1.5, 1.65, 3)
-        );
+        assert_eq!((ratio.median, ratio.min, ratio.max, ratio.pairs), (1.5, 1.5, 1.65, 3));
     }
 
     #[test]
@@ -132,9 +111,6 @@ mod tests {
         let unpaired = RatioError::Unpaired { ours: 1, theirs: 2 };
         assert_eq!(pairwise(&[1.0], &[1.0, 2.0]), Err(unpaired));
         assert_eq!(pairwise(&[1.0], &[0.0]), Err(RatioError::NotMeasured(0.0)));
-        assert!(matches!(
-            pairwise(&[f64::NAN], &[1.0]),
-            Err(RatioError::NotMeasured(_))
-        ));
+        assert!(matches!(pairwise(&[f64::NAN], &[1.0]), Err(RatioError::NotMeasured(_))));
     }
 }

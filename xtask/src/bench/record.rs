@@ -80,10 +80,7 @@ impl Series {
     /// The values of `name`, in the order of measurement.
     #[must_use]
     pub fn new(name: &str, values: &[f64]) -> Self {
-        Self {
-            name: name.to_owned(),
-            values: values.to_vec(),
-        }
+        Self { name: name.to_owned(), values: values.to_vec() }
     }
 }
 
@@ -122,14 +119,7 @@ impl Comparison {
     ) -> Result<Self, Error> {
         let figure =
             ratio::pairwise(&ours.values, &theirs.values).map_err(RatioError::malformed)?;
-        Ok(Self {
-            what: what.to_owned(),
-            unit,
-            ours,
-            theirs: Some(theirs),
-            figure,
-            target,
-        })
+        Ok(Self { what: what.to_owned(), unit, ours, theirs: Some(theirs), figure, target })
     }
 
     /// Ours alone: the figure is the median of the values themselves.
@@ -143,14 +133,7 @@ impl Comparison {
         target: Option<Target>,
     ) -> Result<Self, Error> {
         let figure = ratio::summary(&ours.values).ok_or_else(|| RatioError::Empty.malformed())?;
-        Ok(Self {
-            what: what.to_owned(),
-            unit,
-            ours,
-            theirs: None,
-            figure,
-            target,
-        })
+        Ok(Self { what: what.to_owned(), unit, ours, theirs: None, figure, target })
     }
 
     /// The figure: the ratio of the pairs, or the values' own summary.
@@ -162,8 +145,7 @@ impl Comparison {
     /// Whether the target is met; `None` where none was set.
     #[must_use]
     pub fn is_reached(&self) -> Option<bool> {
-        self.target
-            .map(|target| target.is_reached(self.figure.median))
+        self.target.map(|target| target.is_reached(self.figure.median))
     }
 
     fn json(&self) -> Value {
@@ -189,24 +171,16 @@ impl Comparison {
     fn cells(&self) -> [String; 7] {
         let median = |series: &Series| {
             let middle = ratio::summary(&series.values).map(|summary| summary.median);
-            format!(
-                "{} {} {}",
-                series.name,
-                middle.map_or("-".to_owned(), short),
-                self.unit
-            )
+            format!("{} {} {}", series.name, middle.map_or("-".to_owned(), short), self.unit)
         };
-        let Ratio {
-            min, max, pairs, ..
-        } = self.figure;
+        let Ratio { min, max, pairs, .. } = self.figure;
         [
             self.what.clone(),
             median(&self.ours),
             self.theirs.as_ref().map_or("-".to_owned(), median),
             short(self.figure.median),
             format!("{} to {} of {pairs}", short(min), short(max)),
-            self.target
-                .map_or("-".to_owned(), |target| target.to_string()),
+            self.target.map_or("-".to_owned(), |target| target.to_string()),
             match self.is_reached() {
                 Some(true) => "reached".to_owned(),
                 Some(false) => "MISSED".to_owned(),
@@ -262,9 +236,7 @@ impl Record {
     /// Whether every target that was set is met.
     #[must_use]
     pub fn is_reached(&self) -> bool {
-        self.comparisons
-            .iter()
-            .all(|row| row.is_reached() != Some(false))
+        self.comparisons.iter().all(|row| row.is_reached() != Some(false))
     }
 
     /// The comparisons as text, one line each below a heading, columns aligned, then the notes; no
@@ -275,15 +247,11 @@ impl Record {
         let mut rows = vec![heading.map(str::to_owned)];
         rows.extend(self.comparisons.iter().map(Comparison::cells));
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-        let widths: Vec<usize> = (0..heading.len())
-            .map(|column| width(column).unwrap_or(0))
-            .collect();
+        let widths: Vec<usize> =
+            (0..heading.len()).map(|column| width(column).unwrap_or(0)).collect();
         let mut text = String::new();
         for row in &rows {
-            let cells = row
-                .iter()
-                .zip(&widths)
-                .map(|(cell, width)| format!("{cell:<width$}"));
+            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
             text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
             text.push('\n');
         }
@@ -323,33 +291,22 @@ impl Record {
     /// [`Error::Io`] when the directory or file cannot be written, or the day has its last record.
     pub fn write(&self, directory: &Path, now: SystemTime) -> Result<PathBuf, Error> {
         let date = facts::date(now);
-        let stem = format!(
-            "{date}-{}-{}",
-            self.machine.slug(),
-            facts::slug(&self.suite)
-        );
+        let stem = format!("{date}-{}-{}", self.machine.slug(), facts::slug(&self.suite));
         fs::create_dir_all(directory).map_err(Error::io("create", directory))?;
         for number in 1..=PER_DAY_MAX {
-            let suffix = if number == 1 {
-                String::new()
-            } else {
-                format!("-{number}")
-            };
+            let suffix = if number == 1 { String::new() } else { format!("-{number}") };
             let path = directory.join(format!("{stem}{suffix}.json"));
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(mut file) => {
                     let text = format!("{:#}\n", self.json(&date));
-                    file.write_all(text.as_bytes())
-                        .map_err(Error::io("write", &path))?;
+                    file.write_all(text.as_bytes()).map_err(Error::io("write", &path))?;
                     return Ok(path);
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(Error::io("create", &path)(error)),
             }
         }
-        Err(Error::io("create", &directory.join(stem))(
-            ErrorKind::AlreadyExists.into(),
-        ))
+        Err(Error::io("create", &directory.join(stem))(ErrorKind::AlreadyExists.into()))
     }
 }
 
@@ -448,10 +405,7 @@ pub(super) mod tests {
             Some(Target::AtMost(0.05)),
         )
         .unwrap();
-        assert_eq!(
-            (alone.figure().median, alone.is_reached()),
-            (0.03, Some(true))
-        );
+        assert_eq!((alone.figure().median, alone.is_reached()), (0.03, Some(true)));
         assert_eq!(alone.json()["figure"]["kind"], "value");
         let error = Comparison::alone("x", "", Series::new("y", &[]), None).unwrap_err();
         assert!(error.to_string().ends_with("nothing to compare"), "{error}");
@@ -464,26 +418,19 @@ pub(super) mod tests {
         let record = record(Target::AtLeast(1.0));
         let first = record.write(directory.path(), now).unwrap();
         let second = record.write(directory.path(), now).unwrap();
-        assert!(
-            first.ends_with("2001-07-15-test-cpu-linux-6.1.0-memory.json"),
-            "{first:?}"
-        );
+        assert!(first.ends_with("2001-07-15-test-cpu-linux-6.1.0-memory.json"), "{first:?}");
         assert!(second.ends_with("2001-07-15-test-cpu-linux-6.1.0-memory-2.json"));
         let json: Value = serde_json::from_str(&fs::read_to_string(first).unwrap()).unwrap();
         assert_eq!(json["schema"], SCHEMA);
-        assert_eq!(
-            json["comparisons"][0]["ours"]["values"],
-            json!([28.0, 30.0, 14.0])
-        );
+        assert_eq!(json["comparisons"][0]["ours"]["values"], json!([28.0, 30.0, 14.0]));
         assert_eq!(json["commands"][0], "mbw -n 1 256");
         assert_eq!(json["reached"], true);
     }
 
     #[test]
     fn a_directory_that_cannot_be_made_is_named() {
-        let error = record(Target::AtLeast(1.0))
-            .write(Path::new("/proc/no-such"), UNIX_EPOCH)
-            .unwrap_err();
+        let error =
+            record(Target::AtLeast(1.0)).write(Path::new("/proc/no-such"), UNIX_EPOCH).unwrap_err();
         assert!(error.to_string().contains("/proc/no-such"), "{error}");
     }
 

@@ -51,18 +51,13 @@ pub fn text<'v>(value: &'v Value, pointer: &str) -> Result<&'v str, Error> {
 /// [`Error::Malformed`] if it is absent.
 pub fn list<'v>(value: &'v Value, pointer: &str) -> Result<&'v [Value], Error> {
     let found = value.pointer(pointer).and_then(Value::as_array);
-    found
-        .map(Vec::as_slice)
-        .ok_or_else(|| malformed(format!("no list at {pointer}")))
+    found.map(Vec::as_slice).ok_or_else(|| malformed(format!("no list at {pointer}")))
 }
 
 /// An error about JSON that a program printed.
 #[must_use]
 pub fn malformed(why: String) -> Error {
-    Error::Malformed {
-        what: "what a program printed",
-        why,
-    }
+    Error::Malformed { what: "what a program printed", why }
 }
 
 #[cfg(test)]

@@ -86,10 +86,7 @@ mod tests {
             Ok(vec![1.0; count])
         });
         let error = rotate("test", 2, &mut [turn]).unwrap_err();
-        assert!(
-            error.to_string().contains("missing in some rounds"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("missing in some rounds"), "{error}");
     }
 
     #[test]
@@ -102,9 +99,6 @@ mod tests {
     #[test]
     fn an_error_ends_it() {
         let turn: Turn<'_> = Box::new(|| Err(Error::Failed("on purpose".to_owned())));
-        assert_eq!(
-            rotate("test", 2, &mut [turn]).unwrap_err().to_string(),
-            "on purpose"
-        );
+        assert_eq!(rotate("test", 2, &mut [turn]).unwrap_err().to_string(), "on purpose");
     }
 }

@@ -97,9 +97,7 @@ fn item_end(code: &str, start: usize) -> usize {
 
 /// The value of `#[path = "..."]` among the attributes directly before the `mod` at `at`.
 fn path_attribute(layers: &Layers, at: usize) -> Option<String> {
-    let before = layers.code[..at]
-        .rfind([';', '{', '}'])
-        .map_or(0, |end| end + 1);
+    let before = layers.code[..at].rfind([';', '{', '}']).map_or(0, |end| end + 1);
     let attribute = before + layers.code[before..at].find("#[path")?;
     let open = attribute + layers.code[attribute..at].find('"')? + 1;
     let close = open + layers.code[open..at].find('"')?;

@@ -85,9 +85,7 @@ fn split_tokens(
 
 /// `source` with spaces outside of `ranges`, but all its line breaks.
 fn only(source: &str, ranges: &[Range<usize>]) -> String {
-    let blank = source
-        .bytes()
-        .map(|byte| if byte == b'\n' { byte } else { b' ' });
+    let blank = source.bytes().map(|byte| if byte == b'\n' { byte } else { b' ' });
     let mut layer: Vec<u8> = blank.collect();
     for range in ranges {
         layer[range.clone()].copy_from_slice(&source.as_bytes()[range.clone()]);
@@ -102,19 +100,11 @@ mod tests {
 
     /// Code of `source` without the spaces that blanking left, for short comparisons.
     fn code(source: &str) -> String {
-        Layers::of(source)
-            .code
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ")
+        Layers::of(source).code.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     fn literals(source: &str) -> Vec<String> {
-        Layers::of(source)
-            .literals
-            .split_whitespace()
-            .map(str::to_owned)
-            .collect()
+        Layers::of(source).literals.split_whitespace().map(str::to_owned).collect()
     }
 
     #[test]
@@ -155,18 +145,12 @@ mod tests {
 
     #[test]
     fn lifetimes_are_code_and_characters_are_literals() {
-        assert_eq!(
-            code("fn f<'a, 'b>(x: &'a str) {}"),
-            "fn f<'a, 'b>(x: &'a str) {}"
-        );
+        assert_eq!(code("fn f<'a, 'b>(x: &'a str) {}"), "fn f<'a, 'b>(x: &'a str) {}");
         assert_eq!(
             literals(r"['a', '\'', '\\', 'é', '€', b'\'', '\u{41}', '{']"),
             ["a", r"\'", r"\\", "é", "€", r"\'", r"\u{41}", "{"]
         );
-        assert_eq!(
-            code("'outer: loop { break 'outer; }"),
-            "'outer: loop { break 'outer; }"
-        );
+        assert_eq!(code("'outer: loop { break 'outer; }"), "'outer: loop { break 'outer; }");
         assert_eq!(code("m('\"', '\"')"), "m(' ', ' ')");
     }
 
@@ -186,24 +170,17 @@ mod tests {
     /// The layers laid over each other are the source again: nothing is lost, nothing is in two.
     #[test]
     fn layers_of_real_files_add_up_to_the_source() {
-        for source in [
-            include_str!("layers.rs"),
-            include_str!("items.rs"),
-            include_str!("../process.rs"),
-        ] {
+        for source in
+            [include_str!("layers.rs"), include_str!("items.rs"), include_str!("../process.rs")]
+        {
             let layers = Layers::of(source);
             let overlay: Vec<u8> = (0..source.len())
                 .map(|at| {
                     let parts = [&layers.code, &layers.comments, &layers.literals];
-                    let mut seen = parts
-                        .iter()
-                        .map(|part| part.as_bytes()[at])
-                        .filter(|byte| *byte != b' ');
+                    let mut seen =
+                        parts.iter().map(|part| part.as_bytes()[at]).filter(|byte| *byte != b' ');
                     let byte = seen.next().unwrap_or(b' ');
-                    assert!(
-                        byte == b'\n' || seen.next().is_none(),
-                        "offset {at} is in two layers"
-                    );
+                    assert!(byte == b'\n' || seen.next().is_none(), "offset {at} is in two layers");
                     byte
                 })
                 .collect();

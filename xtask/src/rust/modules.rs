@@ -85,10 +85,9 @@ fn candidates(path: &str, is_root: bool, module: &items::Module) -> Vec<String> 
     let base = parts.join("/");
     match &module.path {
         Some(relative) => vec![join(&base, relative)],
-        None => vec![
-            format!("{base}/{}.rs", module.name),
-            format!("{base}/{}/mod.rs", module.name),
-        ],
+        None => {
+            vec![format!("{base}/{}.rs", module.name), format!("{base}/{}/mod.rs", module.name)]
+        }
     }
 }
 
@@ -107,10 +106,7 @@ fn includes(path: &str, layers: &Layers) -> Vec<String> {
 /// `relative` seen from `directory`, with `.` and `..` resolved by name.
 #[must_use]
 pub fn join(directory: &str, relative: &str) -> String {
-    let mut parts: Vec<&str> = directory
-        .split('/')
-        .filter(|part| !part.is_empty())
-        .collect();
+    let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
     for part in relative.split('/') {
         match part {
             "" | "." => {}
@@ -126,9 +122,7 @@ mod tests {
     use super::*;
 
     fn reach(files: &[(&str, &str)]) -> Vec<(String, bool)> {
-        let sources = files
-            .iter()
-            .map(|(path, text)| ((*path).to_owned(), Layers::of(text)));
+        let sources = files.iter().map(|(path, text)| ((*path).to_owned(), Layers::of(text)));
         reached(&sources.collect()).into_iter().collect()
     }
 
@@ -144,11 +138,7 @@ mod tests {
             ("crates/a/src/dead.rs", ""),
         ]);
         assert_eq!(found.len(), 6);
-        assert!(
-            found
-                .iter()
-                .all(|(path, test)| !test && !path.contains("dead"))
-        );
+        assert!(found.iter().all(|(path, test)| !test && !path.contains("dead")));
     }
 
     #[test]

@@ -27,10 +27,7 @@ pub fn contains(code: &str, word: &str) -> bool {
 /// The line, from 1, of the byte at `offset`.
 #[must_use]
 pub fn line(text: &str, offset: usize) -> usize {
-    1 + text.as_bytes()[..offset]
-        .iter()
-        .filter(|byte| **byte == b'\n')
-        .count()
+    1 + text.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count()
 }
 
 /// The identifier that `text` starts with; empty when it starts with something else.

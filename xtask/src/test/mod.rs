@@ -32,63 +32,28 @@ struct Step {
 }
 
 const STEPS: &[Step] = &[
-    Step {
-        name: "needs",
-        is_slow: true,
-        run: needs::install,
-    },
+    Step { name: "needs", is_slow: true, run: needs::install },
     Step {
         name: "format",
         is_slow: false,
         run: |root| cargo(root, &["fmt", "--all", "--check"], &[]),
     },
-    Step {
-        name: "clippy",
-        is_slow: false,
-        run: |root| cargo(root, CLIPPY, &[]),
-    },
-    Step {
-        name: "tidy",
-        is_slow: false,
-        run: |_| tidy::run().map(|()| Outcome::Done),
-    },
-    Step {
-        name: "readme",
-        is_slow: false,
-        run: readme::check,
-    },
-    Step {
-        name: "tests",
-        is_slow: false,
-        run: suite::run,
-    },
+    Step { name: "clippy", is_slow: false, run: |root| cargo(root, CLIPPY, &[]) },
+    Step { name: "tidy", is_slow: false, run: |_| tidy::run().map(|()| Outcome::Done) },
+    Step { name: "readme", is_slow: false, run: readme::check },
+    Step { name: "tests", is_slow: false, run: suite::run },
     // With the binary that the tests have built.
-    Step {
-        name: "attack",
-        is_slow: true,
-        run: |root| attack::step(root).map(|()| Outcome::Done),
-    },
+    Step { name: "attack", is_slow: true, run: |root| attack::step(root).map(|()| Outcome::Done) },
     Step {
         name: "documentation",
         is_slow: true,
         run: |root| cargo(root, DOCUMENTATION, &[("RUSTDOCFLAGS", "-D warnings")]),
     },
-    Step {
-        name: "aarch64",
-        is_slow: true,
-        run: aarch64,
-    },
+    Step { name: "aarch64", is_slow: true, run: aarch64 },
 ];
 
-const CLIPPY: &[&str] = &[
-    "clippy",
-    "--workspace",
-    "--all-targets",
-    "--locked",
-    "--",
-    "-D",
-    "warnings",
-];
+const CLIPPY: &[&str] =
+    &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
 
 const DOCUMENTATION: &[&str] = &["doc", "--no-deps", "--workspace", "--locked"];
 
@@ -133,19 +98,12 @@ fn cargo(root: &Path, args: &[&str], variables: &[(&str, &str)]) -> Result<Outco
 
 /// Runs `command` with our own standard output and error: colours and progress stay what they were.
 fn through(name: &str, mut command: Command) -> Result<Outcome, Error> {
-    let fail = |what: String| Error::Program {
-        program: name.to_owned(),
-        what,
-    };
+    let fail = |what: String| Error::Program { program: name.to_owned(), what };
     let status = command
         .stdin(Stdio::null())
         .status()
         .map_err(|error| fail(format!("cannot start: {error}")))?;
-    if status.success() {
-        Ok(Outcome::Done)
-    } else {
-        Err(fail(status.to_string()))
-    }
+    if status.success() { Ok(Outcome::Done) } else { Err(fail(status.to_string())) }
 }
 
 /// Type-checks the portable and the NEON loops where the target's library is installed.
@@ -153,17 +111,14 @@ fn aarch64(root: &Path) -> Result<Outcome, Error> {
     if !has_target(AARCH64) {
         return Ok(Outcome::Skipped(format!("needs target {AARCH64}")));
     }
-    let args = [
-        "check", "--locked", "--target", AARCH64, "-p", "memops", "-p", "model",
-    ];
+    let args = ["check", "--locked", "--target", AARCH64, "-p", "memops", "-p", "model"];
     cargo(root, &args, &[])
 }
 
 fn has_target(target: &str) -> bool {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(rustc)
-        .args(["--print", "target-libdir", "--target", target])
-        .output();
+    let output =
+        Command::new(rustc).args(["--print", "target-libdir", "--target", target]).output();
     output.is_ok_and(|output| {
         let path = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         output.status.success() && Path::new(&path).is_dir()
@@ -178,16 +133,8 @@ mod tests {
         Err(Error::Failed("broken".to_owned()))
     }
 
-    const OK: Step = Step {
-        name: "fine",
-        is_slow: false,
-        run: |_| Ok(Outcome::Done),
-    };
-    const SLOW_AND_BROKEN: Step = Step {
-        name: "slow",
-        is_slow: true,
-        run: broken,
-    };
+    const OK: Step = Step { name: "fine", is_slow: false, run: |_| Ok(Outcome::Done) };
+    const SLOW_AND_BROKEN: Step = Step { name: "slow", is_slow: true, run: broken };
     const UNREACHED: Step = Step {
         name: "unreached",
         is_slow: false,
@@ -213,10 +160,7 @@ mod tests {
         assert_eq!(error.to_string(), "false: exit status: 1");
         let error = through("absent", Command::new("no-such-program-here")).unwrap_err();
         assert!(error.to_string().starts_with("absent: cannot start"));
-        assert_eq!(
-            through("true", Command::new("true")).unwrap(),
-            Outcome::Done
-        );
+        assert_eq!(through("true", Command::new("true")).unwrap(), Outcome::Done);
     }
 
     #[test]

@@ -30,17 +30,9 @@ const NEEDS: &[Need] = &[
     need("mbw", "mbw", "copy figures to compare with"),
     need("mkfs.btrfs", "btrfs-progs", "a copy-on-write file system"),
     need("mkfs.ext4", "e2fsprogs", "a file system on a loop device"),
-    need(
-        "node",
-        "nodejs",
-        "drives the browser, checks the pages' types",
-    ),
+    need("node", "nodejs", "drives the browser, checks the pages' types"),
     need("npm", "npm", "the driver and the type checker"),
-    need(
-        "qemu-system-x86_64",
-        "qemu-system-x86",
-        "a machine of its own",
-    ),
+    need("qemu-system-x86_64", "qemu-system-x86", "a machine of its own"),
     need("strace", "strace", "errors at each write of a file"),
 ];
 
@@ -54,11 +46,7 @@ pub(crate) const fn need(
     package: &'static str,
     purpose: &'static str,
 ) -> Need {
-    Need {
-        program,
-        package,
-        purpose,
-    }
+    Need { program, package, purpose }
 }
 
 /// Installs what is missing if that is possible here. Never fails: what stays missing is said.
@@ -66,15 +54,9 @@ pub(crate) const fn need(
 /// # Errors
 /// None; the shape is that of every step.
 pub(super) fn install(_root: &Path) -> Result<Outcome, Error> {
-    let missing: Vec<String> = [obtain(NEEDS), packages()]
-        .into_iter()
-        .filter_map(Result::err)
-        .collect();
-    Ok(if missing.is_empty() {
-        Outcome::Done
-    } else {
-        Outcome::Skipped(missing.join("; "))
-    })
+    let missing: Vec<String> =
+        [obtain(NEEDS), packages()].into_iter().filter_map(Result::err).collect();
+    Ok(if missing.is_empty() { Outcome::Done } else { Outcome::Skipped(missing.join("; ")) })
 }
 
 /// Gets Node's packages that the tests of pages use, for root as above; why not, in one line.
@@ -98,9 +80,7 @@ fn packages() -> Result<(), String> {
         .map_err(|error| error.to_string())
         .and_then(|()| process::run(command, APT_LIMIT).map_err(|error| error.to_string()))
         .and_then(|finished| finished.success().map_err(|error| error.to_string()));
-    installed
-        .map(drop)
-        .map_err(|error| format!("{missing}: {error}"))
+    installed.map(drop).map_err(|error| format!("{missing}: {error}"))
 }
 
 /// Installs what is missing of `needs`; what stays missing, and why, in one line.
@@ -117,10 +97,7 @@ pub(crate) fn obtain(needs: &'static [Need]) -> Result<(), String> {
 }
 
 fn absent(needs: &'static [Need], is_there: impl Fn(&str) -> bool) -> Vec<&'static Need> {
-    needs
-        .iter()
-        .filter(|need| !is_there(need.program))
-        .collect()
+    needs.iter().filter(|need| !is_there(need.program)).collect()
 }
 
 fn describe(needs: &[&Need]) -> String {
@@ -164,18 +141,12 @@ mod tests {
         assert!(absent(NEEDS, |_| true).is_empty());
         let absent = absent(NEEDS, |program| program != "mbw");
         assert_eq!(absent.len(), 1);
-        assert_eq!(
-            describe(&absent),
-            "mbw (copy figures to compare with)".to_owned()
-        );
+        assert_eq!(describe(&absent), "mbw (copy figures to compare with)".to_owned());
     }
 
     #[test]
     fn the_effective_user_is_the_second_number() {
-        assert_eq!(
-            effective_user("Name:\tx\nUid:\t1000\t0\t7\t7\nGid:\t1\n"),
-            Some("0")
-        );
+        assert_eq!(effective_user("Name:\tx\nUid:\t1000\t0\t7\t7\nGid:\t1\n"), Some("0"));
         assert_eq!(effective_user("Name:\tx\n"), None);
     }
 

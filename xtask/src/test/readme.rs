@@ -45,9 +45,7 @@ fn unknown(text: &str) -> impl Iterator<Item = String> {
         if !is_command(command) {
             return Some(format!("{CALL}{command}"));
         }
-        let suite = words
-            .next()
-            .filter(|suite| command == "bench" && !suite.is_empty())?;
+        let suite = words.next().filter(|suite| command == "bench" && !suite.is_empty())?;
         // A placeholder such as SUITE is no name.
         let is_name = suite.chars().all(|c| c.is_ascii_lowercase());
         (is_name && bench::Suite::find(suite).is_none()).then(|| format!("{CALL}bench {suite}"))

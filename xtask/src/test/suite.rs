@@ -37,10 +37,7 @@ pub(super) fn run(root: &Path) -> Result<Outcome, Error> {
     }
     let failed = failed_targets(&complaints);
     if failed.is_empty() || failed.len() > DISTURBED_MAX {
-        return Err(Error::Failed(format!(
-            "cargo test: {} targets",
-            failed.len()
-        )));
+        return Err(Error::Failed(format!("cargo test: {} targets", failed.len())));
     }
     for target in &failed {
         println!("== tests: {target} failed; once more, alone");
@@ -60,10 +57,7 @@ pub(super) fn run(root: &Path) -> Result<Outcome, Error> {
 /// Runs `command` with our own standard output, passes its complaints on, and keeps them, with the
 /// time of each target that they name.
 fn tee(mut command: Command) -> Result<(bool, String, Vec<Timed>), Error> {
-    let fail = |what: String| Error::Program {
-        program: "cargo test".to_owned(),
-        what,
-    };
+    let fail = |what: String| Error::Program { program: "cargo test".to_owned(), what };
     let mut child = command
         .stdin(Stdio::null())
         .stderr(Stdio::piped())
@@ -81,17 +75,10 @@ fn tee(mut command: Command) -> Result<(bool, String, Vec<Timed>), Error> {
         }
     }
     let status = child.wait().map_err(|error| fail(error.to_string()))?;
-    let ends: Vec<Instant> = begun
-        .iter()
-        .skip(1)
-        .map(|(_, at)| *at)
-        .chain([Instant::now()])
-        .collect();
-    let times = begun
-        .into_iter()
-        .zip(ends)
-        .map(|((name, start), end)| (name, end - start))
-        .collect();
+    let ends: Vec<Instant> =
+        begun.iter().skip(1).map(|(_, at)| *at).chain([Instant::now()]).collect();
+    let times =
+        begun.into_iter().zip(ends).map(|((name, start), end)| (name, end - start)).collect();
     Ok((status.success(), kept, times))
 }
 
@@ -103,10 +90,7 @@ fn target_of(line: &str) -> Option<String> {
     }
     let (source, program) = line.strip_prefix("Running ")?.rsplit_once(" (")?;
     let name = program.rsplit('/').next()?.rsplit_once('-')?.0;
-    Some(format!(
-        "{name}, {}",
-        source.trim_start_matches("unittests ")
-    ))
+    Some(format!("{name}, {}", source.trim_start_matches("unittests ")))
 }
 
 fn print_slowest(mut times: Vec<Timed>) {
@@ -136,10 +120,7 @@ mod tests {
     fn the_list_at_the_end_is_found() {
         let text = "error: test failed, to rerun pass `-p sys --lib`\n\
                     error: 2 targets failed:\n    `-p sys --lib`\n    `-p terrace --test run`\n";
-        assert_eq!(
-            failed_targets(text),
-            ["-p sys --lib", "-p terrace --test run"]
-        );
+        assert_eq!(failed_targets(text), ["-p sys --lib", "-p terrace --test run"]);
         let text = "error: 1 target failed:\n    `-p model --doc`\n";
         assert_eq!(failed_targets(text), ["-p model --doc"]);
         assert!(failed_targets("error: could not compile `sys`\n").is_empty());

@@ -83,12 +83,9 @@ mod tests {
             &["Users", "jane"],
         ] {
             let path = path(parts);
-            for text in [
-                format!("see {path}"),
-                format!("(\"{path}\")"),
-                format!("a={path},"),
-                path.clone(),
-            ] {
+            for text in
+                [format!("see {path}"), format!("(\"{path}\")"), format!("a={path},"), path.clone()]
+            {
                 assert_eq!(violations(&text), 1, "{text}");
             }
         }

@@ -27,9 +27,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
                 violations.push(Violation::new(DOCUMENT, index + 1, NAME, text));
                 continue;
             }
-            let item = quoted
-                .get(position + 1)
-                .filter(|_| line.contains(&format!("`{path}`, `")));
+            let item = quoted.get(position + 1).filter(|_| line.contains(&format!("`{path}`, `")));
             if let Some(item) = item.filter(|item| !holds(tree, path, item)) {
                 let text = format!("{path} has no {item}");
                 violations.push(Violation::new(DOCUMENT, index + 1, NAME, text));
@@ -49,9 +47,7 @@ fn exists(tree: &Tree, path: &str) -> bool {
 fn holds(tree: &Tree, path: &str, item: &str) -> bool {
     let declared = ["struct", "enum", "trait", "fn", "type", "mod"];
     tree.text(path).is_some_and(|text| {
-        declared
-            .iter()
-            .any(|keyword| text.contains(&format!("{keyword} {item}")))
+        declared.iter().any(|keyword| text.contains(&format!("{keyword} {item}")))
     })
 }
 
@@ -66,11 +62,7 @@ fn missing_crates(tree: &Tree, text: &str) -> Vec<Violation> {
     crates.sort_unstable();
     crates
         .into_iter()
-        .filter(|name| {
-            !text
-                .lines()
-                .any(|line| line.trim_start().starts_with(&format!("{name}/")))
-        })
+        .filter(|name| !text.lines().any(|line| line.trim_start().starts_with(&format!("{name}/"))))
         .map(|name| Violation::new(DOCUMENT, 1, NAME, format!("the code map lacks {name}/")))
         .collect()
 }
@@ -85,10 +77,7 @@ mod tests {
             ("crates/model/Cargo.toml", ""),
             ("crates/model/src/lib.rs", "pub trait BlockDevice {}\n"),
         ];
-        check(&Tree::of(&files))
-            .into_iter()
-            .map(|violation| violation.text)
-            .collect()
+        check(&Tree::of(&files)).into_iter().map(|violation| violation.text).collect()
     }
 
     #[test]

@@ -30,10 +30,8 @@ fn is_named(tree: &Tree, path: &str) -> bool {
 mod tests {
     use super::*;
 
-    const SOURCE: (&str, &str) = (
-        "crates/a/src/lib.rs",
-        "const RECORDED: &[u8] = include_bytes!(\"recorded.bin\");",
-    );
+    const SOURCE: (&str, &str) =
+        ("crates/a/src/lib.rs", "const RECORDED: &[u8] = include_bytes!(\"recorded.bin\");");
 
     #[test]
     fn a_package_at_the_root_and_a_picture_without_a_name_are_found() {
@@ -44,10 +42,7 @@ mod tests {
 
     #[test]
     fn fixtures_and_what_a_source_names_may_be() {
-        let data = [
-            "crates/a/src/recorded.bin",
-            "crates/a/tests/fixtures/one.trec",
-        ];
+        let data = ["crates/a/src/recorded.bin", "crates/a/tests/fixtures/one.trec"];
         assert_eq!(check(&Tree::of(&[SOURCE]).with_data(&data)), []);
     }
 }

@@ -14,12 +14,8 @@ use crate::rust::{modules, words};
 pub(super) const NAME: &str = "dead_file";
 
 /// The documents that a reader starts with.
-const FIRST_DOCUMENTS: &[&str] = &[
-    "ARCHITECTURE.md",
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "README.md",
-];
+const FIRST_DOCUMENTS: &[&str] =
+    &["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md"];
 
 /// Folders of a crate that cargo compiles sources from.
 const SOURCE_FOLDERS: &[&str] = &["src", "tests", "benches", "examples"];
@@ -57,10 +53,7 @@ fn sources(tree: &Tree) -> Vec<Violation> {
 /// Documents that no first document leads to, and links that lead to nothing.
 fn documents(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
-    let mut open: Vec<String> = FIRST_DOCUMENTS
-        .iter()
-        .map(|path| (*path).to_owned())
-        .collect();
+    let mut open: Vec<String> = FIRST_DOCUMENTS.iter().map(|path| (*path).to_owned()).collect();
     let mut read: BTreeSet<String> = BTreeSet::new();
     while let Some(path) = open.pop() {
         let Some(text) = tree.text(&path).filter(|_| path.ends_with(".md")) else {
@@ -114,8 +107,7 @@ fn exists(tree: &Tree, path: &str) -> bool {
 }
 
 fn is_inside(file: &str, folder: &str) -> bool {
-    file.strip_prefix(folder)
-        .is_some_and(|rest| folder.is_empty() || rest.starts_with('/'))
+    file.strip_prefix(folder).is_some_and(|rest| folder.is_empty() || rest.starts_with('/'))
 }
 
 fn file_name(path: &str) -> &str {
@@ -141,23 +133,16 @@ fn fixtures(tree: &Tree) -> Vec<Violation> {
 }
 
 fn is_regressions(tree: &Tree, path: &str) -> bool {
-    path.strip_suffix(REGRESSIONS)
-        .is_some_and(|stem| tree.text(&format!("{stem}.rs")).is_some())
+    path.strip_suffix(REGRESSIONS).is_some_and(|stem| tree.text(&format!("{stem}.rs")).is_some())
 }
 
 /// Whether a source of the crate of `path` names the file, by name or stem, or a folder on its way.
 ///
 /// `tests` and `fixtures` are on the way of all fixtures, so naming one of them names none.
 fn is_named(tree: &Tree, path: &str, rest: &str) -> bool {
-    let mut names: Vec<&str> = rest
-        .split('/')
-        .filter(|name| !FIXTURE_FOLDERS.contains(name))
-        .collect();
-    if let Some(stem) = file_name(path)
-        .split('.')
-        .next()
-        .filter(|stem| !stem.is_empty())
-    {
+    let mut names: Vec<&str> =
+        rest.split('/').filter(|name| !FIXTURE_FOLDERS.contains(name)).collect();
+    if let Some(stem) = file_name(path).split('.').next().filter(|stem| !stem.is_empty()) {
         names.push(stem);
     }
     let own = crate_of(path);
@@ -173,10 +158,7 @@ mod tests {
     use super::*;
 
     fn paths(files: &[(&str, &str)]) -> Vec<String> {
-        check(&Tree::of(files))
-            .into_iter()
-            .map(|violation| violation.path)
-            .collect()
+        check(&Tree::of(files)).into_iter().map(|violation| violation.path).collect()
     }
 
     const NONE: [&str; 0] = [];
@@ -185,34 +167,19 @@ mod tests {
     fn a_source_without_a_mod_is_dead() {
         let lib = ("crates/a/src/lib.rs", "mod b; // mod c;");
         assert_eq!(paths(&[lib, ("crates/a/src/b.rs", "")]), NONE);
-        assert_eq!(
-            paths(&[lib, ("crates/a/src/c.rs", "")]),
-            ["crates/a/src/c.rs"]
-        );
+        assert_eq!(paths(&[lib, ("crates/a/src/c.rs", "")]), ["crates/a/src/c.rs"]);
         assert_eq!(paths(&[lib, ("crates/a/tests/c.rs", "")]), NONE);
-        assert_eq!(
-            paths(&[lib, ("crates/a/tests/d/e.rs", "")]),
-            ["crates/a/tests/d/e.rs"]
-        );
+        assert_eq!(paths(&[lib, ("crates/a/tests/d/e.rs", "")]), ["crates/a/tests/d/e.rs"]);
     }
 
     #[test]
     fn a_document_that_nothing_links_to_is_dead() {
         let readme = ("README.md", "see [a](docs/a.md#part)");
-        let a = (
-            "docs/a.md",
-            "and [b](b.md), [web](https://example.org/x), schema.json",
-        );
+        let a = ("docs/a.md", "and [b](b.md), [web](https://example.org/x), schema.json");
         let (b, schema) = (("docs/b.md", ""), ("docs/schema.json", "{}"));
         assert_eq!(paths(&[readme, a, b, schema]), NONE);
-        assert_eq!(
-            paths(&[readme, a, b, schema, ("docs/c.md", "")]),
-            ["docs/c.md"]
-        );
-        assert_eq!(
-            paths(&[readme, a, b, ("docs/other.json", "")]),
-            ["docs/other.json"]
-        );
+        assert_eq!(paths(&[readme, a, b, schema, ("docs/c.md", "")]), ["docs/c.md"]);
+        assert_eq!(paths(&[readme, a, b, ("docs/other.json", "")]), ["docs/other.json"]);
         assert_eq!(paths(&[a, b]), ["docs/a.md", "docs/b.md"]);
     }
 
@@ -223,17 +190,11 @@ mod tests {
 
     #[test]
     fn a_link_to_nothing_is_found() {
-        let found = check(&Tree::of(&[(
-            "README.md",
-            "x\n[a](docs/a.md) [crates](crates)",
-        )]));
+        let found = check(&Tree::of(&[("README.md", "x\n[a](docs/a.md) [crates](crates)")]));
         let lines: Vec<usize> = found.iter().map(|violation| violation.line).collect();
         assert_eq!(lines, [2, 2]);
         assert_eq!(
-            paths(&[
-                ("README.md", "[a](docs)"),
-                ("CONTRIBUTING.md", "[r](README.md)")
-            ]),
+            paths(&[("README.md", "[a](docs)"), ("CONTRIBUTING.md", "[r](README.md)")]),
             ["README.md"]
         );
     }
@@ -252,13 +213,7 @@ mod tests {
     #[test]
     fn what_proptest_keeps_belongs_to_its_test() {
         let test = ("crates/a/tests/b.rs", "");
-        assert_eq!(
-            paths(&[test, ("crates/a/tests/b.proptest-regressions", "")]),
-            NONE
-        );
-        assert_eq!(
-            paths(&[test, ("crates/a/tests/c.proptest-regressions", "")]).len(),
-            1
-        );
+        assert_eq!(paths(&[test, ("crates/a/tests/b.proptest-regressions", "")]), NONE);
+        assert_eq!(paths(&[test, ("crates/a/tests/c.proptest-regressions", "")]).len(), 1);
     }
 }

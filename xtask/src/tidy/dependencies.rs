@@ -16,17 +16,9 @@ pub(super) const NAME: &str = "dependencies";
 /// Which members each member may use in its product code.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("explain", &["model"]),
-    (
-        "lab",
-        &[
-            "explain", "machine", "measure", "memops", "model", "place", "record", "sys",
-        ],
-    ),
+    ("lab", &["explain", "machine", "measure", "memops", "model", "place", "record", "sys"]),
     ("machine", &["model", "sys"]),
-    (
-        "measure",
-        &["machine", "memops", "model", "sys", "transfer"],
-    ),
+    ("measure", &["machine", "memops", "model", "sys", "transfer"]),
     ("memops", &[]),
     ("model", &[]),
     ("place", &["machine", "model", "sys", "undo"]),
@@ -123,8 +115,7 @@ fn purity(tree: &Tree) -> Vec<Violation> {
 }
 
 fn is_below(path: &str, parent: &str) -> bool {
-    path.strip_prefix(parent)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+    path.strip_prefix(parent).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
 /// Every path below `std` in `code`, groups spelled out: `std::{fs, io::{self, Read}}` gives `fs`,
@@ -154,11 +145,7 @@ fn spell_out(prefix: &str, rest: &str, found: &mut Vec<String>) {
         found.push(prefix.to_owned());
         return;
     }
-    let path = if prefix.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{prefix}::{name}")
-    };
+    let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}::{name}") };
     match rest[name.len()..].strip_prefix("::") {
         Some(deeper) => spell_out(&path, deeper, found),
         None => found.push(path),
@@ -244,13 +231,8 @@ fn used(tree: &Tree) -> Vec<Violation> {
 }
 
 fn names(tree: &Tree, keep: impl Fn(&Dependency) -> bool) -> BTreeSet<&str> {
-    let all = tree
-        .packages()
-        .iter()
-        .flat_map(|package| &package.dependencies);
-    all.filter(|found| keep(found))
-        .map(|found| found.name.as_str())
-        .collect()
+    let all = tree.packages().iter().flat_map(|package| &package.dependencies);
+    all.filter(|found| keep(found)).map(|found| found.name.as_str()).collect()
 }
 
 #[cfg(test)]
@@ -272,14 +254,9 @@ mod tests {
     }
 
     fn texts(files: &[(&str, &str)], packages: Vec<Package>) -> Vec<String> {
-        let files = files
-            .iter()
-            .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
+        let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
         let tree = Tree::new(files.collect(), packages);
-        check(&tree)
-            .into_iter()
-            .map(|violation| violation.text)
-            .collect()
+        check(&tree).into_iter().map(|violation| violation.text).collect()
     }
 
     fn uses(name: &str, used: &str, kind: Kind) -> Vec<String> {
@@ -289,18 +266,9 @@ mod tests {
     #[test]
     fn dependencies_against_the_direction_are_found() {
         let none: [&str; 0] = [];
-        assert_eq!(
-            uses("model", "sys", Kind::Normal),
-            ["`model` may not use `sys`"]
-        );
-        assert_eq!(
-            uses("sys", "machine", Kind::Build),
-            ["`sys` may not use `machine`"]
-        );
-        assert_eq!(
-            uses("explain", "measure", Kind::Dev),
-            ["`explain` may not use `measure`"]
-        );
+        assert_eq!(uses("model", "sys", Kind::Normal), ["`model` may not use `sys`"]);
+        assert_eq!(uses("sys", "machine", Kind::Build), ["`sys` may not use `machine`"]);
+        assert_eq!(uses("explain", "measure", Kind::Dev), ["`explain` may not use `measure`"]);
         assert_eq!(uses("machine", "sys", Kind::Normal), none);
     }
 
@@ -308,10 +276,7 @@ mod tests {
     fn testkit_is_for_tests_only() {
         let none: [&str; 0] = [];
         assert_eq!(uses("sys", TESTKIT, Kind::Dev), none);
-        assert_eq!(
-            uses("sys", TESTKIT, Kind::Normal),
-            ["`sys` may not use `testkit`"]
-        );
+        assert_eq!(uses("sys", TESTKIT, Kind::Normal), ["`sys` may not use `testkit`"]);
     }
 
     #[test]
@@ -350,14 +315,8 @@ mod tests {
         let none: [&str; 0] = [];
         let model = || vec![package("model", &[("serde", Kind::Normal, false)])];
         assert_eq!(texts(&[(TABLE, ROW)], model()), none);
-        assert_eq!(
-            texts(&[(TABLE, "")], model()),
-            ["`serde` has no row in docs/dependencies.md"]
-        );
-        assert_eq!(
-            texts(&[(TABLE, ROW)], Vec::new()),
-            ["`serde` is used by no crate"]
-        );
+        assert_eq!(texts(&[(TABLE, "")], model()), ["`serde` has no row in docs/dependencies.md"]);
+        assert_eq!(texts(&[(TABLE, ROW)], Vec::new()), ["`serde` is used by no crate"]);
         assert_eq!(
             texts(&[(TABLE, "| `serde` | data to JSON | |")], model()),
             ["the row of `serde` does not say what for and why this one"]

@@ -48,16 +48,8 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("crates/record/src/capture/group.rs", "create_dir", GROUP),
     ("crates/record/src/capture/group.rs", "fs::write", GROUP),
     ("crates/record/src/capture/group.rs", "remove_dir", GROUP),
-    (
-        "crates/record/src/collect/tree/members.rs",
-        "File::open",
-        PROC,
-    ),
-    (
-        "crates/record/src/collect/tree/process.rs",
-        "File::open",
-        PROC,
-    ),
+    ("crates/record/src/collect/tree/members.rs", "File::open", PROC),
+    ("crates/record/src/collect/tree/process.rs", "File::open", PROC),
     ("crates/record/src/process_tree.rs", "File::open", PROC),
     ("crates/record/src/tasks/proc.rs", "File::open", PROC),
     ("crates/record/src/trace/stack/kept.rs", "File::open", PROC),
@@ -109,9 +101,8 @@ impl CallRule {
                 continue;
             }
             for call in self.calls {
-                let excepted = exceptions
-                    .iter()
-                    .position(|(file, word, _)| (*file, *word) == (path, *call));
+                let excepted =
+                    exceptions.iter().position(|(file, word, _)| (*file, *word) == (path, *call));
                 for at in words::find(&code, call) {
                     let Some(index) = excepted else {
                         let line = words::line(&code, at);
@@ -150,15 +141,9 @@ mod tests {
             let found = violations("crates/record/src/ring.rs", &text, &[]);
             assert_eq!(
                 found,
-                [format!(
-                    "2: `{call}` by path: use `sys::directory` or `sys::file`"
-                )]
+                [format!("2: `{call}` by path: use `sys::directory` or `sys::file`")]
             );
-            for allowed in [
-                "crates/sys/src/a.rs",
-                "xtask/src/a.rs",
-                "crates/record/tests/a.rs",
-            ] {
+            for allowed in ["crates/sys/src/a.rs", "xtask/src/a.rs", "crates/record/tests/a.rs"] {
                 assert!(violations(allowed, &text, &[]).is_empty(), "{allowed}");
             }
         }

@@ -13,10 +13,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     tree.files()
         .filter(|(path, _)| path.ends_with(".rs"))
         .filter_map(|(path, text)| {
-            let lines = text
-                .lines()
-                .take_while(|line| line.starts_with("//!"))
-                .count();
+            let lines = text.lines().take_while(|line| line.starts_with("//!")).count();
             let why = match lines {
                 0 => "does not open with a `//!` header".to_owned(),
                 lines if LINES.contains(&lines) => return None,

@@ -95,9 +95,7 @@ fn manifests(tree: &Tree) -> Vec<Violation> {
     let workspace = tree.text(WORKSPACE_MANIFEST);
     let missing = |lint: &str| {
         let on = |line: &str| {
-            ["warn", "deny"]
-                .iter()
-                .any(|level| line == format!("{lint} = \"{level}\""))
+            ["warn", "deny"].iter().any(|level| line == format!("{lint} = \"{level}\""))
         };
         workspace.is_some_and(|text| !text.lines().any(on))
     };
@@ -130,16 +128,8 @@ mod tests {
     #[test]
     fn a_lint_is_allowed_only_where_the_table_says() {
         let text = "\n#![allow(\n    dead_code,\n    unsafe_code\n)]";
-        for path in [
-            "crates/model/src/lib.rs",
-            "crates/model/tests/a.rs",
-            "xtask/src/lib.rs",
-        ] {
-            assert_eq!(
-                violations(path, text),
-                ["2: `unsafe_code` must stay on here"],
-                "{path}"
-            );
+        for path in ["crates/model/src/lib.rs", "crates/model/tests/a.rs", "xtask/src/lib.rs"] {
+            assert_eq!(violations(path, text), ["2: `unsafe_code` must stay on here"], "{path}");
         }
         assert_eq!(violations("crates/sys/src/lib.rs", text), NONE);
         let text = "#[expect(clippy::too_many_lines)]\nfn a() {}";
@@ -171,9 +161,7 @@ mod tests {
         assert_eq!(violations(manifest, "[package]").len(), 1);
         assert_eq!(violations(manifest, "[lints]\nworkspace = true\n"), NONE);
         let on = |level: &str| {
-            let lines = LINTS
-                .iter()
-                .map(|(lint, _)| format!("{lint} = \"{level}\"\n"));
+            let lines = LINTS.iter().map(|(lint, _)| format!("{lint} = \"{level}\"\n"));
             violations(WORKSPACE_MANIFEST, &lines.collect::<String>()).len()
         };
         assert_eq!((on("deny"), on("warn"), on("allow")), (0, 0, LINTS.len()));

@@ -38,23 +38,13 @@ pub struct Violation {
 
 impl Violation {
     fn new(path: &str, line: usize, rule: &'static str, text: impl Into<String>) -> Self {
-        Self {
-            path: path.to_owned(),
-            line,
-            rule,
-            text: text.into(),
-        }
+        Self { path: path.to_owned(), line, rule, text: text.into() }
     }
 }
 
 impl std::fmt::Display for Violation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            path,
-            line,
-            rule,
-            text,
-        } = self;
+        let Self { path, line, rule, text } = self;
         write!(f, "{path}:{line}: {rule}: {text}")
     }
 }
@@ -87,11 +77,7 @@ pub fn run() -> Result<(), Error> {
     for violation in &violations {
         println!("{violation}");
     }
-    let summary = format!(
-        "tidy: {} files, {} violations",
-        tree.files().count(),
-        violations.len()
-    );
+    let summary = format!("tidy: {} files, {} violations", tree.files().count(), violations.len());
     if !violations.is_empty() {
         return Err(Error::Failed(summary));
     }

@@ -44,9 +44,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
         if crate_of(path).is_none() {
             continue;
         }
-        let found = wide_comments(layers)
-            .chain(identifiers(layers))
-            .chain(first_lines(layers));
+        let found = wide_comments(layers).chain(identifiers(layers)).chain(first_lines(layers));
         violations.extend(found.map(|(line, text)| Violation::new(path, line, NAME, text)));
     }
     violations
@@ -64,9 +62,7 @@ fn identifiers(layers: &Layers) -> impl Iterator<Item = (usize, String)> {
     numbered(&layers.code).flat_map(|(line, text)| {
         let names = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
         let bad = names.filter_map(|name| {
-            let word = parts(name)
-                .into_iter()
-                .find(|part| WORDS.contains(&part.as_str()))?;
+            let word = parts(name).into_iter().find(|part| WORDS.contains(&part.as_str()))?;
             Some(format!("`{name}` has the word `{word}`"))
         });
         bad.map(|text| (line, text)).collect::<Vec<_>>()
@@ -94,16 +90,11 @@ fn parts(name: &str) -> Vec<String> {
 fn first_lines(layers: &Layers) -> impl Iterator<Item = (usize, String)> {
     let mut above = "";
     comment_lines(layers).filter_map(move |(line, text)| {
-        let mark = DOC
-            .iter()
-            .find(|mark| text.trim_start().starts_with(**mark));
+        let mark = DOC.iter().find(|mark| text.trim_start().starts_with(**mark));
         let is_first = mark.is_some_and(|mark| !above.trim_start().starts_with(mark));
         above = text;
         let refused = is_first.then(|| refused(text)).flatten()?;
-        Some((
-            line,
-            format!("the first line of a doc comment says \"{refused}\""),
-        ))
+        Some((line, format!("the first line of a doc comment says \"{refused}\"")))
     })
 }
 
@@ -121,13 +112,7 @@ fn refused(text: &str) -> Option<&'static str> {
 /// The lines of the comment layer that hold nothing but a comment; others are empty.
 fn comment_lines(layers: &Layers) -> impl Iterator<Item = (usize, &str)> {
     let lines = numbered(&layers.comments).zip(layers.code.lines());
-    lines.map(|((line, text), code)| {
-        if code.trim().is_empty() {
-            (line, text)
-        } else {
-            (line, "")
-        }
-    })
+    lines.map(|((line, text), code)| if code.trim().is_empty() { (line, text) } else { (line, "") })
 }
 
 fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -167,10 +152,7 @@ mod tests {
         let said = |word: &str| format!("the first line of a doc comment says \"{word}\"");
         assert_eq!(
             violations("//! What it was told.\n\n/// Whoever asks.\nfn a() {}\n"),
-            [
-                format!("1: {}", said("told")),
-                format!("3: {}", said("whoever"))
-            ]
+            [format!("1: {}", said("told")), format!("3: {}", said("whoever"))]
         );
         assert_eq!(
             violations("    /// The name, where there is none an empty one.\n    a: u8,"),
@@ -185,11 +167,7 @@ mod tests {
     fn a_comment_has_at_most_100_columns() {
         let line = |columns: usize| format!("// {}", "é".repeat(columns - 3));
         assert_eq!(violations(&line(100)), NONE);
-        for line in [
-            line(101),
-            format!("  ///{}", &line(101)[5..]),
-            format!("/*{}*/", line(99)),
-        ] {
+        for line in [line(101), format!("  ///{}", &line(101)[5..]), format!("/*{}*/", line(99))] {
             assert_eq!(violations(&line).len(), 1, "{line}");
         }
         let code = format!("let a = \"{}\"; // why", "x".repeat(100));
@@ -198,10 +176,7 @@ mod tests {
 
     #[test]
     fn files_outside_of_crates_are_not_checked() {
-        let tree = Tree::of(&[
-            ("crates/b/src/lib.rs", "fn told() {}"),
-            ("x.rs", "fn told() {}"),
-        ]);
+        let tree = Tree::of(&[("crates/b/src/lib.rs", "fn told() {}"), ("x.rs", "fn told() {}")]);
         assert_eq!(check(&tree).len(), 1);
     }
 }

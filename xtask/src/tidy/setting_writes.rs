@@ -37,11 +37,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ),
     ("crates/sys/src/helper.rs", "fs::write", GROUP),
     ("crates/sys/src/perf/holder.rs", "O_WRONLY", GROUP),
-    (
-        "crates/sys/src/shared_memory.rs",
-        "O_RDWR",
-        "a file in memory that has no name",
-    ),
+    ("crates/sys/src/shared_memory.rs", "O_RDWR", "a file in memory that has no name"),
 ];
 
 const GROUP: &str =
@@ -81,11 +77,7 @@ mod tests {
                 assert_eq!(found.len(), 1, "{call}: {found:?}");
                 assert!(found[0].starts_with(&format!("2: `{call}`")), "{found:?}");
             }
-            for allowed in [
-                "crates/undo/src/a.rs",
-                "crates/testkit/src/a.rs",
-                "xtask/src/a.rs",
-            ] {
+            for allowed in ["crates/undo/src/a.rs", "crates/testkit/src/a.rs", "xtask/src/a.rs"] {
                 assert!(violations(allowed, &text, &[]).is_empty(), "{allowed}");
             }
         }

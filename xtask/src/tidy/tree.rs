@@ -52,10 +52,7 @@ impl Tree {
             }
         }
         let packages = workspace::packages(&workspace::metadata(root)?)?;
-        Ok(Self {
-            data,
-            ..Self::new(files, packages)
-        })
+        Ok(Self { data, ..Self::new(files, packages) })
     }
 
     /// A tree of the given texts and packages.
@@ -67,21 +64,13 @@ impl Tree {
             .map(|(path, text)| (path.clone(), Layers::of(text)))
             .collect();
         let reached = modules::reached(&sources);
-        Self {
-            files,
-            data: BTreeSet::new(),
-            sources,
-            reached,
-            packages,
-        }
+        Self { files, data: BTreeSet::new(), sources, reached, packages }
     }
 
     /// A tree of `(path, text)` without packages, for tests of rules.
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
-        let files = files
-            .iter()
-            .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
+        let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
         Self::new(files.collect(), Vec::new())
     }
 
@@ -99,9 +88,7 @@ impl Tree {
 
     /// Every text file: path and text, ordered by path.
     pub fn files(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.files
-            .iter()
-            .map(|(path, text)| (path.as_str(), text.as_str()))
+        self.files.iter().map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
     /// The text of one file.
@@ -112,9 +99,7 @@ impl Tree {
 
     /// Every Rust file: path and layers, ordered by path.
     pub fn sources(&self) -> impl Iterator<Item = (&str, &Layers)> {
-        self.sources
-            .iter()
-            .map(|(path, layers)| (path.as_str(), layers))
+        self.sources.iter().map(|(path, layers)| (path.as_str(), layers))
     }
 
     /// The Rust files that a target reaches; see [`modules::reached`].
@@ -152,13 +137,7 @@ pub fn crate_of(path: &str) -> Option<&str> {
 fn list(root: &Path) -> Result<Vec<String>, Error> {
     let mut git = Command::new("git");
     git.arg("-C").arg(root);
-    git.args([
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-    ]);
+    git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
     match process::run(git, GIT_LIMIT).and_then(process::Finished::success) {
         Ok(listing) => {
             let paths = listing.stdout.split('\0').filter(|path| !path.is_empty());

@@ -17,22 +17,10 @@ const VENDORED: &str = "crates/viewer/web/vendor/";
 
 /// The vendored files below [`VENDORED`], uPlot 1.6.32.
 const FILES: &[(&str, &str)] = &[
-    (
-        "uplot/LICENSE",
-        "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd",
-    ),
-    (
-        "uplot/uPlot.d.ts",
-        "af44374f6e808be4f7f3fa5888b9c7574dca9f8a15a66d54b6763535802c8080",
-    ),
-    (
-        "uplot/uPlot.iife.min.js",
-        "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
-    ),
-    (
-        "uplot/uPlot.min.css",
-        "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
-    ),
+    ("uplot/LICENSE", "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd"),
+    ("uplot/uPlot.d.ts", "af44374f6e808be4f7f3fa5888b9c7574dca9f8a15a66d54b6763535802c8080"),
+    ("uplot/uPlot.iife.min.js", "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f"),
+    ("uplot/uPlot.min.css", "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04"),
 ];
 
 /// Bytes of all modules and style sheets of ours: each page that is saved holds them.
@@ -75,10 +63,8 @@ fn vendored(
     known: &[(&str, &str)],
 ) -> Vec<Violation> {
     let mut violations = Vec::new();
-    let sum: String = Sha256::digest(text.as_bytes())
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let sum: String =
+        Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
     let expected = known.iter().find(|(known, _)| *known == name);
     if expected.is_none_or(|(_, expected)| *expected != sum) {
         let text = format!("is not the vendored file that was checked: its SHA-256 is {sum}");
@@ -115,11 +101,7 @@ mod tests {
     fn a_vendored_file_that_was_changed_or_is_not_in_the_table_is_found() {
         let licence = ("crates/viewer/web/vendor/x/LICENSE", "MIT");
         let found = violations(&[("crates/viewer/web/vendor/x/a.js", "a"), licence]);
-        assert_eq!(
-            found.len(),
-            1,
-            "the licence is not in this table: {found:?}"
-        );
+        assert_eq!(found.len(), 1, "the licence is not in this table: {found:?}");
         let found = violations(&[("crates/viewer/web/vendor/x/a.js", "b"), licence]);
         assert_eq!(found.len(), 2, "{found:?}");
         let found = violations(&[("crates/viewer/web/vendor/x/b.js", "a"), licence]);
@@ -137,31 +119,17 @@ mod tests {
         let (js, css) = ("crates/viewer/web/a.js", "crates/viewer/web/a.css");
         let twenty = "let a = 0123456789;\n";
         assert_eq!(violations(&[(js, twenty), (css, twenty)]), [""; 0]);
-        assert_eq!(
-            violations(&[(js, twenty), (css, "let aa = 0123456789;\n")]).len(),
-            1
-        );
-        assert_eq!(
-            violations(&[("crates/viewer/src/a.js", &twenty.repeat(9))]).len(),
-            0
-        );
+        assert_eq!(violations(&[(js, twenty), (css, "let aa = 0123456789;\n")]).len(), 1);
+        assert_eq!(violations(&[("crates/viewer/src/a.js", &twenty.repeat(9))]).len(), 0);
     }
 
     #[test]
     fn a_line_over_a_hundred_columns_is_found() {
-        let file = (
-            "crates/viewer/web/a.js",
-            format!("\n// {}\n", "\u{e9}".repeat(98)),
-        );
+        let file = ("crates/viewer/web/a.js", format!("\n// {}\n", "\u{e9}".repeat(98)));
         let tree = Tree::of(&[(file.0, &file.1)]);
         let violations = checked(&tree, &[], BYTES_MAX);
-        let found = violations
-            .iter()
-            .map(|violation| (violation.line, violation.text.as_str()));
-        assert_eq!(
-            found.collect::<Vec<_>>(),
-            [(2, "101 columns, more than 100")]
-        );
+        let found = violations.iter().map(|violation| (violation.line, violation.text.as_str()));
+        assert_eq!(found.collect::<Vec<_>>(), [(2, "101 columns, more than 100")]);
     }
 
     #[test]

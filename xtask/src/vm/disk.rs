@@ -66,9 +66,8 @@ impl DiskSpec {
     /// What `text` asks for; the error says what is wrong with it.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let wrong = |what: &str| format!("disk {text:?}: {what}");
-        let (name, rest) = text
-            .split_once(':')
-            .ok_or_else(|| wrong("write NAME:SIZE[,key=value...]"))?;
+        let (name, rest) =
+            text.split_once(':').ok_or_else(|| wrong("write NAME:SIZE[,key=value...]"))?;
         if !is_name(name) {
             return Err(wrong("a name has 1 to 16 of a-z, 0-9 and _"));
         }
@@ -162,9 +161,7 @@ fn parse_bus(text: &str) -> Result<Bus, String> {
         "usb" => Ok(Bus::Usb),
         "scsi" => Ok(Bus::Scsi),
         "nvme" => Ok(Bus::Nvme),
-        _ => Err(format!(
-            "no bus {text:?}; there are virtio, usb, scsi, nvme"
-        )),
+        _ => Err(format!("no bus {text:?}; there are virtio, usb, scsi, nvme")),
     }
 }
 

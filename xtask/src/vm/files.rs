@@ -42,10 +42,7 @@ impl WorkFolder {
     pub(super) fn new(parent: &Path) -> Result<Self, Error> {
         remove_stale(parent);
         let path = parent.join(format!("{PREFIX}{}", std::process::id()));
-        DirBuilder::new()
-            .mode(0o700)
-            .create(&path)
-            .map_err(Error::io("make", &path))?;
+        DirBuilder::new().mode(0o700).create(&path).map_err(Error::io("make", &path))?;
         Ok(Self(path))
     }
 

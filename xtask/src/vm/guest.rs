@@ -229,18 +229,13 @@ fn last_words(complaints: &[u8], console: &[u8]) -> String {
         return (*panic).to_owned();
     }
     let last = &lines[lines.len().saturating_sub(TAIL_LINES)..];
-    if last.is_empty() {
-        "it said nothing".to_owned()
-    } else {
-        last.join(" / ")
-    }
+    if last.is_empty() { "it said nothing".to_owned() } else { last.join(" / ") }
 }
 
 fn write_stats(path: &Path, options: &Options, disks: &[Disk]) -> Result<(), Error> {
     let asked_for = disks.iter().take(options.disks.len());
-    let counts: Map<String, Value> = asked_for
-        .map(|disk| (disk.name.clone(), disk.counts()))
-        .collect();
+    let counts: Map<String, Value> =
+        asked_for.map(|disk| (disk.name.clone(), disk.counts())).collect();
     files::write(path, format!("{:#}\n", Value::Object(counts)).as_bytes())
 }
 
@@ -292,10 +287,7 @@ mod tests {
     #[test]
     fn what_the_guest_cannot_do_is_an_error() {
         let error = watched(vec![line("FAIL no module x in this kernel")]).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "in the guest: no module x in this kernel"
-        );
+        assert_eq!(error.to_string(), "in the guest: no module x in this kernel");
     }
 
     #[test]

@@ -53,11 +53,7 @@ const NEEDS: &[Need] = &[
     need("dpkg-deb", "dpkg", "the guest's packages"),
     need("ldconfig", "libc-bin", "the guest's libraries"),
     need("mke2fs", "e2fsprogs", "the guest's file systems"),
-    need(
-        "qemu-system-x86_64",
-        "qemu-system-x86",
-        "the machine itself",
-    ),
+    need("qemu-system-x86_64", "qemu-system-x86", "the machine itself"),
     need("setpriv", "util-linux", "an end of QEMU with this program"),
     need("xz", "xz-utils", "the modules that the guest boots with"),
     need("zstd", "zstd", "the guest's kernel"),
@@ -67,12 +63,7 @@ const INIT: &str = include_str!("guest/init.sh");
 const VM_CTL: &str = include_str!("guest/vm-ctl.sh");
 
 /// Documentation, and drivers of what QEMU does not show: half of the image.
-const UNUSED: &[&str] = &[
-    "usr/share/doc",
-    "usr/share/info",
-    "usr/share/locale",
-    "usr/share/man",
-];
+const UNUSED: &[&str] = &["usr/share/doc", "usr/share/info", "usr/share/locale", "usr/share/man"];
 const UNUSED_MODULES: &[&str] = &["sound", "drivers/gpu", "drivers/media", "drivers/net"];
 
 /// What the packages' scripts would have written.
@@ -274,9 +265,7 @@ fn kernel_package() -> Result<String, Error> {
     let known = process::run(command, STEP_LIMIT)?;
     let depends = known.stdout.lines().find_map(|line| {
         let package = line.trim().strip_prefix("Depends: ")?;
-        package
-            .starts_with("linux-image-")
-            .then(|| package.to_owned())
+        package.starts_with("linux-image-").then(|| package.to_owned())
     });
     depends.ok_or_else(|| {
         let what = format!("no package {KERNEL}: Debian 12 has it, after apt-get update");
@@ -349,11 +338,9 @@ fn complete(root: &Path) -> Result<(), Error> {
         let mode = fs::Permissions::from_mode(0o755);
         fs::set_permissions(&path, mode).map_err(Error::io("make executable", &path))?;
     }
-    for (path, target) in [
-        ("usr/bin/sh", "dash"),
-        ("usr/bin/awk", "mawk"),
-        ("etc/mtab", "/proc/self/mounts"),
-    ] {
+    for (path, target) in
+        [("usr/bin/sh", "dash"), ("usr/bin/awk", "mawk"), ("etc/mtab", "/proc/self/mounts")]
+    {
         let path = root.join(path);
         if path.symlink_metadata().is_err() {
             link(target, &path)?;
@@ -368,10 +355,7 @@ fn kib(folder: &Path) -> Result<u64, Error> {
     command.args(["-sk", "--apparent-size"]).arg(folder);
     let text = step(command)?;
     let number = text.split_whitespace().next().unwrap_or_default();
-    number.parse().map_err(|_| Error::Malformed {
-        what: "du",
-        why: text.clone(),
-    })
+    number.parse().map_err(|_| Error::Malformed { what: "du", why: text.clone() })
 }
 
 /// KiB of a file system for so many KiB of files: ext4's own tables, and blocks that are not full.

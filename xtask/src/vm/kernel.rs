@@ -18,9 +18,7 @@ pub(super) const INITRAMFS: &str = include_str!("guest/initramfs.sh");
 /// What the script needs to find its disks: each with all that it needs itself.
 const MODULES: &[&str] = &["virtio_blk", "crc32c_generic", "ext4", "overlay"];
 
-const FOLDERS: &[&str] = &[
-    "bin", "dev", "modules", "new", "proc", "root", "scratch", "sys",
-];
+const FOLDERS: &[&str] = &["bin", "dev", "modules", "new", "proc", "root", "scratch", "sys"];
 
 const FOLDER: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
@@ -31,10 +29,8 @@ const PROGRAM: u32 = 0o100_755;
 /// When it is no bzImage, or zstd cannot unpack it.
 pub(super) fn unpack(compressed: &Path, target: &Path) -> Result<(), Error> {
     let bytes = fs::read(compressed).map_err(Error::io("read", compressed))?;
-    let payload = payload(&bytes).ok_or_else(|| Error::Malformed {
-        what: "kernel",
-        why: "not a bzImage".to_owned(),
-    })?;
+    let payload = payload(&bytes)
+        .ok_or_else(|| Error::Malformed { what: "kernel", why: "not a bzImage".to_owned() })?;
     let packed = target.with_extension("zst");
     files::write(&packed, payload)?;
     decompress("zstd", &packed, target)?;
@@ -136,11 +132,7 @@ fn decompress(program: &str, source: &Path, target: &Path) -> Result<(), Error> 
         .stdout(output)
         .status()
         .map_err(|error| failed(error.to_string()))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(failed(status.to_string()))
-    }
+    if status.success() { Ok(()) } else { Err(failed(status.to_string())) }
 }
 
 /// A cpio archive in the `newc` format
@@ -155,21 +147,8 @@ impl Archive {
     fn add(&mut self, name: &str, mode: u32, data: &[u8]) {
         self.entries += 1;
         let len = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
-        let fields = [
-            self.entries,
-            mode,
-            0,
-            0,
-            1,
-            0,
-            len(data.len()),
-            0,
-            0,
-            0,
-            0,
-            len(name.len() + 1),
-            0,
-        ];
+        let fields =
+            [self.entries, mode, 0, 0, 1, 0, len(data.len()), 0, 0, 0, 0, len(name.len() + 1), 0];
         self.bytes.extend(b"070701");
         for field in fields {
             self.bytes.extend(format!("{field:08X}").bytes());
@@ -200,12 +179,7 @@ mod tests {
         let list = "fs/ext4.ko.xz: fs/jbd2.ko.xz lib/crc16.ko.xz\nfs/jbd2.ko.xz:\n\
                     lib/crc16.ko.xz:\nfs/overlay.ko.xz: lib/crc16.ko.xz\n";
         let order = load_order(list, &["ext4", "built_in", "overlay"]).unwrap();
-        let expected = [
-            "lib/crc16.ko.xz",
-            "fs/jbd2.ko.xz",
-            "fs/ext4.ko.xz",
-            "fs/overlay.ko.xz",
-        ];
+        let expected = ["lib/crc16.ko.xz", "fs/jbd2.ko.xz", "fs/ext4.ko.xz", "fs/overlay.ko.xz"];
         assert_eq!(order, expected);
         assert!(load_order("", MODULES).is_err());
     }

@@ -60,9 +60,7 @@ pub fn run(args: &[String]) -> u8 {
 /// As [`run`], with the words already read.
 pub(crate) fn run_options(options: &Options) -> u8 {
     let checked = options.check().map_err(Error::Usage);
-    checked
-        .and_then(|()| perform(options))
-        .unwrap_or_else(|error| complain(&error))
+    checked.and_then(|()| perform(options)).unwrap_or_else(|error| complain(&error))
 }
 
 fn complain(error: &Error) -> u8 {
@@ -89,9 +87,7 @@ fn perform(options: &Options) -> Result<u8, Error> {
 
 fn run_command(options: &Options) -> Result<u8, Error> {
     if cfg!(not(target_arch = "x86_64")) {
-        return Err(Error::Failed(
-            "the guest is x86-64, as this machine must be".into(),
-        ));
+        return Err(Error::Failed("the guest is x86-64, as this machine must be".into()));
     }
     let copies = copies(options)?;
     let image = image::obtain(&options.packages)?;
@@ -107,9 +103,7 @@ fn run_command(options: &Options) -> Result<u8, Error> {
             End::NotBooted(reason) => why = reason,
         }
     }
-    Err(Error::Failed(format!(
-        "the guest did not start {BOOTS} times: {why}"
-    )))
+    Err(Error::Failed(format!("the guest did not start {BOOTS} times: {why}")))
 }
 
 /// What the guest is to have of this machine, built where it must be.
@@ -126,16 +120,11 @@ fn copies(options: &Options) -> Result<Vec<Copy>, Error> {
         let name = program
             .file_name()
             .ok_or_else(|| Error::Failed(format!("--bin {} is no program", program.display())))?;
-        copies.push(Copy {
-            source: program.clone(),
-            target: Path::new(programs::FOLDER).join(name),
-        });
+        copies
+            .push(Copy { source: program.clone(), target: Path::new(programs::FOLDER).join(name) });
     }
     if let Some(folder) = &options.directory {
-        copies.push(Copy {
-            source: folder.clone(),
-            target: "/bench".into(),
-        });
+        copies.push(Copy { source: folder.clone(), target: "/bench".into() });
     }
     Ok(copies)
 }

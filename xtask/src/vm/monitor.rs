@@ -26,10 +26,7 @@ pub(super) struct Monitor {
 
 impl Monitor {
     pub(super) fn new(stream: UnixStream) -> Self {
-        Self {
-            stream: BufReader::new(stream),
-            has_greeted: false,
-        }
+        Self { stream: BufReader::new(stream), has_greeted: false }
     }
 
     /// Pulls out the device called `name`, as far as QEMU is concerned; what QEMU has against it.
@@ -50,9 +47,7 @@ impl Monitor {
         for _ in 0..LINES_MAX {
             let mut line = String::new();
             let mut limited = self.stream.by_ref().take(LINE_BYTES_MAX);
-            limited
-                .read_line(&mut line)
-                .map_err(|error| error.to_string())?;
+            limited.read_line(&mut line).map_err(|error| error.to_string())?;
             let answer: Value = serde_json::from_str(&line).map_err(|error| error.to_string())?;
             if let Some(error) = answer.get("error") {
                 return Err(error["desc"].as_str().unwrap_or("refused").to_owned());
@@ -88,10 +83,8 @@ mod tests {
         drop(monitor);
         let mut asked = String::new();
         there.read_to_string(&mut asked).unwrap();
-        let asked: Vec<Value> = asked
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect();
+        let asked: Vec<Value> =
+            asked.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(asked[0]["execute"], "qmp_capabilities");
         assert_eq!(asked[2]["arguments"]["id"], "y");
         assert_eq!(asked.len(), 4);

@@ -147,13 +147,7 @@ pub(super) fn read_request(stream: &mut impl Read) -> io::Result<Option<Request>
         Command::Write => take_bytes(stream, len)?,
         _ => Vec::new(),
     };
-    Ok(Some(Request {
-        command,
-        cookie,
-        offset,
-        len,
-        data,
-    }))
+    Ok(Some(Request { command, cookie, offset, len, data }))
 }
 
 /// Answers the request with this cookie: with what was read, or with an error number of Linux.
@@ -235,10 +229,7 @@ mod tests {
 
     impl Client {
         fn new(parts: &[&[u8]]) -> Self {
-            Self {
-                says: Cursor::new(parts.concat()),
-                hears: Vec::new(),
-            }
+            Self { says: Cursor::new(parts.concat()), hears: Vec::new() }
         }
     }
 
@@ -352,11 +343,8 @@ mod tests {
 
     #[test]
     fn requests_are_read_one_after_another() {
-        let bytes = [
-            request(1, 8192, 3, b"xyz"),
-            request(3, 0, 0, &[]),
-            request(4, 0, u32::MAX, &[]),
-        ];
+        let bytes =
+            [request(1, 8192, 3, b"xyz"), request(3, 0, 0, &[]), request(4, 0, u32::MAX, &[])];
         let mut stream = Cursor::new(bytes.concat());
         let write = read_request(&mut stream).unwrap().unwrap();
         assert_eq!((write.command, write.cookie), (Command::Write, 77));

@@ -100,9 +100,7 @@ impl Options {
         let mut names: Vec<&str> = self.disks.iter().map(|disk| disk.name.as_str()).collect();
         names.sort_unstable();
         let twice = names.windows(2).find(|pair| pair[0] == pair[1]);
-        twice.map_or(Ok(()), |pair| {
-            Err(format!("two disks are called {}", pair[0]))
-        })
+        twice.map_or(Ok(()), |pair| Err(format!("two disks are called {}", pair[0])))
     }
 }
 
@@ -167,10 +165,7 @@ mod tests {
     #[test]
     fn all_after_the_dashes_is_the_command() {
         let options = parsed("--mem 1G --timeout 5 -- terrace survey --json -- x").unwrap();
-        assert_eq!(
-            options.command,
-            ["terrace", "survey", "--json", "--", "x"].map(str::to_owned)
-        );
+        assert_eq!(options.command, ["terrace", "survey", "--json", "--", "x"].map(str::to_owned));
         assert_eq!(options.memory_bytes, 1 << 30);
         assert_eq!(options.timeout, Duration::from_secs(5));
     }
@@ -180,18 +175,11 @@ mod tests {
         let options =
             parsed("--disk a:1M --disk b:1M,model=sd --env A=b=c --env HOME --module nbd -- true");
         let options = options.unwrap();
-        let names: Vec<_> = options
-            .disks
-            .iter()
-            .map(|disk| disk.name.as_str())
-            .collect();
+        let names: Vec<_> = options.disks.iter().map(|disk| disk.name.as_str()).collect();
         assert_eq!(names, ["a", "b"]);
         assert_eq!(
             options.environment,
-            [
-                ("A".to_owned(), Some("b=c".to_owned())),
-                ("HOME".to_owned(), None)
-            ]
+            [("A".to_owned(), Some("b=c".to_owned())), ("HOME".to_owned(), None)]
         );
     }
 

@@ -74,11 +74,7 @@ fn config(options: &Options) -> String {
     let _ = writeln!(text, "MODULES=({})", modules.join(" "));
     let _ = writeln!(text, "DISKS=({})", disks.join(" "));
     let _ = writeln!(text, "TIMEOUT_S={}", options.timeout.as_secs());
-    let _ = writeln!(
-        text,
-        "TAKE_OUT={}",
-        if options.out.is_some() { "1" } else { "" }
-    );
+    let _ = writeln!(text, "TAKE_OUT={}", if options.out.is_some() { "1" } else { "" });
     for (name, value) in &options.environment {
         let value = value.clone().or_else(|| std::env::var(name).ok());
         if let Some(value) = value {
@@ -118,10 +114,7 @@ mod tests {
     fn one_word_is_a_script_and_several_are_a_program() {
         assert_eq!(script(&options(&["--", "ls; exit 3"])), "ls; exit 3\n");
         let words = ["--", "echo", "a b", "it's", "$HOME"];
-        assert_eq!(
-            script(&options(&words)),
-            "exec 'echo' 'a b' 'it'\\''s' '$HOME'\n"
-        );
+        assert_eq!(script(&options(&words)), "exec 'echo' 'a b' 'it'\\''s' '$HOME'\n");
     }
 
     #[test]

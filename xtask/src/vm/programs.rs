@@ -29,10 +29,7 @@ pub(super) fn tool(root: &Path) -> Result<Copy, Error> {
         .into_iter()
         .next()
         .ok_or_else(|| Error::Failed("cargo built no terrace".to_owned()))?;
-    Ok(Copy {
-        source: artifact.path,
-        target: Path::new(FOLDER).join(artifact.name),
-    })
+    Ok(Copy { source: artifact.path, target: Path::new(FOLDER).join(artifact.name) })
 }
 
 /// The tests of `package`: the binaries below /tests, and where their build left the paths, the
@@ -55,10 +52,7 @@ pub(super) fn tests(root: &Path, package: &str) -> Result<Vec<Copy>, Error> {
         .collect();
     let folder = root.join("crates").join(package);
     if folder.is_dir() {
-        copies.push(Copy {
-            source: folder.clone(),
-            target: folder,
-        });
+        copies.push(Copy { source: folder.clone(), target: folder });
     }
     Ok(copies)
 }
@@ -95,11 +89,8 @@ mod tests {
     #[test]
     fn only_what_can_be_executed_is_an_artifact() {
         let line = r#"{"reason":"compiler-artifact","target":{"name":"survey"},"profile":{"test":true},"executable":"/t/survey-1f"}"#;
-        let expected = Artifact {
-            name: "survey".to_owned(),
-            path: "/t/survey-1f".into(),
-            is_test: true,
-        };
+        let expected =
+            Artifact { name: "survey".to_owned(), path: "/t/survey-1f".into(), is_test: true };
         assert_eq!(artifact(line), Some(expected));
         assert_eq!(artifact(&line.replace("\"/t/survey-1f\"", "null")), None);
         assert_eq!(artifact("Compiling"), None);

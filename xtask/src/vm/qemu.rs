@@ -57,10 +57,8 @@ impl Qemu {
         work: &Path,
         with_kvm: bool,
     ) -> Result<Self, Error> {
-        let failed = |what: String| Error::Program {
-            program: "qemu-system-x86_64".to_owned(),
-            what,
-        };
+        let failed =
+            |what: String| Error::Program { program: "qemu-system-x86_64".to_owned(), what };
         let qemu =
             process::find("qemu-system-x86_64").ok_or_else(|| failed("not found".to_owned()))?;
         let child = Command::new("setpriv")
@@ -109,13 +107,9 @@ fn machine(options: &Options, image: &Image, with_kvm: bool) -> Vec<String> {
     };
     // Who keeps the console wants to know more than why the kernel died.
     let level = if options.console.is_some() { 7 } else { 4 };
-    let line = format!(
-        "{KERNEL_LINE} loglevel={level} {}",
-        options.append.join(" ")
-    );
-    let mut arguments = ["-nodefaults", "-no-user-config", "-no-reboot"]
-        .map(str::to_owned)
-        .to_vec();
+    let line = format!("{KERNEL_LINE} loglevel={level} {}", options.append.join(" "));
+    let mut arguments =
+        ["-nodefaults", "-no-user-config", "-no-reboot"].map(str::to_owned).to_vec();
     for (option, value) in [
         ("-machine", "q35".to_owned()),
         ("-accel", accelerator.to_owned()),

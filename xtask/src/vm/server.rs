@@ -66,12 +66,7 @@ impl Disk {
     /// A disk in the first `len_bytes` bytes of `file`.
     pub(super) fn new(name: &str, file: File, len_bytes: u64, model: Option<DiskModel>) -> Self {
         let counts = Counts::default();
-        Self {
-            name: name.to_owned(),
-            len_bytes,
-            file,
-            state: Mutex::new(State { model, counts }),
-        }
+        Self { name: name.to_owned(), len_bytes, file, state: Mutex::new(State { model, counts }) }
     }
 
     /// What reached it so far; `service_ns` is the model's time, 0 without a model.
@@ -130,11 +125,8 @@ impl Disk {
                 RequestKind::Flush
             }
         };
-        let service_ns = model.as_mut()?.service_ns(disk_model::Request {
-            kind,
-            offset: request.offset,
-            len,
-        });
+        let service_ns =
+            model.as_mut()?.service_ns(disk_model::Request { kind, offset: request.offset, len });
         counts.service_ns += service_ns;
         Some(Duration::from_nanos(service_ns))
     }
@@ -172,10 +164,7 @@ pub(super) fn listen(
 
 /// Serves one connection to its end; the client chooses the disk.
 fn serve(mut stream: UnixStream, disks: &[Disk]) -> io::Result<()> {
-    let exports: Vec<_> = disks
-        .iter()
-        .map(|disk| (disk.name.as_str(), disk.len_bytes))
-        .collect();
+    let exports: Vec<_> = disks.iter().map(|disk| (disk.name.as_str(), disk.len_bytes)).collect();
     let Some(chosen) = nbd::negotiate(&mut stream, &exports)? else {
         return Ok(());
     };
@@ -186,9 +175,8 @@ fn serve(mut stream: UnixStream, disks: &[Disk]) -> io::Result<()> {
         let served = answer(&mut stream, &disks[chosen], receiver);
         // Ends the receiver too, whoever of the two met the error.
         let _ = stream.shutdown(std::net::Shutdown::Both);
-        let received = receiving
-            .join()
-            .unwrap_or_else(|_| Err(io::Error::other("the receiver panicked")));
+        let received =
+            receiving.join().unwrap_or_else(|_| Err(io::Error::other("the receiver panicked")));
         served.and(received)
     })
 }
@@ -235,10 +223,7 @@ fn wait_until(end: Instant) {
 }
 
 fn number(error: &io::Error) -> u32 {
-    error
-        .raw_os_error()
-        .and_then(|number| u32::try_from(number).ok())
-        .unwrap_or(EIO)
+    error.raw_os_error().and_then(|number| u32::try_from(number).ok()).unwrap_or(EIO)
 }
 
 #[cfg(test)]
@@ -251,12 +236,7 @@ mod tests {
         let folder = testkit::TempDir::new();
         let path = folder.join("disk");
         let mut options = File::options();
-        let file = options
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(path)
-            .unwrap();
+        let file = options.read(true).write(true).create_new(true).open(path).unwrap();
         file.set_len(1 << 20).unwrap();
         let disks = [Disk::new("d", file, 1 << 20, model)];
         let (mut client, server) = UnixStream::pair().unwrap();
@@ -304,14 +284,8 @@ mod tests {
             assert_eq!(&data, b"\0abc\0");
         });
         let counts = disk.counts();
-        assert_eq!(
-            (&counts["writes"], &counts["write_bytes"]),
-            (&1.into(), &3.into())
-        );
-        assert_eq!(
-            (&counts["reads"], &counts["flushes"]),
-            (&1.into(), &1.into())
-        );
+        assert_eq!((&counts["writes"], &counts["write_bytes"]), (&1.into(), &3.into()));
+        assert_eq!((&counts["reads"], &counts["flushes"]), (&1.into(), &1.into()));
     }
 
     #[test]

@@ -168,9 +168,5 @@ fn unpack(stream: UnixStream, folder: &Path) -> Result<(), Error> {
         .stdin(Stdio::from(OwnedFd::from(stream)))
         .status()
         .map_err(|error| failed(error.to_string()))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(failed(status.to_string()))
-    }
+    if status.success() { Ok(()) } else { Err(failed(status.to_string())) }
 }

@@ -127,12 +127,7 @@ mod tests {
     use super::*;
 
     fn figure(first: &[f64], second: &[f64]) -> Figure {
-        Figure {
-            unit: "ns",
-            first: first.to_vec(),
-            second: second.to_vec(),
-            ..Figure::default()
-        }
+        Figure { unit: "ns", first: first.to_vec(), second: second.to_vec(), ..Figure::default() }
     }
 
     const CALM: [f64; 8] = [100.0, 101.0, 99.0, 100.5, 99.5, 102.0, 98.0, 100.2];
@@ -142,10 +137,7 @@ mod tests {
         let item = figure(&CALM, &CALM.map(|value| value + 15.0)).by_ranks(1.0);
         assert_eq!((item.verdict, item.basis), (Verdict::Larger, Basis::Ranks));
         let (low, high) = (item.low.unwrap(), item.high.unwrap());
-        assert!(
-            low > 12.0 && low < 15.0 && high > 15.0 && high < 18.0,
-            "{low} {high}"
-        );
+        assert!(low > 12.0 && low < 15.0 && high > 15.0 && high < 18.0, "{low} {high}");
         assert!(item.p.unwrap() < 0.001);
         let less = figure(&CALM.map(|value| value + 15.0), &CALM).by_ranks(1.0);
         assert_eq!(less.verdict, Verdict::Smaller);
@@ -165,10 +157,7 @@ mod tests {
     #[test]
     fn few_runs_prove_nothing_and_a_missing_side_has_no_difference() {
         let item = figure(&CALM[..3], &[500.0; 8]).by_ranks(1.0);
-        assert_eq!(
-            (item.verdict, item.basis),
-            (Verdict::Unproven, Basis::Nothing)
-        );
+        assert_eq!((item.verdict, item.basis), (Verdict::Unproven, Basis::Nothing));
         assert!(item.difference.unwrap() > 300.0 && item.p.is_none());
         let item = figure(&[], &CALM).by_ranks(1.0);
         assert_eq!((item.first, item.difference), (None, None));
@@ -176,11 +165,7 @@ mod tests {
 
     #[test]
     fn noise_leaves_open_what_it_explains() {
-        let noise = Noise {
-            log_deviation: 0.05,
-            log_bound: 0.1,
-            runs: 9,
-        };
+        let noise = Noise { log_deviation: 0.05, log_bound: 0.1, runs: 9 };
         let item = figure(&[100.0], &[105.0]).by_noise(&noise, Basis::KeptRuns);
         assert_eq!(item.verdict, Verdict::Unproven);
         assert!(item.low.unwrap() < 0.0 && item.high.unwrap() > 0.0);

@@ -186,10 +186,7 @@ fn most(first: (&Recording, (f64, f64)), second: (&Recording, (f64, f64))) -> Op
 }
 
 fn piece_of((recording, (from, to)): (&Recording, (f64, f64))) -> Option<Explanation> {
-    let window = Window {
-        from_ns: Some(from as u64),
-        to_ns: Some(to as u64),
-    };
+    let window = Window { from_ns: Some(from as u64), to_ns: Some(to as u64) };
     let (first, last) = View::new(recording, window).samples();
     (last - first + 1 >= LEAST_SAMPLES).then(|| explain(recording, window))
 }
@@ -217,15 +214,10 @@ mod tests {
             value += growth;
             series.push(sample, Some(value));
             let at_ns = u64::from(sample) * 100_000_000;
-            recording.ticks.push(Tick {
-                due_ns: at_ns,
-                at_ns,
-            });
+            recording.ticks.push(Tick { due_ns: at_ns, at_ns });
         }
-        recording.outcome = Some(Outcome {
-            ended_ns: growths.len() as u64 * 100_000_000,
-            ..Outcome::default()
-        });
+        recording.outcome =
+            Some(Outcome { ended_ns: growths.len() as u64 * 100_000_000, ..Outcome::default() });
         recording.series = vec![series];
         recording
     }
@@ -270,10 +262,7 @@ mod tests {
         let first = reported_work(&[(100, "50 items"), (200, "100 items")]);
         let second = reported_work(&[(300, "nonsense"), (400, "50 items"), (500, "100 items")]);
         let aligned = aligned(&first, &second, None).unwrap();
-        assert_eq!(
-            (aligned.series.as_str(), aligned.unit.as_str()),
-            ("progress", "items")
-        );
+        assert_eq!((aligned.series.as_str(), aligned.unit.as_str()), ("progress", "items"));
         assert_eq!(aligned.sections[0].first_ns, 20.0);
         assert_eq!(aligned.sections[0].second_ns, 80.0);
         assert_eq!(aligned.sections[9].second_ns, 20.0);
@@ -286,13 +275,7 @@ mod tests {
         assert_eq!(aligned(&some, &none, None), Err(NotAligned::NothingUsual));
         let missing = aligned(&some, &none, Some("tree.read_chars"));
         let series = "tree.read_chars".to_owned();
-        assert_eq!(
-            missing,
-            Err(NotAligned::NoWork {
-                second: true,
-                series
-            })
-        );
+        assert_eq!(missing, Err(NotAligned::NoWork { second: true, series }));
         let mut level = reading(&[10; 3]);
         level.series[0].schema.kind = Kind::Gauge;
         let refused = aligned(&level, &some, Some("tree.read_chars"));

@@ -37,56 +37,26 @@ const CAUSE_NS: f64 = 10e6;
 /// Words, and parts of the names of the counters that they speak of; words that stand in a
 /// counter's name need no row.
 const TOPICS: [(&[&str], &[&str]); 14] = [
-    (
-        &["swap", "swapping", "swapped", "swapped out"],
-        &["pswpin", "pswpout", "swap_in_ns"],
-    ),
+    (&["swap", "swapping", "swapped", "swapped out"], &["pswpin", "pswpout", "swap_in_ns"]),
     (
         &["cache", "cached", "hit", "hits", "evicted", "refaults"],
         &["workingset_refault", "tree.read_bytes"],
     ),
-    (
-        &["disk", "device", "ssd", "storage"],
-        &["tree.read_bytes", "tree.write_bytes", "io_ns"],
-    ),
-    (
-        &["read", "reads", "reading"],
-        &["tree.read_bytes", "block_io.read_ns", ".reads"],
-    ),
-    (
-        &["write", "writes", "writing", "writeback"],
-        &["tree.write_bytes", "writes", "nr_written"],
-    ),
+    (&["disk", "device", "ssd", "storage"], &["tree.read_bytes", "tree.write_bytes", "io_ns"]),
+    (&["read", "reads", "reading"], &["tree.read_bytes", "block_io.read_ns", ".reads"]),
+    (&["write", "writes", "writing", "writeback"], &["tree.write_bytes", "writes", "nr_written"]),
     (&["flush", "sync", "fsync", "durable"], &["flush"]),
-    (
-        &["fault", "faults", "touch", "mmap"],
-        &["tree.minor_faults", "tree.major_faults"],
-    ),
+    (&["fault", "faults", "touch", "mmap"], &["tree.minor_faults", "tree.major_faults"]),
     (
         &["reclaim", "memory", "pressure", "thrashing"],
         &["pgscan_direct", "pgsteal", "pressure.memory"],
     ),
-    (
-        &["huge", "thp", "hugepage", "hugepages"],
-        &["thp_fault", "thp_collapse"],
-    ),
-    (
-        &["cpu", "processor", "cores", "compute"],
-        &["tree.run_ns", "tree.queue_ns", "throttled"],
-    ),
-    (
-        &["contention", "queue", "noisy", "stolen"],
-        &["tree.queue_ns", "steal_ns"],
-    ),
+    (&["huge", "thp", "hugepage", "hugepages"], &["thp_fault", "thp_collapse"]),
+    (&["cpu", "processor", "cores", "compute"], &["tree.run_ns", "tree.queue_ns", "throttled"]),
+    (&["contention", "queue", "noisy", "stolen"], &["tree.queue_ns", "steal_ns"]),
     (&["lock", "locks", "mutex"], &["sleep.lock_ns"]),
-    (
-        &["ahead", "readahead", "prefetch"],
-        &[".reads", "tree.read_bytes", "swap_ra"],
-    ),
-    (
-        &["compression", "compressed", "zram", "zswap"],
-        &["zswp", "zram"],
-    ),
+    (&["ahead", "readahead", "prefetch"], &[".reads", "tree.read_bytes", "swap_ra"]),
+    (&["compression", "compressed", "zram", "zswap"], &["zswp", "zram"]),
 ];
 
 /// The card of a claim about two recordings.
@@ -155,19 +125,15 @@ fn reasons(asked: &Asked, explained: &[Explanation; 2]) -> Vec<(String, Matches)
 fn words(text: &str) -> BTreeSet<String> {
     let lower = text.to_lowercase();
     let words = lower.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    words
-        .filter(|word| word.len() > 2)
-        .map(str::to_owned)
-        .collect()
+    words.filter(|word| word.len() > 2).map(str::to_owned).collect()
 }
 
 /// What of the names of counters `word` speaks of; a word with `_` or a figure in it may be
 /// part of such a name itself.
 fn topic(word: &str) -> Vec<String> {
     let rows = TOPICS.iter().filter(|(words, _)| words.contains(&word));
-    let mut parts: Vec<String> = rows
-        .flat_map(|(_, parts)| parts.iter().map(|part| (*part).to_owned()))
-        .collect();
+    let mut parts: Vec<String> =
+        rows.flat_map(|(_, parts)| parts.iter().map(|part| (*part).to_owned())).collect();
     if word.contains('_') || word.starts_with("pg") || word.starts_with("psw") {
         parts.push(word.to_owned());
     }
@@ -181,15 +147,10 @@ fn causes(explained: &[Explanation; 2]) -> Vec<String> {
         let of_it = causes.filter(|cause| cause.finding.id == id);
         of_it.filter_map(|cause| cause.ns).map(|ns| ns as f64).sum()
     };
-    let all = explained
-        .iter()
-        .flat_map(|explanation| &explanation.findings);
+    let all = explained.iter().flat_map(|explanation| &explanation.findings);
     let ids: BTreeSet<&str> = all.map(|cause| cause.finding.id.as_str()).collect();
     let differs = |id: &str| (time(&explained[1], id) - time(&explained[0], id)).abs();
-    let mut ids: Vec<&str> = ids
-        .into_iter()
-        .filter(|id| differs(id) >= CAUSE_NS)
-        .collect();
+    let mut ids: Vec<&str> = ids.into_iter().filter(|id| differs(id) >= CAUSE_NS).collect();
     ids.sort_by(|a, b| differs(b).total_cmp(&differs(a)));
     ids.into_iter().take(CAUSES).map(str::to_owned).collect()
 }
@@ -199,12 +160,8 @@ fn causes(explained: &[Explanation; 2]) -> Vec<String> {
 fn candidates<'a>(views: &'a [View<'a>; 2]) -> impl Iterator<Item = &'a Series> {
     let is_listed = |series: &&Series| {
         let name = &series.schema.name;
-        let outer = name
-            .strip_prefix("group")
-            .is_some_and(|rest| !rest.starts_with('0'));
-        let single = name
-            .strip_prefix("stat.cpu")
-            .is_some_and(|rest| !rest.starts_with('.'));
+        let outer = name.strip_prefix("group").is_some_and(|rest| !rest.starts_with('0'));
+        let single = name.strip_prefix("stat.cpu").is_some_and(|rest| !rest.starts_with('.'));
         let histogram = name.contains("_le_");
         let own = name.starts_with("own.");
         series.schema.kind == Kind::Counter && !(outer || single || histogram || own)
@@ -230,9 +187,7 @@ fn moved(series: &Series, views: &[View; 2], why: String) -> CounterChange {
         source: schema.source.clone(),
         first,
         second,
-        moved: first
-            .zip(second)
-            .is_some_and(|(a, b)| is_moved(a, b, &schema.unit)),
+        moved: first.zip(second).is_some_and(|(a, b)| is_moved(a, b, &schema.unit)),
         why,
     }
 }
@@ -263,13 +218,7 @@ fn chosen(counters: &mut Vec<CounterChange>, asked: &Asked) {
 
 /// Whether a series is of the subject alone.
 fn is_own(series: &str) -> bool {
-    let own = [
-        "tree.",
-        "group0.",
-        "trace.block_io.",
-        "trace.sleep.",
-        "trace.vmscan.",
-    ];
+    let own = ["tree.", "group0.", "trace.block_io.", "trace.sleep.", "trace.vmscan."];
     own.iter().any(|prefix| series.starts_with(prefix))
 }
 
@@ -298,24 +247,16 @@ fn verdict(counters: &[CounterChange]) -> String {
     let (moved, still): (Vec<&CounterChange>, Vec<&CounterChange>) =
         counters.iter().partition(|it| it.moved);
     let names = |some: &[&CounterChange]| {
-        let names: Vec<String> = some
-            .iter()
-            .take(3)
-            .map(|it| format!("`{}`", it.series))
-            .collect();
+        let names: Vec<String> = some.iter().take(3).map(|it| format!("`{}`", it.series)).collect();
         list(&names)
     };
     match (moved.len(), still.len()) {
         (0, 0) => format!("No counter that belongs to the claim was recorded or moved. {of_two}"),
-        (0, _) => format!(
-            "No counter that belongs to the claim moved: {}. {of_two}",
-            names(&still)
-        ),
+        (0, _) => {
+            format!("No counter that belongs to the claim moved: {}. {of_two}", names(&still))
+        }
         (1, _) => format!("One counter moved: {}. {of_two}", names(&moved)),
-        (many, _) => format!(
-            "{many} counters moved, most of all {}. {of_two}",
-            names(&moved)
-        ),
+        (many, _) => format!("{many} counters moved, most of all {}. {of_two}", names(&moved)),
     }
 }
 

@@ -32,11 +32,7 @@ pub fn recordings(first: &[Explanation], second: &[Explanation]) -> Comparison {
 fn with_interval_of(items: &[Item], split: TimeDifference) -> TimeDifference {
     let wall = items.iter().find(|item| item.of == "wall");
     match wall.filter(|wall| wall.basis == Basis::Ranks) {
-        Some(wall) => TimeDifference {
-            low_ns: wall.low,
-            high_ns: wall.high,
-            ..split
-        },
+        Some(wall) => TimeDifference { low_ns: wall.low, high_ns: wall.high, ..split },
         None => split,
     }
 }
@@ -49,11 +45,7 @@ fn side(runs: &[Explanation]) -> Side {
         [only] => only.to_owned(),
         [first, ..] => format!("{first} and others"),
     };
-    Side {
-        name,
-        files: Vec::new(),
-        runs: runs.len() as u32,
-    }
+    Side { name, files: Vec::new(), runs: runs.len() as u32 }
 }
 
 /// The figures, the wall time first.
@@ -64,18 +56,14 @@ fn items(first: &[Explanation], second: &[Explanation]) -> Vec<Item> {
     let (least_wall, least_thread) = (least_of(&wall), least_of(&threads));
     let better = Some(Better::Lower);
     let mut items = vec![Figure { better, ..wall }.by_ranks(least_wall)];
-    for name in names(first, second, |run| {
-        run.bars.wall.iter().map(|slice| &slice.name)
-    }) {
+    for name in names(first, second, |run| run.bars.wall.iter().map(|slice| &slice.name)) {
         let of = |run: &Explanation| {
             let slice = run.bars.wall.iter().find(|slice| slice.name == name);
             slice.map(|slice| slice.ns)
         };
         items.push(figure("slice", &name, first, second, of).by_ranks(least_wall));
     }
-    for name in names(first, second, |run| {
-        run.of_which.iter().map(|part| &part.name)
-    }) {
+    for name in names(first, second, |run| run.of_which.iter().map(|part| &part.name)) {
         let of = |run: &Explanation| {
             let parts = run.of_which.iter().filter(|part| part.name == name);
             Some(parts.fold(0u64, |sum, part| sum.saturating_add(part.ns)))
@@ -84,13 +72,9 @@ fn items(first: &[Explanation], second: &[Explanation]) -> Vec<Item> {
     }
     let timed = |run: &Explanation, name: &str| {
         let causes = run.findings.iter().filter(|cause| cause.finding.id == name);
-        causes
-            .filter_map(|cause| cause.ns)
-            .fold(0u64, u64::saturating_add)
+        causes.filter_map(|cause| cause.ns).fold(0u64, u64::saturating_add)
     };
-    for name in names(first, second, |run| {
-        run.findings.iter().map(|cause| &cause.finding.id)
-    }) {
+    for name in names(first, second, |run| run.findings.iter().map(|cause| &cause.finding.id)) {
         let of = |run: &Explanation| Some(timed(run, &name));
         items.push(figure("finding", &name, first, second, of).by_ranks(least_thread));
     }
@@ -105,9 +89,7 @@ fn names<'a, I: Iterator<Item = &'a String>>(
 ) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let all = first.iter().chain(second).flat_map(of);
-    all.filter(|name| seen.insert(name.as_str()))
-        .cloned()
-        .collect()
+    all.filter(|name| seen.insert(name.as_str())).cloned().collect()
 }
 
 fn figure(
@@ -137,10 +119,8 @@ fn notes(first: &[Explanation], second: &[Explanation]) -> Vec<String> {
         let all = runs.iter().flat_map(|run| &run.bars.wall);
         all.map(|slice| slice.name.clone()).collect()
     };
-    let apart: Vec<String> = slices(first)
-        .symmetric_difference(&slices(second))
-        .map(|name| short_words(name))
-        .collect();
+    let apart: Vec<String> =
+        slices(first).symmetric_difference(&slices(second)).map(|name| short_words(name)).collect();
     if !apart.is_empty() {
         notes.push(format!(
             "The two sides were not watched alike: {} could be seen on one of them only.",

@@ -92,10 +92,7 @@ fn interval(wall: &Item) -> String {
 
 /// `; of that, 3 s +- 0.4 s are block I/O (2.9 s of it refault)`.
 fn because(split: &TimeDifference, counts: impl Fn(&Part) -> bool) -> String {
-    let causes = causes(split)
-        .into_iter()
-        .filter(|part| counts(part))
-        .take(NAMED);
+    let causes = causes(split).into_iter().filter(|part| counts(part)).take(NAMED);
     let named: Vec<String> = causes
         .map(|part| {
             let inside = most_inside(split, part).filter(|inside| counts(inside));
@@ -103,20 +100,12 @@ fn because(split: &TimeDifference, counts: impl Fn(&Part) -> bool) -> String {
                 let length = show_ns(inside.difference_ns.abs());
                 format!(" ({length} of it {})", short_words(&inside.name))
             });
-            format!(
-                "{} are {}{inside}",
-                with_error(part),
-                short_words(&part.name)
-            )
+            format!("{} are {}{inside}", with_error(part), short_words(&part.name))
         })
         .collect();
     let against = gains(split).into_iter().find(|part| counts(part));
     let against = against.map_or_else(String::new, |part| {
-        let less = if part.difference_ns < 0.0 {
-            "less"
-        } else {
-            "more"
-        };
+        let less = if part.difference_ns < 0.0 { "less" } else { "more" };
         let length = show_ns(part.difference_ns.abs());
         format!(", while {} took {length} {less}", short_words(&part.name))
     });
@@ -138,9 +127,7 @@ fn with_error(part: &Part) -> String {
 /// The verdict on surveys.
 pub(super) fn of_surveys(items: &[Item]) -> String {
     let compared = items.iter().filter(|item| item.difference.is_some());
-    let judged: Vec<&Item> = compared
-        .filter(|item| item.basis != Basis::Nothing)
-        .collect();
+    let judged: Vec<&Item> = compared.filter(|item| item.basis != Basis::Nothing).collect();
     if judged.is_empty() {
         return "Unproven: no figure can be judged.".to_owned();
     }
@@ -155,16 +142,8 @@ pub(super) fn of_surveys(items: &[Item]) -> String {
     if differ.len() > NAMED {
         named.push(format!("{} more", differ.len() - NAMED));
     }
-    let verb = if differ.len() == 1 {
-        "differs"
-    } else {
-        "differ"
-    };
-    format!(
-        "{} of {all} figures {verb}: {}.",
-        differ.len(),
-        list(&named)
-    )
+    let verb = if differ.len() == 1 { "differs" } else { "differ" };
+    format!("{} of {all} figures {verb}: {}.", differ.len(), list(&named))
 }
 
 fn change(item: &Item) -> f64 {

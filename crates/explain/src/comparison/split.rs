@@ -38,10 +38,7 @@ pub(super) fn split(first: &[Explanation], second: &[Explanation]) -> Option<Tim
     let whole = part(&clock, &walls, 0.0);
     let least = LEAST_SHARE * whole.first_ns.max(whole.second_ns);
     let slices = slices(first, second);
-    let mut parts: Vec<Part> = slices
-        .iter()
-        .map(|slice| part(slice, &walls, least))
-        .collect();
+    let mut parts: Vec<Part> = slices.iter().map(|slice| part(slice, &walls, least)).collect();
     parts.sort_by(|a, b| moved(b).total_cmp(&moved(a)));
     let inside = inside(first, second);
     let mut all = Vec::new();
@@ -111,9 +108,7 @@ fn mean_of_middle(values: &[f64], walls: &[f64], drawn: &[usize]) -> f64 {
 fn slices(first: &[Explanation], second: &[Explanation]) -> Vec<Lengths> {
     let named = |run: &Explanation| -> Vec<(String, Option<String>, u64)> {
         let slices = run.bars.wall.iter();
-        slices
-            .map(|slice| (slice.name.clone(), None, slice.ns))
-            .collect()
+        slices.map(|slice| (slice.name.clone(), None, slice.ns)).collect()
     };
     gathered(first, second, named)
 }
@@ -122,9 +117,7 @@ fn slices(first: &[Explanation], second: &[Explanation]) -> Vec<Lengths> {
 fn inside(first: &[Explanation], second: &[Explanation]) -> Vec<Lengths> {
     let named = |run: &Explanation| -> Vec<(String, Option<String>, u64)> {
         let parts = run.of_which.iter();
-        parts
-            .map(|part| (part.name.clone(), Some(on_the_clock(&part.within)), part.ns))
-            .collect()
+        parts.map(|part| (part.name.clone(), Some(on_the_clock(&part.within)), part.ns)).collect()
     };
     gathered(first, second, named)
 }
@@ -147,9 +140,7 @@ fn gathered(
     let mut all: Vec<Lengths> = Vec::new();
     for (run, explanation) in first.iter().chain(second).enumerate() {
         for (name, within, ns) in named(explanation) {
-            let known = all
-                .iter()
-                .position(|it| it.name == name && it.within == within);
+            let known = all.iter().position(|it| it.name == name && it.within == within);
             let place = known.unwrap_or(all.len());
             if known.is_none() {
                 all.push(Lengths {

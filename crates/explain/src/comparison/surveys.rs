@@ -33,10 +33,8 @@ pub fn surveys(first: &[Survey], second: &[Survey], kept: &[Survey]) -> Comparis
         all.any(|other| other.started_unix_s == survey.started_unix_s)
     };
     let same_machine = machines(first, second).len() <= 1;
-    let kept: Vec<&Survey> = kept
-        .iter()
-        .filter(|survey| same_machine && !compared(survey))
-        .collect();
+    let kept: Vec<&Survey> =
+        kept.iter().filter(|survey| same_machine && !compared(survey)).collect();
     let kept: Vec<Trial> = kept.into_iter().flat_map(trials).collect();
     let firsts: Vec<Trial> = first.iter().flat_map(trials).collect();
     let seconds: Vec<Trial> = second.iter().flat_map(trials).collect();
@@ -63,11 +61,7 @@ pub fn surveys(first: &[Survey], second: &[Survey], kept: &[Survey]) -> Comparis
 
 fn side(surveys: &[Survey]) -> Side {
     let name = surveys.first().map(|survey| machine(&survey.machine));
-    Side {
-        name: name.unwrap_or_default(),
-        files: Vec::new(),
-        runs: surveys.len() as u32,
-    }
+    Side { name: name.unwrap_or_default(), files: Vec::new(), runs: surveys.len() as u32 }
 }
 
 /// `AMD EPYC, 2 cores, 24 GiB, Linux 6.12`.
@@ -76,20 +70,9 @@ fn machine(facts: &MachineFacts) -> String {
         1 => "1 core".to_owned(),
         many => format!("{many} cores"),
     };
-    let memory = facts
-        .memory_bytes
-        .map(|bytes| model::Bytes(bytes).to_string());
-    let kernel = facts
-        .kernel
-        .as_ref()
-        .map(|release| format!("Linux {release}"));
-    let parts = [
-        facts.host.clone(),
-        facts.cpu.clone(),
-        Some(cores),
-        memory,
-        kernel,
-    ];
+    let memory = facts.memory_bytes.map(|bytes| model::Bytes(bytes).to_string());
+    let kernel = facts.kernel.as_ref().map(|release| format!("Linux {release}"));
+    let parts = [facts.host.clone(), facts.cpu.clone(), Some(cores), memory, kernel];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
@@ -128,20 +111,13 @@ fn of_tier(tier: &Tier) -> Vec<Trial> {
     let rates = rates.into_iter().filter_map(|(name, rate)| {
         let rate = rate.as_ref()?;
         let interval = rate.low.zip(rate.high);
-        Some(trial(
-            name,
-            "bytes_per_s",
-            Better::Higher,
-            rate.median,
-            interval,
-        ))
+        Some(trial(name, "bytes_per_s", Better::Higher, rate.median, interval))
     });
     latency.chain(rates).collect()
 }
 
 fn of<'a>(trial: &'a Trial, all: &'a [Trial]) -> impl Iterator<Item = &'a Trial> {
-    all.iter()
-        .filter(move |other| other.of == trial.of && other.name == trial.name)
+    all.iter().filter(move |other| other.of == trial.of && other.name == trial.name)
 }
 
 fn judged(trial: &Trial, firsts: &[Trial], seconds: &[Trial], kept: &[Trial]) -> Item {
@@ -166,10 +142,7 @@ fn judged(trial: &Trial, firsts: &[Trial], seconds: &[Trial], kept: &[Trial]) ->
     let item = figure.by_noise(&Noise::usual(trial.is_device), Basis::Trials);
     match first.1 < second.0 || second.1 < first.0 {
         true => item,
-        false => Item {
-            verdict: Verdict::Unproven,
-            ..item
-        },
+        false => Item { verdict: Verdict::Unproven, ..item },
     }
 }
 

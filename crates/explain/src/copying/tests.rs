@@ -7,9 +7,7 @@ use model::estimate::Better;
 /// A rate in GB/s whose interval is `percent` to each side.
 fn gb(median: f64, percent: f64) -> Estimate {
     let step = median * percent / 400.0;
-    let values: Vec<f64> = (-4..=4)
-        .map(|i| (median + f64::from(i) * step) * 1e9)
-        .collect();
+    let values: Vec<f64> = (-4..=4).map(|i| (median + f64::from(i) * step) * 1e9).collect();
     let mut estimate = Estimate::from_values(&values, Better::Higher, 0).unwrap();
     estimate.low = Some(median * (1.0 - percent / 100.0) * 1e9);
     estimate.high = Some(median * (1.0 + percent / 100.0) * 1e9);
@@ -57,11 +55,7 @@ fn the_original_size_tells_where_memory_was_disturbed() {
     let verdict = limit(&disturbed);
     assert_eq!(verdict.limit, Limit::Processor);
     assert!(verdict.because.contains("16 MiB"), "{verdict:?}");
-    let slower = Seen {
-        memory: Some((128 << 20, gb(3.4, 8.0))),
-        two_cores: None,
-        ..disturbed
-    };
+    let slower = Seen { memory: Some((128 << 20, gb(3.4, 8.0))), two_cores: None, ..disturbed };
     assert_eq!(limit(&slower).limit, Limit::Unproven);
 }
 
@@ -71,20 +65,11 @@ fn sparing_the_fetch_gains_a_half() {
     assert_eq!(of(&slow), Limit::WriteAllocate);
     assert!(limit(&slow).because.contains("1.45 times (1.39 to 1.51)"));
     // Three times as fast is another reason; as fast is none.
-    assert_ne!(
-        of(&seen(110.0, 10.0, 18.0, 30.0, 2.0)),
-        Limit::WriteAllocate
-    );
-    assert_ne!(
-        of(&seen(110.0, 20.0, 36.0, 20.5, 2.0)),
-        Limit::WriteAllocate
-    );
+    assert_ne!(of(&seen(110.0, 10.0, 18.0, 30.0, 2.0)), Limit::WriteAllocate);
+    assert_ne!(of(&seen(110.0, 20.0, 36.0, 20.5, 2.0)), Limit::WriteAllocate);
     // Twice as far apart, but the error bars meet.
     assert_eq!(of(&seen(110.0, 20.0, 24.0, 29.0, 20.0)), Limit::Unproven);
-    let streams = Seen {
-        fetches: false,
-        ..slow
-    };
+    let streams = Seen { fetches: false, ..slow };
     assert_eq!(of(&streams), Limit::OneCore);
 }
 
@@ -105,10 +90,7 @@ fn a_second_core_tells_the_bus_from_the_core() {
 #[test]
 fn what_was_not_measured_proves_nothing() {
     let whole = seen(110.0, 29.0, 42.0, 29.0, 2.0);
-    let alone = Seen {
-        two_cores: None,
-        ..whole.clone()
-    };
+    let alone = Seen { two_cores: None, ..whole.clone() };
     let verdict = limit(&alone);
     assert_eq!(verdict.limit, Limit::Unproven);
     assert!(verdict.because.contains("no second core"), "{verdict:?}");
@@ -138,14 +120,8 @@ fn pair(times: f64, percent: f64) -> Pair {
 }
 
 fn systems() -> [System; 2] {
-    let of = |name: &str, rates: &[f64]| System {
-        name: name.to_owned(),
-        rates: rates.to_vec(),
-    };
-    [
-        of("Linux", &[173.6, 169.7, 170.0, 170.1]),
-        of("Windows", &[132.1, 93.5, 102.5, 123.5]),
-    ]
+    let of = |name: &str, rates: &[f64]| System { name: name.to_owned(), rates: rates.to_vec() };
+    [of("Linux", &[173.6, 169.7, 170.0, 170.1]), of("Windows", &[132.1, 93.5, 102.5, 123.5])]
 }
 
 #[test]
@@ -160,27 +136,17 @@ fn a_compiler_suffices_where_it_makes_as_much_as_lay_between() {
     assert_eq!(said(&[pair(1.01, 2.0)]).compiler_suffices, Some(false));
     assert_eq!(said(&[]).compiler_suffices, None);
     assert!(
-        more.then
-            .contains("On Linux the loops of 1 to 8 bytes ran within 0.24 %"),
+        more.then.contains("On Linux the loops of 1 to 8 bytes ran within 0.24 %"),
         "{}",
         more.then
     );
-    assert!(
-        more.then.contains("On Windows they were 1.32 times apart"),
-        "{}",
-        more.then
-    );
+    assert!(more.then.contains("On Windows they were 1.32 times apart"), "{}", more.then);
 }
 
 #[test]
 fn the_reach_is_where_small_pages_begin_to_cost() {
     let row = |mib: u64, small: f64, huge: f64| (mib << 20, gb(small, 1.0), gb(huge, 1.0));
-    let rows = [
-        row(1, 4.0, 4.0),
-        row(4, 13.0, 12.0),
-        row(16, 25.0, 17.0),
-        row(64, 160.0, 140.0),
-    ];
+    let rows = [row(1, 4.0, 4.0), row(4, 13.0, 12.0), row(16, 25.0, 17.0), row(64, 160.0, 140.0)];
     assert_eq!(reach(&rows), Some(16 << 20));
     assert_eq!(reach(&rows[..2]), None);
     // Where it costs nothing again at the end, it was something else.

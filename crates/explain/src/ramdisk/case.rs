@@ -49,12 +49,7 @@ impl<'a> Case<'a> {
             Some(warm) if warm * SLOW_MEDIAN <= median => warm,
             _ => median,
         });
-        Self {
-            seen,
-            first,
-            again,
-            usual_ns,
-        }
+        Self { seen, first, again, usual_ns }
     }
 
     /// The time of the first pass beyond the usual, without what others took of the processor.
@@ -86,11 +81,7 @@ impl<'a> Case<'a> {
     /// The same as evidence.
     pub fn evidence(&self, name: &str, unit: &str) -> Option<Evidence> {
         let value = self.grew(name)? as f64;
-        let source = if name.starts_with("vmstat.") {
-            "/proc/vmstat"
-        } else {
-            "memory controller"
-        };
+        let source = if name.starts_with("vmstat.") { "/proc/vmstat" } else { "memory controller" };
         let mut evidence = Evidence::new(name, value, unit, source);
         evidence.series = vec![name.to_owned()];
         Some(evidence)
@@ -115,11 +106,7 @@ impl<'a> Case<'a> {
     pub fn price(&self) -> String {
         let mean = self.first.and_then(Pass::mean_ns).unwrap_or(0.0);
         let usual = self.usual_ns.unwrap_or(mean);
-        format!(
-            "a page took {} instead of {}",
-            show_ns(mean),
-            show_ns(usual)
-        )
+        format!("a page took {} instead of {}", show_ns(mean), show_ns(usual))
     }
 
     /// Takes `reason` as the cause of the lost time if there is some; else it was cheap.
@@ -164,8 +151,5 @@ pub(super) fn finding(
 
 /// The same with what to do.
 pub(super) fn with_remedy(finding: Finding, remedy: &str) -> Finding {
-    Finding {
-        remedy: Some(remedy.to_owned()),
-        ..finding
-    }
+    Finding { remedy: Some(remedy.to_owned()), ..finding }
 }

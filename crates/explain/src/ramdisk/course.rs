@@ -109,11 +109,7 @@ pub fn course(steps: &[Step]) -> Course {
         before = *step;
     }
     let knee = knee(&marginals);
-    Course {
-        candidates: knee.as_ref().map(candidates).unwrap_or_default(),
-        marginals,
-        knee,
-    }
+    Course { candidates: knee.as_ref().map(candidates).unwrap_or_default(), marginals, knee }
 }
 
 fn knee(marginals: &[Marginal]) -> Option<Knee> {
@@ -144,10 +140,7 @@ fn candidates(knee: &Knee) -> Vec<Candidate> {
     let freed = "memory that must be written out first comes no faster than its disk";
     let moved = "nothing was told of huge pages or of free blocks";
     [
-        (
-            Reason::AlreadyBacked,
-            (Standing::Excluded, there.to_owned()),
-        ),
+        (Reason::AlreadyBacked, (Standing::Excluded, there.to_owned())),
         (Reason::GuestSwap, disk(swap)),
         (Reason::GroupLimit, disk("a limit is reached at a size")),
         (Reason::HostOvercommitted, disk(host)),
@@ -158,11 +151,7 @@ fn candidates(knee: &Knee) -> Vec<Candidate> {
         (Reason::CpuStolen, like_a_crowd(knee)),
         (Reason::Numa, like_far_memory(knee)),
     ]
-    .map(|(reason, (standing, why))| Candidate {
-        reason,
-        standing,
-        why,
-    })
+    .map(|(reason, (standing, why))| Candidate { reason, standing, why })
     .into()
 }
 
@@ -174,14 +163,8 @@ fn page(knee: &Knee) -> String {
 fn like_a_disk(knee: &Knee, why: &str) -> Judged {
     let page = page(knee);
     match SLOW_DISK.contains(&knee.bytes_per_s) {
-        true => (
-            Standing::Fits,
-            format!("{page} a page is what a slow disk takes, and {why}"),
-        ),
-        false => (
-            Standing::NotExcluded,
-            format!("{page} a page is no slow disk's time"),
-        ),
+        true => (Standing::Fits, format!("{page} a page is what a slow disk takes, and {why}")),
+        false => (Standing::NotExcluded, format!("{page} a page is no slow disk's time")),
     }
 }
 
@@ -211,10 +194,7 @@ fn like_a_crowd(knee: &Knee) -> Judged {
                 share * 100.0
             ),
         ),
-        false => (
-            Standing::Fits,
-            "others may have had the processor".to_owned(),
-        ),
+        false => (Standing::Fits, "others may have had the processor".to_owned()),
     }
 }
 
@@ -222,15 +202,9 @@ fn like_far_memory(knee: &Knee) -> Judged {
     match knee.times > FAR_MEMORY {
         true => (
             Standing::Excluded,
-            format!(
-                "far memory is at most {FAR_MEMORY} times slower, not {:.0}",
-                knee.times
-            ),
+            format!("far memory is at most {FAR_MEMORY} times slower, not {:.0}", knee.times),
         ),
-        false => (
-            Standing::NotExcluded,
-            "far memory may be so much slower".to_owned(),
-        ),
+        false => (Standing::NotExcluded, "far memory may be so much slower".to_owned()),
     }
 }
 
@@ -241,13 +215,8 @@ mod tests {
     const GB: u64 = 1_000_000_000;
 
     fn of(seconds: &[(u64, f64)]) -> Course {
-        let steps: Vec<Step> = seconds
-            .iter()
-            .map(|(gb, s)| Step {
-                bytes: gb * GB,
-                ns: (s * 1e9) as u64,
-            })
-            .collect();
+        let steps: Vec<Step> =
+            seconds.iter().map(|(gb, s)| Step { bytes: gb * GB, ns: (s * 1e9) as u64 }).collect();
         course(&steps)
     }
 
@@ -262,23 +231,13 @@ mod tests {
         let course = of(&[(1, 0.4), (2, 0.75), (4, 32.0), (8, 145.0)]);
         let knee = course.knee.unwrap();
         assert_eq!((knee.beyond_bytes, knee.before_bytes), (2 * GB, 4 * GB));
-        let rates: Vec<f64> = course
-            .marginals
-            .iter()
-            .map(|one| (one.bytes_per_s / 1e6).round())
-            .collect();
+        let rates: Vec<f64> =
+            course.marginals.iter().map(|one| (one.bytes_per_s / 1e6).round()).collect();
         assert_eq!(rates[2..], [64.0, 35.0]);
-        for fits in [
-            Reason::GuestSwap,
-            Reason::GroupLimit,
-            Reason::HostOvercommitted,
-        ] {
+        for fits in [Reason::GuestSwap, Reason::GroupLimit, Reason::HostOvercommitted] {
             assert_eq!(standing(&course, fits), Standing::Fits, "{fits:?}");
         }
-        assert_eq!(
-            standing(&course, Reason::BackedLazily),
-            Standing::NotExcluded
-        );
+        assert_eq!(standing(&course, Reason::BackedLazily), Standing::NotExcluded);
         assert_eq!(standing(&course, Reason::CpuStolen), Standing::NotExcluded);
         for no in [Reason::Numa, Reason::AlreadyBacked] {
             assert_eq!(standing(&course, no), Standing::Excluded, "{no:?}");
@@ -309,11 +268,6 @@ mod tests {
     #[test]
     fn a_larger_size_that_took_less_time_is_no_fault() {
         let course = of(&[(1, 0.5), (2, 0.4), (4, 0.9)]);
-        assert!(
-            course
-                .marginals
-                .iter()
-                .all(|one| one.bytes_per_s.is_finite())
-        );
+        assert!(course.marginals.iter().all(|one| one.bytes_per_s.is_finite()));
     }
 }

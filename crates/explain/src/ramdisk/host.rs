@@ -47,18 +47,13 @@ pub(super) fn ask(case: &Case, causes: &mut Vec<(Reason, RamDiskCause)>, judged:
         return;
     }
     let Some(first) = case.first else {
-        judged
-            .unseen
-            .push("the host: nothing was written".to_owned());
+        judged.unseen.push("the host: nothing was written".to_owned());
         return;
     };
     let clear = |judged: &mut Judged| {
         let slow = first.share_from(case.usual_ns.unwrap_or(0.0) * SLOW);
         let evidence = Evidence::new("slow touches", slow, "ratio", "time of each touch");
-        let excluded = HOST.map(|reason| ExcludedCause {
-            reason,
-            evidence: evidence.clone(),
-        });
+        let excluded = HOST.map(|reason| ExcludedCause { reason, evidence: evidence.clone() });
         judged.excluded.extend(excluded);
     };
     if !case.is_lost() {
@@ -68,9 +63,7 @@ pub(super) fn ask(case: &Case, causes: &mut Vec<(Reason, RamDiskCause)>, judged:
         Some(true) => {}
         Some(false) => return clear(judged),
         None => {
-            judged
-                .unseen
-                .push("the host: whether there is one is not known".to_owned());
+            judged.unseen.push("the host: whether there is one is not known".to_owned());
             return;
         }
     }
@@ -95,11 +88,7 @@ fn shape(case: &Case, first: &Pass) -> Shape {
     for bar in first.bars.iter().filter(|bar| bar.from_ns >= DISK_NS) {
         long += bar.count;
         long_ns += bar.count as f64 * middle(bar);
-        longest += if bar.from_ns >= LONGEST_ZEROING_NS {
-            bar.count
-        } else {
-            0
-        };
+        longest += if bar.from_ns >= LONGEST_ZEROING_NS { bar.count } else { 0 };
     }
     // Who lost the processor was away for long as well.
     let own_ns = long_ns - first.elsewhere_ns() as f64;
@@ -138,18 +127,8 @@ fn lazy(case: &Case, first: &Pass) -> RamDiskCause {
         times(each / again.max(1.0)),
     );
     let mut evidence = case.touch_evidence();
-    evidence.push(Evidence::new(
-        "slow touches",
-        slow,
-        "ratio",
-        "time of each touch",
-    ));
-    evidence.push(Evidence::new(
-        "a page again, mean",
-        again,
-        "ns",
-        "time of each touch",
-    ));
+    evidence.push(Evidence::new("slow touches", slow, "ratio", "time of each touch"));
+    evidence.push(Evidence::new("a page again, mean", again, "ns", "time of each touch"));
     cause(
         case,
         Reason::BackedLazily,
@@ -166,12 +145,7 @@ fn disk(case: &Case, first: &Pass) -> RamDiskCause {
         percent(share)
     );
     let mut evidence = case.touch_evidence();
-    evidence.push(Evidence::new(
-        "touches of 0.1 ms or more",
-        share,
-        "ratio",
-        "time of each touch",
-    ));
+    evidence.push(Evidence::new("touches of 0.1 ms or more", share, "ratio", "time of each touch"));
     cause(
         case,
         Reason::HostOvercommitted,
@@ -189,8 +163,5 @@ fn cause(
     remedy: &str,
 ) -> RamDiskCause {
     let finding: Finding = finding(reason, claim, Grade::Inferred, evidence);
-    RamDiskCause {
-        ns: case.lost_ns() as u64,
-        finding: with_remedy(finding, remedy),
-    }
+    RamDiskCause { ns: case.lost_ns() as u64, finding: with_remedy(finding, remedy) }
 }

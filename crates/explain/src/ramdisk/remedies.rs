@@ -61,11 +61,7 @@ fn touched_before(new_ns: f64, again_ns: f64, touched: &[f64]) -> TriedRemedy {
     let factor = noise.log_bound.exp();
     TriedRemedy {
         after_ns,
-        before_range: Some(RunRange {
-            low_ns: new_ns / factor,
-            high_ns: new_ns * factor,
-            runs: 1,
-        }),
+        before_range: Some(RunRange { low_ns: new_ns / factor, high_ns: new_ns * factor, runs: 1 }),
         after_range: Some(range(touched)),
         effect: effect(is_proven, new_ns, after_ns),
         ..single

@@ -74,10 +74,7 @@ fn processor(
         show_ns(first.mean_ns().unwrap_or(0.0)),
     );
     let finding = finding(reason, claim, Grade::Measured, vec![evidence]);
-    Answer::Found(RamDiskCause {
-        ns,
-        finding: with_remedy(finding, remedy),
-    })
+    Answer::Found(RamDiskCause { ns, finding: with_remedy(finding, remedy) })
 }
 
 /// The level of a group that refused memory, how often, and the counter that says so.
@@ -94,11 +91,7 @@ fn refused(case: &Case) -> Option<(u32, u64, String)> {
 fn group_limit(case: &Case) -> Answer {
     const REMEDY: &str = "Raise the limit (memory.max of the group, or the container's memory limit) above what the RAM disk and the programs need together. Risk: that memory is then missing elsewhere.";
     let Some((level, times, counter)) = refused(case) else {
-        let limit = case
-            .seen
-            .limits
-            .iter()
-            .min_by_key(|limit| limit.limit_bytes);
+        let limit = case.seen.limits.iter().min_by_key(|limit| limit.limit_bytes);
         return Answer::Clear(limit.map_or_else(
             || Evidence::new("groups with a limit", 0.0, "count", "memory controller"),
             |limit| room(case, limit),
@@ -131,26 +124,14 @@ fn group_limit(case: &Case) -> Answer {
 fn room(case: &Case, limit: &Limit) -> Evidence {
     let held = limit.used_bytes.unwrap_or(0);
     let written = case.first.map_or(0, |pass| pass.bytes);
-    let left = limit
-        .limit_bytes
-        .saturating_sub(held.saturating_add(written));
-    Evidence::new(
-        "left below the limit",
-        left as f64,
-        "bytes",
-        "memory controller",
-    )
+    let left = limit.limit_bytes.saturating_sub(held.saturating_add(written));
+    Evidence::new("left below the limit", left as f64, "bytes", "memory controller")
 }
 
 /// What of the file is in memory no more.
 fn left_memory(case: &Case) -> Option<Evidence> {
     let left = case.first?.left_memory_bytes? as f64;
-    Some(Evidence::new(
-        "of the file not in memory any more",
-        left,
-        "bytes",
-        "cachestat",
-    ))
+    Some(Evidence::new("of the file not in memory any more", left, "bytes", "cachestat"))
 }
 
 fn swapped_words(case: &Case) -> String {
@@ -181,9 +162,7 @@ fn guest_swap(case: &Case) -> Answer {
     let Some(pages) = case.grew_any(&NAMES) else {
         return Answer::Unseen("the kernel does not count swapped pages".to_owned());
     };
-    let evidence = NAMES
-        .into_iter()
-        .filter_map(|name| case.evidence(name, "pages"));
+    let evidence = NAMES.into_iter().filter_map(|name| case.evidence(name, "pages"));
     let mut evidence: Vec<Evidence> = evidence.collect();
     if !matters(case, pages) {
         return Answer::Clear(evidence.swap_remove(0));
@@ -199,10 +178,7 @@ fn guest_swap(case: &Case) -> Answer {
     let areas = &case.seen.swap_areas;
     let to = areas.iter().max_by_key(|(_, bytes)| *bytes);
     let to = to.map_or(String::new(), |(area, _)| format!(" to {area}"));
-    let clause = format!(
-        "This machine swapped {} pages out{to} meanwhile",
-        count(pages)
-    );
+    let clause = format!("This machine swapped {} pages out{to} meanwhile", count(pages));
     case.cause_or_cheap(
         Reason::GuestSwap,
         &clause,
@@ -215,20 +191,11 @@ fn direct_reclaim(case: &Case) -> Answer {
     let Some(pages) = case.grew("vmstat.pgscan_direct") else {
         return Answer::Unseen("the kernel does not count reclaim".to_owned());
     };
-    let names = [
-        "vmstat.pgscan_direct",
-        "vmstat.allocstall",
-        "vmstat.pgscan_kswapd",
-    ];
-    let evidence = names
-        .into_iter()
-        .filter_map(|name| case.evidence(name, "count"));
+    let names = ["vmstat.pgscan_direct", "vmstat.allocstall", "vmstat.pgscan_kswapd"];
+    let evidence = names.into_iter().filter_map(|name| case.evidence(name, "count"));
     let mut evidence: Vec<Evidence> = evidence.collect();
     if matters(case, pages) {
-        let clause = format!(
-            "Memory had to be freed first: {} pages were looked at",
-            count(pages)
-        );
+        let clause = format!("Memory had to be freed first: {} pages were looked at", count(pages));
         return case.cause_or_cheap(
             Reason::DirectReclaim,
             &clause,
@@ -251,24 +218,15 @@ fn compaction(case: &Case) -> Answer {
     let Some(stalls) = case.grew("vmstat.compact_stall") else {
         return Answer::Unseen("the kernel does not count compaction".to_owned());
     };
-    let names = [
-        "vmstat.compact_stall",
-        "vmstat.compact_fail",
-        "vmstat.thp_file_fallback",
-    ];
-    let evidence = names
-        .into_iter()
-        .filter_map(|name| case.evidence(name, "count"));
+    let names = ["vmstat.compact_stall", "vmstat.compact_fail", "vmstat.thp_file_fallback"];
+    let evidence = names.into_iter().filter_map(|name| case.evidence(name, "count"));
     let mut evidence: Vec<Evidence> = evidence.collect();
     let fallbacks = case.grew("vmstat.thp_file_fallback").unwrap_or(0);
     // One of them moves the pages of a huge page: 512.
     if !matters(case, stalls.saturating_add(fallbacks).saturating_mul(512)) {
         return Answer::Clear(evidence.swap_remove(0));
     }
-    let clause = format!(
-        "Free memory had to be moved together first, {}",
-        often(stalls)
-    );
+    let clause = format!("Free memory had to be moved together first, {}", often(stalls));
     case.cause_or_cheap(
         Reason::Compaction,
         &clause,
@@ -282,9 +240,7 @@ fn numa(case: &Case) -> Answer {
     let Some(pages) = case.grew_any(&NAMES) else {
         return Answer::Unseen("the kernel does not count by node".to_owned());
     };
-    let evidence = NAMES
-        .into_iter()
-        .filter_map(|name| case.evidence(name, "pages"));
+    let evidence = NAMES.into_iter().filter_map(|name| case.evidence(name, "pages"));
     let mut evidence: Vec<Evidence> = evidence.collect();
     if (pages as f64) < case.touches().max(1) as f64 * NODE_SHARE {
         return Answer::Clear(evidence.swap_remove(0));

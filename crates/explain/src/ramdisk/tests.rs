@@ -48,11 +48,7 @@ const QUICK: [(u64, f64); 1] = [(2_000, 1.0)];
 const SLOW: [(u64, f64); 2] = [(2_000, 0.96), (60_000, 0.04)];
 
 fn seen(first: Pass) -> Seen {
-    let passes = vec![
-        first,
-        pass(Round::Again, &QUICK),
-        pass(Round::Rewrite, &[(1_200, 1.0)]),
-    ];
+    let passes = vec![first, pass(Round::Again, &QUICK), pass(Round::Rewrite, &[(1_200, 1.0)])];
     Seen {
         place: "shared memory".to_owned(),
         asked_bytes: TOUCHES * 4096,
@@ -116,10 +112,7 @@ fn memory_that_was_there_is_reported_with_its_parts() {
     ] {
         assert!(cleared.contains(&reason), "{reason:?}: {judged:#?}");
     }
-    assert!(
-        judged.findings[0].claim.contains("for the copy"),
-        "{judged:#?}"
-    );
+    assert!(judged.findings[0].claim.contains("for the copy"), "{judged:#?}");
 }
 
 #[test]
@@ -141,31 +134,16 @@ fn others_on_the_processor_are_subtracted_and_named_from_a_fifth_on() {
 
 #[test]
 fn a_limit_of_a_group_counts_when_it_cost_time() {
-    let grown = [
-        ("group0.memory.failcnt", 57_498),
-        ("vmstat.pswpout", 67_464),
-    ];
+    let grown = [("group0.memory.failcnt", 57_498), ("vmstat.pswpout", 67_464)];
     let judged = with(&SLOW, &grown);
     is(&judged, Reason::GroupLimit);
-    assert!(
-        judged.findings[0]
-            .claim
-            .contains("1 GiB of the group /app 57,498 times")
-    );
-    assert!(
-        judged
-            .findings
-            .iter()
-            .any(|finding| finding.id == "guest_swap")
-    );
+    assert!(judged.findings[0].claim.contains("1 GiB of the group /app 57,498 times"));
+    assert!(judged.findings.iter().any(|finding| finding.id == "guest_swap"));
     assert!(judged.unseen.iter().any(|why| why.contains("host")));
     // Clean page cache of the group was dropped for it.
     let cheap = with(&QUICK, &[("group0.memory.failcnt", 33_386)]);
     is(&cheap, Reason::AlreadyBacked);
-    assert!(
-        cheap.findings[1].claim.contains("cost nothing"),
-        "{cheap:#?}"
-    );
+    assert!(cheap.findings[1].claim.contains("cost nothing"), "{cheap:#?}");
 }
 
 #[test]
@@ -174,24 +152,15 @@ fn a_process_killed_at_its_limit_is_reported_as_that() {
         let mut first = pass(Round::First, &QUICK);
         first.end = None;
         first.left_memory_bytes = None;
-        first
-            .grew
-            .extend(grown.iter().map(|(name, by)| ((*name).to_owned(), *by)));
+        first.grew.extend(grown.iter().map(|(name, by)| ((*name).to_owned(), *by)));
         let mut seen = seen(first);
         seen.passes.truncate(1);
         seen.killed = true;
         judge(&seen)
     };
-    let judged = killed(&[
-        ("group0.memory.failcnt", 53),
-        ("group0.memory.events.oom_kill", 1),
-    ]);
+    let judged = killed(&[("group0.memory.failcnt", 53), ("group0.memory.events.oom_kill", 1)]);
     is(&judged, Reason::GroupLimit);
-    assert!(
-        judged.findings[0]
-            .claim
-            .starts_with("Killed at the limit of 1 GiB")
-    );
+    assert!(judged.findings[0].claim.starts_with("Killed at the limit of 1 GiB"));
     is(&killed(&[]), Reason::Unproven);
 }
 
@@ -207,18 +176,11 @@ fn swap_reclaim_and_compaction_count_from_a_hundredth_of_the_pages_on() {
         is(&with_old_kernel(&SLOW, &[(name, enough)]), reason);
         let near = with_old_kernel(&SLOW, &[(name, enough - 1)]);
         is(&near, Reason::Unproven);
-        assert!(
-            near.findings
-                .iter()
-                .all(|finding| finding.id != reason.id())
-        );
+        assert!(near.findings.iter().all(|finding| finding.id != reason.id()));
         is(&with(&QUICK, &[(name, enough)]), Reason::AlreadyBacked);
     }
     let named = with_old_kernel(&SLOW, &[("vmstat.pswpout", 5_000)]);
-    assert!(
-        named.findings[0].claim.contains("to /swapfile"),
-        "{named:#?}"
-    );
+    assert!(named.findings[0].claim.contains("to /swapfile"), "{named:#?}");
 }
 
 /// Seen: another program swapped meanwhile, in a group of its own.
@@ -227,12 +189,7 @@ fn swap_of_others_is_no_cause_if_the_whole_file_is_in_memory() {
     let swapped = [("vmstat.pswpout", 5_000)];
     let judged = with(&SLOW, &swapped);
     is(&judged, Reason::Unproven);
-    assert!(
-        judged
-            .excluded
-            .iter()
-            .any(|one| one.reason == Reason::GuestSwap)
-    );
+    assert!(judged.excluded.iter().any(|one| one.reason == Reason::GuestSwap));
     // They may have been pushed out for it.
     let pushed = with(&SLOW, &[swapped[0], ("vmstat.pgscan_direct", 5_000)]);
     is(&pushed, Reason::GuestSwap);
@@ -246,19 +203,13 @@ fn swap_of_others_is_no_cause_if_the_whole_file_is_in_memory() {
 fn memory_freed_in_the_background_is_cheap() {
     let judged = with(&QUICK, &[("vmstat.pgscan_kswapd", 5_000)]);
     is(&judged, Reason::AlreadyBacked);
-    assert!(
-        judged.findings[1].claim.contains("in the background"),
-        "{judged:#?}"
-    );
+    assert!(judged.findings[1].claim.contains("in the background"), "{judged:#?}");
 }
 
 #[test]
 fn pages_of_another_node_count_from_a_tenth_on() {
     is(&with(&SLOW, &[("vmstat.numa_other", 10_000)]), Reason::Numa);
-    is(
-        &with(&SLOW, &[("vmstat.numa_other", 9_999)]),
-        Reason::Unproven,
-    );
+    is(&with(&SLOW, &[("vmstat.numa_other", 9_999)]), Reason::Unproven);
 }
 
 #[test]
@@ -271,10 +222,7 @@ fn a_host_that_backs_late_shows_by_slow_touches_that_vanish() {
     // All of it cold: the median is slow itself.
     is(&with(&[(12_000, 1.0)], &[]), Reason::BackedLazily);
     // A few cold pages are no reason.
-    is(
-        &with(&[(2_000, 0.96), (12_000, 0.04)], &[]),
-        Reason::AlreadyBacked,
-    );
+    is(&with(&[(2_000, 0.96), (12_000, 0.04)], &[]), Reason::AlreadyBacked);
     // It does not vanish.
     let mut stays = seen(pass(Round::First, &cold));
     stays.passes[1] = pass(Round::Again, &cold);
@@ -284,10 +232,7 @@ fn a_host_that_backs_late_shows_by_slow_touches_that_vanish() {
     bare.is_guest = Some(false);
     is(&judge(&bare), Reason::Unproven);
     // A counter that moved is believed first.
-    is(
-        &with(&cold, &[("vmstat.pgscan_direct", 44_000)]),
-        Reason::DirectReclaim,
-    );
+    is(&with(&cold, &[("vmstat.pgscan_direct", 44_000)]), Reason::DirectReclaim);
     // Without a second pass it cannot be told.
     let mut once = seen(pass(Round::First, &cold));
     once.passes.truncate(1);
@@ -350,8 +295,7 @@ fn huge_pages_count_as_tried_only_where_they_were_granted() {
     let tried = |granted: u64| {
         let mut seen = seen(pass(Round::First, &QUICK));
         let mut huge = pass(Round::Huge, &[(500, 1.0)]);
-        huge.grew
-            .insert("vmstat.thp_file_alloc".to_owned(), granted);
+        huge.grew.insert("vmstat.thp_file_alloc".to_owned(), granted);
         seen.passes.push(huge);
         judge(&seen).tried.len()
     };
@@ -404,9 +348,6 @@ fn counters_that_are_absent_are_named_and_nothing_written_is_unproven() {
     let judged = judge(&seen(first));
     is(&judged, Reason::AlreadyBacked);
     assert_eq!(judged.unseen.len(), 6, "{:?}", judged.unseen);
-    let nothing = judge(&Seen {
-        passes: Vec::new(),
-        ..seen(pass(Round::First, &QUICK))
-    });
+    let nothing = judge(&Seen { passes: Vec::new(), ..seen(pass(Round::First, &QUICK)) });
     is(&nothing, Reason::Unproven);
 }

@@ -75,10 +75,7 @@ pub fn account(view: &View) -> Accounts {
     repairs.extend(wall.repairs);
     Accounts {
         thread_ns: threads.whole_ns,
-        bars: Bars {
-            thread: threads.slices,
-            wall: wall.slices,
-        },
+        bars: Bars { thread: threads.slices, wall: wall.slices },
         of_which,
         repairs,
     }

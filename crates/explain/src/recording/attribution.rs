@@ -48,9 +48,7 @@ fn span(view: &View, evidence: &[Evidence]) -> Option<Interval> {
     let mut spans = names.filter_map(|name| {
         let series = view.series(name)?;
         let is_counter = series.schema.kind == Kind::Counter;
-        is_counter
-            .then(|| shortest(&growths(view, series)))
-            .flatten()
+        is_counter.then(|| shortest(&growths(view, series))).flatten()
     });
     spans.next()
 }
@@ -67,8 +65,7 @@ fn growths(view: &View, series: &Series) -> Vec<Growth> {
     let ticks = &view.recording().ticks;
     let at = |sample: u32| {
         let tick = ticks.get(sample as usize);
-        tick.map_or(view.to_ns(), |tick| tick.at_ns)
-            .clamp(view.from_ns(), view.to_ns())
+        tick.map_or(view.to_ns(), |tick| tick.at_ns).clamp(view.from_ns(), view.to_ns())
     };
     let mut before = series.at(first);
     if before.is_none() && series.schema.name.starts_with("trace.") {
@@ -111,10 +108,7 @@ fn shortest(growths: &[Growth]) -> Option<Interval> {
             held -= growths[start].by;
             start += 1;
         }
-        let found = Interval {
-            from_ns: growths[start].within.from_ns,
-            to_ns: growth.within.to_ns,
-        };
+        let found = Interval { from_ns: growths[start].within.from_ns, to_ns: growth.within.to_ns };
         let length = |interval: Interval| interval.to_ns - interval.from_ns;
         if is_most(held) && best.is_none_or(|best| length(found) < length(best)) {
             best = Some(found);
@@ -132,19 +126,13 @@ mod tests {
     /// A recording of one counter by its values, a sample every 10 ns.
     fn recording(name: &str, values: &[Option<i64>]) -> Recording {
         let mut series = Series {
-            schema: Schema {
-                name: name.to_owned(),
-                ..Schema::default()
-            },
+            schema: Schema { name: name.to_owned(), ..Schema::default() },
             ..Series::default()
         };
         let mut recording = Recording::default();
         for (sample, value) in values.iter().enumerate() {
             series.push(sample as u32, *value);
-            recording.ticks.push(Tick {
-                due_ns: 10 * sample as u64,
-                at_ns: 10 * sample as u64,
-            });
+            recording.ticks.push(Tick { due_ns: 10 * sample as u64, at_ns: 10 * sample as u64 });
         }
         recording.series.push(series);
         recording
@@ -185,10 +173,7 @@ mod tests {
     fn a_span_stays_in_the_window_and_counts_how_old_a_value_may_be() {
         let values: Vec<_> = [0, 0, 0, 8, 8, 98].map(Some).to_vec();
         let mut recording = recording("a", &values);
-        let window = Window {
-            from_ns: Some(10),
-            to_ns: Some(40),
-        };
+        let window = Window { from_ns: Some(10), to_ns: Some(40) };
         assert_eq!(span_of(&recording, window), Some((20, 30)));
         recording.series[0].schema.refresh_ns = Some(25);
         assert_eq!(span_of(&recording, window), Some((10, 30)));

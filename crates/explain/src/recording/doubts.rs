@@ -74,17 +74,12 @@ fn losses(view: &View) -> Vec<String> {
         texts.push(format!("{} of {due} samples were missed", count(missed)));
     } else if missed > 0 {
         let missed = count(missed);
-        texts.push(format!(
-            "{missed} samples were missed, here or elsewhere in the recording"
-        ));
+        texts.push(format!("{missed} samples were missed, here or elsewhere in the recording"));
     }
     let late = view.growth("own.ticks_late").unwrap_or(0);
     let share = late as f64 / taken.max(1) as f64;
     if share > LATE_SHARE {
-        texts.push(format!(
-            "{} of the samples came late",
-            percent(share.min(1.0))
-        ));
+        texts.push(format!("{} of the samples came late", percent(share.min(1.0))));
     }
     texts
 }

@@ -193,11 +193,9 @@ pub fn judge(run: &RunView) -> Judged {
                 evidence,
             }),
             Verdict::Silent => {}
-            Verdict::Unseen { why, remedy } => judged.unseen.push(Unseen {
-                what: rule.id.to_owned(),
-                why,
-                remedy,
-            }),
+            Verdict::Unseen { why, remedy } => {
+                judged.unseen.push(Unseen { what: rule.id.to_owned(), why, remedy })
+            }
         }
     }
     drop_fallbacks(&mut found);

@@ -30,11 +30,7 @@ pub(super) fn unseen(view: &View, accounts: &Accounts) -> Vec<Unseen> {
         if let SourceState::Closed { why, remedy } = sight
             && !NOT_SIGHTS.contains(&what.as_str())
         {
-            unseen.push(Unseen {
-                what: what.clone(),
-                why: why.clone(),
-                remedy: remedy.clone(),
-            });
+            unseen.push(Unseen { what: what.clone(), why: why.clone(), remedy: remedy.clone() });
         }
     }
     unseen
@@ -59,14 +55,9 @@ fn unexplained(view: &View, accounts: &Accounts) -> Option<Unseen> {
             };
             (format!("{rest}: {why}"), Some(WITH_EVENTS.to_owned()))
         }
-        SourceState::Closed { why, remedy } => (
-            format!("{rest}: {why}"),
-            remedy.clone().or_else(|| Some(WITH_EVENTS.to_owned())),
-        ),
+        SourceState::Closed { why, remedy } => {
+            (format!("{rest}: {why}"), remedy.clone().or_else(|| Some(WITH_EVENTS.to_owned())))
+        }
     };
-    Some(Unseen {
-        what: TimeSlice::Unexplained.into(),
-        why,
-        remedy,
-    })
+    Some(Unseen { what: TimeSlice::Unexplained.into(), why, remedy })
 }

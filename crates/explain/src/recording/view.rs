@@ -36,12 +36,8 @@ impl<'a> View<'a> {
         let to_ns = window.to_ns.unwrap_or(wall).clamp(from_ns, wall);
         let ticks = &recording.ticks;
         let count = ticks.len();
-        let first = ticks
-            .partition_point(|tick| tick.at_ns <= from_ns)
-            .saturating_sub(1);
-        let last = ticks
-            .partition_point(|tick| tick.at_ns < to_ns)
-            .min(count.saturating_sub(1));
+        let first = ticks.partition_point(|tick| tick.at_ns <= from_ns).saturating_sub(1);
+        let last = ticks.partition_point(|tick| tick.at_ns < to_ns).min(count.saturating_sub(1));
         let whole = from_ns == 0 && to_ns == wall;
         let last = if whole { count.saturating_sub(1) } else { last };
         let last = last.max(first);
@@ -82,11 +78,7 @@ impl<'a> View<'a> {
     /// The rows of delay accounting; they cover the whole recording, so none in a window.
     #[must_use]
     pub fn tasks(&self) -> &'a [Task] {
-        if self.whole {
-            &self.recording.tasks
-        } else {
-            &[]
-        }
+        if self.whole { &self.recording.tasks } else { &[] }
     }
 
     /// Whether all of the recording is looked at.
@@ -146,8 +138,7 @@ impl<'a> View<'a> {
     /// The kernel file that a series comes from; empty where it was not recorded.
     #[must_use]
     pub fn source(&self, name: &str) -> &'a str {
-        self.series(name)
-            .map_or("", |series| series.schema.source.as_str())
+        self.series(name).map_or("", |series| series.schema.source.as_str())
     }
 
     /// The value at the start.

@@ -32,10 +32,7 @@ pub(super) fn ending(recording: &Recording) -> String {
     match &outcome.ending {
         Ending::Stopped => "stopped".to_owned(),
         Ending::Exited { code } => format!("exit {code}"),
-        Ending::Killed {
-            signal,
-            out_of_memory,
-        } => {
+        Ending::Killed { signal, out_of_memory } => {
             let killed = format!("killed by {}", signal_name(*signal));
             match out_of_memory {
                 Some(limit) => format!("{killed}: out of memory, {limit}"),
@@ -79,10 +76,7 @@ mod tests {
 
     fn ended(ending: Ending) -> String {
         super::ending(&Recording {
-            outcome: Some(Outcome {
-                ending,
-                ..Outcome::default()
-            }),
+            outcome: Some(Outcome { ending, ..Outcome::default() }),
             ..Recording::default()
         })
     }
@@ -98,10 +92,7 @@ mod tests {
             }),
             "killed by SIGKILL: out of memory, limit 64 MiB of group /x"
         );
-        let other = Ending::Killed {
-            signal: 42,
-            out_of_memory: None,
-        };
+        let other = Ending::Killed { signal: 42, out_of_memory: None };
         assert_eq!(ended(other), "killed by signal 42");
     }
 
@@ -109,9 +100,8 @@ mod tests {
     fn a_command_line_can_be_typed_again() {
         let mut recording = Recording::default();
         assert_eq!(subject(&recording), "the whole machine");
-        recording.facts.subject = Subject::Command {
-            argv: vec!["cat".to_owned(), "my file".to_owned()],
-        };
+        recording.facts.subject =
+            Subject::Command { argv: vec!["cat".to_owned(), "my file".to_owned()] };
         assert_eq!(subject(&recording), "cat 'my file'");
     }
 }

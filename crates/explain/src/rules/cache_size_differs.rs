@@ -63,10 +63,7 @@ fn check_cache(cache: &CacheLevel, next_bytes: Option<u64>) -> Outcome {
     let edge = cache.measured.filter(is_sound);
     let edge = edge.ok_or_else(|| format!("no edge of the L{level} cache was found"))?;
     if is_of_next_level(&edge, cache, next_bytes) {
-        let why = format!(
-            "the edge at {} may be of the next level",
-            Bytes(edge.fits_bytes)
-        );
+        let why = format!("the edge at {} may be of the next level", Bytes(edge.fits_bytes));
         return Err(format!("no edge of the L{level} cache was found: {why}"));
     }
     let claims = claims(cache, &edge);
@@ -122,11 +119,8 @@ fn is_sound(edge: &Edge) -> bool {
 }
 
 fn claims(cache: &CacheLevel, edge: &Edge) -> Vec<Claim> {
-    let claimed = [
-        ("sysfs", cache.sysfs_bytes),
-        ("CPUID", cache.cpuid_bytes),
-        (C_LIBRARY, cache.libc_bytes),
-    ];
+    let claimed =
+        [("sysfs", cache.sysfs_bytes), ("CPUID", cache.cpuid_bytes), (C_LIBRARY, cache.libc_bytes)];
     let hardware = largest_hardware_claim(cache);
     let claims = claimed.into_iter().filter_map(|(source, claimed)| {
         let bytes = bytes(claimed)?;
@@ -141,11 +135,7 @@ fn claims(cache: &CacheLevel, edge: &Edge) -> Vec<Claim> {
         } else {
             Verdict::MayBeTrue
         };
-        Some(Claim {
-            source,
-            bytes,
-            verdict,
-        })
+        Some(Claim { source, bytes, verdict })
     });
     claims.collect()
 }
@@ -203,9 +193,7 @@ fn evidence(cache: &CacheLevel, edge: &Edge, claims: &[Claim]) -> Vec<Evidence> 
         Evidence::new(name, claim.bytes as f64, "bytes", claim.source)
     }));
     evidence.extend(
-        cache
-            .moved_between()
-            .map(|(_, high)| size("largest buffer that fit in any search", high)),
+        cache.moved_between().map(|(_, high)| size("largest buffer that fit in any search", high)),
     );
     evidence.extend(cache.shared_by.map(|count| {
         let name = format!("CPUs that share L{level}");

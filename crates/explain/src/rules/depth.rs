@@ -36,12 +36,8 @@ pub(super) fn plateau(
         .last()
         .copied()
         .unwrap_or(deepest);
-    Ok(
-        (deepest.depth / from.depth >= LEAST_REACH).then(|| Plateau {
-            from: from.clone(),
-            to: deepest.clone(),
-        }),
-    )
+    Ok((deepest.depth / from.depth >= LEAST_REACH)
+        .then(|| Plateau { from: from.clone(), to: deepest.clone() }))
 }
 
 /// How many times `rate` grows from the shallowest to the deepest of `points`;
@@ -89,10 +85,7 @@ pub(super) fn small_blocks(points: &[DepthRate], most_bytes: u64) -> Vec<&DepthR
 }
 
 fn of_size(points: &[DepthRate], size: Option<u64>) -> Vec<&DepthRate> {
-    points
-        .iter()
-        .filter(|point| Some(point.block_bytes) == size)
-        .collect()
+    points.iter().filter(|point| Some(point.block_bytes) == size).collect()
 }
 
 impl Plateau {

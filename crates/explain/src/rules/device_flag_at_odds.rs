@@ -77,10 +77,7 @@ fn check_device(device: &DeviceReport) -> Outcome {
         id: ID.to_owned(),
         claim,
         tier: Some(device.tier.clone()),
-        evidence: vec![
-            Evidence::new("rotational flag", flag, "count", file),
-            latency.evidence(),
-        ],
+        evidence: vec![Evidence::new("rotational flag", flag, "count", file), latency.evidence()],
         grade,
         remedy: Some(remedy),
         confirm: Some(survey_path(&device.path)),

@@ -97,7 +97,5 @@ fn plain_rate(device: &DeviceReport, window: u64, full: f64) -> Result<f64, Stri
 /// two.
 fn better_window(window: u64, missing: f64) -> u64 {
     let wanted = window.max(4 * KIB) as f64 * missing;
-    (wanted as u64)
-        .clamp(256 * KIB, 2 * LARGE_ENOUGH_BYTES)
-        .next_power_of_two()
+    (wanted as u64).clamp(256 * KIB, 2 * LARGE_ENOUGH_BYTES).next_power_of_two()
 }

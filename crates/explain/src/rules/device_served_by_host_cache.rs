@@ -37,9 +37,7 @@ fn check_device(device: &DeviceReport) -> Outcome {
         format!("the raw device {name} was not read: {why}")
     })?;
     if device.served_by != SERVED_BY_DEVICE {
-        return Err(format!(
-            "the reads of the own file did not leave for {name}"
-        ));
+        return Err(format!("the reads of the own file did not leave for {name}"));
     }
     let own = device.random_read_ns.as_ref().and_then(latency_interval);
     let (Some(own), Some(raw)) = (own, latency_interval(raw)) else {

@@ -45,21 +45,12 @@ pub(super) fn device_latency(device: &DeviceReport) -> Result<DeviceLatency, Str
 impl DeviceLatency {
     /// How sure a claim can be that rests on this latency.
     pub(super) fn grade(&self) -> Grade {
-        if self.certain {
-            Grade::Measured
-        } else {
-            Grade::Inferred
-        }
+        if self.certain { Grade::Measured } else { Grade::Inferred }
     }
 
     /// The latency as evidence.
     pub(super) fn evidence(&self) -> Evidence {
-        Evidence::new(
-            "random read of 4 KiB, one at a time",
-            self.ns.median,
-            "ns",
-            "measure iolat",
-        )
+        Evidence::new("random read of 4 KiB, one at a time", self.ns.median, "ns", "measure iolat")
     }
 }
 

@@ -64,9 +64,7 @@ pub fn check(observed: &Observed) -> Outcome {
         (faults.base.as_ref(), faults.again_ns.and_then(sound)),
         (faults.huge.as_ref(), faults.huge_again_ns.and_then(sound)),
     ];
-    let splits = kinds
-        .into_iter()
-        .filter_map(|(kind, again_ns)| split(kind?, again_ns));
+    let splits = kinds.into_iter().filter_map(|(kind, again_ns)| split(kind?, again_ns));
     let splits: Vec<Split> = splits.collect();
     if splits.is_empty() {
         let reason = "too few page faults were timed, or none on memory touched a moment ago";
@@ -88,22 +86,14 @@ fn split(kind: &FaultKind, again_ns: Option<f64>) -> Option<Split<'_>> {
         return None;
     }
     let (fast_ns, slow_ns, slow_share) = match (kind.modes, again_ns) {
-        (Some(modes), _) => (
-            sound(modes.fast_ns)?,
-            sound(modes.slow_ns)?,
-            share(modes.slow_share)?.min(1.0),
-        ),
+        (Some(modes), _) => {
+            (sound(modes.fast_ns)?, sound(modes.slow_ns)?, share(modes.slow_share)?.min(1.0))
+        }
         // One mode: new memory as a whole against memory touched a moment ago.
         (None, Some(again_ns)) => (again_ns, sound(kind.p50_ns?)?, 1.0),
         (None, None) => return None,
     };
-    Some(Split {
-        kind,
-        fast_ns,
-        slow_ns,
-        slow_share,
-        again_ns,
-    })
+    Some(Split { kind, fast_ns, slow_ns, slow_share, again_ns })
 }
 
 impl Split<'_> {

@@ -51,12 +51,7 @@ pub fn check(observed: &Observed) -> Outcome {
         Evidence::new("wait", waited_s, "s", SOURCE),
     ];
     if let Some(ns) = recooled.after_p50_ns.and_then(sound) {
-        evidence.push(Evidence::new(
-            "median fault after the wait",
-            ns,
-            "ns",
-            SOURCE,
-        ));
+        evidence.push(Evidence::new("median fault after the wait", ns, "ns", SOURCE));
     }
     // Without the kernel's count something else may have taken the memory.
     let (why, grade) = match bytes(recooled.reported_to_host_bytes) {

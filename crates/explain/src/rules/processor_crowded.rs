@@ -47,12 +47,7 @@ pub fn check(observed: &Observed) -> Outcome {
         tier: None,
         evidence: vec![
             Evidence::new("ready but not running", waited, "ratio", source),
-            Evidence::new(
-                "processors it may use",
-                usable,
-                "count",
-                "sched_getaffinity",
-            ),
+            Evidence::new("processors it may use", usable, "count", "sched_getaffinity"),
         ],
         grade: Grade::Measured,
         remedy: Some(remedy),

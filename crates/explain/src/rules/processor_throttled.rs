@@ -38,10 +38,7 @@ pub fn check(observed: &Observed) -> Outcome {
     };
     let throttled = throttled.min(periods);
     let number = |name, count: u64| Evidence::new(name, count as f64, "count", SOURCE);
-    let mut evidence = vec![
-        number("periods with a stop", throttled),
-        number("periods", periods),
-    ];
+    let mut evidence = vec![number("periods with a stop", throttled), number("periods", periods)];
     let mut limit = "A CPU limit".to_owned();
     if let Some(cores) = processor.quota_cores.and_then(sound) {
         evidence.push(Evidence::new("limit", cores, "processors", "cpu.max"));

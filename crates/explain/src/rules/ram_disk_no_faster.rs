@@ -49,10 +49,7 @@ fn check_disk(disk: &RamDiskReport) -> Outcome {
             show_rate(cached.median),
         ),
         tier: Some(disk.tier.clone()),
-        evidence: vec![
-            rate("read of the RAM disk", read),
-            rate("read of a cached file", cached),
-        ],
+        evidence: vec![rate("read of the RAM disk", read), rate("read of a cached file", cached)],
         grade: Grade::Measured,
         remedy: Some(remedy(disk)),
         confirm: Some(survey_path(path)),

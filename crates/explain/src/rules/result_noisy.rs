@@ -66,11 +66,7 @@ pub fn check(observed: &Observed) -> Outcome {
         let cause = cause(seen, limit);
         match groups.iter_mut().find(|group| group.cause.is_like(cause)) {
             Some(group) => group.add(seen, cause),
-            None => groups.push(Group {
-                cause,
-                worst: seen,
-                others: Vec::new(),
-            }),
+            None => groups.push(Group { cause, worst: seen, others: Vec::new() }),
         }
     }
     Ok(groups.iter().map(Group::finding).collect())

@@ -76,11 +76,7 @@ fn check_area(area: &SwapArea, has_compressed: bool) -> Outcome {
         remedy: Some(remedy(has_compressed).to_owned()),
         confirm: directory.map(|end| survey_path(if end == 0 { "/" } else { &path[..end] })),
     };
-    let class = if area.used_bytes > 0 {
-        Class::Everything
-    } else {
-        Class::Setting
-    };
+    let class = if area.used_bytes > 0 { Class::Everything } else { Class::Setting };
     let factor = page_ns / SLOW_NS;
     Ok(vec![RankedFinding::new(class, factor, finding)])
 }

@@ -30,12 +30,10 @@ pub fn check(observed: &Observed) -> Outcome {
         return Err("huge pages are switched off, or their setting is not known".to_owned());
     }
     let enough = |&asked: &u64| asked >= LEAST_ASKED_BYTES;
-    let asked = bytes(Some(pages.asked_bytes))
-        .filter(enough)
-        .ok_or_else(|| {
-            let least = Bytes(LEAST_ASKED_BYTES);
-            format!("less than {least} was asked for in huge pages")
-        })?;
+    let asked = bytes(Some(pages.asked_bytes)).filter(enough).ok_or_else(|| {
+        let least = Bytes(LEAST_ASKED_BYTES);
+        format!("less than {least} was asked for in huge pages")
+    })?;
     let granted = pages.granted_bytes;
     let granted = granted.ok_or("what came in huge pages could not be read from smaps")?;
     let share = granted as f64 / asked as f64;
@@ -65,9 +63,5 @@ pub fn check(observed: &Observed) -> Outcome {
         ),
         confirm: Some("terrace measure memlat".to_owned()),
     };
-    Ok(vec![RankedFinding::new(
-        Class::Setting,
-        2.0 - share,
-        finding,
-    )])
+    Ok(vec![RankedFinding::new(Class::Setting, 2.0 - share, finding)])
 }

@@ -69,9 +69,7 @@ fn remedy(thp_setting: Option<&str>) -> Option<String> {
     match thp_setting {
         // Every large block gets huge pages already.
         Some("always") => None,
-        Some("never") => Some(format!(
-            "Switch huge pages to `madvise` first. {ask}. {risk}"
-        )),
+        Some("never") => Some(format!("Switch huge pages to `madvise` first. {ask}. {risk}")),
         _ => Some(format!("{ask}. {risk}")),
     }
 }

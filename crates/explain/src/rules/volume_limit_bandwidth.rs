@@ -100,10 +100,7 @@ fn check_device(device: &DeviceReport) -> Outcome {
 
 /// Whether a cable or a platter of this very machine explains a flat rate.
 fn is_local(device: &DeviceReport) -> bool {
-    let cable = matches!(
-        device.transport.as_deref(),
-        Some("sata" | "ata" | "usb" | "sas" | "mmc")
-    );
+    let cable = matches!(device.transport.as_deref(), Some("sata" | "ata" | "usb" | "sas" | "mmc"));
     !device.virtualized && (cable || device.rotational == Some(true))
 }
 

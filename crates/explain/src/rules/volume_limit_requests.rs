@@ -51,9 +51,7 @@ fn check_device(device: &DeviceReport) -> Outcome {
     let p50 = |point: &DepthRate| point.p50_ns.and_then(sound);
     let (Some(from_ns), Some(to_ns)) = (p50(from), p50(to)) else {
         let name = &device.name;
-        return Err(format!(
-            "the latency of {name} at several queue depths is not known"
-        ));
+        return Err(format!("the latency of {name} at several queue depths is not known"));
     };
     let waits = to_ns / from_ns >= LEAST_GROWTH * flat.reach();
     let full_processor = to.requests_per_s > MOST_REQUESTS_PER_S;

@@ -16,30 +16,19 @@ pub struct Built(pub Recording);
 /// A command of this length that was sampled at 10 Hz and ended well.
 pub fn command(wall_ms: u64) -> Built {
     let mut recording = Recording::default();
-    recording.facts.subject = Subject::Command {
-        argv: vec!["work".to_owned()],
-    };
+    recording.facts.subject = Subject::Command { argv: vec!["work".to_owned()] };
     recording.facts.processors = 2;
     recording.facts.page_bytes = 4096;
     recording.facts.root = true;
     let ends = wall_ms * MS;
     let mut at_ns = 0;
     while at_ns < ends {
-        recording.ticks.push(Tick {
-            due_ns: at_ns,
-            at_ns,
-        });
+        recording.ticks.push(Tick { due_ns: at_ns, at_ns });
         at_ns += 100 * MS;
     }
-    recording.ticks.push(Tick {
-        due_ns: ends,
-        at_ns: ends,
-    });
-    recording.outcome = Some(Outcome {
-        ending: Ending::Exited { code: 0 },
-        ended_ns: ends,
-        ..Outcome::default()
-    });
+    recording.ticks.push(Tick { due_ns: ends, at_ns: ends });
+    recording.outcome =
+        Some(Outcome { ending: Ending::Exited { code: 0 }, ended_ns: ends, ..Outcome::default() });
     Built(recording)
 }
 
@@ -78,9 +67,8 @@ impl Built {
     /// A counter that grows evenly from 0.
     pub fn grows(self, name: &str, total: u64) -> Self {
         let last = self.0.ticks.len() as u64 - 1;
-        let values: Vec<Option<i64>> = (0..=last)
-            .map(|sample| Some((total * sample / last) as i64))
-            .collect();
+        let values: Vec<Option<i64>> =
+            (0..=last).map(|sample| Some((total * sample / last) as i64)).collect();
         self.values(name, &values)
     }
 
@@ -97,10 +85,7 @@ impl Built {
 
     /// A sight that was open all the time.
     pub fn open(mut self, sight: &str) -> Self {
-        self.0
-            .facts
-            .sights
-            .insert(sight.to_owned(), SourceState::Open);
+        self.0.facts.sights.insert(sight.to_owned(), SourceState::Open);
         self
     }
 
@@ -149,10 +134,7 @@ impl Built {
 
     /// What is explained of a part.
     pub fn between(&self, from_ms: u64, to_ms: u64) -> Explanation {
-        let window = Window {
-            from_ns: Some(from_ms * MS),
-            to_ns: Some(to_ms * MS),
-        };
+        let window = Window { from_ns: Some(from_ms * MS), to_ns: Some(to_ms * MS) };
         explain(&self.0, window)
     }
 }
@@ -174,11 +156,7 @@ pub fn row(alive_ms: u64, run_ms: u64, queue_ms: u64, block_io: Option<Delay>) -
 
 /// A category of delay in milliseconds.
 pub fn delay(count: u64, total_ms: u64, max_ms: Option<u64>) -> Delay {
-    Delay {
-        count,
-        total_ns: total_ms * MS,
-        max_ns: max_ms.map(|ms| ms * MS),
-    }
+    Delay { count, total_ns: total_ms * MS, max_ns: max_ms.map(|ms| ms * MS) }
 }
 
 /// The length of a slice in milliseconds; `None` if absent.
@@ -195,14 +173,6 @@ pub fn part<'a>(explanation: &'a Explanation, name: &str) -> Option<&'a Overlapp
 /// Both bars add up to their wholes, and no part is longer than what holds it.
 pub fn adds_up(explanation: &Explanation) {
     let sum = |bar: &[Slice]| bar.iter().map(|slice| u128::from(slice.ns)).sum::<u128>();
-    assert_eq!(
-        sum(&explanation.bars.thread),
-        u128::from(explanation.thread_ns),
-        "thread bar"
-    );
-    assert_eq!(
-        sum(&explanation.bars.wall),
-        u128::from(explanation.wall_ns),
-        "wall bar"
-    );
+    assert_eq!(sum(&explanation.bars.thread), u128::from(explanation.thread_ns), "thread bar");
+    assert_eq!(sum(&explanation.bars.wall), u128::from(explanation.wall_ns), "wall bar");
 }

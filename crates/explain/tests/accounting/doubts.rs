@@ -12,9 +12,12 @@ fn doubts(built: &Built) -> String {
 
 #[test]
 fn a_sound_recording_raises_none() {
-    let built = command(1000)
-        .events([300, 50, 250, 0, 400], [300, 50, 250, 400])
-        .row(row(1000, 301, 52, Some(delay(9, 251, Some(40)))));
+    let built = command(1000).events([300, 50, 250, 0, 400], [300, 50, 250, 400]).row(row(
+        1000,
+        301,
+        52,
+        Some(delay(9, 251, Some(40))),
+    ));
     assert_eq!(doubts(&built), "");
 }
 
@@ -35,12 +38,7 @@ fn two_sources_that_differ_are_reported_with_both_numbers() {
 fn what_was_repaired_to_a_bound_is_not_compared() {
     let built = command(10_000)
         .events([3000, 500, 2500, 0, 4000], [3000, 500, 2500, 4000])
-        .row(row(
-            10_000,
-            3000,
-            500,
-            Some(delay(9, 35_000_000, Some(3_500_000))),
-        ));
+        .row(row(10_000, 3000, 500, Some(delay(9, 35_000_000, Some(3_500_000)))));
     assert_eq!(doubts(&built), "");
 }
 
@@ -54,20 +52,15 @@ fn a_pause_of_a_flight_recorder_is_reported() {
         end_ns: end_ms * 1_000_000,
     };
     built.0.spans = vec![gap(1000, 3500), gap(5000, 6000)];
-    assert!(
-        doubts(&built).contains("no recorder ran for 3.5"),
-        "{}",
-        doubts(&built)
-    );
+    assert!(doubts(&built).contains("no recorder ran for 3.5"), "{}", doubts(&built));
     built.0.spans.clear();
     assert!(!doubts(&built).contains("no recorder"));
 }
 
 #[test]
 fn losses_and_damage_are_reported() {
-    let mut built = command(1000)
-        .span("clock_jump", "the clock jumped by 3 s", 500)
-        .ended(|outcome| {
+    let mut built =
+        command(1000).span("clock_jump", "the clock jumped by 3 s", 500).ended(|outcome| {
             outcome.lost_exits = 12_000;
             outcome.missed_samples = 4;
             outcome.stopped_early = Some("the disk is full".to_owned());

@@ -28,13 +28,7 @@ fn processor_time_adds_up() {
         .collect();
     assert_eq!(
         listed,
-        [
-            ("run", 800),
-            ("steal", 50),
-            ("block_io", 150),
-            ("idle", 1000),
-            ("unexplained", 0)
-        ]
+        [("run", 800), ("steal", 50), ("block_io", 150), ("idle", 1000), ("unexplained", 0)]
     );
     assert_eq!(part(&explained, "user").unwrap().ns / 1_000_000, 500);
     assert_eq!(part(&explained, "kernel").unwrap().ns / 1_000_000, 200);
@@ -66,16 +60,11 @@ fn without_ticks_nothing_is_explained() {
 #[test]
 fn a_probe_is_the_machine_and_a_group_is_not() {
     let mut built = busy();
-    built.0.facts.subject = Subject::Probe {
-        name: "survey".to_owned(),
-    };
+    built.0.facts.subject = Subject::Probe { name: "survey".to_owned() };
     let explained = built.explained();
     assert_eq!(explained.subject, "the whole machine during terrace survey");
     assert_eq!(explained.thread_ns, 2_000_000_000);
     let mut built = command(1000).stands("tree.threads", 3);
-    built.0.facts.subject = Subject::Group {
-        path: "/app".to_owned(),
-        unit: None,
-    };
+    built.0.facts.subject = Subject::Group { path: "/app".to_owned(), unit: None };
     assert_eq!(built.explained().thread_ns, 3_000_000_000);
 }

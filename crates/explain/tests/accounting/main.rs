@@ -2,10 +2,7 @@
 //! to its whole whatever a recording holds. Recordings are built in code; whether a real
 //! run closes is for the verdict suite.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a recording that cannot be built must fail the test"
-)]
+#![allow(clippy::unwrap_used, reason = "a recording that cannot be built must fail the test")]
 
 mod builder;
 mod doubts;

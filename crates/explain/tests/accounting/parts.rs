@@ -49,9 +49,8 @@ fn sleep_is_split_by_purpose() {
 /// A flush waits for the device and for the journal; the two are one part.
 #[test]
 fn a_flush_is_the_sum_of_its_two_waits() {
-    let built = eventful()
-        .grows_ms("trace.block_io.flush_ns", 300)
-        .grows_ms("trace.sleep.flush_ns", 900);
+    let built =
+        eventful().grows_ms("trace.block_io.flush_ns", 300).grows_ms("trace.sleep.flush_ns", 900);
     assert_eq!(ms(&built, "flush"), Some((1200, "sleep".to_owned())));
     let built = eventful().grows_ms("trace.sleep.flush_ns", 900);
     assert_eq!(ms(&built, "flush"), Some((900, "sleep".to_owned())));
@@ -77,9 +76,8 @@ fn events_are_asked_before_rows() {
 
 #[test]
 fn a_part_is_no_longer_than_its_slice() {
-    let built = eventful()
-        .grows_ms("trace.sleep.lock_ns", 9000)
-        .grows_ms("group0.cpu.throttled_ns", 9000);
+    let built =
+        eventful().grows_ms("trace.sleep.lock_ns", 9000).grows_ms("group0.cpu.throttled_ns", 9000);
     assert_eq!(ms(&built, "lock").unwrap().0, 3500);
     assert_eq!(ms(&built, "cpu_limit"), Some((1000, "queue".to_owned())));
 }
@@ -104,10 +102,7 @@ fn the_tightest_group_is_the_cpu_limit() {
         .grows_ms("group1.cpu.throttled_ns", 600)
         .grows("group1.cpu.throttled_periods", 9);
     for level in 0..2 {
-        built.0.facts.groups.push(GroupFacts {
-            level,
-            ..GroupFacts::default()
-        });
+        built.0.facts.groups.push(GroupFacts { level, ..GroupFacts::default() });
     }
     let explained = built.explained();
     let limit = part(&explained, "cpu_limit").unwrap();

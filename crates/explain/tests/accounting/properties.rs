@@ -126,22 +126,20 @@ fn subject() -> impl Strategy<Value = Subject> {
 
 fn outcome() -> impl Strategy<Value = Option<Outcome>> {
     let numbers = proptest::collection::vec(nanos(), 8);
-    proptest::option::of(
-        (numbers, any::<bool>()).prop_map(|(numbers, used)| Outcome {
-            ended_ns: numbers[0],
-            lost_exits: numbers[1] % 3,
-            lost_events: numbers[2] % 3,
-            missed_samples: numbers[3],
-            own_cpu_ns: numbers[4],
-            own_setup_ns: numbers[5],
-            usage: used.then(|| Usage {
-                user_ns: numbers[6],
-                system_ns: numbers[7],
-                ..Usage::default()
-            }),
-            ..Outcome::default()
+    proptest::option::of((numbers, any::<bool>()).prop_map(|(numbers, used)| Outcome {
+        ended_ns: numbers[0],
+        lost_exits: numbers[1] % 3,
+        lost_events: numbers[2] % 3,
+        missed_samples: numbers[3],
+        own_cpu_ns: numbers[4],
+        own_setup_ns: numbers[5],
+        usage: used.then(|| Usage {
+            user_ns: numbers[6],
+            system_ns: numbers[7],
+            ..Usage::default()
         }),
-    )
+        ..Outcome::default()
+    }))
 }
 
 fn recording() -> impl Strategy<Value = Recording> {
@@ -152,12 +150,7 @@ fn recording() -> impl Strategy<Value = Recording> {
         1 => proptest::collection::vec(nanos(), 0..8),
     ];
     let tasks = proptest::collection::vec(task(), 0..4);
-    let rest = (
-        any::<bool>(),
-        proptest::option::of(nanos()),
-        0..4u32,
-        nanos(),
-    );
+    let rest = (any::<bool>(), proptest::option::of(nanos()), 0..4u32, nanos());
     (subject(), all, ticks, tasks, outcome(), rest).prop_map(
         |(subject, all, ticks, tasks, outcome, (open, stopped, processors, page_bytes))| {
             let mut built = Built(Recording::default());
@@ -170,13 +163,8 @@ fn recording() -> impl Strategy<Value = Recording> {
                 ..GroupFacts::default()
             });
             built.0.facts.groups = groups.to_vec();
-            built.0.ticks = ticks
-                .into_iter()
-                .map(|at_ns: u64| Tick {
-                    due_ns: at_ns,
-                    at_ns,
-                })
-                .collect();
+            built.0.ticks =
+                ticks.into_iter().map(|at_ns: u64| Tick { due_ns: at_ns, at_ns }).collect();
             built.0.tasks = tasks;
             built.0.outcome = outcome;
             if open {
@@ -212,11 +200,8 @@ fn parts_fit(explanation: &Explanation, machine: bool) {
         assert!(bounded, "{part:?} in {within:?}");
         assert!(!part.evidence.is_empty(), "{part:?}");
     }
-    let names: std::collections::BTreeSet<&str> = explanation
-        .of_which
-        .iter()
-        .map(|p| p.name.as_str())
-        .collect();
+    let names: std::collections::BTreeSet<&str> =
+        explanation.of_which.iter().map(|p| p.name.as_str()).collect();
     assert_eq!(names.len(), explanation.of_which.len(), "a part twice");
 }
 

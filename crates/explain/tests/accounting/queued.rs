@@ -13,10 +13,7 @@ fn second(idle_ms: u64) -> Built {
         .grows_ms("tree.run_ns", 1)
         .grows_ms("stat.cpu.idle_ns", idle_ms)
         .grows_ms("stat.cpu.user_ns", 2000 - idle_ms);
-    built.0.facts.machine = Some(MachineFacts {
-        online_cpus: 2,
-        ..MachineFacts::default()
-    });
+    built.0.facts.machine = Some(MachineFacts { online_cpus: 2, ..MachineFacts::default() });
     built
 }
 
@@ -31,22 +28,14 @@ fn is_left_out(built: &Built) -> bool {
     let explained = built.explained();
     adds_up(&explained);
     let has_queue_finding = |explained: &Explanation| {
-        explained
-            .findings
-            .iter()
-            .any(|one| one.finding.id == "cpu_contention")
+        explained.findings.iter().any(|one| one.finding.id == "cpu_contention")
     };
     let queue_ms = slice_ms(&explained.bars.thread, "queue").unwrap();
     let repaired = explained.repairs.iter().any(|repair| {
         repair.after_ns == 0 && (repair.text.contains("queue_ns") || repair.text.contains("queue"))
     });
     assert_eq!(queue_ms == 0, repaired, "{:?}", explained.repairs);
-    assert_eq!(
-        queue_ms > 0,
-        has_queue_finding(&explained),
-        "{:?}",
-        explained.findings
-    );
+    assert_eq!(queue_ms > 0, has_queue_finding(&explained), "{:?}", explained.findings);
     repaired
 }
 
@@ -68,12 +57,8 @@ fn a_queue_on_one_processor_of_two_is_believed() {
 #[test]
 fn work_without_pressure_is_no_queue() {
     let hog_elsewhere = charged_at_the_end(second(1000), 990);
-    assert!(is_left_out(
-        &hog_elsewhere.clone().grows_ms("pressure.cpu.some_ns", 5)
-    ));
-    assert!(!is_left_out(
-        &hog_elsewhere.grows_ms("pressure.cpu.some_ns", 500)
-    ));
+    assert!(is_left_out(&hog_elsewhere.clone().grows_ms("pressure.cpu.some_ns", 5)));
+    assert!(!is_left_out(&hog_elsewhere.grows_ms("pressure.cpu.some_ns", 500)));
 }
 
 #[test]

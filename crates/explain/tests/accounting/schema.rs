@@ -34,10 +34,7 @@ fn check(root: &Value, rules: &Map<String, Value>, value: &Value, at: &str) -> R
                 items.is_none_or(|items| items >= rule.as_u64().unwrap())
             }
             "pattern" => {
-                assert_eq!(
-                    rule, "^[a-z][a-z0-9_]*$",
-                    "a pattern that is not known here"
-                );
+                assert_eq!(rule, "^[a-z][a-z0-9_]*$", "a pattern that is not known here");
                 value.as_str().is_none_or(is_id)
             }
             "$ref" => {
@@ -102,9 +99,7 @@ fn is_of(rule: &Value, value: &Value) -> bool {
 
 fn is_id(text: &str) -> bool {
     let mut letters = text.bytes();
-    letters
-        .next()
-        .is_some_and(|first| first.is_ascii_lowercase())
+    letters.next().is_some_and(|first| first.is_ascii_lowercase())
         && letters.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
 }
 
@@ -112,9 +107,7 @@ fn is_id(text: &str) -> bool {
 fn full() -> Explanation {
     let mut task = row(1000, 300, 100, Some(delay(9, 707_184, Some(707_000))));
     task.user_ns = 1;
-    let built = command(1000)
-        .row(task)
-        .closed("events.sched", "only root may see them");
+    let built = command(1000).row(task).closed("events.sched", "only root may see them");
     let mut explained = built.explained();
     let evidence = Evidence::new("pswpin", 0.0, "count", "/proc/vmstat").seen_in(["vmstat.pswpin"]);
     explained.findings = vec![Cause {
@@ -129,16 +122,10 @@ fn full() -> Explanation {
         },
         ns: Some(1),
         within_previous: false,
-        span: Some(Interval {
-            from_ns: 0,
-            to_ns: 1,
-        }),
+        span: Some(Interval { from_ns: 0, to_ns: 1 }),
     }];
-    explained.cleared = vec![ClearedCause {
-        id: "swapping".to_owned(),
-        name: "swap".to_owned(),
-        evidence,
-    }];
+    explained.cleared =
+        vec![ClearedCause { id: "swapping".to_owned(), name: "swap".to_owned(), evidence }];
     explained.doubts.push("the recording was cut".to_owned());
     explained
 }
@@ -146,11 +133,7 @@ fn full() -> Explanation {
 #[test]
 fn an_explanation_is_valid_and_comes_back() {
     let explained = full();
-    let lists = [
-        explained.of_which.len(),
-        explained.repairs.len(),
-        explained.unseen.len(),
-    ];
+    let lists = [explained.of_which.len(), explained.repairs.len(), explained.unseen.len()];
     assert!(!lists.contains(&0), "one of everything: {lists:?}");
     let json = serde_json::to_value(&explained).unwrap();
     assert_eq!(complaint(&json), None);
@@ -176,32 +159,18 @@ fn an_explanation_without_series_and_spans_is_read() {
 fn the_schema_refuses_what_is_no_explanation() {
     type Break = fn(&mut Value);
     let breaks: [(&str, Break); 11] = [
-        ("another schema", |v| {
-            v["schema"] = json!("terrace.explain/2")
-        }),
-        ("no bars", |v| {
-            drop(v.as_object_mut().unwrap().remove("bars"))
-        }),
+        ("another schema", |v| v["schema"] = json!("terrace.explain/2")),
+        ("no bars", |v| drop(v.as_object_mut().unwrap().remove("bars"))),
         ("a field more", |v| v["extra"] = json!(1)),
-        ("a field more in a slice", |v| {
-            v["bars"]["wall"][0]["extra"] = json!(1)
-        }),
-        ("an unknown slice", |v| {
-            v["bars"]["thread"][0]["name"] = json!("tea")
-        }),
+        ("a field more in a slice", |v| v["bars"]["wall"][0]["extra"] = json!(1)),
+        ("an unknown slice", |v| v["bars"]["thread"][0]["name"] = json!("tea")),
         ("a time below 0", |v| v["wall_ns"] = json!(-1)),
-        ("a part without evidence", |v| {
-            v["of_which"][0]["evidence"] = json!([])
-        }),
+        ("a part without evidence", |v| v["of_which"][0]["evidence"] = json!([])),
         ("a finding without a grade", |v| {
             drop(v["findings"][0].as_object_mut().unwrap().remove("grade"))
         }),
-        ("half a span", |v| {
-            v["findings"][0]["span"] = json!({ "from_ns": 0 })
-        }),
-        ("a series that is a number", |v| {
-            v["findings"][0]["evidence"][0]["series"] = json!([7])
-        }),
+        ("half a span", |v| v["findings"][0]["span"] = json!({ "from_ns": 0 })),
+        ("a series that is a number", |v| v["findings"][0]["evidence"][0]["series"] = json!([7])),
         ("a doubt that is a number", |v| v["doubts"][0] = json!(7)),
     ];
     for (what, break_it) in breaks {

@@ -13,9 +13,12 @@ fn grade(explained: &Explanation, name: &str) -> Grade {
 
 #[test]
 fn events_name_the_sleep_and_close_the_bar() {
-    let built = command(1000)
-        .events([300, 50, 250, 0, 400], [300, 50, 250, 400])
-        .row(row(1000, 290, 60, Some(delay(9, 240, Some(40)))));
+    let built = command(1000).events([300, 50, 250, 0, 400], [300, 50, 250, 400]).row(row(
+        1000,
+        290,
+        60,
+        Some(delay(9, 240, Some(40))),
+    ));
     let explained = built.explained();
     adds_up(&explained);
     assert_eq!(slice_ms(&explained.bars.thread, "sleep"), Some(400));
@@ -40,14 +43,14 @@ fn a_life_that_events_missed_is_unexplained() {
 #[test]
 fn lost_events_make_no_life_longer_than_the_rows_know() {
     // A sleep whose end was lost was counted on, beyond the end of its thread.
-    let built = command(1000)
-        .events([300, 50, 250, 0, 900], [300, 50, 250, 400])
-        .row(row(1000, 300, 50, Some(delay(9, 240, Some(40)))));
+    let built = command(1000).events([300, 50, 250, 0, 900], [300, 50, 250, 400]).row(row(
+        1000,
+        300,
+        50,
+        Some(delay(9, 240, Some(40))),
+    ));
     let whole = built.explained();
-    assert_eq!(
-        whole.thread_ns, 1_500_000_000,
-        "without losses events are right"
-    );
+    assert_eq!(whole.thread_ns, 1_500_000_000, "without losses events are right");
     let lost = built.ended(|outcome| outcome.lost_events = 3).explained();
     adds_up(&lost);
     assert_eq!(lost.thread_ns, 1_000_000_000);
@@ -82,14 +85,8 @@ fn lost_events_make_the_bar_inferred() {
 fn what_a_sum_of_events_starts_with_is_growth() {
     let built = command(200)
         .open("events.sched")
-        .values(
-            "trace.sched.run_ns",
-            &[None, Some(60_000_000), Some(90_000_000)],
-        )
-        .values(
-            "trace.wall.run_ns",
-            &[None, Some(60_000_000), Some(90_000_000)],
-        );
+        .values("trace.sched.run_ns", &[None, Some(60_000_000), Some(90_000_000)])
+        .values("trace.wall.run_ns", &[None, Some(60_000_000), Some(90_000_000)]);
     let explained = built.explained();
     assert_eq!(slice_ms(&explained.bars.thread, "run"), Some(90));
     assert_eq!(slice_ms(&explained.bars.wall, "run"), Some(90));
@@ -121,23 +118,17 @@ fn an_ordinary_user_gets_run_and_queue_and_a_rest_without_a_name() {
     assert_eq!(slice_ms(&explained.bars.wall, "run"), Some(200));
     assert_eq!(slice_ms(&explained.bars.wall, "unexplained"), Some(750));
     let rest = &explained.unseen[0];
-    assert_eq!(
-        rest.why,
-        "rest 75 %: cause cannot be seen: only root may see them"
-    );
+    assert_eq!(rest.why, "rest 75 %: cause cannot be seen: only root may see them");
     assert_eq!(rest.remedy.as_deref(), Some("sudo"));
 }
 
 /// A user without the right to events reads so, and not that events were not requested.
 #[test]
 fn events_not_requested_are_said_to_need_root() {
-    for (root, reason) in [
-        (false, "switch events need root"),
-        (true, "nobody asked for switch events"),
-    ] {
-        let mut built = command(1000)
-            .stands("tree.threads", 1)
-            .grows_ms("tree.run_ns", 200);
+    for (root, reason) in
+        [(false, "switch events need root"), (true, "nobody asked for switch events")]
+    {
+        let mut built = command(1000).stands("tree.threads", 1).grows_ms("tree.run_ns", 200);
         built.0.facts.root = root;
         let rest = &built.explained().unseen[0];
         assert!(rest.why.ends_with(reason), "{}", rest.why);
@@ -165,11 +156,8 @@ fn a_command_without_samples_has_the_usage_of_wait4() {
     let explained = command(10)
         .values("tree.run_ns", &[Some(0), Some(0)])
         .ended(|outcome| {
-            outcome.usage = Some(Usage {
-                user_ns: 3_000_000,
-                system_ns: 4_000_000,
-                ..Usage::default()
-            });
+            outcome.usage =
+                Some(Usage { user_ns: 3_000_000, system_ns: 4_000_000, ..Usage::default() });
         })
         .explained();
     adds_up(&explained);
@@ -184,10 +172,7 @@ fn processor_time_of_lost_exits_is_run_all_the_same() {
         .row(row(1000, 100, 0, None))
         .ended(|outcome| {
             outcome.lost_exits = 5;
-            outcome.usage = Some(Usage {
-                user_ns: 400_000_000,
-                ..Usage::default()
-            });
+            outcome.usage = Some(Usage { user_ns: 400_000_000, ..Usage::default() });
         })
         .explained();
     adds_up(&explained);
@@ -281,10 +266,7 @@ fn the_usage_of_a_command_says_nothing_of_a_window() {
         .stands("tree.threads", 1)
         .grows_ms("tree.run_ns", 100)
         .ended(|outcome| {
-            outcome.usage = Some(Usage {
-                user_ns: 900_000_000,
-                ..Usage::default()
-            });
+            outcome.usage = Some(Usage { user_ns: 900_000_000, ..Usage::default() });
         })
         .between(200, 400);
     assert_eq!(slice_ms(&explained.bars.thread, "run"), Some(20));

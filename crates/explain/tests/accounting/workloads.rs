@@ -14,39 +14,15 @@ fn measured() -> [Measured; 8] {
         ("cold mmap", 155, 62, 11, delay(2971, 80, Some(2)), 0.987),
         ("first touch", 1318, 763, 548, delay(0, 0, Some(0)), 0.995),
         ("swap", 6902, 2973, 3085, delay(900, 829, Some(9)), 0.998),
-        (
-            "file twice, small group",
-            919,
-            228,
-            392,
-            delay(300, 707_184, Some(706_898)),
-            0.986,
-        ),
-        (
-            "mmap, group",
-            6142,
-            1424,
-            2065,
-            delay(47_542, 2619, Some(8)),
-            0.994,
-        ),
+        ("file twice, small group", 919, 228, 392, delay(300, 707_184, Some(706_898)), 0.986),
+        ("mmap, group", 6142, 1424, 2065, delay(47_542, 2619, Some(8)), 0.994),
         ("buffered write", 733, 173, 332, delay(1, 0, Some(0)), 0.689),
-        (
-            "throttled write",
-            1013,
-            62,
-            253,
-            delay(54, 682, Some(40)),
-            0.984,
-        ),
+        ("throttled write", 1013, 62, 253, delay(54, 682, Some(40)), 0.984),
     ]
 }
 
 fn recorded((_, wall, run, queue, block_io, _): Measured) -> Built {
-    command(wall)
-        .open("exits")
-        .open("delay_accounting")
-        .row(row(wall, run, queue, Some(block_io)))
+    command(wall).open("exits").open("delay_accounting").row(row(wall, run, queue, Some(block_io)))
 }
 
 #[test]
@@ -57,18 +33,11 @@ fn each_closes_as_it_did() {
         adds_up(&explained);
         assert_eq!(explained.thread_ns / 1_000_000, wall, "{name}");
         assert_eq!(slice_ms(&explained.bars.thread, "run"), Some(run), "{name}");
-        assert_eq!(
-            slice_ms(&explained.bars.thread, "queue"),
-            Some(queue),
-            "{name}"
-        );
+        assert_eq!(slice_ms(&explained.bars.thread, "queue"), Some(queue), "{name}");
         assert_eq!(slice_ms(&explained.bars.thread, "sleep"), None, "{name}");
         let rest = slice_ms(&explained.bars.thread, "unexplained").unwrap();
         let explained_share = 1.0 - rest as f64 / wall as f64;
-        assert!(
-            (explained_share - closes).abs() < 0.002,
-            "{name}: {explained_share}"
-        );
+        assert!((explained_share - closes).abs() < 0.002, "{name}: {explained_share}");
     }
 }
 
@@ -97,16 +66,10 @@ fn what_the_kernel_charged_beside_is_not_stacked() {
     let explained = built.explained();
     adds_up(&explained);
     assert_eq!(explained.bars.thread.len(), 4);
-    assert_eq!(
-        part(&explained, "direct_reclaim").unwrap().ns / 1_000_000,
-        3736
-    );
+    assert_eq!(part(&explained, "direct_reclaim").unwrap().ns / 1_000_000, 3736);
     let swap_in = part(&explained, "swap_in").unwrap();
     assert_eq!((swap_in.ns / 1_000_000, swap_in.count), (74, Some(131_130)));
-    assert_eq!(
-        part(&explained, "copy_on_write").unwrap().ns / 1_000_000,
-        340
-    );
+    assert_eq!(part(&explained, "copy_on_write").unwrap().ns / 1_000_000, 340);
 }
 
 /// 682 ms of block I/O with 8 KB read and 300 MB written: that was no wait for reads.

@@ -72,10 +72,7 @@ pub fn measure(
     let all = systems(experiment);
     let memcpy_row = report.rows.iter().find(|row| row.method == METHODS[0]);
     let memcpy = memcpy_row.and_then(estimate);
-    let rows = report
-        .rows
-        .iter()
-        .filter_map(|row| row_of(row, memcpy.as_ref(), &all));
+    let rows = report.rows.iter().filter_map(|row| row_of(row, memcpy.as_ref(), &all));
     Ok((rows.collect(), report.tally))
 }
 
@@ -85,11 +82,7 @@ pub fn systems(experiment: &Experiment) -> Vec<System> {
         let figures = METHODS.map(|method| experiment.figure(&format!("{method}, {name}")));
         System {
             name: name.to_owned(),
-            rates: figures
-                .iter()
-                .flatten()
-                .map(|figure| figure.value)
-                .collect(),
+            rates: figures.iter().flatten().map(|figure| figure.value).collect(),
         }
     };
     SYSTEMS.map(of_system).into()

@@ -117,25 +117,19 @@ impl Plan {
         let (directory, size) = (options.ramdisk.clone(), Some(self.repeated()));
         let helper = host.programs.page_writer.clone();
         match ramdisk::Plan::new(root, Some(&directory), size, self.limit, helper) {
-            Ok(plan) if plan.beyond.is_none() => self.places.push(Place {
-                name: "RAM disk",
-                directory,
-            }),
+            Ok(plan) if plan.beyond.is_none() => {
+                self.places.push(Place { name: "RAM disk", directory })
+            }
             Ok(_) => self
                 .notes
                 .push("the RAM disk was left out: its group has too little left".to_owned()),
-            Err(error) => self
-                .notes
-                .push(format!("the RAM disk was left out: {error}")),
+            Err(error) => self.notes.push(format!("the RAM disk was left out: {error}")),
         }
         match &options.disk {
-            Some(directory) => self.places.push(Place {
-                name: "disk",
-                directory: directory.clone(),
-            }),
-            None => self
-                .notes
-                .push("no disk was compared: --disk DIR names one".to_owned()),
+            Some(directory) => {
+                self.places.push(Place { name: "disk", directory: directory.clone() })
+            }
+            None => self.notes.push("no disk was compared: --disk DIR names one".to_owned()),
         }
         Ok(())
     }

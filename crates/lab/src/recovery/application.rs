@@ -65,14 +65,8 @@ pub struct Running<'a> {
 pub fn missing(root: &Root, application: &Application) -> Option<String> {
     let sql = application.sql.as_ref()?;
     let programs = [sql.prepare.first(), sql.client.first()];
-    let absent = programs
-        .into_iter()
-        .flatten()
-        .find(|name| program(name).is_none());
-    let user = sql
-        .user
-        .as_ref()
-        .filter(|user| numbers_of(root, user).is_none());
+    let absent = programs.into_iter().flatten().find(|name| program(name).is_none());
+    let user = sql.user.as_ref().filter(|user| numbers_of(root, user).is_none());
     absent
         .map(|name| format!("{name} is not installed"))
         .or_else(|| user.map(|user| format!("there is no user {user}")))
@@ -95,11 +89,7 @@ impl<'a> Running<'a> {
         let mut running = match &described.sql {
             None => {
                 let mut words = host.programs.lab.command_line();
-                words.extend([
-                    "working-set".into(),
-                    bytes.to_string().into(),
-                    "scattered".into(),
-                ]);
+                words.extend(["working-set".into(), bytes.to_string().into(), "scattered".into()]);
                 Self::spawn(host, described, place, None, words, rows)?
             }
             Some(sql) => Self::database(host, root, described, sql, place, bytes)?,
@@ -134,10 +124,7 @@ impl<'a> Running<'a> {
         let words = |words: &[String]| -> Vec<OsString> {
             let directory = place.directory.path().to_string_lossy();
             let half_kib = (bytes / 2048).to_string();
-            let named = words
-                .first()
-                .and_then(|name| program(name))
-                .map(OsString::from);
+            let named = words.first().and_then(|name| program(name)).map(OsString::from);
             let filled = words.iter().skip(1).map(|word| {
                 let word = word.replace("{dir}", &directory);
                 word.replace("{half_kib}", &half_kib).into()
@@ -151,14 +138,7 @@ impl<'a> Running<'a> {
                 return Err(application_error(described, "its files cannot be made"));
             }
         }
-        Self::spawn(
-            host,
-            described,
-            place,
-            user,
-            words(&sql.client),
-            bytes / ROW_BYTES,
-        )
+        Self::spawn(host, described, place, user, words(&sql.client), bytes / ROW_BYTES)
     }
 
     fn spawn(
@@ -203,10 +183,7 @@ impl<'a> Running<'a> {
             self.send(&format!("{{\"lookups\": {requests}}}"))?;
             let mut latencies_ns = self.numbers()?;
             let wrong = latencies_ns.drain(..1.min(latencies_ns.len())).sum();
-            return Ok(Answers {
-                latencies_ns,
-                wrong,
-            });
+            return Ok(Answers { latencies_ns, wrong });
         };
         let mut answers = Answers::default();
         for _ in 0..requests {

@@ -78,10 +78,8 @@ mod tests {
     #[test]
     fn every_application_can_be_talked_to() {
         let all = applications(&description::named("recovery-2012").unwrap()).unwrap();
-        let spoken: Vec<(&str, bool)> = all
-            .iter()
-            .map(|one| (one.id.as_str(), one.sql.is_some()))
-            .collect();
+        let spoken: Vec<(&str, bool)> =
+            all.iter().map(|one| (one.id.as_str(), one.sql.is_some())).collect();
         let known = [("toucher", false), ("sqlite", true), ("postgresql", true)];
         assert_eq!(spoken, known);
         let contents: Vec<u64> = all.iter().map(|one| one.content_bytes(300)).collect();

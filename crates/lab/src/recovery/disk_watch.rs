@@ -43,17 +43,11 @@ impl DiskWatch {
             let root = Root::system();
             while !ends.load(Ordering::Relaxed) {
                 let look = look(&root, device, whole_machine);
-                kept.lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .extend(look);
+                kept.lock().unwrap_or_else(PoisonError::into_inner).extend(look);
                 std::thread::sleep(PAUSE);
             }
         });
-        Self {
-            looks,
-            stop,
-            thread: Some(thread),
-        }
+        Self { looks, stop, thread: Some(thread) }
     }
 
     /// When the disk was quiet and when enough was cached, ns after the start; `None` if not yet.
@@ -75,21 +69,15 @@ impl Drop for DiskWatch {
 fn look(root: &Root, (major, minor): (u32, u32), whole_machine: bool) -> Option<Look> {
     let busy_ms = diskstats::of(root, major, minor)?.busy_ms;
     let cached = whole_machine.then(|| memory::page_cache(root)).flatten();
-    Some(Look {
-        at_ns: now_ns(),
-        busy_ms,
-        cached_bytes: cached.map(|bytes| bytes.0),
-    })
+    Some(Look { at_ns: now_ns(), busy_ms, cached_bytes: cached.map(|bytes| bytes.0) })
 }
 
 /// The end of the first window in which the disk was quiet.
 fn first_quiet(looks: &[Look]) -> Option<u64> {
     let start_ns = looks.first()?.at_ns;
     let ends = looks.iter().enumerate().find(|(index, end)| {
-        let mut before = looks[..*index]
-            .iter()
-            .rev()
-            .filter(|look| end.at_ns - look.at_ns >= WINDOW_NS);
+        let mut before =
+            looks[..*index].iter().rev().filter(|look| end.at_ns - look.at_ns >= WINDOW_NS);
         before.next().is_some_and(|begin| {
             let busy_ns = end.busy_ms.saturating_sub(begin.busy_ms) * 1_000_000;
             busy_ns * 100 <= QUIET_PERCENT * (end.at_ns - begin.at_ns)
@@ -114,27 +102,16 @@ mod tests {
         let instants = (0..).map(|index| index * 500_000_000 + 7);
         let looks = instants.zip(busy).map(|(at_ns, more)| {
             busy_ms += more;
-            Look {
-                at_ns,
-                busy_ms,
-                cached_bytes: Some(busy_ms * 1_000_000),
-            }
+            Look { at_ns, busy_ms, cached_bytes: Some(busy_ms * 1_000_000) }
         });
         looks.collect()
     }
 
     #[test]
     fn the_disk_is_quiet_at_the_end_of_the_first_second_of_at_most_30_percent() {
-        assert_eq!(
-            first_quiet(&looks(&[0, 500, 500, 200, 100, 0])),
-            Some(2_000_000_000)
-        );
+        assert_eq!(first_quiet(&looks(&[0, 500, 500, 200, 100, 0])), Some(2_000_000_000));
         assert_eq!(first_quiet(&looks(&[0, 500, 500, 200, 101])), None);
-        assert_eq!(
-            first_quiet(&looks(&[0, 0])),
-            None,
-            "half a second tells nothing"
-        );
+        assert_eq!(first_quiet(&looks(&[0, 0])), None, "half a second tells nothing");
         assert_eq!(first_quiet(&[]), None);
     }
 

@@ -76,11 +76,7 @@ impl Plan {
         let free = memory::obtainable(root).ok_or_else(|| {
             Error::impossible("the kernel does not say how much memory is available")
         })?;
-        let memory = if options.whole_machine {
-            free.bytes
-        } else {
-            options.memory
-        };
+        let memory = if options.whole_machine { free.bytes } else { options.memory };
         let percent = |share: u64| Bytes(memory.0 / 100 * share);
         let working_set = options.working_set.unwrap_or(percent(USUAL_PERCENT));
         if memory < LEAST_MEMORY || working_set < LEAST_WORKING_SET {
@@ -135,11 +131,7 @@ impl Plan {
 
     /// What the databases take on the disk: the table, its log and a server's own files.
     pub fn database_bytes(&self) -> Bytes {
-        let databases = self
-            .applications
-            .iter()
-            .filter(|one| one.sql.is_some())
-            .count();
+        let databases = self.applications.iter().filter(|one| one.sql.is_some()).count();
         Bytes(databases as u64 * (3 * self.working_set.0 + (128 << 20)))
     }
 

@@ -40,9 +40,8 @@ pub fn of(application: &str, way: &str, runs: &[Clocks], nothing: Option<&[Clock
     let own = sorted(runs.iter().map(|run| run.0));
     let median_ns = median(&own);
     let theirs = nothing.map(|nothing| sorted(nothing.iter().map(|run| run.0)));
-    let times_faster = theirs
-        .as_ref()
-        .and_then(|theirs| Some(median(theirs)? as f64 / median_ns?.max(1) as f64));
+    let times_faster =
+        theirs.as_ref().and_then(|theirs| Some(median(theirs)? as f64 / median_ns?.max(1) as f64));
     Summary {
         application: application.to_owned(),
         way: way.to_owned(),
@@ -94,21 +93,12 @@ mod tests {
         assert_eq!((apart.times_faster, apart.proven), (Some(10.0), Some(true)));
         assert_eq!(of(&[1, 2, 3], &[10, 20, 30]).proven, Some(false));
         assert_eq!(of(&[1, 2, 3, 10], &[10, 20, 30, 40]).proven, Some(false));
-        assert_eq!(
-            of(&[50, 60, 70, 80], &[10, 20, 30, 40]).proven,
-            Some(true),
-            "slower"
-        );
+        assert_eq!(of(&[50, 60, 70, 80], &[10, 20, 30, 40]).proven, Some(true), "slower");
     }
 
     #[test]
     fn a_run_that_never_came_back_is_the_longest() {
-        let summary = of(
-            "a",
-            "w",
-            &[(None, None), (Some(2), Some(1)), (None, None)],
-            None,
-        );
+        let summary = of("a", "w", &[(None, None), (Some(2), Some(1)), (None, None)], None);
         assert_eq!((summary.recovered, summary.runs), (1, 3));
         assert_eq!((summary.median_ns, summary.shortest_ns), (None, Some(2)));
         assert_eq!((summary.longest_ns, summary.proven), (None, None));

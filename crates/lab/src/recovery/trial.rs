@@ -142,14 +142,7 @@ impl<'a> Bench<'a> {
         let mount = directory.and_then(|directory| mounts::behind(&mounts, &directory).cloned());
         let device = mount.map(|mount| (mount.major, mount.minor));
         let counted = |(major, minor): &(u32, u32)| diskstats::of(root, *major, *minor).is_some();
-        Self {
-            host,
-            root,
-            plan,
-            workplace,
-            group,
-            device: device.filter(counted),
-        }
+        Self { host, root, plan, workplace, group, device: device.filter(counted) }
     }
 
     pub fn host(&self) -> &Host {
@@ -212,17 +205,14 @@ impl<'a> Bench<'a> {
             usual.extend(answers.latencies_ns);
         }
         let usual_p99_ns = p99(&mut usual);
-        let hogs = pressure::hog(self.root, &self.hogs()?, &mut |what| {
-            step(&format!("hogs, {what}"))
-        })?;
+        let hogs =
+            pressure::hog(self.root, &self.hogs()?, &mut |what| step(&format!("hogs, {what}")))?;
         uninterrupted()?;
         step("the clock runs");
         let file = format!("{application}-{}-{}.trec", way.id(), run + 1);
         let file_path = self.plan.out.join(&file);
         let background = self.host.record(Some(&file_path))?;
-        let watch = self
-            .device
-            .map(|device| DiskWatch::start(device, self.plan.whole_machine));
+        let watch = self.device.map(|device| DiskWatch::start(device, self.plan.whole_machine));
         let start = Instant::now();
         let done = self.act(way)?;
         let way_ns = start.elapsed().as_nanos() as u64;
@@ -283,9 +273,7 @@ impl<'a> Bench<'a> {
             who.pid == Some(pid)
                 || (who.pid.is_none() && Path::new(&who.whose).starts_with(directory))
         });
-        theirs
-            .map(|who| who.to_swap_bytes + who.from_cache_bytes)
-            .sum()
+        theirs.map(|who| who.to_swap_bytes + who.from_cache_bytes).sum()
     }
 
     fn act(&self, way: Way) -> Result<Done> {
@@ -303,10 +291,7 @@ impl<'a> Bench<'a> {
     }
 
     fn restore(&self) -> Result<Done> {
-        let limits = Limits {
-            time: Some(self.plan.limit),
-            ..self.host.restore.limits.clone()
-        };
+        let limits = Limits { time: Some(self.plan.limit), ..self.host.restore.limits.clone() };
         let selection = self.group().map(|group| Selection::Group(group.to_owned()));
         let request = RestoreRequest {
             selection: selection.unwrap_or(Selection::All),
@@ -317,10 +302,7 @@ impl<'a> Bench<'a> {
         let mut notes = std::mem::take(&mut plan.notes);
         let report = restore::carry_out(self.root, &request, plan, &mut model::progress::ignore)?;
         notes.extend(report.notes.iter().cloned());
-        Ok(Done {
-            restored: Some(report),
-            notes,
-        })
+        Ok(Done { restored: Some(report), notes })
     }
 
     /// Asks without a pause until the application is as fast as usual, or the limit comes.
@@ -349,11 +331,7 @@ struct Course {
 }
 
 fn uninterrupted() -> Result<()> {
-    if sys::interrupt::requested() {
-        Err(Error::failed("interrupted"))
-    } else {
-        Ok(())
-    }
+    if sys::interrupt::requested() { Err(Error::failed("interrupted")) } else { Ok(()) }
 }
 
 fn wait_for_quiet(watch: &DiskWatch) -> (Option<u64>, Option<u64>) {
@@ -366,11 +344,7 @@ fn wait_for_quiet(watch: &DiskWatch) -> (Option<u64>, Option<u64>) {
 
 fn present_bytes(report: &restore::RestoreReport) -> u64 {
     let page_bytes = sys::process::page_bytes() as u64;
-    report
-        .parts
-        .iter()
-        .map(|part| part.present_pages * page_bytes)
-        .sum()
+    report.parts.iter().map(|part| part.present_pages * page_bytes).sum()
 }
 
 /// The 99th percentile: at most 1 % took longer.

@@ -41,9 +41,7 @@ impl Workplace {
             return Err(Error::impossible(text));
         }
         // Absolute: the applications start in directories of their own.
-        let disk = disk
-            .canonicalize()
-            .map_err(|error| refused(&sys::plain_reason(&error)))?;
+        let disk = disk.canonicalize().map_err(|error| refused(&sys::plain_reason(&error)))?;
         check(&disk)?;
         let directory = disk.join(format!("terrace-lab-{}", std::process::id()));
         let mut words = host.programs.lab.command_line();

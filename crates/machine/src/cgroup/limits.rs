@@ -35,9 +35,7 @@ impl MemoryLimit {
     pub fn room(&self) -> Option<Bytes> {
         let bound = [self.limit, self.high].into_iter().flatten().min()?;
         let held = match self.usage {
-            Some(usage) => usage
-                .0
-                .saturating_sub(self.inactive_file.map_or(0, |bytes| bytes.0)),
+            Some(usage) => usage.0.saturating_sub(self.inactive_file.map_or(0, |bytes| bytes.0)),
             None => bound.0,
         };
         Some(Bytes(bound.0.saturating_sub(held)))
@@ -62,9 +60,7 @@ pub struct CpuLimit {
 /// The memory limits of the own group and its parents, the own first; empty without groups.
 #[must_use]
 pub fn memory_limits(root: &Root) -> Vec<MemoryLimit> {
-    place::own_memory_group(root)
-        .map(|place| memory_limits_at(root, &place))
-        .unwrap_or_default()
+    place::own_memory_group(root).map(|place| memory_limits_at(root, &place)).unwrap_or_default()
 }
 
 /// The memory limits of the group at `place`, as [`super::locate`] finds it for any process,
@@ -101,9 +97,7 @@ pub fn memory_and_swap_rooms(
         let memory_room = memory.room().map(|room| room.0);
         let by_memory = (memory_room.is_some() || swap.is_some()).then(|| {
             let usable_swap = swap.map_or(swap_free.0, |swap| swap.min(swap_free.0));
-            memory_room
-                .unwrap_or(available.0)
-                .saturating_add(usable_swap)
+            memory_room.unwrap_or(available.0).saturating_add(usable_swap)
         });
         let by_both = both.map(|both| both.saturating_add(inactive_file));
         let room = [by_memory, by_both].into_iter().flatten().min()?;
@@ -143,13 +137,7 @@ fn memory_limit(root: &Root, group: Group, version: Version) -> Option<MemoryLim
         ),
     };
     let known = stat.is_some() || limit.is_some() || usage.is_some();
-    known.then_some(MemoryLimit {
-        path: group.path,
-        limit,
-        high,
-        usage,
-        inactive_file,
-    })
+    known.then_some(MemoryLimit { path: group.path, limit, high, usage, inactive_file })
 }
 
 /// `None` if the group has no file of the controller at all.
@@ -160,15 +148,10 @@ fn cpu_limit(root: &Root, group: Group, version: Version) -> Option<CpuLimit> {
         Version::V1 => {
             let number = |name: &str| root.number::<i64>(group.directory.join(name));
             let quota = number("cpu.cfs_quota_us");
-            (
-                cores(quota, number("cpu.cfs_period_us")),
-                stat_of("throttled_time"),
-            )
+            (cores(quota, number("cpu.cfs_period_us")), stat_of("throttled_time"))
         }
         Version::V2 => {
-            let text = root
-                .word(group.directory.join("cpu.max"))
-                .unwrap_or_default();
+            let text = root.word(group.directory.join("cpu.max")).unwrap_or_default();
             let mut numbers = text.split_whitespace().map(|word| word.parse().ok());
             let quota = numbers.next().flatten();
             let ns = stat_of("throttled_usec").map(|us| us.saturating_mul(1000));

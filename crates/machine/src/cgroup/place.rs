@@ -85,11 +85,7 @@ impl Place {
 
 /// The place of a controller; `None` if this process has no group for it that can be seen.
 pub(super) fn find(root: &Root, controller: Controller) -> Option<Place> {
-    locate(
-        &mounts::read(root),
-        &root.read("/proc/self/cgroup").ok()?,
-        controller,
-    )
+    locate(&mounts::read(root), &root.read("/proc/self/cgroup").ok()?, controller)
 }
 
 /// The memory group of a process, found in `mounts`; `None` if it has none that can be seen.
@@ -116,22 +112,12 @@ pub fn locate(mounts: &[Mount], membership: &str, controller: Controller) -> Opt
         let has = |mount: &&Mount| {
             mount.fs_type == "cgroup" && mount.super_options.split(',').any(|option| option == name)
         };
-        place(
-            mounts.iter().filter(has).collect(),
-            Path::new(group),
-            Version::V1,
-        )
+        place(mounts.iter().filter(has).collect(), Path::new(group), Version::V1)
     };
     let v2 = || {
-        let group = membership
-            .lines()
-            .find_map(|line| line.strip_prefix("0::"))?;
+        let group = membership.lines().find_map(|line| line.strip_prefix("0::"))?;
         let has = |mount: &&Mount| mount.fs_type == "cgroup2";
-        place(
-            mounts.iter().filter(has).collect(),
-            Path::new(group),
-            Version::V2,
-        )
+        place(mounts.iter().filter(has).collect(), Path::new(group), Version::V2)
     };
     v1().or_else(v2)
 }
@@ -141,10 +127,7 @@ fn v1_group<'a>(membership: &'a str, controller: &str) -> Option<&'a str> {
     membership.lines().find_map(|line| {
         let (_, rest) = line.split_once(':')?;
         let (controllers, group) = rest.split_once(':')?;
-        controllers
-            .split(',')
-            .any(|name| name == controller)
-            .then_some(group)
+        controllers.split(',').any(|name| name == controller).then_some(group)
     })
 }
 
@@ -153,18 +136,12 @@ fn place(candidates: Vec<&Mount>, group: &Path, version: Version) -> Option<Plac
     let below = |mount: &&Mount| {
         let group = group.strip_prefix(&mount.root).ok()?;
         // "/../other" is a group outside of this namespace: it cannot be seen.
-        let seen = group
-            .components()
-            .all(|part| matches!(part, Component::Normal(_)));
+        let seen = group.components().all(|part| matches!(part, Component::Normal(_)));
         seen.then(|| (mount.mount_point.clone(), group.to_owned()))
     };
     let (mount_point, group) = candidates
         .iter()
         .find_map(below)
         .or_else(|| Some((candidates.first()?.mount_point.clone(), PathBuf::new())))?;
-    Some(Place {
-        version,
-        mount_point,
-        group,
-    })
+    Some(Place { version, mount_point, group })
 }

@@ -16,27 +16,14 @@ const V2: &str = "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
 /// The directories of a controller's groups, own first.
 fn directories(mounts: &str, membership: &str, controller: Controller) -> Option<Vec<String>> {
     let place = locate(&mounts::parse(mounts), membership, controller)?;
-    Some(
-        place
-            .groups()
-            .iter()
-            .map(|group| group.directory.display().to_string())
-            .collect(),
-    )
+    Some(place.groups().iter().map(|group| group.directory.display().to_string()).collect())
 }
 
 #[test]
 fn the_own_group_and_its_parents_are_found() {
     let found = directories(V1, "4:memory:/a/b\n", Controller::Memory).unwrap();
     let base = "/sys/fs/cgroup/memory";
-    assert_eq!(
-        found,
-        [
-            format!("{base}/a/b"),
-            format!("{base}/a"),
-            format!("{base}/")
-        ]
-    );
+    assert_eq!(found, [format!("{base}/a/b"), format!("{base}/a"), format!("{base}/")]);
 }
 
 #[test]
@@ -82,27 +69,11 @@ fn room_is_what_is_left_below_the_nearer_bound() {
         usage: Option::map(usage, Bytes),
         inactive_file: Option::map(file, Bytes),
     };
-    assert_eq!(
-        limit(Some(100), None, Some(60), Some(10)).room(),
-        Some(Bytes(50))
-    );
-    assert_eq!(
-        limit(Some(100), Some(80), Some(60), None).room(),
-        Some(Bytes(20))
-    );
-    assert_eq!(
-        limit(Some(100), None, Some(160), None).room(),
-        Some(Bytes(0))
-    );
-    assert_eq!(
-        limit(Some(100), None, Some(10), Some(60)).room(),
-        Some(Bytes(100))
-    );
-    assert_eq!(
-        limit(Some(100), None, None, None).room(),
-        Some(Bytes(0)),
-        "unknown is not free"
-    );
+    assert_eq!(limit(Some(100), None, Some(60), Some(10)).room(), Some(Bytes(50)));
+    assert_eq!(limit(Some(100), Some(80), Some(60), None).room(), Some(Bytes(20)));
+    assert_eq!(limit(Some(100), None, Some(160), None).room(), Some(Bytes(0)));
+    assert_eq!(limit(Some(100), None, Some(10), Some(60)).room(), Some(Bytes(100)));
+    assert_eq!(limit(Some(100), None, None, None).room(), Some(Bytes(0)), "unknown is not free");
     assert_eq!(limit(None, None, Some(60), None).room(), None);
 }
 
@@ -113,28 +84,21 @@ fn a_limit_of_a_parent_counts() {
         [
             ("memory.limit_in_bytes", limit.to_owned()),
             ("memory.usage_in_bytes", usage.to_owned()),
-            (
-                "memory.stat",
-                "inactive_file 9999\ntotal_inactive_file 24\n".to_owned(),
-            ),
+            ("memory.stat", "inactive_file 9999\ntotal_inactive_file 24\n".to_owned()),
         ]
     };
     let mut tree = FakeRoot::bare()
         .file("/proc/self/mountinfo", V1)
         .file("/proc/self/cgroup", "4:memory:/a/b\n");
-    for (path, limit, usage) in [
-        ("/a/b", "9223372036854771712\n", "500\n"),
-        ("/a", "1000\n", "524\n"),
-    ] {
+    for (path, limit, usage) in
+        [("/a/b", "9223372036854771712\n", "500\n"), ("/a", "1000\n", "524\n")]
+    {
         for (name, text) in group(limit, usage) {
             tree = tree.file(&format!("{directory}{path}/{name}"), text);
         }
     }
     let memory = read(&Root::at(tree.path())).memory.unwrap();
-    assert_eq!(
-        (memory.path.as_str(), memory.limit),
-        ("/a", Some(Bytes(1000)))
-    );
+    assert_eq!((memory.path.as_str(), memory.limit), ("/a", Some(Bytes(1000))));
     assert_eq!(memory.room(), Some(Bytes(500)));
 }
 
@@ -164,17 +128,9 @@ fn swap_counts_as_far_as_the_group_may_use_it() {
     let (max, current) = (("memory.max", "1000"), ("memory.current", "400"));
     let swap_current = ("memory.swap.current", "20");
     assert_eq!(v2(&[max, current, ("memory.swap.max", "max")]), a(900));
+    assert_eq!(v2(&[max, current, ("memory.swap.max", "120"), swap_current]), a(700));
     assert_eq!(
-        v2(&[max, current, ("memory.swap.max", "120"), swap_current]),
-        a(700)
-    );
-    assert_eq!(
-        v2(&[
-            ("memory.max", "max"),
-            current,
-            ("memory.swap.max", "0"),
-            swap_current
-        ]),
+        v2(&[("memory.max", "max"), current, ("memory.swap.max", "0"), swap_current]),
         a(5000)
     );
 }
@@ -182,42 +138,27 @@ fn swap_counts_as_far_as_the_group_may_use_it() {
 #[test]
 fn quotas_of_both_versions() {
     let v1 = FakeRoot::bare()
-        .file(
-            "/proc/self/mountinfo",
-            "1 2 0:1 / /cpu rw - cgroup cgroup rw,cpu,cpuacct\n",
-        )
+        .file("/proc/self/mountinfo", "1 2 0:1 / /cpu rw - cgroup cgroup rw,cpu,cpuacct\n")
         .file("/proc/self/cgroup", "1:cpu,cpuacct:/\n")
         .files(
             "/cpu",
             &[
                 ("cpu.cfs_quota_us", "50000\n"),
                 ("cpu.cfs_period_us", "100000\n"),
-                (
-                    "cpu.stat",
-                    "nr_periods 9\nnr_throttled 4\nthrottled_time 77\n",
-                ),
+                ("cpu.stat", "nr_periods 9\nnr_throttled 4\nthrottled_time 77\n"),
             ],
         );
     let cpu = read(&Root::at(v1.path())).cpu.unwrap();
     assert_eq!(cpu.quota_cores, Some(0.5));
-    assert_eq!(
-        (cpu.throttled_periods, cpu.throttled_ns),
-        (Some(4), Some(77))
-    );
+    assert_eq!((cpu.throttled_periods, cpu.throttled_ns), (Some(4), Some(77)));
 
     let v2 = Root::at(FakeRoot::desktop_v2().path());
     // The tree is gone by now: nothing is there, nothing panics.
     assert_eq!(read(&v2), Cgroups::default());
     let tree = FakeRoot::desktop_v2();
     let cpu = read(&Root::at(tree.path())).cpu.unwrap();
-    assert_eq!(
-        (cpu.path.as_str(), cpu.quota_cores),
-        ("/user.slice/user-1000.slice", Some(1.5))
-    );
-    assert_eq!(
-        (cpu.throttled_periods, cpu.throttled_ns),
-        (Some(3), Some(2_000_000))
-    );
+    assert_eq!((cpu.path.as_str(), cpu.quota_cores), ("/user.slice/user-1000.slice", Some(1.5)));
+    assert_eq!((cpu.throttled_periods, cpu.throttled_ns), (Some(3), Some(2_000_000)));
 }
 
 proptest! {

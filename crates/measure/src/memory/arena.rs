@@ -147,11 +147,7 @@ impl Arena {
             touch(chunk);
         }
         let granted = granted(root, &mapping, pages);
-        Ok(Self {
-            mapping,
-            pages,
-            granted,
-        })
+        Ok(Self { mapping, pages, granted })
     }
 
     /// The kind of page that was asked for.

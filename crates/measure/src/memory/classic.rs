@@ -73,11 +73,8 @@ pub fn measure(plan: &ClassicPlan, root: &Root, stop: &Budget) -> Result<Classic
     }
     arena::check_fits(root, 2 * plan.size_bytes)?;
     let budget = stop.part(plan.budget);
-    let mut techniques = plan
-        .methods
-        .iter()
-        .map(|name| Technique::prepare(name))
-        .collect::<Result<Vec<_>>>()?;
+    let mut techniques =
+        plan.methods.iter().map(|name| Technique::prepare(name)).collect::<Result<Vec<_>>>()?;
     team::alone(None, root, |bracket| {
         let mut report = ClassicReport {
             rows: Vec::new(),
@@ -115,10 +112,7 @@ impl Blocks {
             let operation = format!("get two blocks of {} pages", PageKind::Base);
             Error::caused(ErrorKind::Impossible, operation, source)
         };
-        let mut blocks = Self {
-            target: map().map_err(cannot)?,
-            source: map().map_err(cannot)?,
-        };
+        let mut blocks = Self { target: map().map_err(cannot)?, source: map().map_err(cannot)? };
         if plan.prepare {
             blocks.target.as_mut_slice().fill(1);
             blocks.source.as_mut_slice().fill(2);
@@ -151,11 +145,9 @@ fn passes(
             Some(pair) => pair,
             None => blocks.insert(Blocks::new(plan)?),
         };
-        technique
-            .apply(pair.target.as_mut_slice(), pair.source.as_slice())
-            .map_err(|source| {
-                Error::caused(ErrorKind::Failed, format!("copy by {name}"), source)
-            })?;
+        technique.apply(pair.target.as_mut_slice(), pair.source.as_slice()).map_err(|source| {
+            Error::caused(ErrorKind::Failed, format!("copy by {name}"), source)
+        })?;
         let elapsed_ns = (sys::clock::now_ns() - start).max(1);
         let mut disturbance = Disturbance::between(&before, &bracket.read());
         if plan.allocate_each_pass || !plan.prepare {
@@ -206,10 +198,7 @@ mod tests {
             let best = row.bytes_per_s.iter().copied().fold(0.0, f64::max);
             assert!(row.average_bytes_per_s <= best * 1.000_001);
         }
-        let fresh = ClassicPlan {
-            allocate_each_pass: true,
-            ..plan
-        };
+        let fresh = ClassicPlan { allocate_each_pass: true, ..plan };
         let fresh = measure(&fresh, &root, &stop).unwrap();
         // Fresh pages fault in every pass: the worst case of the old program.
         let memcpy = |report: &ClassicReport| {

@@ -343,10 +343,7 @@ fn fitting(plan: &CopyPlan, root: &Root, left_out: &mut Vec<SkippedMethod>) -> V
 fn arena_bytes(plan: &CopyPlan, size: u64) -> u64 {
     let shift = plan.offset.0.max(plan.offset.1) as u64;
     let half = (size + shift).next_multiple_of(2 << 20);
-    let third = plan.methods.is_empty()
-        || plan
-            .methods
-            .iter()
-            .any(|m| technique::needs_third_buffer(m));
+    let third =
+        plan.methods.is_empty() || plan.methods.iter().any(|m| technique::needs_third_buffer(m));
     2 * half + if third { size } else { 0 }
 }

@@ -97,10 +97,7 @@ impl Default for LatencyPlan {
             sizes: ladder(4 << 10, 1 << 30, 4),
             pages: vec![PageKind::Transparent, PageKind::Base],
             orders: vec![ChaseOrder::Random, ChaseOrder::InPage],
-            schedule: Schedule {
-                trial_ns: 2_000_000,
-                rounds: 9,
-            },
+            schedule: Schedule { trial_ns: 2_000_000, rounds: 9 },
             budget: Duration::from_secs(45),
             cpu: None,
         }
@@ -129,11 +126,7 @@ pub fn ladder(low: u64, high: u64, per_octave: u64) -> Vec<u64> {
     let mut sizes = Vec::new();
     let mut octave = low.next_power_of_two();
     while octave <= high {
-        let steps = if octave < 64 << 20 {
-            per_octave.max(1)
-        } else {
-            1
-        };
+        let steps = if octave < 64 << 20 { per_octave.max(1) } else { 1 };
         for step in 0..steps {
             // Whole lines, so that every chain has as many as its size says.
             let size = (octave + octave * step / steps) / LINE_BYTES as u64 * LINE_BYTES as u64;
@@ -217,11 +210,7 @@ pub fn check(plan: &LatencyPlan, root: &Root) -> Result<()> {
     }
     if plan.sizes.iter().any(|&size| size > super::copy::LARGEST) {
         let reason = "the largest size is 64 GiB";
-        return Err(Error::new(
-            ErrorKind::Usage,
-            "chase in so large a buffer",
-            reason,
-        ));
+        return Err(Error::new(ErrorKind::Usage, "chase in so large a buffer", reason));
     }
     let smallest = plan.sizes.iter().min().copied().unwrap_or(0);
     arena::check_fits(root, smallest * plan.pages.len() as u64)
@@ -270,10 +259,9 @@ fn arenas(
     for &pages in &plan.pages {
         match Arena::resident(bytes, pages, root, budget) {
             Ok(arena) => arenas.push(arena),
-            Err(error) if plan.pages.len() > 1 => left_out.push(SkippedMethod {
-                name: pages.to_string(),
-                reason: error.to_string(),
-            }),
+            Err(error) if plan.pages.len() > 1 => {
+                left_out.push(SkippedMethod { name: pages.to_string(), reason: error.to_string() })
+            }
             Err(error) => return Err(error),
         }
     }
@@ -295,14 +283,7 @@ fn all_rows(
         let of_order = budget.part(budget.left() / (plan.orders.len() - turn) as u32);
         for (i, &size) in sizes.iter().enumerate() {
             let share = of_order.left() / (sizes.len() - i) as u32;
-            let outcomes = one_size(
-                arenas,
-                size,
-                order,
-                plan,
-                &of_order.part(share * 2),
-                bracket,
-            );
+            let outcomes = one_size(arenas, size, order, plan, &of_order.part(share * 2), bracket);
             add_rows(&mut rows, tally, arenas, size, order, outcomes)?;
         }
     }
@@ -338,11 +319,7 @@ impl<'a> Chains<'a> {
                 ChaseOrder::InPage => Chase::in_page(buffer, LINE_BYTES, CHAIN_PAGE_BYTES, SEED),
             })
             .collect();
-        Self {
-            passes_ns: vec![(0, u64::MAX); chains.len()],
-            chains,
-            warmed: size <= WARMED_BYTES,
-        }
+        Self { passes_ns: vec![(0, u64::MAX); chains.len()], chains, warmed: size <= WARMED_BYTES }
     }
 
     /// Nanoseconds of one load from the time of one call of the harness.
@@ -407,10 +384,7 @@ fn one_size(
     if budget.over() {
         return vec![Outcome::default(); arenas.len()];
     }
-    let buffers = arenas
-        .iter_mut()
-        .map(|arena| &mut arena.bytes_mut()[..size as usize])
-        .collect();
+    let buffers = arenas.iter_mut().map(|arena| &mut arena.bytes_mut()[..size as usize]).collect();
     let mut chains = Chains::through(buffers, order);
     trial::interleave(&mut chains, &plan.schedule, budget, bracket)
 }
@@ -438,9 +412,7 @@ fn add_rows(
             pages: arena.pages(),
             order,
             load_ns,
-            noisy: outcome
-                .all_disturbed()
-                .then(|| "something disturbed every trial".to_owned()),
+            noisy: outcome.all_disturbed().then(|| "something disturbed every trial".to_owned()),
         });
     }
     Ok(())
@@ -485,10 +457,7 @@ fn curve(rows: &[LatencyRow]) -> Vec<(u64, &Estimate)> {
 fn steps(curve: &[(u64, &Estimate)]) -> Vec<Step> {
     curve
         .iter()
-        .map(|(size_bytes, load)| Step {
-            size_bytes: *size_bytes,
-            latency_ns: load.best,
-        })
+        .map(|(size_bytes, load)| Step { size_bytes: *size_bytes, latency_ns: load.best })
         .collect()
 }
 
@@ -521,21 +490,12 @@ fn with_edges(mut levels: Vec<CacheLevel>, edges: &[Edge]) -> Vec<CacheLevel> {
     for (level, edge) in levels.iter_mut().zip(&assigned) {
         level.measured = edge.map(|edge| edges[edge]);
     }
-    let beyond = assigned
-        .into_iter()
-        .flatten()
-        .max()
-        .map_or(0, |last| last + 1);
-    levels.extend(
-        edges[beyond..]
-            .iter()
-            .enumerate()
-            .map(|(i, edge)| CacheLevel {
-                level: (claimed + i + 1) as u8,
-                measured: Some(*edge),
-                ..CacheLevel::default()
-            }),
-    );
+    let beyond = assigned.into_iter().flatten().max().map_or(0, |last| last + 1);
+    levels.extend(edges[beyond..].iter().enumerate().map(|(i, edge)| CacheLevel {
+        level: (claimed + i + 1) as u8,
+        measured: Some(*edge),
+        ..CacheLevel::default()
+    }));
     levels
 }
 
@@ -608,9 +568,7 @@ fn levels(rows: &[LatencyRow], caches: &[CacheLevel]) -> Vec<(String, Latency)> 
         levels.extend(nearest(&curve, size).map(|load| (format!("L{}", cache.level), load)));
         low = edge.spills_bytes;
     }
-    let far = curve
-        .last()
-        .filter(|(size, _)| *size >= WARMED_BYTES && *size > 2 * low);
+    let far = curve.last().filter(|(size, _)| *size >= WARMED_BYTES && *size > 2 * low);
     levels.extend(far.map(|(_, load)| ("RAM".to_owned(), Latency::from(*load))));
     levels
 }
@@ -625,10 +583,7 @@ pub fn middle(low: u64, high: u64) -> u64 {
 }
 
 fn nearest(curve: &[(u64, &Estimate)], size: u64) -> Option<Latency> {
-    curve
-        .iter()
-        .min_by_key(|(step, _)| step.abs_diff(size))
-        .map(|(_, load)| Latency::from(*load))
+    curve.iter().min_by_key(|(step, _)| step.abs_diff(size)).map(|(_, load)| Latency::from(*load))
 }
 
 fn translation(rows: &[LatencyRow], arenas: &[Arena]) -> Option<Translation> {
@@ -703,23 +658,15 @@ mod tests {
         let found = |kib: &[u64]| -> Vec<Option<u64>> {
             let edges: Vec<Edge> = kib.iter().map(edge).collect();
             let levels = with_edges(levels.clone(), &edges).into_iter();
-            levels
-                .map(|level| Some(level.measured?.fits_bytes >> 10))
-                .collect()
+            levels.map(|level| Some(level.measured?.fits_bytes >> 10)).collect()
         };
-        assert_eq!(
-            found(&[48, 896, 28_672]),
-            [Some(48), Some(896), Some(28_672)]
-        );
+        assert_eq!(found(&[48, 896, 28_672]), [Some(48), Some(896), Some(28_672)]);
         // Noise hid L1, or L2; others hold most of L3.
         assert_eq!(found(&[341, 4096]), [None, Some(341), Some(4096)]);
         assert_eq!(found(&[40, 6144]), [Some(40), None, Some(6144)]);
         assert_eq!(found(&[4096]), [None, None, Some(4096)]);
         // More edges than levels: the one that fits nothing is dropped, one beyond all is kept.
-        assert_eq!(
-            found(&[48, 160, 1024, 24_576]),
-            [Some(48), Some(1024), Some(24_576)]
-        );
+        assert_eq!(found(&[48, 160, 1024, 24_576]), [Some(48), Some(1024), Some(24_576)]);
         let beyond = found(&[48, 1024, 32_768, 131_072]);
         assert_eq!(beyond, [Some(48), Some(1024), Some(32_768), Some(131_072)]);
         assert_eq!(found(&[]), [None; 3]);
@@ -727,21 +674,9 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_before_anything_runs() {
-        let plan = LatencyPlan {
-            sizes: vec![64],
-            ..LatencyPlan::default()
-        };
-        assert_eq!(
-            check(&plan, &Root::system()).unwrap_err().kind,
-            ErrorKind::Usage
-        );
-        let plan = LatencyPlan {
-            sizes: vec![1 << 50],
-            ..LatencyPlan::default()
-        };
-        assert_eq!(
-            check(&plan, &Root::system()).unwrap_err().kind,
-            ErrorKind::Usage
-        );
+        let plan = LatencyPlan { sizes: vec![64], ..LatencyPlan::default() };
+        assert_eq!(check(&plan, &Root::system()).unwrap_err().kind, ErrorKind::Usage);
+        let plan = LatencyPlan { sizes: vec![1 << 50], ..LatencyPlan::default() };
+        assert_eq!(check(&plan, &Root::system()).unwrap_err().kind, ErrorKind::Usage);
     }
 }

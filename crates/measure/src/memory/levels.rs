@@ -96,11 +96,7 @@ pub struct Store {
 impl Store {
     /// Buffers for `levels`: one for each chase, and two halves of the largest.
     pub fn resident(levels: &[LevelPlan], root: &Root, budget: &Budget) -> Result<Self> {
-        let largest = levels
-            .iter()
-            .map(|level| level.size_bytes)
-            .max()
-            .unwrap_or(0);
+        let largest = levels.iter().map(|level| level.size_bytes).max().unwrap_or(0);
         let bytes: u64 = levels.iter().map(|level| level.size_bytes).sum();
         arena::check_fits(root, bytes + 2 * largest)?;
         let pages = PageKind::Transparent;
@@ -171,18 +167,14 @@ impl<'a> Levels<'a> {
 
     /// The results of all passes together.
     pub fn reports(&self) -> Vec<LevelReport> {
-        (0..self.plans.len())
-            .map(|level| self.report(level))
-            .collect()
+        (0..self.plans.len()).map(|level| self.report(level)).collect()
     }
 
     fn report(&self, level: usize) -> LevelReport {
         let each = self.techniques.len() + 1;
         let outcomes = &self.outcomes[level * each..(level + 1) * each];
         let mut tally = Tally::default();
-        outcomes
-            .iter()
-            .for_each(|outcome| tally.merge(&outcome.tally));
+        outcomes.iter().for_each(|outcome| tally.merge(&outcome.tally));
         let plan = &self.plans[level];
         let bytes = (plan.size_bytes / 2) as f64;
         let reached: Vec<(Operation, Group, BestRate)> = self
@@ -284,17 +276,12 @@ mod tests {
     #[test]
     fn two_passes_add_up_and_levels_differ() {
         let root = Root::system();
-        let plans = [("L1", 16 << 10), ("RAM", 128 << 20)].map(|(name, size_bytes)| LevelPlan {
-            name: name.to_owned(),
-            size_bytes,
-        });
+        let plans = [("L1", 16 << 10), ("RAM", 128 << 20)]
+            .map(|(name, size_bytes)| LevelPlan { name: name.to_owned(), size_bytes });
         let budget = Budget::of(Duration::from_secs(60));
         let mut store = Store::resident(&plans, &root, &budget).unwrap();
         let mut levels = Levels::over(&mut store, &plans);
-        let schedule = Schedule {
-            trial_ns: 300_000,
-            rounds: 3,
-        };
+        let schedule = Schedule { trial_ns: 300_000, rounds: 3 };
         levels.measure_pass(&schedule, &root, &budget).unwrap();
         levels.measure_pass(&schedule, &root, &budget).unwrap();
         let reports = levels.reports();

@@ -46,9 +46,7 @@ pub fn find(
     let mut technique = Technique::prepare(method)?;
     let known = memops::find(method).and_then(|known| Some((known, known.address()?)));
     let (known, address) = known.ok_or_else(|| cannot("it has no code of its own".to_owned()))?;
-    let code = known
-        .disassemble()
-        .map_err(|error| cannot(error.to_string()))?;
+    let code = known.disassemble().map_err(|error| cannot(error.to_string()))?;
     let mut arena = Arena::resident(2 * size_bytes as usize, PageKind::Transparent, root, stop)?;
     let budget = stop.part(time);
     let seen = team::alone(None, root, |_| {
@@ -105,8 +103,7 @@ fn loops(code: &[Instruction]) -> Vec<Range<usize>> {
 
 /// Whether an operand after the first is in memory.
 fn loads(text: &str) -> bool {
-    text.split_once(',')
-        .is_some_and(|(_, rest)| rest.contains('['))
+    text.split_once(',').is_some_and(|(_, rest)| rest.contains('['))
 }
 
 /// Whether the first operand is in memory and is not only compared.
@@ -163,19 +160,10 @@ mod tests {
             let found = mover("memcpy", &code, offsets)?;
             Some((found.load, found.store, found.seen, found.looks))
         };
-        let vector = (
-            "vmovdqu64 zmmword".to_owned(),
-            "vmovdqa64 zmmword".to_owned(),
-        );
-        assert_eq!(
-            find_mover(&[4, 8, 8, 12, 20, 0, 999]),
-            Some((vector.0, vector.1, 4, 6))
-        );
+        let vector = ("vmovdqu64 zmmword".to_owned(), "vmovdqa64 zmmword".to_owned());
+        assert_eq!(find_mover(&[4, 8, 8, 12, 20, 0, 999]), Some((vector.0, vector.1, 4, 6)));
         let string = "rep movs byte".to_owned();
-        assert_eq!(
-            find_mover(&[20, 20, 8]),
-            Some((string.clone(), string, 2, 3))
-        );
+        assert_eq!(find_mover(&[20, 20, 8]), Some((string.clone(), string, 2, 3)));
         let streamed = find_mover(&[32]).unwrap();
         assert_eq!(streamed.1, "vmovntdq zmmword");
         // Outside of every loop, or nowhere.

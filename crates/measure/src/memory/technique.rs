@@ -119,9 +119,7 @@ pub fn needs_third_buffer(name: &str) -> bool {
 /// Every known name, loops first.
 pub fn names() -> Vec<&'static str> {
     let loops = memops::methods().iter().map(Method::name);
-    loops
-        .chain(KERNEL_TECHNIQUES.iter().map(|(name, _)| *name))
-        .collect()
+    loops.chain(KERNEL_TECHNIQUES.iter().map(|(name, _)| *name)).collect()
 }
 
 fn ram_directory() -> Option<&'static str> {

@@ -87,17 +87,10 @@ impl Plan {
             room.bytes = Bytes(room.bytes.0.saturating_sub(margin));
         }
         let own = self.group_limit.map(|limit| Usable {
-            bytes: Bytes(
-                limit
-                    .0
-                    .saturating_add(memory.swap_free.map_or(0, |free| free.0)),
-            ),
+            bytes: Bytes(limit.0.saturating_add(memory.swap_free.map_or(0, |free| free.0))),
             bound_by: "their own group".to_owned(),
         });
-        [Some(room), own]
-            .into_iter()
-            .flatten()
-            .min_by_key(|room| room.bytes)
+        [Some(room), own].into_iter().flatten().min_by_key(|room| room.bytes)
     }
 }
 
@@ -144,23 +137,14 @@ mod tests {
         let error = check(machine(1150, 1000), &plan()).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Impossible);
         let text = error.to_string();
-        assert!(
-            text.contains("2.01 GiB") && text.contains("2 GiB of memory"),
-            "{text}"
-        );
-        let forced = Plan {
-            force: true,
-            ..plan()
-        };
+        assert!(text.contains("2.01 GiB") && text.contains("2 GiB of memory"), "{text}");
+        let forced = Plan { force: true, ..plan() };
         assert!(check(machine(1150, 1000), &forced).is_ok());
     }
 
     #[test]
     fn an_own_group_bounds_what_stays_in_memory() {
-        let in_group = |limit: u64| Plan {
-            group_limit: Some(Bytes(limit << 20)),
-            ..plan()
-        };
+        let in_group = |limit: u64| Plan { group_limit: Some(Bytes(limit << 20)), ..plan() };
         let tree = machine(1500, 1000);
         let root = Root::at(tree.path());
         assert!(in_group(1100).check(&root).is_ok());
@@ -175,38 +159,16 @@ mod tests {
         let root = Root::at(tree.path());
         let nonsense = [
             Plan { count: 0, ..plan() },
-            Plan {
-                repeat: 0,
-                ..plan()
-            },
-            Plan {
-                size: Bytes(0),
-                ..plan()
-            },
-            Plan {
-                until_pressure_percent: Some(101),
-                ..plan()
-            },
-            Plan {
-                touch: Touch::Loop,
-                ..plan()
-            },
+            Plan { repeat: 0, ..plan() },
+            Plan { size: Bytes(0), ..plan() },
+            Plan { until_pressure_percent: Some(101), ..plan() },
+            Plan { touch: Touch::Loop, ..plan() },
         ];
         for plan in nonsense {
-            let forced = Plan {
-                force: true,
-                ..plan
-            };
-            assert_eq!(
-                forced.check(&root).unwrap_err().kind,
-                ErrorKind::Usage,
-                "{forced:?}"
-            );
+            let forced = Plan { force: true, ..plan };
+            assert_eq!(forced.check(&root).unwrap_err().kind, ErrorKind::Usage, "{forced:?}");
         }
-        let until = Plan {
-            until_pressure_percent: Some(20),
-            ..plan()
-        };
+        let until = Plan { until_pressure_percent: Some(20), ..plan() };
         assert_eq!(until.check(&root).unwrap_err().kind, ErrorKind::Impossible);
     }
 }

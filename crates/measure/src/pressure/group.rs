@@ -81,11 +81,9 @@ fn parent(root: &Root) -> std::result::Result<(PathBuf, &'static str), String> {
         return Ok((root.path(own), "memory.limit_in_bytes"));
     }
     if root.path(SERVICE_MANAGER).is_dir() {
-        return Err(
-            "the service manager owns the groups; ask it for one: systemd-run --scope \
+        return Err("the service manager owns the groups; ask it for one: systemd-run --scope \
                     -p MemoryMax=256M terrace hog ..."
-                .to_owned(),
-        );
+            .to_owned());
     }
     let gives_memory = |group: &PathBuf| {
         let given = root.read(group.join("cgroup.subtree_control"));
@@ -121,12 +119,7 @@ mod tests {
     #[test]
     fn only_names_of_hogs_are_leftovers() {
         assert_eq!(maker_of("terrace-hog-12"), Some(12));
-        for name in [
-            "terrace-hog-",
-            "terrace-12-34",
-            "terrace-hog-x",
-            "user.slice",
-        ] {
+        for name in ["terrace-hog-", "terrace-12-34", "terrace-hog-x", "user.slice"] {
             assert_eq!(maker_of(name), None, "{name}");
         }
     }
@@ -148,16 +141,10 @@ mod tests {
     #[test]
     fn version_1_goes_below_our_own() {
         let tree = FakeRoot::bare()
-            .file(
-                "/proc/self/mountinfo",
-                "1 2 0:1 / /m rw - cgroup cgroup rw,memory\n",
-            )
+            .file("/proc/self/mountinfo", "1 2 0:1 / /m rw - cgroup cgroup rw,memory\n")
             .file("/proc/self/cgroup", "4:memory:/a\n");
         let root = Root::at(tree.path());
-        assert_eq!(
-            parent(&root),
-            Ok((root.path("/m/a"), "memory.limit_in_bytes"))
-        );
+        assert_eq!(parent(&root), Ok((root.path("/m/a"), "memory.limit_in_bytes")));
         let none = FakeRoot::bare().file("/proc/self/cgroup", "4:memory:/a\n");
         assert!(parent(&Root::at(none.path())).is_err());
     }

@@ -38,10 +38,7 @@ pub(super) fn round(
     let until = plan
         .until_pressure_percent
         .zip(pressure_file)
-        .map(|(percent, file)| PressureLimit {
-            percent,
-            file: file.clone(),
-        });
+        .map(|(percent, file)| PressureLimit { percent, file: file.clone() });
     let mut hogs = Vec::new();
     for index in 0..plan.count {
         let work = HogTask {
@@ -79,9 +76,7 @@ impl Hog {
     fn start(plan: &Plan, group: Option<&Group>) -> Result<Self> {
         let helper = Helper::start(&plan.helper).map_err(failed(OPERATION))?;
         if let Some(group) = group {
-            helper
-                .join(group.directory())
-                .map_err(failed("put a hog into its group"))?;
+            helper.join(group.directory()).map_err(failed("put a hog into its group"))?;
         }
         let done = HogProgress::default();
         Ok(Self { helper, done })
@@ -129,12 +124,8 @@ impl Round {
             None if status.success() => self.finished += 1,
             // Ended by Ctrl-C, which the report of the whole says.
             _ if sys::interrupt::requested() => {}
-            Some(number) => self
-                .killed
-                .push(format!("ended by signal {number} after {touched}")),
-            None => self
-                .killed
-                .push(ending.error_text.unwrap_or_else(|| status.to_string())),
+            Some(number) => self.killed.push(format!("ended by signal {number} after {touched}")),
+            None => self.killed.push(ending.error_text.unwrap_or_else(|| status.to_string())),
         }
         Ok(())
     }

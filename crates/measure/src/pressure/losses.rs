@@ -51,25 +51,15 @@ impl Losses {
     /// Reads what there is before the hogs.
     pub fn start(root: &Root) -> Self {
         let own = std::process::id();
-        let all: Vec<ProcessMemory> = process_memory::all(root)
-            .into_iter()
-            .filter(|process| process.pid != own)
-            .collect();
+        let all: Vec<ProcessMemory> =
+            process_memory::all(root).into_iter().filter(|process| process.pid != own).collect();
         let mut notes = Vec::new();
         let files = used_files(root, &all, &mut notes);
         let remember = |process: ProcessMemory| {
-            let kept = Process {
-                name: process.name,
-                before_bytes: process.swap.0,
-                lost_bytes: 0,
-            };
+            let kept = Process { name: process.name, before_bytes: process.swap.0, lost_bytes: 0 };
             ((process.pid, process.start_ticks), kept)
         };
-        Self {
-            processes: all.into_iter().map(remember).collect(),
-            files,
-            notes,
-        }
+        Self { processes: all.into_iter().map(remember).collect(), files, notes }
     }
 
     /// Reads what there is now, and keeps the larger losses.
@@ -91,15 +81,12 @@ impl Losses {
 
     /// The processes and files that lost something, most first, and what could not be seen.
     pub fn report(self) -> (Vec<MemoryLoss>, Vec<String>) {
-        let processes = self
-            .processes
-            .into_iter()
-            .map(|((pid, _), process)| MemoryLoss {
-                whose: process.name,
-                pid: Some(pid),
-                to_swap_bytes: process.lost_bytes,
-                from_cache_bytes: 0,
-            });
+        let processes = self.processes.into_iter().map(|((pid, _), process)| MemoryLoss {
+            whose: process.name,
+            pid: Some(pid),
+            to_swap_bytes: process.lost_bytes,
+            from_cache_bytes: 0,
+        });
         let files = self.files.into_iter().map(|file| MemoryLoss {
             whose: file.path.display().to_string(),
             pid: None,
@@ -131,12 +118,9 @@ fn used_files(root: &Root, processes: &[ProcessMemory], notes: &mut Vec<String>)
     let mut files = Vec::new();
     for (_, identity, path) in candidates {
         match cached_bytes(&mut reach, &path, identity) {
-            Some(before_bytes) => files.push(UsedFile {
-                path,
-                identity,
-                before_bytes,
-                lost_bytes: 0,
-            }),
+            Some(before_bytes) => {
+                files.push(UsedFile { path, identity, before_bytes, lost_bytes: 0 })
+            }
             None => refused += 1,
         }
     }
@@ -148,10 +132,7 @@ fn used_files(root: &Root, processes: &[ProcessMemory], notes: &mut Vec<String>)
     note(beyond, "smaller files in use, not looked at");
     let cachestat = "files in use whose pages in the cache this user may not count (cachestat)";
     note(refused, cachestat);
-    note(
-        search.closed,
-        "processes that do not show this user their files",
-    );
+    note(search.closed, "processes that do not show this user their files");
     if search.cut_short {
         notes.push("the search for files in use was cut short after 2 s".to_owned());
     }
@@ -170,11 +151,7 @@ struct Search {
 impl Search {
     fn over(root: &Root, processes: &[ProcessMemory], reach: &mut Reach) -> Self {
         let budget = Budget::of(SEARCH);
-        let mut search = Self {
-            found: Vec::new(),
-            closed: 0,
-            cut_short: false,
-        };
+        let mut search = Self { found: Vec::new(), closed: 0, cut_short: false };
         let (mut paths, mut identities) = (HashSet::new(), HashSet::new());
         for process in processes {
             if budget.over() {
@@ -237,11 +214,8 @@ mod tests {
 
     #[test]
     fn the_most_that_was_lost_counts_and_the_largest_loser_comes_first() {
-        let process = |lost_bytes| Process {
-            name: "victim".to_owned(),
-            before_bytes: 10,
-            lost_bytes,
-        };
+        let process =
+            |lost_bytes| Process { name: "victim".to_owned(), before_bytes: 10, lost_bytes };
         let file = UsedFile {
             path: "/lib/x".into(),
             identity: (1, 2),
@@ -254,10 +228,7 @@ mod tests {
             notes: Vec::new(),
         };
         let (losers, notes) = losses.report();
-        let names: Vec<_> = losers
-            .iter()
-            .map(|who| (who.whose.as_str(), who.pid))
-            .collect();
+        let names: Vec<_> = losers.iter().map(|who| (who.whose.as_str(), who.pid)).collect();
         assert_eq!(names, [("/lib/x", None), ("victim", Some(1))]);
         assert_eq!(notes.len(), 1);
     }
@@ -281,21 +252,11 @@ mod tests {
         let before_bytes = 1 << 20;
         let mut losses = Losses {
             processes: HashMap::new(),
-            files: vec![UsedFile {
-                path,
-                identity,
-                before_bytes,
-                lost_bytes: 0,
-            }],
+            files: vec![UsedFile { path, identity, before_bytes, lost_bytes: 0 }],
             notes: Vec::new(),
         };
         held.set_len(0).ok();
-        File::options()
-            .write(true)
-            .open(&losses.files[0].path)
-            .unwrap()
-            .set_len(0)
-            .unwrap();
+        File::options().write(true).open(&losses.files[0].path).unwrap().set_len(0).unwrap();
         losses.update(&root);
         assert_eq!(losses.report().0[0].from_cache_bytes, before_bytes);
     }

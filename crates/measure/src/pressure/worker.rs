@@ -167,12 +167,7 @@ struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     fn start(root: &'a Root, until: &'a PressureLimit) -> Self {
-        let mut watch = Self {
-            root,
-            until,
-            since: Instant::now(),
-            some_us: None,
-        };
+        let mut watch = Self { root, until, since: Instant::now(), some_us: None };
         watch.some_us = watch.read();
         watch
     }
@@ -236,10 +231,7 @@ mod tests {
     fn pressure_is_the_share_of_a_whole_window() {
         let tree = FakeRoot::bare().file("/proc/pressure/memory", "some total=1000000\n");
         let root = Root::at(tree.path());
-        let until = PressureLimit {
-            file: "/proc/pressure/memory".into(),
-            percent: 20,
-        };
+        let until = PressureLimit { file: "/proc/pressure/memory".into(), percent: 20 };
         let reached_after = |waited_us: u64, window: Duration| {
             let mut watch = Watch::start(&root, &until);
             watch.since = Instant::now().checked_sub(window).unwrap();
@@ -248,9 +240,6 @@ mod tests {
         };
         assert!(reached_after(300_000, Duration::from_secs(1)));
         assert!(!reached_after(100_000, Duration::from_secs(1)));
-        assert!(
-            !reached_after(300_000, Duration::from_millis(100)),
-            "too early"
-        );
+        assert!(!reached_after(300_000, Duration::from_millis(100)), "too early");
     }
 }

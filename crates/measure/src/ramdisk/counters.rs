@@ -74,15 +74,11 @@ impl Counters {
 }
 
 fn of_groups(root: &Root, values: &mut BTreeMap<String, u64>) {
-    let groups = own_memory_group(root)
-        .map(|place| place.groups())
-        .unwrap_or_default();
+    let groups = own_memory_group(root).map(|place| place.groups()).unwrap_or_default();
     for (level, group) in groups.iter().enumerate() {
         let file = |name: &str| group.directory.join(name);
-        let refused = root
-            .read(file("memory.failcnt"))
-            .ok()
-            .and_then(|text| text.trim().parse().ok());
+        let refused =
+            root.read(file("memory.failcnt")).ok().and_then(|text| text.trim().parse().ok());
         let name = format!("group{level}.memory.failcnt");
         values.extend(refused.map(|count| (name, count)));
         for events in ["memory.events", "memory.oom_control"] {
@@ -98,9 +94,7 @@ fn of_groups(root: &Root, values: &mut BTreeMap<String, u64>) {
 /// What of each swap area is in use, bytes, by its path.
 pub(super) fn swap_used(root: &Root) -> BTreeMap<String, u64> {
     let areas = swap::areas(root).into_iter();
-    areas
-        .map(|area| (area.path.display().to_string(), area.used.0))
-        .collect()
+    areas.map(|area| (area.path.display().to_string(), area.used.0)).collect()
 }
 
 /// The areas of which more is in use than `before`, with how much more.
@@ -122,21 +116,12 @@ mod tests {
     fn machine_and_groups_are_read_and_what_is_absent_stays_absent() {
         let machine = |stalls: u64, refused: u64, killed: u64| {
             FakeRoot::bare()
-                .file(
-                    "/proc/vmstat",
-                    format!("pswpout 5\nallocstall_normal {stalls}\nnr_x 1\n"),
-                )
+                .file("/proc/vmstat", format!("pswpout 5\nallocstall_normal {stalls}\nnr_x 1\n"))
                 .file("/proc/pressure/memory", "some avg10=0.00 total=7\n")
-                .file(
-                    "/proc/self/mountinfo",
-                    "1 2 0:1 / /m rw - cgroup cgroup rw,memory\n",
-                )
+                .file("/proc/self/mountinfo", "1 2 0:1 / /m rw - cgroup cgroup rw,memory\n")
                 .file("/proc/self/cgroup", "4:memory:/a\n")
                 .file("/m/a/memory.failcnt", format!("{refused}\n"))
-                .file(
-                    "/m/a/memory.oom_control",
-                    format!("under_oom 0\noom_kill {killed}\n"),
-                )
+                .file("/m/a/memory.oom_control", format!("under_oom 0\noom_kill {killed}\n"))
         };
         let (before, after) = (machine(1, 10, 0), machine(4, 30, 1));
         let read = |tree: &FakeRoot| Counters::read(&Root::at(tree.path()));

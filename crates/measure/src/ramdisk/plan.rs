@@ -173,9 +173,7 @@ fn space_at(directory: &Path) -> Result<u64> {
     }
     match system.name {
         Some("tmpfs") => Ok(system.free_bytes),
-        Some(name) => Err(usage(&format!(
-            "it lies on {name}, not on a RAM disk (tmpfs)"
-        ))),
+        Some(name) => Err(usage(&format!("it lies on {name}, not on a RAM disk (tmpfs)"))),
         None => Err(usage("it lies on no RAM disk (tmpfs)")),
     }
 }
@@ -207,11 +205,8 @@ impl Room {
     /// The default size: too little for others to notice.
     fn usual(&self, space: Option<u64>) -> Result<u64> {
         let of_group = self.group.as_ref().map(|(_, left)| left.0 / ROOM_SHARE);
-        let bounds = [
-            Some(self.available / AVAILABLE_SHARE),
-            of_group,
-            space.map(|free| free / ROOM_SHARE),
-        ];
+        let bounds =
+            [Some(self.available / AVAILABLE_SHARE), of_group, space.map(|free| free / ROOM_SHARE)];
         let bytes = bounds.into_iter().flatten().fold(USUAL_BYTES, u64::min) / MIB * MIB;
         if bytes < LEAST_BYTES {
             let why = format!(
@@ -231,10 +226,7 @@ impl Room {
             return Err(Error::new(ErrorKind::Usage, OPERATION, why));
         }
         // Beyond the limit of a group it goes to swap, or nowhere.
-        let held = self
-            .group
-            .as_ref()
-            .map_or(size, |(_, left)| left.0.min(size));
+        let held = self.group.as_ref().map_or(size, |(_, left)| left.0.min(size));
         let impossible = |why: String| Err(Error::new(ErrorKind::Impossible, OPERATION, why));
         if held.saturating_add(self.floor) > self.available {
             return impossible(format!(
@@ -281,16 +273,10 @@ mod tests {
         let bear = |room: Room, mib: u64, space: Option<u64>| room.bear(mib * MIB, space);
         assert_eq!(bear(room(1000, None), 900, None).unwrap(), 900 * MIB);
         let kind = |answer: Result<u64>| answer.unwrap_err().kind;
-        assert_eq!(
-            kind(bear(room(1000, None), 901, None)),
-            ErrorKind::Impossible
-        );
+        assert_eq!(kind(bear(room(1000, None), 901, None)), ErrorKind::Impossible);
         assert_eq!(bear(room(1000, Some(64)), 5000, None).unwrap(), 5000 * MIB);
         assert_eq!(kind(bear(room(1000, None), 15, None)), ErrorKind::Usage);
-        assert_eq!(
-            kind(bear(room(1000, None), 32, Some(20 * MIB))),
-            ErrorKind::Impossible
-        );
+        assert_eq!(kind(bear(room(1000, None), 32, Some(20 * MIB))), ErrorKind::Impossible);
     }
 
     #[test]
@@ -298,9 +284,6 @@ mod tests {
         let error = space_at(Path::new("/proc")).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Usage);
         assert!(error.to_string().contains("not on a RAM disk"), "{error}");
-        assert_eq!(
-            space_at(Path::new("/nonexistent")).unwrap_err().kind,
-            ErrorKind::Usage
-        );
+        assert_eq!(space_at(Path::new("/nonexistent")).unwrap_err().kind, ErrorKind::Usage);
     }
 }

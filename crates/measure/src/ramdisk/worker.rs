@@ -57,12 +57,7 @@ pub fn run_writer<R: BufRead, W: Write>(root: &Root, caller: &mut Caller<R, W>) 
     become_expendable(root)?;
     let seed = sys::random::seed()
         .map_err(|error| Error::caused(ErrorKind::Failed, "draw a seed", error))?;
-    let mut writer = Writer {
-        root,
-        file: None,
-        chunk: vec![0; CHUNK_BYTES],
-        random: Random(seed),
-    };
+    let mut writer = Writer { root, file: None, chunk: vec![0; CHUNK_BYTES], random: Random(seed) };
     while let Some(order) = caller.receive().map_err(failed("read what to do"))? {
         let mut report =
             |report: &Report| caller.send(report).map_err(failed("report the progress"));
@@ -194,12 +189,7 @@ impl<'a> Watch<'a> {
     fn new(root: &'a Root) -> Self {
         let cpu = sys::affinity::running_on();
         let mut bracket = Bracket::for_this_thread(root, cpu);
-        Self {
-            root,
-            cpu,
-            before: bracket.read(),
-            bracket,
-        }
+        Self { root, cpu, before: bracket.read(), bracket }
     }
 
     fn begin(&mut self) {
@@ -235,12 +225,7 @@ mod tests {
     }
 
     fn writer(root: &Root) -> Writer<'_> {
-        Writer {
-            root,
-            file: None,
-            chunk: vec![0; CHUNK_BYTES],
-            random: Random(1),
-        }
+        Writer { root, file: None, chunk: vec![0; CHUNK_BYTES], random: Random(1) }
     }
 
     fn made(writer: &mut Writer<'_>, order: &Order) -> Vec<Pass> {
@@ -281,16 +266,10 @@ mod tests {
     fn the_floor_is_kept_and_time_ends() {
         let root = Root::system();
         let mut writer = writer(&root);
-        let at_floor = Order {
-            floor_bytes: u64::MAX,
-            ..order(Round::First, 8)
-        };
+        let at_floor = Order { floor_bytes: u64::MAX, ..order(Round::First, 8) };
         let pass = made(&mut writer, &at_floor).pop().unwrap();
         assert_eq!((pass.end, pass.bytes), (Some(End::Floor), 0));
-        let late = Order {
-            budget: Duration::ZERO,
-            ..order(Round::First, 8)
-        };
+        let late = Order { budget: Duration::ZERO, ..order(Round::First, 8) };
         assert_eq!(made(&mut writer, &late).pop().unwrap().end, Some(End::Time));
     }
 

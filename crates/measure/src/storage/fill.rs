@@ -48,9 +48,7 @@ pub fn stamp(buffer: &mut [u8], seed: u64, offset: u64) {
 /// Whether `buffer`, read at byte `offset`, holds what was written there.
 pub fn holds(buffer: &[u8], seed: u64, offset: u64) -> bool {
     let first = offset / BLOCK_BYTES as u64;
-    (first..)
-        .zip(buffer.chunks(BLOCK_BYTES))
-        .all(|(place, block)| block_holds(block, seed, place))
+    (first..).zip(buffer.chunks(BLOCK_BYTES)).all(|(place, block)| block_holds(block, seed, place))
 }
 
 fn block_holds(block: &[u8], seed: u64, place: u64) -> bool {
@@ -113,10 +111,7 @@ mod tests {
             counts[*byte as usize] += 1.0;
         }
         let total = buffer.len() as f64;
-        let entropy: f64 = counts
-            .iter()
-            .map(|c| -(c / total) * (c / total).log2())
-            .sum();
+        let entropy: f64 = counts.iter().map(|c| -(c / total) * (c / total).log2()).sum();
         assert!(entropy > 7.99, "{entropy} bits a byte");
     }
 

@@ -168,11 +168,7 @@ pub fn iolat(path: &Path, plan: &IolatPlan, budget: &Budget, root: &Root) -> Res
     let mut requests = run(&mut prober, plan, budget, evicted_each_pass);
     let disturbance = Disturbance::between(&before, &bracket.read());
     let warm_bytes = requests.first_ns.len() as u64 * plan.request.0;
-    let direction = if plan.write {
-        Direction::Write
-    } else {
-        Direction::Read
-    };
+    let direction = if plan.write { Direction::Write } else { Direction::Read };
     let served = watch.finish(direction, requests.bytes + warm_bytes);
     requests.failure = requests.failure.map(|error| error.at(path));
     Ok(IolatReport {
@@ -197,22 +193,10 @@ mod tests {
     #[test]
     fn plans_that_make_no_sense_are_refused() {
         let broken = [
-            IolatPlan {
-                request: Bytes(0),
-                ..IolatPlan::default()
-            },
-            IolatPlan {
-                request: Bytes(u64::MAX),
-                ..IolatPlan::default()
-            },
-            IolatPlan {
-                count: Some(0),
-                ..IolatPlan::default()
-            },
-            IolatPlan {
-                region: Some(Bytes(512)),
-                ..IolatPlan::default()
-            },
+            IolatPlan { request: Bytes(0), ..IolatPlan::default() },
+            IolatPlan { request: Bytes(u64::MAX), ..IolatPlan::default() },
+            IolatPlan { count: Some(0), ..IolatPlan::default() },
+            IolatPlan { region: Some(Bytes(512)), ..IolatPlan::default() },
         ];
         for plan in broken {
             assert_eq!(plan.check().unwrap_err().kind, ErrorKind::Usage, "{plan:?}");

@@ -23,11 +23,7 @@ impl Order {
     pub fn new(blocks: u64, seed: u64) -> Self {
         let blocks = blocks.max(1);
         let bits = u64::BITS - (blocks - 1).leading_zeros();
-        Self {
-            blocks,
-            half_bits: bits.div_ceil(2).max(1),
-            seed,
-        }
+        Self { blocks, half_bits: bits.div_ceil(2).max(1), seed }
     }
 
     /// How many blocks there are.
@@ -73,9 +69,8 @@ mod tests {
     #[test]
     fn neighbours_in_time_are_not_neighbours_on_the_disk() {
         let order = Order::new(1 << 20, 4);
-        let near = (0..10_000)
-            .filter(|&turn| order.at(turn).abs_diff(order.at(turn + 1)) < 64)
-            .count();
+        let near =
+            (0..10_000).filter(|&turn| order.at(turn).abs_diff(order.at(turn + 1)) < 64).count();
         assert!(near < 20, "{near} of 10,000; 1 is expected");
     }
 

@@ -32,11 +32,7 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) fn start() -> Self {
-        Self {
-            ticks: Vec::with_capacity(TICKS),
-            bytes: 0,
-            start_ns: sys::clock::now_ns(),
-        }
+        Self { ticks: Vec::with_capacity(TICKS), bytes: 0, start_ns: sys::clock::now_ns() }
     }
 
     pub(super) fn add(&mut self, bytes: u64, at_ns: u64) {

@@ -115,10 +115,7 @@ impl RandomReader {
         Ok(Self {
             queue,
             file,
-            order: Order::new(
-                region / block_bytes,
-                sys::random::seed().map_err(impossible)?,
-            ),
+            order: Order::new(region / block_bytes, sys::random::seed().map_err(impossible)?),
             turn: 0,
             block_bytes: block,
         })
@@ -193,9 +190,5 @@ impl RandomReader {
 
 fn shortened(offset: u64) -> Error {
     let operation = format!("read at byte {offset} of");
-    Error::new(
-        ErrorKind::Failed,
-        operation,
-        "the file became shorter meanwhile",
-    )
+    Error::new(ErrorKind::Failed, operation, "the file became shorter meanwhile")
 }

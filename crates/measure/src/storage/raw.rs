@@ -71,10 +71,9 @@ pub fn raw_compare(
     let mut raw_prober = Prober::new(&raw_device, raw_bytes, &plan, seed)?;
     let (mut own_times, mut raw_times) = (Histogram::new(), Histogram::new());
     while !budget.over() {
-        for (prober, times) in [
-            (&mut own_prober, &mut own_times),
-            (&mut raw_prober, &mut raw_times),
-        ] {
+        for (prober, times) in
+            [(&mut own_prober, &mut own_times), (&mut raw_prober, &mut raw_times)]
+        {
             for _ in 0..TURN {
                 times.add(prober.request().map_err(|error| error.at(device))?);
             }
@@ -134,19 +133,13 @@ mod tests {
         assert!(suspected(40_000, 400_000, Some(false)));
         assert!(suspected(40_000, 400_000, None));
         assert!(!suspected(40_000, 60_000, None));
-        assert!(
-            !suspected(400_000, 40_000, None),
-            "thin blocks answer at once"
-        );
+        assert!(!suspected(400_000, 40_000, None), "thin blocks answer at once");
     }
 
     #[test]
     fn long_ways_of_a_head_are_not() {
         assert!(!suspected(4_000_000, 12_000_000, Some(true)));
-        assert!(
-            suspected(100_000, 12_000_000, Some(true)),
-            "no head is that fast"
-        );
+        assert!(suspected(100_000, 12_000_000, Some(true)), "no head is that fast");
     }
 
     #[test]

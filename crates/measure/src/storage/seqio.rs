@@ -45,12 +45,7 @@ pub struct SeqPlan {
 
 impl Default for SeqPlan {
     fn default() -> Self {
-        Self {
-            size: Bytes(GIB),
-            block: Bytes(MIB),
-            depth: 8,
-            mode: Mode::Buffered,
-        }
+        Self { size: Bytes(GIB), block: Bytes(MIB), depth: 8, mode: Mode::Buffered }
     }
 }
 
@@ -61,11 +56,7 @@ impl SeqPlan {
     /// `Usage`.
     pub fn check(&self) -> Result<()> {
         let refuse = |reason: String| {
-            Err(Error::new(
-                ErrorKind::Usage,
-                "measure sequential transfer",
-                reason,
-            ))
+            Err(Error::new(ErrorKind::Usage, "measure sequential transfer", reason))
         };
         let block = self.block.0;
         if block == 0 || !block.is_multiple_of(fill::BLOCK_BYTES as u64) {
@@ -174,8 +165,7 @@ pub fn seqio(path: &Path, plan: &SeqPlan, budget: &Budget, root: &Root) -> Resul
         run.own_phases()
     } else {
         let range = 0..size;
-        run.transfer(PhaseName::Read, range, budget, false)
-            .map(drop)
+        run.transfer(PhaseName::Read, range, budget, false).map(drop)
     };
     // Nothing was measured and nothing ever will be: no partial result.
     let outcome = match outcome {
@@ -235,13 +225,7 @@ fn open_stream(target: &Target, plan: &SeqPlan) -> Result<Stream> {
         }
         Mode::Buffered | Mode::Uncached => target.file(),
     };
-    Stream::new(
-        file,
-        plan.mode,
-        plan.block.0,
-        plan.depth,
-        target.draw_seed()?,
-    )
+    Stream::new(file, plan.mode, plan.block.0, plan.depth, target.draw_seed()?)
 }
 
 /// The rate at which bytes became durable: over write and sync together.

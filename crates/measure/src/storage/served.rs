@@ -97,45 +97,30 @@ pub struct Counters {
 impl<'a> Watch<'a> {
     /// Reads the counters.
     pub fn start(root: &'a Root, target: &'a Target) -> Self {
-        Self {
-            root,
-            target,
-            before: Counters::read(root, target),
-        }
+        Self { root, target, before: Counters::read(root, target) }
     }
 
     /// Reads them again and judges: `bytes` went in `direction` in between.
     pub fn finish(&self, direction: Direction, bytes: u64) -> Served {
         let after = Counters::read(self.root, self.target);
-        let mut evidence = vec![Evidence::new(
-            "bytes asked",
-            bytes as f64,
-            "bytes",
-            "the probe",
-        )];
+        let mut evidence = vec![Evidence::new("bytes asked", bytes as f64, "bytes", "the probe")];
         evidence.extend(self.before.grown_to(&after));
         let in_ram = self.target.in_ram().then(|| {
             let name = self.target.file_system().name;
             name.unwrap_or("the file system").to_owned()
         });
         let (by, reason) = judge(&self.before, &after, direction, bytes, in_ram.as_deref());
-        Served {
-            by,
-            reason,
-            evidence,
-        }
+        Served { by, reason, evidence }
     }
 }
 
 impl Counters {
     fn read(root: &Root, target: &Target) -> Self {
         let io = machine::process_io::read(root);
-        let device = target
-            .device()
-            .and_then(|(major, minor)| machine::diskstats::of(root, major, minor));
-        let cached = (target.is_own())
-            .then(|| sys::cachestat::of(target.file(), 0, 0).ok())
-            .flatten();
+        let device =
+            target.device().and_then(|(major, minor)| machine::diskstats::of(root, major, minor));
+        let cached =
+            (target.is_own()).then(|| sys::cachestat::of(target.file(), 0, 0).ok()).flatten();
         Self {
             process_read: io.map(|io| io.read_bytes),
             device_read: device.as_ref().map(|d| d.sectors_read * SECTOR_BYTES),
@@ -172,18 +157,8 @@ impl Counters {
                 "count",
                 "/proc/diskstats",
             ),
-            (
-                "of the file in the page cache, before",
-                self.cached,
-                "bytes",
-                "cachestat",
-            ),
-            (
-                "of the file in the page cache, after",
-                after.cached,
-                "bytes",
-                "cachestat",
-            ),
+            ("of the file in the page cache, before", self.cached, "bytes", "cachestat"),
+            ("of the file in the page cache, after", after.cached, "bytes", "cachestat"),
         ];
         rows.into_iter()
             .filter_map(|(name, value, unit, source)| {
@@ -206,10 +181,7 @@ fn judge(
     in_ram: Option<&str>,
 ) -> (ServedBy, String) {
     if let Some(name) = in_ram {
-        return (
-            ServedBy::Ram,
-            format!("{name} lives in memory, direct or not"),
-        );
+        return (ServedBy::Ram, format!("{name} lives in memory, direct or not"));
     }
     if bytes == 0 {
         return (ServedBy::Unknown, "nothing was moved".to_owned());

@@ -83,13 +83,7 @@ impl Stream {
         let block = usize::try_from(block_bytes).unwrap_or(usize::MAX);
         let engine = open_engine(file, mode, block, depth)
             .map_err(|e| Error::io(ErrorKind::Impossible, "prepare the buffers", &e.source))?;
-        Ok(Self {
-            last: vec![(0, 0); engine.depth()],
-            engine,
-            block_bytes,
-            seed,
-            filled: false,
-        })
+        Ok(Self { last: vec![(0, 0); engine.depth()], engine, block_bytes, seed, filled: false })
     }
 
     /// Bytes of each request.
@@ -158,12 +152,8 @@ impl Stream {
 
     fn run(&mut self, route: Route, range: Range<u64>, budget: &Budget) -> TransferResult {
         let cpu_before = super::cpu_ns();
-        let mut watched = Watched {
-            budget,
-            seed: self.seed,
-            last: &mut self.last,
-            pace: Pace::start(),
-        };
+        let mut watched =
+            Watched { budget, seed: self.seed, last: &mut self.last, pace: Pace::start() };
         let extent = Extent::at(range.clone());
         let summary = self.engine.run(route, [extent], &mut watched);
         let pace = watched.pace;
@@ -187,9 +177,7 @@ fn open_engine(file: &File, mode: Mode, block: usize, depth: u32) -> sys::Result
     {
         return Ok(ring);
     }
-    let clone = file
-        .try_clone()
-        .map_err(|source| sys::Error::new("duplicate", source))?;
+    let clone = file.try_clone().map_err(|source| sys::Error::new("duplicate", source))?;
     let mut device = FileDevice::new(clone)?;
     if mode == Mode::Uncached {
         device = device.uncached();
@@ -266,10 +254,7 @@ mod tests {
                 _ => scratch.reopen(),
             };
             let Ok(file) = file else {
-                println!(
-                    "skipped: needs direct I/O in {}",
-                    std::env::temp_dir().display()
-                );
+                println!("skipped: needs direct I/O in {}", std::env::temp_dir().display());
                 continue;
             };
             let mut stream = Stream::new(&file, mode, MIB / 2, depth, 11).unwrap();

@@ -58,11 +58,7 @@ pub struct DeviceLimits {
 
 impl Default for DeviceLimits {
     fn default() -> Self {
-        Self {
-            total: Duration::from_secs(6),
-            written: Bytes(GIB),
-            raw: true,
-        }
+        Self { total: Duration::from_secs(6), written: Bytes(GIB), raw: true }
     }
 }
 
@@ -87,19 +83,13 @@ pub fn survey_device(dir: &Path, limits: &DeviceLimits, root: &Root) -> Result<D
     }
     let mut bracket = Bracket::for_this_thread(root, None);
     let watch = Watch::start(root, &target);
-    let mut rounds = Rounds::new(
-        &target,
-        file_bytes,
-        seed,
-        file_bytes as f64 / fill_ns as f64,
-    )?;
+    let mut rounds = Rounds::new(&target, file_bytes, seed, file_bytes as f64 / fill_ns as f64)?;
     let room = written.0.saturating_sub(file_bytes);
     let rounds_budget = share(ROUNDS_PERCENT);
     let failure = rounds.run(room, &rounds_budget, &mut bracket).err();
     let served = watch.finish(Direction::Read, rounds.read_bytes());
-    let disk = target
-        .device()
-        .and_then(|(major, minor)| machine::block::of_device(root, major, minor));
+    let disk =
+        target.device().and_then(|(major, minor)| machine::block::of_device(root, major, minor));
     let text = |error: Error| model::error_chain(&error.at(dir));
     let mut report = DeviceReport {
         path: dir.display().to_string(),
@@ -113,13 +103,8 @@ pub fn survey_device(dir: &Path, limits: &DeviceLimits, root: &Root) -> Result<D
     };
     if report.failure.is_none() {
         let access = rounds.access();
-        let after = FinalSteps {
-            target: &target,
-            disk: disk.as_ref(),
-            access,
-            limits,
-            budget: &budget,
-        };
+        let after =
+            FinalSteps { target: &target, disk: disk.as_ref(), access, limits, budget: &budget };
         let failure = after.measure(seed, &mut bracket, &mut report).err();
         report.failure = failure.map(text);
     }
@@ -197,11 +182,8 @@ fn paced(
         return Ok(None);
     }
     let file = rounds::open(target, access)?;
-    let plan = IolatPlan {
-        count: Some(PACED_COUNT),
-        interval: PACED_INTERVAL,
-        ..IolatPlan::default()
-    };
+    let plan =
+        IolatPlan { count: Some(PACED_COUNT), interval: PACED_INTERVAL, ..IolatPlan::default() };
     let device = target.device_over(file)?;
     // Another order than the windows', which may have reached any block already.
     let mut prober = Prober::new(&device, bytes, &plan, !seed)?;

@@ -81,10 +81,7 @@ impl Target {
         let place = sys::file::open_read(path, false).map_err(|e| failed("open", path, e))?;
         let file_system = sys::file::file_system(&place).map_err(|e| failed("examine", path, e))?;
         if matches!(file_system.name, Some("proc" | "sysfs")) {
-            return Err(refused(
-                path,
-                "the kernel makes its content; no disk holds it",
-            ));
+            return Err(refused(path, "the kernel makes its content; no disk holds it"));
         }
         let scratch = match kind {
             TargetKind::Directory => Some(
@@ -99,15 +96,8 @@ impl Target {
         };
         let mount = mount_of(root, path);
         let device = device_numbers(root, kind, &metadata, mount.as_ref());
-        let target = Self {
-            path: path.to_owned(),
-            kind,
-            scratch,
-            file,
-            file_system,
-            mount,
-            device,
-        };
+        let target =
+            Self { path: path.to_owned(), kind, scratch, file, file_system, mount, device };
         if kind != TargetKind::Directory && target.bytes()? == 0 {
             return Err(refused(path, "it is empty"));
         }
@@ -165,11 +155,7 @@ impl Target {
                 .map_err(|e| failed("measure the size of", &self.path, e));
         }
         self.file.metadata().map(|m| m.len()).map_err(|source| {
-            failed(
-                "measure the size of",
-                &self.path,
-                sys::Error::new("stat", source),
-            )
+            failed("measure the size of", &self.path, sys::Error::new("stat", source))
         })
     }
 
@@ -253,10 +239,7 @@ impl Target {
         {
             // Half: what is written there is memory taken from everyone else.
             room = usable.bytes.0 / 2;
-            why = format!(
-                "{} of memory is available ({})",
-                usable.bytes, usable.bound_by
-            );
+            why = format!("{} of memory is available ({})", usable.bytes, usable.bound_by);
         }
         if room < least.0 {
             let reason =
@@ -276,9 +259,8 @@ impl Target {
     /// # Errors
     /// `Failed` where the size cannot be read.
     pub fn facts(&self, root: &Root) -> Result<TargetFacts> {
-        let disk = self
-            .device
-            .and_then(|(major, minor)| machine::block::of_device(root, major, minor));
+        let disk =
+            self.device.and_then(|(major, minor)| machine::block::of_device(root, major, minor));
         Ok(TargetFacts {
             path: self.path.clone(),
             kind: self.kind,

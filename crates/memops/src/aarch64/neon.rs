@@ -35,16 +35,9 @@ neon_copy!(copy_nt, COPY_NT, load: "ldnp", store: "stnp", prefetch: []);
 neon_copy!(copy_prefetch, COPY_PREFETCH, load: "ldp", store: "stp", prefetch: ["prfm pldl1strm, [x1, #256]"]);
 
 /// Adds up 64-bit lanes into four sums.
-pub(crate) const READ: Kernel = Kernel::Read {
-    run: read,
-    block_bytes: 64,
-};
+pub(crate) const READ: Kernel = Kernel::Read { run: read, block_bytes: 64 };
 /// Stores zeros.
-pub(crate) const WRITE: Kernel = Kernel::Write {
-    run: write,
-    block_bytes: 64,
-    align_bytes: 16,
-};
+pub(crate) const WRITE: Kernel = Kernel::Write { run: write, block_bytes: 64, align_bytes: 16 };
 
 /// Caller guarantees: as [`crate::kernel::ReadBlocks`].
 #[unsafe(naked)]

@@ -4,11 +4,7 @@
 use crate::{DisassembleError, Group, Instruction, find, methods};
 
 fn loop_texts(name: &str) -> Vec<String> {
-    listing(name)
-        .into_iter()
-        .filter(|line| line.in_loop)
-        .map(|line| line.text)
-        .collect()
+    listing(name).into_iter().filter(|line| line.in_loop).map(|line| line.text).collect()
 }
 
 fn listing(name: &str) -> Vec<Instruction> {
@@ -18,71 +14,41 @@ fn listing(name: &str) -> Vec<Instruction> {
 #[test]
 fn the_char_loop_moves_one_byte_by_one_load_and_one_store() {
     let texts = loop_texts("char");
-    assert_eq!(
-        texts
-            .iter()
-            .filter(|text| text.contains(", byte ["))
-            .count(),
-        1,
-        "{texts:?}"
-    );
-    assert_eq!(
-        texts
-            .iter()
-            .filter(|text| text.starts_with("mov byte ["))
-            .count(),
-        1,
-        "{texts:?}"
-    );
+    assert_eq!(texts.iter().filter(|text| text.contains(", byte [")).count(), 1, "{texts:?}");
+    assert_eq!(texts.iter().filter(|text| text.starts_with("mov byte [")).count(), 1, "{texts:?}");
     assert_eq!(texts.len(), 4, "{texts:?}");
 }
 
 #[test]
 fn string_methods_show_their_instruction() {
-    for (name, instruction) in [
-        ("rep-movsb", "rep movs"),
-        ("rep-movsq", "rep movs"),
-        ("rep-stosb", "rep stos"),
-    ] {
+    for (name, instruction) in
+        [("rep-movsb", "rep movs"), ("rep-movsq", "rep movs"), ("rep-stosb", "rep stos")]
+    {
         let texts = loop_texts(name);
-        assert!(
-            texts.len() == 1 && texts[0].starts_with(instruction),
-            "{name}: {texts:?}"
-        );
+        assert!(texts.len() == 1 && texts[0].starts_with(instruction), "{name}: {texts:?}");
     }
 }
 
 #[test]
 fn non_temporal_loops_store_past_the_caches_and_fence() {
-    for (name, register, vectors) in [
-        ("sse2-nt", "xmm", 4),
-        ("avx2-nt", "ymm", 4),
-        ("avx512-nt-prefetch", "zmm", 2),
-    ] {
+    for (name, register, vectors) in
+        [("sse2-nt", "xmm", 4), ("avx2-nt", "ymm", 4), ("avx512-nt-prefetch", "zmm", 2)]
+    {
         let texts = loop_texts(name);
-        let stores = texts
-            .iter()
-            .filter(|text| text.contains("movnt") && text.contains(register))
-            .count();
+        let stores =
+            texts.iter().filter(|text| text.contains("movnt") && text.contains(register)).count();
         assert_eq!(stores, vectors, "{name}: {texts:?}");
         assert_eq!(
             name.ends_with("prefetch"),
             texts.iter().any(|text| text.starts_with("prefetchnta"))
         );
-        assert!(
-            listing(name)
-                .iter()
-                .any(|line| line.text == "sfence" && !line.in_loop)
-        );
+        assert!(listing(name).iter().any(|line| line.text == "sfence" && !line.in_loop));
     }
 }
 
 #[test]
 fn every_listing_is_whole_and_ends_in_a_way_out() {
-    for method in methods()
-        .iter()
-        .filter(|method| method.group() != Group::Neon)
-    {
+    for method in methods().iter().filter(|method| method.group() != Group::Neon) {
         let lines = method.disassemble().unwrap();
         let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
         // The C library may use instructions that the decoder lacks (seen: kmovq in memset); our
@@ -91,9 +57,7 @@ fn every_listing_is_whole_and_ends_in_a_way_out() {
             method.group() == Group::Libc || !texts.iter().any(|text| text.contains("unknown"));
         assert!(whole, "{}: {texts:?}", method.name());
         assert!(
-            texts
-                .iter()
-                .any(|text| *text == "ret" || text.starts_with("jmp")),
+            texts.iter().any(|text| *text == "ret" || text.starts_with("jmp")),
             "{}",
             method.name()
         );

@@ -5,9 +5,7 @@
 /// bottom.
 pub(super) fn strided_order(elements: usize, stride: usize) -> Vec<usize> {
     let columns = stride.max(1);
-    (0..columns.min(elements))
-        .flat_map(|column| (column..elements).step_by(columns))
-        .collect()
+    (0..columns.min(elements)).flat_map(|column| (column..elements).step_by(columns)).collect()
 }
 
 /// The wrapping sum of little-endian words, byte by byte.
@@ -22,7 +20,5 @@ pub(super) fn sum(source: &[u8]) -> u64 {
 /// Bytes in which no short period hides a displaced block; `salt` makes two patterns differ
 /// everywhere.
 pub(super) fn pattern(len: usize, salt: u8) -> Vec<u8> {
-    (0..len)
-        .map(|index| ((index * 167 + index / 251 * 31) as u8) ^ salt)
-        .collect()
+    (0..len).map(|index| ((index * 167 + index / 251 * 31) as u8) ^ salt).collect()
 }

@@ -48,10 +48,7 @@ impl Guarded {
 
     fn guards_untouched(&self) -> bool {
         let (before, rest) = self.bytes.split_at(self.begin);
-        before
-            .iter()
-            .chain(&rest[self.len..])
-            .all(|byte| *byte == GUARD)
+        before.iter().chain(&rest[self.len..]).all(|byte| *byte == GUARD)
     }
 }
 
@@ -60,10 +57,7 @@ fn check_copy(method: &Method, len: usize, target_offset: usize, source_offset: 
     let source = Guarded::of(&content, source_offset);
     let mut target = Guarded::new(len, target_offset, 0xff);
     method.copy(target.slice_mut(), source.slice());
-    let at = format!(
-        "{}: {len} bytes, offsets {target_offset}, {source_offset}",
-        method.name()
-    );
+    let at = format!("{}: {len} bytes, offsets {target_offset}, {source_offset}", method.name());
     assert!(target.slice() == content, "{at}: wrong copy");
     assert!(source.slice() == content, "{at}: source changed");
     assert!(target.guards_untouched(), "{at}: wrote outside the target");
@@ -72,23 +66,14 @@ fn check_copy(method: &Method, len: usize, target_offset: usize, source_offset: 
 fn check_read(method: &Method, content: &[u8], offset: usize) {
     let source = Guarded::of(content, offset);
     let (sum, expected) = (method.read(source.slice()), naive::sum(content));
-    assert_eq!(
-        sum,
-        expected,
-        "{}: {} bytes, offset {offset}",
-        method.name(),
-        content.len()
-    );
+    assert_eq!(sum, expected, "{}: {} bytes, offset {offset}", method.name(), content.len());
 }
 
 fn check_write(method: &Method, len: usize, offset: usize) {
     let mut target = Guarded::new(len, offset, 0xff);
     method.write(target.slice_mut());
     let at = format!("{}: {len} bytes, offset {offset}", method.name());
-    assert!(
-        target.slice().iter().all(|byte| *byte == 0),
-        "{at}: not all zero"
-    );
+    assert!(target.slice().iter().all(|byte| *byte == 0), "{at}: not all zero");
     assert!(target.guards_untouched(), "{at}: wrote outside the target");
 }
 

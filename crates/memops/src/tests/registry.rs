@@ -36,12 +36,7 @@ fn traffic_counts_the_fetch_of_the_target() {
     assert_eq!(find("write-u64").unwrap().traffic_factor(), 2.0);
     for method in methods() {
         let reads = method.traffic() == Traffic::Read;
-        assert_eq!(
-            reads,
-            method.operation() == Operation::Read,
-            "{}",
-            method.name()
-        );
+        assert_eq!(reads, method.operation() == Operation::Read, "{}", method.name());
     }
 }
 
@@ -82,9 +77,7 @@ fn a_seed_determines_the_chase() {
         let mut buffer = vec![0u8; 64 * 101];
         let skip = buffer.as_ptr().align_offset(64);
         let mut chase = Chase::random(&mut buffer[skip..][..6400], 64, seed).unwrap();
-        (0..100)
-            .map(|_| (chase.walk(1), chase.position()).1)
-            .collect::<Vec<_>>()
+        (0..100).map(|_| (chase.walk(1), chase.position()).1).collect::<Vec<_>>()
     };
     assert_eq!(order(7), order(7));
     assert_ne!(order(7), order(8));

@@ -6,11 +6,7 @@
 
 use crate::kernel::Kernel;
 
-pub(crate) const WRITE: Kernel = Kernel::Write {
-    run: write,
-    block_bytes: 256,
-    align_bytes: 64,
-};
+pub(crate) const WRITE: Kernel = Kernel::Write { run: write, block_bytes: 256, align_bytes: 64 };
 
 /// Caller guarantees: as [`crate::kernel::WriteBlocks`].
 #[unsafe(naked)]

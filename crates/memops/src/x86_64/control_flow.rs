@@ -74,12 +74,7 @@ fn decode_one(offset: usize, fetch: &impl Fn(usize) -> u8) -> Step {
         }
     }
     // Newer than the decoder: what follows cannot be known, so this path ends here.
-    Step {
-        bytes,
-        text: "(unknown instruction)".to_string(),
-        falls_through: false,
-        target: None,
-    }
+    Step { bytes, text: "(unknown instruction)".to_string(), falls_through: false, target: None }
 }
 
 fn interpret(offset: usize, bytes: Vec<u8>, instruction: &Decoded) -> Step {
@@ -119,12 +114,7 @@ fn interpret(offset: usize, bytes: Vec<u8>, instruction: &Decoded) -> Step {
         // A scale of 1 is no scale; the decoder prints it.
         None => instruction.to_string().replace(" * 1", ""),
     };
-    Step {
-        bytes,
-        text,
-        falls_through,
-        target,
-    }
+    Step { bytes, text, falls_through, target }
 }
 
 /// Turns steps into instructions, those of the innermost loops marked.
@@ -137,25 +127,16 @@ fn mark_loops(steps: BTreeMap<usize, Step>) -> Vec<Instruction> {
     let innermost: Vec<(usize, usize)> = loops
         .iter()
         .filter(|outer| {
-            !loops
-                .iter()
-                .any(|inner| inner != *outer && inner.0 >= outer.0 && inner.1 <= outer.1)
+            !loops.iter().any(|inner| inner != *outer && inner.0 >= outer.0 && inner.1 <= outer.1)
         })
         .copied()
         .collect();
     steps
         .into_iter()
         .map(|(offset, step)| {
-            let in_span = innermost
-                .iter()
-                .any(|&(first, last)| (first..=last).contains(&offset));
+            let in_span = innermost.iter().any(|&(first, last)| (first..=last).contains(&offset));
             let in_loop = in_span || step.text.starts_with("rep");
-            Instruction {
-                offset,
-                bytes: step.bytes,
-                text: step.text,
-                in_loop,
-            }
+            Instruction { offset, bytes: step.bytes, text: step.text, in_loop }
         })
         .collect()
 }
@@ -192,10 +173,8 @@ mod tests {
 
     #[test]
     fn stops_at_the_return_and_reads_no_byte_behind_it() {
-        let texts: Vec<String> = listing_of(&[0x31, 0xc0, 0xc3])
-            .into_iter()
-            .map(|line| line.text)
-            .collect();
+        let texts: Vec<String> =
+            listing_of(&[0x31, 0xc0, 0xc3]).into_iter().map(|line| line.text).collect();
         assert_eq!(texts, ["xor eax, eax", "ret"]);
     }
 
@@ -213,11 +192,8 @@ mod tests {
     fn marks_the_inner_of_two_loops() {
         // 0: nop; 1: dec ecx; 3: jnz 1; 5: dec edx; 7: jnz 0; 9: ret
         let lines = listing_of(&[0x90, 0xff, 0xc9, 0x75, 0xfc, 0xff, 0xca, 0x75, 0xf7, 0xc3]);
-        let marked: Vec<usize> = lines
-            .iter()
-            .filter(|line| line.in_loop)
-            .map(|line| line.offset)
-            .collect();
+        let marked: Vec<usize> =
+            lines.iter().filter(|line| line.in_loop).map(|line| line.offset).collect();
         assert_eq!(marked, [1, 3]);
     }
 

@@ -7,26 +7,10 @@ use std::arch::naked_asm;
 
 use crate::kernel::Kernel;
 
-pub(crate) const MOVSB: Kernel = Kernel::Copy {
-    run: movsb,
-    block_bytes: 1,
-    align_bytes: 1,
-};
-pub(crate) const MOVSQ: Kernel = Kernel::Copy {
-    run: movsq,
-    block_bytes: 8,
-    align_bytes: 1,
-};
-pub(crate) const STOSB: Kernel = Kernel::Write {
-    run: stosb,
-    block_bytes: 1,
-    align_bytes: 1,
-};
-pub(crate) const STOSQ: Kernel = Kernel::Write {
-    run: stosq,
-    block_bytes: 8,
-    align_bytes: 1,
-};
+pub(crate) const MOVSB: Kernel = Kernel::Copy { run: movsb, block_bytes: 1, align_bytes: 1 };
+pub(crate) const MOVSQ: Kernel = Kernel::Copy { run: movsq, block_bytes: 8, align_bytes: 1 };
+pub(crate) const STOSB: Kernel = Kernel::Write { run: stosb, block_bytes: 1, align_bytes: 1 };
+pub(crate) const STOSQ: Kernel = Kernel::Write { run: stosq, block_bytes: 8, align_bytes: 1 };
 
 /// Caller guarantees: as [`crate::kernel::CopyBlocks`].
 #[unsafe(naked)]

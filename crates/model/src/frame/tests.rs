@@ -4,11 +4,7 @@
 use super::*;
 use proptest::prelude::*;
 
-const HEADER: FileHeader = FileHeader {
-    magic: *b"\x89TEST\r\n\x1a",
-    major: 2,
-    minor: 1,
-};
+const HEADER: FileHeader = FileHeader { magic: *b"\x89TEST\r\n\x1a", major: 2, minor: 1 };
 const LAYOUT: Layout = Layout::new(3, 1000);
 
 /// A frame of each payload, its kind and fields counted.
@@ -16,15 +12,8 @@ fn frames(layout: Layout, payloads: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let sealed = |(kind, payload): (u8, &Vec<u8>)| {
         let mut frame = vec![0; layout.header_bytes()];
         frame.extend_from_slice(payload);
-        let head = Head {
-            kind,
-            flags: 1,
-            version: 258,
-            payload_bytes: 0,
-        };
-        layout
-            .seal(head, |fields| fields.fill(kind), &mut frame)
-            .unwrap();
+        let head = Head { kind, flags: 1, version: 258, payload_bytes: 0 };
+        layout.seal(head, |fields| fields.fill(kind), &mut frame).unwrap();
         frame
     };
     (0..).zip(payloads).map(sealed).collect()
@@ -62,10 +51,7 @@ fn a_file_header_is_checked() {
     let older = FileHeader { major: 1, ..HEADER };
     assert_eq!(HEADER.check(&older.to_bytes(), "test"), Ok(()));
     let error = older.check(&bytes, "test").unwrap_err();
-    assert!(
-        error.contains("format 2, this program reads up to 1"),
-        "{error}"
-    );
+    assert!(error.contains("format 2, this program reads up to 1"), "{error}");
     let zero = FileHeader { major: 0, ..HEADER };
     assert!(HEADER.check(&zero.to_bytes(), "test").is_err());
     for index in 0..FILE_HEADER_BYTES {

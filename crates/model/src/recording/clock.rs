@@ -12,10 +12,8 @@ pub struct ClockSet {
 }
 
 const NS_PER_TENTH: i128 = 100_000_000;
-const WORDS: [(&str, i64); 2] = [
-    ("the clock was set forward by ", 1),
-    ("the clock was set back by ", -1),
-];
+const WORDS: [(&str, i64); 2] =
+    [("the clock was set forward by ", 1), ("the clock was set back by ", -1)];
 
 impl ClockSet {
     /// The kind of its span.
@@ -26,9 +24,7 @@ impl ClockSet {
     pub fn by(moved_ns: i128) -> Self {
         let half = NS_PER_TENTH / 2 * moved_ns.signum();
         let tenths = i64::try_from((moved_ns + half) / NS_PER_TENTH);
-        Self {
-            tenths: tenths.unwrap_or(0),
-        }
+        Self { tenths: tenths.unwrap_or(0) }
     }
 
     /// How far, to a tenth of a second.
@@ -50,22 +46,16 @@ impl FromStr for ClockSet {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let found = WORDS
-            .iter()
-            .find_map(|(words, sign)| Some((text.strip_prefix(words)?, sign)));
+        let found = WORDS.iter().find_map(|(words, sign)| Some((text.strip_prefix(words)?, sign)));
         let (number, sign) = found.ok_or(())?;
-        let (seconds, tenth) = number
-            .strip_suffix(" s")
-            .and_then(|number| number.split_once('.'))
-            .ok_or(())?;
+        let (seconds, tenth) =
+            number.strip_suffix(" s").and_then(|number| number.split_once('.')).ok_or(())?;
         let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         if tenth.len() != 1 || !digits(seconds) || !digits(tenth) {
             return Err(());
         }
         let tenths: i64 = format!("{seconds}{tenth}").parse().map_err(|_| ())?;
-        Ok(Self {
-            tenths: sign * tenths,
-        })
+        Ok(Self { tenths: sign * tenths })
     }
 }
 

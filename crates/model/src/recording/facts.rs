@@ -66,10 +66,7 @@ impl SourceState {
     /// A source that is closed.
     #[must_use]
     pub fn closed(why: impl Into<String>, remedy: Option<&str>) -> Self {
-        SourceState::Closed {
-            why: why.into(),
-            remedy: remedy.map(str::to_owned),
-        }
+        SourceState::Closed { why: why.into(), remedy: remedy.map(str::to_owned) }
     }
 }
 

@@ -85,10 +85,7 @@ impl Steps {
     pub fn split(&self, sample: u32) -> (Option<Step>, StepIter<'_>) {
         let tail = self.tail.partition_point(|step| step.sample <= sample);
         if let Some(held) = tail.checked_sub(1) {
-            let after = StepIter {
-                tail: self.tail[tail..].iter(),
-                ..StepIter::default()
-            };
+            let after = StepIter { tail: self.tail[tail..].iter(), ..StepIter::default() };
             return (Some(self.tail[held]), after);
         }
         let after = self.blocks.partition_point(|block| block.first <= sample);
@@ -135,19 +132,12 @@ impl Steps {
     fn pack_tail(&mut self) {
         let bytes = pack(&self.tail);
         self.packed_bytes += bytes.len();
-        self.blocks.push(Block {
-            first: self.tail[0].sample,
-            bytes,
-        });
+        self.blocks.push(Block { first: self.tail[0].sample, bytes });
         self.tail.clear();
     }
 
     fn at_block(&self, index: usize) -> StepIter<'_> {
-        StepIter {
-            current: None,
-            blocks: self.blocks[index..].iter(),
-            tail: self.tail.iter(),
-        }
+        StepIter { current: None, blocks: self.blocks[index..].iter(), tail: self.tail.iter() }
     }
 }
 
@@ -228,14 +218,8 @@ struct Unpacked<'a> {
 impl<'a> Unpacked<'a> {
     fn new(block: &'a Block) -> Self {
         let (flags, rest) = block.bytes.split_first().unwrap_or((&0, &[]));
-        let mut unpacked = Self {
-            rest,
-            left: BLOCK,
-            flags: *flags,
-            divisor: 1,
-            next: block.first,
-            value: 0,
-        };
+        let mut unpacked =
+            Self { rest, left: BLOCK, flags: *flags, divisor: 1, next: block.first, value: 0 };
         unpacked.divisor = unpacked.number() as i64;
         unpacked.value = unpacked.signed();
         unpacked
@@ -291,9 +275,7 @@ impl Iterator for Unpacked<'_> {
 /// Packs a block: its flags, the divisor, the first value that is there, then for each change
 /// the distance to the one before, whether it has a value, and the difference.
 fn pack(steps: &[Step]) -> Box<[u8]> {
-    let has_gaps = steps
-        .windows(2)
-        .any(|pair| pair[1].sample.wrapping_sub(pair[0].sample) != 1);
+    let has_gaps = steps.windows(2).any(|pair| pair[1].sample.wrapping_sub(pair[0].sample) != 1);
     let has_absent = steps.iter().any(|step| step.value.is_none());
     let base = steps.iter().find_map(|step| step.value).unwrap_or(0);
     let mut last = base;

@@ -72,9 +72,7 @@ mod tests {
         let mut random = Random(99);
         let mut draw = |shift: f64| -> Vec<f64> {
             let uniform = |random: &mut Random| random.below(1 << 20) as f64 / f64::from(1 << 20);
-            (0..10)
-                .map(|_| uniform(&mut random).powi(2) + shift)
-                .collect()
+            (0..10).map(|_| uniform(&mut random).powi(2) + shift).collect()
         };
         let mut held = 0;
         for _ in 0..200 {

@@ -58,11 +58,7 @@ pub fn median_difference(first: &[f64], second: &[f64]) -> Option<f64> {
     let middle = *middle;
     match (first.len() * second.len()) % 2 {
         1 => Some(middle),
-        _ => below
-            .iter()
-            .copied()
-            .reduce(f64::max)
-            .map(|it| (it + middle) / 2.0),
+        _ => below.iter().copied().reduce(f64::max).map(|it| (it + middle) / 2.0),
     }
 }
 
@@ -83,9 +79,8 @@ fn points(values: &[f64]) -> Option<Vec<f64>> {
 /// all of the other. Where it is not below the level wanted, nothing can be proven.
 #[must_use]
 pub fn least_p(first: usize, second: usize) -> f64 {
-    let ways = (0..first.min(second)).fold(1.0, |ways, k| {
-        ways * (first + second - k) as f64 / (k + 1) as f64
-    });
+    let ways = (0..first.min(second))
+        .fold(1.0, |ways, k| ways * (first + second - k) as f64 / (k + 1) as f64);
     (2.0 / ways).min(1.0)
 }
 
@@ -102,11 +97,7 @@ impl DoubledRanks {
         let mut values: Vec<(f64, bool)> = first.iter().map(|value| (*value, true)).collect();
         values.extend(second.iter().map(|value| (*value, false)));
         values.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut ranks = Self {
-            all: Vec::with_capacity(values.len()),
-            first_sum: 0,
-            ties: 0.0,
-        };
+        let mut ranks = Self { all: Vec::with_capacity(values.len()), first_sum: 0, ties: 0.0 };
         for group in values.chunk_by(|a, b| a.0 == b.0) {
             let before = ranks.all.len();
             let doubled = 2 * before + group.len() + 1;
@@ -157,17 +148,8 @@ fn approximate(ranks: &DoubledRanks, count: usize, u: f64) -> f64 {
 /// Abramowitz and Stegun, wrong by less than 7.5e-8.
 fn above_normal(z: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.231_641_9 * z);
-    let factors = [
-        0.319_381_530,
-        -0.356_563_782,
-        1.781_477_937,
-        -1.821_255_978,
-        1.330_274_429,
-    ];
-    let sum = factors
-        .iter()
-        .rev()
-        .fold(0.0, |sum, factor| (sum + factor) * t);
+    let factors = [0.319_381_530, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
+    let sum = factors.iter().rev().fold(0.0, |sum, factor| (sum + factor) * t);
     (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt() * sum
 }
 
@@ -206,12 +188,7 @@ mod tests {
     /// The table of Mann and Whitney, 1947: the probability of U = 0 is 1 over the ways.
     #[test]
     fn samples_that_do_not_overlap_reach_the_least_probability() {
-        for (n, m, table) in [
-            (4, 4, 0.0143),
-            (3, 4, 0.0286),
-            (5, 5, 0.0040),
-            (3, 8, 0.0061),
-        ] {
+        for (n, m, table) in [(4, 4, 0.0143), (3, 4, 0.0286), (5, 5, 0.0040), (3, 8, 0.0061)] {
             let low: Vec<f64> = (0..n).map(f64::from).collect();
             let high: Vec<f64> = (0..m).map(|v| f64::from(v) + 100.0).collect();
             assert!((p(&low, &high) / 2.0 - table).abs() < 5e-5, "{n} {m}");

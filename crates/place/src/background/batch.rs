@@ -19,9 +19,7 @@ pub fn next_size(amount: u64, took: Duration, limits: RangeInclusive<u64>) -> u6
 #[must_use]
 pub fn fitting(amount: u64, took: Duration, time: Duration, limits: RangeInclusive<u64>) -> u64 {
     let fit = u128::from(amount) * time.as_nanos() / took.as_nanos().max(1);
-    u64::try_from(fit)
-        .unwrap_or(u64::MAX)
-        .clamp(*limits.start(), *limits.end())
+    u64::try_from(fit).unwrap_or(u64::MAX).clamp(*limits.start(), *limits.end())
 }
 
 #[cfg(test)]

@@ -67,10 +67,7 @@ impl GroupLimits {
 }
 
 fn read_room(root: &Root, place: &Place) -> Option<Bytes> {
-    cgroup::memory_limits_at(root, place)
-        .iter()
-        .filter_map(cgroup::MemoryLimit::room)
-        .min()
+    cgroup::memory_limits_at(root, place).iter().filter_map(cgroup::MemoryLimit::room).min()
 }
 
 #[cfg(test)]

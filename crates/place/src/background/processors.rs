@@ -33,11 +33,7 @@ pub(super) struct ProcessorShare {
 impl ProcessorShare {
     /// Counts from now on.
     pub(super) fn start(root: &Root) -> Self {
-        Self {
-            demand: DemandReader::open(root).ok(),
-            since_ns: now_ns(),
-            used_ns: used_ns(),
-        }
+        Self { demand: DemandReader::open(root).ok(), since_ns: now_ns(), used_ns: used_ns() }
     }
 
     /// How long to pause now; at zero the count starts again. To be called again after a part of
@@ -49,9 +45,8 @@ impl ProcessorShare {
             let now = reader.now()?;
             Some((now, reader.processors()))
         });
-        let due = demand.map_or(Duration::ZERO, |(demand, processors)| {
-            shortest_time(used, demand, processors)
-        });
+        let due = demand
+            .map_or(Duration::ZERO, |(demand, processors)| shortest_time(used, demand, processors));
         let left = due.saturating_sub(elapsed);
         if left.is_zero() {
             self.since_ns = now_ns();
@@ -128,9 +123,6 @@ mod tests {
         let bare = FakeRoot::bare();
         let mut blind = ProcessorShare::start(&Root::at(bare.path()));
         work(Duration::from_millis(2));
-        assert_eq!(
-            (alone.pause(), blind.pause()),
-            (Duration::ZERO, Duration::ZERO)
-        );
+        assert_eq!((alone.pause(), blind.pause()), (Duration::ZERO, Duration::ZERO));
     }
 }

@@ -22,10 +22,7 @@ impl Access {
     /// With all bounds unused.
     #[must_use]
     pub fn new(root: &Root) -> Self {
-        Self {
-            reach: Reach::new(root),
-            questions: CacheQueries::default(),
-        }
+        Self { reach: Reach::new(root), questions: CacheQueries::default() }
     }
 
     /// Opens `path` for reading if it is still the file `identity`.
@@ -36,11 +33,7 @@ impl Access {
     pub fn open(&mut self, path: &Path, identity: &FileIdentity) -> Result<File, Refusal> {
         let file = self.reach.open(path)?;
         let now = file.metadata().map_err(|_| Refusal::Closed)?;
-        if identity.is_still(&FileIdentity::of(&now)) {
-            Ok(file)
-        } else {
-            Err(Refusal::Closed)
-        }
+        if identity.is_still(&FileIdentity::of(&now)) { Ok(file) } else { Err(Refusal::Closed) }
     }
 
     /// What was left out, each in a line.

@@ -47,12 +47,9 @@ pub fn scan(root: &Root, target: &Target, index: u32) -> Result<Scan> {
         }
         pagemap
             .read(mapping.range, |address, page| match page {
-                Page::Swapped { area, slot } => scan.swapped.push(SwappedPage {
-                    target: index,
-                    area,
-                    slot,
-                    address,
-                }),
+                Page::Swapped { area, slot } => {
+                    scan.swapped.push(SwappedPage { target: index, area, slot, address })
+                }
                 Page::Present { file_or_shared } => {
                     scan.present_pages += u64::from(!file_or_shared);
                 }
@@ -81,9 +78,6 @@ fn failure(target: &Target, error: &machine::Error) -> Error {
 }
 
 fn failure_of(target: &Target, kind: ErrorKind, reason: &str) -> Error {
-    let operation = format!(
-        "see where the pages of {} ({}) lie",
-        target.pid, target.name
-    );
+    let operation = format!("see where the pages of {} ({}) lie", target.pid, target.name);
     Error::new(kind, operation, reason)
 }

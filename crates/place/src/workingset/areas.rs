@@ -76,9 +76,7 @@ fn assign<'a>(
 /// By what the disks at the bottom say; what no disk is known of is taken for a slow one, whose
 /// order does no harm on a fast one.
 fn medium_of(root: &Root, area: &Area) -> SwapMedium {
-    let disk = area
-        .device
-        .and_then(|(major, minor)| block::of_device(root, major, minor));
+    let disk = area.device.and_then(|(major, minor)| block::of_device(root, major, minor));
     let Some(disk) = disk else {
         return SwapMedium::SeeksCost;
     };
@@ -89,11 +87,7 @@ fn medium_of(root: &Root, area: &Area) -> SwapMedium {
     }
     let seeks =
         |disk: &Disk| is(disk, "nbd") || is(disk, "iscsi") || disk.rotational != Some(false);
-    if seeks(&disk) || disks.iter().any(seeks) {
-        SwapMedium::SeeksCost
-    } else {
-        SwapMedium::Flash
-    }
+    if seeks(&disk) || disks.iter().any(seeks) { SwapMedium::SeeksCost } else { SwapMedium::Flash }
 }
 
 #[cfg(test)]
@@ -115,11 +109,7 @@ mod tests {
     fn names(seen: &[(u8, u64)], areas: &[Area]) -> Vec<(u8, String)> {
         let seen = seen.iter().copied().collect();
         let name = |(number, area): (u8, &Area)| (number, area.path.display().to_string());
-        assign(&seen, areas, 4096)
-            .into_iter()
-            .rev()
-            .map(name)
-            .collect()
+        assign(&seen, areas, 4096).into_iter().rev().map(name).collect()
     }
 
     #[test]
@@ -139,11 +129,7 @@ mod tests {
 
     #[test]
     fn an_area_that_is_too_small_or_empty_is_not_meant() {
-        let areas = [
-            area("small", 10, 5),
-            area("empty", 100, 0),
-            area("large", 100, 9),
-        ];
+        let areas = [area("small", 10, 5), area("empty", 100, 0), area("large", 100, 9)];
         assert_eq!(names(&[(2, 50)], &areas), [(2, "large".to_owned())]);
         let areas = [area("large", 100, 9), area("small", 10, 5)];
         assert_eq!(names(&[(1, 50)], &areas), [(1, "large".to_owned())]);

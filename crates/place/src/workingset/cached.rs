@@ -41,11 +41,7 @@ pub struct QueryLimitReached;
 
 impl Default for CacheQueries {
     fn default() -> Self {
-        Self {
-            left: MAX_QUESTIONS,
-            time_left: LONGEST,
-            cut_files: 0,
-        }
+        Self { left: MAX_QUESTIONS, time_left: LONGEST, cut_files: 0 }
     }
 }
 
@@ -110,10 +106,7 @@ impl CacheQueries {
 #[must_use]
 pub fn ranges_of(file: &File, within: &Range<u64>) -> Option<Vec<Range<u64>>> {
     let parts = std::slice::from_ref(within);
-    CacheQueries::default()
-        .ranges_of(file, parts)
-        .ok()
-        .flatten()
+    CacheQueries::default().ranges_of(file, parts).ok().flatten()
 }
 
 /// How many bytes of `ranges` are in the page cache; `None` as for [`ranges_of`].
@@ -141,10 +134,7 @@ impl FileQuery<'_> {
             let start = part.start / self.page_bytes * self.page_bytes;
             // The last whole page below 2^64: no file reaches further.
             let last = u64::MAX / self.page_bytes * self.page_bytes;
-            let end = part
-                .end
-                .checked_next_multiple_of(self.page_bytes)
-                .unwrap_or(last);
+            let end = part.end.checked_next_multiple_of(self.page_bytes).unwrap_or(last);
             if self.part(start..end)?.is_none() {
                 return Ok(None);
             }

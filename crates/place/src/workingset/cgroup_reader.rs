@@ -46,18 +46,11 @@ pub fn read_inside(
     let mut helper = Helper::start(command).map_err(failed("start the reader inside a group"))?;
     helper.join(group).map_err(|error| {
         let reason = sys::plain_reason(&error.source);
-        Error::new(
-            ErrorKind::Impossible,
-            "read from inside of the group",
-            reason,
-        )
-        .at(group)
+        Error::new(ErrorKind::Impossible, "read from inside of the group", reason).at(group)
     })?;
     let mut done = Read::default();
     for part in work.pieces.chunks(PIECES_PER_MESSAGE) {
-        helper
-            .send(&work.of_pieces(part))
-            .map_err(failed(RECEIVE))?;
+        helper.send(&work.of_pieces(part)).map_err(failed(RECEIVE))?;
         // While the helper waits for its disk the last report is repeated.
         let mut so_far = done;
         loop {
@@ -89,13 +82,7 @@ fn ended_early(helper: &mut Helper) -> Error {
 }
 
 fn failed(operation: &str) -> impl Fn(sys::Error) -> Error {
-    move |error| {
-        Error::new(
-            ErrorKind::Failed,
-            operation,
-            sys::plain_reason(&error.source),
-        )
-    }
+    move |error| Error::new(ErrorKind::Failed, operation, sys::plain_reason(&error.source))
 }
 
 /// The hidden command's body: reads what each message asks for, and reports it.

@@ -142,9 +142,7 @@ fn evict_process(root: &Root, pid: u32) -> Result<Evicted> {
     let mut kept = Vec::new();
     if locked > 0 {
         let mappings = plural(locked, "mapping is", "mappings are");
-        kept.push(format!(
-            "{locked} {mappings} locked or of a kind that stays"
-        ));
+        kept.push(format!("{locked} {mappings} locked or of a kind that stays"));
     }
     if after_bytes > 0 {
         kept.push(
@@ -160,11 +158,7 @@ fn evict_process(root: &Root, pid: u32) -> Result<Evicted> {
             Bytes(cached)
         ));
     }
-    Ok(Evicted {
-        before_bytes,
-        after_bytes,
-        kept,
-    })
+    Ok(Evicted { before_bytes, after_bytes, kept })
 }
 
 /// Bytes that are both in swap and in memory; `None` before Linux 5.12.

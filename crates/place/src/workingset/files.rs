@@ -103,12 +103,8 @@ impl<'a> Found<'a> {
         let proc = root.path("/proc");
         std::fs::read_dir(&proc).map_err(|error| {
             let reason = sys::plain_reason(&error);
-            crate::Error::new(
-                crate::ErrorKind::Impossible,
-                "look for processes in",
-                reason,
-            )
-            .at(&proc)
+            crate::Error::new(crate::ErrorKind::Impossible, "look for processes in", reason)
+                .at(&proc)
         })?;
         Ok(Self {
             access,
@@ -270,11 +266,7 @@ fn add_data(pieces: &mut Vec<Piece>, file: u32, open: &File, range: &Range<u64>)
         };
         let part = data.start.max(range.start)..data.end.min(range.end);
         if !part.is_empty() {
-            pieces.push(Piece {
-                file,
-                range: part,
-                physical: None,
-            });
+            pieces.push(Piece { file, range: part, physical: None });
         }
         from = data.end.max(from.saturating_add(1));
     }

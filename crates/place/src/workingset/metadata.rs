@@ -37,9 +37,7 @@ pub fn warm(root: &Root, trees: &[PathBuf], allowance: &mut Allowance) -> Result
                 WalkEvent::Refused => walked.refused += 1,
             }
             walked.stopped = allowance.check_limits(Bytes(0));
-            walked
-                .stopped
-                .map_or(ControlFlow::Continue(()), |_| ControlFlow::Break(()))
+            walked.stopped.map_or(ControlFlow::Continue(()), |_| ControlFlow::Break(()))
         })?;
         if walked.stopped.is_some() {
             break;

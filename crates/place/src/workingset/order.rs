@@ -30,12 +30,7 @@ mod tests {
 
     fn page(target: u32, area: u8, slot: u64) -> SwappedPage {
         let address = slot.wrapping_mul(7919) % 1000 * 4096;
-        SwappedPage {
-            target,
-            area,
-            slot,
-            address,
-        }
+        SwappedPage { target, area, slot, address }
     }
 
     #[test]

@@ -68,12 +68,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn ranges() -> impl Strategy<Value = Vec<Range<u64>>> {
-        prop::collection::vec((0u64..60, 0u64..9), 0..12).prop_map(|pairs| {
-            pairs
-                .iter()
-                .map(|(start, length)| *start..start + length)
-                .collect()
-        })
+        prop::collection::vec((0u64..60, 0u64..9), 0..12)
+            .prop_map(|pairs| pairs.iter().map(|(start, length)| *start..start + length).collect())
     }
 
     fn members(ranges: &[Range<u64>]) -> BTreeSet<u64> {

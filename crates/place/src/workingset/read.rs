@@ -170,10 +170,7 @@ impl Reader<'_> {
         let device = file.metadata().map_or(0, |metadata| metadata.dev());
         let open = Open {
             file: Rc::new(file),
-            step_bytes: *self
-                .steps
-                .entry(device)
-                .or_insert_with(|| step_bytes(device)),
+            step_bytes: *self.steps.entry(device).or_insert_with(|| step_bytes(device)),
         };
         self.open.insert(index, open.clone());
         Some(open)
@@ -184,9 +181,7 @@ impl Reader<'_> {
 fn step_bytes(device: u64) -> u64 {
     let (major, minor) = sys::block::device_numbers(device);
     let limit = machine::block::read_ahead_limit(&Root::system(), major, minor);
-    limit
-        .unwrap_or(STEP_BYTES)
-        .clamp(STEP_BYTES, MAX_STEP_BYTES)
+    limit.unwrap_or(STEP_BYTES).clamp(STEP_BYTES, MAX_STEP_BYTES)
 }
 
 /// The next part of `piece`, of which `reached` bytes were asked for, of at most `most` bytes in
@@ -207,21 +202,13 @@ mod tests {
 
     #[test]
     fn a_piece_is_asked_for_in_steps() {
-        let piece = Piece {
-            file: 3,
-            range: 4096..4096 + 3 * STEP_BYTES + 1,
-            physical: None,
-        };
+        let piece = Piece { file: 3, range: 4096..4096 + 3 * STEP_BYTES + 1, physical: None };
         let step = |reached, most| step_of(&piece, reached, most);
         assert_eq!(step(0, STEP_BYTES), 4096..4096 + STEP_BYTES);
         assert_eq!(step(0, 1), 4096..4096 + STEP_BYTES, "no less");
         let behind = 4096 + STEP_BYTES..4096 + 3 * STEP_BYTES;
         assert_eq!(step(STEP_BYTES, STEP_BYTES + 1), behind);
         let last = 4096 + 3 * STEP_BYTES;
-        assert_eq!(
-            step(3 * STEP_BYTES, MAX_STEP_BYTES),
-            last..last + 1,
-            "to the last byte"
-        );
+        assert_eq!(step(3 * STEP_BYTES, MAX_STEP_BYTES), last..last + 1, "to the last byte");
     }
 }

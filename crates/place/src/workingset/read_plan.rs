@@ -116,10 +116,7 @@ impl ReadPlan {
                 part.files.push(named.clone());
                 part.files.len() as u32 - 1
             });
-            part.pieces.push(Piece {
-                file,
-                ..piece.clone()
-            });
+            part.pieces.push(Piece { file, ..piece.clone() });
         }
         part
     }
@@ -138,10 +135,7 @@ impl ReadPlan {
             let end = piece.range.end.min(piece.range.start + left);
             let range = piece.range.start..end;
             left -= end - range.start;
-            pieces.push(Piece {
-                range,
-                ..piece.clone()
-            });
+            pieces.push(Piece { range, ..piece.clone() });
         }
         let files = self.files.clone();
         Cow::Owned(Self { files, pieces })
@@ -153,15 +147,8 @@ mod tests {
     use super::*;
 
     fn plan(ranges: &[Range<u64>]) -> ReadPlan {
-        let piece = |range: &Range<u64>| Piece {
-            file: 0,
-            range: range.clone(),
-            physical: None,
-        };
-        ReadPlan {
-            files: Vec::new(),
-            pieces: ranges.iter().map(piece).collect(),
-        }
+        let piece = |range: &Range<u64>| Piece { file: 0, range: range.clone(), physical: None };
+        ReadPlan { files: Vec::new(), pieces: ranges.iter().map(piece).collect() }
     }
 
     #[test]

@@ -294,12 +294,7 @@ mod tests {
 
     #[test]
     fn neighbours_become_one_range() {
-        let page = |address| SwappedPage {
-            target: 0,
-            area: 0,
-            slot: 1,
-            address,
-        };
+        let page = |address| SwappedPage { target: 0, area: 0, slot: 1, address };
         let pages = [4096, 8192, 16384, 12288, 16384].map(page);
         let expected = [4096..12288, 16384..20480, 12288..20480];
         let ranges: Vec<_> = ranges(&pages).collect();

@@ -145,10 +145,7 @@ fn fetch(file: &File, batch: &[Range<u64>], page_bytes: u64) {
             let _ = window.will_need();
         }
     }
-    for page in batch
-        .iter()
-        .flat_map(|range| range.clone().step_by(page_bytes as usize))
-    {
+    for page in batch.iter().flat_map(|range| range.clone().step_by(page_bytes as usize)) {
         // The byte is not looked at. An object that was cut meanwhile gives none.
         let _ = sys::file::read_at(file, &mut [0], page);
     }
@@ -156,9 +153,7 @@ fn fetch(file: &File, batch: &[Range<u64>], page_bytes: u64) {
 
 /// How many bytes of the batch are in memory now.
 fn present_of(file: &File, batch: &[Range<u64>]) -> u64 {
-    let present = batch
-        .iter()
-        .filter_map(|range| cached::resident_of(file, range));
+    let present = batch.iter().filter_map(|range| cached::resident_of(file, range));
     present.map(|parts| ranges::total(&parts)).sum()
 }
 

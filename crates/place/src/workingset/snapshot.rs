@@ -139,10 +139,7 @@ pub fn take(root: &Root, selection: &Selection, trees: &[PathBuf]) -> Result<Sna
             tree::unless_interrupted()
         })?;
     }
-    snapshot.processes = targets
-        .iter()
-        .filter_map(|one| process_snapshot(root, one))
-        .collect();
+    snapshot.processes = targets.iter().filter_map(|one| process_snapshot(root, one)).collect();
     snapshot.notes = access.notes();
     Ok(snapshot)
 }
@@ -162,11 +159,7 @@ impl Snapshot {
             return;
         }
         self.found_bytes = self.found_bytes.saturating_add(ranges::total(&cached));
-        self.files.push(CachedFile {
-            path,
-            identity: *identity,
-            cached,
-        });
+        self.files.push(CachedFile { path, identity: *identity, cached });
     }
 }
 
@@ -224,10 +217,8 @@ pub fn missing(snapshot: &Snapshot, access: &mut Access) -> MissingFiles {
         };
         // The device's number may differ from that in the snapshot: what it is now counts.
         let device = open.metadata().map(|now| FileIdentity::of(&now).device);
-        let identity = FileIdentity {
-            device: device.unwrap_or(file.identity.device),
-            ..file.identity
-        };
+        let identity =
+            FileIdentity { device: device.unwrap_or(file.identity.device), ..file.identity };
         let all = 0..file.identity.bytes;
         let Ok(now) = access.questions.ranges_of(&open, &[all]) else {
             continue;
@@ -258,14 +249,8 @@ pub fn write(snapshot: &Snapshot, path: &Path) -> Result<()> {
         return Err(Error::new(ErrorKind::Usage, OPERATION, why).at(path));
     }
     let mode = FileMode::AsBefore { new: 0o600 };
-    sys::file::replace(
-        &place.directory,
-        &place.name,
-        &encode(snapshot)?,
-        mode,
-        Durability::Synced,
-    )
-    .map_err(|error| failed(&error.source))
+    sys::file::replace(&place.directory, &place.name, &encode(snapshot)?, mode, Durability::Synced)
+        .map_err(|error| failed(&error.source))
 }
 
 /// Whether nothing is there, or an empty file, or what begins like a snapshot.

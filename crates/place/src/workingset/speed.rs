@@ -107,9 +107,7 @@ fn try_reads((device, rotational): Disk, path: &Path, purpose: TrialPurpose) -> 
         let reason = sys::plain_reason(&error.source);
         Error::new(ErrorKind::Impossible, OPERATION, reason).at(path)
     };
-    let file = sys::file::open_read(path, true)
-        .and_then(FileDevice::new)
-        .map_err(refused)?;
+    let file = sys::file::open_read(path, true).and_then(FileDevice::new).map_err(refused)?;
     let bytes = file.size_bytes().map_err(|error| refused(error.into()))?;
     let budget_ns = (purpose.bytes as f64 * NS_PER_BYTE).min(LONGEST_NS);
     let share_ns = |share| (budget_ns * share) as u64;
@@ -126,12 +124,7 @@ fn try_reads((device, rotational): Disk, path: &Path, purpose: TrialPurpose) -> 
         None
     };
     jumps.come_to_the_work(purpose.start, bytes)?;
-    Ok(DiskSpeed {
-        rotational,
-        random_read_ns: jumps.median_ns(),
-        sequential_bytes_per_s,
-        device,
-    })
+    Ok(DiskSpeed { rotational, random_read_ns: jumps.median_ns(), sequential_bytes_per_s, device })
 }
 
 /// Single reads of a page, each at another place.
@@ -223,11 +216,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     fn purpose(bytes: u64) -> TrialPurpose {
-        TrialPurpose {
-            bytes,
-            start: Some(bytes),
-            in_order: true,
-        }
+        TrialPurpose { bytes, start: Some(bytes), in_order: true }
     }
 
     #[test]
@@ -261,10 +250,8 @@ mod tests {
             Err(need) => return testkit::skip(need),
         };
         let path = mounted.path().join("swap");
-        let reserve = std::process::Command::new("fallocate")
-            .args(["-l", "16m"])
-            .arg(&path)
-            .status();
+        let reserve =
+            std::process::Command::new("fallocate").args(["-l", "16m"]).arg(&path).status();
         assert!(reserve.unwrap().success());
         let number = sys::block::device_numbers(std::fs::metadata(&path).unwrap().dev());
         let statistics = format!("/sys/block/{}/stat", mounted.device_name());

@@ -116,25 +116,14 @@ fn open_named(root: &Root, pid: u32) -> Result<Target> {
 fn open_target(root: &Root, pid: u32) -> Result<Option<Target>> {
     let gone = |_| absent(format!("there is no process {pid}"));
     let descriptor = sys::pidfd::open(pid).map_err(|error| {
-        if root.path(format!("/proc/{pid}/stat")).exists() {
-            Error::from(error)
-        } else {
-            gone(())
-        }
+        if root.path(format!("/proc/{pid}/stat")).exists() { Error::from(error) } else { gone(()) }
     })?;
-    let stat = root
-        .read(format!("/proc/{pid}/stat"))
-        .map_err(|_| gone(()))?;
+    let stat = root.read(format!("/proc/{pid}/stat")).map_err(|_| gone(()))?;
     let (name, flags, start_ticks) = parse_stat(&stat).ok_or_else(|| gone(()))?;
     if flags & KERNEL_THREAD != 0 {
         return Ok(None);
     }
-    let target = Target {
-        pid,
-        name: name.to_owned(),
-        start_ticks,
-        descriptor,
-    };
+    let target = Target { pid, name: name.to_owned(), start_ticks, descriptor };
     // What was read is that of the process behind the descriptor only if it lives still.
     if !target.lives() {
         return Err(gone(()));
@@ -169,9 +158,7 @@ fn processes(root: &Root) -> Result<Vec<u32>> {
         Error::new(ErrorKind::Impossible, "list the processes in", reason).at(&directory)
     };
     let entries = std::fs::read_dir(&directory).map_err(failed)?;
-    Ok(entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .collect())
+    Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
 }
 
 /// Whether the process is called `name` by its executable, its `comm` or its systemd unit.
@@ -190,9 +177,7 @@ fn in_unit(line: &str, name: &str) -> bool {
         return false;
     };
     path.split('/').any(|part| {
-        let unit = part
-            .strip_suffix(".service")
-            .or(part.strip_suffix(".scope"));
+        let unit = part.strip_suffix(".service").or(part.strip_suffix(".scope"));
         unit.is_some_and(|unit| part == name || unit == name)
     })
 }
@@ -215,14 +200,9 @@ fn members(root: &Root, group: &Path) -> Result<Vec<u32>> {
             let text = std::fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
             // A process that another PID namespace hides is listed as 0.
             pids.extend(
-                text.lines()
-                    .filter_map(|line| line.parse().ok())
-                    .filter(|pid: &u32| *pid != 0),
+                text.lines().filter_map(|line| line.parse().ok()).filter(|pid: &u32| *pid != 0),
             );
-            let entries = std::fs::read_dir(&directory)
-                .into_iter()
-                .flatten()
-                .flatten();
+            let entries = std::fs::read_dir(&directory).into_iter().flatten().flatten();
             let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
             below.extend(folders.map(|entry| entry.path()));
         }
@@ -244,11 +224,7 @@ fn directories(mounts: &[Mount], group: &Path) -> Vec<PathBuf> {
     let (memory, others): (Vec<_>, Vec<_>) = mounts.iter().filter(is_tree).partition(has_memory);
     let below = |mount: &Mount| mount.mount_point.join(relative);
     let as_path = memory.into_iter().chain(others).map(below);
-    as_written
-        .map(|_| group.to_owned())
-        .into_iter()
-        .chain(as_path)
-        .collect()
+    as_written.map(|_| group.to_owned()).into_iter().chain(as_path).collect()
 }
 
 fn absent(text: String) -> Error {
@@ -280,10 +256,7 @@ mod tests {
 
     #[test]
     fn a_child_is_held_until_it_ends() {
-        let mut child = std::process::Command::new("sleep")
-            .arg("1000")
-            .spawn()
-            .unwrap();
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let root = Root::system();
         let selection = Selection::Processes(vec![child.id(), child.id()]);
         let targets = find(&root, &selection).unwrap();

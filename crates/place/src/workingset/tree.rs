@@ -17,11 +17,7 @@ const ENTRIES_AT_ONCE: usize = 64 << 10;
 
 /// Ends a walk after an interrupt.
 pub(super) fn unless_interrupted() -> ControlFlow<()> {
-    if sys::interrupt::requested() {
-        ControlFlow::Break(())
-    } else {
-        ControlFlow::Continue(())
-    }
+    if sys::interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
 /// What a walk meets.
@@ -43,11 +39,7 @@ pub(super) fn real(top: &Path) -> Result<PathBuf> {
     match (top.parent(), top.file_name()) {
         (Some(parent), Some(name)) => {
             // `.` if the path is one name.
-            Ok(Path::new(".")
-                .join(parent)
-                .canonicalize()
-                .map_err(absent)?
-                .join(name))
+            Ok(Path::new(".").join(parent).canonicalize().map_err(absent)?.join(name))
         }
         _ => top.canonicalize().map_err(absent),
     }

@@ -3,10 +3,7 @@
 //! Not libtest's harness: the helper is this same program (`serve`), and libtest writes words
 //! of its own to the output that the helper answers on.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
-#![allow(
-    clippy::single_range_in_vec_init,
-    reason = "lists of ranges are meant, also of one"
-)]
+#![allow(clippy::single_range_in_vec_init, reason = "lists of ranges are meant, also of one")]
 
 use machine::{Root, damon};
 use model::Control;
@@ -78,14 +75,8 @@ fn cold_work(path: &Path, bytes: u64) -> ReadPlan {
     advise(&file, 0, 0, Advice::DontNeed).unwrap();
     let identity = FileIdentity::of(&file.metadata().unwrap());
     ReadPlan {
-        files: vec![NamedFile {
-            path: path.to_owned(),
-            identity,
-        }],
-        pieces: files::by_position(
-            &[(path.to_owned(), identity, vec![0..bytes])],
-            &mut access(),
-        ),
+        files: vec![NamedFile { path: path.to_owned(), identity }],
+        pieces: files::by_position(&[(path.to_owned(), identity, vec![0..bytes])], &mut access()),
     }
 }
 
@@ -129,10 +120,7 @@ fn the_cache_is_charged_to_the_group() {
     let taken = damon::pages_out_after(&Root::system()).map_or(0, |_| 6 * MIB);
     assert!(done.present_bytes.min(cached_bytes(&path)) >= 64 * MIB - taken);
     let grown = charged_bytes(group.path()) - before;
-    assert!(
-        (63 * MIB - taken..70 * MIB).contains(&grown),
-        "{grown} bytes were charged"
-    );
+    assert!((63 * MIB - taken..70 * MIB).contains(&grown), "{grown} bytes were charged");
     // The same by this process is charged elsewhere: the group's account shows the difference.
     let work = cold_work(&path, 64 * MIB);
     let before = charged_bytes(group.path());
@@ -255,13 +243,7 @@ fn an_ordinary_user_gets_true_answers_or_none() {
     std::fs::write(&path, vec![1; 8192]).unwrap();
     let seen_by_user = |path: &Path| {
         let output = Command::new("setpriv")
-            .args([
-                "--reuid",
-                ORDINARY_USER,
-                "--regid",
-                ORDINARY_USER,
-                "--clear-groups",
-            ])
+            .args(["--reuid", ORDINARY_USER, "--regid", ORDINARY_USER, "--clear-groups"])
             .arg(std::env::current_exe().unwrap())
             .arg("look")
             .arg(path)

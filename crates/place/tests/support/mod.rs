@@ -2,11 +2,7 @@
 //! program again, by one of its tests that does nothing unless it is asked to.
 //!
 //! It lives in a group whose memory is pushed to a swap area of the test's own.
-#![allow(
-    dead_code,
-    unused_macros,
-    reason = "each test program uses a part of it"
-)]
+#![allow(dead_code, unused_macros, reason = "each test program uses a part of it")]
 
 use model::Bytes;
 use place::background::Limits;
@@ -120,14 +116,7 @@ impl Toucher {
             .unwrap();
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().unwrap());
-        let mut toucher = Self {
-            pid: child.id(),
-            child,
-            input,
-            output,
-            group,
-            swap: None,
-        };
+        let mut toucher = Self { pid: child.id(), child, input, output, group, swap: None };
         assert_eq!(toucher.answer(), "ready");
         toucher.pid = toucher.own_program();
         Ok(toucher)
@@ -170,11 +159,7 @@ impl Toucher {
         // What is still being written goes the next time.
         for _ in 0..5 {
             for range in &ranges {
-                let _ = advise(
-                    descriptor.as_fd(),
-                    std::slice::from_ref(range),
-                    Advice::PageOut,
-                );
+                let _ = advise(descriptor.as_fd(), std::slice::from_ref(range), Advice::PageOut);
             }
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
@@ -185,10 +170,7 @@ impl Toucher {
         self.tell("touch");
         let answer = self.answer();
         let (wrong, faults) = answer.split_once(' ').unwrap();
-        Touched {
-            wrong_pages: wrong.parse().unwrap(),
-            major_faults: faults.parse().unwrap(),
-        }
+        Touched { wrong_pages: wrong.parse().unwrap(), major_faults: faults.parse().unwrap() }
     }
 
     /// Has it become another program, and waits for that.
@@ -282,9 +264,9 @@ impl Held {
     fn has(&self, start: usize, expected: &[u8]) -> bool {
         match self {
             Self::Own(memory) => &memory.as_slice()[start..][..expected.len()] == expected,
-            Self::File(mapped) => (start..)
-                .zip(expected)
-                .all(|(at, byte)| mapped.byte(at) == Some(*byte)),
+            Self::File(mapped) => {
+                (start..).zip(expected).all(|(at, byte)| mapped.byte(at) == Some(*byte))
+            }
         }
     }
 }

@@ -24,9 +24,7 @@ impl BackgroundRecording {
     pub fn start(name: &str, watch: &RecordOptions) -> Result<Self> {
         super::check(watch)?;
         let found = target::find(&super::Target::Machine)?;
-        let subject = Subject::Probe {
-            name: name.to_owned(),
-        };
+        let subject = Subject::Probe { name: name.to_owned() };
         let sampler = destination::start_sampler(Assignment {
             watch: watch.clone(),
             facts: super::facts(watch, subject),
@@ -52,11 +50,7 @@ impl BackgroundRecording {
         let stopped = recording.outcome.and_then(|outcome| outcome.stopped_early);
         match stopped.or_else(|| recording.damage.into_iter().next()) {
             None => Ok(()),
-            Some(why) => Err(crate::Error::new(
-                crate::Kind::Failed,
-                "finish the recording",
-                why,
-            )),
+            Some(why) => Err(crate::Error::new(crate::Kind::Failed, "finish the recording", why)),
         }
     }
 }

@@ -156,11 +156,7 @@ impl Burst {
             while self.release_first(&mut write)? {}
             return Ok(());
         }
-        while self
-            .held
-            .front()
-            .is_some_and(|(tick, _)| tick.at_ns < old_ns)
-        {
+        while self.held.front().is_some_and(|(tick, _)| tick.at_ns < old_ns) {
             self.release_sample(&mut write)?;
         }
         while self.looks.front().is_some_and(|look| look.at_ns < old_ns) {
@@ -229,10 +225,7 @@ impl Burst {
                 self.written.set(*column, total.unwrap_or(ABSENT));
             }
         }
-        let tick = Tick {
-            due_ns: look.at_ns,
-            at_ns: look.at_ns,
-        };
+        let tick = Tick { due_ns: look.at_ns, at_ns: look.at_ns };
         self.written_ns = look.at_ns;
         write(tick, &self.written)
     }

@@ -47,11 +47,8 @@ pub fn command(plan: &CommandPlan) -> Result<Captured> {
     let mut child = Gated::spawn(&plan.argv)?;
     let (pid, began_ns) = (child.pid(), sys::clock::now_ns());
     let reaper = sys::orphans::Reaper::start().ok();
-    let (group, own_group) = if plan.own_group {
-        group::make(pid)
-    } else {
-        (None, SourceState::NotAsked)
-    };
+    let (group, own_group) =
+        if plan.own_group { group::make(pid) } else { (None, SourceState::NotAsked) };
     let kill_check = KillCheck::new(Root::system(), pid);
     let mut facts = super::facts(&plan.watch, subject(&plan.argv));
     facts.sights.insert("own_group".to_owned(), own_group);
@@ -93,17 +90,11 @@ pub fn command(plan: &CommandPlan) -> Result<Captured> {
     drop(group);
     drop(applied);
     let file = plan.watch.output.clone();
-    Ok(Captured {
-        recording,
-        file,
-        ending,
-    })
+    Ok(Captured { recording, file, ending })
 }
 
 fn subject(argv: &[OsString]) -> Subject {
-    Subject::Command {
-        argv: words(argv, ARGV_BYTES_MAX),
-    }
+    Subject::Command { argv: words(argv, ARGV_BYTES_MAX) }
 }
 
 /// The words of a command line, or as many as `max_bytes` of JSON hold; the last one then says
@@ -116,11 +107,7 @@ fn words(argv: &[OsString], max_bytes: usize) -> Vec<String> {
         let mut end = 0;
         for letter in word.chars() {
             // A control character is written as six.
-            let bytes = if letter.is_control() {
-                6
-            } else {
-                letter.len_utf8() + 1
-            };
+            let bytes = if letter.is_control() { 6 } else { letter.len_utf8() + 1 };
             if bytes > left {
                 break;
             }
@@ -140,14 +127,8 @@ fn words(argv: &[OsString], max_bytes: usize) -> Vec<String> {
 
 fn watched(pid: u32, is_reaper: bool) -> Watched {
     Watched {
-        scope: Scope {
-            processes: vec![pid],
-            group: None,
-        },
-        tree: Some(Tree {
-            processes: vec![pid],
-            reaper: is_reaper.then(std::process::id),
-        }),
+        scope: Scope { processes: vec![pid], group: None },
+        tree: Some(Tree { processes: vec![pid], reaper: is_reaper.then(std::process::id) }),
         traced: Some(vec![pid]),
     }
 }
@@ -216,9 +197,7 @@ fn forget_orphans(command: Option<u32>) {
     let own = std::process::id();
     let path = format!("/proc/self/task/{own}/children");
     let children = std::fs::read_to_string(path).unwrap_or_default();
-    let numbers = children
-        .split_whitespace()
-        .filter_map(|word| word.parse().ok());
+    let numbers = children.split_whitespace().filter_map(|word| word.parse().ok());
     for pid in numbers.filter(|pid| Some(*pid) != command) {
         let _ = sys::wait::try_wait(pid);
     }
@@ -230,9 +209,7 @@ fn ending(exit: Option<&Exit>, kill_check: &KillCheck) -> Ending {
         Some(sys::wait::Ended::Exited { code }) => Ending::Exited { code },
         Some(sys::wait::Ended::Killed { signal }) => Ending::Killed {
             signal,
-            out_of_memory: (signal == SIGKILL)
-                .then(|| kill_check.limit_that_killed())
-                .flatten(),
+            out_of_memory: (signal == SIGKILL).then(|| kill_check.limit_that_killed()).flatten(),
         },
     }
 }
@@ -261,10 +238,7 @@ mod tests {
             let error = find(&words(&[program])).unwrap_err();
             assert_eq!(error.kind, Kind::CommandNotFound);
             let text = error.to_string();
-            assert_eq!(
-                text,
-                format!("cannot run {program}: no such file or directory")
-            );
+            assert_eq!(text, format!("cannot run {program}: no such file or directory"));
         }
         assert!(find(&words(&["sh", "-c", "true"])).is_ok());
         assert_eq!(find(&[]).unwrap_err().kind, Kind::Usage);

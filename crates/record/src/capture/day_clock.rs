@@ -18,9 +18,8 @@ impl DayClock {
     #[must_use]
     pub fn now_ns(&self) -> u64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).ok();
-        let machine_ns = since.map_or(0, |since| {
-            u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-        });
+        let machine_ns =
+            since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
         machine_ns.saturating_add_signed(self.moved_ns.load(Ordering::Relaxed))
     }
 

@@ -19,11 +19,11 @@ pub(super) fn start_sampler(assignment: Assignment) -> Result<Sampler> {
             let why = "a ring needs a directory";
             Err(Error::new(Kind::Usage, "keep the last hours", why))
         }
-        (Some(path), None) => Sampler::start(assignment, move |facts| {
-            FileSink::create(&path, force, facts)
-        }),
-        (Some(path), Some(keep_ns)) => Sampler::start(assignment, move |facts| {
-            Ring::open(&path, keep_ns, keep_bytes, facts)
-        }),
+        (Some(path), None) => {
+            Sampler::start(assignment, move |facts| FileSink::create(&path, force, facts))
+        }
+        (Some(path), Some(keep_ns)) => {
+            Sampler::start(assignment, move |facts| Ring::open(&path, keep_ns, keep_bytes, facts))
+        }
     }
 }

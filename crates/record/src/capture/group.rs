@@ -64,20 +64,11 @@ fn child_of_own(root: &Root, pid: u32) -> Result<OwnGroup, String> {
     let parent = &own_directory(root).ok_or("no cgroup2 tree shows the own group")?;
     remove_leftovers(parent);
     let directory = parent.join(format!("{PREFIX}{}-{pid}", std::process::id()));
-    let words = |error| {
-        format!(
-            "no control group can be made: {}",
-            sys::plain_reason(&error)
-        )
-    };
+    let words = |error| format!("no control group can be made: {}", sys::plain_reason(&error));
     fs::create_dir(&directory).map_err(words)?;
     // From here on `Drop` removes it.
-    let group = OwnGroup {
-        _made: Some(Made {
-            parent: parent.clone(),
-            directory: directory.clone(),
-        }),
-    };
+    let group =
+        OwnGroup { _made: Some(Made { parent: parent.clone(), directory: directory.clone() }) };
     fs::write(directory.join("cgroup.procs"), pid.to_string()).map_err(words)?;
     Ok(group)
 }
@@ -90,9 +81,7 @@ fn own_directory(root: &Root) -> Option<PathBuf> {
     let own = place.groups().into_iter().next()?;
     let mut lines = membership.lines();
     let path = lines.find_map(|line| line.strip_prefix("0::"))?;
-    Path::new(path)
-        .ends_with(own.path.trim_start_matches('/'))
-        .then_some(own.directory)
+    Path::new(path).ends_with(own.path.trim_start_matches('/')).then_some(own.directory)
 }
 
 /// Removes the empty groups of recorders that were killed. One in use cannot be removed: the
@@ -157,10 +146,7 @@ fn scope(root: &Root, pid: u32) -> Result<OwnGroup, String> {
     let name = format!("{PREFIX}{}-{pid}.scope", std::process::id());
     let output = Command::new("busctl")
         .args(["--quiet", "call", "org.freedesktop.systemd1"])
-        .args([
-            "/org/freedesktop/systemd1",
-            "org.freedesktop.systemd1.Manager",
-        ])
+        .args(["/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"])
         .args(["StartTransientUnit", "ssa(sv)a(sa(sv))", &name, "fail"])
         // Two properties: whom it holds, and that a failure does not keep it.
         .args(["2", "PIDs", "au", "1", &pid.to_string()])
@@ -190,13 +176,7 @@ mod tests {
     #[test]
     fn only_names_of_this_program_are_its_groups() {
         assert_eq!(recorder_of("terrace-12-34"), Some(12));
-        for name in [
-            "terrace-12",
-            "terrace-a-3",
-            "terrace-12-x",
-            "system.slice",
-            "terrace-",
-        ] {
+        for name in ["terrace-12", "terrace-a-3", "terrace-12-x", "system.slice", "terrace-"] {
             assert_eq!(recorder_of(name), None, "{name}");
         }
     }

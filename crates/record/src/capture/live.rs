@@ -40,11 +40,7 @@ impl Live {
             sink.begin(facts);
             Ok(sink)
         })?;
-        Ok(Self {
-            sampler,
-            recent,
-            end: found.end,
-        })
+        Ok(Self { sampler, recent, end: found.end })
     }
 
     /// Shows what is kept. The next sample waits for `look`, so it must be short.

@@ -57,12 +57,7 @@ impl MarkSocket {
         let fault = |error| Error::io("listen for marks at", &path, error);
         let socket = UnixDatagram::bind(&path).map_err(fault)?;
         socket.set_nonblocking(true).map_err(fault)?;
-        Ok(Self {
-            socket,
-            buffer: vec![0; MAX_MARK_BYTES],
-            directory,
-            name,
-        })
+        Ok(Self { socket, buffer: vec![0; MAX_MARK_BYTES], directory, name })
     }
 
     /// What to wait on.
@@ -234,10 +229,7 @@ mod tests {
         let directory = TempDir::new();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
         std::fs::set_permissions(directory.path(), mode).unwrap();
-        let (dead, alive) = (
-            "rec-7-0.sock",
-            MarkSocket::open_in(held(&directory)).unwrap(),
-        );
+        let (dead, alive) = ("rec-7-0.sock", MarkSocket::open_in(held(&directory)).unwrap());
         drop(UnixDatagram::bind(directory.join(dead)).unwrap());
         std::fs::write(directory.join("rec-8-0.sock"), "no socket").unwrap();
         for remove in [false, true] {

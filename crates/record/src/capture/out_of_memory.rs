@@ -39,9 +39,7 @@ impl KillCheck {
     /// Notes the counters for the process `pid`.
     pub fn new(root: Root, pid: u32) -> Self {
         let place = memory_group_of(&root, &mounts::read(&root), pid);
-        let v2 = place
-            .as_ref()
-            .is_some_and(|place| place.version == Version::V2);
+        let v2 = place.as_ref().is_some_and(|place| place.version == Version::V2);
         let groups = place.map(|place| place.groups()).unwrap_or_default();
         let before = |group: Group| Before {
             kills: kills(&root, &group.directory, v2),
@@ -70,11 +68,7 @@ impl KillCheck {
         let Some(group) = self.groups.iter().find(grown) else {
             return Some(OF_MACHINE.to_owned());
         };
-        let name = if self.v2 {
-            "memory.max"
-        } else {
-            "memory.limit_in_bytes"
-        };
+        let name = if self.v2 { "memory.max" } else { "memory.limit_in_bytes" };
         let limit = number(&self.root, &group.group.directory.join(name));
         Some(limit_of(&group.group.path, limit))
     }
@@ -120,11 +114,7 @@ pub(super) fn in_later_groups(
 
 /// Processes of the group that the kernel killed.
 fn kills(root: &Root, directory: &Path, v2: bool) -> u64 {
-    let name = if v2 {
-        "memory.events"
-    } else {
-        "memory.oom_control"
-    };
+    let name = if v2 { "memory.events" } else { "memory.oom_control" };
     value(root, &directory.join(name), "oom_kill")
 }
 
@@ -149,8 +139,7 @@ fn value(root: &Root, path: &Path, key: &str) -> u64 {
         let (name, value) = line.split_once(' ')?;
         (name == key).then_some(value)
     });
-    line.and_then(|value| value.trim().parse().ok())
-        .unwrap_or(0)
+    line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
 }
 
 fn number(root: &Root, path: &Path) -> Option<u64> {
@@ -178,10 +167,7 @@ mod tests {
         for (path, limit) in [("a/b", "9223372036854771712\n"), ("a", "67108864\n")] {
             let base = format!("/sys/fs/cgroup/memory/{path}");
             tree = tree
-                .file(
-                    &format!("{base}/memory.oom_control"),
-                    "under_oom 0\noom_kill 1\n",
-                )
+                .file(&format!("{base}/memory.oom_control"), "under_oom 0\noom_kill 1\n")
                 .file(&format!("{base}/memory.failcnt"), "5\n")
                 .file(&format!("{base}/memory.limit_in_bytes"), limit);
         }
@@ -194,17 +180,10 @@ mod tests {
         let kill_check = KillCheck::new(Root::at(tree.path()), 7);
         assert_eq!(kill_check.limit_that_killed(), None);
         let base = "/sys/fs/cgroup/memory/a";
-        write(
-            &tree,
-            &format!("{base}/b/memory.oom_control"),
-            "oom_kill 2\n",
-        );
+        write(&tree, &format!("{base}/b/memory.oom_control"), "oom_kill 2\n");
         write(&tree, &format!("{base}/memory.failcnt"), "900\n");
         let words = kill_check.limit_that_killed().unwrap();
-        assert!(
-            words.contains("64 MiB") && words.ends_with("group /a"),
-            "{words}"
-        );
+        assert!(words.contains("64 MiB") && words.ends_with("group /a"), "{words}");
     }
 
     #[test]
@@ -212,17 +191,13 @@ mod tests {
         let tree = v1();
         let kill_check = KillCheck::new(Root::at(tree.path()), 7);
         write(&tree, "/proc/vmstat", "oom_kill 4\n");
-        assert_eq!(
-            kill_check.limit_that_killed().unwrap(),
-            "the memory of the machine"
-        );
+        assert_eq!(kill_check.limit_that_killed().unwrap(), "the memory of the machine");
     }
 
     #[test]
     fn version_2_names_the_lowest_group_that_hit_its_limit() {
-        let mut tree = FakeRoot::bare()
-            .file("/proc/self/mountinfo", V2)
-            .file("/proc/7/cgroup", "0::/a/b\n");
+        let mut tree =
+            FakeRoot::bare().file("/proc/self/mountinfo", V2).file("/proc/7/cgroup", "0::/a/b\n");
         for path in ["a/b", "a"] {
             let base = format!("/sys/fs/cgroup/{path}");
             tree = tree
@@ -230,16 +205,8 @@ mod tests {
                 .file(&format!("{base}/memory.max"), "1048576\n");
         }
         let kill_check = KillCheck::new(Root::at(tree.path()), 7);
-        write(
-            &tree,
-            "/sys/fs/cgroup/a/b/memory.events",
-            "oom 1\noom_kill 2\n",
-        );
-        write(
-            &tree,
-            "/sys/fs/cgroup/a/memory.events",
-            "oom 2\noom_kill 2\n",
-        );
+        write(&tree, "/sys/fs/cgroup/a/b/memory.events", "oom 1\noom_kill 2\n");
+        write(&tree, "/sys/fs/cgroup/a/memory.events", "oom 2\noom_kill 2\n");
         let words = kill_check.limit_that_killed().unwrap();
         assert!(words.ends_with("group /a"), "{words}");
     }

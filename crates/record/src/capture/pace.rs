@@ -18,11 +18,7 @@ impl Pace {
     /// A grid of `period_ns` whose first deadline is one period after `now_ns`.
     pub fn new(period_ns: u64, now_ns: u64) -> Self {
         let period_ns = period_ns.max(1);
-        Self {
-            period_ns,
-            due_ns: now_ns.saturating_add(period_ns),
-            missed: 0,
-        }
+        Self { period_ns, due_ns: now_ns.saturating_add(period_ns), missed: 0 }
     }
 
     /// When the next sample is due.

@@ -88,10 +88,7 @@ impl Recent {
         let sample = u32::try_from(ticks.len()).unwrap_or(u32::MAX);
         ticks.push(tick);
         let new = schemas.iter().skip(series.len()).cloned();
-        series.extend(new.map(|schema| Series {
-            schema,
-            steps: model::recording::Steps::new(),
-        }));
+        series.extend(new.map(|schema| Series { schema, steps: model::recording::Steps::new() }));
         for (series, value) in series.iter_mut().zip(row.values()) {
             series.push(sample, Some(*value).filter(|value| *value != ABSENT));
         }
@@ -127,12 +124,7 @@ impl Recent {
     }
 
     fn forget_samples(&mut self, count: usize) {
-        let Recording {
-            ticks,
-            series,
-            spans,
-            ..
-        } = &mut self.recording;
+        let Recording { ticks, series, spans, .. } = &mut self.recording;
         ticks.drain(..count);
         let cut = u32::try_from(count).unwrap_or(u32::MAX);
         for series in series {
@@ -166,10 +158,7 @@ mod tests {
             if number >= 50 {
                 row.count(named(&mut registry, "appears"), number);
             }
-            let tick = Tick {
-                due_ns: at_ns,
-                at_ns,
-            };
+            let tick = Tick { due_ns: at_ns, at_ns };
             sink.sample(tick, registry.schemas(), &row).unwrap();
             let mark = Span {
                 kind: "mark".to_owned(),
@@ -182,18 +171,12 @@ mod tests {
         sink.lock().recording().clone()
     }
 
-    const HOUR: Keep = Keep {
-        time_ns: 3_600_000_000_000,
-        bytes: usize::MAX,
-    };
+    const HOUR: Keep = Keep { time_ns: 3_600_000_000_000, bytes: usize::MAX };
 
     #[test]
     fn what_is_left_is_what_a_whole_recording_tells_of_that_time() {
         let whole = after(1_000, HOUR);
-        let keep = Keep {
-            time_ns: 100_000_000_000,
-            ..HOUR
-        };
+        let keep = Keep { time_ns: 100_000_000_000, ..HOUR };
         let recent = after(1_000, keep);
         let kept = recent.ticks.len();
         assert!((100..=108).contains(&kept), "{kept}");
@@ -213,16 +196,10 @@ mod tests {
 
     #[test]
     fn bytes_are_bounded_whatever_the_time() {
-        let keep = Keep {
-            bytes: 8 << 10,
-            ..HOUR
-        };
+        let keep = Keep { bytes: 8 << 10, ..HOUR };
         for samples in [1, 2, 10, 1_000] {
             let recent = after(samples, keep);
-            let shared = Recent {
-                recording: recent,
-                keep,
-            };
+            let shared = Recent { recording: recent, keep };
             // The last span came after the last look.
             assert!(shared.bytes() <= keep.bytes + 200, "{}", shared.bytes());
             assert!(!shared.recording.ticks.is_empty());

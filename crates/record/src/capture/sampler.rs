@@ -104,11 +104,7 @@ impl Sampler {
         open: impl FnOnce(&Facts) -> Result<S> + Send + 'static,
     ) -> Result<Self> {
         let words = |error: std::io::Error| {
-            Error::new(
-                Kind::Failed,
-                "start the recorder",
-                sys::plain_reason(&error),
-            )
+            Error::new(Kind::Failed, "start the recorder", sys::plain_reason(&error))
         };
         let (wake, woken) = UnixStream::pair().map_err(words)?;
         woken.set_nonblocking(true).map_err(words)?;
@@ -128,21 +124,12 @@ impl Sampler {
                 let _ = tell.send(Err(error));
             }
         };
-        std::thread::Builder::new()
-            .name("sampler".to_owned())
-            .spawn(body)
-            .map_err(words)?;
+        std::thread::Builder::new().name("sampler".to_owned()).spawn(body).map_err(words)?;
         match ready.recv() {
             Ok(answer) => answer?,
             Err(_) => return Err(gone()),
         }
-        Ok(Self {
-            requests,
-            wake,
-            news,
-            turns,
-            closed: Some(closed),
-        })
+        Ok(Self { requests, wake, news, turns, closed: Some(closed) })
     }
 
     /// Puts a mark into the recording.
@@ -241,9 +228,6 @@ impl Inbox {
 
     fn clear(&self) {
         let mut bytes = [0; 64];
-        while (&self.woken)
-            .read(&mut bytes)
-            .is_ok_and(|read| read == bytes.len())
-        {}
+        while (&self.woken).read(&mut bytes).is_ok_and(|read| read == bytes.len()) {}
     }
 }

@@ -70,15 +70,7 @@ impl Sources {
             None => (None, vec![("exits".to_owned(), no_process())]),
         };
         facts.sights.extend(sights);
-        Self {
-            root,
-            registry,
-            row: Row::default(),
-            collectors,
-            tracer,
-            listener,
-            started_ns: 0,
-        }
+        Self { root, registry, row: Row::default(), collectors, tracer, listener, started_ns: 0 }
     }
 
     /// The columns for looks at the pressure, where they are wanted.
@@ -90,8 +82,7 @@ impl Sources {
     /// Reads everything for the first time and begins to keep tasks; the instant from which on
     /// all counts, by the steady clock. What is summed most exactly is read last.
     pub fn begin(&mut self, watched: &Watched) -> u64 {
-        self.collectors
-            .read(0, true, &mut self.registry, &mut self.row);
+        self.collectors.read(0, true, &mut self.registry, &mut self.row);
         if let (Some(listener), Some(tree)) = (&mut self.listener, &watched.tree) {
             listener.watch(tree);
         }
@@ -104,8 +95,7 @@ impl Sources {
 
     /// Reads all that is due `at_ns` into the recording, or everything.
     pub fn read(&mut self, at_ns: u64, all: bool) {
-        self.collectors
-            .read(at_ns, all, &mut self.registry, &mut self.row);
+        self.collectors.read(at_ns, all, &mut self.registry, &mut self.row);
         if let Some(listener) = &mut self.listener {
             listener.read();
         }

@@ -97,14 +97,8 @@ fn process(root: &Root, pid: u32) -> Result<Found> {
     Ok(Found {
         subject: Subject::Process { pid, argv },
         watched: Watched {
-            scope: Scope {
-                processes: vec![pid],
-                group: None,
-            },
-            tree: Some(Tree {
-                processes: vec![pid],
-                reaper: None,
-            }),
+            scope: Scope { processes: vec![pid], group: None },
+            tree: Some(Tree { processes: vec![pid], reaper: None }),
             traced: Some(vec![pid]),
         },
         end: End::Process(end),
@@ -145,15 +139,9 @@ fn group_found(path: String, unit: Option<String>, directory: PathBuf) -> Found 
     Found {
         subject: Subject::Group { path, unit },
         watched: Watched {
-            scope: Scope {
-                processes: Vec::new(),
-                group: Some(directory.clone()),
-            },
+            scope: Scope { processes: Vec::new(), group: Some(directory.clone()) },
             // An empty list would mean all processes.
-            tree: processes.clone().map(|processes| Tree {
-                processes,
-                reaper: None,
-            }),
+            tree: processes.clone().map(|processes| Tree { processes, reaper: None }),
             traced: processes,
         },
         end: End::Group(directory),
@@ -164,10 +152,7 @@ fn group_found(path: String, unit: Option<String>, directory: PathBuf) -> Found 
 fn group(root: &Root, asked: &Path) -> Option<(String, PathBuf)> {
     let points = mount_points(&mounts::read(root));
     let name = |below: &Path| Path::new("/").join(below).display().to_string();
-    if let Some(below) = points
-        .iter()
-        .find_map(|point| asked.strip_prefix(point).ok())
-    {
+    if let Some(below) = points.iter().find_map(|point| asked.strip_prefix(point).ok()) {
         return is_group(asked).then(|| (name(below), asked.to_owned()));
     }
     let below = asked.strip_prefix("/").unwrap_or(asked);
@@ -177,9 +162,7 @@ fn group(root: &Root, asked: &Path) -> Option<(String, PathBuf)> {
         return None;
     }
     let directories = points.iter().map(|point| point.join(below));
-    let directory = directories
-        .into_iter()
-        .find(|directory| is_group(directory))?;
+    let directory = directories.into_iter().find(|directory| is_group(directory))?;
     Some((name(below), directory))
 }
 
@@ -190,9 +173,8 @@ fn mount_points(mounts: &[Mount]) -> Vec<PathBuf> {
         mount.fs_type == "cgroup" && options.any(|option| option == controller)
     };
     let unified = mounts.iter().filter(|mount| mount.fs_type == "cgroup2");
-    let old = CONTROLLERS
-        .iter()
-        .flat_map(|name| mounts.iter().filter(move |mount| shows(mount, name)));
+    let old =
+        CONTROLLERS.iter().flat_map(|name| mounts.iter().filter(move |mount| shows(mount, name)));
     let points = unified.chain(old).map(|mount| mount.mount_point.clone());
     points.collect()
 }
@@ -202,11 +184,7 @@ fn is_group(directory: &Path) -> bool {
 }
 
 fn unit(root: &Root, name: &str) -> Option<(String, PathBuf)> {
-    let full = if name.contains('.') {
-        name.to_owned()
-    } else {
-        format!("{name}.service")
-    };
+    let full = if name.contains('.') { name.to_owned() } else { format!("{name}.service") };
     if full.contains('/') {
         return None;
     }

@@ -67,17 +67,10 @@ pub fn watch_reporting(
     });
     let at_ns = Some(sys::clock::now_ns());
     sampler.take_last_sample();
-    let recording = sampler.close(Ended {
-        at_ns,
-        ..Ended::default()
-    })?;
+    let recording = sampler.close(Ended { at_ns, ..Ended::default() })?;
     drop(applied);
     let file = watch.output.clone();
-    Ok(Captured {
-        recording,
-        file,
-        ending: Ending::Stopped,
-    })
+    Ok(Captured { recording, file, ending: Ending::Stopped })
 }
 
 /// Waits for the first thing that ends the recording; one is that it is over by itself.

@@ -47,10 +47,7 @@ struct Devices {
 /// The file, where there is one.
 pub(super) fn open(root: &Root) -> Option<Disks> {
     let shape = Devices { root: root.clone() };
-    Some(Disks {
-        table: Table::open(root, "/proc/diskstats", shape)?,
-        started: false,
-    })
+    Some(Disks { table: Table::open(root, "/proc/diskstats", shape)?, started: false })
 }
 
 impl Source for Disks {

@@ -14,89 +14,49 @@ const MAX_MOUNTS: usize = 512;
 /// Settings by name, and the file of each; those of huge pages are chosen words.
 const SETTINGS: [(&str, &str); 24] = [
     ("vm.dirty_ratio", "/proc/sys/vm/dirty_ratio"),
-    (
-        "vm.dirty_background_ratio",
-        "/proc/sys/vm/dirty_background_ratio",
-    ),
+    ("vm.dirty_background_ratio", "/proc/sys/vm/dirty_background_ratio"),
     ("vm.dirty_bytes", "/proc/sys/vm/dirty_bytes"),
-    (
-        "vm.dirty_background_bytes",
-        "/proc/sys/vm/dirty_background_bytes",
-    ),
-    (
-        "vm.dirty_expire_centisecs",
-        "/proc/sys/vm/dirty_expire_centisecs",
-    ),
-    (
-        "vm.dirty_writeback_centisecs",
-        "/proc/sys/vm/dirty_writeback_centisecs",
-    ),
+    ("vm.dirty_background_bytes", "/proc/sys/vm/dirty_background_bytes"),
+    ("vm.dirty_expire_centisecs", "/proc/sys/vm/dirty_expire_centisecs"),
+    ("vm.dirty_writeback_centisecs", "/proc/sys/vm/dirty_writeback_centisecs"),
     ("vm.swappiness", "/proc/sys/vm/swappiness"),
     ("vm.page-cluster", "/proc/sys/vm/page-cluster"),
     ("vm.min_free_kbytes", "/proc/sys/vm/min_free_kbytes"),
-    (
-        "vm.watermark_scale_factor",
-        "/proc/sys/vm/watermark_scale_factor",
-    ),
+    ("vm.watermark_scale_factor", "/proc/sys/vm/watermark_scale_factor"),
     ("vm.overcommit_memory", "/proc/sys/vm/overcommit_memory"),
     ("vm.vfs_cache_pressure", "/proc/sys/vm/vfs_cache_pressure"),
     ("vm.zone_reclaim_mode", "/proc/sys/vm/zone_reclaim_mode"),
     ("vm.stat_interval", "/proc/sys/vm/stat_interval"),
-    (
-        "vm.compaction_proactiveness",
-        "/proc/sys/vm/compaction_proactiveness",
-    ),
+    ("vm.compaction_proactiveness", "/proc/sys/vm/compaction_proactiveness"),
     ("kernel.task_delayacct", "/proc/sys/kernel/task_delayacct"),
     ("kernel.numa_balancing", "/proc/sys/kernel/numa_balancing"),
     ("zswap.enabled", "/sys/module/zswap/parameters/enabled"),
-    (
-        "zswap.compressor",
-        "/sys/module/zswap/parameters/compressor",
-    ),
-    (
-        "zswap.max_pool_percent",
-        "/sys/module/zswap/parameters/max_pool_percent",
-    ),
+    ("zswap.compressor", "/sys/module/zswap/parameters/compressor"),
+    ("zswap.max_pool_percent", "/sys/module/zswap/parameters/max_pool_percent"),
     ("lru_gen.enabled", "/sys/kernel/mm/lru_gen/enabled"),
     ("lru_gen.min_ttl_ms", "/sys/kernel/mm/lru_gen/min_ttl_ms"),
-    (
-        "cpu.governor",
-        "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
-    ),
+    ("cpu.governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
     ("cpu.smt", "/sys/devices/system/cpu/smt/control"),
 ];
 
 /// File systems without a device that data is kept in all the same.
-const KEPT_TYPES: [&str; 7] = [
-    "tmpfs", "ramfs", "overlay", "btrfs", "zfs", "9p", "virtiofs",
-];
+const KEPT_TYPES: [&str; 7] = ["tmpfs", "ramfs", "overlay", "btrfs", "zfs", "9p", "virtiofs"];
 
 /// Fills in all of it.
 pub(super) fn fill(root: &Root, facts: &mut Facts) {
-    facts.devices = block_names(root)
-        .iter()
-        .filter_map(|name| device(root, name))
-        .take(MAX_DEVICES)
-        .collect();
+    facts.devices =
+        block_names(root).iter().filter_map(|name| device(root, name)).take(MAX_DEVICES).collect();
     facts.mounts = mounts(root);
-    facts.swaps = swap::areas(root)
-        .iter()
-        .map(|area| area_words(root, area))
-        .collect();
+    facts.swaps = swap::areas(root).iter().map(|area| area_words(root, area)).collect();
     settings(root, facts);
-    facts
-        .sights
-        .insert("other_users".to_owned(), other_users(root));
+    facts.sights.insert("other_users".to_owned(), other_users(root));
 }
 
 /// The names of all block devices without partitions, sorted.
 pub(super) fn block_names(root: &Root) -> Vec<String> {
-    let entries = std::fs::read_dir(root.path("/sys/block"))
-        .into_iter()
-        .flatten();
-    let mut names: Vec<String> = entries
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
+    let entries = std::fs::read_dir(root.path("/sys/block")).into_iter().flatten();
+    let mut names: Vec<String> =
+        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
     names.sort_unstable();
     names
 }
@@ -157,9 +117,7 @@ fn mounts(root: &Root) -> Vec<MountFacts> {
 fn area_words(root: &Root, area: &swap::Area) -> String {
     let path = area.path.to_string_lossy();
     let name = area_name(&path);
-    let disk = area
-        .device
-        .and_then(|(major, minor)| block::name_of_device(root, major, minor));
+    let disk = area.device.and_then(|(major, minor)| block::name_of_device(root, major, minor));
     match disk {
         Some(disk) => format!("{name} {disk}"),
         None => name.to_owned(),

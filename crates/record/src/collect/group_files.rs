@@ -29,11 +29,7 @@ impl GroupFiles<'_> {
 
     /// Keeps a source at the rate of this group; whether it was there.
     pub fn keep(&mut self, table: Option<Table<impl Shape + 'static>>) -> bool {
-        let tier = if self.parent {
-            Tier::Slow
-        } else {
-            Tier::Steady
-        };
+        let tier = if self.parent { Tier::Slow } else { Tier::Steady };
         self.keep_in(tier, table)
     }
 

@@ -10,12 +10,8 @@ use machine::block;
 use machine::cgroup::Version;
 
 /// Words of `io.stat`: "254:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6".
-const STAT: [(&str, &str); 4] = [
-    ("read_bytes", "bytes"),
-    ("write_bytes", "bytes"),
-    ("reads", "count"),
-    ("writes", "count"),
-];
+const STAT: [(&str, &str); 4] =
+    [("read_bytes", "bytes"), ("write_bytes", "bytes"), ("reads", "count"), ("writes", "count")];
 /// Words of `io.max`: "254:0 rbps=max wbps=1048576 riops=max wiops=max".
 const MAX: [(&str, &str); 4] = [
     ("max.rbps", "bytes/s"),
@@ -32,11 +28,7 @@ enum File {
     /// Limits in this order.
     Max,
     /// "254:0 Read 5" in version 1: what reads and writes are called.
-    Service {
-        read: &'static str,
-        write: &'static str,
-        unit: &'static str,
-    },
+    Service { read: &'static str, write: &'static str, unit: &'static str },
     /// One limit of version 1.
     Limit(&'static str, &'static str),
 }
@@ -52,11 +44,8 @@ struct Devices {
 /// Opens what the version has.
 pub(super) fn open(files: &mut GroupFiles<'_>, version: Version) {
     let table = |files: &GroupFiles<'_>, name: &str, file| {
-        let shape = Devices {
-            root: files.root.clone(),
-            prefix: format!("{}.io", files.prefix),
-            file,
-        };
+        let shape =
+            Devices { root: files.root.clone(), prefix: format!("{}.io", files.prefix), file };
         Table::open(files.root, files.path(name), shape)
     };
     if version == Version::V2 {
@@ -66,10 +55,7 @@ pub(super) fn open(files: &mut GroupFiles<'_>, version: Version) {
     }
     let service = |read, write, unit| File::Service { read, write, unit };
     let totals = [
-        (
-            "io_service_bytes",
-            service("read_bytes", "write_bytes", "bytes"),
-        ),
+        ("io_service_bytes", service("read_bytes", "write_bytes", "bytes")),
         ("io_serviced", service("reads", "writes", "count")),
     ];
     for (name, file) in totals {
@@ -144,16 +130,8 @@ mod tests {
 
     #[test]
     fn a_sum_that_grows_makes_no_new_plan() {
-        let file = File::Service {
-            read: "read_bytes",
-            write: "write_bytes",
-            unit: "bytes",
-        };
-        let shape = Devices {
-            root: Root::at("/nowhere"),
-            prefix: "group0.io".to_owned(),
-            file,
-        };
+        let file = File::Service { read: "read_bytes", write: "write_bytes", unit: "bytes" };
+        let shape = Devices { root: Root::at("/nowhere"), prefix: "group0.io".to_owned(), file };
         // A line without a head is expected word by word: the sum's number must not be in it.
         let expected: Option<(&[u8], usize)> = Some((b"Total", 6));
         assert_eq!(shape.head(b"Total 5"), expected);

@@ -119,14 +119,10 @@ fn levels(root: &Root, mounts: &[Mount], membership: &str) -> Vec<Level> {
             set(&mut levels[number], group);
         }
     };
-    put(Controller::Memory, |level, group| {
-        level.memory = Some(group)
-    });
+    put(Controller::Memory, |level, group| level.memory = Some(group));
     put(Controller::Cpu, |level, group| level.cpu = Some(group));
     put(Controller::Io, |level, group| level.io = Some(group));
-    put(Controller::Unified, |level, (_, group)| {
-        level.unified = Some(group)
-    });
+    put(Controller::Unified, |level, (_, group)| level.unified = Some(group));
     put(Controller::CpuAccounting, |level, (version, group)| {
         level.cpu_accounting = (version == Version::V1).then_some(group);
     });
@@ -144,9 +140,7 @@ fn level_facts(number: usize, level: &Level) -> GroupFacts {
         ("io", versioned(&level.io)),
         ("unified", path(level.unified.as_ref())),
     ];
-    let known = paths
-        .into_iter()
-        .filter_map(|(name, path)| Some((name.to_owned(), path?)));
+    let known = paths.into_iter().filter_map(|(name, path)| Some((name.to_owned(), path?)));
     GroupFacts {
         level: u32::try_from(number).unwrap_or(u32::MAX),
         paths: known.collect(),
@@ -253,11 +247,7 @@ fn cpu(files: &mut GroupFiles<'_>, version: Version) {
                 Column::gauge(0, name("quota_us"), "us", 1),
                 Column::gauge(1, name("period_us"), "us", 1),
             ];
-            files.keep_slow(Table::open(
-                files.root,
-                files.path("cpu.max"),
-                Single(columns),
-            ));
+            files.keep_slow(Table::open(files.root, files.path("cpu.max"), Single(columns)));
         }
     }
 }
@@ -287,12 +277,7 @@ fn cpu_throttling(prefix: &str, key: &str) -> Vec<Column> {
         "throttled_time" => ("throttled_ns", "ns", 1),
         _ => return Vec::new(),
     };
-    vec![Column::counter(
-        0,
-        format!("{prefix}.cpu.{name}"),
-        unit,
-        scale,
-    )]
+    vec![Column::counter(0, format!("{prefix}.cpu.{name}"), unit, scale)]
 }
 
 fn cpu_accounting(files: &mut GroupFiles<'_>) {

@@ -16,10 +16,7 @@ pub(super) struct Keyed {
 impl Keyed {
     /// `columns` is given the prefix and the name.
     pub fn new(prefix: impl Into<String>, columns: fn(&str, &str) -> Vec<Column>) -> Self {
-        Self {
-            prefix: prefix.into(),
-            columns,
-        }
+        Self { prefix: prefix.into(), columns }
     }
 }
 
@@ -45,10 +42,7 @@ impl Shape for Single {
 
 /// A counter or gauge of the first word, named by prefix and key.
 pub(super) fn plain(prefix: &str, key: &str, unit: &'static str, kind: Kind) -> Column {
-    Column {
-        kind,
-        ..Column::counter(0, format!("{prefix}.{key}"), unit, 1)
-    }
+    Column { kind, ..Column::counter(0, format!("{prefix}.{key}"), unit, 1) }
 }
 
 /// A file of lines "name number".

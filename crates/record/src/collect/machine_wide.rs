@@ -49,7 +49,5 @@ fn boxed<S: Source + 'static>(source: Option<S>) -> Option<Box<dyn Source>> {
 /// Memory handed back to the host, counted by some kernels only.
 fn reported(root: &Root) -> Option<Table<Single>> {
     let column = Column::counter(0, "reported.to_host_bytes", "bytes", 1024);
-    REPORTED
-        .iter()
-        .find_map(|path| Table::open(root, *path, Single(vec![column.clone()])))
+    REPORTED.iter().find_map(|path| Table::open(root, *path, Single(vec![column.clone()])))
 }

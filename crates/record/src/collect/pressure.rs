@@ -16,11 +16,7 @@ const TOTAL: usize = 3;
 
 /// The machine's file for one resource.
 pub(super) fn open(root: &Root, resource: &str) -> Option<Table<Keyed>> {
-    file(
-        root,
-        format!("/proc/pressure/{resource}"),
-        format!("pressure.{resource}"),
-    )
+    file(root, format!("/proc/pressure/{resource}"), format!("pressure.{resource}"))
 }
 
 /// Any such file; its series are `<prefix>.some_ns` and `<prefix>.full_ns`.

@@ -11,11 +11,8 @@ use machine::{ProcFile, Root};
 use model::recording::Kind;
 
 /// The totals of a file, in the order of [`RunDelay`].
-pub(crate) const TOTALS: [(&str, &str); 3] = [
-    ("run_ns", "ns"),
-    ("queue_ns", "ns"),
-    ("timeslices", "count"),
-];
+pub(crate) const TOTALS: [(&str, &str); 3] =
+    [("run_ns", "ns"), ("queue_ns", "ns"), ("timeslices", "count")];
 
 /// A longer file is one of hundreds of CPUs, whose reading alone would show in the sample.
 const MAX_BYTES: usize = 64 << 10;
@@ -43,11 +40,7 @@ pub(crate) fn open(root: &Root, processes: &[u32], registry: &mut Registry) -> V
             registry.id(&format!("{prefix}.{name}"), unit, Kind::Counter, source)
         };
         let columns = TOTALS.map(column);
-        Some(Schedstat {
-            file,
-            parse,
-            columns,
-        })
+        Some(Schedstat { file, parse, columns })
     };
     let path = "/proc/schedstat";
     let machine = keep(path, path, "schedstat", parse_machine);
@@ -68,11 +61,7 @@ impl Schedstat {
     pub fn totals(&mut self) -> [Option<i64>; TOTALS.len()] {
         let now = self.file.text().and_then(self.parse);
         let number = |number: fn(&RunDelay) -> u64| i64::try_from(number(now.as_ref()?)).ok();
-        [
-            number(|now| now.on_cpu_ns),
-            number(|now| now.waited_ns),
-            number(|now| now.slices),
-        ]
+        [number(|now| now.on_cpu_ns), number(|now| now.waited_ns), number(|now| now.slices)]
     }
 }
 
@@ -119,10 +108,8 @@ mod tests {
         if !std::path::Path::new("/proc/self/schedstat").exists() {
             return testkit::skip("/proc/self/schedstat");
         }
-        let mut child = std::process::Command::new("cat")
-            .stdin(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let mut registry = Registry::new();
         let mut opened = open(&Root::system(), &[child.id()], &mut registry);
         let leader = opened.last_mut().unwrap();

@@ -11,18 +11,8 @@ use model::duration::CLOCK_TICK_NS;
 use model::recording::Kind;
 
 /// The order of the kernel.
-const TIMES: [&str; 10] = [
-    "user",
-    "nice",
-    "system",
-    "idle",
-    "iowait",
-    "irq",
-    "softirq",
-    "steal",
-    "guest",
-    "guest_nice",
-];
+const TIMES: [&str; 10] =
+    ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice"];
 /// CPUs with series of their own: 640 series, more than a chart can show.
 const MAX_CPUS: usize = 64;
 
@@ -45,13 +35,8 @@ fn cpu(prefix: &str, key: &str) -> Vec<Column> {
     };
     let wanted = number.is_empty() || number.parse().is_ok_and(|cpu: usize| cpu < MAX_CPUS);
     let time = |(word, time): (usize, &&str)| {
-        Column::counter(
-            word,
-            format!("{prefix}.{key}.{time}_ns"),
-            "ns",
-            CLOCK_TICK_NS,
-        )
-        .refreshed(Some(CLOCK_TICK_NS))
+        Column::counter(word, format!("{prefix}.{key}.{time}_ns"), "ns", CLOCK_TICK_NS)
+            .refreshed(Some(CLOCK_TICK_NS))
     };
     let times = TIMES.iter().enumerate().map(time);
     times.filter(|_| wanted).collect()

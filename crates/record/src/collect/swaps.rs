@@ -14,9 +14,7 @@ pub(super) fn open(root: &Root) -> Option<Table<Keyed>> {
 
 /// The name of the area at this path, as /proc/swaps prints it.
 pub(super) fn area_name(path: &str) -> &str {
-    let name = path
-        .strip_prefix("/dev/")
-        .or_else(|| path.rsplit('/').next());
+    let name = path.strip_prefix("/dev/").or_else(|| path.rsplit('/').next());
     name.filter(|name| !name.is_empty()).unwrap_or(path)
 }
 

@@ -63,10 +63,7 @@ impl Column {
 
     /// A level in the word `word`.
     pub fn gauge(word: usize, name: impl Into<String>, unit: &'static str, scale: u64) -> Self {
-        Self {
-            kind: Kind::Gauge,
-            ..Self::counter(word, name, unit, scale)
-        }
+        Self { kind: Kind::Gauge, ..Self::counter(word, name, unit, scale) }
     }
 
     /// The same, absent if it says that there is no limit.
@@ -340,12 +337,7 @@ fn plan_line(shape: &impl Shape, source: &str, whole: &[u8], registry: &mut Regi
             source,
             column.refresh_ns,
         )?;
-        Some(Cell {
-            word: column.word,
-            id,
-            scale: column.scale,
-            meaning: column.meaning,
-        })
+        Some(Cell { word: column.word, id, scale: column.scale, meaning: column.meaning })
     };
     Line {
         head: line[..head].into(),
@@ -359,16 +351,11 @@ fn compare(before: &[Line], after: &[Line]) -> Change {
     let without = |lines: &[Line], others: &[Line]| {
         let wanted = lines.iter().filter(|line| !line.cells.is_empty());
         let missing = wanted.filter(|line| {
-            !others
-                .iter()
-                .any(|other| other.key == line.key && !other.cells.is_empty())
+            !others.iter().any(|other| other.key == line.key && !other.cells.is_empty())
         });
         missing.map(|line| line.key.to_string()).collect()
     };
-    Change {
-        added: without(after, before),
-        removed: without(before, after),
-    }
+    Change { added: without(after, before), removed: without(before, after) }
 }
 
 #[cfg(test)]

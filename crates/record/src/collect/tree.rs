@@ -42,11 +42,8 @@ const SUMS: [(&str, &str, &str, bool); FIGURES] = [
     ("write_bytes", "bytes", "io", false),
     ("cancelled_write_bytes", "bytes", "io", false),
 ];
-const LEVELS: [(&str, &str); 3] = [
-    ("processes", "count"),
-    ("threads", "count"),
-    ("rss_bytes", "bytes"),
-];
+const LEVELS: [(&str, &str); 3] =
+    [("processes", "count"), ("threads", "count"), ("rss_bytes", "bytes")];
 
 /// The processes of the subject.
 #[derive(Debug)]
@@ -93,12 +90,7 @@ impl Tree {
             reported: [0; FIGURES],
             sums,
             levels,
-            round: Round {
-                buffer: [0; text::FILE_BYTES],
-                hold: true,
-                full: true,
-                delays,
-            },
+            round: Round { buffer: [0; text::FILE_BYTES], hold: true, full: true, delays },
             page_bytes: sys::process::page_bytes() as u64,
             opened_ticks: uptime_ticks(root),
             started: false,
@@ -254,10 +246,7 @@ fn block_waits_counted(root: &Root) -> bool {
 
 fn uptime_ticks(root: &Root) -> u64 {
     let text = root.read("/proc/uptime").unwrap_or_default();
-    let seconds = text
-        .split_whitespace()
-        .next()
-        .and_then(|word| word.parse::<f64>().ok());
+    let seconds = text.split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
     let ticks_per_s = (SLOW_NS / CLOCK_TICK_NS) as f64;
     seconds.map_or(0, |seconds| (seconds * ticks_per_s) as u64)
 }

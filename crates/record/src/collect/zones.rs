@@ -58,10 +58,7 @@ fn zone_of(line: &str) -> Option<(u32, &str)> {
 
 /// Free pages and watermarks; where there is a file.
 pub(super) fn watermarks(root: &Root) -> Option<Watermarks> {
-    Some(Watermarks {
-        reader: ProcFile::open(root, ZONEINFO).ok()?,
-        zones: Vec::new(),
-    })
+    Some(Watermarks { reader: ProcFile::open(root, ZONEINFO).ok()?, zones: Vec::new() })
 }
 
 /// The file and the series of each zone, by the line that opens its section.
@@ -105,14 +102,9 @@ fn section(zones: &mut Vec<Zone>, title: &str, moment: &mut Moment<'_>) -> Optio
     let ids = MARKS.map(|mark| {
         let name = format!("zone.node{node}.{zone}.{mark}");
         let refresh_ns = Some(STAT_INTERVAL_NS);
-        moment
-            .registry
-            .id_refreshed(&name, "pages", Kind::Gauge, ZONEINFO, refresh_ns)
+        moment.registry.id_refreshed(&name, "pages", Kind::Gauge, ZONEINFO, refresh_ns)
     });
-    zones.push(Zone {
-        title: title.to_owned(),
-        ids,
-    });
+    zones.push(Zone { title: title.to_owned(), ids });
     Some(zones.len() - 1)
 }
 

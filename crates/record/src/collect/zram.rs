@@ -18,10 +18,7 @@ pub(super) struct Zram {
 
 /// None need be there yet.
 pub(super) fn open(root: &Root) -> Zram {
-    let mut zram = Zram {
-        root: root.clone(),
-        devices: Vec::new(),
-    };
+    let mut zram = Zram { root: root.clone(), devices: Vec::new() };
     zram.look();
     zram
 }
@@ -71,20 +68,13 @@ fn tables(root: &Root, device: &str) -> Vec<Table<Single>> {
         level(5, "same_pages", "pages"),
         level(7, "huge_pages", "pages"),
     ];
-    let failures = vec![
-        count(0, "failed_reads"),
-        count(1, "failed_writes"),
-        count(3, "notify_free"),
-    ];
+    let failures =
+        vec![count(0, "failed_reads"), count(1, "failed_writes"), count(3, "notify_free")];
     let requests = vec![count(0, "reads"), count(4, "writes")];
-    [
-        ("mm_stat", sizes),
-        ("io_stat", failures),
-        ("stat", requests),
-    ]
-    .into_iter()
-    .filter_map(|(file, columns)| {
-        Table::open(root, format!("/sys/block/{device}/{file}"), Single(columns))
-    })
-    .collect()
+    [("mm_stat", sizes), ("io_stat", failures), ("stat", requests)]
+        .into_iter()
+        .filter_map(|(file, columns)| {
+            Table::open(root, format!("/sys/block/{device}/{file}"), Single(columns))
+        })
+        .collect()
 }

@@ -42,10 +42,7 @@ fn write(recording: &Recording, sink: &mut dyn Write) -> io::Result<()> {
     let mut families: BTreeMap<String, Vec<(Name, usize)>> = BTreeMap::new();
     for (index, series) in recording.series.iter().enumerate() {
         let name = named(&series.schema);
-        families
-            .entry(name.family.clone())
-            .or_default()
-            .push((name, index));
+        families.entry(name.family.clone()).or_default().push((name, index));
     }
     let mut text = String::new();
     for (family, mut members) in families {
@@ -81,9 +78,10 @@ fn values(text: &mut String, name: &Name, index: usize, recording: &Recording) {
         Kind::Counter => "_total",
         Kind::Gauge => "",
     };
-    let labels = name.label.as_ref().map_or(String::new(), |(key, value)| {
-        format!("{{{key}=\"{}\"}}", escaped(value))
-    });
+    let labels = name
+        .label
+        .as_ref()
+        .map_or(String::new(), |(key, value)| format!("{{{key}=\"{}\"}}", escaped(value)));
     let started_ns = recording.facts.started_unix_ns;
     let mut cursor = Cursor::new(series);
     let mut last = None;
@@ -110,9 +108,7 @@ fn values(text: &mut String, name: &Name, index: usize, recording: &Recording) {
 fn named(schema: &Schema) -> Name {
     let words: Vec<&str> = schema.name.split('.').collect();
     let labelled = LABELLED.iter().find(|(word, _)| words[0] == *word);
-    let level = words[0]
-        .strip_prefix("group")
-        .filter(|level| is_number(level));
+    let level = words[0].strip_prefix("group").filter(|level| is_number(level));
     let processor = words.get(1).and_then(|word| word.strip_prefix("cpu"));
     let (words, label) = match (labelled, level, processor) {
         // A device's name may hold dots itself: the last word is the series.
@@ -170,9 +166,7 @@ fn in_base_unit(value: i64, unit: &str) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]
@@ -200,19 +194,9 @@ mod tests {
     #[test]
     fn families_have_base_units_labels_and_an_end() {
         let mut recording = Recording {
-            ticks: [0, 1_000_000_000]
-                .map(|at_ns| Tick {
-                    due_ns: at_ns,
-                    at_ns,
-                })
-                .to_vec(),
+            ticks: [0, 1_000_000_000].map(|at_ns| Tick { due_ns: at_ns, at_ns }).to_vec(),
             series: vec![
-                series(
-                    "disk.vda.read_ns",
-                    "ns",
-                    Kind::Counter,
-                    &[Some(1), Some(1_500_000_000)],
-                ),
+                series("disk.vda.read_ns", "ns", Kind::Counter, &[Some(1), Some(1_500_000_000)]),
                 series("disk.a.b.read_ns", "ns", Kind::Counter, &[None, Some(2)]),
                 series("stat.cpu3.user_ns", "ns", Kind::Counter, &[Some(5)]),
                 series("meminfo.MemFree", "bytes", Kind::Gauge, &[Some(-4)]),

@@ -61,11 +61,8 @@ fn write(recording: &Recording, sink: &mut dyn Write) -> io::Result<()> {
     for packet in tracks(recording) {
         put(packet)?;
     }
-    let mut rest: Vec<_> = recording
-        .series
-        .iter()
-        .map(|series| series.steps.iter().peekable())
-        .collect();
+    let mut rest: Vec<_> =
+        recording.series.iter().map(|series| series.steps.iter().peekable()).collect();
     for (sample, tick) in (0..).zip(&recording.ticks) {
         for (track, steps) in (FIRST_SERIES..).zip(&mut rest) {
             let Some(step) = steps.next_if(|step| step.sample == sample) else {
@@ -257,10 +254,8 @@ mod tests {
         };
         let mut bytes = Vec::new();
         Perfetto.export(&recording, &mut bytes).unwrap();
-        let packets: Vec<_> = fields(&bytes)
-            .into_iter()
-            .map(|(_, _, packet)| fields(&packet))
-            .collect();
+        let packets: Vec<_> =
+            fields(&bytes).into_iter().map(|(_, _, packet)| fields(&packet)).collect();
         let described: Vec<_> = packets
             .iter()
             .filter_map(|packet| packet.iter().find(|(field, ..)| *field == 60))

@@ -24,11 +24,8 @@ pub const VERSION_MINOR: u16 = 1;
 pub const MAX_RAW_BYTES: usize = 16 << 20;
 
 /// The first bytes of every file.
-pub(super) const FILE_HEADER: FileHeader = FileHeader {
-    magic: MAGIC,
-    major: VERSION_MAJOR,
-    minor: VERSION_MINOR,
-};
+pub(super) const FILE_HEADER: FileHeader =
+    FileHeader { magic: MAGIC, major: VERSION_MAJOR, minor: VERSION_MINOR };
 
 /// The fields of a chunk: the length before compression, and the time range.
 const FIELD_BYTES: usize = 20;
@@ -220,10 +217,7 @@ impl<R: Read> Chunks<R> {
         let length = if header.is_zstd {
             self.raw.clear();
             self.raw.reserve(header.raw_bytes);
-            let unpacked = self
-                .unpack
-                .0
-                .decompress_to_buffer(&self.payload, &mut self.raw);
+            let unpacked = self.unpack.0.decompress_to_buffer(&self.payload, &mut self.raw);
             unpacked.map_err(|_| "it cannot be decompressed".to_owned())?
         } else {
             std::mem::swap(&mut self.raw, &mut self.payload);

@@ -73,12 +73,7 @@ impl PendingRows {
         column.clear();
         let mut start = 0;
         for end in &self.ends {
-            column.push(
-                self.values[start..*end]
-                    .get(index)
-                    .copied()
-                    .unwrap_or(ABSENT),
-            );
+            column.push(self.values[start..*end].get(index).copied().unwrap_or(ABSENT));
             start = *end;
         }
     }
@@ -138,25 +133,15 @@ impl Base {
         if at_ns < due_ns || !input.is_empty() {
             return Err(malformed());
         }
-        Ok(Self {
-            due_ns,
-            at_ns,
-            period_ns,
-            values,
-        })
+        Ok(Self { due_ns, at_ns, period_ns, values })
     }
 
     /// `tick`, moved so that it is not before the last row, of `held` or before it.
     pub(super) fn forward(&self, held: &PendingRows, tick: Tick) -> Tick {
         let last = held.ticks.last();
-        let due_ns = tick
-            .due_ns
-            .max(last.map_or(self.due_ns, |last| last.due_ns));
+        let due_ns = tick.due_ns.max(last.map_or(self.due_ns, |last| last.due_ns));
         let at_ns = last.map_or(self.at_ns, |last| last.at_ns);
-        Tick {
-            due_ns,
-            at_ns: tick.at_ns.max(at_ns).max(due_ns),
-        }
+        Tick { due_ns, at_ns: tick.at_ns.max(at_ns).max(due_ns) }
     }
 }
 
@@ -382,9 +367,7 @@ fn present(value: i64) -> i64 {
 
 fn within(number: Option<u64>, limit: usize) -> Result<usize, String> {
     let number = number.and_then(|number| usize::try_from(number).ok());
-    number
-        .filter(|number| *number <= limit)
-        .ok_or_else(malformed)
+    number.filter(|number| *number <= limit).ok_or_else(malformed)
 }
 
 fn malformed() -> String {

@@ -48,11 +48,7 @@ impl FileSink {
         };
         let made = file.metadata().map(|about| about.ino());
         match Writer::new(file, facts) {
-            Ok(writer) => Ok(Self {
-                writer,
-                path: path.to_owned(),
-                place,
-            }),
+            Ok(writer) => Ok(Self { writer, path: path.to_owned(), place }),
             Err(error) => {
                 // Left there, it would be in the way of the next recording.
                 if let (true, Ok(inode)) = (is_new, made) {
@@ -149,18 +145,13 @@ fn replaceable(place: &FilePlace, path: &Path, force: bool) -> Result<File> {
         return Err(refusal(path, "it is a directory; --keep records into one"));
     }
     if !force {
-        return Err(refusal(
-            path,
-            "it exists already; --force replaces a recording",
-        ));
+        return Err(refusal(path, "it exists already; --force replaces a recording"));
     }
     if !about.is_file() {
         return Err(refusal(path, "it is not a regular file"));
     }
     let mut file = place.directory.open_own(&place.name).map_err(failed)?;
-    let opened = file
-        .metadata()
-        .map_err(|error| Error::io("replace", path, error))?;
+    let opened = file.metadata().map_err(|error| Error::io("replace", path, error))?;
     if opened.len() > 0 && !starts_with_magic(&mut file) {
         return Err(refusal(path, "it is no recording, so it is left alone"));
     }

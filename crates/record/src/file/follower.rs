@@ -40,9 +40,7 @@ impl Follower {
     /// [`Kind::NotARecording`] for anything else, and when it cannot be opened.
     pub fn open(path: &Path) -> Result<Self> {
         // The type is read before the file is opened: opening a pipe would block.
-        let metadata = path
-            .metadata()
-            .map_err(|error| Error::io("open", path, error))?;
+        let metadata = path.metadata().map_err(|error| Error::io("open", path, error))?;
         if metadata.is_dir() {
             return Self::open_ring(path);
         }
@@ -52,10 +50,7 @@ impl Follower {
         }
         let file =
             sys::file::open_input(path).map_err(|error| Error::io("open", path, error.source))?;
-        Ok(Self {
-            tail: Tail::new(file, path, MAX_BYTES)?,
-            ring: None,
-        })
+        Ok(Self { tail: Tail::new(file, path, MAX_BYTES)?, ring: None })
     }
 
     fn open_ring(path: &Path) -> Result<Self> {
@@ -75,11 +70,7 @@ impl Follower {
         joined.recording.outcome = None;
         joined.recording.damage = damage;
         let name = last.name.clone();
-        let ring = Some(RingPosition {
-            directory,
-            name,
-            joined,
-        });
+        let ring = Some(RingPosition { directory, name, joined });
         Ok(Self { tail, ring })
     }
 

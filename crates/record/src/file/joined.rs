@@ -46,10 +46,7 @@ pub(super) fn read_closed(
     limits: Limits,
 ) -> Result<Recording> {
     let part_bytes = limits.bytes / PART_SHARE;
-    let part_limits = Limits {
-        bytes: part_bytes,
-        ..limits
-    };
+    let part_limits = Limits { bytes: part_bytes, ..limits };
     let mut joined = JoinedRecording::new(limits.bytes - part_bytes);
     let mut damage = Vec::new();
     for Segment { name, .. } in segments(directory)? {
@@ -81,10 +78,7 @@ fn read_segment(
     damage: &mut Vec<String>,
 ) -> Option<Recording> {
     let file = file.map_or_else(|| directory.open_regular(name), Ok);
-    match file
-        .map_err(Error::from)
-        .and_then(|file| read_back(file, limits))
-    {
+    match file.map_err(Error::from).and_then(|file| read_back(file, limits)) {
         Ok(part) => {
             let name = name.to_string_lossy();
             damage.extend(part.damage.iter().map(|text| format!("{name}: {text}")));
@@ -106,20 +100,14 @@ pub(super) fn newest(
     let mut damage = Vec::new();
     let mut parts = VecDeque::new();
     let mut bytes = 0;
-    let limits = Limits {
-        bytes: MAX_BYTES / PART_SHARE,
-        ..Limits::default()
-    };
+    let limits = Limits { bytes: MAX_BYTES / PART_SHARE, ..Limits::default() };
     for Segment { name, .. } in segments.iter().rev() {
         let mut own_damage = Vec::new();
         let part = read_segment(directory, name, None, limits, &mut own_damage);
         bytes += part.as_ref().map_or(0, bytes_of_values);
         if bytes > MAX_BYTES / PART_SHARE {
             let path = directory.path().join(name);
-            damage.push(format!(
-                "what is older than {} was left out",
-                path.display()
-            ));
+            damage.push(format!("what is older than {} was left out", path.display()));
             break;
         }
         damage.extend(own_damage);
@@ -263,37 +251,23 @@ impl JoinedRecording {
             }
         }
         self.is_begun = true;
-        self.part = Part {
-            is_begun: true,
-            first,
-            offset_ns,
-            ..Part::default()
-        };
+        self.part = Part { is_begun: true, first, offset_ns, ..Part::default() };
     }
 
     fn grow(&mut self, part: &Recording) {
         let offset_ns = self.part.offset_ns;
         let moved = |ns: u64| ns.saturating_add(offset_ns);
         let whole = &mut self.recording;
-        whole.facts = Facts {
-            started_unix_ns: whole.facts.started_unix_ns,
-            ..part.facts.clone()
-        };
+        whole.facts = Facts { started_unix_ns: whole.facts.started_unix_ns, ..part.facts.clone() };
         for tick in &part.ticks[self.part.ticks..] {
-            self.last = Tick {
-                due_ns: moved(tick.due_ns),
-                at_ns: moved(tick.at_ns),
-            };
+            self.last = Tick { due_ns: moved(tick.due_ns), at_ns: moved(tick.at_ns) };
             if self.seen.is_multiple_of(self.every) {
                 whole.ticks.push(self.last);
             }
             self.seen = self.seen.saturating_add(1);
         }
         for span in &part.spans[self.part.spans..] {
-            if self
-                .budget
-                .has_room_for::<Span>(span.text.as_bytes(), "spans")
-            {
+            if self.budget.has_room_for::<Span>(span.text.as_bytes(), "spans") {
                 whole.spans.push(Span {
                     start_ns: moved(span.start_ns),
                     end_ns: moved(span.end_ns),
@@ -302,10 +276,7 @@ impl JoinedRecording {
             }
         }
         for task in &part.tasks[self.part.tasks..] {
-            if self
-                .budget
-                .has_room_for::<Task>(task.comm.as_bytes(), "tasks")
-            {
+            if self.budget.has_room_for::<Task>(task.comm.as_bytes(), "tasks") {
                 whole.tasks.push(task.clone());
             }
         }

@@ -23,14 +23,9 @@ pub fn open(path: &Path) -> Result<Recording> {
 /// # Errors
 /// As [`open`].
 pub fn open_one_of(path: &Path, count: usize) -> Result<Recording> {
-    let limits = Limits {
-        bytes: MAX_BYTES / count.max(1),
-        ..Limits::default()
-    };
+    let limits = Limits { bytes: MAX_BYTES / count.max(1), ..Limits::default() };
     // The type is read before the file is opened: opening a pipe would block.
-    let metadata = path
-        .metadata()
-        .map_err(|error| Error::io("open", path, error))?;
+    let metadata = path.metadata().map_err(|error| Error::io("open", path, error))?;
     if metadata.is_dir() {
         return read_ring_within(path, limits);
     }

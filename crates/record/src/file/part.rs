@@ -64,9 +64,7 @@ impl<R: Read + Seek> Outline<R> {
     pub fn part(mut self, from_ns: u64, to_ns: u64) -> Option<Recording> {
         let earlier = self.rows.partition_point(|(at_ns, _)| *at_ns <= from_ns);
         let row = earlier.checked_sub(1).map(|last| self.rows[last]);
-        self.chunks
-            .go_to(row.map_or(self.start, |(_, offset)| offset))
-            .ok()?;
+        self.chunks.go_to(row.map_or(self.start, |(_, offset)| offset)).ok()?;
         let is_wanted = |kind| matches!(kind, Kind::Samples | Kind::Row);
         while self.last_ns().is_none_or(|last_ns| last_ns < to_ns) {
             let Some((header, raw)) = self.chunks.next_wanted(is_wanted).ok()? else {

@@ -51,15 +51,10 @@ pub(super) fn with_lost_end(
         }
         // A ring starts where its oldest segment does.
         let earlier_ns = facts.started_unix_ns.saturating_sub(started_unix_ns);
-        recording.facts = Facts {
-            started_unix_ns,
-            ..facts.clone()
-        };
+        recording.facts = Facts { started_unix_ns, ..facts.clone() };
         let outcome = recording.outcome.insert(outcome.clone());
         outcome.ended_ns = outcome.ended_ns.saturating_add(earlier_ns);
-        outcome
-            .stopped_early
-            .get_or_insert(error.source.to_string());
+        outcome.stopped_early.get_or_insert(error.source.to_string());
     }
     recording
 }

@@ -45,11 +45,7 @@ pub(super) struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            bytes: MAX_BYTES,
-            changes: MAX_CHANGES,
-            may_thin: true,
-        }
+        Self { bytes: MAX_BYTES, changes: MAX_CHANGES, may_thin: true }
     }
 }
 
@@ -135,9 +131,7 @@ impl Reading {
 
     /// Takes one whole chunk.
     pub(super) fn take(&mut self, header: &Header, raw: &[u8]) -> std::result::Result<(), String> {
-        let Self {
-            recording, budget, ..
-        } = self;
+        let Self { recording, budget, .. } = self;
         match header.kind {
             Kind::Facts => {
                 budget.take_facts(raw)?;
@@ -293,9 +287,7 @@ mod tests {
             }
         }
         writer.tasks(&vec![Task::default(); 300]).unwrap();
-        writer
-            .finish(&Facts::default(), &Outcome::default())
-            .unwrap()
+        writer.finish(&Facts::default(), &Outcome::default()).unwrap()
     }
 
     fn within(limits: Limits) -> Recording {
@@ -309,15 +301,9 @@ mod tests {
         let needed = bytes_of_values(&whole);
         for part in [1, 2, 3, 7, 20] {
             let bytes = needed / part + (40 << 10);
-            let limits = Limits {
-                bytes,
-                ..Limits::default()
-            };
+            let limits = Limits { bytes, ..Limits::default() };
             let thinned = within(limits);
-            assert!(
-                bytes_of_values(&thinned) <= bytes + bytes / 8,
-                "part {part}"
-            );
+            assert!(bytes_of_values(&thinned) <= bytes + bytes / 8, "part {part}");
             assert_eq!(thinned.ticks.first(), whole.ticks.first());
             assert_eq!(thinned.ticks.last(), whole.ticks.last());
             assert!(thinned.outcome.is_some());
@@ -336,10 +322,7 @@ mod tests {
     #[test]
     fn spans_and_tasks_without_room_are_left_out_and_the_outcome_is_read() {
         let bytes = 100 << 10;
-        let few = within(Limits {
-            bytes,
-            ..Limits::default()
-        });
+        let few = within(Limits { bytes, ..Limits::default() });
         assert!(few.spans.len() < 200 && !few.spans.is_empty());
         let said = few.damage.join("; ");
         assert!(said.contains("tasks were left out"), "{said}");
@@ -349,44 +332,27 @@ mod tests {
     #[test]
     fn the_number_of_changes_is_bounded_and_the_outcome_is_read() {
         let changes = 10_000;
-        let some = within(Limits {
-            changes,
-            ..Limits::default()
-        });
+        let some = within(Limits { changes, ..Limits::default() });
         let steps: usize = some.series.iter().map(|series| series.steps.len()).sum();
         assert!((10_000..12_000).contains(&steps), "{steps}");
         assert!(some.outcome.is_some() && some.tasks.len() == 300);
-        assert!(
-            some.damage[0].contains("samples after"),
-            "{:?}",
-            some.damage
-        );
+        assert!(some.damage[0].contains("samples after"), "{:?}", some.damage);
     }
 
     #[test]
     fn what_is_followed_is_never_thinned() {
-        let some = within(Limits {
-            bytes: 200 << 10,
-            may_thin: false,
-            ..Limits::default()
-        });
+        let some = within(Limits { bytes: 200 << 10, may_thin: false, ..Limits::default() });
         assert!(some.damage[0].contains("more values"), "{:?}", some.damage);
         assert_eq!(some.ticks[1].at_ns, 10);
     }
 
     #[test]
     fn facts_that_grow_when_they_are_parsed_are_refused() {
-        let facts = Facts {
-            swaps: vec![String::new(); 200_000],
-            ..Facts::default()
-        };
+        let facts = Facts { swaps: vec![String::new(); 200_000], ..Facts::default() };
         let writer = Writer::new(Vec::new(), &facts).unwrap();
         let file = writer.finish(&facts, &Outcome::default()).unwrap();
         assert!(read(&file[..]).unwrap().damage.is_empty());
-        let limits = Limits {
-            bytes: 32 << 20,
-            ..Limits::default()
-        };
+        let limits = Limits { bytes: 32 << 20, ..Limits::default() };
         let refused = read_within(&file[..], limits).unwrap();
         assert!(refused.damage[0].contains("facts"), "{:?}", refused.damage);
     }

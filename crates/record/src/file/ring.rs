@@ -311,9 +311,7 @@ impl RecordSink for Ring {
                 let error = Error::new(Kind::NoSpace, "write the recording", why);
                 (Err(error.at(&self.path)), None)
             }
-            Some(Current {
-                name, mut writer, ..
-            }) => {
+            Some(Current { name, mut writer, .. }) => {
                 let ended = writer
                     .end_or_cut(&segment_facts, &segment_outcome)
                     .map_err(|error| error.at(self.path.join(&name)));
@@ -337,11 +335,7 @@ fn start(directory: &Directory, facts: &Facts) -> Result<Current> {
         match directory.create_new(&name, FILE_MODE) {
             Ok(file) => {
                 return match Writer::new(file, facts) {
-                    Ok(writer) => Ok(Current {
-                        name,
-                        empty_bytes: writer.bytes(),
-                        writer,
-                    }),
+                    Ok(writer) => Ok(Current { name, empty_bytes: writer.bytes(), writer }),
                     Err(error) => {
                         // Nothing is in it; what cannot be removed does no harm.
                         let _ = directory.remove(&name);

@@ -46,10 +46,7 @@ pub(super) fn nothing_in(directory: &Path, why: Option<String>) -> Error {
 /// Opens the directory of a ring for writing; makes it if it is missing.
 pub(super) fn open_for_writing(path: &Path) -> Result<Directory> {
     let directory = open_or_make(path).map_err(|error| at("create", path, &error))?;
-    let about = directory
-        .file()
-        .metadata()
-        .map_err(|error| Error::io("examine", path, error))?;
+    let about = directory.file().metadata().map_err(|error| Error::io("examine", path, error))?;
     let refusal = |why: &str| Err(Error::new(Kind::Impossible, "record to", why).at(path));
     // Many systems give each user a group of the same number and let it write.
     let is_own_group = [0, sys::process::effective_gid()].contains(&about.gid());
@@ -108,11 +105,7 @@ pub(super) fn segments(directory: &Directory) -> Result<Vec<Segment>> {
             continue;
         };
         if let Some(bytes) = segment_bytes(directory, &name) {
-            found.push(Segment {
-                name,
-                started_unix_ns,
-                bytes,
-            });
+            found.push(Segment { name, started_unix_ns, bytes });
         }
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));

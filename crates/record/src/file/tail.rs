@@ -54,19 +54,13 @@ impl Tail {
     /// Follows a regular file, and reads nothing but its header. What is read of it takes at most
     /// `bytes` of memory; `path` names it in errors.
     pub(super) fn new(file: File, path: &Path, bytes: usize) -> Result<Self> {
-        let reader = file
-            .try_clone()
-            .map_err(|error| Error::io("open", path, error))?;
+        let reader = file.try_clone().map_err(|error| Error::io("open", path, error))?;
         let chunks = reader::start(BufReader::new(reader)).map_err(|error| error.at(path))?;
         Ok(Self {
             file,
             is_locked: false,
             chunks,
-            reading: Reading::new(Limits {
-                bytes,
-                may_thin: false,
-                ..Limits::default()
-            }),
+            reading: Reading::new(Limits { bytes, may_thin: false, ..Limits::default() }),
         })
     }
 

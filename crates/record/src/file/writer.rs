@@ -111,8 +111,7 @@ impl<W: Write> Writer<W> {
             self.flush()?;
         }
         if schemas.len() > self.schemas.len() {
-            self.schemas
-                .extend_from_slice(&schemas[self.schemas.len()..]);
+            self.schemas.extend_from_slice(&schemas[self.schemas.len()..]);
         }
         let tick = self.base.forward(&self.held, tick);
         self.held.push(tick, values);
@@ -251,12 +250,7 @@ impl<W: Write> Writer<W> {
         let spans = std::mem::take(&mut self.spans);
         let first_ns = spans.iter().map(|span| span.start_ns).min();
         let last_ns = spans.iter().map(|span| span.end_ns).max();
-        let written = self.lines(
-            Kind::Spans,
-            &spans,
-            first_ns.unwrap_or(0),
-            last_ns.unwrap_or(0),
-        );
+        let written = self.lines(Kind::Spans, &spans, first_ns.unwrap_or(0), last_ns.unwrap_or(0));
         self.spans = spans;
         self.spans.clear();
         written
@@ -299,17 +293,13 @@ impl<W: Write> Writer<W> {
             return Err(Error::new(
                 crate::Kind::Usage,
                 "write the recording",
-                format!(
-                    "one entry has {} bytes, more than a reader takes",
-                    self.raw.len()
-                ),
+                format!("one entry has {} bytes, more than a reader takes", self.raw.len()),
             ));
         }
         self.chunk.clear();
         self.chunk.resize(HEADER_BYTES, 0);
         self.packed.clear();
-        self.packed
-            .reserve(zstd::zstd_safe::compress_bound(self.raw.len()));
+        self.packed.reserve(zstd::zstd_safe::compress_bound(self.raw.len()));
         let packed = self.pack.compress_to_buffer(&self.raw, &mut self.packed);
         packed.map_err(|error| refused(&error))?;
         let is_zstd = self.packed.len() < self.raw.len();
@@ -354,9 +344,7 @@ impl Writer<File> {
             return Err(error);
         }
         let mut outcome = outcome.clone();
-        outcome
-            .stopped_early
-            .get_or_insert(error.source.to_string());
+        outcome.stopped_early.get_or_insert(error.source.to_string());
         self.end(facts, &outcome).map(|()| outcome)
     }
 

@@ -25,19 +25,11 @@ pub const FIRST: &str = "0";
 /// When the text is no JSON, or a value is too large, in words.
 pub fn each(text: &str, path: &[&str], mut take: impl FnMut(Value)) -> Result<(), String> {
     let left = Cell::new(0);
-    let found = Found {
-        path,
-        left: &left,
-        take: &mut take,
-    };
+    let found = Found { path, left: &left, take: &mut take };
     let mut parser = serde_json::Deserializer::from_str(text);
     let read = found.deserialize(&mut parser).and_then(|()| parser.end());
     read.map_err(|error| {
-        if error.is_data() {
-            format!("{error}")
-        } else {
-            format!("it is no whole JSON: {error}")
-        }
+        if error.is_data() { format!("{error}") } else { format!("it is no whole JSON: {error}") }
     })
 }
 

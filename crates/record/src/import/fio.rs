@@ -11,11 +11,8 @@ use serde_json::Value;
 const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
 
 /// Percentiles that are kept, as fio writes them and as they are named here.
-const PERCENTILES: [(&str, &str); 3] = [
-    ("50.000000", "p50_ns"),
-    ("99.000000", "p99_ns"),
-    ("99.900000", "p999_ns"),
-];
+const PERCENTILES: [(&str, &str); 3] =
+    [("50.000000", "p50_ns"), ("99.000000", "p99_ns"), ("99.900000", "p999_ns")];
 
 /// The most lines of a log, 150 MB in memory: 70 minutes of one line a millisecond.
 const MAX_LOG_LINES: usize = 4 << 20;
@@ -23,9 +20,7 @@ const MAX_LOG_LINES: usize = 4 << 20;
 /// Reads the JSON of `fio --output-format=json`.
 pub fn read(text: &str) -> Result<Recording, String> {
     let runtime_ms = |job: &Value| {
-        let each = DIRECTIONS
-            .iter()
-            .filter_map(|way| job[*way]["runtime"].as_u64());
+        let each = DIRECTIONS.iter().filter_map(|way| job[*way]["runtime"].as_u64());
         each.max().unwrap_or(0)
     };
     let (mut longest_ms, mut ended_ms) = (0, 0);
@@ -36,9 +31,8 @@ pub fn read(text: &str) -> Result<Recording, String> {
         ended_ms = ended.as_u64().unwrap_or(0);
     })?;
     let mut timeline = Timeline::new("fio");
-    timeline.facts().started_unix_ns = ended_ms
-        .saturating_sub(longest_ms)
-        .saturating_mul(1_000_000);
+    timeline.facts().started_unix_ns =
+        ended_ms.saturating_sub(longest_ms).saturating_mul(1_000_000);
     if timeline.report(longest_ms.saturating_mul(1_000_000)) {
         each(text, &["jobs", EACH], |job| take(&mut timeline, &job))?;
         each(text, &["disk_util", EACH], |disk| {
@@ -58,11 +52,7 @@ fn take(timeline: &mut Timeline, job: &Value) {
         }
         let series = |what: &str| format!("fio.{name}.{way}_{what}");
         timeline.grew(&series("requests"), "count", requests);
-        timeline.grew(
-            &series("bytes"),
-            "bytes",
-            part["io_bytes"].as_f64().unwrap_or(0.0),
-        );
+        timeline.grew(&series("bytes"), "bytes", part["io_bytes"].as_f64().unwrap_or(0.0));
         if let Some(mean) = part["lat_ns"]["mean"].as_f64() {
             timeline.stood_at(&series("mean_ns"), "ns", mean);
         }
@@ -105,9 +95,7 @@ pub fn read_log(text: &str, file: &str) -> Result<Recording, String> {
         .into_iter()
         .find(|kind| file.contains(&format!("_{kind}.")))
         .ok_or("the name of a fio log says what it holds (NAME_bw.1.log), and this one does not")?;
-    let path = file
-        .split_once(&format!("_{kind}."))
-        .map_or("job", |(path, _)| path);
+    let path = file.split_once(&format!("_{kind}.")).map_or("job", |(path, _)| path);
     let name = word(path.rsplit('/').next().unwrap_or(path));
     let all = text.lines().filter_map(numbers);
     let mut lines: Vec<[u64; 3]> = all.take(MAX_LOG_LINES + 1).collect();

@@ -98,11 +98,7 @@ impl Reports {
     /// `Linux 6.12 (host)  11/22/26  _x86_64_  (2 CPU)`.
     fn processors(&mut self, line: &str) {
         let count = line.rsplit_once('(').map_or("", |(_, rest)| rest);
-        if let Some(count) = count
-            .split(' ')
-            .next()
-            .and_then(|word| word.parse::<u32>().ok())
-        {
+        if let Some(count) = count.split(' ').next().and_then(|word| word.parse::<u32>().ok()) {
             self.timeline.facts().processors = count;
             self.cpus = f64::from(count.max(1));
         }
@@ -146,10 +142,9 @@ impl Reports {
                 self.timeline.ran_at(&series, unit, value * scale);
             }
         }
-        for (requests, wait, ours) in [
-            ("r/s", "r_await", "read_ns"),
-            ("w/s", "w_await", "write_ns"),
-        ] {
+        for (requests, wait, ours) in
+            [("r/s", "r_await", "read_ns"), ("w/s", "w_await", "write_ns")]
+        {
             let requests = number(names, words, requests);
             if let (Some(requests), Some(wait)) = (requests, number(names, words, wait)) {
                 let series = format!("disk.{device}.{ours}");
@@ -157,13 +152,11 @@ impl Reports {
             }
         }
         if let Some(busy) = number(names, words, "%util") {
-            self.timeline
-                .ran_for(&format!("disk.{device}.io_ns"), busy / 100.0);
+            self.timeline.ran_for(&format!("disk.{device}.io_ns"), busy / 100.0);
         }
         let queue = number(names, words, "aqu-sz").or_else(|| number(names, words, "avgqu-sz"));
         if let Some(queue) = queue {
-            self.timeline
-                .ran_for(&format!("disk.{device}.weighted_ns"), queue);
+            self.timeline.ran_for(&format!("disk.{device}.weighted_ns"), queue);
         }
     }
 }

@@ -9,18 +9,8 @@ use serde_json::Value;
 
 /// Rates: where they stand in a report, ours, the unit, the scale.
 const RATES: [(&str, &str, &str, f64); 11] = [
-    (
-        "/process-and-context-switch/proc",
-        "stat.processes",
-        "count",
-        1.0,
-    ),
-    (
-        "/process-and-context-switch/cswch",
-        "stat.ctxt",
-        "count",
-        1.0,
-    ),
+    ("/process-and-context-switch/proc", "stat.processes", "count", 1.0),
+    ("/process-and-context-switch/cswch", "stat.ctxt", "count", 1.0),
     ("/swap-pages/pswpin", "vmstat.pswpin", "pages", 1.0),
     ("/swap-pages/pswpout", "vmstat.pswpout", "pages", 1.0),
     ("/paging/pgpgin", "vmstat.pgpgin", "count", 1.0),

@@ -64,11 +64,7 @@ fn offset(zone: &str) -> i64 {
         2 => number * 3600,
         _ => 0,
     };
-    if zone.starts_with('-') {
-        -seconds
-    } else {
-        seconds
-    }
+    if zone.starts_with('-') { -seconds } else { seconds }
 }
 
 #[cfg(test)]

@@ -55,11 +55,7 @@ impl Timeline {
             sights: CLOSED.map(closed).into_iter().collect(),
             ..Facts::default()
         };
-        let recording = Recording {
-            facts,
-            ticks: vec![Tick::default()],
-            ..Recording::default()
-        };
+        let recording = Recording { facts, ticks: vec![Tick::default()], ..Recording::default() };
         Self {
             recording,
             ids: HashMap::new(),
@@ -149,27 +145,17 @@ impl Timeline {
         }
         let ticks = &self.recording.ticks;
         let Some(ended_ns) = ticks.last().map(|tick| tick.at_ns).filter(|at| *at > 0) else {
-            return Err(format!(
-                "{} wrote no report with an interval here",
-                self.source
-            ));
+            return Err(format!("{} wrote no report with an interval here", self.source));
         };
         let mean_ns = ended_ns / (ticks.len() as u64 - 1);
         self.recording.facts.rate_hz = (1_000_000_000 / mean_ns.max(1)).max(1) as u32;
         self.recording.spans.push(Span {
             kind: "imported".to_owned(),
-            text: format!(
-                "from {}: averages over {:.1} s",
-                self.source,
-                mean_ns as f64 / 1e9
-            ),
+            text: format!("from {}: averages over {:.1} s", self.source, mean_ns as f64 / 1e9),
             start_ns: 0,
             end_ns: ended_ns,
         });
-        self.recording.outcome = Some(Outcome {
-            ended_ns,
-            ..Outcome::default()
-        });
+        self.recording.outcome = Some(Outcome { ended_ns, ..Outcome::default() });
         Ok(self.recording)
     }
 

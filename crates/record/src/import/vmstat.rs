@@ -51,9 +51,7 @@ pub fn read(text: &str, interval: Option<Duration>) -> Result<Recording, String>
             names = words;
             continue;
         }
-        let is_report = words
-            .first()
-            .is_some_and(|word| word.parse::<u64>().is_ok());
+        let is_report = words.first().is_some_and(|word| word.parse::<u64>().is_ok());
         if !is_report || names.is_empty() {
             continue;
         }

@@ -57,10 +57,7 @@ pub(super) struct Names {
 impl Names {
     /// No stand-in yet; what is made of these words alone is not looked for in texts.
     pub(super) fn new(vocabulary: Vocabulary) -> Self {
-        Self {
-            vocabulary,
-            ..Self::default()
-        }
+        Self { vocabulary, ..Self::default() }
     }
 
     /// The stand-in for `text`: the same for the same text of one class.
@@ -113,10 +110,7 @@ impl Names {
     /// Notes the user whose home a text names, because other texts may name just the user.
     pub(super) fn user(&mut self, text: &str) {
         for (at, home) in text.match_indices("/home/") {
-            let name = text[at + home.len()..]
-                .split('/')
-                .next()
-                .unwrap_or_default();
+            let name = text[at + home.len()..].split('/').next().unwrap_or_default();
             if !name.is_empty() {
                 self.stand_in("user-", name);
             }
@@ -179,11 +173,7 @@ impl Names {
                 continue;
             }
             let found = walk.found();
-            let passed = walk.skip(
-                found
-                    .as_ref()
-                    .map_or(letter.len_utf8(), |found| found.length),
-            );
+            let passed = walk.skip(found.as_ref().map_or(letter.len_utf8(), |found| found.length));
             cleaned.push_str(found.map_or(passed, |found| found.stand_in));
             before = passed.chars().next_back().unwrap_or(' ');
         }
@@ -206,11 +196,7 @@ fn kernel_word(rest: &str, letter: char, before: char) -> Option<&str> {
     };
     let start = rest.split(is_far).next().unwrap_or_default();
     let is_whole = !rest[start.len()..].starts_with('/');
-    let head = if is_whole {
-        start.trim_end_matches(':')
-    } else {
-        start
-    };
+    let head = if is_whole { start.trim_end_matches(':') } else { start };
     let word = || rest.split(is_end).next().unwrap_or_default();
     kernel::is_kernel(head).then(|| word().trim_end_matches(':'))
 }
@@ -234,8 +220,6 @@ fn is_foreign_path(word: &str) -> bool {
 
 /// Whether a part of a path is already one of ours.
 fn is_stand_in(part: &str) -> bool {
-    let number = ["group-", "path-"]
-        .iter()
-        .find_map(|class| part.strip_prefix(class));
+    let number = ["group-", "path-"].iter().find_map(|class| part.strip_prefix(class));
     number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }

@@ -83,9 +83,7 @@ impl Search {
     pub(super) fn prepare(&mut self) {
         if self.new.secrets.len() > NEW_SECRETS || self.new.bytes > NEW_BYTES {
             let new = std::mem::take(&mut self.new);
-            new.secrets
-                .into_iter()
-                .for_each(|secret| self.old.add(secret));
+            new.secrets.into_iter().for_each(|secret| self.old.add(secret));
         }
         self.old.make();
         self.new.make();
@@ -176,10 +174,7 @@ impl<'a> Walk<'a> {
                 longest = Some((found, &automaton.secrets[found.pattern()]));
             }
         }
-        longest.map(|(_, secret)| Found {
-            length: secret.length,
-            stand_in: &secret.stand_in,
-        })
+        longest.map(|(_, secret)| Found { length: secret.length, stand_in: &secret.stand_in })
     }
 
     /// Goes on after so many bytes, which are whole letters.
@@ -231,10 +226,7 @@ mod tests {
                         && !joins(secret.chars().next_back(), after.chars().next())
                 })
             };
-            let longest = secrets
-                .iter()
-                .filter(is_here)
-                .max_by_key(|secret| secret.len());
+            let longest = secrets.iter().filter(is_here).max_by_key(|secret| secret.len());
             let passed = longest.map_or(letter.len_utf8(), String::len);
             match longest {
                 Some(secret) => out += &format!("<{secret}>"),

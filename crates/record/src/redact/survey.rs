@@ -116,10 +116,7 @@ mod tests {
             }],
             fine: Vec::new(),
             unchecked: Vec::new(),
-            skipped: vec![Skipped {
-                name: "/home/alice".to_owned(),
-                reason: "asleep".to_owned(),
-            }],
+            skipped: vec![Skipped { name: "/home/alice".to_owned(), reason: "asleep".to_owned() }],
             control_step_ns: None,
             curves: model::curves::Curves {
                 devices: vec![model::curves::DeviceRates {
@@ -141,10 +138,7 @@ mod tests {
     #[test]
     fn nothing_personal_is_left_and_what_belongs_together_still_does() {
         let mut redacted = survey();
-        redact_survey(
-            &mut redacted,
-            &["/mnt/My Vault/of alice".to_owned(), "alice".to_owned()],
-        );
+        redact_survey(&mut redacted, &["/mnt/My Vault/of alice".to_owned(), "alice".to_owned()]);
         let text = serde_json::to_string(&redacted).unwrap();
         for private in ["alice", "acme", "titan", "Vault"] {
             assert!(!text.contains(private), "{private} in {text}");

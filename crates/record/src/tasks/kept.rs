@@ -41,8 +41,7 @@ impl Kept {
     /// All rows, single threads first, the longest lives first.
     pub(super) fn finish(mut self) -> Vec<Task> {
         self.fold();
-        self.rows
-            .sort_by_key(|task| (std::cmp::Reverse(task.alive_ns), task.tid));
+        self.rows.sort_by_key(|task| (std::cmp::Reverse(task.alive_ns), task.tid));
         self.rows.extend(self.sums.into_values());
         self.rows
     }
@@ -52,8 +51,7 @@ impl Kept {
         if self.rows.len() <= ROWS_MAX {
             return;
         }
-        self.rows
-            .sort_by_key(|task| std::cmp::Reverse((task.alive_ns, task.run_ns)));
+        self.rows.sort_by_key(|task| std::cmp::Reverse((task.alive_ns, task.run_ns)));
         for task in self.rows.split_off(ROWS_MAX) {
             let source = match task.source {
                 TaskSource::Exit => 0,
@@ -69,13 +67,7 @@ impl Kept {
                 None => {
                     let (pid, tid, ppid) = (0, 0, 0);
                     let comm = key.0.clone();
-                    let sum = Task {
-                        pid,
-                        tid,
-                        ppid,
-                        comm,
-                        ..task
-                    };
+                    let sum = Task { pid, tid, ppid, comm, ..task };
                     self.sums.insert(key, sum);
                 }
             }
@@ -125,10 +117,7 @@ fn sum_of(one: Delay, other: Delay) -> Delay {
     Delay {
         count: one.count.saturating_add(other.count),
         total_ns: one.total_ns.saturating_add(other.total_ns),
-        max_ns: one
-            .max_ns
-            .zip(other.max_ns)
-            .map(|(one, other)| one.max(other)),
+        max_ns: one.max_ns.zip(other.max_ns).map(|(one, other)| one.max(other)),
     }
 }
 
@@ -144,11 +133,7 @@ mod tests {
             threads: 1,
             alive_ns,
             run_ns: 1,
-            block_io: Some(Delay {
-                count: 1,
-                total_ns: 2,
-                max_ns: Some(u64::from(tid)),
-            }),
+            block_io: Some(Delay { count: 1, total_ns: 2, max_ns: Some(u64::from(tid)) }),
             ..Task::default()
         }
     }

@@ -56,18 +56,10 @@ impl TreeMembers {
     pub(super) fn watch(&mut self, tree: &Tree, live: &HashMap<u32, u32>) {
         self.everything = tree.processes.is_empty() && tree.reaper.is_none();
         self.reaper = tree.reaper;
-        let roots: Vec<u32> = if self.everything {
-            live.keys().copied().collect()
-        } else {
-            tree.processes.clone()
-        };
-        let children = live
-            .iter()
-            .filter(|(_, parent)| Some(**parent) == self.reaper);
-        self.strangers = children
-            .map(|(pid, _)| *pid)
-            .filter(|pid| !roots.contains(pid))
-            .collect();
+        let roots: Vec<u32> =
+            if self.everything { live.keys().copied().collect() } else { tree.processes.clone() };
+        let children = live.iter().filter(|(_, parent)| Some(**parent) == self.reaper);
+        self.strangers = children.map(|(pid, _)| *pid).filter(|pid| !roots.contains(pid)).collect();
         self.adopt(&roots);
         let below = self.among(live);
         self.adopt(&below);
@@ -149,12 +141,8 @@ impl TreeMembers {
     /// After ends were lost: members that are not there any more have ended.
     pub(super) fn forget_the_gone(&mut self) {
         let now_ns = sys::clock::now_ns();
-        let gone: Vec<u32> = self
-            .alive
-            .iter()
-            .copied()
-            .filter(|pid| process_tree::parent(*pid).is_none())
-            .collect();
+        let gone: Vec<u32> =
+            self.alive.iter().copied().filter(|pid| process_tree::parent(*pid).is_none()).collect();
         for pid in gone {
             self.alive.remove(&pid);
             self.ended.insert(pid, now_ns);
@@ -233,10 +221,7 @@ mod tests {
 
     fn members() -> TreeMembers {
         let mut members = TreeMembers::default();
-        let tree = Tree {
-            processes: vec![ROOT],
-            reaper: Some(BASE),
-        };
+        let tree = Tree { processes: vec![ROOT], reaper: Some(BASE) };
         members.watch(&tree, &HashMap::from([(ROOT, BASE)]));
         members
     }
@@ -270,10 +255,7 @@ mod tests {
     fn a_grandchild_waits_for_its_parents_end() {
         let mut members = members();
         let (child, grandchild) = (BASE + 2, BASE + 3);
-        assert_eq!(
-            end(&mut members, grandchild, child, 12, 20),
-            Verdict::Unknown
-        );
+        assert_eq!(end(&mut members, grandchild, child, 12, 20), Verdict::Unknown);
         assert_eq!(end(&mut members, child, ROOT, 10, 21), Verdict::In);
         assert_eq!(end(&mut members, grandchild, child, 12, 20), Verdict::In);
         assert_eq!(members.count(), 3);
@@ -285,10 +267,7 @@ mod tests {
         let mut members = TreeMembers::default();
         let (left, below) = (BASE + 7, BASE + 8);
         let live = HashMap::from([(ROOT, BASE), (left, BASE), (below, left)]);
-        let tree = Tree {
-            processes: vec![ROOT],
-            reaper: Some(BASE),
-        };
+        let tree = Tree { processes: vec![ROOT], reaper: Some(BASE) };
         members.watch(&tree, &live);
         assert_eq!(members.among(&live), [ROOT]);
         assert_eq!(end(&mut members, below, left, 12, 20), Verdict::Out);
@@ -336,10 +315,7 @@ mod tests {
     fn what_lives_below_a_root_was_found_at_the_start() {
         let mut members = TreeMembers::default();
         let live = HashMap::from([(ROOT, 1), (BASE + 2, ROOT), (BASE + 3, BASE + 2), (9, 1)]);
-        let tree = Tree {
-            processes: vec![ROOT],
-            reaper: None,
-        };
+        let tree = Tree { processes: vec![ROOT], reaper: None };
         members.watch(&tree, &live);
         let mut found = members.among(&live);
         found.sort_unstable();

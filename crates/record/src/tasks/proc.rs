@@ -79,9 +79,7 @@ fn small_file(path: &str) -> Option<String> {
 /// The number on the line that begins with `name`; 0 if it is absent.
 fn number_of(status: &str, name: &str) -> u64 {
     let value = status.lines().find_map(|line| line.strip_prefix(name));
-    value
-        .and_then(|value| value.trim().parse().ok())
-        .unwrap_or(0)
+    value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
 }
 
 /// "12 (a name) S 1 ..."; a name may hold anything, brackets and spaces too.

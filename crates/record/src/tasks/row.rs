@@ -91,16 +91,8 @@ impl Charges {
             run_ns: run.on_cpu_ns,
             user_ns: thread.user_ns,
             system_ns: thread.system_ns,
-            queue: Delay {
-                count: run.slices,
-                total_ns: run.waited_ns,
-                max_ns: None,
-            },
-            block_io: Some(Delay {
-                count: 0,
-                total_ns: thread.block_io_ns,
-                max_ns: None,
-            }),
+            queue: Delay { count: run.slices, total_ns: run.waited_ns, max_ns: None },
+            block_io: Some(Delay { count: 0, total_ns: thread.block_io_ns, max_ns: None }),
             minor_faults: thread.minor_faults,
             major_faults: thread.major_faults,
             read_bytes: io.read_bytes,
@@ -135,12 +127,7 @@ impl Charges {
 /// copied page or an interrupt.
 pub(super) fn was_charged(stats: &Stats) -> bool {
     let always = [stats.block_io, stats.swap_in, stats.reclaim];
-    let later = [
-        stats.thrash,
-        stats.compact,
-        stats.copy_on_write,
-        stats.interrupts,
-    ];
+    let later = [stats.thrash, stats.compact, stats.copy_on_write, stats.interrupts];
     let mut all = always.into_iter().chain(later.into_iter().flatten());
     all.any(|charged| charged.count > 0)
 }
@@ -151,10 +138,7 @@ pub(super) fn task(now: &Charges, before: Option<&Charges>, limit_ns: u64, charg
     let mut row = difference(now, before, limit_ns, charged);
     if before.is_none() && row.source == TaskSource::Exit && row.voluntary_switches == 0 {
         // It never slept, so what is neither run nor queue is the last stretch.
-        let last_ns = row
-            .alive_ns
-            .saturating_sub(row.run_ns)
-            .saturating_sub(row.queue.total_ns);
+        let last_ns = row.alive_ns.saturating_sub(row.run_ns).saturating_sub(row.queue.total_ns);
         row.run_ns += last_ns.min(LAST_STRETCH_MAX_NS);
     }
     if before.is_some() {
@@ -203,12 +187,8 @@ fn difference(now: &Charges, before: Option<&Charges>, limit_ns: u64, charged: b
         write_chars: new.write_chars.saturating_sub(old.write_chars),
         read_calls: new.read_calls.saturating_sub(old.read_calls),
         write_calls: new.write_calls.saturating_sub(old.write_calls),
-        voluntary_switches: new
-            .voluntary_switches
-            .saturating_sub(old.voluntary_switches),
-        involuntary_switches: new
-            .involuntary_switches
-            .saturating_sub(old.involuntary_switches),
+        voluntary_switches: new.voluntary_switches.saturating_sub(old.voluntary_switches),
+        involuntary_switches: new.involuntary_switches.saturating_sub(old.involuntary_switches),
     }
 }
 
@@ -225,11 +205,7 @@ fn since(new: Delay, old: Delay, ran_before: bool) -> Delay {
 }
 
 fn delay(charged: Charged) -> Delay {
-    Delay {
-        count: charged.count,
-        total_ns: charged.total_ns,
-        max_ns: charged.max_ns,
-    }
+    Delay { count: charged.count, total_ns: charged.total_ns, max_ns: charged.max_ns }
 }
 
 #[cfg(test)]
@@ -243,11 +219,7 @@ mod tests {
             tgid: Some(4),
             elapsed_ns,
             run_ns,
-            block_io: Charged {
-                count: block_io.0,
-                total_ns: block_io.1,
-                max_ns: Some(block_io.2),
-            },
+            block_io: Charged { count: block_io.0, total_ns: block_io.1, max_ns: Some(block_io.2) },
             ..Stats::default()
         }
     }

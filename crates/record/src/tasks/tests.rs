@@ -9,11 +9,7 @@ fn there_is_a_listener_with_or_without_rights() {
     let (listener, sights) = Listener::open(sys::clock::now_ns());
     let names: Vec<&str> = sights.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["exits", "delay_accounting"]);
-    assert!(
-        sights
-            .iter()
-            .all(|(_, sight)| *sight != SourceState::NotAsked)
-    );
+    assert!(sights.iter().all(|(_, sight)| *sight != SourceState::NotAsked));
     assert!(listener.is_some());
 }
 
@@ -27,14 +23,8 @@ fn threads_that_still_run_are_reported_from_proc_alone() {
     // As an ordinary user has it.
     listener.ends = None;
     listener.asks = None;
-    let mut command = std::process::Command::new("sleep")
-        .arg("600")
-        .spawn()
-        .unwrap();
-    listener.watch(&Tree {
-        processes: vec![command.id()],
-        reaper: None,
-    });
+    let mut command = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    listener.watch(&Tree { processes: vec![command.id()], reaper: None });
     listener.read();
     let report = listener.finish(sys::clock::now_ns());
     command.kill().unwrap();

@@ -92,16 +92,10 @@ impl Requests {
         if is_full && time_ns.saturating_sub(self.searched_ns) >= SEARCH_NS {
             self.searched_ns = time_ns;
             let oldest_ns = time_ns.saturating_sub(AGE_NS_MAX);
-            self.in_flight
-                .retain(|_, entry| entry.issued_ns > oldest_ns);
+            self.in_flight.retain(|_, entry| entry.issued_ns > oldest_ns);
         }
         if self.in_flight.len() < IN_FLIGHT_MAX {
-            let entry = InFlight {
-                issued_ns: time_ns,
-                sector: request.sector,
-                bytes,
-                left: bytes,
-            };
+            let entry = InFlight { issued_ns: time_ns, sector: request.sector, bytes, left: bytes };
             self.in_flight.insert(request, entry);
         }
     }
@@ -113,10 +107,7 @@ impl Requests {
         };
         if bytes > 0 && bytes < entry.left {
             entry.left -= bytes;
-            let rest = Request {
-                sector: request.sector + u64::from(bytes / 512),
-                ..request
-            };
+            let rest = Request { sector: request.sector + u64::from(bytes / 512), ..request };
             self.in_flight.insert(rest, entry);
             return;
         }
@@ -183,9 +174,7 @@ impl Done {
         self.requests += 1;
         self.bytes += u64::from(bytes);
         self.latency_ns += latency_ns;
-        let class = CLASSES
-            .clone()
-            .position(|power| latency_ns <= 1000 << power);
+        let class = CLASSES.clone().position(|power| latency_ns <= 1000 << power);
         if let Some(class) = class {
             self.classes[class] += 1;
         }
@@ -213,11 +202,7 @@ mod tests {
     use super::*;
 
     fn request(sector: u64) -> Request {
-        Request {
-            device: 7,
-            sector,
-            direction: Direction::Read,
-        }
+        Request { device: 7, sector, direction: Direction::Read }
     }
 
     #[test]
@@ -228,10 +213,7 @@ mod tests {
         assert_eq!(requests.all()[0], Done::default(), "half of it");
         requests.complete(request(16), 4096, 101_000);
         let read = requests.all()[0];
-        assert_eq!(
-            (read.requests, read.bytes, read.latency_ns),
-            (1, 8192, 100_000)
-        );
+        assert_eq!((read.requests, read.bytes, read.latency_ns), (1, 8192, 100_000));
         // 100 us lie in the class up to 128 us, the fourth.
         assert_eq!(read.classes.iter().position(|count| *count == 1), Some(3));
         assert_eq!(requests.devices()[0].sums, *requests.all());
@@ -246,10 +228,7 @@ mod tests {
             requests.issue(request(sector), bytes, 1);
             requests.complete(request(sector), bytes, 2);
         }
-        let elsewhere = Request {
-            device: 8,
-            ..request(1)
-        };
+        let elsewhere = Request { device: 8, ..request(1) };
         requests.issue(elsewhere, 512, 1);
         requests.complete(elsewhere, 512, 2);
         let misaligned = requests.devices().iter().map(|d| d.sums[0].misaligned);

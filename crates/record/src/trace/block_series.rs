@@ -21,10 +21,7 @@ pub struct BlockSeries {
 
 impl Default for BlockSeries {
     fn default() -> Self {
-        Self {
-            requests: Requests::new(block_bytes),
-            columns: None,
-        }
+        Self { requests: Requests::new(block_bytes), columns: None }
     }
 }
 
@@ -130,12 +127,7 @@ fn directions(registry: &mut Registry, prefix: &str) -> [Direction; 3] {
 
 fn fill_directions(directions: &[Direction; 3], sums: &RequestSums, row: &mut Row) {
     for (Direction([requests, bytes, latency]), done) in directions.iter().zip(sums) {
-        let Done {
-            requests: count,
-            bytes: sum,
-            latency_ns,
-            ..
-        } = *done;
+        let Done { requests: count, bytes: sum, latency_ns, .. } = *done;
         set(row, *requests, count);
         set(row, *bytes, sum);
         set(row, *latency, latency_ns);

@@ -32,10 +32,7 @@ pub struct Pair {
 impl Pair {
     /// Adds the two columns.
     pub fn new(registry: &mut Registry, count: &str, time: &str) -> Self {
-        Self {
-            count: counter(registry, count, "count"),
-            time_ns: counter(registry, time, "ns"),
-        }
+        Self { count: counter(registry, count, "count"), time_ns: counter(registry, time, "ns") }
     }
 
     /// Writes how often and how long.

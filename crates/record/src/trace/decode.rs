@@ -30,37 +30,15 @@ pub enum Point {
 /// How to read the samples of one tracepoint.
 #[derive(Clone, Debug)]
 pub enum Decoder {
-    Switch {
-        thread: Field,
-        state: Field,
-        next: Field,
-    },
-    Wakeup {
-        thread: Field,
-    },
-    Issue {
-        request: RequestFields,
-        bytes: Field,
-    },
-    Complete {
-        request: RequestFields,
-        sectors: Field,
-    },
-    Requeue {
-        request: RequestFields,
-    },
-    Reclaim {
-        begins: bool,
-    },
-    Compaction {
-        begins: bool,
-    },
-    Throttled {
-        delay_us: Field,
-    },
-    DirtyPages {
-        pause_ms: Field,
-    },
+    Switch { thread: Field, state: Field, next: Field },
+    Wakeup { thread: Field },
+    Issue { request: RequestFields, bytes: Field },
+    Complete { request: RequestFields, sectors: Field },
+    Requeue { request: RequestFields },
+    Reclaim { begins: bool },
+    Compaction { begins: bool },
+    Throttled { delay_us: Field },
+    DirtyPages { pause_ms: Field },
 }
 
 /// Where a request is named.
@@ -100,28 +78,16 @@ impl Decoder {
                 state: field("prev_state")?,
                 next: field("next_pid")?,
             },
-            Point::Wakeup => Decoder::Wakeup {
-                thread: field("pid")?,
-            },
-            Point::Issue => Decoder::Issue {
-                request: request()?,
-                bytes: field("bytes")?,
-            },
-            Point::Complete => Decoder::Complete {
-                request: request()?,
-                sectors: field("nr_sector")?,
-            },
-            Point::Requeue => Decoder::Requeue {
-                request: request()?,
-            },
+            Point::Wakeup => Decoder::Wakeup { thread: field("pid")? },
+            Point::Issue => Decoder::Issue { request: request()?, bytes: field("bytes")? },
+            Point::Complete => {
+                Decoder::Complete { request: request()?, sectors: field("nr_sector")? }
+            }
+            Point::Requeue => Decoder::Requeue { request: request()? },
             Point::Reclaim { begins } => Decoder::Reclaim { begins },
             Point::Compaction { begins } => Decoder::Compaction { begins },
-            Point::Throttled => Decoder::Throttled {
-                delay_us: field("usec_delayed")?,
-            },
-            Point::DirtyPages => Decoder::DirtyPages {
-                pause_ms: field("pause")?,
-            },
+            Point::Throttled => Decoder::Throttled { delay_us: field("usec_delayed")? },
+            Point::DirtyPages => Decoder::DirtyPages { pause_ms: field("pause")? },
         })
     }
 
@@ -129,11 +95,7 @@ impl Decoder {
     pub fn decode(&self, sample: &Sample<'_>, table: &Table) -> Option<Event> {
         let (process, thread, raw) = (sample.process, sample.thread, sample.raw);
         let what = match self {
-            Decoder::Switch {
-                thread,
-                state,
-                next,
-            } => {
+            Decoder::Switch { thread, state, next } => {
                 let state = state.number(raw)?;
                 let leave = match table.classify(state, sample.stack()) {
                     _ if state & DEAD != 0 => Leave::Ended,
@@ -147,9 +109,9 @@ impl Decoder {
                     next: u32::try_from(next.number(raw)?).ok()?,
                 }
             }
-            Decoder::Wakeup { thread } => What::Wakeup {
-                thread: u32::try_from(thread.number(raw)?).ok()?,
-            },
+            Decoder::Wakeup { thread } => {
+                What::Wakeup { thread: u32::try_from(thread.number(raw)?).ok()? }
+            }
             Decoder::Issue { request, bytes } => What::Issue {
                 request: request.read(raw)?,
                 bytes: u32::try_from(bytes.number(raw)?).ok()?,
@@ -158,39 +120,23 @@ impl Decoder {
                 request: request.read(raw)?,
                 bytes: u32::try_from(sectors.number(raw)?.checked_mul(512)?).ok()?,
             },
-            Decoder::Requeue { request } => What::Requeue {
-                request: request.read(raw)?,
-            },
-            Decoder::Reclaim { begins } => What::Reclaim {
-                process,
-                thread,
-                begins: *begins,
-            },
-            Decoder::Compaction { begins } => What::Compaction {
-                process,
-                thread,
-                begins: *begins,
-            },
-            Decoder::Throttled { delay_us } => What::Throttled {
-                process,
-                delay_ns: delay_us.number(raw)?.checked_mul(1000)?,
-            },
+            Decoder::Requeue { request } => What::Requeue { request: request.read(raw)? },
+            Decoder::Reclaim { begins } => What::Reclaim { process, thread, begins: *begins },
+            Decoder::Compaction { begins } => What::Compaction { process, thread, begins: *begins },
+            Decoder::Throttled { delay_us } => {
+                What::Throttled { process, delay_ns: delay_us.number(raw)?.checked_mul(1000)? }
+            }
             // A pause of 0 or less is a note without a wait.
             Decoder::DirtyPages { pause_ms } => What::DirtyWait {
                 process,
                 pause_ns: positive(pause_ms.number(raw)?)?.checked_mul(1_000_000)?,
             },
         };
-        Some(Event {
-            time_ns: sample.time_ns,
-            what,
-        })
+        Some(Event { time_ns: sample.time_ns, what })
     }
 }
 
 /// A number of 64 bits with a sign that is larger than 0.
 fn positive(number: u64) -> Option<u64> {
-    u64::try_from(number.cast_signed())
-        .ok()
-        .filter(|number| *number > 0)
+    u64::try_from(number.cast_signed()).ok().filter(|number| *number > 0)
 }

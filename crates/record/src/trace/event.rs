@@ -167,28 +167,16 @@ pub enum What {
     /// The sums start at 0 here.
     Start,
     /// /proc shows this thread in this state; `None`: it runs or could run.
-    Seen {
-        process: u32,
-        thread: u32,
-        state: Option<State>,
-    },
+    Seen { process: u32, thread: u32, state: Option<State> },
     /// A thread began.
-    Fork {
-        process: u32,
-        thread: u32,
-        parent: u32,
-    },
+    Fork { process: u32, thread: u32, parent: u32 },
     /// A thread ended.
     Exit { thread: u32 },
     /// A process began a new program, with this its only thread.
     Exec { process: u32, thread: u32 },
     /// A processor begins to change its thread. Reported before the stack was read, so the time
     /// that this takes is part of the wait.
-    Switch {
-        thread: u32,
-        leave: Leave,
-        next: u32,
-    },
+    Switch { thread: u32, leave: Leave, next: u32 },
     /// A thread has left; reported even if [`What::Switch`] is not.
     Out { thread: u32, is_preempted: bool },
     /// A thread has come; reported even if [`What::Switch`] is not.
@@ -196,17 +184,9 @@ pub enum What {
     /// It may run again.
     Wakeup { thread: u32 },
     /// A thread began (or ended) to free memory for itself.
-    Reclaim {
-        process: u32,
-        thread: u32,
-        begins: bool,
-    },
+    Reclaim { process: u32, thread: u32, begins: bool },
     /// A thread began (or ended) to compact memory.
-    Compaction {
-        process: u32,
-        thread: u32,
-        begins: bool,
-    },
+    Compaction { process: u32, thread: u32, begins: bool },
     /// A thread was made to wait by reclaim, for so long, until now.
     Throttled { process: u32, delay_ns: u64 },
     /// A writer is made to wait for write-back, for so long, from now on.
@@ -230,10 +210,7 @@ mod tests {
         let sleeps = Sleep::ALL.map(|(sleep, _)| State::Sleep(sleep));
         let plain = [State::Run, State::Queue, State::Children];
         for state in plain.iter().chain(&ios).chain(&sleeps) {
-            assert!(
-                !std::mem::replace(&mut seen[state.index()], true),
-                "{state:?}"
-            );
+            assert!(!std::mem::replace(&mut seen[state.index()], true), "{state:?}");
         }
         assert!(seen.iter().all(|seen| *seen));
     }

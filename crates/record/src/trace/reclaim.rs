@@ -87,28 +87,19 @@ impl Reducer for Reclaim {
         let includes = |process| threads.includes(process);
         let time_ns = event.time_ns;
         match event.what {
-            What::Reclaim {
-                process,
-                thread,
-                begins,
-            } if includes(process) => self.reclaims.note(thread, begins, time_ns),
-            What::Compaction {
-                process,
-                thread,
-                begins,
-            } if includes(process) => self.compactions.note(thread, begins, time_ns),
+            What::Reclaim { process, thread, begins } if includes(process) => {
+                self.reclaims.note(thread, begins, time_ns)
+            }
+            What::Compaction { process, thread, begins } if includes(process) => {
+                self.compactions.note(thread, begins, time_ns)
+            }
             What::Throttled { process, delay_ns } if includes(process) => {
                 self.throttles.add(delay_ns);
             }
             What::DirtyWait { process, pause_ns } if includes(process) => {
                 self.dirty_waits.add(pause_ns);
             }
-            What::Exit { thread }
-            | What::Switch {
-                thread,
-                leave: Leave::Ended,
-                ..
-            } => {
+            What::Exit { thread } | What::Switch { thread, leave: Leave::Ended, .. } => {
                 self.reclaims.begun.remove(&thread);
                 self.compactions.begun.remove(&thread);
             }
@@ -134,11 +125,7 @@ mod tests {
 
     fn reclaim(time_ns: u64, process: u32, begins: bool) -> Event {
         let thread = process;
-        let what = What::Reclaim {
-            process,
-            thread,
-            begins,
-        };
+        let what = What::Reclaim { process, thread, begins };
         Event { time_ns, what }
     }
 
@@ -158,10 +145,7 @@ mod tests {
         ] {
             sums.take(&event, &threads);
         }
-        let expected = Sum {
-            count: 1,
-            time_ns: 10,
-        };
+        let expected = Sum { count: 1, time_ns: 10 };
         assert_eq!(sums.reclaims.sum, expected);
         assert_eq!(sums.compactions.sum, Sum::default());
     }

@@ -62,11 +62,7 @@ fn threads_of(process: u32, table: &Table, events: &mut Vec<Event>) {
                 Err(_) => State::Sleep(Sleep::Unknown),
             }),
         };
-        let what = What::Seen {
-            process,
-            thread,
-            state,
-        };
+        let what = What::Seen { process, thread, state };
         events.push(Event { time_ns, what });
     }
 }
@@ -92,10 +88,7 @@ mod tests {
 
     #[test]
     fn children_belong_to_their_parent() {
-        let mut child = std::process::Command::new("sleep")
-            .arg("60")
-            .spawn()
-            .unwrap();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let found = with_children(&[std::process::id()]);
         child.kill().unwrap();
         child.wait().unwrap();

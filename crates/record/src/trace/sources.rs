@@ -46,18 +46,8 @@ const VMSCAN: &[Wanted] = &[
     ("vmscan", "mm_vmscan_memcg_reclaim_begin", BEGINS, false),
     ("vmscan", "mm_vmscan_memcg_reclaim_end", ENDS, false),
     ("vmscan", "mm_vmscan_throttled", Point::Throttled, false),
-    (
-        "compaction",
-        "mm_compaction_begin",
-        Point::Compaction { begins: true },
-        false,
-    ),
-    (
-        "compaction",
-        "mm_compaction_end",
-        Point::Compaction { begins: false },
-        false,
-    ),
+    ("compaction", "mm_compaction_begin", Point::Compaction { begins: true }, false),
+    ("compaction", "mm_compaction_end", Point::Compaction { begins: false }, false),
 ];
 const WRITEBACK: &[Wanted] = &[("writeback", "balance_dirty_pages", Point::DirtyPages, true)];
 
@@ -238,10 +228,8 @@ impl Sources {
 fn variants(decoder: &Decoder) -> &'static [(Option<&'static CStr>, u16)] {
     // Only a thread that will sleep has a stack that says something, and looking at it is most
     // of what a switch costs.
-    const SWITCH: &[(Option<&CStr>, u16)] = &[
-        (Some(c"prev_state & 255"), STACK_FRAMES),
-        (Some(c"!(prev_state & 255)"), 0),
-    ];
+    const SWITCH: &[(Option<&CStr>, u16)] =
+        &[(Some(c"prev_state & 255"), STACK_FRAMES), (Some(c"!(prev_state & 255)"), 0)];
     match decoder {
         Decoder::Switch { .. } => SWITCH,
         _ => &[(None, 0)],
@@ -256,10 +244,7 @@ fn event(record: &Record<'_>, decoders: &HashMap<u64, Decoder>, table: &Table) -
         Record::Switch(switch) => {
             let thread = switch.thread;
             let what = if switch.is_out {
-                What::Out {
-                    thread,
-                    is_preempted: switch.is_preempted,
-                }
+                What::Out { thread, is_preempted: switch.is_preempted }
             } else {
                 What::In { thread }
             };
@@ -270,11 +255,8 @@ fn event(record: &Record<'_>, decoders: &HashMap<u64, Decoder>, table: &Table) -
             (switch.time_ns, what)
         }
         Record::Fork(task) => {
-            let what = What::Fork {
-                process: task.process,
-                thread: task.thread,
-                parent: task.parent,
-            };
+            let what =
+                What::Fork { process: task.process, thread: task.thread, parent: task.parent };
             (task.time_ns, what)
         }
         Record::Exit(task) => {
@@ -282,10 +264,7 @@ fn event(record: &Record<'_>, decoders: &HashMap<u64, Decoder>, table: &Table) -
             (task.time_ns, What::Exit { thread })
         }
         Record::Exec(task) => {
-            let what = What::Exec {
-                process: task.process,
-                thread: task.thread,
-            };
+            let what = What::Exec { process: task.process, thread: task.thread };
             (task.time_ns, what)
         }
         Record::Lost { .. } | Record::Other => return None,

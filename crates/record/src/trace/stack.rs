@@ -38,17 +38,12 @@ impl Table {
     /// A table without addresses, if stacks are not needed.
     pub fn none() -> &'static Self {
         static TABLE: OnceLock<Table> = OnceLock::new();
-        TABLE.get_or_init(|| Self {
-            names: functions::names(),
-            functions: Vec::new(),
-        })
+        TABLE.get_or_init(|| Self { names: functions::names(), functions: Vec::new() })
     }
 
     fn meaning(&self, address: u64) -> Option<Meaning> {
         // A return address may be the first byte behind the function, never its first byte.
-        let after = self
-            .functions
-            .partition_point(|function| function.start < address);
+        let after = self.functions.partition_point(|function| function.start < address);
         let function = self.functions.get(after.checked_sub(1)?)?;
         (address <= function.end).then_some(function.meaning)
     }
@@ -118,11 +113,7 @@ impl Judge {
         if self.is_children {
             return State::Children;
         }
-        let fallback = if self.frames > 0 && has_names {
-            Sleep::Kernel
-        } else {
-            Sleep::Unknown
-        };
+        let fallback = if self.frames > 0 && has_names { Sleep::Kernel } else { Sleep::Unknown };
         State::Sleep(self.sleep.unwrap_or(fallback))
     }
 }
@@ -170,10 +161,7 @@ mod tests {
         assert_eq!(sleep(&[0x1010, 0x1210]), Some(State::Sleep(Sleep::Kernel)));
         assert_eq!(sleep(&[]), Some(State::Sleep(Sleep::Unknown)));
         // Without io_schedule it is no block I/O, whatever was read.
-        assert_eq!(
-            classify(2, &[0x1010, 0x2010]),
-            Some(State::Sleep(Sleep::File))
-        );
+        assert_eq!(classify(2, &[0x1010, 0x2010]), Some(State::Sleep(Sleep::File)));
     }
 
     #[test]
@@ -187,10 +175,7 @@ mod tests {
         let table = table(SYMBOLS);
         assert!(table.meaning(0x2000).is_none(), "no call returns there");
         assert!(table.meaning(0x2001).is_some());
-        assert!(
-            table.meaning(0x2100).is_some(),
-            "a call as the last instruction"
-        );
+        assert!(table.meaning(0x2100).is_some(), "a call as the last instruction");
         assert!(table.meaning(0x2201).is_none());
     }
 

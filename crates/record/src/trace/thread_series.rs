@@ -15,9 +15,7 @@ pub struct ThreadSeries(Option<Sched>);
 
 impl Reducer for ThreadSeries {
     fn open(&mut self, families: &BTreeSet<Family>, registry: &mut Registry) {
-        self.0 = families
-            .contains(&Family::Sched)
-            .then(|| Sched::new(registry));
+        self.0 = families.contains(&Family::Sched).then(|| Sched::new(registry));
     }
 
     fn fill(&mut self, sums: &Sums<'_>, _: &mut Registry, row: &mut Row) {
@@ -45,13 +43,7 @@ impl Sched {
     fn new(registry: &mut Registry) -> Self {
         let mut sched =
             |last: &str, unit: &str| counter(registry, &format!("trace.sched.{last}"), unit);
-        let states = [
-            "run_ns",
-            "queue_ns",
-            "block_io_ns",
-            "children_ns",
-            "sleep_ns",
-        ];
+        let states = ["run_ns", "queue_ns", "block_io_ns", "children_ns", "sleep_ns"];
         let states = states.map(|name| sched(name, "ns"));
         let switches = sched("switches", "count");
         let block_io_waits = sched("block_io_waits", "count");

@@ -119,28 +119,18 @@ impl Threads {
         self.advance(event.time_ns);
         match event.what {
             What::Start => self.restart(),
-            What::Seen {
-                process,
-                thread,
-                state,
-            } if self.includes(process) => {
+            What::Seen { process, thread, state } if self.includes(process) => {
                 self.put(process, thread, state.unwrap_or(State::Run));
             }
-            What::Fork {
-                process,
-                thread,
-                parent,
-            } if self.includes(parent) || self.includes(process) => {
+            What::Fork { process, thread, parent }
+                if self.includes(parent) || self.includes(process) =>
+            {
                 self.put(process, thread, State::Queue);
                 self.mark_reported(thread);
             }
             What::Exit { thread } => self.remove(thread),
             What::Exec { process, thread } => self.exec(process, thread),
-            What::Switch {
-                thread,
-                leave,
-                next,
-            } => {
+            What::Switch { thread, leave, next } => {
                 match leave {
                     Leave::Ready => self.leave(thread, State::Queue, true),
                     Leave::Waits(state) => self.leave(thread, state, true),
@@ -148,10 +138,7 @@ impl Threads {
                 }
                 self.come(next);
             }
-            What::Out {
-                thread,
-                is_preempted,
-            } => self.notice_left(thread, is_preempted),
+            What::Out { thread, is_preempted } => self.notice_left(thread, is_preempted),
             What::In { thread } => self.come(thread),
             What::Wakeup { thread } => {
                 let woken = self.threads.get(&thread);
@@ -223,12 +210,7 @@ impl Threads {
         if self.threads.contains_key(&thread) {
             return self.change(thread, state);
         }
-        let new = Thread {
-            process,
-            state,
-            is_leaving: false,
-            is_reported: false,
-        };
+        let new = Thread { process, state, is_leaving: false, is_reported: false };
         self.threads.insert(thread, new);
         *self.processes.entry(process).or_insert(0) += 1;
         self.seen += 1;
@@ -286,11 +268,7 @@ impl Threads {
         if std::mem::take(&mut known.is_leaving) {
             return;
         }
-        let state = if is_preempted {
-            State::Queue
-        } else {
-            State::Sleep(Sleep::Unknown)
-        };
+        let state = if is_preempted { State::Queue } else { State::Sleep(Sleep::Unknown) };
         self.leave(thread, state, false);
     }
 
@@ -310,12 +288,7 @@ impl Threads {
             return;
         }
         let is_other = |(id, other): &(&u32, &Thread)| other.process == process && **id != thread;
-        let others: Vec<u32> = self
-            .threads
-            .iter()
-            .filter(is_other)
-            .map(|(id, _)| *id)
-            .collect();
+        let others: Vec<u32> = self.threads.iter().filter(is_other).map(|(id, _)| *id).collect();
         self.put(process, thread, State::Run);
         self.change(thread, State::Run);
         for other in others {

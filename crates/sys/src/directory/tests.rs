@@ -14,10 +14,7 @@ fn name(text: &str) -> &OsStr {
 }
 
 fn text_of<T>(answer: Result<T>) -> String {
-    answer
-        .err()
-        .map(|error| error.to_string())
-        .unwrap_or_default()
+    answer.err().map(|error| error.to_string()).unwrap_or_default()
 }
 
 fn is_root() -> bool {
@@ -101,14 +98,8 @@ fn a_directory_that_is_exchanged_is_still_the_one_that_was_opened() {
 fn what_is_not_a_regular_file_is_not_opened() {
     let parent = TempDir::new();
     let directory = Directory::open(parent.path()).unwrap();
-    rustix::fs::mknodat(
-        directory.file(),
-        "fifo",
-        FileType::Fifo,
-        Mode::from_raw_mode(0o600),
-        0,
-    )
-    .unwrap();
+    rustix::fs::mknodat(directory.file(), "fifo", FileType::Fifo, Mode::from_raw_mode(0o600), 0)
+        .unwrap();
     // Opening it for writing alone would fail at once, for reading it would wait for ever.
     assert!(text_of(directory.open_regular(name("fifo"))).contains("not a regular file"));
     assert!(text_of(directory.open_own(name("fifo"))).contains("not a regular file"));
@@ -184,11 +175,7 @@ fn a_directory_that_may_not_be_listed_is_not_synced_and_no_error() {
     let parent = TempDir::new();
     let flags = OFlags::PATH | OFlags::DIRECTORY;
     let file = rustix::fs::open(parent.path(), flags, Mode::empty()).unwrap();
-    let directory = Directory {
-        file: file.into(),
-        path: parent.path().to_owned(),
-        exposure: None,
-    };
+    let directory = Directory { file: file.into(), path: parent.path().to_owned(), exposure: None };
     assert!(!directory.sync().unwrap());
     assert!(Directory::open(parent.path()).unwrap().sync().unwrap());
 }

@@ -81,10 +81,7 @@ pub(super) fn walk(path: &Path, last: Last, make: Make) -> Result<End> {
             // Only a link in the last place stands for the file itself.
             end.is_link |= is_last;
             if target.is_absolute() {
-                end = End {
-                    is_link: end.is_link,
-                    ..rooted(end.exposure)?
-                };
+                end = End { is_link: end.is_link, ..rooted(end.exposure)? };
             }
             pending.extend(components(&target));
         } else if about.is_dir() && !(is_last && last == Last::File) {
@@ -177,9 +174,7 @@ fn look(end: &End, name: &OsStr, make: Make) -> Result<Option<(OwnedFd, Metadata
 /// What is open there.
 fn examined(opened: OwnedFd, path: &Path) -> Result<(OwnedFd, Metadata)> {
     let file = File::from(opened);
-    let about = file
-        .metadata()
-        .map_err(|source| Error::new("examine", source).at(path))?;
+    let about = file.metadata().map_err(|source| Error::new("examine", source).at(path))?;
     Ok((file.into(), about))
 }
 

@@ -24,9 +24,7 @@ impl Mapped {
     /// `Invalid` for an empty file or one that cannot be mapped.
     pub fn random(file: &File) -> Result<Self> {
         const OPERATION: &str = "map a file";
-        let length = file
-            .metadata()
-            .map_err(|error| Error::new(OPERATION, error))?;
+        let length = file.metadata().map_err(|error| Error::new(OPERATION, error))?;
         let bytes = usize::try_from(length.len()).unwrap_or(0);
         if bytes == 0 {
             return Err(Error::invalid(OPERATION, "it is empty"));

@@ -110,13 +110,8 @@ impl<'d> TempFile<'d> {
         };
         sweep(directory, target);
         let (name, file) = create_locked(directory, target, initial)?;
-        let made = Self {
-            directory,
-            target: target.to_owned(),
-            file,
-            name: Some(name),
-            durability,
-        };
+        let made =
+            Self { directory, target: target.to_owned(), file, name: Some(name), durability };
         if let Some(mode) = exact {
             let set = made.file.set_permissions(Permissions::from_mode(mode));
             set.map_err(|source| Error::new(OPERATION, source).at(path()))?;

@@ -82,10 +82,7 @@ impl Scratch {
     fn nameless(directory: &Directory) -> Result<Self> {
         directory
             .create_nameless(MODE)
-            .map(|file| Self {
-                file,
-                directory: directory.path().to_owned(),
-            })
+            .map(|file| Self { file, directory: directory.path().to_owned() })
             .map_err(|error| creation_error(error.source, directory.path()))
     }
 
@@ -98,10 +95,7 @@ impl Scratch {
             match directory.create_new(OsStr::new(&name), MODE) {
                 Ok(file) => {
                     directory.remove(OsStr::new(&name))?;
-                    return Ok(Self {
-                        file,
-                        directory: directory.path().to_owned(),
-                    });
+                    return Ok(Self { file, directory: directory.path().to_owned() });
                 }
                 Err(error) if error.number() == Some(libc::EEXIST) && tries < NAME_TRIES => {}
                 Err(error) => return Err(creation_error(error.source, directory.path())),
@@ -117,8 +111,5 @@ fn creation_error(source: std::io::Error, directory: &Path) -> Error {
 /// Old kernels take the flag for an attempt to write to the directory (EISDIR).
 fn lacks_nameless(error: &Error) -> bool {
     error.kind == Kind::Unsupported
-        || matches!(
-            error.number(),
-            Some(libc::EISDIR | libc::EINVAL | libc::ENOENT)
-        )
+        || matches!(error.number(), Some(libc::EISDIR | libc::EINVAL | libc::ENOENT))
 }

@@ -64,10 +64,7 @@ fn places_without_room_or_right_are_named() {
         "cannot create a scratch file in /absent-from-here: no such file or directory"
     );
     let error = Scratch::create_in(Path::new("/proc")).unwrap_err();
-    assert!(
-        matches!(error.kind, Kind::NotFound | Kind::Denied),
-        "{error}"
-    );
+    assert!(matches!(error.kind, Kind::NotFound | Kind::Denied), "{error}");
     let file = std::env::current_exe().unwrap();
     assert_eq!(Scratch::create_in(&file).unwrap_err().kind, Kind::NotFound);
 }
@@ -82,26 +79,14 @@ fn a_full_disk_is_no_space() {
     let system = file_system(scratch.file()).unwrap();
     assert!(system.in_ram && !system.network);
     assert_eq!((system.name, system.free_bytes), (Some("tmpfs"), 1 << 20));
-    assert_eq!(
-        allocate(scratch.file(), 2 << 20).unwrap_err().kind,
-        Kind::NoSpace
-    );
-    assert_eq!(
-        write_at(scratch.file(), &noise(2 << 20), 0).unwrap(),
-        1 << 20
-    );
-    assert_eq!(
-        write_at(scratch.file(), b"x", 1 << 20).unwrap_err().kind,
-        Kind::NoSpace
-    );
+    assert_eq!(allocate(scratch.file(), 2 << 20).unwrap_err().kind, Kind::NoSpace);
+    assert_eq!(write_at(scratch.file(), &noise(2 << 20), 0).unwrap(), 1 << 20);
+    assert_eq!(write_at(scratch.file(), b"x", 1 << 20).unwrap_err().kind, Kind::NoSpace);
     drop(scratch);
     // A program that another test starts at this moment holds a copy until it runs.
     let started = std::time::Instant::now();
     while file_system_of(tmpfs.path()).unwrap().free_bytes != 1 << 20 {
-        assert!(
-            started.elapsed().as_secs() < 10,
-            "the space is not given back"
-        );
+        assert!(started.elapsed().as_secs() < 10, "the space is not given back");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
@@ -110,28 +95,14 @@ fn a_full_disk_is_no_space() {
 fn special_files_are_refused_and_never_waited_for() {
     let directory = TempDir::new();
     let fifo = directory.join("fifo");
-    let made = std::process::Command::new("mkfifo")
-        .arg(&fifo)
-        .status()
-        .unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
     assert!(made.success());
-    for path in [
-        fifo.as_path(),
-        Path::new("/dev/null"),
-        Path::new("/dev/tty"),
-    ] {
+    for path in [fifo.as_path(), Path::new("/dev/null"), Path::new("/dev/tty")] {
         if path.exists() {
-            assert_eq!(
-                open_read(path, false).unwrap_err().kind,
-                Kind::Invalid,
-                "{path:?}"
-            );
+            assert_eq!(open_read(path, false).unwrap_err().kind, Kind::Invalid, "{path:?}");
         }
     }
-    assert_eq!(
-        open_read(Path::new("/absent"), false).unwrap_err().kind,
-        Kind::NotFound
-    );
+    assert_eq!(open_read(Path::new("/absent"), false).unwrap_err().kind, Kind::NotFound);
     // A direct opening may be refused by the file system, never with another word.
     if let Err(error) = open_read(&std::env::current_exe().unwrap(), true) {
         assert_eq!(error.kind, Kind::Unsupported);
@@ -161,10 +132,7 @@ fn direct_io_obeys_the_reported_alignment() {
     let direct = scratch.reopen_direct().unwrap();
     let mut buffer = AlignedBuffer::new(4096).unwrap();
     let unit = alignment.read as usize;
-    assert_eq!(
-        read_at(&direct, &mut buffer[..unit], unit as u64).unwrap(),
-        unit
-    );
+    assert_eq!(read_at(&direct, &mut buffer[..unit], unit as u64).unwrap(), unit);
     // Misaligned: some file systems refuse, ext4 takes the way through the cache instead.
     match read_at(&direct, &mut buffer[..unit], 1) {
         Ok(bytes) => assert_eq!(bytes, unit),
@@ -235,14 +203,8 @@ fn impossible_ranges_are_errors() {
     let directory = TempDir::new();
     let scratch = Scratch::create_in(directory.path()).unwrap();
     let file = scratch.file();
-    assert_eq!(
-        read_at(file, &mut [0; 4], u64::MAX).unwrap_err().kind,
-        Kind::Invalid
-    );
-    assert_eq!(
-        advise(file, u64::MAX, 0, Advice::Normal).unwrap_err().kind,
-        Kind::Invalid
-    );
+    assert_eq!(read_at(file, &mut [0; 4], u64::MAX).unwrap_err().kind, Kind::Invalid);
+    assert_eq!(advise(file, u64::MAX, 0, Advice::Normal).unwrap_err().kind, Kind::Invalid);
     assert_eq!(allocate(file, 0).unwrap_err().kind, Kind::Invalid);
     let (mut reader, mut writer) = crate::pipe::pair(4096).unwrap();
     writer.write_all(b"x").unwrap();
@@ -253,18 +215,12 @@ fn impossible_ranges_are_errors() {
 #[test]
 fn a_directory_tells_its_file_system() {
     let system = file_system_of(Path::new("/proc")).unwrap();
-    assert_eq!(
-        (system.name, system.in_ram, system.network),
-        (Some("proc"), false, false)
-    );
+    assert_eq!((system.name, system.in_ram, system.network), (Some("proc"), false, false));
     let shared = Path::new("/dev/shm");
     if shared.is_dir() {
         assert!(file_system_of(shared).unwrap().in_ram);
     }
-    assert_eq!(
-        file_system_of(Path::new("/absent")).unwrap_err().kind,
-        Kind::NotFound
-    );
+    assert_eq!(file_system_of(Path::new("/absent")).unwrap_err().kind, Kind::NotFound);
 }
 
 #[test]
@@ -298,8 +254,5 @@ fn an_unnoticed_reading_leaves_the_access_time() {
     let accessed = || std::fs::metadata(&path).unwrap().atime();
     read_at(&open_unnoticed(&path).unwrap(), &mut [0; 8], 0).unwrap();
     assert_eq!(accessed(), 1000);
-    assert_eq!(
-        open_unnoticed(Path::new("/dev/null")).unwrap_err().kind,
-        Kind::Invalid
-    );
+    assert_eq!(open_unnoticed(Path::new("/dev/null")).unwrap_err().kind, Kind::Invalid);
 }

@@ -140,9 +140,7 @@ mod tests {
     #[test]
     fn a_special_file_below_a_directory_is_not_opened() {
         let directory = TempDir::new();
-        let made = std::process::Command::new("mkfifo")
-            .arg(directory.join("fifo"))
-            .status();
+        let made = std::process::Command::new("mkfifo").arg(directory.join("fifo")).status();
         if !made.is_ok_and(|status| status.success()) {
             return testkit::skip("mkfifo");
         }

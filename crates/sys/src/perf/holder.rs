@@ -53,9 +53,8 @@ impl Holder {
     /// `Unsupported` before Linux 5.9; `Other` where no process can be made.
     pub fn start<'a>(events: impl Iterator<Item = &'a Event>) -> Result<Self> {
         const OPERATION: &str = "hand kernel events on";
-        let mut held: Vec<u32> = events
-            .map(|event| event.descriptor.as_raw_fd().unsigned_abs())
-            .collect();
+        let mut held: Vec<u32> =
+            events.map(|event| event.descriptor.as_raw_fd().unsigned_abs()).collect();
         let (left, leaving) = pipe()?;
         held.push(leaving.as_raw_fd().unsigned_abs());
         let others = all_but(held);
@@ -152,9 +151,7 @@ fn tops(line: &str, mounts: &str) -> Option<String> {
 fn pipe() -> Result<(OwnedFd, OwnedFd)> {
     let mut ends = [-1; 2];
     // SAFETY: `ends` is room for the two descriptors that the call stores.
-    check("make a pipe", unsafe {
-        libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC)
-    })?;
+    check("make a pipe", unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
     // SAFETY: the call succeeded, so both are open and have no other owner.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
@@ -178,10 +175,7 @@ fn hold(others: &[(u32, u32)], groups: &[CString], leaving: libc::c_int) -> ! {
         }
         libc::close(leaving);
     }
-    let time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: HOLD_NS,
-    };
+    let time = libc::timespec { tv_sec: 0, tv_nsec: HOLD_NS };
     // SAFETY: the name ends with a zero byte and the time is alive; nothing is allocated and
     // no lock is taken. With all signals blocked nothing ends the nap early.
     unsafe {
@@ -207,10 +201,7 @@ mod tests {
 
     #[test]
     fn it_keeps_the_events_and_no_other_descriptors() {
-        let faults = Attributes {
-            user_only: true,
-            ..Attributes::new(Source::PageFaults)
-        };
+        let faults = Attributes { user_only: true, ..Attributes::new(Source::PageFaults) };
         // Of this thread; where not even that is permitted it keeps nothing at all.
         let event = Event::on_thread(&faults, 0).ok();
         loop {
@@ -260,9 +251,6 @@ mod tests {
         };
         let child = crate::pidfd::open(holder.pid).unwrap();
         drop(holder);
-        assert_eq!(
-            crate::poll::readable([Some(child.as_fd())], Some(0)),
-            [true]
-        );
+        assert_eq!(crate::poll::readable([Some(child.as_fd())], Some(0)), [true]);
     }
 }

@@ -149,12 +149,8 @@ impl<'a> Record<'a> {
                     parent: process,
                 })
             }
-            TYPE_LOST => Record::Lost {
-                count: u64_at(body, 8)?,
-            },
-            TYPE_LOST_SAMPLES => Record::Lost {
-                count: u64_at(body, 0)?,
-            },
+            TYPE_LOST => Record::Lost { count: u64_at(body, 8)? },
+            TYPE_LOST_SAMPLES => Record::Lost { count: u64_at(body, 0)? },
             _ => Record::Other,
         })
     }

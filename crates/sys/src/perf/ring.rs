@@ -64,12 +64,7 @@ impl Ring {
             return Err(Error::last(OPERATION));
         }
         let start = NonNull::new(start.cast()).ok_or_else(|| Error::last(OPERATION))?;
-        Ok(Self {
-            start,
-            page_bytes,
-            data_bytes,
-            wrapped: Vec::new(),
-        })
+        Ok(Self { start, page_bytes, data_bytes, wrapped: Vec::new() })
     }
 
     /// Hands over every record that was there when the call began, in the order of writing.
@@ -136,11 +131,6 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: the range was mapped by `map` with this length and no reference is left.
-        unsafe {
-            libc::munmap(
-                self.start.as_ptr().cast(),
-                self.page_bytes + self.data_bytes,
-            )
-        };
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.page_bytes + self.data_bytes) };
     }
 }

@@ -69,10 +69,7 @@ fn faults_of_a_thread_are_counted() {
     event.enable().unwrap();
     let pages = crate::memory::Pages::Base;
     let mut memory = crate::memory::Mapping::anonymous(1 << 20, pages).unwrap();
-    for page in memory
-        .as_mut_slice()
-        .chunks_mut(crate::process::page_bytes())
-    {
+    for page in memory.as_mut_slice().chunks_mut(crate::process::page_bytes()) {
         page[0] = 1;
     }
     let expected = (1 << 20) / crate::process::page_bytes() as u64;

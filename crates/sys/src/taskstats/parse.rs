@@ -266,11 +266,7 @@ impl<'a> Fields<'a> {
     fn delay(&mut self) -> Option<Charged> {
         let count = self.word()?;
         let total_ns = self.word()?;
-        let mut charged = Charged {
-            count,
-            total_ns,
-            max_ns: None,
-        };
+        let mut charged = Charged { count, total_ns, max_ns: None };
         for word in 0..self.additional {
             let value = self.word()?;
             if word == 0 {

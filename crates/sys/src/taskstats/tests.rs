@@ -138,11 +138,7 @@ fn each_version_gives_what_it_has() {
 }
 
 fn charged(count: u64, total_ns: u64, max_ns: u64) -> Charged {
-    Charged {
-        count,
-        total_ns,
-        max_ns: Some(max_ns),
-    }
+    Charged { count, total_ns, max_ns: Some(max_ns) }
 }
 
 proptest! {

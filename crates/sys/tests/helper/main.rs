@@ -142,10 +142,7 @@ fn the_limit_of_a_wait_is_kept() {
     let start = Instant::now();
     assert_eq!(helper.receive::<u64>(SHORT).unwrap(), Received::Pending);
     assert!(start.elapsed() >= SHORT);
-    assert_eq!(
-        helper.receive::<u64>(Duration::ZERO).unwrap(),
-        Received::Pending
-    );
+    assert_eq!(helper.receive::<u64>(Duration::ZERO).unwrap(), Received::Pending);
     assert!(!helper.has_ended().unwrap());
     passed("the_limit_of_a_wait_is_kept");
 }

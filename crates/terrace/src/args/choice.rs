@@ -29,11 +29,7 @@ pub const OPERATIONS: Choice<Operation> = Choice(&[
 /// The page size of a buffer.
 pub const PAGES: Choice<PageKind> = Choice(&[
     ("4k", PageKind::Base, "Pages of 4 KiB"),
-    (
-        "thp",
-        PageKind::Transparent,
-        "Transparent huge pages, where the kernel grants them",
-    ),
+    ("thp", PageKind::Transparent, "Transparent huge pages, where the kernel grants them"),
     ("hugetlb", PageKind::Huge, "Huge pages of the reserved pool"),
 ]);
 
@@ -54,46 +50,22 @@ pub const ORDERS: Choice<ChaseOrder> = Choice(&[
 /// The methods of a first touch.
 pub const WAYS: Choice<TouchMethod> = Choice(&[
     ("4k", TouchMethod::Base, "One store for each page of 4 KiB"),
-    (
-        "thp",
-        TouchMethod::Transparent,
-        "One store for each transparent huge page",
-    ),
-    (
-        "populate",
-        TouchMethod::Populate,
-        "One call for all pages (MADV_POPULATE_WRITE)",
-    ),
+    ("thp", TouchMethod::Transparent, "One store for each transparent huge page"),
+    ("populate", TouchMethod::Populate, "One call for all pages (MADV_POPULATE_WRITE)"),
 ]);
 
 /// What the memory of a hog holds.
 pub const CONTENTS: Choice<Content> = Choice(&[
     ("random", Content::Random, "Bytes that do not compress"),
     ("text", Content::Text, "Words, which compress as prose does"),
-    (
-        "zero",
-        Content::Zero,
-        "Zeros, which the kernel may swap without writing",
-    ),
+    ("zero", Content::Zero, "Zeros, which the kernel may swap without writing"),
 ]);
 
 /// The kinds of memory that `warm restore` restores.
 pub const MEMORY_KINDS: Choice<MemoryKind> = Choice(&[
-    (
-        "anonymous",
-        MemoryKind::Anonymous,
-        "What programs allocated, from swap",
-    ),
-    (
-        "shared",
-        MemoryKind::Shared,
-        "Shared memory and files on tmpfs, from swap",
-    ),
-    (
-        "files",
-        MemoryKind::File,
-        "Files that processes use, from their disks",
-    ),
+    ("anonymous", MemoryKind::Anonymous, "What programs allocated, from swap"),
+    ("shared", MemoryKind::Shared, "Shared memory and files on tmpfs, from swap"),
+    ("files", MemoryKind::File, "Files that processes use, from their disks"),
 ]);
 
 /// A family of kernel events, or `none`. A name of its own, because clap would take an `Option` for
@@ -102,47 +74,19 @@ pub type EventFamily = Option<Family>;
 
 /// The kernel events that are followed.
 pub const EVENTS: Choice<EventFamily> = Choice(&[
-    (
-        "sched",
-        Some(Family::Sched),
-        "Which tasks ran, waited and slept, and on what",
-    ),
+    ("sched", Some(Family::Sched), "Which tasks ran, waited and slept, and on what"),
     ("block", Some(Family::Block), "Requests to devices"),
-    (
-        "vmscan",
-        Some(Family::Vmscan),
-        "Tasks that had to free memory themselves",
-    ),
-    (
-        "writeback",
-        Some(Family::Writeback),
-        "Writers that had to wait because too much was dirty",
-    ),
-    (
-        "faults",
-        Some(Family::Faults),
-        "Every page fault of a user; not cheap",
-    ),
+    ("vmscan", Some(Family::Vmscan), "Tasks that had to free memory themselves"),
+    ("writeback", Some(Family::Writeback), "Writers that had to wait because too much was dirty"),
+    ("faults", Some(Family::Faults), "Every page fault of a user; not cheap"),
     ("none", None, "No events"),
 ]);
 
 /// A format that other programs read.
 pub const FORMATS: Choice<&'static dyn Exporter> = Choice(&[
-    (
-        "csv",
-        &Csv,
-        "One line for each sample, one column for each counter",
-    ),
-    (
-        "json",
-        &Json,
-        "Everything: facts, counters, delays, marks, how it ended",
-    ),
-    (
-        "trec",
-        &Trec,
-        "A recording again, which `terrace explain` reads",
-    ),
+    ("csv", &Csv, "One line for each sample, one column for each counter"),
+    ("json", &Json, "Everything: facts, counters, delays, marks, how it ended"),
+    ("trec", &Trec, "A recording again, which `terrace explain` reads"),
     (
         "perfetto",
         &Perfetto,
@@ -159,11 +103,7 @@ pub const FORMATS: Choice<&'static dyn Exporter> = Choice(&[
 pub const TOOLS: Choice<Form> = Choice(&[
     ("sadf", Form::Sadf, "`sadf -j`"),
     ("fio", Form::Fio, "Its JSON"),
-    (
-        "fio-log",
-        Form::FioLog,
-        "A log that it wrote during the run",
-    ),
+    ("fio-log", Form::FioLog, "A log that it wrote during the run"),
     ("vmstat", Form::Vmstat, "`vmstat N`"),
     ("iostat", Form::Iostat, "`iostat N`"),
 ]);

@@ -37,14 +37,10 @@ const MOST_PASSES: u64 = 100_000;
 /// One line that says which word is wrong.
 pub fn parse(line: &str) -> Result<Classic, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let flags = words
-        .iter()
-        .take_while(|word| word.starts_with('-'))
-        .count();
+    let flags = words.iter().take_while(|word| word.starts_with('-')).count();
     let (flags, rest) = words.split_at(flags);
-    if let Some(unknown) = flags
-        .iter()
-        .find(|flag| !["-f", "-w", "-s", "-p", "-csv"].contains(flag))
+    if let Some(unknown) =
+        flags.iter().find(|flag| !["-f", "-w", "-s", "-p", "-csv"].contains(flag))
     {
         return Err(format!(
             "unknown option `{unknown}`: the program of 2001 has -f, -w, -s, -p, -csv"
@@ -70,9 +66,7 @@ pub fn parse(line: &str) -> Result<Classic, String> {
 fn pass_count(word: &str) -> Result<u64, String> {
     match word.parse() {
         Ok(passes) if (1..=MOST_PASSES).contains(&passes) => Ok(passes),
-        _ => Err(format!(
-            "`{word}`: a count is a whole number from 1 to {MOST_PASSES}"
-        )),
+        _ => Err(format!("`{word}`: a count is a whole number from 1 to {MOST_PASSES}")),
     }
 }
 

@@ -91,9 +91,7 @@ fn gate(text: &str) -> Result<Gate, String> {
     let number = share.map(|share| share.strip_suffix('%').unwrap_or(share));
     let percent = number.and_then(|number| number.parse::<f64>().ok());
     match percent {
-        Some(percent) if (0.0..=1000.0).contains(&percent) => Ok(Gate {
-            worse: percent / 100.0,
-        }),
+        Some(percent) if (0.0..=1000.0).contains(&percent) => Ok(Gate { worse: percent / 100.0 }),
         _ => Err("use worse: and a share from 0% to 1000%, as in worse:5%".to_owned()),
     }
 }
@@ -106,24 +104,14 @@ mod tests {
     fn gates_and_alignments() {
         assert_eq!(gate("worse:5%"), Ok(Gate { worse: 0.05 }));
         assert_eq!(gate("worse:12.5"), Ok(Gate { worse: 0.125 }));
-        for wrong in [
-            "5%",
-            "worse:",
-            "worse:x%",
-            "worse:-1%",
-            "worse:NaN",
-            "better:5%",
-        ] {
+        for wrong in ["5%", "worse:", "worse:x%", "worse:-1%", "worse:NaN", "better:5%"] {
             assert!(gate(wrong).is_err(), "{wrong}");
         }
         let align = Align::parse;
         assert_eq!(align("time"), Ok(Align::Time));
         assert_eq!(align("progress"), Ok(Align::Progress(None)));
         let series = Some("tree.read_chars".to_owned());
-        assert_eq!(
-            align("progress:tree.read_chars"),
-            Ok(Align::Progress(series))
-        );
+        assert_eq!(align("progress:tree.read_chars"), Ok(Align::Progress(series)));
         for wrong in ["", "progress:", "time:x", "bytes"] {
             assert!(align(wrong).is_err(), "{wrong}");
         }

@@ -20,10 +20,7 @@ pub enum Lab {
         name: String,
     },
     /// Repeat an experiment on this machine, beside the original's figures
-    #[command(
-        subcommand_value_name = "EXPERIMENT",
-        subcommand_help_heading = "Experiments"
-    )]
+    #[command(subcommand_value_name = "EXPERIMENT", subcommand_help_heading = "Experiments")]
     Run {
         /// Which one.
         #[command(subcommand)]
@@ -74,9 +71,7 @@ pub enum LabProcess {
 }
 
 fn user(text: &str) -> Result<(u32, u32), String> {
-    let numbers = text
-        .split_once(':')
-        .map(|(uid, gid)| (uid.parse(), gid.parse()));
+    let numbers = text.split_once(':').map(|(uid, gid)| (uid.parse(), gid.parse()));
     match numbers {
         Some((Ok(uid), Ok(gid))) => Ok((uid, gid)),
         _ => Err("a user is UID:GID".to_owned()),

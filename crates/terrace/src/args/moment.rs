@@ -55,10 +55,7 @@ mod tests {
     #[test]
     fn moments() {
         let at = |h: u64, m: u64, ms: u64| ((h * 60 + m) * 60_000 + ms) * 1_000_000;
-        assert_eq!(
-            parse("12.5s"),
-            Ok(Moment::Since(Duration::from_millis(12_500)))
-        );
+        assert_eq!(parse("12.5s"), Ok(Moment::Since(Duration::from_millis(12_500))));
         assert_eq!(parse("90"), Ok(Moment::Since(Duration::from_secs(90))));
         assert_eq!(parse("14:32"), Ok(Moment::Minute(at(14, 32, 0))));
         assert_eq!(parse("14:32:05.5"), Ok(Moment::Second(at(14, 32, 5_500))));

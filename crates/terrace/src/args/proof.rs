@@ -24,12 +24,7 @@ pub struct ProofArgs {
     pub counters: Vec<String>,
 
     /// Write the card as one HTML file that needs no network, instead of printing Markdown
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with = "output",
-        help_heading = "Output"
-    )]
+    #[arg(long, value_name = "FILE", conflicts_with = "output", help_heading = "Output")]
     pub html: Option<PathBuf>,
 
     /// Write the Markdown to FILE, whole or not at all, instead of to standard output; `-` is

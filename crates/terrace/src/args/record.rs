@@ -28,13 +28,7 @@ pub struct RecordArgs {
     pub keep_bytes: Bytes,
 
     /// Where to record to; its name should end in .trec. With --keep a directory
-    #[arg(
-        short,
-        long,
-        value_name = "FILE",
-        required = true,
-        help_heading = "Output"
-    )]
+    #[arg(short, long, value_name = "FILE", required = true, help_heading = "Output")]
     pub output: PathBuf,
 
     /// Sampling and events.

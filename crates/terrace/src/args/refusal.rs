@@ -23,17 +23,11 @@ fn reason(error: &clap::Error, command: &str) -> String {
     match error.kind() {
         ErrorKind::ValueValidation => {
             let why = std::error::Error::source(error).map(ToString::to_string);
-            format!(
-                "{name} `{value}`: {}",
-                why.unwrap_or_else(|| "not accepted".to_owned())
-            )
+            format!("{name} `{value}`: {}", why.unwrap_or_else(|| "not accepted".to_owned()))
         }
         ErrorKind::InvalidValue if value.is_empty() => format!("{name} needs a value"),
         ErrorKind::InvalidValue => {
-            format!(
-                "{name} `{value}`: not one of {}",
-                list(error, ContextKind::ValidValue)
-            )
+            format!("{name} `{value}`: not one of {}", list(error, ContextKind::ValidValue))
         }
         ErrorKind::UnknownArgument if name.starts_with('-') => format!("unknown option `{name}`"),
         ErrorKind::UnknownArgument => format!("unexpected `{argument}`"),
@@ -67,13 +61,9 @@ fn noun(command: &str) -> &'static str {
 }
 
 fn suggestion(error: &clap::Error) -> Option<String> {
-    [
-        ContextKind::SuggestedSubcommand,
-        ContextKind::SuggestedArg,
-        ContextKind::SuggestedValue,
-    ]
-    .into_iter()
-    .find_map(|kind| text(error, kind))
+    [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue]
+        .into_iter()
+        .find_map(|kind| text(error, kind))
 }
 
 fn see_help(error: &clap::Error, command: &str) -> String {

@@ -65,38 +65,25 @@ pub fn count(text: &str) -> Result<u64, String> {
         _ => (text, 1),
     };
     let number: u64 = digits.parse().map_err(|_| wrong())?;
-    number
-        .checked_mul(unit)
-        .filter(|count| *count > 0)
-        .ok_or_else(wrong)
+    number.checked_mul(unit).filter(|count| *count > 0).ok_or_else(wrong)
 }
 
 /// A number of threads.
 pub fn threads(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(count) if (1..=MOST_THREADS).contains(&count) => Ok(count),
-        _ => Err(format!(
-            "threads are a whole number from 1 to {MOST_THREADS}"
-        )),
+        _ => Err(format!("threads are a whole number from 1 to {MOST_THREADS}")),
     }
 }
 
 /// Samples a second.
 pub fn rate(text: &str) -> Result<u32, String> {
-    within(
-        text,
-        1..=100,
-        "a rate is a whole number of samples a second, from 1 to 100",
-    )
+    within(text, 1..=100, "a rate is a whole number of samples a second, from 1 to 100")
 }
 
 /// How often a command is run.
 pub fn repeats(text: &str) -> Result<u32, String> {
-    within(
-        text,
-        1..=MOST_REPEATS,
-        "repeats are a whole number from 1 to 1000",
-    )
+    within(text, 1..=MOST_REPEATS, "repeats are a whole number from 1 to 1000")
 }
 
 /// Hogs at the same time.
@@ -137,24 +124,17 @@ pub fn swap_method(text: &str) -> Result<SwapMethod, String> {
 
 /// The number of a process.
 pub fn pid(text: &str) -> Result<u32, String> {
-    within(
-        text,
-        1..=i32::MAX as u32,
-        "a process is a whole number from 1, as ps shows it",
-    )
+    within(text, 1..=i32::MAX as u32, "a process is a whole number from 1, as ps shows it")
 }
 
 fn within(text: &str, range: RangeInclusive<u32>, wrong: &str) -> Result<u32, String> {
     let number = text.parse().ok();
-    number
-        .filter(|number| range.contains(number))
-        .ok_or_else(|| wrong.to_owned())
+    number.filter(|number| range.contains(number)).ok_or_else(|| wrong.to_owned())
 }
 
 /// The number of a processor, from 0.
 pub fn cpu(text: &str) -> Result<usize, String> {
-    text.parse()
-        .map_err(|_| "a processor is a whole number from 0, as in /proc/cpuinfo".to_owned())
+    text.parse().map_err(|_| "a processor is a whole number from 0, as in /proc/cpuinfo".to_owned())
 }
 
 /// A stride in elements; 0 and 1 are sequential.
@@ -180,10 +160,7 @@ pub fn offset(text: &str) -> Result<Offset, String> {
         Err(error) => Err(error.to_string()),
     };
     let (target, source) = text.split_once(',').unwrap_or((text, "0"));
-    Ok(Offset {
-        target: part(target)?,
-        source: part(source)?,
-    })
+    Ok(Offset { target: part(target)?, source: part(source)? })
 }
 
 #[cfg(test)]
@@ -205,42 +182,16 @@ mod tests {
     fn counts() {
         assert_eq!(count("8"), Ok(8));
         assert_eq!(count("10m"), Ok(10_000_000));
-        for wrong in [
-            "",
-            "0",
-            "-1",
-            "m",
-            "1.5",
-            "99999999999999999999",
-            "99999999999g",
-        ] {
+        for wrong in ["", "0", "-1", "m", "1.5", "99999999999999999999", "99999999999g"] {
             assert!(count(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn offsets_have_a_limit() {
-        assert_eq!(
-            offset("8"),
-            Ok(Offset {
-                target: 8,
-                source: 0
-            })
-        );
-        assert_eq!(
-            offset("1,4095"),
-            Ok(Offset {
-                target: 1,
-                source: 4095
-            })
-        );
-        assert_eq!(
-            offset("4k"),
-            Ok(Offset {
-                target: 4096,
-                source: 0
-            })
-        );
+        assert_eq!(offset("8"), Ok(Offset { target: 8, source: 0 }));
+        assert_eq!(offset("1,4095"), Ok(Offset { target: 1, source: 4095 }));
+        assert_eq!(offset("4k"), Ok(Offset { target: 4096, source: 0 }));
         assert!(offset("2m").is_err());
         assert!(offset("1,-1").is_err());
         assert!(offset("1,2,3").is_err());
@@ -250,23 +201,10 @@ mod tests {
     fn methods_to_read() {
         assert_eq!(swap_method("auto"), Ok(None));
         assert_eq!(swap_method("remote"), Ok(Some(RestoreMethod::RemoteRead)));
-        assert_eq!(
-            swap_method("readers:4"),
-            Ok(Some(RestoreMethod::RemoteReaders(4)))
-        );
+        assert_eq!(swap_method("readers:4"), Ok(Some(RestoreMethod::RemoteReaders(4))));
         assert_eq!(swap_method("willneed"), Ok(Some(RestoreMethod::WillNeed)));
-        for wrong in [
-            "",
-            "fast",
-            "readers",
-            "readers:1",
-            "readers:65",
-            "readers:-4",
-        ] {
-            assert!(
-                swap_method(wrong).unwrap_err().contains("readers:N"),
-                "{wrong}"
-            );
+        for wrong in ["", "fast", "readers", "readers:1", "readers:65", "readers:-4"] {
+            assert!(swap_method(wrong).unwrap_err().contains("readers:N"), "{wrong}");
         }
     }
 
@@ -281,10 +219,7 @@ mod tests {
         assert_eq!((rate("100"), pid("1")), (Ok(100), Ok(1)));
         assert!(rate("0").is_err() && rate("101").is_err() && rate("2.5").is_err());
         assert!(repeats("0").is_err() && repeats("1001").is_err());
-        assert_eq!(
-            (share("20%"), share("100"), hogs("256")),
-            (Ok(20), Ok(100), Ok(256))
-        );
+        assert_eq!((share("20%"), share("100"), hogs("256")), (Ok(20), Ok(100), Ok(256)));
         assert!(share("0%").is_err() && share("101%").is_err() && share("%").is_err());
         assert!(hogs("0").is_err() && hogs("257").is_err());
         assert_eq!(hold("1h"), Ok(Duration::from_secs(3600)));

@@ -73,10 +73,7 @@ mod tests {
 
     fn words(text: &str) -> Vec<String> {
         let words = command_line(text).unwrap();
-        words
-            .iter()
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect()
+        words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
     }
 
     /// What it accepts, a real shell takes apart alike.
@@ -101,15 +98,7 @@ mod tests {
 
     #[test]
     fn what_needs_a_shell_is_refused() {
-        for text in [
-            "a | b",
-            "a; b",
-            "a $x",
-            r#"a "$x""#,
-            "a > b",
-            "ls *.c",
-            "a\nb",
-        ] {
+        for text in ["a | b", "a; b", "a $x", r#"a "$x""#, "a > b", "ls *.c", "a\nb"] {
             let refused = command_line(text).unwrap_err();
             assert!(refused.contains("sh -c"), "{refused}");
         }

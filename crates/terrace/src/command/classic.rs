@@ -32,14 +32,9 @@ const CONTROL_BUDGET: Duration = Duration::from_millis(500);
 pub fn run(line: &str, args: &ProbeArgs, color: When, root: &Root) -> Result<Exit> {
     let asked = typed::parse(line).map_err(|why| Error::usage(format!("--classic: {why}")))?;
     if asked.csv && args.form.json {
-        return Err(Error::usage(
-            "--classic: `-csv` and --json exclude each other",
-        ));
+        return Err(Error::usage("--classic: `-csv` and --json exclude each other"));
     }
-    let form = ProbeArgs {
-        csv: args.csv || asked.csv,
-        ..args.clone()
-    };
+    let form = ProbeArgs { csv: args.csv || asked.csv, ..args.clone() };
     let delivery = Delivery::of_probe(&form, color)?;
     plan::pin(args)?;
     delivery.carry_out(root, |activity| {
@@ -60,11 +55,7 @@ pub fn run(line: &str, args: &ProbeArgs, color: When, root: &Root) -> Result<Exi
 
 /// The control; `None` if Ctrl-C was pressed before.
 fn measure_control(args: &ProbeArgs, root: &Root) -> Option<ComputeReport> {
-    let plan = ComputePlan {
-        budget: CONTROL_BUDGET,
-        cpu: args.cpu,
-        ..ComputePlan::default()
-    };
+    let plan = ComputePlan { budget: CONTROL_BUDGET, cpu: args.cpu, ..ComputePlan::default() };
     compute::measure(&plan, root, &Budget::of(CONTROL_BUDGET)).ok()
 }
 

@@ -53,9 +53,7 @@ pub fn compare(args: &CompareArgs, color: When) -> Result<Exit> {
         html.write_data(&page::of_comparison(&compared, !args.no_redact)?)?;
     }
     target.write(&text)?;
-    Ok(args
-        .fail_if
-        .map_or(Exit::Done, |gate| judged(comparison, gate)))
+    Ok(args.fail_if.map_or(Exit::Done, |gate| judged(comparison, gate)))
 }
 
 /// Compares two sides.
@@ -85,12 +83,7 @@ pub fn compared(first: &[PathBuf], second: &[PathBuf], align: &Align) -> Result<
         }
         _ => return Err(Error::usage("a survey cannot be compared with a recording")),
     };
-    let names = |files: &[PathBuf]| {
-        files
-            .iter()
-            .map(|file| file.display().to_string())
-            .collect()
-    };
+    let names = |files: &[PathBuf]| files.iter().map(|file| file.display().to_string()).collect();
     comparison.first.files = names(first);
     comparison.second.files = names(second);
     Ok(Compared { comparison, charts })
@@ -101,10 +94,7 @@ fn side(files: &[PathBuf]) -> Result<Runs> {
     if files.len() > MOST_RUNS {
         return Err(Error::usage(format!("a side has at most {MOST_RUNS} runs")));
     }
-    let surveys = files
-        .iter()
-        .map(|file| survey(file))
-        .collect::<Result<Vec<_>>>()?;
+    let surveys = files.iter().map(|file| survey(file)).collect::<Result<Vec<_>>>()?;
     let count = surveys.iter().flatten().count();
     if count == files.len() {
         return Ok(Runs::Surveys(surveys.into_iter().flatten().collect()));
@@ -149,10 +139,7 @@ fn middle(runs: &[Explanation]) -> usize {
 }
 
 fn aligned([first, second]: [&PathBuf; 2], series: Option<&str>) -> Result<WorkAlignment> {
-    let recordings = (
-        recording::open_one_of(first, 2)?,
-        recording::open_one_of(second, 2)?,
-    );
+    let recordings = (recording::open_one_of(first, 2)?, recording::open_one_of(second, 2)?);
     comparison::aligned(&recordings.0, &recordings.1, series).map_err(|why| {
         let file = |is_second| if is_second { second } else { first };
         match why {

@@ -51,10 +51,7 @@ impl Meter {
         let overhead = calibrate::overhead(&mut Bracket::for_this_thread(root, None));
         Cost {
             written_bytes,
-            harness: Some(Harness {
-                timer_ns: overhead.timer_ns,
-                bracket_ns: overhead.bracket_ns,
-            }),
+            harness: Some(Harness { timer_ns: overhead.timer_ns, bracket_ns: overhead.bracket_ns }),
             ..cost
         }
     }

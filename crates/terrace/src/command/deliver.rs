@@ -64,9 +64,7 @@ impl Activity {
     /// When the recording is not whole.
     pub fn finish(self) -> Result<()> {
         drop(self.line);
-        Ok(self
-            .background
-            .map_or(Ok(()), BackgroundRecording::finish)?)
+        Ok(self.background.map_or(Ok(()), BackgroundRecording::finish)?)
     }
 }
 
@@ -87,10 +85,7 @@ impl Delivery {
     /// # Errors
     /// When the file of `-o` could not be written.
     pub fn of_probe(args: &ProbeArgs, color: When) -> Result<Self> {
-        Ok(Self {
-            csv: args.csv,
-            ..Self::of(&args.form, color)?
-        })
+        Ok(Self { csv: args.csv, ..Self::of(&args.form, color)? })
     }
 
     /// The delivery of a result that has no CSV.
@@ -121,10 +116,7 @@ impl Delivery {
 
     /// The facts for a file or for JSON.
     fn passed_on(&self, facts: MachineFacts) -> MachineFacts {
-        MachineFacts {
-            host: facts.host.filter(|_| self.host_name),
-            ..facts
-        }
+        MachineFacts { host: facts.host.filter(|_| self.host_name), ..facts }
     }
 
     /// Does the `work` of a command, recorded if that was asked for, and delivers its report.
@@ -208,9 +200,9 @@ impl Delivery {
         match (self.target.write(text)?, shortfall) {
             // Who closed the pipe has what he wanted, and no use for more words.
             (Written::ReaderGone, _) | (_, None) => Ok(Exit::Done),
-            (Written::Whole, Some(missing)) => Ok(output::complain(
-                &Error::new(Exit::Partial, missing).during(name),
-            )),
+            (Written::Whole, Some(missing)) => {
+                Ok(output::complain(&Error::new(Exit::Partial, missing).during(name)))
+            }
         }
     }
 }
@@ -218,7 +210,5 @@ impl Delivery {
 /// Writes `result.json` into the directory of an experiment.
 fn store_result(out: &Path, json: &str) -> Result<()> {
     let directory = lab::output_directory::open(out)?;
-    Target::in_directory(directory, "result.json")
-        .write(json)
-        .map(drop)
+    Target::in_directory(directory, "result.json").write(json).map(drop)
 }

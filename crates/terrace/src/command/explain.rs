@@ -43,10 +43,7 @@ fn read(args: &ExplainArgs) -> Result<(Recording, Window)> {
     let is_part = args.from.is_some() || args.to.is_some() || args.at.is_some();
     if let Some(outline) = is_part.then(|| Outline::open(&args.file)).flatten() {
         let window = window::of(args, outline.recording())?;
-        let (from_ns, to_ns) = (
-            window.from_ns.unwrap_or(0),
-            window.to_ns.unwrap_or(u64::MAX),
-        );
+        let (from_ns, to_ns) = (window.from_ns.unwrap_or(0), window.to_ns.unwrap_or(u64::MAX));
         if let Some(recording) = outline.part(from_ns, to_ns) {
             return Ok((recording, window));
         }
@@ -99,10 +96,7 @@ mod tests {
                 row.count(id, 3 + number * growth);
             }
             let due_ns = number * 100_000_000;
-            let tick = Tick {
-                due_ns,
-                at_ns: due_ns + number % 5,
-            };
+            let tick = Tick { due_ns, at_ns: due_ns + number % 5 };
             output.sample(tick, registry.schemas(), &row).unwrap();
             if number % 10 == 9 {
                 output.flush().unwrap();
@@ -115,11 +109,8 @@ mod tests {
             end_ns: 50_000_000_000,
         };
         output.span(&span).unwrap();
-        let outcome = Outcome {
-            ended_ns: 120_000_000_000,
-            missed_samples: 3,
-            ..Outcome::default()
-        };
+        let outcome =
+            Outcome { ended_ns: 120_000_000_000, missed_samples: 3, ..Outcome::default() };
         output.finish(&Facts::default(), &outcome).unwrap();
     }
 

@@ -26,10 +26,7 @@ pub fn import(args: &ImportArgs) -> Result<Exit> {
                 .hint("name the tool: --from sadf, fio, fio-log, vmstat or iostat")
         })?,
     };
-    let options = ImportOptions {
-        interval: args.interval,
-        name: args.file.display().to_string(),
-    };
+    let options = ImportOptions { interval: args.interval, name: args.file.display().to_string() };
     let recording = import_text(&text, form, &options).map_err(|error| error.at(&args.file))?;
     target.stream(|sink| Ok(Trec.export(&recording, sink)?))?;
     let said = format!(
@@ -47,11 +44,7 @@ pub fn import(args: &ImportArgs) -> Result<Exit> {
 /// The whole text, at most [`MAX_BYTES`].
 fn read_text(path: &Path) -> Result<String> {
     let failed = |error: io::Error| {
-        let why = format!(
-            "cannot read {}: {}",
-            path.display(),
-            sys::plain_reason(&error)
-        );
+        let why = format!("cannot read {}: {}", path.display(), sys::plain_reason(&error));
         Error::new(Exit::Impossible, why)
     };
     let mut text = String::new();

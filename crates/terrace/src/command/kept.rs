@@ -84,9 +84,7 @@ fn put(survey: &Survey, place: Directory) -> crate::error::Result<usize> {
     let names = names(&place);
     let beyond = names.len().saturating_sub(MOST);
     // One that cannot be removed is one too many, and no harm.
-    names[..beyond]
-        .iter()
-        .for_each(|old| drop(place.remove(old)));
+    names[..beyond].iter().for_each(|old| drop(place.remove(old)));
     Ok(names.len() - beyond)
 }
 
@@ -145,8 +143,7 @@ mod tests {
         assert_eq!((all[0].started_unix_s, all[19].started_unix_s), (4, 23));
         assert_eq!(all[0].tiers, recorded(4).tiers);
         assert!(
-            all.iter()
-                .all(|survey| survey.machine.host.is_none() && survey.findings.is_empty())
+            all.iter().all(|survey| survey.machine.host.is_none() && survey.findings.is_empty())
         );
         let mode = std::fs::metadata(directory.join("a/b")).unwrap().mode();
         assert_eq!(mode & 0o777, 0o700);
@@ -173,13 +170,7 @@ mod tests {
     #[test]
     fn a_name_has_a_time_and_a_process() {
         assert!(is_kept("000000000123-4567.json"));
-        for other in [
-            "conf.json",
-            "123-4.json",
-            "000000000123-.json",
-            "x",
-            "000000000123-1.txt",
-        ] {
+        for other in ["conf.json", "123-4.json", "000000000123-.json", "x", "000000000123-1.txt"] {
             assert!(!is_kept(other), "{other}");
         }
     }
@@ -196,10 +187,7 @@ mod tests {
         for number in 0..25 {
             std::fs::write(victim.join(format!("{number:012}-1.json")), "{}").unwrap();
         }
-        for (number, link) in ["", "terrace", "terrace/surveys", &fingerprint]
-            .iter()
-            .enumerate()
-        {
+        for (number, link) in ["", "terrace", "terrace/surveys", &fingerprint].iter().enumerate() {
             let state = parent.join(format!("state{number}"));
             let link = state.join(link);
             std::fs::create_dir_all(link.parent().unwrap()).unwrap();

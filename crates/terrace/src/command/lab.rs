@@ -121,20 +121,11 @@ fn deliver<O: OutcomePage + Serialize>(
     color: When,
     driver: impl FnOnce(&mut dyn FnMut(&str)) -> ::lab::Result<O>,
 ) -> Result<Exit> {
-    let form = FormArgs {
-        json,
-        output: None,
-        host_name: false,
-        record: None,
-    };
+    let form = FormArgs { json, output: None, host_name: false, record: None };
     Delivery::of(&form, color)?.carry_out(&Root::system(), |activity| {
         output::announce("lab", announcement);
         out.map_or(Ok(()), output_directory::make)?;
         let outcome = driver(&mut |step| activity.display(step))?;
-        Ok::<_, ::lab::Error>(ExperimentResult {
-            experiment,
-            directory: out,
-            outcome,
-        })
+        Ok::<_, ::lab::Error>(ExperimentResult { experiment, directory: out, outcome })
     })
 }

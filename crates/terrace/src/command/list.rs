@@ -27,11 +27,7 @@ pub fn methods(args: &ProbeArgs, color: When) -> Result<Exit> {
     let target = Target::of(args.form.output.as_deref())?;
     let page = Page::of(&target, color);
     let listed = listed();
-    let text = if args.form.json {
-        json::render(&listed)?
-    } else {
-        table(&listed).render(page, 0)
-    };
+    let text = if args.form.json { json::render(&listed)? } else { table(&listed).render(page, 0) };
     target.write(&text)?;
     Ok(Exit::Done)
 }
@@ -47,9 +43,8 @@ pub fn disassemble(name: &str, args: &ProbeArgs, color: When) -> Result<Exit> {
         let text = format!("method `{name}` goes through the kernel and has no loop of its own");
         Error::new(Exit::Impossible, text)
     })?;
-    let instructions = method
-        .disassemble()
-        .map_err(|why| Error::new(Exit::Impossible, why.to_string()))?;
+    let instructions =
+        method.disassemble().map_err(|why| Error::new(Exit::Impossible, why.to_string()))?;
     let mut table = Table::new(vec![
         Column::numbers(""),
         Column::words(""),
@@ -57,11 +52,8 @@ pub fn disassemble(name: &str, args: &ProbeArgs, color: When) -> Result<Exit> {
         Column::words(""),
     ]);
     for instruction in &instructions {
-        let bytes: Vec<String> = instruction
-            .bytes
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let bytes: Vec<String> =
+            instruction.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         table.row(vec![
             Cell::toned(format!("{:x}", instruction.offset), Tone::Dim),
             Cell::from(if instruction.in_loop { "|" } else { "" }),
@@ -98,11 +90,7 @@ fn table(listed: &[Listed]) -> Table {
         Column::words("how"),
     ]);
     for method in listed {
-        let tone = if method.absent.is_some() {
-            Tone::Dim
-        } else {
-            Tone::Plain
-        };
+        let tone = if method.absent.is_some() { Tone::Dim } else { Tone::Plain };
         table.row(vec![
             Cell::toned(method.name, tone),
             Cell::toned(method.operation, tone),
@@ -141,9 +129,7 @@ fn unknown(name: &str) -> Error {
 
 /// The known name with the fewest edits to `name`, if they are few for its length.
 fn nearest(name: &str) -> Option<&'static str> {
-    let nearest = technique::names()
-        .into_iter()
-        .min_by_key(|known| edits(name, known))?;
+    let nearest = technique::names().into_iter().min_by_key(|known| edits(name, known))?;
     (edits(name, nearest) <= name.chars().count().div_ceil(3)).then_some(nearest)
 }
 
@@ -172,10 +158,7 @@ mod tests {
         assert_eq!(nearest("rep-movsbb"), Some("rep-movsb"));
         assert_eq!(nearest("memcopy"), Some("memcpy"));
         assert_eq!(nearest("frobnicate"), None);
-        assert_eq!(
-            (edits("", "abc"), edits("abc", "abc"), edits("abc", "axc")),
-            (3, 0, 1)
-        );
+        assert_eq!((edits("", "abc"), edits("abc", "abc"), edits("abc", "axc")), (3, 0, 1));
     }
 
     #[test]

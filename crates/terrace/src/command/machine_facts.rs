@@ -70,10 +70,7 @@ mod tests {
     #[test]
     fn a_machine_that_shows_nothing_has_facts_all_the_same() {
         let facts = read(&Root::at("/nonexistent"));
-        assert_eq!(
-            (facts.host, facts.memory_bytes, facts.kernel),
-            (None, None, None)
-        );
+        assert_eq!((facts.host, facts.memory_bytes, facts.kernel), (None, None, None));
         assert!(facts.usable_cpus >= 1 && facts.online_cpus >= facts.usable_cpus);
     }
 }

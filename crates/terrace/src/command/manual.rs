@@ -31,10 +31,7 @@ fn page() -> io::Result<Vec<u8>> {
     man.render_description_section(&mut out)?;
     man.render_options_section(&mut out)?;
     // A hidden one is how this program calls itself.
-    for command in root
-        .get_subcommands()
-        .filter(|command| !command.is_hide_set())
-    {
+    for command in root.get_subcommands().filter(|command| !command.is_hide_set()) {
         describe(command, &mut out)?;
     }
     for (title, text) in CLOSING_SECTIONS {
@@ -54,14 +51,9 @@ fn page() -> io::Result<Vec<u8>> {
 /// One command and those below it, each a section of its own.
 fn describe(command: &clap::Command, out: &mut Vec<u8>) -> io::Result<()> {
     if command.has_subcommands() {
-        return command
-            .get_subcommands()
-            .try_for_each(|below| describe(below, out));
+        return command.get_subcommands().try_for_each(|below| describe(below, out));
     }
-    let title = command
-        .get_bin_name()
-        .unwrap_or(command.get_name())
-        .to_uppercase();
+    let title = command.get_bin_name().unwrap_or(command.get_name()).to_uppercase();
     let mut section = Roff::new();
     section.control("SH", [title.as_str()]);
     section.to_writer(out)?;

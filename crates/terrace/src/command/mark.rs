@@ -16,10 +16,6 @@ pub fn mark(args: &MarkArgs) -> Result<Exit> {
         let error = Error::new(Exit::Impossible, "no recording of yours runs now");
         return Err(error.hint("start one: terrace record -o FILE.trec, or terrace run -- CMD"));
     }
-    let noun = if recordings == 1 {
-        "recording"
-    } else {
-        "recordings"
-    };
+    let noun = if recordings == 1 { "recording" } else { "recordings" };
     Ok(output::show(&format!("marked {recordings} {noun}\n")))
 }

@@ -43,9 +43,9 @@ pub enum Charts {
 pub fn target(html: Option<&Path>, is_redacted: bool) -> Result<Option<Target>> {
     let target = html.map(|path| Target::of_redacted(Some(path), is_redacted));
     match target.transpose()? {
-        Some(Target::Standard) => Err(Error::usage(
-            "the page goes to a file; standard output is for the text",
-        )),
+        Some(Target::Standard) => {
+            Err(Error::usage("the page goes to a file; standard output is for the text"))
+        }
         target => Ok(target),
     }
 }
@@ -92,12 +92,7 @@ pub fn of_recordings<const N: usize>(
             name = format!("recording {number}");
         }
         let explanation = explain(&recording, Window::default());
-        views.push(View::new(
-            &name,
-            &recording,
-            explanation,
-            meaning(&meanings),
-        ));
+        views.push(View::new(&name, &recording, explanation, meaning(&meanings)));
     }
     let comparison = match (comparison, &views[..]) {
         (Some(comparison), [first, second]) if is_redacted => {
@@ -122,11 +117,7 @@ pub fn must_fit(recording: &Recording) -> std::result::Result<(), usize> {
     let spans = recording.spans.iter();
     let spans = spans.map(|span| span.kind.len() + span.text.len());
     let bytes = series.chain(spans).sum();
-    if bytes > PAGE_BYTES_MAX {
-        Err(bytes)
-    } else {
-        Ok(())
-    }
+    if bytes > PAGE_BYTES_MAX { Err(bytes) } else { Ok(()) }
 }
 
 /// `comparison` with the stand-ins of what is drawn, and without the names of files.

@@ -24,10 +24,7 @@ pub fn proof(args: &ProofArgs) -> Result<Exit> {
             return Err(error.hint("`terrace export` shows which there are"));
         }
     }
-    let asked = Asked {
-        claim: args.claim.clone(),
-        counters: args.counters.clone(),
-    };
+    let asked = Asked { claim: args.claim.clone(), counters: args.counters.clone() };
     let mut card = comparison::card(&first, &second, &asked);
     card.first.file = super::name_of(&args.first);
     card.second.file = super::name_of(&args.second);

@@ -55,9 +55,7 @@ pub fn record(args: &RecordArgs) -> Result<Exit> {
     let file = captured.file.as_deref().unwrap_or(&args.output).to_owned();
     Target::standard().write(&summary(&captured, &file))?;
     match lack(&captured.recording) {
-        Some(text) => Ok(output::complain(
-            &Error::new(Exit::Partial, text).during("record"),
-        )),
+        Some(text) => Ok(output::complain(&Error::new(Exit::Partial, text).during("record"))),
         None => Ok(Exit::Done),
     }
 }
@@ -74,10 +72,7 @@ fn start_service(output: &Path) -> Service {
 /// What the recording lacks, if it is not all that was asked for.
 fn lack(recording: &Recording) -> Option<String> {
     let Some(outcome) = &recording.outcome else {
-        let why = recording
-            .damage
-            .first()
-            .map_or("its end is missing", |why| why);
+        let why = recording.damage.first().map_or("its end is missing", |why| why);
         return Some(format!("the recording is not whole: {why}"));
     };
     if let Some(why) = &outcome.stopped_early {
@@ -123,9 +118,5 @@ fn size_of(path: &Path) -> Option<u64> {
         return Some(what.len());
     }
     let entries = std::fs::read_dir(path).ok()?.flatten();
-    Some(
-        entries
-            .filter_map(|entry| Some(entry.metadata().ok()?.len()))
-            .sum(),
-    )
+    Some(entries.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum())
 }

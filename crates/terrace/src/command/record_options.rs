@@ -14,12 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// The families that root follows by default: cheap, and together they name the cause of every
 /// wait.
-const USUAL_FAMILIES: [Family; 4] = [
-    Family::Sched,
-    Family::Block,
-    Family::Vmscan,
-    Family::Writeback,
-];
+const USUAL_FAMILIES: [Family; 4] =
+    [Family::Sched, Family::Block, Family::Vmscan, Family::Writeback];
 
 /// Samples a second of a background recording, which must not disturb the probe.
 const BESIDE_A_PROBE_HZ: u32 = 10;
@@ -56,16 +52,8 @@ pub fn start_background(name: &str, file: Option<&Path>) -> Result<Option<Backgr
 /// # Errors
 /// If `none` is combined with other events.
 pub fn of_top(args: &TopArgs) -> Result<RecordOptions> {
-    let families = if args.trace.is_empty() {
-        Vec::new()
-    } else {
-        families(&args.trace)?
-    };
-    Ok(RecordOptions {
-        rate_hz: args.rate,
-        families,
-        ..default_options(None)
-    })
+    let families = if args.trace.is_empty() { Vec::new() } else { families(&args.trace)? };
+    Ok(RecordOptions { rate_hz: args.rate, families, ..default_options(None) })
 }
 
 /// The selected target; the whole machine by default.
@@ -101,9 +89,7 @@ fn families(events: &[EventFamily]) -> Result<Vec<Family>> {
         });
     }
     if events.contains(&None) && events.len() > 1 {
-        return Err(Error::usage(
-            "--trace: `none` cannot be combined with others",
-        ));
+        return Err(Error::usage("--trace: `none` cannot be combined with others"));
     }
     let mut families: Vec<Family> = events.iter().copied().flatten().collect();
     families.sort_unstable();

@@ -106,10 +106,7 @@ fn source(args: &RunArgs, number: u32) -> Source<'_> {
         1 => path.to_owned(),
         _ => numbered(path, &number.to_string()),
     });
-    Source {
-        argv: &args.command,
-        output,
-    }
+    Source { argv: &args.command, output }
 }
 
 fn run_once(args: &RunArgs, source: Source<'_>) -> Result<Ran> {
@@ -154,14 +151,8 @@ fn run_prepare_command(args: &RunArgs) -> Result<()> {
     let printed = std::io::stderr().as_fd().try_clone_to_owned();
     let printed = printed.map_err(|why| failed(format!("cannot use standard error: {why}")))?;
     let mut shell = Command::new("sh");
-    shell
-        .arg("-c")
-        .arg(line)
-        .stdin(Stdio::null())
-        .stdout(printed);
-    let ended = shell
-        .status()
-        .map_err(|why| failed(format!("cannot run sh: {why}")))?;
+    shell.arg("-c").arg(line).stdin(Stdio::null()).stdout(printed);
+    let ended = shell.status().map_err(|why| failed(format!("cannot run sh: {why}")))?;
     match ended.success() {
         true => Ok(()),
         false => Err(failed(format!("`{line}` failed ({ended})"))),
@@ -209,10 +200,7 @@ fn page_of_one(args: &RunArgs, ran: &Ran, page: Page) -> String {
 /// Where the rest of a brief verdict is.
 fn details(args: &RunArgs, file: Option<&Path>) -> String {
     match file {
-        Some(file) => format!(
-            "terrace explain {}",
-            shell_word(&file.display().to_string())
-        ),
+        Some(file) => format!("terrace explain {}", shell_word(&file.display().to_string())),
         None if args.details => String::new(),
         None => "--details, or -o FILE.trec to keep it".to_owned(),
     }
@@ -232,11 +220,7 @@ fn numbered(path: &Path, run: &str) -> PathBuf {
 /// Prints the verdict on standard error; if that is closed, it is dropped.
 fn print_verdict(text: &str) {
     // On a terminal the command may have left the cursor in the middle of a line.
-    let start = if std::io::stderr().is_terminal() {
-        "\n"
-    } else {
-        ""
-    };
+    let start = if std::io::stderr().is_terminal() { "\n" } else { "" };
     output::report(&format!("{start}{text}"));
 }
 
@@ -247,10 +231,7 @@ mod tests {
     #[test]
     fn the_status_is_the_command_s_own() {
         assert_eq!(status(&Ending::Exited { code: 7 }), 7);
-        let killed = Ending::Killed {
-            signal: 9,
-            out_of_memory: None,
-        };
+        let killed = Ending::Killed { signal: 9, out_of_memory: None };
         assert_eq!(status(&killed), 137);
         assert_eq!(status(&Ending::Stopped), 125);
     }

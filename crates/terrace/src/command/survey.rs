@@ -47,18 +47,12 @@ pub fn survey(args: &SurveyArgs, root: &Root, progress: &mut ProgressSink<'_>) -
     let observed = observe::observed(&seen, &tiers, &swap, &machine);
     let judged = explain::survey(&observed);
     mark_noisy(&mut tiers, &observed.noise);
-    let Judgement {
-        findings,
-        fine,
-        unchecked,
-    } = judged;
+    let Judgement { findings, fine, unchecked } = judged;
     let cost = cost(&seen, started_ns, cpu_before, root);
     Ok(Survey {
         schema: SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        started_unix_s: started
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_secs()),
+        started_unix_s: started.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
         interrupted: seen.interrupted,
         tiers,
         findings,
@@ -75,9 +69,8 @@ pub fn survey(args: &SurveyArgs, root: &Root, progress: &mut ProgressSink<'_>) -
 /// A tier of which some quantity is noisy by the rule's own measure says so in its row.
 fn mark_noisy(tiers: &mut [Tier], noise: &[NoiseSeen]) {
     for tier in tiers {
-        tier.noisy = noise
-            .iter()
-            .any(|seen| seen.tier == tier.name && result_noisy::is_noisy(seen));
+        tier.noisy =
+            noise.iter().any(|seen| seen.tier == tier.name && result_noisy::is_noisy(seen));
     }
 }
 
@@ -123,23 +116,13 @@ mod tests {
             details: false,
             html: None,
             no_redact: false,
-            form: FormArgs {
-                json: true,
-                output: None,
-                host_name: false,
-                record: None,
-            },
+            form: FormArgs { json: true, output: None, host_name: false, record: None },
         };
         let survey = survey(&args, &Root::at(bare.path()), &mut progress::ignore).unwrap();
         let ram = survey.tiers.iter().find(|tier| tier.name == "RAM").unwrap();
         assert!(ram.latency_ns.is_some() && ram.copy_bytes_per_s.is_some());
         assert_eq!(ram.capacity_bytes, None);
-        assert!(
-            survey
-                .tiers
-                .iter()
-                .all(|tier| tier.kind != model::TierKind::Device)
-        );
+        assert!(survey.tiers.iter().all(|tier| tier.kind != model::TierKind::Device));
         assert!(!survey.unchecked.is_empty());
         assert_eq!(survey.machine.thp, None);
     }

@@ -57,10 +57,7 @@ pub fn top(args: &TopArgs, color: When) -> Result<Exit> {
         Err(_) if sys::interrupt::requested() || is_gone() => Ok(Exit::Done),
         Err(error) => {
             let why = sys::plain_reason(&error);
-            Err(Error::new(
-                Exit::Partial,
-                format!("the terminal failed: {why}"),
-            ))
+            Err(Error::new(Exit::Partial, format!("the terminal failed: {why}")))
         }
         Ok(()) => Ok(Exit::Done),
     }
@@ -100,13 +97,10 @@ impl Session {
                 if action == Action::Quit {
                     return Ok(());
                 }
-                let findings = self
-                    .explained
-                    .as_ref()
-                    .map(|explained| names(&explained.explanation));
+                let findings =
+                    self.explained.as_ref().map(|explained| names(&explained.explanation));
                 let findings = findings.unwrap_or_default();
-                self.cursor
-                    .apply(action, &extent, &findings, self.questions.len());
+                self.cursor.apply(action, &extent, &findings, self.questions.len());
             }
         }
         Ok(())
@@ -116,9 +110,7 @@ impl Session {
     fn look(&mut self, size: Size) -> Extent {
         self.source.advance();
         let is_live = self.source.is_live();
-        let extent = self
-            .source
-            .look(|recording| extent(recording, size, is_live));
+        let extent = self.source.look(|recording| extent(recording, size, is_live));
         self.cursor.keep_within(&extent);
         let window = self.cursor.window(&extent);
         let is_new = self
@@ -141,15 +133,9 @@ impl Session {
         });
         let mut explanation = self.source.look(|recording| explain(recording, asked));
         if is_live {
-            explanation
-                .doubts
-                .retain(|doubt| doubt != RECORDING_WAS_CUT);
+            explanation.doubts.retain(|doubt| doubt != RECORDING_WAS_CUT);
         }
-        self.explained = Some(Explained {
-            window,
-            is_live,
-            explanation,
-        });
+        self.explained = Some(Explained { window, is_live, explanation });
         let now = Instant::now();
         self.next = started + EXPLAIN_EVERY.max((now - started) * SHARE);
     }
@@ -158,10 +144,7 @@ impl Session {
         self.source.look(|recording| {
             picture(&Scene {
                 recording,
-                explanation: self
-                    .explained
-                    .as_ref()
-                    .map(|explained| &explained.explanation),
+                explanation: self.explained.as_ref().map(|explained| &explained.explanation),
                 cursor: &self.cursor,
                 extent,
                 file: self.file.as_deref(),
@@ -180,10 +163,5 @@ fn extent(recording: &Recording, size: Size, is_live: bool) -> Extent {
         false => recording.wall_ns(),
     };
     let first_ns = at_ns(recording.ticks.first());
-    Extent {
-        first_ns,
-        last_ns: last_ns.max(first_ns),
-        columns: size.columns(),
-        is_live,
-    }
+    Extent { first_ns, last_ns: last_ns.max(first_ns), columns: size.columns(), is_live }
 }

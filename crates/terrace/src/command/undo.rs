@@ -32,9 +32,7 @@ pub fn undo(args: &UndoArgs) -> Result<Exit> {
     let failed = reports.iter().filter(|report| is_failure(report)).count();
     if failed > 0 {
         let text = format!("{failed} of {} could not be put back", reports.len());
-        return Ok(output::complain(
-            &Error::new(Exit::Partial, text).during("undo"),
-        ));
+        return Ok(output::complain(&Error::new(Exit::Partial, text).during("undo")));
     }
     Ok(shown)
 }
@@ -48,11 +46,7 @@ fn leftovers(remove: bool) -> impl Iterator<Item = PathBuf> {
 /// `/proc/sys/x: 0 -> 1, process 12 relies on it`.
 fn entry_line(entry: &JournalEntry) -> String {
     let (change, now, holders) = match entry {
-        JournalEntry::Known {
-            change,
-            now,
-            holders,
-        } => (change, now, holders),
+        JournalEntry::Known { change, now, holders } => (change, now, holders),
         JournalEntry::Newer { path } => {
             return format!("{}: a newer version of Terrace wrote it\n", path.display());
         }
@@ -141,15 +135,9 @@ mod tests {
 
     #[test]
     fn what_was_left_alone_is_not_a_failure() {
-        let report = |outcome| UndoReport {
-            path: "/sys/x".into(),
-            outcome,
-        };
+        let report = |outcome| UndoReport { path: "/sys/x".into(), outcome };
         let in_use = report(UndoOutcome::InUse { by: vec![1, 2] });
-        assert_eq!(
-            report_line(&in_use),
-            "/sys/x: left alone: processes 1, 2 rely on it\n"
-        );
+        assert_eq!(report_line(&in_use), "/sys/x: left alone: processes 1, 2 rely on it\n");
         let damaged = sys::Error::new("read the journal", std::io::Error::other("damaged"));
         let damaged = report(UndoOutcome::Failed(damaged));
         let newer = report(UndoOutcome::Newer);

@@ -119,11 +119,7 @@ fn replaced(
     }
     let mut out = String::with_capacity(text.len() + 16);
     for letter in text.chars() {
-        if is_replaced(letter) {
-            replace(letter, &mut out)
-        } else {
-            out.push(letter)
-        }
+        if is_replaced(letter) { replace(letter, &mut out) } else { out.push(letter) }
     }
     Cow::Owned(out)
 }

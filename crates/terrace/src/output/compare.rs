@@ -62,10 +62,7 @@ fn rendered(comparison: &Comparison, sections: Vec<Section>, page: Page) -> Stri
     let mut text = header(comparison, page);
     text.push_str(&paragraph(&comparison.sentence, Tone::Strong, page));
     for section in sections {
-        text.push_str(&format!(
-            "\n{}",
-            paragraph(&section.title, Tone::Plain, page)
-        ));
+        text.push_str(&format!("\n{}", paragraph(&section.title, Tone::Plain, page)));
         text.push_str(&section.grid.text(page));
         text.push_str(&paragraph(section.note, Tone::Dim, page));
     }
@@ -83,10 +80,7 @@ fn header(comparison: &Comparison, page: Page) -> String {
     let rule = page.width.saturating_sub(1 + length(start));
     let line = format!("{start}{}", "-".repeat(rule));
     let mut text = format!("{}\n", page.style.paint(Tone::Strong, &line));
-    for (title, side) in [
-        ("first ", &comparison.first),
-        ("second", &comparison.second),
-    ] {
+    for (title, side) in [("first ", &comparison.first), ("second", &comparison.second)] {
         let files = match &side.files[..] {
             [] => String::new(),
             [only] => format!(" {only}"),
@@ -218,10 +212,7 @@ fn of_progress(aligned: &WorkAlignment) -> Section {
             time(section.first_ns),
             time(section.second_ns),
             signed(section.second_ns - section.first_ns, "ns"),
-            section
-                .most
-                .as_deref()
-                .map_or_else(String::new, short_words),
+            section.most.as_deref().map_or_else(String::new, short_words),
         ]);
     }
     let whole = |total: f64| amount(total, &aligned.unit);

@@ -22,11 +22,7 @@ pub trait Field {
 
 impl Field for f64 {
     fn field(&self) -> String {
-        if self.is_finite() {
-            self.to_string()
-        } else {
-            String::new()
-        }
+        if self.is_finite() { self.to_string() } else { String::new() }
     }
 }
 
@@ -50,11 +46,7 @@ impl<T: Field> Field for Option<T> {
 impl<'a, R> Sheet<'a, R> {
     /// A sheet of `rows` without columns.
     pub fn of(rows: &'a [R]) -> Self {
-        Self {
-            rows,
-            header: Vec::new(),
-            lines: vec![Vec::new(); rows.len()],
-        }
+        Self { rows, header: Vec::new(), lines: vec![Vec::new(); rows.len()] }
     }
 
     pub fn column<F: Field>(mut self, name: &str, field: impl Fn(&'a R) -> F) -> Self {
@@ -121,9 +113,6 @@ mod tests {
             .column("name", |row| row.0)
             .column("value", |row| row.1)
             .column("note", |row| row.2);
-        assert_eq!(
-            sheet.render(),
-            "name,value,note\n\"a,b\",1.5,\n\"say \"\"x\"\"\",,3\n"
-        );
+        assert_eq!(sheet.render(), "name,value,note\n\"a,b\",1.5,\n\"say \"\"x\"\"\",,3\n");
     }
 }

@@ -20,34 +20,18 @@ pub enum Digits {
 
 /// A time in nanoseconds: `0.9 ns`, `10 us`.
 pub fn time(ns: f64, digits: Digits) -> String {
-    scaled(
-        ns,
-        &[(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")],
-        digits,
-    )
+    scaled(ns, &[(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")], digits)
 }
 
 /// A rate in bytes a second, in powers of 1000: `29 GB/s`.
 pub fn rate(bytes_per_s: f64, digits: Digits) -> String {
-    let units = [
-        (1e12, "TB/s"),
-        (1e9, "GB/s"),
-        (1e6, "MB/s"),
-        (1e3, "kB/s"),
-        (1.0, "B/s"),
-    ];
+    let units = [(1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")];
     scaled(bytes_per_s, &units, digits)
 }
 
 /// A size in powers of 1000, as devices are sold: `500 GB`.
 pub fn decimal_size(bytes: f64, digits: Digits) -> String {
-    let units = [
-        (1e12, "TB"),
-        (1e9, "GB"),
-        (1e6, "MB"),
-        (1e3, "kB"),
-        (1.0, "B"),
-    ];
+    let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
     scaled(bytes, &units, digits)
 }
 

@@ -50,10 +50,7 @@ fn hog_page(plan: &Plan, report: &pressure::Report, page: Page) -> String {
     if let Some(words) = pressure(plan, report) {
         line(&words);
     }
-    report
-        .killed
-        .iter()
-        .for_each(|why| line(&format!("A hog was killed: {why}")));
+    report.killed.iter().for_each(|why| line(&format!("A hog was killed: {why}")));
     if report.pushed_out.is_empty() {
         line("Nobody who could be seen lost anything.");
     } else {
@@ -62,10 +59,7 @@ fn hog_page(plan: &Plan, report: &pressure::Report, page: Page) -> String {
     }
     let left = report.pushed_out.len().saturating_sub(MOST_LINES);
     if left > 0 {
-        text.push_str(&note(
-            page,
-            &format!("{left} more lost less; --json names them"),
-        ));
+        text.push_str(&note(page, &format!("{left} more lost less; --json names them")));
     }
     text.extend(report.notes.iter().map(|line| note(page, line)));
     text
@@ -73,24 +67,13 @@ fn hog_page(plan: &Plan, report: &pressure::Report, page: Page) -> String {
 
 /// "terrace hog: 2 of 1 GiB, 25 times, in a group of 256 MiB"
 fn title(plan: &Plan) -> String {
-    let times = if plan.repeat == 1 {
-        "once".to_owned()
-    } else {
-        format!("{} times", plan.repeat)
-    };
-    let group = plan
-        .group_limit
-        .map_or(String::new(), |limit| format!(", in a group of {limit}"));
-    format!(
-        "terrace hog: {} of {}, {times}{group}",
-        plan.count, plan.size
-    )
+    let times = if plan.repeat == 1 { "once".to_owned() } else { format!("{} times", plan.repeat) };
+    let group = plan.group_limit.map_or(String::new(), |limit| format!(", in a group of {limit}"));
+    format!("terrace hog: {} of {}, {times}{group}", plan.count, plan.size)
 }
 
 fn done(report: &pressure::Report) -> String {
-    let swapped = or_absent(report.machine_swapped_out_bytes, |bytes| {
-        Bytes(bytes).to_string()
-    });
+    let swapped = or_absent(report.machine_swapped_out_bytes, |bytes| Bytes(bytes).to_string());
     let ended = match report.finished {
         1 => "1 hog ended by itself".to_owned(),
         count => format!("{count} hogs ended by themselves"),
@@ -104,15 +87,9 @@ fn done(report: &pressure::Report) -> String {
 
 fn pressure(plan: &Plan, report: &pressure::Report) -> Option<String> {
     let (percent, file) = (plan.until_pressure_percent?, report.pressure_of.as_ref()?);
-    let what = if report.pressure_reached? {
-        "reached: they stopped growing"
-    } else {
-        "not reached"
-    };
-    Some(format!(
-        "Waiting for memory {percent} % of the time: {what} ({}).",
-        file.display()
-    ))
+    let what =
+        if report.pressure_reached? { "reached: they stopped growing" } else { "not reached" };
+    Some(format!("Waiting for memory {percent} % of the time: {what} ({}).", file.display()))
 }
 
 fn losers(all: &[MemoryLoss]) -> Table {
@@ -123,9 +100,7 @@ fn losers(all: &[MemoryLoss]) -> Table {
         Column::numbers("from the cache"),
     ]);
     let size = |bytes: u64| {
-        or_absent(Some(bytes).filter(|bytes| *bytes > 0), |bytes| {
-            Bytes(bytes).to_string()
-        })
+        or_absent(Some(bytes).filter(|bytes| *bytes > 0), |bytes| Bytes(bytes).to_string())
     };
     for who in all.iter().take(MOST_LINES) {
         table.row(vec![
@@ -180,10 +155,7 @@ mod tests {
             pushed_out: vec![victim; 22],
             notes: vec!["shared memory is not seen".to_owned()],
         };
-        HogResult {
-            plan: plan(),
-            report,
-        }
+        HogResult { plan: plan(), report }
     }
 
     #[test]
@@ -212,10 +184,7 @@ mod tests {
     #[test]
     fn a_hog_that_was_killed_or_interrupted_is_no_success() {
         let mut result = report();
-        assert_eq!(
-            result.shortfall().as_deref(),
-            Some("1 of the hogs were killed")
-        );
+        assert_eq!(result.shortfall().as_deref(), Some("1 of the hogs were killed"));
         result.report.killed.clear();
         assert_eq!(result.shortfall(), None);
         result.report.interrupted = true;

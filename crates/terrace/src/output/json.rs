@@ -53,12 +53,12 @@ pub fn word(value: &impl Serialize) -> String {
 
 /// `value` as indented JSON with a line end, without characters that a terminal obeys.
 pub fn render(value: &impl Serialize) -> crate::error::Result<String> {
-    serde_json::to_string_pretty(value)
-        .map(|text| clean::json(&text).into_owned() + "\n")
-        .map_err(|error| {
+    serde_json::to_string_pretty(value).map(|text| clean::json(&text).into_owned() + "\n").map_err(
+        |error| {
             crate::error::Error::new(
                 crate::exit::Exit::Partial,
                 format!("cannot write JSON: {error}"),
             )
-        })
+        },
+    )
 }

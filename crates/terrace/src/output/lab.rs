@@ -52,10 +52,7 @@ impl<O: OutcomePage + Serialize> Report for ExperimentResult<'_, O> {
 
 /// The experiments, one a line.
 pub fn list(all: &[Experiment], page: Page) -> String {
-    let mut table = Table::new(vec![
-        Column::words("experiment"),
-        Column::words("its question"),
-    ]);
+    let mut table = Table::new(vec![Column::words("experiment"), Column::words("its question")]);
     for one in all {
         table.row(vec![one.name.as_str().into(), one.title.as_str().into()]);
     }

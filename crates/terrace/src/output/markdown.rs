@@ -32,11 +32,7 @@ pub fn code(text: &str) -> String {
 
 /// As [`code`] for a cell of a table; as [`text`] where a bar would end the cell.
 pub fn code_in_cell(name: &str) -> String {
-    if name.contains('|') {
-        text(name)
-    } else {
-        code(name)
-    }
+    if name.contains('|') { text(name) } else { code(name) }
 }
 
 /// `sentence` as text, in which the words between two backticks are code.
@@ -80,10 +76,7 @@ mod tests {
 
     #[test]
     fn a_sentence_keeps_its_code_and_nothing_else() {
-        assert_eq!(
-            sentence("`a_b` <moved> by *2*."),
-            "`a_b` &lt;moved&gt; by \\*2\\*."
-        );
+        assert_eq!(sentence("`a_b` <moved> by *2*."), "`a_b` &lt;moved&gt; by \\*2\\*.");
         assert_eq!(sentence("a ` b"), "a \\` b");
     }
 }

@@ -22,9 +22,7 @@ pub struct Progress {
 impl Progress {
     /// An empty line; it stays empty unless standard error is a terminal.
     pub fn new() -> Self {
-        Self {
-            shown: std::io::stderr().is_terminal(),
-        }
+        Self { shown: std::io::stderr().is_terminal() }
     }
 
     pub fn step(&self, text: &str) {

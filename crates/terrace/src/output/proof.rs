@@ -7,11 +7,7 @@ use model::Evidence;
 use model::proof::{CounterChange, ProofCard, Run};
 
 pub fn markdown(card: &ProofCard) -> String {
-    let mut text = format!(
-        "> {}\n\n**{}**\n",
-        plain(&card.claim),
-        sentence(&card.verdict)
-    );
+    let mut text = format!("> {}\n\n**{}**\n", plain(&card.claim), sentence(&card.verdict));
     if !card.counters.is_empty() {
         text.push_str("\n| counter | first | second | change | why it is here |\n");
         text.push_str("|---|---:|---:|---:|---|\n");
@@ -170,10 +166,7 @@ mod tests {
     #[test]
     fn the_page_loads_nothing_and_runs_nothing() {
         let text = html(&card());
-        assert!(
-            text.contains("<h1>&lt;script&gt;alert(1)&lt;/script&gt;"),
-            "{text}"
-        );
+        assert!(text.contains("<h1>&lt;script&gt;alert(1)&lt;/script&gt;"), "{text}");
         for never in ["<script", "http:", "https:", "src=", "href=", "url("] {
             assert!(!text.contains(never), "{never} in\n{text}");
         }

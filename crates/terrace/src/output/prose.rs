@@ -144,10 +144,7 @@ mod tests {
             assert!(lines.lines().any(|line| line.contains(command)), "{lines}");
         }
         assert_eq!(commands_tied("Risk: none."), "Risk: none.");
-        assert_eq!(
-            commands_tied("Type: sudo x, y"),
-            format!("Type: {}, y", tied("sudo x"))
-        );
+        assert_eq!(commands_tied("Type: sudo x, y"), format!("Type: {}, y", tied("sudo x")));
     }
 
     #[test]
@@ -157,9 +154,6 @@ mod tests {
         assert_eq!(long_time(36_000_000_000_000), "10 h");
         assert_eq!((count(0), count(131_072)), ("0".into(), "131,072".into()));
         assert_eq!(shell_word("a b's"), r"'a b'\''s'");
-        assert_eq!(
-            shell_word("a\x1b'\\\u{202e}b"),
-            r"$'a\x1b\'\\\xe2\x80\xaeb'"
-        );
+        assert_eq!(shell_word("a\x1b'\\\u{202e}b"), r"$'a\x1b\'\\\xe2\x80\xaeb'");
     }
 }

@@ -31,11 +31,7 @@ impl Report for Answer {
 
     fn page(&self, page: Page) -> String {
         let (judged, seen) = (&self.judged, &self.seen);
-        let title = format!(
-            "terrace ramdisk why: {} in {}",
-            Bytes(seen.asked_bytes),
-            seen.place
-        );
+        let title = format!("terrace ramdisk why: {} in {}", Bytes(seen.asked_bytes), seen.place);
         let mut text = page.style.paint(Tone::Strong, &wrap(&title, page.width, 3)) + "\n";
         let mut say = |words: &str| text.push_str(&line(page, words));
         for (number, finding) in judged.findings.iter().enumerate() {
@@ -50,11 +46,7 @@ impl Report for Answer {
         if let Some(words) = cleared(judged) {
             say(&words);
         }
-        if let Some(remedy) = judged
-            .findings
-            .first()
-            .and_then(|first| first.remedy.as_ref())
-        {
+        if let Some(remedy) = judged.findings.first().and_then(|first| first.remedy.as_ref()) {
             say(&format!("What to do: {remedy}"));
         }
         judged.tried.iter().for_each(|tried| say(&measured(tried)));
@@ -115,9 +107,8 @@ fn words(round: Round) -> &'static str {
 /// "Evidence: vmstat.pswpout 67,464 pages; ..."
 fn evidence(finding: Option<&Finding>) -> Option<String> {
     let pieces = finding?.evidence.iter();
-    let figures: Vec<String> = pieces
-        .map(|piece| format!("{} {}", piece.name, prose::value(piece)))
-        .collect();
+    let figures: Vec<String> =
+        pieces.map(|piece| format!("{} {}", piece.name, prose::value(piece))).collect();
     (!figures.is_empty()).then(|| format!("Evidence: {}.", figures.join("; ")))
 }
 
@@ -150,11 +141,7 @@ fn measured(tried: &TriedRemedy) -> String {
             1 => "one run with that noise".to_owned(),
             runs => format!("{runs} runs"),
         };
-        format!(
-            " ({} to {}, {runs})",
-            time(range.low_ns),
-            time(range.high_ns)
-        )
+        format!(" ({} to {}, {runs})", time(range.low_ns), time(range.high_ns))
     };
     let verdict = match (tried.effect, tried.after_range) {
         (Effect::Helps, _) => "it helps",
@@ -182,10 +169,7 @@ fn cut(seen: &Seen) -> Vec<String> {
             End::Full => "the RAM disk was full",
         };
         let bytes = Bytes(pass.bytes);
-        Some(format!(
-            "\"{}\" ended after {bytes}: {why}",
-            words(pass.round)
-        ))
+        Some(format!("\"{}\" ended after {bytes}: {why}", words(pass.round)))
     };
     seen.passes.iter().filter_map(why_cut).collect()
 }
@@ -216,21 +200,13 @@ mod tests {
             swap_areas: Vec::new(),
             notes: vec!["huge pages were not tried: permission denied".to_owned()],
         };
-        Answer {
-            judged: explain::ramdisk::judge(&seen),
-            seen,
-            interrupted: true,
-        }
+        Answer { judged: explain::ramdisk::judge(&seen), seen, interrupted: true }
     }
 
     #[test]
     fn the_page_begins_with_the_verdict_and_fits() {
         let mut answer = answer();
-        let range = |low_ns, high_ns, runs| RunRange {
-            low_ns,
-            high_ns,
-            runs,
-        };
+        let range = |low_ns, high_ns, runs| RunRange { low_ns, high_ns, runs };
         let tried = TriedRemedy {
             what: "huge pages".to_owned(),
             before_ns: 7_000.0,
@@ -239,15 +215,8 @@ mod tests {
             after_range: Some(range(12_000.0, 15_000.0, 5)),
             effect: Effect::Harms,
         };
-        let unproven = TriedRemedy {
-            effect: Effect::Unproven,
-            ..tried.clone()
-        };
-        let single = TriedRemedy {
-            before_range: None,
-            after_range: None,
-            ..unproven.clone()
-        };
+        let unproven = TriedRemedy { effect: Effect::Unproven, ..tried.clone() };
+        let single = TriedRemedy { before_range: None, after_range: None, ..unproven.clone() };
         answer.judged.tried = vec![tried, unproven, single];
         let text = answer.page(Page::plain(80));
         assert!(
@@ -267,10 +236,7 @@ mod tests {
         ] {
             assert!(joined.contains(expected), "{expected}: {text}");
         }
-        assert!(
-            text.lines().all(|line| line.chars().count() <= 80),
-            "{text}"
-        );
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(answer.shortfall().unwrap().starts_with("interrupted"));
     }
 

@@ -118,9 +118,7 @@ fn pages_note(page: Page, pages: &[PagesGranted]) -> String {
 fn left_out_note(page: Page, left_out: &[SkippedMethod]) -> String {
     let items = left_out.iter().map(|item| (&*item.reason, &*item.name));
     let lines = by_reason(items).into_iter();
-    lines
-        .map(|line| note(page, &format!("left out: {line}")))
-        .collect()
+    lines.map(|line| note(page, &format!("left out: {line}"))).collect()
 }
 
 /// A histogram: one line for each bar from the first to the last that holds a value.

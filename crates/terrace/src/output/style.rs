@@ -54,11 +54,7 @@ impl Style {
             Tone::Marked => 7,
         };
         if self.coloured && !text.is_empty() {
-            format!(
-                "{}{text}{}",
-                Mark::new(code).letter(),
-                Mark::new(0).letter()
-            )
+            format!("{}{text}{}", Mark::new(code).letter(), Mark::new(0).letter())
         } else {
             text.into_owned()
         }

@@ -64,30 +64,19 @@ fn header(survey: &Survey, page: Page) -> String {
             let size = figure::decimal_size(bytes as f64, Digits::Two);
             let written = format!("wrote {size} and removed it");
             // Held together where that is no loss: "it" alone on a line looks lost.
-            if page.width >= USUAL {
-                tied(&written)
-            } else {
-                written
-            }
+            if page.width >= USUAL { tied(&written) } else { written }
         }
     });
     if survey.interrupted {
         parts.push("interrupted".to_owned());
     }
     let facts = parts.join("; ");
-    let gap = page
-        .width
-        .saturating_sub(TITLE.len() + facts.chars().count())
-        .clamp(2, 14);
+    let gap = page.width.saturating_sub(TITLE.len() + facts.chars().count()).clamp(2, 14);
     let indent = TITLE.len() + gap;
     let wrapped = wrap(&facts, page.width.saturating_sub(indent), 0);
     let lines = wrapped.replace('\n', &format!("\n{}", " ".repeat(indent)));
     let title = page.style.paint(Tone::Strong, TITLE);
-    format!(
-        "{title}{}{lines}\n{}",
-        " ".repeat(gap),
-        hardware(survey, page)
-    )
+    format!("{title}{}{lines}\n{}", " ".repeat(gap), hardware(survey, page))
 }
 
 /// The line with the processor (and how fast it is alone: is it the memory or the
@@ -114,11 +103,7 @@ fn cores(machine: &MachineFacts) -> String {
     let (usable, online) = (machine.usable_cpus, machine.online_cpus);
     let is_one = online.max(usable) == 1;
     let noun = if is_one { "core" } else { "cores" };
-    let of = if usable < online {
-        format!(" of {online}")
-    } else {
-        String::new()
-    };
+    let of = if usable < online { format!(" of {online}") } else { String::new() };
     format!("{usable}{of} {noun}")
 }
 

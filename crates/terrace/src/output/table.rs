@@ -41,18 +41,11 @@ pub struct Table {
 
 impl Column {
     pub fn words(title: &str) -> Self {
-        Self {
-            title: escaped(title).into_owned(),
-            align: Align::Left,
-            rank: 0,
-        }
+        Self { title: escaped(title).into_owned(), align: Align::Left, rank: 0 }
     }
 
     pub fn numbers(title: &str) -> Self {
-        Self {
-            align: Align::Right,
-            ..Self::words(title)
-        }
+        Self { align: Align::Right, ..Self::words(title) }
     }
 
     /// The same column, left out on narrow pages: the higher the rank, the earlier.
@@ -65,10 +58,7 @@ impl Column {
 impl Cell {
     /// A cell in a tone; its text is escaped.
     pub fn toned(text: impl Into<String>, tone: Tone) -> Self {
-        Self {
-            text: escaped(&text.into()).into_owned(),
-            tone,
-        }
+        Self { text: escaped(&text.into()).into_owned(), tone }
     }
 }
 
@@ -80,11 +70,7 @@ impl<T: Into<String>> From<T> for Cell {
 
 impl Table {
     pub fn new(columns: Vec<Column>) -> Self {
-        Self {
-            columns,
-            rows: Vec::new(),
-            gap: GAP,
-        }
+        Self { columns, rows: Vec::new(), gap: GAP }
     }
 
     pub fn gap(mut self, gap: usize) -> Self {
@@ -145,10 +131,7 @@ impl Table {
             let cells: usize = shown.iter().map(|&index| widths[index]).sum();
             let total = cells + self.gap * shown.len().saturating_sub(1);
             // Of equal ranks the rightmost column goes first.
-            let last = shown
-                .iter()
-                .copied()
-                .max_by_key(|&index| self.columns[index].rank);
+            let last = shown.iter().copied().max_by_key(|&index| self.columns[index].rank);
             match last {
                 Some(index) if total > width && self.columns[index].rank > 0 => {
                     shown.retain(|&other| other != index);
@@ -280,10 +263,7 @@ mod tests {
 
     #[test]
     fn the_highest_rank_goes_first() {
-        assert_eq!(
-            table().render(Page::plain(12), 0),
-            "name  rate\na        1\nlong   100\n"
-        );
+        assert_eq!(table().render(Page::plain(12), 0), "name  rate\na        1\nlong   100\n");
         assert_eq!(table().render(Page::plain(8), 0), "name\na\nlong\n");
         assert_eq!(table().render(Page::plain(1), 0), "name\na\nlong\n");
         assert!(table().fits(Page::plain(18), 1) && !table().fits(Page::plain(17), 1));
@@ -293,23 +273,14 @@ mod tests {
     fn colour_changes_no_width() {
         let mut table = Table::new(vec![Column::words(""), Column::words("")]);
         table.row(vec![Cell::toned("ab", Tone::Warn), "c".into()]);
-        let page = Page {
-            width: 80,
-            style: super::super::style::Style::new(true),
-        };
+        let page = Page { width: 80, style: super::super::style::Style::new(true) };
         let text = table.render(page, 0);
-        assert_eq!(
-            super::super::clean::printable(&text),
-            "\x1b[33mab\x1b[0m  c\n"
-        );
+        assert_eq!(super::super::clean::printable(&text), "\x1b[33mab\x1b[0m  c\n");
     }
 
     #[test]
     fn a_number_keeps_its_unit() {
-        assert_eq!(
-            wrap("ran 10.3 s (2 of us)", 8, 0),
-            "ran\n10.3 s\n(2 of\nus)"
-        );
+        assert_eq!(wrap("ran 10.3 s (2 of us)", 8, 0), "ran\n10.3 s\n(2 of\nus)");
         assert_eq!(wrap("ab (44 %), c", 7, 0), "ab\n(44 %),\nc");
         assert_eq!(wrap("p50 s", 4, 0), "p50\ns");
     }

@@ -63,10 +63,7 @@ impl Target {
         // The only sure way to know that a directory takes a file is to make one; this one has
         // no name, so that nothing stays behind if the process dies here.
         sys::file::Scratch::create(&place.directory).map_err(|error| refused(path, error))?;
-        Ok(Target::File(OutputFile {
-            place,
-            mode: PRIVATE_MODE,
-        }))
+        Ok(Target::File(OutputFile { place, mode: PRIVATE_MODE }))
     }
 
     /// As [`Target::of`]. What `is_redacted` is made to be passed on: others may read its file, as
@@ -83,15 +80,8 @@ impl Target {
 
     /// The file `name` in a directory that is held open, for its owner only.
     pub fn in_directory(directory: Directory, name: &str) -> Self {
-        let place = FilePlace {
-            directory,
-            name: name.into(),
-            is_link: false,
-        };
-        Target::File(OutputFile {
-            place,
-            mode: PRIVATE_MODE,
-        })
+        let place = FilePlace { directory, name: name.into(), is_link: false };
+        Target::File(OutputFile { place, mode: PRIVATE_MODE })
     }
 
     /// Writes the whole text of a page, printable: marks of colours become escape sequences, and
@@ -116,9 +106,7 @@ impl Target {
         match self {
             Target::Standard => write_standard(text),
             Target::File(file) => {
-                let FilePlace {
-                    directory, name, ..
-                } = &file.place;
+                let FilePlace { directory, name, .. } = &file.place;
                 let mode = file.file_mode();
                 sys::file::replace(directory, name, text.as_bytes(), mode, Durability::Synced)
                     .map_err(|error| file.failed(error))?;
@@ -170,9 +158,7 @@ impl OutputFile {
 
     /// The file that becomes this one when it is whole.
     fn part(&self) -> Result<TempFile<'_>> {
-        let FilePlace {
-            directory, name, ..
-        } = &self.place;
+        let FilePlace { directory, name, .. } = &self.place;
         TempFile::create(directory, name, self.file_mode(), Durability::Synced)
             .map_err(|error| self.failed(error))
     }
@@ -195,10 +181,7 @@ struct Sink<W: Write> {
 
 impl<W: Write> Sink<W> {
     fn new(inner: W) -> Self {
-        Self {
-            buffer: io::BufWriter::new(inner),
-            reader_gone: false,
-        }
+        Self { buffer: io::BufWriter::new(inner), reader_gone: false }
     }
 
     fn end(&mut self, name: &str) -> Result<()> {

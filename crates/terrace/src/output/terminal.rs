@@ -43,10 +43,7 @@ impl Page {
     /// A page of `width` columns without colour.
     #[cfg(test)]
     pub fn plain(width: usize) -> Self {
-        Self {
-            width,
-            style: Style::new(false),
-        }
+        Self { width, style: Style::new(false) }
     }
 }
 
@@ -61,16 +58,9 @@ pub fn wants_colour(color: When, terminal: bool) -> bool {
 }
 
 fn width(terminal: bool, stream: impl AsFd) -> usize {
-    let asked = std::env::var("COLUMNS")
-        .ok()
-        .and_then(|text| text.parse().ok());
+    let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     let seen = || terminal_size::terminal_size_of(stream);
-    let width = if terminal {
-        seen().map(|(width, _)| usize::from(width.0)).or(asked)
-    } else {
-        asked
-    };
-    width
-        .filter(|width| *width >= LEAST_WIDTH)
-        .unwrap_or(USUAL_WIDTH)
+    let width =
+        if terminal { seen().map(|(width, _)| usize::from(width.0)).or(asked) } else { asked };
+    width.filter(|width| *width >= LEAST_WIDTH).unwrap_or(USUAL_WIDTH)
 }

@@ -74,10 +74,7 @@ pub fn picture(scene: &Scene<'_>) -> Vec<Toned> {
     } else {
         match scene.explanation {
             Some(explanation) => lines.extend(judged(scene, explanation)),
-            None => lines.push(vec![(
-                Tone::Dim,
-                " The first two samples are taken.".to_owned(),
-            )]),
+            None => lines.push(vec![(Tone::Dim, " The first two samples are taken.".to_owned())]),
         }
         lines.extend(lanes(scene, height.saturating_sub(lines.len() + 1)));
     }
@@ -119,11 +116,7 @@ fn bars(explanation: &Explanation, size: Size) -> Vec<Toned> {
     } else {
         ("All threads together", &explanation.bars.thread)
     };
-    let (first, second) = if one_at_a_time(explanation) {
-        (clock, all)
-    } else {
-        (all, clock)
-    };
+    let (first, second) = if one_at_a_time(explanation) { (clock, all) } else { (all, clock) };
     let mut lines = bar(first, size);
     if size.height >= HEIGHT_FOR_BOTH_BARS {
         lines.extend(bar(second, size));
@@ -147,9 +140,7 @@ fn lanes(scene: &Scene<'_>, room: usize) -> Vec<Toned> {
     let widths = Widths::of(scene.size.width);
     let axis = axis::Axis::of(scene, widths);
     let columns = Columns::new(scene.recording, axis.column_ns, axis.edge_ns, widths.cells);
-    let evidence = scene
-        .explanation
-        .map(|explanation| rested_on(explanation, scene.cursor));
+    let evidence = scene.explanation.map(|explanation| rested_on(explanation, scene.cursor));
     let space = Space {
         recording: scene.recording,
         columns: &columns,
@@ -170,10 +161,7 @@ fn lanes(scene: &Scene<'_>, room: usize) -> Vec<Toned> {
 /// The series that the chosen finding rests on.
 fn rested_on(explanation: &Explanation, cursor: &Cursor) -> Vec<String> {
     let chosen = cursor.chosen(&names(explanation));
-    let pieces = explanation
-        .findings
-        .get(chosen)
-        .map(|cause| &cause.finding.evidence);
+    let pieces = explanation.findings.get(chosen).map(|cause| &cause.finding.evidence);
     let series = pieces.into_iter().flatten().flat_map(|piece| &piece.series);
     series.cloned().collect()
 }

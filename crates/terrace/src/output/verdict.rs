@@ -98,11 +98,7 @@ fn header(explanation: &Explanation, setting: &Setting, page: Page) -> String {
 fn one_bar(explanation: &Explanation, page: Page) -> String {
     let bars = &explanation.bars;
     let clock_alone = one_at_a_time(explanation);
-    let slices = if clock_alone {
-        &bars.wall
-    } else {
-        &bars.thread
-    };
+    let slices = if clock_alone { &bars.wall } else { &bars.thread };
     let drawn = bar::render(slices, page);
     if drawn.trim().is_empty() {
         return paragraph("No time was recorded.", Tone::Plain, page);
@@ -127,9 +123,7 @@ fn one_bar(explanation: &Explanation, page: Page) -> String {
 /// Whether a bar is of processors, as that of a whole machine is: no thread is idle.
 pub fn of_processors(slices: &[Slice]) -> bool {
     let theirs = [TimeSlice::Idle, TimeSlice::Steal];
-    slices
-        .iter()
-        .any(|slice| theirs.iter().any(|of| slice.name == *of))
+    slices.iter().any(|slice| theirs.iter().any(|of| slice.name == *of))
 }
 
 /// `Wall time: CPU 97%, sleep 3%`; `None` where that bar is empty.
@@ -148,10 +142,7 @@ pub fn one_at_a_time(explanation: &Explanation) -> bool {
     let busy = |slices: &[Slice]| -> u64 {
         let busy = [TimeSlice::Run, TimeSlice::Queue, TimeSlice::BlockIo];
         let is_busy = |slice: &&Slice| busy.iter().any(|of| slice.name == *of);
-        slices
-            .iter()
-            .filter(is_busy)
-            .fold(0, |sum, slice| sum.saturating_add(slice.ns))
+        slices.iter().filter(is_busy).fold(0, |sum, slice| sum.saturating_add(slice.ns))
     };
     let (thread, wall) = (&explanation.bars.thread, &explanation.bars.wall);
     if thread.is_empty() || wall.is_empty() {
@@ -192,9 +183,7 @@ fn unexplained(explanation: &Explanation) -> f64 {
     } else {
         (&explanation.bars.thread, explanation.thread_ns)
     };
-    let slice = slices
-        .iter()
-        .find(|slice| slice.name == TimeSlice::Unexplained);
+    let slice = slices.iter().find(|slice| slice.name == TimeSlice::Unexplained);
     slice.map_or(0.0, |slice| slice.ns as f64 / whole_ns.max(1) as f64)
 }
 
@@ -210,18 +199,13 @@ pub fn nothing(explanation: &Explanation) -> &'static str {
 /// Why the numbers deserve less trust than usual; always said.
 fn doubts(explanation: &Explanation, page: Page) -> String {
     let doubts = explanation.doubts.iter();
-    doubts
-        .map(|doubt| paragraph(&format!("Doubt: {doubt}"), Tone::Warn, page))
-        .collect()
+    doubts.map(|doubt| paragraph(&format!("Doubt: {doubt}"), Tone::Warn, page)).collect()
 }
 
 /// That names are stand-ins: no reason to trust a number less.
 fn redacted(setting: &Setting, page: Page) -> String {
-    let line = if setting.redacted {
-        "Names of commands, paths and users were replaced."
-    } else {
-        ""
-    };
+    let line =
+        if setting.redacted { "Names of commands, paths and users were replaced." } else { "" };
     paragraph(line, Tone::Dim, page)
 }
 

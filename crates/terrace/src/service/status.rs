@@ -87,27 +87,20 @@ impl StatusSocket {
         let fault = |error| record::Error::io("listen at", &path, error);
         let listener = UnixListener::bind(&path).map_err(fault)?;
         listener.set_nonblocking(true).map_err(fault)?;
-        Ok(Self {
-            listener,
-            directory,
-            name,
-        })
+        Ok(Self { listener, directory, name })
     }
 
     /// Answers the clients that have connected; never waits.
     pub fn answer(&self, status: impl FnOnce() -> Vec<u8>) {
-        let clients: Vec<UnixStream> = std::iter::from_fn(|| Some(self.listener.accept().ok()?.0))
-            .take(MAX_AT_ONCE)
-            .collect();
+        let clients: Vec<UnixStream> =
+            std::iter::from_fn(|| Some(self.listener.accept().ok()?.0)).take(MAX_AT_ONCE).collect();
         if clients.is_empty() {
             return;
         }
         let line = status();
         for mut client in clients {
             // The line fits into the socket's buffer; a client that has gone does not need it.
-            let _ = client
-                .set_nonblocking(true)
-                .and_then(|()| client.write_all(&line));
+            let _ = client.set_nonblocking(true).and_then(|()| client.write_all(&line));
         }
     }
 }
@@ -192,9 +185,8 @@ mod tests {
         let directory = TempDir::new();
         let socket = StatusSocket::open_in(private(&directory)).unwrap();
         let path = directory.join(&socket.name);
-        let clients: Vec<_> = (0..MAX_AT_ONCE + 1)
-            .map(|_| UnixStream::connect(&path).unwrap())
-            .collect();
+        let clients: Vec<_> =
+            (0..MAX_AT_ONCE + 1).map(|_| UnixStream::connect(&path).unwrap()).collect();
         let mut calls = 0;
         for _ in 0..3 {
             socket.answer(|| {
@@ -202,12 +194,7 @@ mod tests {
                 line()
             });
         }
-        assert_eq!(
-            calls,
-            2,
-            "two turns for {} clients, none for none",
-            clients.len()
-        );
+        assert_eq!(calls, 2, "two turns for {} clients, none for none", clients.len());
     }
 
     #[test]

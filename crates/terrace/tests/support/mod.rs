@@ -115,14 +115,8 @@ impl Ran {
         assert_eq!(self.code, Some(code), "{self:?}");
         assert_eq!(self.out, "", "{self:?}");
         let lines: Vec<&str> = self.err.lines().collect();
-        assert!(
-            lines[0].starts_with("terrace: ") && lines[0].contains(words),
-            "{self:?}"
-        );
-        assert!(
-            lines[1..].iter().all(|line| line.starts_with("hint: ")),
-            "{self:?}"
-        );
+        assert!(lines[0].starts_with("terrace: ") && lines[0].contains(words), "{self:?}");
+        assert!(lines[1..].iter().all(|line| line.starts_with("hint: ")), "{self:?}");
         assert!(lines.len() <= 2, "{self:?}");
     }
 }
@@ -135,11 +129,7 @@ pub fn probe_json(name: &str, line: &str) -> Value {
     assert_eq!(value["schema"], format!("terrace.measure.{name}/1"));
     assert_eq!(value["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(value["interrupted"], false);
-    assert_eq!(
-        value["machine"]["host"],
-        Value::Null,
-        "no host name unless asked for"
-    );
+    assert_eq!(value["machine"]["host"], Value::Null, "no host name unless asked for");
     assert!(value["machine"]["usable_cpus"].as_u64().unwrap() >= 1);
     assert!(value["cost"]["wall_s"].as_f64().unwrap() > 0.0);
     assert!(value["result"].is_object());
@@ -150,17 +140,10 @@ pub fn probe_json(name: &str, line: &str) -> Value {
 pub fn schema_complaint(schema: &str, value: &Value) -> Option<String> {
     let mut compiler = Compiler::new();
     let schema: Value = serde_json::from_str(schema).expect("the schema is JSON");
-    compiler
-        .add_resource("schema.json", schema)
-        .expect("a resource");
+    compiler.add_resource("schema.json", schema).expect("a resource");
     let mut schemas = Schemas::new();
-    let index = compiler
-        .compile("schema.json", &mut schemas)
-        .expect("a valid schema");
-    schemas
-        .validate(value, index)
-        .err()
-        .map(|error| format!("{error:#}"))
+    let index = compiler.compile("schema.json", &mut schemas).expect("a valid schema");
+    schemas.validate(value, index).err().map(|error| format!("{error:#}"))
 }
 
 /// The result of a `warm` command that did all it was asked, as JSON that the schema accepts.
@@ -204,10 +187,7 @@ pub fn valid_explanation(text: &str) -> Value {
     assert_eq!(schema_complaint(SCHEMA, &value), None, "{text}");
     for (bar, whole) in [("wall", "wall_ns"), ("thread", "thread_ns")] {
         let slices = value["bars"][bar].as_array().unwrap();
-        let sum: u64 = slices
-            .iter()
-            .map(|slice| slice["ns"].as_u64().unwrap())
-            .sum();
+        let sum: u64 = slices.iter().map(|slice| slice["ns"].as_u64().unwrap()).sum();
         assert_eq!(sum, value[whole].as_u64().unwrap(), "{bar}: {text}");
     }
     value
@@ -219,10 +199,7 @@ pub fn probe_csv(name: &str, line: &str) -> Vec<Vec<String>> {
     let text = terrace(&format!("measure {name} {line} --csv")).done();
     let mut rows: Vec<Vec<String>> = text.lines().map(fields).collect();
     let header = rows.remove(0);
-    assert!(
-        header.len() > 3 && header.iter().all(|name| !name.is_empty()),
-        "{header:?}"
-    );
+    assert!(header.len() > 3 && header.iter().all(|name| !name.is_empty()), "{header:?}");
     assert!(!rows.is_empty());
     for row in &rows {
         assert_eq!(row.len(), header.len(), "{row:?}");
@@ -288,10 +265,7 @@ fn timed_out(options: &[&str], line: &str, more: &[&OsStr], signal: &str, after_
 pub fn assert_interrupted(ran: &Ran, words: &str) {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.out.contains(words), "{ran:?}");
-    assert!(
-        ran.err.starts_with("terrace: ") && ran.err.contains("interrupted"),
-        "{ran:?}"
-    );
+    assert!(ran.err.starts_with("terrace: ") && ran.err.contains("interrupted"), "{ran:?}");
 }
 
 /// A command run as an ordinary user; `None` (with the reason printed) where that cannot

@@ -52,13 +52,7 @@ pub fn reading(path: &Path, growths: &[u64]) {
         let mut row = Row::default();
         row.count(id, all);
         let at_ns = sample * 100_000_000;
-        (
-            Tick {
-                due_ns: at_ns,
-                at_ns,
-            },
-            row,
-        )
+        (Tick { due_ns: at_ns, at_ns }, row)
     });
     written(path, registry.schemas(), rows);
 }
@@ -71,11 +65,7 @@ pub fn hostile(path: &Path, count: u32, name: &str) {
             id,
             name: format!("</script><img src=x onerror=alert({id})>{name}"),
             unit: "<b>".to_owned(),
-            kind: if id % 2 == 0 {
-                Kind::Gauge
-            } else {
-                Kind::Counter
-            },
+            kind: if id % 2 == 0 { Kind::Gauge } else { Kind::Counter },
             source: "<!--".to_owned(),
             refresh_ns: Some(u64::MAX),
         })
@@ -84,10 +74,7 @@ pub fn hostile(path: &Path, count: u32, name: &str) {
     let rows = values.into_iter().map(|value| {
         let mut row = Row::default();
         (0..count.min(100)).for_each(|id| row.set(id, value));
-        let tick = Tick {
-            due_ns: u64::MAX / 2,
-            at_ns: u64::MAX - 9,
-        };
+        let tick = Tick { due_ns: u64::MAX / 2, at_ns: u64::MAX - 9 };
         (tick, row)
     });
     written(path, &schemas, rows);
@@ -102,10 +89,7 @@ fn written(path: &Path, schemas: &[Schema], rows: impl Iterator<Item = (Tick, Ro
         ended_ns = tick.at_ns;
         writer.sample(tick, schemas, &row).unwrap();
     }
-    let outcome = Outcome {
-        ended_ns,
-        ..Outcome::default()
-    };
+    let outcome = Outcome { ended_ns, ..Outcome::default() };
     writer.finish(&facts, &outcome).unwrap();
 }
 
@@ -135,10 +119,7 @@ impl Served {
         if !address.starts_with("http://127.0.0.1:") {
             panic!("{address}: {:?}", child.wait_with_output());
         }
-        Self {
-            child: Some(child),
-            address,
-        }
+        Self { child: Some(child), address }
     }
 
     /// The number of its process.

@@ -42,18 +42,11 @@ impl Terminal {
         ioctl_fionbio(&master, true).unwrap();
         let path = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
         tcsetwinsize(&master, size(width, height)).unwrap();
-        let slave = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(path)
-            .unwrap();
+        let slave = OpenOptions::new().read(true).write(true).open(path).unwrap();
         let before = tcgetattr(&slave).unwrap();
         let end = || Stdio::from(slave.try_clone().unwrap());
         let mut on_terminal = Command::new("setsid");
-        on_terminal
-            .arg("--ctty")
-            .arg(command.get_program())
-            .args(command.get_args());
+        on_terminal.arg("--ctty").arg(command.get_program()).args(command.get_args());
         for (name, value) in command.get_envs() {
             match value {
                 Some(value) => on_terminal.env(name, value),
@@ -64,12 +57,7 @@ impl Terminal {
             on_terminal.current_dir(directory);
         }
         on_terminal.env("TERM", "xterm-256color");
-        let child = on_terminal
-            .stdin(end())
-            .stdout(end())
-            .stderr(end())
-            .spawn()
-            .unwrap();
+        let child = on_terminal.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
         Some(Terminal {
             child,
             master: Some(File::from(master)),
@@ -120,17 +108,12 @@ impl Terminal {
     pub fn resize(&mut self, width: u16, height: u16) {
         tcsetwinsize(self.master.as_ref().unwrap(), size(width, height)).unwrap();
         self.screen();
-        self.parser
-            .screen_mut()
-            .set_size(cells(height), cells(width));
+        self.parser.screen_mut().set_size(cells(height), cells(width));
     }
 
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
-        let sent = Command::new("kill")
-            .args(["-s", name, &pid])
-            .status()
-            .unwrap();
+        let sent = Command::new("kill").args(["-s", name, &pid]).status().unwrap();
         assert!(sent.success());
     }
 
@@ -159,11 +142,7 @@ impl Terminal {
         let after = tcgetattr(&self.slave).unwrap();
         let modes = |termios: &Termios| {
             let own = LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
-            (
-                termios.local_modes & own,
-                termios.input_modes,
-                termios.output_modes,
-            )
+            (termios.local_modes & own, termios.input_modes, termios.output_modes)
         };
         assert_eq!(modes(&after), modes(&self.before));
         for _ in 0..LOOKS {
@@ -190,10 +169,5 @@ fn cells(count: u16) -> NonZero<u16> {
 }
 
 fn size(width: u16, height: u16) -> Winsize {
-    Winsize {
-        ws_row: height,
-        ws_col: width,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    }
+    Winsize { ws_row: height, ws_col: width, ws_xpixel: 0, ws_ypixel: 0 }
 }

@@ -23,14 +23,8 @@ pub const SHARED: &[&str] = &["processor_stolen", "cpu_contention", "cache_hits_
 
 /// Cases whose bars are compared with the kernel's own trace as well: of each slice one in
 /// which it is large, two of very many very short waits, and one of many short children.
-pub const WITNESSED: &[&str] = &[
-    "cold_read",
-    "hog_beside",
-    "sleep",
-    "lock_contention",
-    "make_j2",
-    "short_children",
-];
+pub const WITNESSED: &[&str] =
+    &["cold_read", "hog_beside", "sleep", "lock_contention", "make_j2", "short_children"];
 
 /// All of them, in the order of the issue that asked for them.
 pub const CASES: &[Case] = &[
@@ -93,12 +87,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "write_small_group",
-        first: &[
-            "reclaim_throttled",
-            "memory_limit",
-            "dirty_throttle",
-            "reclaim_direct",
-        ],
+        first: &["reclaim_throttled", "memory_limit", "dirty_throttle", "reclaim_direct"],
         also: &[],
         besides: &[
             "reclaim_throttled",
@@ -153,13 +142,7 @@ pub const CASES: &[Case] = &[
         besides: &["cpu_bound"],
         make: make::lock_contention,
     },
-    Case {
-        name: "sleep",
-        first: &["timer_sleep"],
-        also: &[],
-        besides: &[],
-        make: make::sleep,
-    },
+    Case { name: "sleep", first: &["timer_sleep"], also: &[], besides: &[], make: make::sleep },
     Case {
         name: "pipe_wait",
         first: &["pipe_wait"],
@@ -176,11 +159,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "copy_evicts",
-        first: &[
-            "cache_evicted_by_stream",
-            "cache_too_small",
-            "reads_from_device",
-        ],
+        first: &["cache_evicted_by_stream", "cache_too_small", "reads_from_device"],
         also: &["cache_evicted_by_stream"],
         besides: &[
             "cache_too_small",

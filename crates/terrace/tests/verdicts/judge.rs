@@ -37,11 +37,7 @@ pub struct Row {
 impl Row {
     /// A case that was not judged yet.
     pub fn new(case: &'static Case) -> Self {
-        Self {
-            case,
-            skipped: None,
-            attempts: Vec::new(),
-        }
+        Self { case, skipped: None, attempts: Vec::new() }
     }
 
     /// A case that cannot be made here.
@@ -120,9 +116,7 @@ fn contradicted(report: &RunReport, bar: &str, seen: &Times) -> Option<String> {
     let slices = report.json["bars"][bar].as_array()?;
     let sum = |names: &[&str]| -> u64 {
         let is_named = |name: &str| names.contains(&name);
-        let named = slices
-            .iter()
-            .filter(|slice| slice["name"].as_str().is_some_and(is_named));
+        let named = slices.iter().filter(|slice| slice["name"].as_str().is_some_and(is_named));
         named.filter_map(|slice| slice["ns"].as_u64()).sum()
     };
     let slices = STATES.map(|state| match state {
@@ -139,10 +133,7 @@ fn contradicted(report: &RunReport, bar: &str, seen: &Times) -> Option<String> {
             format!("{state} {:.2} ({:.2})", share(*slice), share(*seen))
         })
         .collect();
-    let said = format!(
-        "{bar} bar in % (by the kernel's trace): {}",
-        shares.join(", ")
-    );
+    let said = format!("{bar} bar in % (by the kernel's trace): {}", shares.join(", "));
     println!("    {said}");
     let is_apart =
         |(slice, seen): (&u64, &u64)| slice.abs_diff(*seen) as f64 / whole > AGREEMENT_SHARE;
@@ -182,11 +173,7 @@ fn disagreement(report: &RunReport) -> Vec<String> {
     let bar = report.json["bars"]["thread"].as_array().unwrap();
     let slice = |name: &str| bar.iter().find(|slice| slice["name"] == name)?["ns"].as_u64();
     let last = recording.ticks.len().saturating_sub(1) as u32;
-    let growth = |name: &str| {
-        recording
-            .series(name)
-            .and_then(|series| series.growth(0, last))
-    };
+    let growth = |name: &str| recording.series(name).and_then(|series| series.growth(0, last));
     let steal = growth("stat.cpu.steal_ns").unwrap_or(0);
     let alive: u64 = recording.tasks.iter().map(|task| task.alive_ns).sum();
     let threads: u64 = recording.tasks.iter().map(|task| task.threads).sum();
@@ -196,20 +183,12 @@ fn disagreement(report: &RunReport) -> Vec<String> {
         (
             "run",
             "queue",
-            recording
-                .tasks
-                .iter()
-                .map(|task| task.run_ns + task.queue.total_ns)
-                .sum::<u64>(),
+            recording.tasks.iter().map(|task| task.run_ns + task.queue.total_ns).sum::<u64>(),
         ),
         (
             "block_io",
             "",
-            recording
-                .tasks
-                .iter()
-                .filter_map(|task| Some(task.block_io?.total_ns))
-                .sum(),
+            recording.tasks.iter().filter_map(|task| Some(task.block_io?.total_ns)).sum(),
         ),
     ];
     for (name, other, charged) in sums {
@@ -236,10 +215,7 @@ fn disagreement(report: &RunReport) -> Vec<String> {
 
 /// The confusion table: what was done, what was reported first, and whether that was right.
 pub fn table(rows: &[Row]) -> String {
-    let mut lines = vec![format!(
-        "{:<18} {:<9} {}",
-        "made", "verdict", "told, worst first"
-    )];
+    let mut lines = vec![format!("{:<18} {:<9} {}", "made", "verdict", "told, worst first")];
     for row in rows {
         if let Some(need) = &row.skipped {
             lines.push(format!("{:<18} skipped   needs {need}", row.case.name));
@@ -249,9 +225,7 @@ pub fn table(rows: &[Row]) -> String {
             let name = if number == 0 { row.case.name } else { "" };
             let verdict = match attempt {
                 Attempt { is_right: true, .. } => "right",
-                Attempt {
-                    is_disturbed: true, ..
-                } => "disturbed",
+                Attempt { is_disturbed: true, .. } => "disturbed",
                 _ => "WRONG",
             };
             lines.push(format!("{name:<18} {verdict:<9} {}", attempt.report));

@@ -54,9 +54,7 @@ impl RunReport {
     /// The findings' ids, worst first.
     pub fn findings(&self) -> Vec<&str> {
         let all = self.json["findings"].as_array().unwrap();
-        all.iter()
-            .filter_map(|cause| cause["id"].as_str())
-            .collect()
+        all.iter().filter_map(|cause| cause["id"].as_str()).collect()
     }
 
     /// One line: what was found, and how long it took.
@@ -86,20 +84,14 @@ pub fn run(case: &Case) -> Result<RunReport, String> {
     let recorder = command.spawn().map_err(|error| error.to_string())?;
     // The shells that join groups become the recorder: its number stays.
     let number = recorder.id();
-    let output = recorder
-        .wait_with_output()
-        .map_err(|error| error.to_string())?;
+    let output = recorder.wait_with_output().map_err(|error| error.to_string())?;
     let others = Processors::now().others_since(&before);
     let others = made.neighbours.is_empty().then_some(others);
     drop(made);
     let trace = trace.map(testkit::KernelTrace::finish).transpose()?;
     let page = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{}: {page}", case.name);
-    let explained = Command::new(TERRACE)
-        .args(["explain", "--json"])
-        .arg(&file)
-        .output()
-        .unwrap();
+    let explained = Command::new(TERRACE).args(["explain", "--json"]).arg(&file).output().unwrap();
     let text = String::from_utf8_lossy(&explained.stdout).into_owned();
     let complaint = String::from_utf8_lossy(&explained.stderr);
     let json = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {complaint}"));
@@ -201,14 +193,7 @@ pub mod make {
     pub fn write_limit() -> Result<Made, String> {
         let (mounted, group) = slow_disk(200, Cgroup::v1_write_rate, 20 * MIB)?;
         let file = format!("of={}", text(&mounted.path().join("written")));
-        let words = [
-            "dd",
-            "if=/dev/zero",
-            &file,
-            "bs=1M",
-            "count=40",
-            "oflag=direct",
-        ];
+        let words = ["dd", "if=/dev/zero", &file, "bs=1M", "count=40", "oflag=direct"];
         Ok(Made {
             argv: words.map(str::to_owned).to_vec(),
             groups: vec![group],
@@ -258,10 +243,7 @@ pub mod make {
     }
 
     pub fn first_touch() -> Result<Made, String> {
-        Ok(Made {
-            argv: workload(&["touch", "2048"]),
-            ..Made::default()
-        })
+        Ok(Made { argv: workload(&["touch", "2048"]), ..Made::default() })
     }
 
     pub fn swap_random() -> Result<Made, String> {
@@ -339,25 +321,15 @@ pub mod make {
 
     pub fn cpu_quota() -> Result<Made, String> {
         let group = Cgroup::v1_cpu(20_000, 100_000)?;
-        Ok(Made {
-            argv: workload(&["spin", "60"]),
-            groups: vec![group],
-            ..Made::default()
-        })
+        Ok(Made { argv: workload(&["spin", "60"]), groups: vec![group], ..Made::default() })
     }
 
     pub fn lock_contention() -> Result<Made, String> {
-        Ok(Made {
-            argv: workload(&["locks", "8", "250"]),
-            ..Made::default()
-        })
+        Ok(Made { argv: workload(&["locks", "8", "250"]), ..Made::default() })
     }
 
     pub fn sleep() -> Result<Made, String> {
-        Ok(Made {
-            argv: vec!["sleep".to_owned(), "2".to_owned()],
-            ..Made::default()
-        })
+        Ok(Made { argv: vec!["sleep".to_owned(), "2".to_owned()], ..Made::default() })
     }
 
     /// The writer is not part of the command: another process is slow.
@@ -403,10 +375,7 @@ pub mod make {
     /// A shell that starts one very short program after another.
     pub fn short_children() -> Result<Made, String> {
         let script = "i=0; while [ $i -lt 3000 ]; do /bin/true; i=$((i+1)); done";
-        Ok(Made {
-            argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
-            ..Made::default()
-        })
+        Ok(Made { argv: ["sh", "-c", script].map(str::to_owned).to_vec(), ..Made::default() })
     }
 
     /// Real compilers, started by a real `make`, on sources that are made here.
@@ -425,19 +394,10 @@ pub mod make {
             std::fs::write(directory.join(format!("{name}.c")), functions).unwrap();
         }
         let objects: Vec<String> = names.iter().map(|name| format!("{name}.o")).collect();
-        let rules = format!(
-            "all: {}\n%.o: %.c\n\tcc -O2 -c $< -o $@\n",
-            objects.join(" ")
-        );
+        let rules = format!("all: {}\n%.o: %.c\n\tcc -O2 -c $< -o $@\n", objects.join(" "));
         std::fs::write(directory.join("Makefile"), rules).unwrap();
         let place = text(directory.path());
-        let argv = ["make", "-s", "-j2", "-C", &place]
-            .map(str::to_owned)
-            .to_vec();
-        Ok(Made {
-            argv,
-            _directories: vec![directory],
-            ..Made::default()
-        })
+        let argv = ["make", "-s", "-j2", "-C", &place].map(str::to_owned).to_vec();
+        Ok(Made { argv, _directories: vec![directory], ..Made::default() })
     }
 }

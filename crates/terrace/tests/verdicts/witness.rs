@@ -60,21 +60,12 @@ pub fn lives(trace: &str, recorder: u32) -> Result<Lives, String> {
     traced.extend(inferred(&traced));
     traced.sort_by_key(|traced| traced.time_ns);
     let (first, command) = command(&traced, recorder).ok_or("the trace has no such command")?;
-    let mut threads = Threads {
-        now_ns: traced[first].time_ns,
-        ..Threads::default()
-    };
+    let mut threads = Threads { now_ns: traced[first].time_ns, ..Threads::default() };
     threads.begin(command, RUN);
     for TraceLine { time_ns, what } in &traced[first..] {
         threads.pass_until(*time_ns);
         match what {
-            What::Switch {
-                from,
-                state,
-                in_io,
-                to,
-                ..
-            } => {
+            What::Switch { from, state, in_io, to, .. } => {
                 let left = match state.as_str() {
                     "X" | "Z" => None,
                     "R" | "R+" => Some(QUEUE),
@@ -124,8 +115,7 @@ impl Threads {
         if let Some((before, since_ns)) = self.known.remove(&thread) {
             self.lives.threads[before] += self.now_ns - since_ns;
             let now_ns = self.now_ns;
-            self.known
-                .extend(state.map(|state| (thread, (state, now_ns))));
+            self.known.extend(state.map(|state| (thread, (state, now_ns))));
         }
     }
 
@@ -188,12 +178,7 @@ fn inferred(traced: &[TraceLine]) -> Vec<TraceLine> {
     let mut found = Vec::new();
     for TraceLine { time_ns, what } in traced {
         match what {
-            What::Switch {
-                processor,
-                from,
-                to,
-                ..
-            } => {
+            What::Switch { processor, from, to, .. } => {
                 let ran = ran.remove(from);
                 let other = processors.insert(*processor, *to);
                 if other.is_some_and(|other| other != *from) {
@@ -270,15 +255,9 @@ fn event(line: &str) -> Option<TraceLine> {
             to: number("next_pid")?,
         },
         "waking" | "wakeup" => What::Wake(number("pid")?),
-        "process_fork" => What::Fork {
-            parent: number("pid")?,
-            child: number("child_pid")?,
-        },
+        "process_fork" => What::Fork { parent: number("pid")?, child: number("child_pid")? },
         "process_exec" => What::Exec(number("pid")?),
-        "stat_runtime" => What::Ran {
-            thread: number("pid")?,
-            ns: number("runtime")?.into(),
-        },
+        "stat_runtime" => What::Ran { thread: number("pid")?, ns: number("runtime")?.into() },
         _ => return None,
     };
     Some(TraceLine { time_ns, what })

@@ -84,11 +84,7 @@ fn passes(kind: &str, mib: usize, times: usize) {
         }
     }
     for _ in 0..times {
-        let sum: u64 = memory
-            .as_slice()
-            .chunks(PAGE)
-            .map(|page| u64::from(page[0]))
-            .sum();
+        let sum: u64 = memory.as_slice().chunks(PAGE).map(|page| u64::from(page[0])).sum();
         std::hint::black_box(sum);
     }
 }

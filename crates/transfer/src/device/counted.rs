@@ -122,21 +122,16 @@ impl<D: BlockDevice> BlockDevice for Counted<D> {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        self.reads
-            .count(|| self.inner.read_at(buffer, offset), |bytes| *bytes as u64)
+        self.reads.count(|| self.inner.read_at(buffer, offset), |bytes| *bytes as u64)
     }
 
     fn write_at(&self, buffer: &[u8], offset: u64) -> Result<usize> {
-        self.writes.count(
-            || self.inner.write_at(buffer, offset),
-            |bytes| *bytes as u64,
-        )
+        self.writes.count(|| self.inner.write_at(buffer, offset), |bytes| *bytes as u64)
     }
 
     fn discard(&self, range: Range<u64>) -> Result<()> {
         let bytes = range.end.saturating_sub(range.start);
-        self.discards
-            .count(|| self.inner.discard(range), |()| bytes)
+        self.discards.count(|| self.inner.discard(range), |()| bytes)
     }
 
     fn flush(&self) -> Result<()> {
@@ -166,9 +161,6 @@ mod tests {
         assert_eq!(of(counts.writes), (1, 0, 10));
         assert_eq!(of(counts.discards), (1, 0, 5));
         assert_eq!(of(counts.flushes), (1, 0, 0));
-        assert_eq!(
-            device.inner().inner().contents()[..10],
-            [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]
-        );
+        assert_eq!(device.inner().inner().contents()[..10], [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]);
     }
 }

@@ -47,11 +47,7 @@ impl Limits {
 impl<D: BlockDevice> Throttled<D> {
     /// A device over `inner` that keeps `limits`.
     pub fn new(inner: D, limits: Limits) -> Self {
-        Self {
-            inner,
-            limits,
-            reserved_until_ns: AtomicU64::new(0),
-        }
+        Self { inner, limits, reserved_until_ns: AtomicU64::new(0) }
     }
 
     /// The inner device.
@@ -136,11 +132,7 @@ mod tests {
     #[test]
     fn neither_rate_is_exceeded() {
         // The first starts at once, the nine others 10 ms apart.
-        for device in [
-            throttled(100_000, 0),
-            throttled(0, 100),
-            throttled(100_000, 100),
-        ] {
+        for device in [throttled(100_000, 0), throttled(0, 100), throttled(100_000, 100)] {
             assert!(ten_requests(&device) >= Duration::from_millis(90));
         }
         assert_eq!(throttled(0, 0).limits.time_ns(u64::MAX), 0);

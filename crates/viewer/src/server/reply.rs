@@ -86,10 +86,7 @@ impl<'a> Reply<'a> {
             Body::Nothing => String::new(),
             Body::Stream => "Content-Type: text/event-stream\r\n".to_owned(),
         };
-        format!(
-            "HTTP/1.1 {}\r\n{own}{SECURITY}Connection: close\r\n\r\n",
-            self.status
-        )
+        format!("HTTP/1.1 {}\r\n{own}{SECURITY}Connection: close\r\n\r\n", self.status)
     }
 }
 

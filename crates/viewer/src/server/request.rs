@@ -28,19 +28,12 @@ pub(super) struct Request {
 pub(super) struct Refusal(pub(super) &'static str, pub(super) &'static str);
 
 const TOO_SLOW: Refusal = Refusal("408 Request Timeout", "the request came too slowly");
-const TOO_LONG: Refusal = Refusal(
-    "431 Request Header Fields Too Large",
-    "the request is too long",
-);
+const TOO_LONG: Refusal = Refusal("431 Request Header Fields Too Large", "the request is too long");
 const NONSENSE: Refusal = Refusal("400 Bad Request", "the request makes no sense");
-const READ_ONLY: Refusal = Refusal(
-    "405 Method Not Allowed",
-    "there is only something to read here",
-);
-const FOREIGN_HOST: Refusal = Refusal(
-    "421 Misdirected Request",
-    "this server has another name: 127.0.0.1",
-);
+const READ_ONLY: Refusal =
+    Refusal("405 Method Not Allowed", "there is only something to read here");
+const FOREIGN_HOST: Refusal =
+    Refusal("421 Misdirected Request", "this server has another name: 127.0.0.1");
 
 /// Reads a head from `source`, whose reads end by themselves after a while, before `deadline`.
 /// `None` when nothing was asked.
@@ -52,11 +45,7 @@ pub(super) fn read_head(
     let mut buffer = [0; 2048];
     loop {
         if Instant::now() >= deadline {
-            return if bytes.is_empty() {
-                Ok(None)
-            } else {
-                Err(TOO_SLOW)
-            };
+            return if bytes.is_empty() { Ok(None) } else { Err(TOO_SLOW) };
         }
         match source.read(&mut buffer) {
             Ok(0) => return Ok(None),
@@ -75,10 +64,7 @@ pub(super) fn read_head(
 }
 
 fn is_pause(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
-    )
+    matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
 /// What the head asks for, of a server at this port.
@@ -112,19 +98,12 @@ pub(super) fn parse(head: &str, port: u16) -> Result<Request, Refusal> {
         _ => return Err(NONSENSE),
     }
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    Ok(Request {
-        head_only,
-        path: path.to_owned(),
-        query: query.to_owned(),
-        last_event,
-    })
+    Ok(Request { head_only, path: path.to_owned(), query: query.to_owned(), last_event })
 }
 
 /// Whether `host` names this machine by a name that others cannot assign.
 fn is_own(host: &str, port: u16) -> bool {
-    ["127.0.0.1", "localhost", "[::1]"]
-        .iter()
-        .any(|name| *host == format!("{name}:{port}"))
+    ["127.0.0.1", "localhost", "[::1]"].iter().any(|name| *host == format!("{name}:{port}"))
 }
 
 #[cfg(test)]
@@ -157,14 +136,8 @@ mod tests {
         let host = "Host: 127.0.0.1:80";
         for (head, expected) in [
             ("POST / HTTP/1.1\nHost: 127.0.0.1:80".to_owned(), READ_ONLY),
-            (
-                "GET / HTTP/1.1\nHost: evil.example:80".to_owned(),
-                FOREIGN_HOST,
-            ),
-            (
-                "GET / HTTP/1.1\nHost: 127.0.0.1:81".to_owned(),
-                FOREIGN_HOST,
-            ),
+            ("GET / HTTP/1.1\nHost: evil.example:80".to_owned(), FOREIGN_HOST),
+            ("GET / HTTP/1.1\nHost: 127.0.0.1:81".to_owned(), FOREIGN_HOST),
             ("GET / HTTP/1.1\nHost: localhost".to_owned(), FOREIGN_HOST),
             ("GET / HTTP/1.1".to_owned(), NONSENSE),
             (format!("GET / HTTP/1.1\n{host}\n{host}"), NONSENSE),

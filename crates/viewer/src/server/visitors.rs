@@ -61,16 +61,8 @@ impl Visitors {
         let mut list = self.list();
         let number = list.next;
         list.next += 1;
-        list.unknown.push(Entry {
-            number,
-            since: Instant::now(),
-            is_refused: false,
-            stream,
-        });
-        Some(Visit {
-            visitors: Arc::clone(self),
-            number,
-        })
+        list.unknown.push(Entry { number, since: Instant::now(), is_refused: false, stream });
+        Some(Visit { visitors: Arc::clone(self), number })
     }
 
     fn list(&self) -> MutexGuard<'_, List> {

@@ -50,11 +50,7 @@ pub(super) fn measure(terrace: &Peer, place: &Place) -> Result<Vec<Comparison>, 
             Some(Target::AtMost(0.05)),
         )?,
         one("15 % more work: found by 10 runs each", few.share(), None)?,
-        one(
-            "15 % more work: found by 20 runs each",
-            many.share(),
-            Some(Target::AtLeast(0.9)),
-        )?,
+        one("15 % more work: found by 20 runs each", many.share(), Some(Target::AtLeast(0.9)))?,
     ])
 }
 

@@ -165,11 +165,8 @@ mod tests {
         let items = items(&report::parse(text).unwrap()).unwrap();
         assert_eq!(items.len(), 3);
         assert_eq!(items.iter().filter(|item| item.is_called).count(), 2);
-        let slowed: Vec<&str> = items
-            .iter()
-            .filter(|item| is_slowed(item))
-            .map(|item| item.of.as_str())
-            .collect();
+        let slowed: Vec<&str> =
+            items.iter().filter(|item| is_slowed(item)).map(|item| item.of.as_str()).collect();
         assert_eq!(slowed, ["RAM"]);
     }
 }

@@ -132,11 +132,7 @@ pub(super) fn quantities(surveys: &[Survey]) -> Vec<Quantity> {
 fn figures(tier: &Tier) -> [(&'static str, &'static str, Option<f64>); 4] {
     let rate = |estimate: &Option<model::Estimate>| Some(estimate.as_ref()?.median / 1e9);
     [
-        (
-            "latency",
-            "ns",
-            tier.latency_ns.as_ref().map(|latency| latency.median),
-        ),
+        ("latency", "ns", tier.latency_ns.as_ref().map(|latency| latency.median)),
         ("read", "GB/s", rate(&tier.read_bytes_per_s)),
         ("write", "GB/s", rate(&tier.write_bytes_per_s)),
         ("copy", "GB/s", rate(&tier.copy_bytes_per_s)),
@@ -146,27 +142,15 @@ fn figures(tier: &Tier) -> [(&'static str, &'static str, Option<f64>); 4] {
 /// All pairs of equal runs.
 pub(super) fn equal(quantities: &[Quantity]) -> Equal {
     let mut equal = Equal::default();
-    let mut tiers: Vec<&str> = quantities
-        .iter()
-        .map(|quantity| quantity.tier.as_str())
-        .collect();
+    let mut tiers: Vec<&str> = quantities.iter().map(|quantity| quantity.tier.as_str()).collect();
     tiers.dedup();
-    let runs = quantities
-        .first()
-        .map_or(0, |quantity| quantity.values.len());
+    let runs = quantities.first().map_or(0, |quantity| quantity.values.len());
     for tier in tiers {
-        let of_tier = || {
-            quantities
-                .iter()
-                .filter(move |quantity| quantity.tier == tier)
-        };
+        let of_tier = || quantities.iter().filter(move |quantity| quantity.tier == tier);
         for (first, second) in pairs_of(runs) {
-            let verdicts: Vec<bool> = of_tier()
-                .filter_map(|quantity| quantity.differs(first, second))
-                .collect();
-            verdicts
-                .iter()
-                .for_each(|&is_called| equal.quantities.add(is_called));
+            let verdicts: Vec<bool> =
+                of_tier().filter_map(|quantity| quantity.differs(first, second)).collect();
+            verdicts.iter().for_each(|&is_called| equal.quantities.add(is_called));
             if !verdicts.is_empty() {
                 equal.tiers.add(verdicts.contains(&true));
             }
@@ -179,9 +163,7 @@ pub(super) fn equal(quantities: &[Quantity]) -> Equal {
 /// slower.
 pub(super) fn slower(plain: &[Quantity], slowed: &[Quantity]) -> Vec<Found> {
     let mut all = Vec::new();
-    for quantity in plain
-        .iter()
-        .filter(|quantity| quantity.is_memory && quantity.name == "latency")
+    for quantity in plain.iter().filter(|quantity| quantity.is_memory && quantity.name == "latency")
     {
         let is_it = |other: &&Quantity| other.tier == quantity.tier && other.name == quantity.name;
         let Some(slowed) = slowed.iter().find(is_it) else {
@@ -197,10 +179,7 @@ pub(super) fn slower(plain: &[Quantity], slowed: &[Quantity]) -> Vec<Found> {
                 pairs.add(noise.judge(*value, slowed) == Verdict::Larger);
             }
         }
-        all.push(Found {
-            tier: quantity.tier.clone(),
-            pairs,
-        });
+        all.push(Found { tier: quantity.tier.clone(), pairs });
     }
     all
 }
@@ -252,18 +231,9 @@ mod tests {
     #[test]
     fn a_slowdown_is_found_in_both_directions_of_doubt() {
         let plain = [latency("L2", &CALM), latency("RAM", &CALM)];
-        let slowed = [
-            latency("L2", &CALM.map(|value| value * 1.15)),
-            latency("RAM", &CALM),
-        ];
+        let slowed = [latency("L2", &CALM.map(|value| value * 1.15)), latency("RAM", &CALM)];
         let found = slower(&plain, &slowed);
-        assert_eq!(
-            found[0].pairs,
-            Pairs {
-                called: 64,
-                judged: 64
-            }
-        );
+        assert_eq!(found[0].pairs, Pairs { called: 64, judged: 64 });
         assert_eq!(found[1].pairs.share(), 0.0, "nothing was slowed there");
     }
 

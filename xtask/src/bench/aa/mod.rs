@@ -66,10 +66,7 @@ pub fn run(request: &Request) -> Result<Record, Error> {
         Peer::terrace(&root)?
     };
     let pace = if request.is_quick { " quick" } else { "" };
-    let part = request
-        .part
-        .as_ref()
-        .map_or_else(String::new, |part| format!(" {part}"));
+    let part = request.part.as_ref().map_or_else(String::new, |part| format!(" {part}"));
     let mut record = Record::start(&format!("{}{part}{pace}", request.suite.name));
     record.programs.push(plain.clone());
     if request.includes("surveys") || request.includes("compare") {
@@ -77,9 +74,7 @@ pub fn run(request: &Request) -> Result<Record, Error> {
     }
     if request.includes("against") {
         record.command(plain.command_line(&words(&against::shown())));
-        record
-            .comparisons
-            .extend(against::measure(&plain, &Place::make()?)?);
+        record.comparisons.extend(against::measure(&plain, &Place::make()?)?);
     }
     if request.includes("thrashed") {
         record.command(plain.command_line(&thrashed::SHOWN));
@@ -115,13 +110,9 @@ fn of_surveys(
         record.command(
             plain.command_line(&["compare", "--json", "--first", "A...", "--second", "B..."]),
         );
-        record
-            .comparisons
-            .extend(compared::measure(plain, &surveys, &Place::make()?)?);
+        record.comparisons.extend(compared::measure(plain, &surveys, &Place::make()?)?);
     }
-    record
-        .comparisons
-        .extend(rows(request, &plains, &sloweds, left.len())?);
+    record.comparisons.extend(rows(request, &plains, &sloweds, left.len())?);
     Ok(())
 }
 
@@ -130,16 +121,13 @@ fn words(args: &[String]) -> Vec<&str> {
 }
 
 fn args(request: &Request) -> Result<Vec<String>, Error> {
-    let mut args = ["survey", "--no-keep", "--json"]
-        .map(str::to_owned)
-        .to_vec();
+    let mut args = ["survey", "--no-keep", "--json"].map(str::to_owned).to_vec();
     if request.is_quick {
         args.push("--quick".to_owned());
     }
     if let Some(directory) = &request.directory {
-        let path = directory
-            .to_str()
-            .ok_or_else(|| Error::Usage("--path must be UTF-8".to_owned()))?;
+        let path =
+            directory.to_str().ok_or_else(|| Error::Usage("--path must be UTF-8".to_owned()))?;
         args.extend(["--path".to_owned(), path.to_owned()]);
     }
     Ok(args)
@@ -167,11 +155,7 @@ fn surveys(
         plain_runs.push(survey(plain, args)?);
         let due = request.slowed * number / request.runs;
         while let Some(slowed) = slowed.filter(|_| slowed_runs.len() < due) {
-            eprintln!(
-                "slowed survey: {} of {}",
-                slowed_runs.len() + 1,
-                request.slowed
-            );
+            eprintln!("slowed survey: {} of {}", slowed_runs.len() + 1, request.slowed);
             slowed_runs.push(survey(slowed, args)?);
         }
     }
@@ -180,10 +164,7 @@ fn surveys(
 
 fn survey(peer: &Peer, args: &[&str]) -> Result<Run, Error> {
     let finished = peer.run(args, LIMIT)?;
-    Ok(Run {
-        survey: parse(&finished.stdout)?,
-        wall_s: finished.elapsed.as_secs_f64(),
-    })
+    Ok(Run { survey: parse(&finished.stdout)?, wall_s: finished.elapsed.as_secs_f64() })
 }
 
 fn parse(text: &str) -> Result<Survey, Error> {
@@ -206,10 +187,7 @@ fn left_behind(request: &Request) -> BTreeSet<PathBuf> {
         Some(PathBuf::from("/dev/shm")),
         request.directory.clone(),
     ];
-    let entries = places
-        .into_iter()
-        .flatten()
-        .filter_map(|place| fs::read_dir(place).ok());
+    let entries = places.into_iter().flatten().filter_map(|place| fs::read_dir(place).ok());
     entries
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -232,34 +210,17 @@ fn rows(
     let equal = judged::equal(&quantities);
     let most = |share| Some(Target::AtMost(share));
     let mut rows = vec![
-        one(
-            "equal runs: quantities called different",
-            equal.quantities.share(),
-            most(0.05),
-        )?,
-        one(
-            "equal runs: tiers called different in any quantity",
-            equal.tiers.share(),
-            None,
-        )?,
+        one("equal runs: quantities called different", equal.quantities.share(), most(0.05))?,
+        one("equal runs: tiers called different in any quantity", equal.tiers.share(), None)?,
     ];
     for found in judged::slower(&quantities, &judged::quantities(&of(slowed))) {
         let what = format!("15 % slower {}: found", found.tier);
         rows.push(one(&what, found.pairs.share(), Some(Target::AtLeast(0.9)))?);
     }
-    let promise = if request.is_quick {
-        QUICK_WALL_S
-    } else {
-        WALL_S
-    };
+    let promise = if request.is_quick { QUICK_WALL_S } else { WALL_S };
     let longest_s = plain.iter().map(|run| run.wall_s).fold(0.0, f64::max);
     let longest = Series::new("survey", &[longest_s]);
-    rows.push(Comparison::alone(
-        "longest survey",
-        "s",
-        longest,
-        most(promise),
-    )?);
+    rows.push(Comparison::alone("longest survey", "s", longest, most(promise))?);
     rows.push(one("files left behind", left as f64, most(0.0))?);
     rows.extend(values("", &quantities)?);
     rows.extend(values("slowed, ", &judged::quantities(&of(slowed)))?);
@@ -278,11 +239,7 @@ fn values(prefix: &str, quantities: &[judged::Quantity]) -> Result<Vec<Compariso
         let series = Series::new("survey", &quantity.present());
         Comparison::alone(&quantity.describe(&name), quantity.unit, series, None)
     };
-    quantities
-        .iter()
-        .filter(|quantity| !quantity.present().is_empty())
-        .map(row)
-        .collect()
+    quantities.iter().filter(|quantity| !quantity.present().is_empty()).map(row).collect()
 }
 
 #[cfg(test)]
@@ -322,10 +279,7 @@ mod tests {
     }
 
     fn runs(latencies: &[f64]) -> Vec<Run> {
-        let run = |latency: &f64| Run {
-            survey: survey_of(*latency),
-            wall_s: 12.5,
-        };
+        let run = |latency: &f64| Run { survey: survey_of(*latency), wall_s: 12.5 };
         latencies.iter().map(run).collect()
     }
 
@@ -338,11 +292,8 @@ mod tests {
         record.comparisons = rows;
         assert!(record.is_reached(), "{}", record.table());
         let table = record.table();
-        for line in [
-            "15 % slower L2 cache: found",
-            "L2 cache latency",
-            "slowed, L2 cache latency",
-        ] {
+        for line in ["15 % slower L2 cache: found", "L2 cache latency", "slowed, L2 cache latency"]
+        {
             assert!(table.contains(line), "{line} in {table}");
         }
         let json = record.json("2001-07-15");
@@ -357,9 +308,7 @@ mod tests {
         late[3].wall_s = 61.0;
         let missed = |plain: &[Run], slowed: &[Run], left| {
             let rows = rows(&request("aa"), plain, slowed, left).unwrap();
-            rows.iter()
-                .filter(|row| row.is_reached() == Some(false))
-                .count()
+            rows.iter().filter(|row| row.is_reached() == Some(false)).count()
         };
         assert_eq!(missed(&plain, &runs(&[3.45]), 0), 0);
         assert_eq!(missed(&plain, &runs(&[3.0]), 0), 1);
@@ -370,10 +319,7 @@ mod tests {
     fn the_path_is_not_in_the_record() {
         let args = args(&request("aa --pace quick --path somewhere")).unwrap();
         let words: Vec<&str> = args.iter().map(String::as_str).collect();
-        assert_eq!(
-            shown(&words),
-            ["survey", "--no-keep", "--json", "--quick", "--path", "DIR"]
-        );
+        assert_eq!(shown(&words), ["survey", "--no-keep", "--json", "--quick", "--path", "DIR"]);
     }
 
     #[test]

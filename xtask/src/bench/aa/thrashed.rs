@@ -52,11 +52,7 @@ pub(super) fn measure(terrace: &Peer, runs: usize) -> Result<Vec<Comparison>, Er
             hardware as f64,
             Some(Target::AtMost(0.0)),
         )?,
-        one(
-            "beside copies: surveys that call only the C library wrong",
-            library as f64,
-            None,
-        )?,
+        one("beside copies: surveys that call only the C library wrong", library as f64, None)?,
     ])
 }
 
@@ -77,10 +73,7 @@ fn pinned(terrace: &Peer, processor: &str) -> Command {
 /// The part of each finding about a cache's size that names the wrong sources.
 fn wrong_sources(survey: &Survey) -> Vec<String> {
     let findings = survey.findings.iter();
-    findings
-        .filter(|finding| finding.id == ID)
-        .map(named_as_wrong)
-        .collect()
+    findings.filter(|finding| finding.id == ID).map(named_as_wrong).collect()
 }
 
 /// "sysfs (32 MiB) and CPUID (32 MiB) are" of "...: sysfs (32 MiB) and CPUID (32 MiB) are wrong".
@@ -121,10 +114,7 @@ impl Worker {
                 }
             }
         });
-        Ok(Self {
-            is_over,
-            thread: Some(thread),
-        })
+        Ok(Self { is_over, thread: Some(thread) })
     }
 }
 

@@ -37,13 +37,7 @@ struct Size {
 
 /// The sizes: inside most last-level caches, beyond all of them, and beyond what page walks cache.
 const SIZES: &[Size] = &[
-    Size {
-        name: "16 MiB",
-        mib: 16,
-        budget: "4s",
-        stream: "stream-16m",
-        over_libc: None,
-    },
+    Size { name: "16 MiB", mib: 16, budget: "4s", stream: "stream-16m", over_libc: None },
     Size {
         name: "256 MiB",
         mib: 256,
@@ -53,13 +47,7 @@ const SIZES: &[Size] = &[
         // ratio.
         over_libc: Some(Target::AtLeast(1.35)),
     },
-    Size {
-        name: "1 GiB",
-        mib: 1024,
-        budget: "30s",
-        stream: "stream-1g",
-        over_libc: None,
-    },
+    Size { name: "1 GiB", mib: 1024, budget: "30s", stream: "stream-1g", over_libc: None },
 ];
 
 /// At least as fast as the best of the peers.
@@ -109,10 +97,7 @@ pub fn measure(request: &Request, terrace: &Peer, record: &mut Record) -> Result
     for size in SIZES {
         let needed = ARRAYS * (size.mib << 20);
         if facts::available_bytes(Path::new("/")).is_some_and(|available| available < needed) {
-            let note = format!(
-                "copy, {}: skipped: needs {needed} bytes of memory",
-                size.name
-            );
+            let note = format!("copy, {}: skipped: needs {needed} bytes of memory", size.name);
             record.notes.push(note);
             continue;
         }
@@ -126,16 +111,7 @@ pub fn measure(request: &Request, terrace: &Peer, record: &mut Record) -> Result
 /// The names of the fastest methods, and the C library's, for `--method`.
 fn pilot(terrace: &Peer, record: &mut Record) -> Result<String, Error> {
     let (size, budget) = PILOT;
-    let args = [
-        "measure",
-        "memcpy",
-        "--operation",
-        "copy",
-        "--size",
-        size,
-        "--budget",
-        budget,
-    ];
+    let args = ["measure", "memcpy", "--operation", "copy", "--size", size, "--budget", budget];
     record.command(terrace.command_line(&args));
     eprintln!("copy: which methods are fastest");
     let rates = rates(&report::run(terrace, &args, LIMIT)?)?;
@@ -150,14 +126,7 @@ fn pilot(terrace: &Peer, record: &mut Record) -> Result<String, Error> {
 }
 
 fn ours<'a>(methods: &'a str, size: &'a str, budget: &'a str) -> Vec<&'a str> {
-    let plain = [
-        "measure",
-        "memcpy",
-        "--operation",
-        "copy",
-        "--method",
-        methods,
-    ];
+    let plain = ["measure", "memcpy", "--operation", "copy", "--method", methods];
     let rest = ["--size", size, "--budget", budget];
     plain.into_iter().chain(rest).collect()
 }
@@ -204,10 +173,7 @@ fn one_size(
             Ok(vec![copied.mean, copied.best])
         }));
     } else {
-        let note = format!(
-            "STREAM at {}: not given (--{} PROGRAM)",
-            size.name, size.stream
-        );
+        let note = format!("STREAM at {}: not given (--{} PROGRAM)", size.name, size.stream);
         record.notes.push(note);
     }
     let what = format!("copy, {}", size.name);
@@ -229,9 +195,7 @@ fn rounds(figures: &[Vec<Vec<f64>>], names: &[String], winners: BTreeMap<String,
         stream_best: peers
             .clone()
             .find_map(|(name, figures)| Some(Series::new(name, figures.get(1)?))),
-        peers: peers
-            .map(|(name, figures)| Series::new(name, &figures[0]))
-            .collect(),
+        peers: peers.map(|(name, figures)| Series::new(name, &figures[0])).collect(),
     }
 }
 
@@ -262,24 +226,14 @@ fn rows(size: &Size, rounds: &Rounds) -> Result<Vec<Comparison>, Error> {
         rows.push(against(&format!("{what}, best trials"), pair, None)?);
     }
     let libc = (ours(&rounds.ours), Series::new("libc memcpy", &rounds.libc));
-    rows.push(against(
-        &format!("{what}, over libc"),
-        libc,
-        size.over_libc,
-    )?);
+    rows.push(against(&format!("{what}, over libc"), libc, size.over_libc)?);
     Ok(rows)
 }
 
 fn winners(size: &Size, winners: &BTreeMap<String, usize>) -> String {
-    let counts: Vec<String> = winners
-        .iter()
-        .map(|(method, rounds)| format!("{method} in {rounds}"))
-        .collect();
-    format!(
-        "copy, {}: the best method was {}",
-        size.name,
-        counts.join(", ")
-    )
+    let counts: Vec<String> =
+        winners.iter().map(|(method, rounds)| format!("{method} in {rounds}")).collect();
+    format!("copy, {}: the best method was {}", size.name, counts.join(", "))
 }
 
 /// tinymembench takes ten minutes, so it runs once, with a run of ours before and after it.
@@ -401,10 +355,7 @@ mod tests {
             ours_best_trial: vec![30.0; 3],
             libc: vec![20.0; 3],
             ours_on_base_pages: vec![24.0; 3],
-            peers: vec![
-                series("mbw DUMB", &[20.0, 29.0, 20.0]),
-                series("STREAM", &[21.0; 3]),
-            ],
+            peers: vec![series("mbw DUMB", &[20.0, 29.0, 20.0]), series("STREAM", &[21.0; 3])],
             stream_best: Some(series("STREAM", &[22.0; 3])),
         }
     }
@@ -426,10 +377,7 @@ mod tests {
         // 28/21, 28/29, 28/21: one lucky round of a peer does not decide.
         assert!((best.figure().median - 28.0 / 21.0).abs() < 1e-9);
         assert!((best.figure().min - 28.0 / 29.0).abs() < 1e-9);
-        assert_eq!(
-            (best.is_reached(), libc.is_reached()),
-            (Some(true), Some(true))
-        );
+        assert_eq!((best.is_reached(), libc.is_reached()), (Some(true), Some(true)));
         assert_eq!(rows.len(), 6);
         assert!(rows[1..5].iter().all(|row| row.is_reached().is_none()));
     }
@@ -453,10 +401,7 @@ mod tests {
         ];
         let names = ["mbw MEMCPY".to_owned(), "STREAM".to_owned()];
         let rounds = rounds(&figures, &names, BTreeMap::new());
-        assert_eq!(
-            (rounds.ours[0], rounds.ours_best_trial[0], rounds.libc[0]),
-            (1.0, 2.0, 3.0)
-        );
+        assert_eq!((rounds.ours[0], rounds.ours_best_trial[0], rounds.libc[0]), (1.0, 2.0, 3.0));
         assert_eq!(rounds.ours_on_base_pages, [3.5]);
         assert_eq!(rounds.peers[0], series("mbw MEMCPY", &[4.0]));
         assert_eq!(rounds.peers[1].values, [5.0]);

@@ -21,12 +21,7 @@ use crate::error::Error;
 const TARGET: Target = Target::Within(0.07);
 
 /// A level's name and the buffer that it holds, as both programs read sizes.
-const LEVELS: &[(&str, &str)] = &[
-    ("L1", "16k"),
-    ("L2", "256k"),
-    ("L3", "4m"),
-    ("DRAM", "256m"),
-];
+const LEVELS: &[(&str, &str)] = &[("L1", "16k"), ("L2", "256k"), ("L3", "4m"), ("DRAM", "256m")];
 
 /// Turns of both programs in one alternation.
 const TURNS: usize = 3;
@@ -83,10 +78,7 @@ fn ours<'a>(size: &'a str, pages: &'a str) -> Vec<&'a str> {
 fn rows(what: &str, values: &[Vec<Vec<f64>>]) -> Result<[Comparison; 2], Error> {
     let pair = |figure: usize, pick: Pick| {
         let one = |program: usize| turns::grouped(&values[program][figure], TURNS, pick);
-        (
-            Series::new("memlat", &one(0)),
-            Series::new("multichase", &one(1)),
-        )
+        (Series::new("memlat", &one(0)), Series::new("multichase", &one(1)))
     };
     let medians = pair(0, |turns| turns.median);
     let best = pair(1, |turns| turns.min);

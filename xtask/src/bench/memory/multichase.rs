@@ -52,10 +52,8 @@ pub(super) fn may_ask_for_huge_pages(root: &Path) -> bool {
 
 /// The last line holds its best sample alone; the median of all is what compares with ours.
 fn samples(output: &str) -> Result<[f64; 2], Error> {
-    let samples: Vec<f64> = output
-        .lines()
-        .filter_map(|line| line.split("avg=").nth(1)?.trim().parse().ok())
-        .collect();
+    let samples: Vec<f64> =
+        output.lines().filter_map(|line| line.split("avg=").nth(1)?.trim().parse().ok()).collect();
     ratio::summary(&samples)
         .map(|summary| [summary.median, summary.min])
         .ok_or_else(|| malformed("multichase: no sample".to_owned()))
@@ -97,18 +95,9 @@ samples (one column per thread, one row per sample):
             root.write(&format!("{THP}/defrag"), defrag);
             may_ask_for_huge_pages(root.path())
         };
-        assert!(set(
-            "always [madvise] never\n",
-            "always defer defer+madvise [madvise] never\n"
-        ));
-        assert!(!set(
-            "always madvise [never]\n",
-            "always defer defer+madvise [madvise] never\n"
-        ));
-        assert!(!set(
-            "[always] madvise never\n",
-            "always defer defer+madvise madvise [never]\n"
-        ));
+        assert!(set("always [madvise] never\n", "always defer defer+madvise [madvise] never\n"));
+        assert!(!set("always madvise [never]\n", "always defer defer+madvise [madvise] never\n"));
+        assert!(!set("[always] madvise never\n", "always defer defer+madvise madvise [never]\n"));
         assert!(!may_ask_for_huge_pages(&root.path().join("nowhere")));
         assert!(!args("16k", false).contains(&"-H") && args("16k", true).contains(&"-H"));
     }

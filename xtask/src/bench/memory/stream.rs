@@ -45,11 +45,7 @@ fn parse(output: &str, size_bytes: u64) -> Result<Copied, Error> {
         )));
     }
     let row: Vec<f64> = after("Copy:")
-        .map(|row| {
-            row.split_whitespace()
-                .filter_map(|word| word.parse().ok())
-                .collect()
-        })
+        .map(|row| row.split_whitespace().filter_map(|word| word.parse().ok()).collect())
         .unwrap_or_default();
     let [best_mb_per_s, mean_s, ..] = row.as_slice() else {
         return Err(malformed("STREAM: no line of Copy".to_owned()));

@@ -40,16 +40,11 @@ fn parse(output: &str) -> Result<Fastest, Error> {
         })
         .max_by(|(_, a), (_, b)| a.total_cmp(b))
         .ok_or_else(|| malformed("tinymembench: no line of a copy".to_owned()))?;
-    let version = output
-        .lines()
-        .next()
-        .and_then(|line| line.split(" (").next());
+    let version = output.lines().next().and_then(|line| line.split(" (").next());
     Ok(Fastest {
         name,
         rate: rate / 1e3,
-        version: version
-            .filter(|text| text.starts_with("tinymembench v"))
-            .map(str::to_owned),
+        version: version.filter(|text| text.starts_with("tinymembench v")).map(str::to_owned),
     })
 }
 

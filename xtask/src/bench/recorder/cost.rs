@@ -90,9 +90,7 @@ fn ours(terrace: &Peer, place: &Place) -> Vec<Contender> {
     };
     let file = place.file("cost.trec");
     let run = |rate, trace| {
-        let mut words = vec![
-            "run", "--force", "--rate", rate, "--trace", trace, "-o", &file, "--",
-        ];
+        let mut words = vec!["run", "--force", "--rate", rate, "--trace", trace, "-o", &file, "--"];
         words.extend(IDLE);
         words
     };
@@ -103,9 +101,7 @@ fn ours(terrace: &Peer, place: &Place) -> Vec<Contender> {
         row("run, 100 Hz, no events", &run("100", "none"), Some(2.5)),
         row(
             "record, whole machine, 10 Hz, no events",
-            &[
-                "record", "--for", "60s", "--force", "--trace", "none", "-o", &file,
-            ],
+            &["record", "--for", "60s", "--force", "--trace", "none", "-o", &file],
             None,
         ),
     ]
@@ -115,26 +111,11 @@ fn ours(terrace: &Peer, place: &Place) -> Vec<Contender> {
 type PeerRow = (&'static str, &'static str, &'static [&'static str], Version);
 
 const PEERS: &[PeerRow] = &[
-    (
-        "sadc",
-        "sadc -S ALL, 1 Hz",
-        &[],
-        Version::Package("sysstat"),
-    ),
+    ("sadc", "sadc -S ALL, 1 Hz", &[], Version::Package("sysstat")),
     ("atop", "atop -w, 1 Hz", &[], Version::Option("-V")),
     ("dool", "dool, 1 Hz", &[], Version::Option("--version")),
-    (
-        "pmlogger",
-        "pmlogger with pmcd, 10 Hz",
-        &["pmcd", "pmdalinux"],
-        Version::Package("pcp"),
-    ),
-    (
-        "below",
-        "below record, 1 Hz",
-        &[],
-        Version::Option("--version"),
-    ),
+    ("pmlogger", "pmlogger with pmcd, 10 Hz", &["pmcd", "pmdalinux"], Version::Package("pcp")),
+    ("below", "below record, 1 Hz", &[], Version::Option("--version")),
 ];
 
 fn daemon(name: &str, place: &Place) -> Result<Option<Pmcd>, Error> {

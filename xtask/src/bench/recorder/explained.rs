@@ -21,9 +21,7 @@ pub(super) fn measure(
 ) -> Result<(), Error> {
     let file = place.file("hour.trec");
     let seconds = format!("{}s", RECORDED.as_secs());
-    let args = [
-        "record", "--for", &seconds, "--rate", "100", "--force", "-o", &file,
-    ];
+    let args = ["record", "--for", &seconds, "--rate", "100", "--force", "-o", &file];
     terrace.run(&args, RECORDED + LIMIT)?;
     let mut values = Vec::new();
     for _ in 0..request.alternations {

@@ -86,8 +86,6 @@ impl Drop for Place {
 /// What `terrace explain --json` says of a recording.
 fn explained_json(terrace: &Peer, file: &str) -> Result<serde_json::Value, Error> {
     let finished = terrace.run(&["explain", "--json", file], LIMIT)?;
-    serde_json::from_str(&finished.stdout).map_err(|error| Error::Malformed {
-        what: "the explanation",
-        why: error.to_string(),
-    })
+    serde_json::from_str(&finished.stdout)
+        .map_err(|error| Error::Malformed { what: "the explanation", why: error.to_string() })
 }

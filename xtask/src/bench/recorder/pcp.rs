@@ -74,12 +74,7 @@ impl Pmcd {
         daemon
             .args(["-f", "-A", "-U", "root", "-i", "127.0.0.1", "-p", PORT])
             .args(["-s", &socket, "-n", &place.file("names")])
-            .args([
-                "-c",
-                &place.file("pmcd.conf"),
-                "-l",
-                &place.file("pmcd.log"),
-            ])
+            .args(["-c", &place.file("pmcd.conf"), "-l", &place.file("pmcd.log")])
             .args(["-x", "/dev/null"])
             .env("PCP_RUN_DIR", &place.directory)
             .current_dir(&place.directory);
@@ -104,9 +99,8 @@ pub(super) fn pmlogger_args(place: &Place) -> Vec<String> {
     let (config, log) = (place.file("pmlogger.conf"), place.file("pmlogger.log"));
     // It never writes to an archive that is there; it puts the time of day for the %.
     let archive = place.file("pmlogger-%H%M%S");
-    let words = [
-        "-h", &daemon, "-c", &config, "-l", &log, "-t", "100msec", "-T", "60sec", &archive,
-    ];
+    let words =
+        ["-h", &daemon, "-c", &config, "-l", &log, "-t", "100msec", "-T", "60sec", &archive];
     words.map(str::to_owned).to_vec()
 }
 
@@ -137,10 +131,7 @@ mod tests {
         let names = archives.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let volume = names.into_iter().find(|name| name.ends_with(".0")).unwrap();
         let log = fs::read_to_string(place.file("pmlogger.log")).unwrap();
-        assert!(
-            fs::metadata(place.file(&volume)).unwrap().len() > 4096,
-            "{log}"
-        );
+        assert!(fs::metadata(place.file(&volume)).unwrap().len() > 4096, "{log}");
         // A metric that it computes would be told of as a fault, sample by sample.
         assert!(log.len() < 4096, "{log}");
     }

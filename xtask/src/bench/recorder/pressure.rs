@@ -38,9 +38,7 @@ pub(super) fn measure(
         let swapper = Running::start("perl", command)?;
         let file = place.file("pressure.trec");
         let before = swapped_out();
-        let args = [
-            "record", "--for", "20s", "--rate", "100", "--force", "-o", &file,
-        ];
+        let args = ["record", "--for", "20s", "--rate", "100", "--force", "-o", &file];
         terrace.run(&args, LIMIT)?;
         swapped.push((swapped_out() - before) as f64);
         drop(swapper);
@@ -52,15 +50,8 @@ pub(super) fn measure(
         Comparison::alone(what, unit, Series::new("terrace", values), target)
     };
     let most = Some(Target::AtMost(0.0));
-    record.comparisons.push(row(
-        "samples lost of 2,000 while swapping",
-        "samples",
-        &missed,
-        most,
-    )?);
-    record
-        .comparisons
-        .push(row("pages swapped out meanwhile", "pages", &swapped, None)?);
+    record.comparisons.push(row("samples lost of 2,000 while swapping", "samples", &missed, most)?);
+    record.comparisons.push(row("pages swapped out meanwhile", "pages", &swapped, None)?);
     Ok(())
 }
 
@@ -79,11 +70,9 @@ impl Stage {
     fn make(place: &Place) -> Option<Self> {
         let swap = place.file("swap");
         fs::write(&swap, vec![0; 512 << 20]).ok()?;
-        for (program, args) in [
-            ("chmod", vec!["600", &swap]),
-            ("mkswap", vec![&swap]),
-            ("swapon", vec![&swap]),
-        ] {
+        for (program, args) in
+            [("chmod", vec!["600", &swap]), ("mkswap", vec![&swap]), ("swapon", vec![&swap])]
+        {
             let mut command = Command::new(program);
             command.args(args);
             process::run(command, LIMIT).ok()?.success().ok()?;

@@ -29,10 +29,7 @@ impl Running {
                 program: name.to_owned(),
                 what: format!("cannot start: {error}"),
             })?;
-        Ok(Self {
-            name: name.to_owned(),
-            child,
-        })
+        Ok(Self { name: name.to_owned(), child })
     }
 
     /// The share of a core, in percent, that it and the processes called one of `daemons`

@@ -36,20 +36,13 @@ pub(super) fn measure(
         let args = ["record", "--for", "60s", "--force", "-o", &file];
         terrace.run(&args, LIMIT)?;
         let bytes = fs::metadata(&file).map_or(0, |facts| facts.len());
-        let csv = terrace
-            .run(&["export", &file, "--to", "csv"], LIMIT)?
-            .stdout;
+        let csv = terrace.run(&["export", &file, "--to", "csv"], LIMIT)?.stdout;
         let samples = csv.lines().count().saturating_sub(1);
-        columns = csv
-            .lines()
-            .next()
-            .map_or(0, |header| header.split(',').count());
+        columns = csv.lines().next().map_or(0, |header| header.split(',').count());
         values.push(bytes as f64 / samples.max(1) as f64);
     }
     record.command("terrace record --for 60s -o size.trec".to_owned());
-    record
-        .notes
-        .push(format!("size: {columns} columns, while cc compiles"));
+    record.notes.push(format!("size: {columns} columns, while cc compiles"));
     let series = Series::new("terrace", &values);
     let target = Some(Target::AtMost(120.0));
     record.add_alone("size of a sample while cc runs", "B", series, target)

@@ -78,13 +78,7 @@ pub(super) fn random(
         let contest = Contest {
             what: format!("4 KiB random read, depth {depth}, {engine}"),
             ours: args,
-            job: Job {
-                rw: "randread",
-                bs: "4k",
-                engine,
-                depth,
-                seconds: Some(RANDOM_S),
-            },
+            job: Job { rw: "randread", bs: "4k", engine, depth, seconds: Some(RANDOM_S) },
             is_write: false,
             read: match engine {
                 "io_uring" => ours::in_flight,
@@ -116,13 +110,7 @@ pub(super) fn sequential(
         Contest {
             what: format!("1 MiB sequential {rw}, depth 8"),
             ours: args,
-            job: Job {
-                rw,
-                bs: "1m",
-                engine: "io_uring",
-                depth: 8,
-                seconds: None,
-            },
+            job: Job { rw, bs: "1m", engine: "io_uring", depth: 8, seconds: None },
             is_write,
             read: if is_write {
                 |output| ours::phase(output, "write")
@@ -157,11 +145,8 @@ fn run(
         vec![rate, figures.cpu_ns_per_request / 1e3]
     };
     let peer = |fio: &Peer| {
-        let args = if contest.is_write {
-            contest.job.args(&place.fresh()?)
-        } else {
-            theirs.clone()
-        };
+        let args =
+            if contest.is_write { contest.job.args(&place.fresh()?) } else { theirs.clone() };
         let measured = contest.job.run(fio, &args)?;
         place.fresh()?;
         Ok(figures(measured))
@@ -196,12 +181,8 @@ fn rates(
         Unit::Requests => ("iolat", "requests/s"),
         Unit::Bytes => ("seqio", "MB/s"),
     };
-    let pair = |figure: usize| {
-        (
-            Series::new(name, &ours[figure]),
-            Series::new(peer, &theirs[figure]),
-        )
-    };
+    let pair =
+        |figure: usize| (Series::new(name, &ours[figure]), Series::new(peer, &theirs[figure]));
     let target = |target: Target| contest.has_target.then_some(target);
     let cpu = format!("{}, CPU of a request", contest.what);
     Ok([
@@ -241,10 +222,7 @@ pub(super) fn latency(
     ];
     for (figure, (what, pick)) in summed_up.into_iter().enumerate() {
         let one = |program: usize| turns::grouped(&values[program][figure], LATENCY_TURNS, pick);
-        let pair = (
-            Series::new("iolat", &one(0)),
-            Series::new("ioping", &one(1)),
-        );
+        let pair = (Series::new("iolat", &one(0)), Series::new("ioping", &one(1)));
         let row = Comparison::against(what, "us", pair, Some(TIMES))?;
         record.comparisons.push(row);
     }

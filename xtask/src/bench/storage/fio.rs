@@ -59,10 +59,7 @@ impl Job {
     /// Runs fio with `args` of this job.
     pub(super) fn run(&self, fio: &Peer, args: &[String]) -> Result<Figures, Error> {
         let words: Vec<&str> = args.iter().map(String::as_str).collect();
-        figures(
-            &report::parse(&fio.run(&words, LIMIT)?.stdout)?,
-            self.direction(),
-        )
+        figures(&report::parse(&fio.run(&words, LIMIT)?.stdout)?, self.direction())
     }
 
     fn direction(&self) -> &'static str {
@@ -77,29 +74,17 @@ impl Job {
 /// other C libraries ignore the request, and the figures are then those of fio as it is.
 pub(super) fn with_huge_pages(fio: &Peer) -> Peer {
     let mut fio = fio.clone();
-    fio.environment
-        .push(("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"));
+    fio.environment.push(("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"));
     fio
 }
 
 /// Writes the file that is read later: data that no layer below can shrink.
 pub(super) fn lay(fio: &Peer, place: &Place) -> Result<(), Error> {
     eprintln!("storage: laying a file of {FILE_MIB} MiB");
-    let job = Job {
-        rw: "write",
-        bs: "1m",
-        engine: "psync",
-        depth: 1,
-        seconds: None,
-    };
+    let job = Job { rw: "write", bs: "1m", engine: "psync", depth: 1, seconds: None };
     let mut args = job.args(&place.file);
     args.extend(
-        [
-            "--refill_buffers",
-            "--buffer_compress_percentage=0",
-            "--end_fsync=1",
-        ]
-        .map(str::to_owned),
+        ["--refill_buffers", "--buffer_compress_percentage=0", "--end_fsync=1"].map(str::to_owned),
     );
     job.run(fio, &args).map(drop)
 }
@@ -131,30 +116,18 @@ mod tests {
         assert_eq!(figures.requests_per_s, 15701.432856);
         assert_eq!(figures.bytes_per_s, 64313068.0);
         // 46.37 % of 3 s over 47,120 requests.
-        assert!(
-            (figures.cpu_ns_per_request - 29520.0).abs() < 10.0,
-            "{figures:?}"
-        );
+        assert!((figures.cpu_ns_per_request - 29520.0).abs() < 10.0, "{figures:?}");
     }
 
     #[test]
     fn output_without_a_job_is_an_error() {
         let error = figures(&report::parse(r#"{"jobs": []}"#).unwrap(), "read").unwrap_err();
-        assert!(
-            error.to_string().contains("/jobs/0/read/total_ios"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("/jobs/0/read/total_ios"), "{error}");
     }
 
     #[test]
     fn a_pass_has_no_run_time() {
-        let mut job = Job {
-            rw: "read",
-            bs: "1m",
-            engine: "io_uring",
-            depth: 8,
-            seconds: None,
-        };
+        let mut job = Job { rw: "read", bs: "1m", engine: "io_uring", depth: 8, seconds: None };
         assert!(!job.args("f").contains(&"--time_based".to_owned()));
         job.seconds = Some(3);
         assert!(job.args("f").contains(&"--runtime=3".to_owned()));

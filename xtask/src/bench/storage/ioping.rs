@@ -36,10 +36,7 @@ fn times(output: &Value) -> Result<Times, Error> {
     }
     let summary = ratio::summary(&times)
         .ok_or_else(|| report::malformed("ioping: no request that counts".to_owned()))?;
-    Ok(Times {
-        min_ns: summary.min,
-        median_ns: summary.median,
-    })
+    Ok(Times { min_ns: summary.min, median_ns: summary.median })
 }
 
 #[cfg(test)]

@@ -58,11 +58,8 @@ pub fn run(request: &Request) -> Result<Record, Error> {
         record.notes.push(format!("measured on {system}"));
     }
     fio::lay(&fio, &place)?;
-    let programs = compared::Programs {
-        terrace: &terrace,
-        fio: &fio,
-        fio_huge: &fio::with_huge_pages(&fio),
-    };
+    let programs =
+        compared::Programs { terrace: &terrace, fio: &fio, fio_huge: &fio::with_huge_pages(&fio) };
     if request.includes("random") {
         compared::random(request, &programs, &place, &mut record)?;
     }
@@ -100,17 +97,11 @@ impl Place {
         let utf8 = |path: &Path| path.to_str().map(str::to_owned);
         let (file, name) = (utf8(&directory.join("read")), utf8(&directory));
         match (file, name) {
-            (Some(file), Some(name)) => Ok(Self {
-                directory,
-                file,
-                name,
-            }),
+            (Some(file), Some(name)) => Ok(Self { directory, file, name }),
             _ => {
                 // Best effort: the directory is empty and was made a moment ago.
                 let _ = fs::remove_dir(&directory);
-                Err(Error::Usage(
-                    "the path of the directory must be UTF-8".to_owned(),
-                ))
+                Err(Error::Usage("the path of the directory must be UTF-8".to_owned()))
             }
         }
     }
@@ -158,10 +149,7 @@ mod tests {
         let place = Place::make(parent.path()).unwrap();
         fs::write(&place.file, "x").unwrap();
         let error = Place::make(parent.path()).map(drop).unwrap_err();
-        assert!(
-            error.to_string().contains("remove it if none runs"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("remove it if none runs"), "{error}");
         let directory = place.directory.clone();
         drop(place);
         assert!(!directory.exists());
@@ -183,14 +171,7 @@ mod tests {
         let parent = Scratch::new("anonymous");
         let place = Place::make(parent.path()).unwrap();
         let filename = format!("--filename={}", place.file);
-        let args = [
-            "measure",
-            "iolat",
-            &place.file,
-            "-D",
-            &place.name,
-            &filename,
-        ];
+        let args = ["measure", "iolat", &place.file, "-D", &place.name, &filename];
         let expected = ["measure", "iolat", "FILE", "-D", "DIR", "--filename=FILE"];
         assert_eq!(place.anonymous(&args), expected);
     }

@@ -38,10 +38,7 @@ pub(super) fn phase(output: &Value, name: &str) -> Result<Figures, Error> {
         .iter()
         .find(|phase| phase["name"] == name)
         .ok_or_else(|| report::malformed(format!("no phase {name}")))?;
-    let (bytes, wall_s) = (
-        report::number(phase, "/bytes")?,
-        report::number(phase, "/wall_s")?,
-    );
+    let (bytes, wall_s) = (report::number(phase, "/bytes")?, report::number(phase, "/wall_s")?);
     let requests = bytes / report::number(output, "/result/block_bytes")?;
     Ok(Figures {
         requests_per_s: requests / wall_s,

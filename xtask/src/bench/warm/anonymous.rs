@@ -33,9 +33,7 @@ pub(super) fn contiguous(
 
 /// The ways back, as the guest knows them. The tool's own takes a second or two, and what the host
 /// does in that second is in it; the others take a minute, in which that evens out.
-const WAYS: [&str; 6] = [
-    "restore", "demand", "restore", "swapoff", "restore", "address",
-];
+const WAYS: [&str; 6] = ["restore", "demand", "restore", "swapoff", "restore", "address"];
 
 fn on_a_hard_disk(
     guest: &Guest,
@@ -52,11 +50,7 @@ fn on_a_hard_disk(
         total_s: Some(Target::AtMost(1.3)),
         // In the order of addresses a contiguous set is read as well as it can be: no worse is
         // asked there.
-        over: [
-            Some(Target::AtLeast(90.0)),
-            Some(Target::AtLeast(1.0)),
-            Some(Target::AtLeast(1.0)),
-        ],
+        over: [Some(Target::AtLeast(90.0)), Some(Target::AtLeast(1.0)), Some(Target::AtLeast(1.0))],
     };
     set.bring_back(guest, request, record)
 }
@@ -127,10 +121,8 @@ impl Set<'_> {
 /// After every way, not only the tool's own.
 fn wrong_pages(record: &mut Record, lines: &[Value], what: &str) -> Result<(), Error> {
     let ways = BTreeSet::from(WAYS);
-    let wrong: Vec<f64> = ways
-        .into_iter()
-        .flat_map(|way| values(lines, way, "wrong_pages"))
-        .collect();
+    let wrong: Vec<f64> =
+        ways.into_iter().flat_map(|way| values(lines, way, "wrong_pages")).collect();
     record.add_alone(
         &format!("{what}: wrong pages after any way"),
         "pages",

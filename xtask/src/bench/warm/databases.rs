@@ -62,15 +62,11 @@ impl Database<'_> {
         let until = format!("{what}, hard disk, until its former p99 x 1.2");
         tell_who_is_not_back(&lines, &what, record)?;
         alone(record, &lines, (&until, "s", "total_s"), None)?;
-        let peers = [
-            ("demand", "demand", Some(Target::AtLeast(5.0))),
-            ("swapoff", "swapoff", None),
-        ];
+        let peers =
+            [("demand", "demand", Some(Target::AtLeast(5.0))), ("swapoff", "swapoff", None)];
         faster_than(record, &lines, &until, &peers)?;
-        let wrong: Vec<f64> = WAYS
-            .iter()
-            .flat_map(|way| values(&lines, way, "wrong_rows"))
-            .collect();
+        let wrong: Vec<f64> =
+            WAYS.iter().flat_map(|way| values(&lines, way, "wrong_rows")).collect();
         record.add_alone(
             &format!("{what}: wrong rows after any way"),
             "rows",

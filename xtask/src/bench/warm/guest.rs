@@ -70,10 +70,7 @@ impl Guest {
     ) -> Result<Vec<Value>, Error> {
         let words = self.words(scene);
         let shown = words.iter().filter(|word| !word.contains('/')).cloned();
-        record.command(format!(
-            "cargo xtask vm {}",
-            shown.collect::<Vec<_>>().join(" ")
-        ));
+        record.command(format!("cargo xtask vm {}", shown.collect::<Vec<_>>().join(" ")));
         let mut lines = Vec::new();
         for _ in 0..times {
             let _ = fs::remove_dir_all(&self.out);
@@ -88,12 +85,10 @@ impl Guest {
             }
             kept?;
             for line in text.lines() {
-                lines.push(
-                    serde_json::from_str(line).map_err(|error| Error::Malformed {
-                        what: "a line of the guest",
-                        why: error.to_string(),
-                    })?,
-                );
+                lines.push(serde_json::from_str(line).map_err(|error| Error::Malformed {
+                    what: "a line of the guest",
+                    why: error.to_string(),
+                })?);
             }
         }
         Ok(lines)
@@ -123,16 +118,7 @@ impl Guest {
 /// Builds the program of the guest into `target`, cargo's own; its path.
 pub(super) fn build_program(root: &Path, target: &Path) -> Result<PathBuf, Error> {
     let mut cargo = workspace::cargo(root);
-    cargo.args([
-        "build",
-        "--release",
-        "--locked",
-        "--quiet",
-        "-p",
-        "xtask",
-        "--example",
-        PROGRAM,
-    ]);
+    cargo.args(["build", "--release", "--locked", "--quiet", "-p", "xtask", "--example", PROGRAM]);
     process::run(cargo, BUILD_LIMIT)?.success()?;
     Ok(target.join("release/examples").join(PROGRAM))
 }

@@ -58,16 +58,12 @@ pub fn run(request: &Request) -> Result<Record, Error> {
     let root = workspace::current_root()?;
     let terrace = Peer::terrace(&root)?;
     let part = request.part.as_deref();
-    let suite = part.map_or_else(
-        || "machine warm".to_owned(),
-        |part| format!("machine warm {part}"),
-    );
+    let suite =
+        part.map_or_else(|| "machine warm".to_owned(), |part| format!("machine warm {part}"));
     let mut record = Record::start(&suite);
     record.programs.push(terrace.clone());
     if request.is_quick {
-        record
-            .notes
-            .push("quick: a quarter of the size, to try".to_owned());
+        record.notes.push("quick: a quarter of the size, to try".to_owned());
     }
     for (name, measure) in ON_THE_HOST {
         if request.includes(name) {
@@ -88,19 +84,13 @@ pub fn run(request: &Request) -> Result<Record, Error> {
 
 /// `mib`, or the part of it that a quick run takes.
 fn scaled(request: &Request, mib: u64) -> u64 {
-    if request.is_quick {
-        mib / QUICK_PART
-    } else {
-        mib
-    }
+    if request.is_quick { mib / QUICK_PART } else { mib }
 }
 
 /// The number at `key` of every line of `way`.
 fn values(lines: &[Value], way: &str, key: &str) -> Vec<f64> {
     let of_way = lines.iter().filter(|line| line["way"] == way);
-    of_way
-        .map(|line| line[key].as_f64().unwrap_or(f64::NAN))
-        .collect()
+    of_way.map(|line| line[key].as_f64().unwrap_or(f64::NAN)).collect()
 }
 
 /// One row of what the tool's own way gave.
@@ -111,9 +101,7 @@ fn alone(
     target: Option<Target>,
 ) -> Result<(), Error> {
     let series = Series::new("terrace", &values(lines, "restore", key));
-    record
-        .comparisons
-        .push(Comparison::alone(what, unit, series, target)?);
+    record.comparisons.push(Comparison::alone(what, unit, series, target)?);
     Ok(())
 }
 
@@ -126,18 +114,13 @@ fn faster_than(
     peers: &[(&str, &str, Option<Target>)],
 ) -> Result<(), Error> {
     let rates = |way: &str| -> Vec<f64> {
-        values(lines, way, "total_s")
-            .iter()
-            .map(|seconds| seconds.recip())
-            .collect()
+        values(lines, way, "total_s").iter().map(|seconds| seconds.recip()).collect()
     };
     for (way, name, target) in peers {
         let (ours, theirs) = (rates("restore"), rates(way));
         let times = ours.len() / theirs.len().max(1);
-        let theirs: Vec<f64> = theirs
-            .iter()
-            .flat_map(|rate| iter::repeat_n(*rate, times))
-            .collect();
+        let theirs: Vec<f64> =
+            theirs.iter().flat_map(|rate| iter::repeat_n(*rate, times)).collect();
         let pair = (Series::new("terrace", &ours), Series::new(name, &theirs));
         let row = Comparison::against(&format!("{what}: over {name}"), "/s", pair, *target)?;
         record.comparisons.push(row);

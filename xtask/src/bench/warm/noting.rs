@@ -32,11 +32,7 @@ pub(super) fn measure(request: &Request, terrace: &Peer, record: &mut Record) ->
         let started = Instant::now();
         terrace.run(&["warm", "snapshot", &note_word, "--tree", &tree], LIMIT)?;
         seconds.push(started.elapsed().as_secs_f64());
-        bytes.push(
-            fs::metadata(&note)
-                .map_err(Error::io("look at", &note))?
-                .len() as f64,
-        );
+        bytes.push(fs::metadata(&note).map_err(Error::io("look at", &note))?.len() as f64);
     }
     record.command("terrace warm snapshot FILE --tree DIR".to_owned());
     let what = format!("snapshot of {mib} MiB in memory");

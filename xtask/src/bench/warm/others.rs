@@ -14,28 +14,13 @@ pub(super) fn mapped(guest: &Guest, request: &Request, record: &mut Record) -> R
         memory: "512M",
         packages: &[],
         timeout_s: 600,
-        words: &[
-            "mapped",
-            &mib.to_string(),
-            "restore",
-            "demand",
-            "restore",
-            "cat",
-            "restore",
-        ],
+        words: &["mapped", &mib.to_string(), "restore", "demand", "restore", "cat", "restore"],
     };
     let lines = guest.play(&scene, request.alternations, record)?;
     let what = format!("file of {mib} MiB mapped, read at random, hard disk");
-    alone(
-        record,
-        &lines,
-        (&format!("{what}: restore and read"), "s", "total_s"),
-        None,
-    )?;
-    let peers = [
-        ("demand", "demand", Some(Target::AtLeast(8.0))),
-        ("cat", "dd of the file before", None),
-    ];
+    alone(record, &lines, (&format!("{what}: restore and read"), "s", "total_s"), None)?;
+    let peers =
+        [("demand", "demand", Some(Target::AtLeast(8.0))), ("cat", "dd of the file before", None)];
     faster_than(record, &lines, &what, &peers)
 }
 
@@ -51,10 +36,7 @@ pub(super) fn snapshot(guest: &Guest, request: &Request, record: &mut Record) ->
     let lines = guest.play(&scene, request.alternations, record)?;
     let what = format!("page cache of {mib} MiB from its snapshot, hard disk");
     let rates = |name: &str, key| Series::new(name, &values(&lines, "restore", key));
-    let pair = (
-        rates("terrace", "brought_mib_per_s"),
-        rates("dd, direct", "sequential_mib_per_s"),
-    );
+    let pair = (rates("terrace", "brought_mib_per_s"), rates("dd, direct", "sequential_mib_per_s"));
     let row = Comparison::against(&what, "MiB/s", pair, Some(Target::AtLeast(0.8)))?;
     record.comparisons.push(row);
     alone(

@@ -21,10 +21,7 @@ const TIMEOUT_S: u64 = 1800;
 const WAYS: [(&str, &str); 3] = [
     ("nothing", " (2012, no flash cache: 155 s)"),
     ("swapoff", ""),
-    (
-        "restore",
-        " (2012, flash cache little filled: 119 s, well filled: 35 s)",
-    ),
+    ("restore", " (2012, flash cache little filled: 119 s, well filled: 35 s)"),
 ];
 
 /// One experiment for each alternation.
@@ -52,10 +49,7 @@ pub(super) fn measure(guest: &Guest, request: &Request, record: &mut Record) -> 
     for application in ["sqlite", "postgresql"] {
         rows(record, &lines, application)?;
     }
-    let wrong: Vec<f64> = lines
-        .iter()
-        .filter_map(|line| line["wrong"].as_f64())
-        .collect();
+    let wrong: Vec<f64> = lines.iter().filter_map(|line| line["wrong"].as_f64()).collect();
     record.add_alone(
         "recovery-2012: wrong answers and rows after any way",
         "rows",
@@ -94,9 +88,7 @@ fn rows(record: &mut Record, lines: &[Value], application: &str) -> Result<(), E
             let what = format!("recovery-2012, {application}, {way}: {clock}{original}");
             if values.len() < of_way().count() {
                 let (seen, all) = (values.len(), of_way().count());
-                record
-                    .notes
-                    .push(format!("{what}: {seen} of {all} times before the limit"));
+                record.notes.push(format!("{what}: {seen} of {all} times before the limit"));
             }
             if !values.is_empty() {
                 record.add_alone(&what, "s", Series::new("lab", &values), None)?;

@@ -37,35 +37,11 @@ pub(super) fn measure(guest: &Guest, request: &Request, record: &mut Record) -> 
     let slowed = format!("{what}: who works beside, time of a round over alone");
     add(slowed, "times", "undisturbed", "slowed", None)?;
     let stopped = format!("{what}: from the first sign that memory is short to its end");
-    add(
-        stopped,
-        "s",
-        "short",
-        "stopped_s",
-        Some(Target::AtMost(0.2)),
-    )?;
-    add(
-        format!("{what}: killed for memory"),
-        "processes",
-        "all",
-        "oom_kills",
-        none,
-    )?;
+    add(stopped, "s", "short", "stopped_s", Some(Target::AtMost(0.2)))?;
+    add(format!("{what}: killed for memory"), "processes", "all", "oom_kills", none)?;
     let wrong = format!("{what}: wrong pages");
-    add(
-        format!("{wrong} undisturbed"),
-        "pages",
-        "undisturbed",
-        "wrong_pages",
-        none,
-    )?;
-    add(
-        format!("{wrong} stopped"),
-        "pages",
-        "short",
-        "wrong_pages",
-        none,
-    )?;
+    add(format!("{wrong} undisturbed"), "pages", "undisturbed", "wrong_pages", none)?;
+    add(format!("{wrong} stopped"), "pages", "short", "wrong_pages", none)?;
     record.notes.extend(lines.iter().filter_map(early));
     Ok(())
 }
@@ -74,7 +50,5 @@ pub(super) fn measure(guest: &Guest, request: &Request, record: &mut Record) -> 
 fn early(line: &Value) -> Option<String> {
     let stop = line["stop"].as_str()?;
     let left = &line["left_mib"];
-    Some(format!(
-        "short: stopped for {stop}, {left} MiB still in swap at the first sign"
-    ))
+    Some(format!("short: stopped for {stop}, {left} MiB still in swap at the first sign"))
 }

@@ -19,26 +19,17 @@ fn grown(counters: &[(&str, &str, i64)]) -> Recording {
         series.push(1, Some(5 + growth));
         series
     });
-    let tick = |at_ns| Tick {
-        due_ns: at_ns,
-        at_ns,
-    };
+    let tick = |at_ns| Tick { due_ns: at_ns, at_ns };
     Recording {
         ticks: vec![tick(0), tick(1_000_000_000)],
         series: series.collect(),
-        outcome: Some(Outcome {
-            ended_ns: 1_000_000_000,
-            ..Outcome::default()
-        }),
+        outcome: Some(Outcome { ended_ns: 1_000_000_000, ..Outcome::default() }),
         ..Recording::default()
     }
 }
 
 fn claims(claim: &str) -> Asked {
-    Asked {
-        claim: claim.to_owned(),
-        counters: Vec::new(),
-    }
+    Asked { claim: claim.to_owned(), counters: Vec::new() }
 }
 
 fn shown(card: &ProofCard) -> Vec<(&str, bool)> {
@@ -48,38 +39,21 @@ fn shown(card: &ProofCard) -> Vec<(&str, bool)> {
 
 #[test]
 fn the_counter_that_the_claim_speaks_of_is_found_and_moved() {
-    let first = grown(&[
-        ("vmstat.pswpin", "count", 40_000),
-        ("tree.write_bytes", "bytes", 1 << 30),
-    ]);
-    let second = grown(&[
-        ("vmstat.pswpin", "count", 100),
-        ("tree.write_bytes", "bytes", 1 << 20),
-    ]);
+    let first =
+        grown(&[("vmstat.pswpin", "count", 40_000), ("tree.write_bytes", "bytes", 1 << 30)]);
+    let second = grown(&[("vmstat.pswpin", "count", 100), ("tree.write_bytes", "bytes", 1 << 20)]);
     let card = card(&first, &second, &claims("zram makes swapping cheap"));
     assert_eq!(shown(&card), [("vmstat.pswpin", true)]);
-    assert!(
-        card.verdict
-            .starts_with("One counter moved: `vmstat.pswpin`. One run of each")
-    );
+    assert!(card.verdict.starts_with("One counter moved: `vmstat.pswpin`. One run of each"));
 }
 
 #[test]
 fn that_none_moved_is_said_with_the_one_that_should_have() {
-    let run = grown(&[
-        ("vmstat.pswpin", "count", 40_000),
-        ("vmstat.pgfault", "count", 9),
-    ]);
-    let near = grown(&[
-        ("vmstat.pswpin", "count", 41_000),
-        ("vmstat.pgfault", "count", 9_000),
-    ]);
+    let run = grown(&[("vmstat.pswpin", "count", 40_000), ("vmstat.pgfault", "count", 9)]);
+    let near = grown(&[("vmstat.pswpin", "count", 41_000), ("vmstat.pgfault", "count", 9_000)]);
     let card = card(&run, &near, &claims("no more swapping"));
     assert_eq!(shown(&card), [("vmstat.pswpin", false)]);
-    assert!(
-        card.verdict
-            .contains("No counter that belongs to the claim moved: `vmstat.pswpin`")
-    );
+    assert!(card.verdict.contains("No counter that belongs to the claim moved: `vmstat.pswpin`"));
     let none = super::card(&run, &near, &claims("it feels faster"));
     assert!(none.counters.is_empty() && none.verdict.starts_with("No counter"));
 }
@@ -88,10 +62,8 @@ fn that_none_moved_is_said_with_the_one_that_should_have() {
 fn what_is_asked_for_is_shown_in_that_order_whatever_it_did() {
     let first = grown(&[("a.x", "count", 1), ("b.y", "bytes", 1 << 30)]);
     let second = grown(&[("b.y", "bytes", 0)]);
-    let asked = Asked {
-        claim: "reads".to_owned(),
-        counters: vec!["b.y".to_owned(), "a.x".to_owned()],
-    };
+    let asked =
+        Asked { claim: "reads".to_owned(), counters: vec!["b.y".to_owned(), "a.x".to_owned()] };
     let card = card(&first, &second, &asked);
     assert_eq!(shown(&card), [("b.y", true), ("a.x", false)]);
     assert_eq!(card.counters[1].second, None, "absent is not 0");
@@ -106,11 +78,7 @@ fn a_few_more_or_a_tenth_less_is_no_move() {
 
 #[test]
 fn single_processors_and_outer_groups_are_left_out() {
-    let names = [
-        "stat.cpu0.steal_ns",
-        "group1.memory.stat.pgsteal",
-        "own.steal_ns",
-    ];
+    let names = ["stat.cpu0.steal_ns", "group1.memory.stat.pgsteal", "own.steal_ns"];
     let growths: Vec<_> = names.map(|name| (name, "ns", 1 << 40)).to_vec();
     let card = card(&grown(&growths), &grown(&[]), &claims("memory stolen"));
     assert!(card.counters.is_empty(), "{card:?}");
@@ -118,17 +86,9 @@ fn single_processors_and_outer_groups_are_left_out() {
 
 #[test]
 fn half_of_a_lot_tells_more_than_all_of_a_little() {
-    let first = grown(&[
-        ("tree.write_bytes", "bytes", 400 << 10),
-        ("tree.read_bytes", "bytes", 4 << 30),
-    ]);
-    let second = grown(&[
-        ("tree.write_bytes", "bytes", 0),
-        ("tree.read_bytes", "bytes", 2 << 30),
-    ]);
+    let first =
+        grown(&[("tree.write_bytes", "bytes", 400 << 10), ("tree.read_bytes", "bytes", 4 << 30)]);
+    let second = grown(&[("tree.write_bytes", "bytes", 0), ("tree.read_bytes", "bytes", 2 << 30)]);
     let card = card(&first, &second, &claims("spares the disk"));
-    assert_eq!(
-        shown(&card),
-        [("tree.read_bytes", true), ("tree.write_bytes", true)]
-    );
+    assert_eq!(shown(&card), [("tree.read_bytes", true), ("tree.write_bytes", true)]);
 }

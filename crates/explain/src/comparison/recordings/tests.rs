@@ -17,20 +17,13 @@ fn run(cpu_ms: u64, device_ms: u64) -> Explanation {
         grade: Grade::Measured,
         evidence: Vec::new(),
     };
-    let slices = vec![
-        slice("run", cpu_ms),
-        slice("block_io", device_ms),
-        slice("unexplained", 0),
-    ];
+    let slices = vec![slice("run", cpu_ms), slice("block_io", device_ms), slice("unexplained", 0)];
     Explanation {
         subject: "cat x".to_owned(),
         ending: "exit 0".to_owned(),
         wall_ns: (cpu_ms + device_ms) * MS,
         thread_ns: (cpu_ms + device_ms) * MS,
-        bars: Bars {
-            thread: slices.clone(),
-            wall: slices,
-        },
+        bars: Bars { thread: slices.clone(), wall: slices },
         of_which: vec![OverlappingPart {
             name: "refault".to_owned(),
             within: "block_io".to_owned(),
@@ -45,10 +38,7 @@ fn run(cpu_ms: u64, device_ms: u64) -> Explanation {
 }
 
 fn runs(cpu_ms: &[u64], device_ms: u64) -> Vec<Explanation> {
-    cpu_ms
-        .iter()
-        .map(|cpu_ms| run(*cpu_ms, device_ms))
-        .collect()
+    cpu_ms.iter().map(|cpu_ms| run(*cpu_ms, device_ms)).collect()
 }
 
 const CPU_MS: [u64; 8] = [500, 510, 490, 505, 495, 520, 480, 501];
@@ -60,33 +50,21 @@ fn a_difference_is_attributed_to_the_slice_that_made_it() {
     assert_eq!((wall.of.as_str(), wall.verdict), ("wall", Verdict::Larger));
     let split = compared.split.as_ref().unwrap();
     let device = &split.parts[0];
-    assert_eq!(
-        (device.name.as_str(), device.verdict),
-        ("block_io", Verdict::Larger)
-    );
+    assert_eq!((device.name.as_str(), device.verdict), ("block_io", Verdict::Larger));
     assert_eq!(device.difference_ns, 300e6);
-    assert_eq!(
-        (split.parts[1].name.as_str(), split.parts[1].difference_ns),
-        ("refault", 270e6)
-    );
+    assert_eq!((split.parts[1].name.as_str(), split.parts[1].difference_ns), ("refault", 270e6));
     assert_eq!((split.low_ns, split.high_ns), (wall.low, wall.high));
     let cpu = split.parts.iter().find(|part| part.name == "run").unwrap();
     assert_eq!(cpu.verdict, Verdict::Unproven);
     assert!(
-        compared
-            .sentence
-            .starts_with("The second takes 300 ms longer (50 %; 95 % interval +")
+        compared.sentence.starts_with("The second takes 300 ms longer (50 %; 95 % interval +")
             && compared
                 .sentence
                 .contains("of that, 300 ms +- 0 ns are block I/O (270 ms of it refault)."),
         "{}",
         compared.sentence
     );
-    assert!(
-        compared
-            .worst()
-            .is_some_and(|(item, share)| item.of == "wall" && share > 0.4)
-    );
+    assert!(compared.worst().is_some_and(|(item, share)| item.of == "wall" && share > 0.4));
 }
 
 /// Noise of a tenth and a difference of a twentieth: how many runs would tell is said.
@@ -103,9 +81,7 @@ fn what_noise_hides_comes_with_the_runs_that_would_show_it() {
     );
     assert!(
         compared.sentence.contains("; 8 runs of each can prove ")
-            && compared
-                .sentence
-                .contains(" would tell whether this is real."),
+            && compared.sentence.contains(" would tell whether this is real."),
         "{}",
         compared.sentence
     );
@@ -116,24 +92,15 @@ fn the_same_is_not_called_different_and_a_gain_is_less() {
     let mut shuffled = CPU_MS;
     shuffled.rotate_left(3);
     let compared = recordings(&runs(&CPU_MS, 100), &runs(&shuffled, 100));
+    assert!(compared.items.iter().all(|item| item.verdict == Verdict::Unproven));
     assert!(
-        compared
-            .items
-            .iter()
-            .all(|item| item.verdict == Verdict::Unproven)
-    );
-    assert!(
-        compared
-            .sentence
-            .starts_with("Unproven: runs of one side differ"),
+        compared.sentence.starts_with("Unproven: runs of one side differ"),
         "{}",
         compared.sentence
     );
     let compared = recordings(&runs(&CPU_MS, 400), &runs(&CPU_MS, 100));
     assert!(
-        compared
-            .sentence
-            .starts_with("The second takes 300 ms less ("),
+        compared.sentence.starts_with("The second takes 300 ms less ("),
         "{}",
         compared.sentence
     );
@@ -149,27 +116,16 @@ fn one_run_each_proves_nothing_and_is_split_all_the_same() {
         "Unproven: one run each. This time the second took 4 s longer (667 %); of that, 4 s are \
          block I/O (3.6 s of it refault)."
     );
-    assert!(
-        compared
-            .notes
-            .iter()
-            .any(|note| note.starts_with("At least 4 runs"))
-    );
+    assert!(compared.notes.iter().any(|note| note.starts_with("At least 4 runs")));
     let three = recordings(&runs(&CPU_MS[..3], 1), &runs(&CPU_MS, 900));
-    assert!(
-        three.sentence.starts_with("Unproven: only 3 and 8 runs."),
-        "{}",
-        three.sentence
-    );
+    assert!(three.sentence.starts_with("Unproven: only 3 and 8 runs."), "{}", three.sentence);
 }
 
 #[test]
 fn what_went_the_other_way_is_named_too() {
     let compared = recordings(&[run(1000, 500)], &[run(3000, 100)]);
     assert!(
-        compared
-            .sentence
-            .ends_with("; of that, 2 s are CPU, while block I/O took 400 ms less."),
+        compared.sentence.ends_with("; of that, 2 s are CPU, while block I/O took 400 ms less."),
         "{}",
         compared.sentence
     );
@@ -196,11 +152,7 @@ fn what_was_watched_otherwise_or_failed_is_said() {
         "{:?}",
         compared.notes
     );
-    assert!(
-        compared.notes[1].contains("(exit 1)"),
-        "{:?}",
-        compared.notes
-    );
+    assert!(compared.notes[1].contains("(exit 1)"), "{:?}", compared.notes);
 }
 
 #[test]

@@ -36,8 +36,7 @@ fn survey(number: u64, latency_ns: f64) -> Survey {
 
 fn all(from: u64, latencies: &[f64]) -> Vec<Survey> {
     let each = (from..).zip(latencies);
-    each.map(|(number, latency)| survey(number, *latency))
-        .collect()
+    each.map(|(number, latency)| survey(number, *latency)).collect()
 }
 
 const CALM: [f64; 6] = [100.0, 101.0, 99.0, 100.5, 99.5, 100.2];
@@ -47,15 +46,9 @@ fn single_surveys_are_judged_by_those_that_are_kept() {
     let kept = all(1, &CALM);
     let slower = surveys(&[survey(20, 100.0)], &[survey(21, 112.0)], &kept);
     let item = &slower.items[0];
-    assert_eq!(
-        (item.basis, item.verdict),
-        (Basis::KeptRuns, Verdict::Larger)
-    );
+    assert_eq!((item.basis, item.verdict), (Basis::KeptRuns, Verdict::Larger));
     assert_eq!(item.provable, Some(0.05));
-    assert_eq!(
-        slower.sentence,
-        "1 of 1 figures differs: RAM latency 12 % larger (worse)."
-    );
+    assert_eq!(slower.sentence, "1 of 1 figures differs: RAM latency 12 % larger (worse).");
     let same = surveys(&[survey(20, 100.0)], &[survey(21, 103.0)], &kept);
     assert_eq!(same.sentence, "No difference is proven in 1 figures.");
 }
@@ -77,63 +70,35 @@ fn without_kept_surveys_the_trials_and_a_usual_noise_decide() {
         (twelve.items[0].basis, twelve.items[0].verdict),
         (Basis::Trials, Verdict::Unproven)
     );
-    assert!(
-        twelve.notes[0].starts_with("Fewer than 4 other surveys"),
-        "{:?}",
-        twelve.notes
-    );
+    assert!(twelve.notes[0].starts_with("Fewer than 4 other surveys"), "{:?}", twelve.notes);
     assert_eq!(judged(140.0).items[0].verdict, Verdict::Larger);
     let mut wide = survey(21, 140.0);
     wide.tiers[0].latency_ns.as_mut().unwrap().low = Some(90.0);
     let judged = surveys(&[survey(20, 100.0)], &[wide], &kept);
-    assert_eq!(
-        judged.items[0].verdict,
-        Verdict::Unproven,
-        "the trials do not agree"
-    );
+    assert_eq!(judged.items[0].verdict, Verdict::Unproven, "the trials do not agree");
 }
 
 #[test]
 fn many_surveys_are_judged_by_ranks() {
     let second = CALM.map(|value| value * 1.15);
     let judged = surveys(&all(1, &CALM), &all(10, &second), &[]);
-    assert_eq!(
-        (judged.items[0].basis, judged.items[0].verdict),
-        (Basis::Ranks, Verdict::Larger)
-    );
-    assert!(
-        judged.notes[0].starts_with("All surveys of one side are older"),
-        "{:?}",
-        judged.notes
-    );
+    assert_eq!((judged.items[0].basis, judged.items[0].verdict), (Basis::Ranks, Verdict::Larger));
+    assert!(judged.notes[0].starts_with("All surveys of one side are older"), "{:?}", judged.notes);
     let small = CALM.map(|value| value * 1.04);
     let judged = surveys(&all(1, &CALM), &all(10, &small), &[]);
-    assert_eq!(
-        judged.items[0].verdict,
-        Verdict::Unproven,
-        "not worth naming"
-    );
+    assert_eq!(judged.items[0].verdict, Verdict::Unproven, "not worth naming");
 }
 
 #[test]
 fn other_machines_lend_no_noise_and_a_missing_tier_is_not_judged() {
     let mut other = survey(21, 140.0);
     other.machine.cpu = Some("other".to_owned());
-    other
-        .tiers
-        .push(Tier::unseen("L2 cache", TierKind::CpuCache, "made"));
+    other.tiers.push(Tier::unseen("L2 cache", TierKind::CpuCache, "made"));
     let judged = surveys(&[survey(20, 100.0)], &[other.clone()], &all(1, &CALM));
     assert_eq!(judged.items[0].basis, Basis::Trials);
-    assert!(
-        judged.notes[0].contains("different machines"),
-        "{:?}",
-        judged.notes
-    );
+    assert!(judged.notes[0].contains("different machines"), "{:?}", judged.notes);
     other.tiers.clear();
     let judged = surveys(&[survey(20, 100.0)], &[other], &[]);
-    assert_eq!(
-        (judged.items[0].basis, judged.items[0].second),
-        (Basis::Nothing, None)
-    );
+    assert_eq!((judged.items[0].basis, judged.items[0].second), (Basis::Nothing, None));
     assert_eq!(judged.sentence, "Unproven: no figure can be judged.");
 }

@@ -34,13 +34,7 @@ pub(super) struct Bar {
 impl Bar {
     /// An empty bar of this length.
     pub(super) fn new(of: &'static str, whole_ns: u64) -> Self {
-        Self {
-            whole_ns,
-            left_ns: whole_ns,
-            of,
-            slices: Vec::new(),
-            repairs: Vec::new(),
-        }
+        Self { whole_ns, left_ns: whole_ns, of, slices: Vec::new(), repairs: Vec::new() }
     }
 
     /// Adds a slice, as long as it fits.
@@ -61,12 +55,7 @@ impl Bar {
             });
         }
         self.left_ns -= fits;
-        self.slices.push(Slice {
-            name: name.into(),
-            ns: fits,
-            grade,
-            evidence,
-        });
+        self.slices.push(Slice { name: name.into(), ns: fits, grade, evidence });
     }
 
     /// What no slice has taken yet.

@@ -32,11 +32,7 @@ pub(super) fn disagreements(view: &View) -> Vec<String> {
     // with a clock that stands still between ticks, and so charges some run as queue.
     let on_or_for_a_processor = rows.run_ns.saturating_add(rows.queue.ns);
     for (state, names, charged) in [
-        (
-            "run and queue",
-            &[TimeSlice::Run, TimeSlice::Queue][..],
-            Some(on_or_for_a_processor),
-        ),
+        ("run and queue", &[TimeSlice::Run, TimeSlice::Queue][..], Some(on_or_for_a_processor)),
         ("block I/O", &[TimeSlice::BlockIo][..], block_io),
     ] {
         let parts = names.iter().map(|name| {

@@ -52,11 +52,7 @@ pub(super) fn processors_bar(view: &View) -> Filled {
     }
     let whole = time("processors, times time", whole_ns, "CLOCK_MONOTONIC");
     let (slices, repairs) = bar.close(whole);
-    Filled {
-        whole_ns,
-        slices,
-        repairs,
-    }
+    Filled { whole_ns, slices, repairs }
 }
 
 /// The wall time: by events, or as much of each interval as any processor can have

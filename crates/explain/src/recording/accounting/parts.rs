@@ -32,12 +32,7 @@ pub const ELAPSED: [TimePart; 7] = [
 
 /// The parts of a command's, a process's or a group's bar.
 pub(super) fn of_threads(view: &View, sources: &Sources, threads: &Filled) -> Vec<OverlappingPart> {
-    let mut parts = Parts {
-        view,
-        sources,
-        threads,
-        parts: Vec::new(),
-    };
+    let mut parts = Parts { view, sources, threads, parts: Vec::new() };
     run::split(&mut parts);
     if sources.events {
         events::block_io(&mut parts);
@@ -58,12 +53,7 @@ pub(super) fn of_threads(view: &View, sources: &Sources, threads: &Filled) -> Ve
 /// The parts of the machine's bar: what its processors ran, and what events tell of the
 /// waits of all threads together.
 pub(super) fn of_machine(view: &View, sources: &Sources, bar: &Filled) -> Vec<OverlappingPart> {
-    let mut parts = Parts {
-        view,
-        sources,
-        threads: bar,
-        parts: Vec::new(),
-    };
+    let mut parts = Parts { view, sources, threads: bar, parts: Vec::new() };
     run::split_machine(&mut parts);
     if sources.events {
         events::block_io(&mut parts);
@@ -92,9 +82,7 @@ impl Parts<'_> {
     /// The length of a slice; `None` where the bar has none.
     fn slice(&self, name: TimeSlice) -> Option<u64> {
         let mut slices = self.threads.slices.iter();
-        slices
-            .find(|slice| slice.name == name)
-            .map(|slice| slice.ns)
+        slices.find(|slice| slice.name == name).map(|slice| slice.ns)
     }
 
     /// Whether a part is there already, by a better source.
@@ -117,10 +105,7 @@ impl Parts<'_> {
         }
         let (within, held_ns) = match self.slice(within) {
             Some(ns) => (within, ns),
-            None => (
-                TimeSlice::Unexplained,
-                self.slice(TimeSlice::Unexplained).unwrap_or(0),
-            ),
+            None => (TimeSlice::Unexplained, self.slice(TimeSlice::Unexplained).unwrap_or(0)),
         };
         // The machine's slices are processor time, its waits thread time: they share no
         // whole, so nothing bounds one by the other.

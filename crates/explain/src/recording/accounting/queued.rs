@@ -18,12 +18,7 @@ pub(super) fn most_ns(view: &View, step: &Step) -> u64 {
 /// The same of one thread and all of the view.
 pub(super) fn longest_ns(view: &View) -> u64 {
     let (first, last) = view.samples();
-    let whole = Step {
-        first,
-        last,
-        length_ns: view.wall_ns(),
-        threads: 1,
-    };
+    let whole = Step { first, last, length_ns: view.wall_ns(), threads: 1 };
     contended_ns(view, &whole)
 }
 

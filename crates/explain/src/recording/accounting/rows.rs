@@ -63,10 +63,7 @@ impl Rows {
 
     fn add(&mut self, task: &Task, contended_ns: u64, repairs: &mut Repairs) {
         let alive = task.alive_ns;
-        let plain = Delay {
-            total_ns: task.run_ns,
-            ..Delay::default()
-        };
+        let plain = Delay { total_ns: task.run_ns, ..Delay::default() };
         let run = repairs.fit(task, "time on a processor", &plain, alive).ns;
         let queue = repairs.queue(task, contended_ns, alive - run);
         let room = alive - run - queue.ns;
@@ -91,18 +88,8 @@ impl Rows {
             ("reclaim delay", &task.reclaim, &mut self.reclaim, alive),
             ("thrashing delay", &task.thrash, &mut self.thrash, alive),
             ("compaction delay", &task.compact, &mut self.compact, alive),
-            (
-                "write-protect copy delay",
-                &task.copy_on_write,
-                &mut self.copy_on_write,
-                alive,
-            ),
-            (
-                "interrupt delay",
-                &task.interrupts,
-                &mut self.interrupts,
-                alive,
-            ),
+            ("write-protect copy delay", &task.copy_on_write, &mut self.copy_on_write, alive),
+            ("interrupt delay", &task.interrupts, &mut self.interrupts, alive),
         ] {
             if let Some(delay) = delay {
                 let sound = repairs.fit(task, what, delay, room);
@@ -143,16 +130,9 @@ impl Repairs {
             task.pid,
             show_ns(charged as f64)
         );
-        let repair = Repair {
-            text,
-            before_ns: charged,
-            after_ns: 0,
-        };
+        let repair = Repair { text, before_ns: charged, after_ns: 0 };
         self.made.push((WHAT, repair));
-        Charged {
-            cut: true,
-            ..Charged::default()
-        }
+        Charged { cut: true, ..Charged::default() }
     }
 
     /// `delay` as it can be true for `task`: without the waits that are longer than its life,
@@ -164,12 +144,8 @@ impl Repairs {
         // As many such waits as must go so that the rest fits. Each is as long as the machine
         // was up, the longest one the last, so of several only the least rest is known.
         let gone = impossible.map_or(0, |max| before.saturating_sub(room_ns).div_ceil(max));
-        let gone = gone
-            .max(u64::from(impossible.is_some()))
-            .min(delay.count.max(1));
-        let rest = impossible.map_or(before, |max| {
-            before.saturating_sub(max.saturating_mul(gone))
-        });
+        let gone = gone.max(u64::from(impossible.is_some())).min(delay.count.max(1));
+        let rest = impossible.map_or(before, |max| before.saturating_sub(max.saturating_mul(gone)));
         let after = rest.min(room_ns);
         if before - after > tolerance_ns(alive) {
             let whose = format!("{what} of {} (pid {})", task.comm, task.pid);
@@ -189,17 +165,11 @@ impl Repairs {
                     show_ns(after as f64)
                 ),
             };
-            let repair = Repair {
-                text,
-                before_ns: before,
-                after_ns: after,
-            };
+            let repair = Repair { text, before_ns: before, after_ns: after };
             self.made.push((what, repair));
         }
         Charged {
-            count: delay
-                .count
-                .saturating_sub(if impossible.is_some() { gone } else { 0 }),
+            count: delay.count.saturating_sub(if impossible.is_some() { gone } else { 0 }),
             ns: after,
             cut: gone > 1 || rest - after > tolerance_ns(alive),
         }
@@ -212,11 +182,7 @@ impl Repairs {
         for (what, repair) in self.made {
             let index = kinds.iter().position(|kind| kind.0 == what);
             let index = index.unwrap_or_else(|| {
-                let none = Repair {
-                    text: String::new(),
-                    before_ns: 0,
-                    after_ns: 0,
-                };
+                let none = Repair { text: String::new(), before_ns: 0, after_ns: 0 };
                 kinds.push((what, 0, none));
                 kinds.len() - 1
             });
@@ -261,19 +227,12 @@ mod tests {
     }
 
     fn delay(count: u64, total_ms: u64, max_ms: Option<u64>) -> Delay {
-        Delay {
-            count,
-            total_ns: total_ms * MS,
-            max_ns: max_ms.map(|ms| ms * MS),
-        }
+        Delay { count, total_ns: total_ms * MS, max_ns: max_ms.map(|ms| ms * MS) }
     }
 
     #[test]
     fn a_wait_from_a_start_stamp_of_0_is_left_out() {
-        let rows = Rows::of(
-            &[task(919, 228, delay(40, 707_184, Some(706_898)))],
-            u64::MAX,
-        );
+        let rows = Rows::of(&[task(919, 228, delay(40, 707_184, Some(706_898)))], u64::MAX);
         let waited = rows.block_io.expect("told");
         assert_eq!(waited.ns, 286 * MS);
         assert_eq!(waited.count, 39);
@@ -323,11 +282,7 @@ mod tests {
     fn extremes_do_not_overflow() {
         let mut hostile = task(0, 0, Delay::default());
         hostile.run_ns = u64::MAX;
-        hostile.queue = Delay {
-            count: 0,
-            total_ns: u64::MAX,
-            max_ns: Some(u64::MAX),
-        };
+        hostile.queue = Delay { count: 0, total_ns: u64::MAX, max_ns: Some(u64::MAX) };
         hostile.minor_faults = u64::MAX;
         let rows = Rows::of(&[hostile.clone(), hostile], u64::MAX);
         assert_eq!((rows.run_ns, rows.queue.ns), (0, 0));

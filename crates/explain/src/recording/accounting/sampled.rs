@@ -34,11 +34,8 @@ pub(super) fn intervals<const N: usize>(view: &View, names: [&str; N]) -> Option
     let mut still_ns = 0u64;
     for sample in first..last {
         let length_ns = length_ns(view, sample);
-        let grown_ns = series.map(|series| {
-            series
-                .and_then(|s| s.growth(sample, sample + 1))
-                .unwrap_or(0)
-        });
+        let grown_ns =
+            series.map(|series| series.and_then(|s| s.growth(sample, sample + 1)).unwrap_or(0));
         if grown_ns == [0; N] {
             still_ns = still_ns.saturating_add(length_ns);
             continue;
@@ -47,11 +44,7 @@ pub(super) fn intervals<const N: usize>(view: &View, names: [&str; N]) -> Option
         let beyond = grown_ns[0] > length_ns.saturating_mul(most);
         let joined_ns = if held || beyond { still_ns } else { 0 };
         push(&mut intervals, still_ns - joined_ns, [0; N]);
-        push(
-            &mut intervals,
-            length_ns.saturating_add(joined_ns),
-            grown_ns,
-        );
+        push(&mut intervals, length_ns.saturating_add(joined_ns), grown_ns);
         still_ns = 0;
     }
     push(&mut intervals, still_ns, [0; N]);
@@ -60,10 +53,7 @@ pub(super) fn intervals<const N: usize>(view: &View, names: [&str; N]) -> Option
 
 fn push<const N: usize>(intervals: &mut Vec<Interval<N>>, length_ns: u64, grown_ns: [u64; N]) {
     if length_ns > 0 {
-        intervals.push(Interval {
-            length_ns,
-            grown_ns,
-        });
+        intervals.push(Interval { length_ns, grown_ns });
     }
 }
 

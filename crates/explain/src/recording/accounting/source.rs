@@ -41,10 +41,7 @@ impl Sources {
 /// Whether the subject is all of the machine: its threads are then everybody's, and the
 /// bar is one of processor time.
 pub(super) fn is_machine(view: &View) -> bool {
-    matches!(
-        view.facts().subject,
-        Subject::Machine | Subject::Probe { .. }
-    )
+    matches!(view.facts().subject, Subject::Machine | Subject::Probe { .. })
 }
 
 /// Events count where they were open all the time, or were stopped after the view's end.

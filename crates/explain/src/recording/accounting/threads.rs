@@ -21,13 +21,8 @@ pub(super) const TASKSTATS: &str = "taskstats";
 const OF: &str = "the lives of all threads";
 
 /// The states that events tell apart, in the order of the bar.
-pub(super) const STATES: [TimeSlice; 5] = [
-    TimeSlice::Run,
-    TimeSlice::Queue,
-    TimeSlice::BlockIo,
-    TimeSlice::Children,
-    TimeSlice::Sleep,
-];
+pub(super) const STATES: [TimeSlice; 5] =
+    [TimeSlice::Run, TimeSlice::Queue, TimeSlice::BlockIo, TimeSlice::Children, TimeSlice::Sleep];
 
 /// A filled bar.
 #[derive(Debug, Default)]
@@ -105,12 +100,7 @@ fn by_rows(view: &View, rows: &Rows, lost_exits: u64) -> Filled {
     let queue = Some(rows.queue);
     for (state, name, series, charged) in [
         (TimeSlice::Queue, "cpu_delay_total", "tree.queue_ns", queue),
-        (
-            TimeSlice::BlockIo,
-            "blkio_delay_total",
-            "tree.block_io_ns",
-            rows.block_io,
-        ),
+        (TimeSlice::BlockIo, "blkio_delay_total", "tree.block_io_ns", rows.block_io),
     ] {
         if let Some(charged) = charged {
             let grade = if charged.cut { Grade::Inferred } else { grade };
@@ -147,11 +137,7 @@ fn by_samples(view: &View) -> Filled {
         evidence.extend(run.map(|ns| counter("tree.run_ns", ns)));
         evidence.extend(used.map(waited_for));
         let exact = used.is_some_and(|used| used >= run_ns);
-        let grade = if exact {
-            Grade::Measured
-        } else {
-            Grade::Inferred
-        };
+        let grade = if exact { Grade::Measured } else { Grade::Inferred };
         bar.add(TimeSlice::Run, run_ns, grade, evidence);
     }
     for (state, name, ns) in [
@@ -188,20 +174,12 @@ fn left_out(ns: u64, name: &str, what: &str) -> Option<Repair> {
          wrong stamp; they are left out",
         long_time(ns as f64)
     );
-    (ns > 0).then_some(Repair {
-        text,
-        before_ns: ns,
-        after_ns: 0,
-    })
+    (ns > 0).then_some(Repair { text, before_ns: ns, after_ns: 0 })
 }
 
 fn filled(whole_ns: u64, bar: (Vec<Slice>, Vec<Repair>), mut repairs: Vec<Repair>) -> Filled {
     repairs.extend(bar.1);
-    Filled {
-        whole_ns,
-        slices: bar.0,
-        repairs,
-    }
+    Filled { whole_ns, slices: bar.0, repairs }
 }
 
 /// The processor time of a whole command by `wait4`.

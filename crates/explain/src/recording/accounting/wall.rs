@@ -103,11 +103,7 @@ pub(super) fn first_come<const N: usize>(intervals: &[Interval<N>]) -> [u64; N] 
 pub(super) fn close(view: &View, bar: Bar) -> Filled {
     let whole = time("wall time", view.wall_ns(), "CLOCK_MONOTONIC");
     let (slices, repairs) = bar.close(whole);
-    Filled {
-        whole_ns: view.wall_ns(),
-        slices,
-        repairs,
-    }
+    Filled { whole_ns: view.wall_ns(), slices, repairs }
 }
 
 #[cfg(test)]
@@ -116,15 +112,9 @@ mod tests {
 
     #[test]
     fn the_first_state_wins_and_nothing_is_counted_twice() {
-        let interval = |length_ns, grown_ns| Interval {
-            length_ns,
-            grown_ns,
-        };
-        let intervals = [
-            interval(100, [60, 60, 60]),
-            interval(100, [250, 9, 9]),
-            interval(100, [0, 0, 30]),
-        ];
+        let interval = |length_ns, grown_ns| Interval { length_ns, grown_ns };
+        let intervals =
+            [interval(100, [60, 60, 60]), interval(100, [250, 9, 9]), interval(100, [0, 0, 30])];
         assert_eq!(first_come(&intervals), [160, 40, 30]);
     }
 }

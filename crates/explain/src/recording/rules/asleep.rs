@@ -56,13 +56,8 @@ macro_rules! rule {
     }};
 }
 
-const DEFAULTS: Rule = Rule {
-    id: "",
-    suspect: "",
-    within: &[],
-    rank: Rank::Timed,
-    check: |_| Verdict::Silent,
-};
+const DEFAULTS: Rule =
+    Rule { id: "", suspect: "", within: &[], rank: Rank::Timed, check: |_| Verdict::Silent };
 
 /// The command slept on purpose; a wait with a time limit counts where it waited.
 pub(super) const TIMER_SLEEP: Rule = rule!("timer_sleep", "timers", TimePart::Timer, "on a timer");
@@ -80,12 +75,8 @@ pub(super) const POLL_WAIT: Rule =
 
 /// Another process held the lock; /proc/locks names it while it lasts, a recording does
 /// not.
-pub(super) const FILE_LOCK_WAIT: Rule = rule!(
-    "file_lock_wait",
-    "file locks",
-    TimePart::FileLock,
-    "on a file lock"
-);
+pub(super) const FILE_LOCK_WAIT: Rule =
+    rule!("file_lock_wait", "file locks", TimePart::FileLock, "on a file lock");
 
 /// The locks of the file system, room in its journal, or the server behind it. The cause
 /// is mostly a write of another task; block I/O of the command itself is counted apart.
@@ -116,13 +107,8 @@ fn judge(run: &RunView, class: &Class) -> Verdict {
         asleep_ns(run, class_ns)
     };
     if !run.hurts_asleep(ns) {
-        let evidence = Evidence::new(
-            format!("all asleep {}", class.on),
-            ns as f64,
-            "ns",
-            "events",
-        )
-        .seen_in(run.part_series(class.part));
+        let evidence = Evidence::new(format!("all asleep {}", class.on), ns as f64, "ns", "events")
+            .seen_in(run.part_series(class.part));
         return clear(Some(evidence));
     }
     let wall = run.view.wall_ns();
@@ -180,9 +166,8 @@ fn derived_ns(run: &RunView) -> u64 {
 /// Without events sleep has no name: that is worth telling only where there was much.
 pub(super) fn unseen_or_silent(run: &RunView) -> Verdict {
     let accounts = run.accounts;
-    let nameless = accounts
-        .wall(TimeSlice::Unexplained)
-        .saturating_add(accounts.wall(TimeSlice::Sleep));
+    let nameless =
+        accounts.wall(TimeSlice::Unexplained).saturating_add(accounts.wall(TimeSlice::Sleep));
     if run.view.facts().sight("events.sched").is_open() || !run.hurts_asleep(nameless) {
         return Verdict::Silent;
     }

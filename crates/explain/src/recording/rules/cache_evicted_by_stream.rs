@@ -26,11 +26,7 @@ fn check(run: &RunView) -> Verdict {
         let number = counted(run).filter(|_| !run.hurts(again.ns));
         return super::run_view::clear_count(number, "refaults");
     };
-    let whose = if stream.is_own {
-        "its own stream"
-    } else {
-        "somebody else's stream"
-    };
+    let whose = if stream.is_own { "its own stream" } else { "somebody else's stream" };
     let claim = format!(
         "About {} re-read data that {whose} of {} had evicted: {} pages",
         long_time(again.ns as f64),

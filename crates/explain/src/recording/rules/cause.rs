@@ -30,14 +30,7 @@ impl CauseBuilder {
             remedy: None,
             confirm: None,
         };
-        Self {
-            cause: Cause {
-                finding,
-                ns,
-                within_previous: false,
-                span: None,
-            },
-        }
+        Self { cause: Cause { finding, ns, within_previous: false, span: None } }
     }
 
     /// What to do, with its risk.

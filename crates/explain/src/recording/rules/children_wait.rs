@@ -13,13 +13,8 @@ use model::explanation::TimeSlice;
 use model::recording::Subject;
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "children_wait",
-    suspect: "own children",
-    within: &[],
-    rank: Rank::Timed,
-    check,
-};
+pub(super) const RULE: Rule =
+    Rule { id: "children_wait", suspect: "own children", within: &[], rank: Rank::Timed, check };
 
 /// Sleep of any class up to this share of the waiting says that the children slept.
 const SLEEP_SHARE: u64 = 10;
@@ -41,10 +36,7 @@ fn check(run: &RunView) -> Verdict {
         // The waiting itself is accounted for in the children.
         return clear(Some(measured));
     }
-    let claim = format!(
-        "Waited {} for children that were not watched",
-        long_time(asleep as f64),
-    );
+    let claim = format!("Waited {} for children that were not watched", long_time(asleep as f64),);
     let grade = run.slice_grade(TimeSlice::Children);
     CauseBuilder::new(RULE.id, Some(asleep), grade, claim, vec![measured]).found()
 }

@@ -32,19 +32,14 @@ fn check(run: &RunView) -> Verdict {
         };
     };
     if !run.hurts(ns) {
-        let number = run
-            .grown(STALLS)
-            .or_else(|| run.part_evidence(TimePart::Compaction));
+        let number = run.grown(STALLS).or_else(|| run.part_evidence(TimePart::Compaction));
         return clear_count(number, "stalls");
     }
     let mut claim = format!("Compacted memory for {}", long_time(ns as f64));
     if let Some(times) = run.grew("trace.vmscan.compactions").filter(|n| *n > 0) {
         claim.push_str(&format!(", {}", often(times)));
     }
-    let mut evidence: Vec<Evidence> = run
-        .part_evidence(TimePart::Compaction)
-        .into_iter()
-        .collect();
+    let mut evidence: Vec<Evidence> = run.part_evidence(TimePart::Compaction).into_iter().collect();
     evidence.extend(run.all_grown(&[STALLS, "vmstat.compact_fail", "vmstat.compact_success"]));
     let grade = run.part_grade(TimePart::Compaction);
     CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence)

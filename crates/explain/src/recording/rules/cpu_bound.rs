@@ -10,30 +10,21 @@ use model::Evidence;
 use model::explanation::{TimePart, TimeSlice};
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "cpu_bound",
-    suspect: "CPU time",
-    within: &[],
-    rank: Rank::Fallback,
-    check,
-};
+pub(super) const RULE: Rule =
+    Rule { id: "cpu_bound", suspect: "CPU time", within: &[], rank: Rank::Fallback, check };
 
 /// The least share of the time that was run. Picked: most of it.
 const LEAST_RUN: f64 = 0.5;
 
 /// Time inside of run that other rules claim.
 fn claimed_ns(run: &RunView) -> u64 {
-    [
-        processor_stolen::RULE,
-        first_touch::RULE,
-        memory_backed_lazily::RULE,
-    ]
-    .iter()
-    .filter_map(|rule| match (rule.check)(run) {
-        Verdict::Found(causes) => causes.iter().filter_map(|cause| cause.ns).max(),
-        _ => None,
-    })
-    .fold(0, u64::saturating_add)
+    [processor_stolen::RULE, first_touch::RULE, memory_backed_lazily::RULE]
+        .iter()
+        .filter_map(|rule| match (rule.check)(run) {
+            Verdict::Found(causes) => causes.iter().filter_map(|cause| cause.ns).max(),
+            _ => None,
+        })
+        .fold(0, u64::saturating_add)
 }
 
 fn check(run: &RunView) -> Verdict {
@@ -56,17 +47,10 @@ fn check(run: &RunView) -> Verdict {
     let (who, of_ns, what) = if run.is_machine() {
         ("The processors were busy", run.accounts.thread_ns, "")
     } else {
-        (
-            "Bound by the processor: ran",
-            run.reference_ns(),
-            " not asleep",
-        )
+        ("Bound by the processor: ran", run.reference_ns(), " not asleep")
     };
-    let mut claim = format!(
-        "{who} for {} of {}{what}",
-        long_time(run_ns as f64),
-        long_time(of_ns as f64),
-    );
+    let mut claim =
+        format!("{who} for {} of {}{what}", long_time(run_ns as f64), long_time(of_ns as f64),);
     if let (Some(user), Some(kernel)) = (run.user_ns(), run.kernel_ns()) {
         let both = user.saturating_add(kernel) as f64;
         claim.push_str(&format!(
@@ -74,20 +58,12 @@ fn check(run: &RunView) -> Verdict {
             percent(ratio(user as f64, both)),
             percent(ratio(kernel as f64, both)),
         ));
-        for (name, ns, source) in [
-            (TimePart::User, user, "utime"),
-            (TimePart::Kernel, kernel, "stime"),
-        ] {
+        for (name, ns, source) in
+            [(TimePart::User, user, "utime"), (TimePart::Kernel, kernel, "stime")]
+        {
             let half = Evidence::new(name.id(), ns as f64, "ns", source);
             evidence.push(half.seen_in(run.part_series(name)));
         }
     }
-    CauseBuilder::new(
-        RULE.id,
-        Some(ns),
-        run.slice_grade(TimeSlice::Run),
-        claim,
-        evidence,
-    )
-    .found()
+    CauseBuilder::new(RULE.id, Some(ns), run.slice_grade(TimeSlice::Run), claim, evidence).found()
 }

@@ -11,13 +11,8 @@ use model::Evidence;
 use model::explanation::TimeSlice;
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "cpu_contention",
-    suspect: "CPU contention",
-    within: &[],
-    rank: Rank::Timed,
-    check,
-};
+pub(super) const RULE: Rule =
+    Rule { id: "cpu_contention", suspect: "CPU contention", within: &[], rank: Rank::Timed, check };
 
 /// Others are the cause if they used at least this share of the time queued. Picked:
 /// half of it could have been run instead.
@@ -94,15 +89,9 @@ fn check(run: &RunView) -> Verdict {
              fewer threads use less when some of them wait for I/O.",
         ),
     };
-    CauseBuilder::new(
-        RULE.id,
-        Some(ns),
-        run.slice_grade(TimeSlice::Queue),
-        claim,
-        evidence,
-    )
-    .remedy(remedy)
-    .found()
+    CauseBuilder::new(RULE.id, Some(ns), run.slice_grade(TimeSlice::Queue), claim, evidence)
+        .remedy(remedy)
+        .found()
 }
 
 fn who(run: &RunView, queued: u64) -> Who {
@@ -112,9 +101,7 @@ fn who(run: &RunView, queued: u64) -> Who {
     if run.is_machine() {
         return Who::Own;
     }
-    let own = run
-        .run_ns()
-        .saturating_add(run.grew("own.cpu_ns").unwrap_or(0));
+    let own = run.run_ns().saturating_add(run.grew("own.cpu_ns").unwrap_or(0));
     let others = busy.saturating_sub(own);
     let idle = run.grew(IDLE).unwrap_or(0);
     if others as f64 >= queued as f64 * OTHERS_SHARE {

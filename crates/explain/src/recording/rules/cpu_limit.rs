@@ -12,13 +12,8 @@ use model::explanation::{TimePart, TimeSlice};
 use model::{Evidence, Grade};
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "cpu_limit",
-    suspect: "CPU limit",
-    within: &[],
-    rank: Rank::Timed,
-    check,
-};
+pub(super) const RULE: Rule =
+    Rule { id: "cpu_limit", suspect: "CPU limit", within: &[], rank: Rank::Timed, check };
 
 fn check(run: &RunView) -> Verdict {
     let stopped = |level: u32| run.grew(&format!("group{level}.cpu.throttled_periods"));
@@ -55,11 +50,7 @@ fn check(run: &RunView) -> Verdict {
             .seen_in(["quota_us", "period_us"].map(|name| format!("{base}.{name}")))
     }));
     // A group above holds others, who may have been stopped instead.
-    let grade = if worst == 0 {
-        Grade::Measured
-    } else {
-        Grade::Inferred
-    };
+    let grade = if worst == 0 { Grade::Measured } else { Grade::Inferred };
     CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence)
         .remedy(
             "Have the limit raised (cpu.max of the group, or the container's CPU limit), or run \
@@ -72,9 +63,7 @@ fn check(run: &RunView) -> Verdict {
 pub(super) fn stopped_ns(run: &RunView, base: &str) -> u64 {
     let counted = run.grew(&format!("{base}.throttled_ns")).unwrap_or(0);
     let queue = run.accounts.thread(TimeSlice::Queue);
-    run.part_ns(TimePart::CpuLimit)
-        .unwrap_or(counted)
-        .min(queue)
+    run.part_ns(TimePart::CpuLimit).unwrap_or(counted).min(queue)
 }
 
 fn cores(run: &RunView, base: &str) -> Option<f64> {

@@ -90,9 +90,7 @@ pub(super) fn busiest<'a>(run: &RunView<'a>, way: Way) -> Option<Traffic<'a>> {
     let mut all: Vec<Traffic<'a>> = Vec::new();
     for series in run.view.starting_with("disk.") {
         let name = series.schema.name.as_str();
-        let device = name
-            .strip_prefix("disk.")
-            .and_then(|n| n.strip_suffix(suffix));
+        let device = name.strip_prefix("disk.").and_then(|n| n.strip_suffix(suffix));
         let Some(device) = device.filter(|device| !device.is_empty()) else {
             continue;
         };
@@ -133,9 +131,7 @@ fn traffic<'a>(run: &RunView<'a>, device: &str, way: Way) -> Option<Traffic<'a>>
     let ns = run.grew(&named(&format!("{word}_ns")));
     let names = [named(&format!("{word}s")), named(&format!("{word}_bytes"))];
     let mut evidence: Vec<Evidence> = names.iter().filter_map(|name| run.grown(name)).collect();
-    let p50_ns = (way == Way::Read && from_trace)
-        .then(|| median(run, &traced, requests))
-        .flatten();
+    let p50_ns = (way == Way::Read && from_trace).then(|| median(run, &traced, requests)).flatten();
     evidence.extend(p50_ns.map(|p50| {
         let steps = run.names_between(&format!("{traced}.read_le_"), "us");
         Evidence::new(format!("{traced} p50"), p50, "ns", "events").seen_in(steps)
@@ -146,9 +142,7 @@ fn traffic<'a>(run: &RunView<'a>, device: &str, way: Way) -> Option<Traffic<'a>>
         requests,
         bytes,
         p50_ns,
-        mean_ns: ns
-            .filter(|ns| *ns > 0)
-            .map(|ns| ns as f64 / requests as f64),
+        mean_ns: ns.filter(|ns| *ns > 0).map(|ns| ns as f64 / requests as f64),
         mount: facts
             .mounts
             .iter()
@@ -185,11 +179,7 @@ fn median(run: &RunView, traced: &str, requests: u64) -> Option<f64> {
     let all = if is_cumulative { requests } else { sum };
     let half = all as f64 / 2.0;
     for (limit_ns, counted) in &steps {
-        let upto = if is_cumulative {
-            *counted
-        } else {
-            below.saturating_add(*counted)
-        };
+        let upto = if is_cumulative { *counted } else { below.saturating_add(*counted) };
         if upto > below && upto as f64 >= half {
             let into = (half - below as f64) / (upto - below) as f64;
             return Some(limit_ns / 2.0 * (1.0 + into.clamp(0.0, 1.0)));

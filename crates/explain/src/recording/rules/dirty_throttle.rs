@@ -12,13 +12,8 @@ use model::explanation::{TimePart, TimeSlice};
 use model::{Evidence, Grade};
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "dirty_throttle",
-    suspect: "dirty throttle",
-    within: &[],
-    rank: Rank::Timed,
-    check,
-};
+pub(super) const RULE: Rule =
+    Rule { id: "dirty_throttle", suspect: "dirty throttle", within: &[], rank: Rank::Timed, check };
 
 /// Dirty pages are near the threshold from this share on: the kernel starts to hold writers
 /// back halfway between the background threshold and the other one.
@@ -41,14 +36,9 @@ fn check(run: &RunView) -> Verdict {
             .seen_in(run.part_series(TimePart::DirtyThrottle));
         return Verdict::Clear(waits.unwrap_or(spent));
     }
-    let mut claim = format!(
-        "Held back for {} because too much was dirty",
-        long_time(ns as f64)
-    );
-    let mut evidence: Vec<Evidence> = run
-        .part_evidence(TimePart::DirtyThrottle)
-        .into_iter()
-        .collect();
+    let mut claim = format!("Held back for {} because too much was dirty", long_time(ns as f64));
+    let mut evidence: Vec<Evidence> =
+        run.part_evidence(TimePart::DirtyThrottle).into_iter().collect();
     if evidence.is_empty() {
         // Concluded from all waits for block I/O.
         let waited = Evidence::new("block I/O", ns as f64, "ns", "delay accounting");

@@ -18,12 +18,7 @@ use model::{Evidence, Grade};
 pub(super) const RULE: Rule = Rule {
     id: "io_limit",
     suspect: "I/O limit",
-    within: &[
-        "reads_from_device",
-        "small_sync_writes",
-        "writes_to_device",
-        "dirty_throttle",
-    ],
+    within: &["reads_from_device", "small_sync_writes", "writes_to_device", "dirty_throttle"],
     rank: Rank::Timed,
     check,
 };
@@ -68,19 +63,14 @@ impl Limited<'_> {
 }
 
 fn check(run: &RunView) -> Verdict {
-    let has_traffic = run
-        .view
-        .starting_with("group")
-        .any(|series| series.schema.name.contains(".io."));
+    let has_traffic =
+        run.view.starting_with("group").any(|series| series.schema.name.contains(".io."));
     if !has_traffic {
         return Verdict::Silent;
     }
-    let all: Vec<Limited> = (0..MOST_LEVELS)
-        .flat_map(|level| limits(run, level))
-        .collect();
-    let nearest = all
-        .iter()
-        .max_by(|a, b| (a.share() >= NEAR, a.ns).cmp(&(b.share() >= NEAR, b.ns)));
+    let all: Vec<Limited> = (0..MOST_LEVELS).flat_map(|level| limits(run, level)).collect();
+    let nearest =
+        all.iter().max_by(|a, b| (a.share() >= NEAR, a.ns).cmp(&(b.share() >= NEAR, b.ns)));
     let Some(worst) = nearest else {
         return clear(Some(Evidence::new("limits", 0.0, "count", "io.max")));
     };
@@ -131,11 +121,7 @@ fn limits<'a>(run: &RunView<'a>, level: u32) -> Vec<Limited<'a>> {
         let reached = rate(run, traffic)?;
         let is_write = of.starts_with(".write");
         let busy = busy_share(run, device);
-        let unit = if *in_bytes {
-            "bytes_per_s"
-        } else {
-            "requests/s"
-        };
+        let unit = if *in_bytes { "bytes_per_s" } else { "requests/s" };
         let mut evidence = vec![
             Evidence::new(name, limit as f64, unit, &series.schema.source).seen_in([name]),
             Evidence::new(&traffic.schema.name, reached, unit, &traffic.schema.source)

@@ -50,9 +50,7 @@ pub(super) fn reached(run: &RunView) -> Option<Hit> {
 
 /// The number that clears: how often the own group's limit was reached.
 pub(super) fn counted(run: &RunView) -> Option<Evidence> {
-    (0..MOST_LEVELS)
-        .flat_map(names)
-        .find_map(|name| run.grown(&name))
+    (0..MOST_LEVELS).flat_map(names).find_map(|name| run.grown(&name))
 }
 
 /// The path of the group of `level` under one of these controllers.
@@ -81,11 +79,7 @@ fn short(path: &str) -> String {
 
 fn names(level: u32) -> [String; 3] {
     let base = format!("group{level}.memory");
-    [
-        format!("{base}.failcnt"),
-        format!("{base}.events.max"),
-        format!("{base}.events.high"),
-    ]
+    [format!("{base}.failcnt"), format!("{base}.events.max"), format!("{base}.events.high")]
 }
 
 fn reached_at(run: &RunView, level: u32) -> Option<Hit> {
@@ -100,9 +94,7 @@ fn reached_at(run: &RunView, level: u32) -> Option<Hit> {
         let limit = value.filter(|bytes| (1..NO_LIMIT_BYTES).contains(bytes))?;
         Some((limit, name))
     };
-    let limit = ["high_bytes", "limit_bytes"]
-        .into_iter()
-        .filter_map(limit_of);
+    let limit = ["high_bytes", "limit_bytes"].into_iter().filter_map(limit_of);
     let (limit, limit_name) = limit.min().unzip();
     let usage = most_below(run, &usage_name, limit_name.as_deref());
     // Who was killed for it gave all its memory back before the next sample.

@@ -13,13 +13,8 @@ use model::Evidence;
 use model::explanation::{TimePart, TimeSlice};
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "lock_contention",
-    suspect: "locks",
-    within: &[],
-    rank: Rank::Timed,
-    check,
-};
+pub(super) const RULE: Rule =
+    Rule { id: "lock_contention", suspect: "locks", within: &[], rank: Rank::Timed, check };
 
 /// Fewer switches than this are no contention. Picked.
 const LEAST_SWITCHES: u64 = 200;
@@ -64,18 +59,12 @@ fn check(run: &RunView) -> Verdict {
     } else {
         format!("All threads slept {} on locks", long_time(ns as f64))
     };
-    CauseBuilder::new(
-        RULE.id,
-        Some(ns),
-        run.part_grade(TimePart::Lock),
-        claim,
-        evidence,
-    )
-    .remedy(
-        "Hold the lock for less, or part what it protects; fewer threads may be as fast. \
+    CauseBuilder::new(RULE.id, Some(ns), run.part_grade(TimePart::Lock), claim, evidence)
+        .remedy(
+            "Hold the lock for less, or part what it protects; fewer threads may be as fast. \
              Risk: finer locks are easier to get wrong.",
-    )
-    .found()
+        )
+        .found()
 }
 
 fn contended(run: &RunView, lock_ns: u64) -> bool {
@@ -83,9 +72,7 @@ fn contended(run: &RunView, lock_ns: u64) -> bool {
     let Some(switches) = run.grew("trace.sched.switches") else {
         return false;
     };
-    let at_work = run
-        .run_ns()
-        .saturating_add(accounts.thread(TimeSlice::BlockIo));
+    let at_work = run.run_ns().saturating_add(accounts.thread(TimeSlice::BlockIo));
     let working = ratio(at_work as f64, run.view.wall_ns() as f64);
     switches >= LEAST_SWITCHES
         && lock_ns / switches <= LONGEST_WAIT_NS

@@ -66,21 +66,14 @@ fn check(run: &RunView) -> Verdict {
         return Verdict::Silent;
     };
     let page_bytes = run.page_bytes();
-    let shared = run
-        .view
-        .at_start("meminfo.Shmem")
-        .zip(run.view.max("meminfo.Shmem"));
-    let shared = shared.map_or(0, |(start, most)| {
-        u64::try_from(most.saturating_sub(start)).unwrap_or(0)
-    });
+    let shared = run.view.at_start("meminfo.Shmem").zip(run.view.max("meminfo.Shmem"));
+    let shared =
+        shared.map_or(0, |(start, most)| u64::try_from(most.saturating_sub(start)).unwrap_or(0));
     // Pages of a RAM disk are taken by write calls, without a fault.
     let written = shared.min(run.write_chars().unwrap_or(0));
     let pages = touched.faults.saturating_add(written / page_bytes);
     let held = grown_bytes(run).saturating_add(written) / page_bytes;
-    let calls = run
-        .read_chars()
-        .unwrap_or(0)
-        .saturating_add(run.write_chars().unwrap_or(0));
+    let calls = run.read_chars().unwrap_or(0).saturating_add(run.write_chars().unwrap_or(0));
     let calls_ns = (calls as f64 * CALL_BYTE_NS) as u64;
     let price_ns = touched.kernel_ns.saturating_sub(calls_ns);
     let each = ratio(price_ns as f64, pages as f64);

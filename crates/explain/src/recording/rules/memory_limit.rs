@@ -17,13 +17,8 @@ use model::recording::Ending;
 use model::{Evidence, Grade};
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "memory_limit",
-    suspect: "memory limit",
-    within: &[],
-    rank: Rank::Timed,
-    check,
-};
+pub(super) const RULE: Rule =
+    Rule { id: "memory_limit", suspect: "memory limit", within: &[], rank: Rank::Timed, check };
 
 /// What the limit cost, by what had to be done.
 struct Price {
@@ -34,10 +29,7 @@ struct Price {
 
 impl Price {
     fn ns(&self) -> u64 {
-        self.freeing_ns
-            .unwrap_or(0)
-            .saturating_add(self.swap_in_ns)
-            .saturating_add(self.reread_ns)
+        self.freeing_ns.unwrap_or(0).saturating_add(self.swap_in_ns).saturating_add(self.reread_ns)
     }
 
     /// `1.2 s to free memory, 3 s to read swap`.
@@ -63,30 +55,15 @@ pub(super) fn at_fault(run: &RunView) -> Option<(Hit, u64)> {
 fn price(run: &RunView) -> Price {
     let swap_in_ns = swapped(run).map_or(0, |swap| swap_in(run, &swap).0);
     let again = refaults(run).filter(|again| again.are_most_reads_at_a_limit());
-    Price {
-        freeing_ns: reclaim_ns(run),
-        swap_in_ns,
-        reread_ns: again.map_or(0, |again| again.ns),
-    }
+    Price { freeing_ns: reclaim_ns(run), swap_in_ns, reread_ns: again.map_or(0, |again| again.ns) }
 }
 
 fn check(run: &RunView) -> Verdict {
     if reached(run).is_none() {
         return clear_count(counted(run), "refusals");
     }
-    let ending = run
-        .view
-        .recording()
-        .outcome
-        .as_ref()
-        .map(|outcome| &outcome.ending);
-    let killed = matches!(
-        ending,
-        Some(Ending::Killed {
-            out_of_memory: Some(_),
-            ..
-        })
-    );
+    let ending = run.view.recording().outcome.as_ref().map(|outcome| &outcome.ending);
+    let killed = matches!(ending, Some(Ending::Killed { out_of_memory: Some(_), .. }));
     if killed && at_fault(run).is_none() {
         // It is to blame for the end, which is reported first, and for no time.
         return Verdict::Silent;
@@ -95,20 +72,12 @@ fn check(run: &RunView) -> Verdict {
     let Some((hit, ns)) = at_fault(run) else {
         return cheap(run, &price);
     };
-    let claim = format!(
-        "Reached the {} {}: {}",
-        hit.description(),
-        often(hit.times),
-        price.description(),
-    );
+    let claim =
+        format!("Reached the {} {}: {}", hit.description(), often(hit.times), price.description(),);
     let mut evidence = hit.evidence.clone();
     evidence.extend(run.part_evidence(TimePart::DirectReclaim));
     evidence.extend(run.part_evidence(TimePart::ReclaimThrottle));
-    let grade = if price.reread_ns == 0 {
-        Grade::Measured
-    } else {
-        Grade::Inferred
-    };
+    let grade = if price.reread_ns == 0 { Grade::Measured } else { Grade::Inferred };
     CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence)
         .remedy(
             "Raise the limit (memory.max of the group, or the container's memory limit), or let \
@@ -128,12 +97,7 @@ fn cheap(run: &RunView, price: &Price) -> Verdict {
     if price.freeing_ns.is_none() && run.hurts(nameless) {
         return needs_events("the time of freeing memory is not known");
     }
-    let lost = Evidence::new(
-        "lost at the memory limit",
-        price.ns() as f64,
-        "ns",
-        "events",
-    );
+    let lost = Evidence::new("lost at the memory limit", price.ns() as f64, "ns", "events");
     let freeing = [TimePart::DirectReclaim, TimePart::ReclaimThrottle];
     Verdict::Clear(lost.seen_in(freeing.iter().flat_map(|part| run.part_series(*part))))
 }

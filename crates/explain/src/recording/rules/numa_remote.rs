@@ -10,13 +10,8 @@ use crate::wording::{count, percent};
 use model::{Evidence, Grade};
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "numa_remote",
-    suspect: "remote memory",
-    within: &[],
-    rank: Rank::Timed,
-    check,
-};
+pub(super) const RULE: Rule =
+    Rule { id: "numa_remote", suspect: "remote memory", within: &[], rank: Rank::Timed, check };
 
 /// The least share of pages from another node. Picked: a machine that works well gives a
 /// few in a hundred.

@@ -27,10 +27,7 @@ fn check(run: &RunView) -> Verdict {
     let ending = outcome.map(|outcome| &outcome.ending);
     let mut evidence = run.all_grown(&[OF_GROUP, OF_MACHINE]);
     let claim = match ending {
-        Some(Ending::Killed {
-            signal,
-            out_of_memory: Some(limit),
-        }) => {
+        Some(Ending::Killed { signal, out_of_memory: Some(limit) }) => {
             let signal = f64::from(*signal);
             let killed = Evidence::new("killed by signal", signal, "count", "wait4");
             evidence.push(killed.seen_in([OF_GROUP, OF_MACHINE]));
@@ -56,10 +53,7 @@ fn others_killed(run: &RunView) -> Option<String> {
     let grew = |name| run.grew(name).filter(|killed| *killed > 0);
     if run.is_machine() {
         let killed = grew(OF_MACHINE)?;
-        return Some(format!(
-            "The kernel killed {} for want of memory",
-            processes(killed)
-        ));
+        return Some(format!("The kernel killed {} for want of memory", processes(killed)));
     }
     let killed = grew(OF_GROUP)?;
     Some(format!(
@@ -70,9 +64,5 @@ fn others_killed(run: &RunView) -> Option<String> {
 }
 
 fn processes(killed: u64) -> String {
-    if killed == 1 {
-        "a process".to_owned()
-    } else {
-        format!("{} processes", count(killed))
-    }
+    if killed == 1 { "a process".to_owned() } else { format!("{} processes", count(killed)) }
 }

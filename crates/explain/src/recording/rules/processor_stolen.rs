@@ -11,13 +11,8 @@ use model::explanation::TimePart;
 use model::{Evidence, Grade};
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "processor_stolen",
-    suspect: "steal",
-    within: &[],
-    rank: Rank::Timed,
-    check,
-};
+pub(super) const RULE: Rule =
+    Rule { id: "processor_stolen", suspect: "steal", within: &[], rank: Rank::Timed, check };
 
 /// The least share of the processors' time. Picked: 2 % were seen on a guest that
 /// was not crowded.

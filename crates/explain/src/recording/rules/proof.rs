@@ -17,10 +17,7 @@ const LEAST_WAITS: u64 = LEAST_PAGES / 8;
 
 /// The values of a counter before and after.
 pub(super) fn before_and_after(run: &RunView, series: &str) -> Vec<Evidence> {
-    let both = [
-        ("before", run.view.at_start(series)),
-        ("after", run.view.at_end(series)),
-    ];
+    let both = [("before", run.view.at_start(series)), ("after", run.view.at_end(series))];
     both.into_iter()
         .filter_map(|(when, value)| {
             let mut evidence = run.evidence(series, value? as f64);
@@ -33,10 +30,7 @@ pub(super) fn before_and_after(run: &RunView, series: &str) -> Vec<Evidence> {
 /// Whether the subject can have had a part in what the whole machine swapped: a task
 /// waits for each page that it gets back.
 pub(super) fn has_swapped(run: &RunView) -> bool {
-    let waits = || {
-        run.major_faults()
-            .is_none_or(|faults| faults >= LEAST_WAITS)
-    };
+    let waits = || run.major_faults().is_none_or(|faults| faults >= LEAST_WAITS);
     run.is_machine() || waits()
 }
 
@@ -57,10 +51,6 @@ pub(super) fn card(
     if evidence.is_empty() {
         return Verdict::Silent;
     }
-    let claim = format!(
-        "{server} served {} pages and took {}",
-        count(ins.1),
-        count(outs.1),
-    );
+    let claim = format!("{server} served {} pages and took {}", count(ins.1), count(outs.1),);
     CauseBuilder::new(id, None, Grade::Measured, claim, evidence).found()
 }

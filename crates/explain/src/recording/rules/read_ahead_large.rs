@@ -55,9 +55,7 @@ fn check(run: &RunView) -> Verdict {
         return Verdict::Clear(measured);
     }
     let device = busiest(run, Way::Read);
-    let ahead = device
-        .as_ref()
-        .and_then(|device| device.facts?.read_ahead_bytes);
+    let ahead = device.as_ref().and_then(|device| device.facts?.read_ahead_bytes);
     let claim = format!(
         "Read {} and used at most {}: about {} for {} times as much",
         Bytes(read),

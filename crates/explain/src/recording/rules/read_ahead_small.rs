@@ -90,9 +90,7 @@ fn is_small(run: &RunView, traffic: &Traffic, ahead: u64) -> bool {
         && traffic.requests >= LEAST_REQUESTS
         && request >= ahead as f64 * LEAST_FILLED
         && room.is_none_or(|room| room > ahead)
-        && traffic
-            .latency_ns()
-            .is_some_and(|ns| ns >= LEAST_LATENCY_NS)
+        && traffic.latency_ns().is_some_and(|ns| ns >= LEAST_LATENCY_NS)
         && in_flight(run, &traffic.name).is_some_and(|n| n <= MOST_IN_FLIGHT)
 }
 

@@ -15,13 +15,8 @@ use model::Evidence;
 use model::explanation::{TimePart, TimeSlice};
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "reads_from_device",
-    suspect: "reads",
-    within: &[],
-    rank: Rank::Timed,
-    check,
-};
+pub(super) const RULE: Rule =
+    Rule { id: "reads_from_device", suspect: "reads", within: &[], rank: Rank::Timed, check };
 
 fn check(run: &RunView) -> Verdict {
     let read = run.read_bytes();
@@ -54,11 +49,7 @@ fn check(run: &RunView) -> Verdict {
     let mut evidence = vec![wait_evidence(run, ns)];
     evidence.extend(counted);
     if let Some(traffic) = &traffic {
-        claim.push_str(&format!(
-            " from {}: {}",
-            traffic.place(),
-            traffic.description("reads")
-        ));
+        claim.push_str(&format!(" from {}: {}", traffic.place(), traffic.description("reads")));
         evidence.extend(traffic.evidence.iter().cloned());
     }
     let cause = CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence);
@@ -79,12 +70,7 @@ fn wait_evidence(run: &RunView, ns: u64) -> Evidence {
 /// Unseen only where there was a wait that could be one for reads.
 fn unclear(run: &RunView, why: &'static str, counted: Option<Evidence>) -> Verdict {
     let accounts = run.accounts;
-    let nameless = accounts
-        .thread(TimeSlice::BlockIo)
-        .saturating_add(accounts.thread(TimeSlice::Unexplained));
-    if run.hurts(nameless) {
-        needs_events(why)
-    } else {
-        clear(counted)
-    }
+    let nameless =
+        accounts.thread(TimeSlice::BlockIo).saturating_add(accounts.thread(TimeSlice::Unexplained));
+    if run.hurts(nameless) { needs_events(why) } else { clear(counted) }
 }

@@ -48,17 +48,11 @@ fn check(run: &RunView) -> Verdict {
         return clear_count(number, "stalls");
     }
     let mut claim = format!("Freed memory for itself for {}", long_time(ns as f64));
-    if let Some(times) = run
-        .accounts
-        .part(TimePart::DirectReclaim)
-        .and_then(|p| p.count)
-    {
+    if let Some(times) = run.accounts.part(TimePart::DirectReclaim).and_then(|p| p.count) {
         claim.push_str(&format!(", {}", often(times)));
     }
-    let mut evidence: Vec<Evidence> = run
-        .part_evidence(TimePart::DirectReclaim)
-        .into_iter()
-        .collect();
+    let mut evidence: Vec<Evidence> =
+        run.part_evidence(TimePart::DirectReclaim).into_iter().collect();
     evidence.extend(measured);
     evidence.extend(run.all_grown(&["vmstat.pgscan_direct", "vmstat.pgsteal_direct"]));
     let grade = run.part_grade(TimePart::DirectReclaim);

@@ -27,21 +27,15 @@ fn check(run: &RunView) -> Verdict {
         return clear(run.part_evidence(TimePart::ReclaimThrottle));
     }
     let times = run.grew("trace.vmscan.throttles");
-    let mut claim = format!(
-        "Put to sleep for {} until dirty memory was written",
-        long_time(ns as f64),
-    );
+    let mut claim =
+        format!("Put to sleep for {} until dirty memory was written", long_time(ns as f64),);
     if let Some(times) = times.filter(|times| *times > 0) {
         claim.push_str(&format!(", {}", often(times)));
     }
-    let mut evidence: Vec<Evidence> = run
-        .part_evidence(TimePart::ReclaimThrottle)
-        .into_iter()
-        .collect();
-    evidence.extend(run.all_grown(&[
-        "trace.vmscan.throttles",
-        "vmstat.nr_vmscan_immediate_reclaim",
-    ]));
+    let mut evidence: Vec<Evidence> =
+        run.part_evidence(TimePart::ReclaimThrottle).into_iter().collect();
+    evidence
+        .extend(run.all_grown(&["trace.vmscan.throttles", "vmstat.nr_vmscan_immediate_reclaim"]));
     let grade = run.part_grade(TimePart::ReclaimThrottle);
     CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence)
         .remedy(

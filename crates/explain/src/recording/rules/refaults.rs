@@ -90,14 +90,9 @@ pub(super) fn counted(run: &RunView) -> Option<Evidence> {
 }
 
 fn counter(run: &RunView) -> Option<&'static str> {
-    let of_group = [
-        "group0.memory.stat.workingset_refault_file",
-        "group0.memory.stat.workingset_refault",
-    ];
-    let of_machine = [
-        "vmstat.workingset_refault_file",
-        "vmstat.workingset_refault",
-    ];
+    let of_group =
+        ["group0.memory.stat.workingset_refault_file", "group0.memory.stat.workingset_refault"];
+    let of_machine = ["vmstat.workingset_refault_file", "vmstat.workingset_refault"];
     let groups = of_group.iter().filter(|_| !run.is_machine());
     let mut names = groups.chain(of_machine.iter());
     names.find(|name| run.grew(name).is_some()).copied()
@@ -107,11 +102,7 @@ fn stream(run: &RunView, again: u64, own: u64, machine: u64, hit: Option<&Hit>) 
     let written = run.write_bytes().unwrap_or(0);
     let own_stream = own.saturating_sub(again).saturating_add(written);
     // Somebody else's pages cannot push ours out of a group that is at its own limit.
-    let others = if hit.is_some() || run.is_machine() {
-        0
-    } else {
-        machine.saturating_sub(own)
-    };
+    let others = if hit.is_some() || run.is_machine() { 0 } else { machine.saturating_sub(own) };
     let bytes = own_stream.max(others);
     let is_many = bytes >= again.saturating_mul(STREAM_TIMES);
     let is_stream = match hit.and_then(|hit| hit.limit_bytes) {
@@ -124,8 +115,5 @@ fn stream(run: &RunView, again: u64, own: u64, machine: u64, hit: Option<&Hit>) 
         }
         None => is_many,
     };
-    (again > 0 && is_stream).then_some(Stream {
-        bytes,
-        is_own: own_stream >= others,
-    })
+    (again > 0 && is_stream).then_some(Stream { bytes, is_own: own_stream >= others })
 }

@@ -19,10 +19,7 @@ const EVENTS: [(TimePart, &[&str]); 14] = [
     (TimePart::DirectIo, &["trace.block_io.direct_ns"]),
     (TimePart::SwapIn, &["trace.block_io.swap_in_ns"]),
     (TimePart::DirtyThrottle, &["trace.block_io.dirty_ns"]),
-    (
-        TimePart::Flush,
-        &["trace.block_io.flush_ns", "trace.sleep.flush_ns"],
-    ),
+    (TimePart::Flush, &["trace.block_io.flush_ns", "trace.sleep.flush_ns"]),
     (TimePart::DirectReclaim, &["trace.vmscan.direct_reclaim_ns"]),
     (TimePart::ReclaimThrottle, &["trace.vmscan.throttled_ns"]),
     (TimePart::Compaction, &["trace.vmscan.compaction_ns"]),
@@ -55,8 +52,7 @@ impl RunView<'_> {
         .iter()
         .map(|name| accounts.thread(*name))
         .fold(0, sum);
-        busy.max(self.view.wall_ns())
-            .min(accounts.thread_ns.max(self.view.wall_ns()))
+        busy.max(self.view.wall_ns()).min(accounts.thread_ns.max(self.view.wall_ns()))
     }
 
     /// `ns` as a share of [`RunView::reference_ns`], 0 where that is 0.
@@ -95,9 +91,7 @@ impl RunView<'_> {
 
     /// How the part of this name is known; `Inferred` if it is absent.
     pub(super) fn part_grade(&self, name: TimePart) -> Grade {
-        self.parts(name)
-            .next()
-            .map_or(Grade::Inferred, |part| part.grade)
+        self.parts(name).next().map_or(Grade::Inferred, |part| part.grade)
     }
 
     /// A part's length as evidence.
@@ -160,16 +154,13 @@ impl RunView<'_> {
         let part = self
             .part_ns(TimePart::Kernel)
             .filter(|_| self.accounts.part(TimePart::Kernel).is_some_and(of_run));
-        part.or((slice > 0).then_some(slice))
-            .map(|ns| ns.min(self.run_ns()))
+        part.or((slice > 0).then_some(slice)).map(|ns| ns.min(self.run_ns()))
     }
 
     /// Of that, in user mode.
     pub(super) fn user_ns(&self) -> Option<u64> {
         let slice = self.accounts.thread(TimeSlice::User);
-        let ns = self
-            .part_ns(TimePart::User)
-            .or((slice > 0).then_some(slice));
+        let ns = self.part_ns(TimePart::User).or((slice > 0).then_some(slice));
         ns.map(|ns| ns.min(self.run_ns()))
     }
 
@@ -191,15 +182,12 @@ impl RunView<'_> {
             .starting_with(prefix)
             .filter(|series| series.schema.name.ends_with(suffix))
             .filter_map(|series| series.growth(first, last))
-            .fold(None, |sum, grown| {
-                Some(sum.unwrap_or(0u64).saturating_add(grown))
-            })
+            .fold(None, |sum, grown| Some(sum.unwrap_or(0u64).saturating_add(grown)))
     }
 
     /// A counter's growth as evidence.
     pub(super) fn grown(&self, series: &str) -> Option<Evidence> {
-        self.grew(series)
-            .map(|grown| self.evidence(series, grown as f64))
+        self.grew(series).map(|grown| self.evidence(series, grown as f64))
     }
 
     /// The growths of those counters that are there and moved, as evidence.
@@ -211,9 +199,7 @@ impl RunView<'_> {
     /// A number of a series as evidence: with its unit and source.
     pub(super) fn evidence(&self, series: &str, value: f64) -> Evidence {
         let schema = self.view.series(series).map(|series| &series.schema);
-        let unit = schema
-            .map(|s| s.unit.as_str())
-            .filter(|unit| !unit.is_empty());
+        let unit = schema.map(|s| s.unit.as_str()).filter(|unit| !unit.is_empty());
         let source = schema.map(|s| s.source.as_str()).filter(|s| !s.is_empty());
         let source = source.unwrap_or("the recording");
         Evidence::new(series, value, unit.unwrap_or("count"), source).seen_in([series])
@@ -261,11 +247,7 @@ impl RunView<'_> {
 
     /// Bytes that the subject wrote to devices, or left to be written.
     pub(super) fn write_bytes(&self) -> Option<u64> {
-        self.largest(
-            "tree.write_bytes",
-            |task| task.write_bytes,
-            |u| u.write_bytes,
-        )
+        self.largest("tree.write_bytes", |task| task.write_bytes, |u| u.write_bytes)
     }
 
     /// Bytes that the subject asked for by read calls, from whatever served them.
@@ -306,10 +288,7 @@ impl RunView<'_> {
             .and_then(|outcome| outcome.usage.as_ref())
             .map(of_usage);
         // 0 from `of_usage` may mean that the kernel does not tell it there.
-        [sampled, rows, usage.filter(|value| *value > 0)]
-            .into_iter()
-            .flatten()
-            .max()
+        [sampled, rows, usage.filter(|value| *value > 0)].into_iter().flatten().max()
     }
 }
 
@@ -340,10 +319,7 @@ pub(super) fn part_of(ns: u64, share: f64) -> u64 {
 
 /// Events would tell.
 pub(super) fn needs_events(why: &str) -> Verdict {
-    Verdict::Unseen {
-        why: why.to_owned(),
-        remedy: Some(EVENTS_REMEDY.to_owned()),
-    }
+    Verdict::Unseen { why: why.to_owned(), remedy: Some(EVENTS_REMEDY.to_owned()) }
 }
 
 /// As [`clear`] by a count of these: `refaults`.

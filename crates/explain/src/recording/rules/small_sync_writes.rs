@@ -47,23 +47,13 @@ impl Syncs<'_> {
 pub(super) fn syncs<'a>(run: &RunView<'a>) -> Option<Syncs<'a>> {
     run.part_ns(TimePart::Flush).filter(|ns| *ns > 0)?;
     let traffic = busiest(run, Way::Write)?;
-    let names = [
-        format!("trace.block.{}.flushes", traffic.name),
-        format!("disk.{}.flushes", traffic.name),
-    ];
+    let names =
+        [format!("trace.block.{}.flushes", traffic.name), format!("disk.{}.flushes", traffic.name)];
     let counted = names.iter().filter_map(|name| run.grown(name));
-    let flushes = counted
-        .filter(|evidence| evidence.value > 0.0)
-        .max_by(|a, b| a.value.total_cmp(&b.value));
-    let times = flushes
-        .as_ref()
-        .map_or(traffic.requests, |evidence| evidence.value as u64);
-    Some(Syncs {
-        times,
-        bytes_each: ratio(traffic.bytes as f64, times as f64),
-        traffic,
-        flushes,
-    })
+    let flushes =
+        counted.filter(|evidence| evidence.value > 0.0).max_by(|a, b| a.value.total_cmp(&b.value));
+    let times = flushes.as_ref().map_or(traffic.requests, |evidence| evidence.value as u64);
+    Some(Syncs { times, bytes_each: ratio(traffic.bytes as f64, times as f64), traffic, flushes })
 }
 
 fn check(run: &RunView) -> Verdict {
@@ -75,11 +65,7 @@ fn check(run: &RunView) -> Verdict {
     let whole = run.write_wait_ns().unwrap_or(ns);
     let small = syncs(run).filter(Syncs::are_small);
     let Some(syncs) = small.filter(|_| run.hurts(ns) && run.hurts(whole)) else {
-        return if run.hurts(ns) {
-            Verdict::Silent
-        } else {
-            Verdict::Clear(measured)
-        };
+        return if run.hurts(ns) { Verdict::Silent } else { Verdict::Clear(measured) };
     };
     let place = syncs.traffic.place();
     let claim = format!(

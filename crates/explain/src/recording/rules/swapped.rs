@@ -37,11 +37,7 @@ pub(super) fn swapped(run: &RunView) -> Option<Swapped> {
     // Zero pages have no counters in older groups; the machine's are the nearest.
     let zero = |what: &str| {
         let own = named(what);
-        if run.grew(&own).is_some() {
-            own
-        } else {
-            format!("vmstat.{what}")
-        }
+        if run.grew(&own).is_some() { own } else { format!("vmstat.{what}") }
     };
     let (ins, outs) = (named("pswpin"), named("pswpout"));
     let (zero_ins, zero_outs) = (zero("swpin_zero"), zero("swpout_zero"));

@@ -12,13 +12,8 @@ use model::explanation::{TimePart, TimeSlice};
 use model::{Evidence, Grade};
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "swapping",
-    suspect: "swap",
-    within: &["memory_limit"],
-    rank: Rank::Timed,
-    check,
-};
+pub(super) const RULE: Rule =
+    Rule { id: "swapping", suspect: "swap", within: &["memory_limit"], rank: Rank::Timed, check };
 
 fn check(run: &RunView) -> Verdict {
     let Some(swap) = swapped(run) else {
@@ -30,11 +25,7 @@ fn check(run: &RunView) -> Verdict {
         return clear_count(swap.clearing, "pages");
     }
     let areas = &run.view.facts().swaps;
-    let to = if areas.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", list(areas))
-    };
+    let to = if areas.is_empty() { String::new() } else { format!(" ({})", list(areas)) };
     let claim = format!(
         "Waited {} for swap{to}: {} pages in, {} out",
         long_time(ns as f64),
@@ -56,10 +47,7 @@ pub(super) fn wait(run: &RunView, swap: &Swapped) -> (u64, Grade) {
     let (back, grade) = swap_in(run, swap);
     let out = if swap.outs > 0 {
         // Zeros are freed without I/O; their rule takes their share.
-        let zeros = ratio(
-            swap.zero_outs as f64,
-            swap.zero_outs.saturating_add(swap.outs) as f64,
-        );
+        let zeros = ratio(swap.zero_outs as f64, swap.zero_outs.saturating_add(swap.outs) as f64);
         let share = anonymous_share(run) * (1.0 - zeros);
         part_of(reclaim_ns(run).unwrap_or(0), share)
     } else {
@@ -85,10 +73,8 @@ pub(super) fn swap_in(run: &RunView, swap: &Swapped) -> (u64, Grade) {
         return (part_ns, Grade::Inferred);
     }
     let swapped = swap.ins.saturating_mul(run.page_bytes());
-    let read = run
-        .grew_between("disk.", ".read_bytes")
-        .unwrap_or(0)
-        .max(run.read_bytes().unwrap_or(0));
+    let read =
+        run.grew_between("disk.", ".read_bytes").unwrap_or(0).max(run.read_bytes().unwrap_or(0));
     let share = ratio(swapped as f64, read.max(swapped) as f64);
     let major = run.major_faults().unwrap_or(0);
     if major == 0 {

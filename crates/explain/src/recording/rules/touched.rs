@@ -49,11 +49,7 @@ pub(super) fn touched(run: &RunView) -> Option<Touched> {
     // Guessed from the faults that copy, which wait for a processor now and then.
     let part_ns = run.part_ns(TimePart::FirstTouch).filter(|ns| *ns > 0);
     let part_ns = part_ns.map(|ns| ns.min(usual.saturating_mul(MOST_TIMES_USUAL)));
-    Some(Touched {
-        faults,
-        kernel_ns,
-        ns: part_ns.unwrap_or(usual).min(kernel_ns),
-    })
+    Some(Touched { faults, kernel_ns, ns: part_ns.unwrap_or(usual).min(kernel_ns) })
 }
 
 /// How much more memory the subject held than at its start, at the most that was seen.
@@ -64,9 +60,7 @@ pub(super) fn grown_bytes(run: &RunView) -> u64 {
         u64::try_from(most.saturating_sub(start)).unwrap_or(0)
     };
     let outcome = run.view.recording().outcome.as_ref();
-    let usage = outcome
-        .filter(|_| run.view.is_whole())
-        .and_then(|outcome| outcome.usage);
+    let usage = outcome.filter(|_| run.view.is_whole()).and_then(|outcome| outcome.usage);
     let largest = usage.map_or(0, |usage| usage.max_rss_bytes);
     rise("tree.rss_bytes").max(largest)
 }

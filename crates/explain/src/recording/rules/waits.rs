@@ -35,21 +35,14 @@ impl RunView<'_> {
     /// kept the subject waiting.
     pub(super) fn read_wait(&self) -> ReadWait {
         let charged = self.charged_read_wait();
-        let ReadWait::Ns {
-            ns,
-            grade: Grade::Inferred,
-        } = charged
-        else {
+        let ReadWait::Ns { ns, grade: Grade::Inferred } = charged else {
             return charged;
         };
         match self.most_device_wait_ns() {
             Some(most) if most < ns && !self.hurts(most) => {
                 ReadWait::Unclear("more waiting was charged than the devices took for all requests")
             }
-            Some(most) => ReadWait::Ns {
-                ns: ns.min(most),
-                grade: Grade::Inferred,
-            },
+            Some(most) => ReadWait::Ns { ns: ns.min(most), grade: Grade::Inferred },
             None => charged,
         }
     }
@@ -78,19 +71,12 @@ impl RunView<'_> {
         if written > read.saturating_mul(MOST_WRITTEN) {
             return ReadWait::Unclear("without events waits for reads and for writes look alike");
         }
-        let known = [
-            TimePart::DirtyThrottle,
-            TimePart::Flush,
-            TimePart::BlockWrite,
-            TimePart::SwapIn,
-        ];
+        let known =
+            [TimePart::DirtyThrottle, TimePart::Flush, TimePart::BlockWrite, TimePart::SwapIn];
         let others = known.iter().filter_map(|part| self.part_ns(*part));
         let others = others.fold(0, u64::saturating_add);
         ReadWait::Ns {
-            ns: self
-                .accounts
-                .thread(TimeSlice::BlockIo)
-                .saturating_sub(others),
+            ns: self.accounts.thread(TimeSlice::BlockIo).saturating_sub(others),
             grade: Grade::Inferred,
         }
     }

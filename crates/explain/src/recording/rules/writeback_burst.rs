@@ -87,9 +87,7 @@ fn idle_with_dirty_ns(run: &RunView, device: &str) -> Option<u64> {
             break;
         };
         let length = to.at_ns.saturating_sub(from.at_ns);
-        let pages = [dirty.at(sample), dirty.at(sample + 1)]
-            .into_iter()
-            .flatten();
+        let pages = [dirty.at(sample), dirty.at(sample + 1)].into_iter().flatten();
         let pages = pages.min().and_then(|pages| u64::try_from(pages).ok());
         let Some(worked) = busy.growth(sample, sample + 1) else {
             continue;

@@ -12,13 +12,8 @@ use model::explanation::TimePart;
 use model::{Evidence, Grade};
 
 /// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "writes_to_device",
-    suspect: "writes",
-    within: &[],
-    rank: Rank::Timed,
-    check,
-};
+pub(super) const RULE: Rule =
+    Rule { id: "writes_to_device", suspect: "writes", within: &[], rank: Rank::Timed, check };
 
 fn check(run: &RunView) -> Verdict {
     let Some(ns) = run.write_wait_ns() else {
@@ -41,11 +36,7 @@ fn check(run: &RunView) -> Verdict {
     let mut evidence = vec![measured];
     let traffic = busiest(run, Way::Write);
     if let Some(traffic) = &traffic {
-        claim.push_str(&format!(
-            " to {}: {}",
-            traffic.place(),
-            traffic.description("writes")
-        ));
+        claim.push_str(&format!(" to {}: {}", traffic.place(), traffic.description("writes")));
         evidence.extend(traffic.evidence.iter().cloned());
     }
     evidence.extend(run.part_evidence(TimePart::Flush));

@@ -29,10 +29,7 @@ fn check(run: &RunView) -> Verdict {
     if zeros == 0 {
         return Verdict::Silent;
     }
-    let share = ratio(
-        swap.zero_outs as f64,
-        swap.zero_outs.saturating_add(swap.outs) as f64,
-    );
+    let share = ratio(swap.zero_outs as f64, swap.zero_outs.saturating_add(swap.outs) as f64);
     let freeing = reclaim_ns(run).unwrap_or(0);
     let ns = part_of(freeing, share * anonymous_share(run));
     let measured = Evidence::new("swpout_zero", swap.zero_outs as f64, "pages", "vmstat")

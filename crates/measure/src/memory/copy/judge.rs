@@ -18,16 +18,10 @@ pub(super) fn add_rows(
     let bytes = size as f64 * plan.threads as f64;
     let first = report.rows.len();
     for (name, measured) in names.iter().zip(measured) {
-        let Measured {
-            outcome,
-            verified,
-            failed,
-        } = measured;
+        let Measured { outcome, verified, failed } = measured;
         report.tally.merge(&outcome.tally);
         let mut rate = outcome.time_ns().map(|time| time.rate_of(bytes));
-        let impossible = rate
-            .as_ref()
-            .and_then(|rate| impossible(&report.rows, name, size, rate));
+        let impossible = rate.as_ref().and_then(|rate| impossible(&report.rows, name, size, rate));
         if impossible.is_some() {
             rate = None;
         }
@@ -64,9 +58,7 @@ fn winner(rows: &[CopyRow], operation: Operation) -> Option<Winner> {
         .filter(|row| row.operation == name)
         .filter_map(|row| Some((row, row.bytes_per_s.as_ref()?)))
         .collect();
-    let (row, best) = rated
-        .iter()
-        .max_by(|a, b| a.1.median.total_cmp(&b.1.median))?;
+    let (row, best) = rated.iter().max_by(|a, b| a.1.median.total_cmp(&b.1.median))?;
     let libc = rated.iter().find(|(row, _)| is_libc(&row.method));
     Some(Winner {
         size_bytes: row.size_bytes,
@@ -119,9 +111,8 @@ mod tests {
     use model::estimate::Better;
 
     fn row(method: &str, size_bytes: u64, gb_per_s: f64) -> CopyRow {
-        let values: Vec<f64> = (0..9)
-            .map(|i| gb_per_s * 1e9 * (1.0 + f64::from(i) / 1000.0))
-            .collect();
+        let values: Vec<f64> =
+            (0..9).map(|i| gb_per_s * 1e9 * (1.0 + f64::from(i) / 1000.0)).collect();
         CopyRow {
             method: method.to_owned(),
             operation: "copy".to_owned(),

@@ -70,10 +70,8 @@ pub(super) struct Worker {
 
 impl Worker {
     pub(super) fn new(arena: Arena, names: &[String], plan: &CopyPlan) -> Result<Self> {
-        let techniques = names
-            .iter()
-            .map(|name| Technique::prepare(name))
-            .collect::<Result<Vec<_>>>()?;
+        let techniques =
+            names.iter().map(|name| Technique::prepare(name)).collect::<Result<Vec<_>>>()?;
         Ok(Self {
             arena,
             techniques,
@@ -98,9 +96,8 @@ impl Worker {
                 memops::copy_strided(width, target, source, self.stride);
                 continue;
             }
-            let blocks = target
-                .chunks_mut(self.block.min(size))
-                .zip(source.chunks(self.block.min(size)));
+            let blocks =
+                target.chunks_mut(self.block.min(size)).zip(source.chunks(self.block.min(size)));
             for (to, from) in blocks {
                 if let Err(error) = technique.apply(to, from) {
                     self.failed = Some(error.to_string());
@@ -162,8 +159,7 @@ impl Bench for AtSize<'_, '_> {
 
     fn run(&mut self, variant: usize, calls: u64) {
         let size = self.size;
-        self.team
-            .run(move |worker| worker.run(variant, size, calls));
+        self.team.run(move |worker| worker.run(variant, size, calls));
     }
 
     fn others_disturbed(&mut self) -> Disturbance {
@@ -179,9 +175,7 @@ const POISON: u8 = 0x5a;
 fn fill_pattern(buffer: &mut [u8], seed: u64) {
     let mut word = seed | 1;
     for chunk in buffer.chunks_mut(8) {
-        word = word
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
+        word = word.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
     }
 }

@@ -34,12 +34,7 @@ pub(super) fn region(
         let wanted = plan.region.unwrap_or(DEFAULT_REGION.max(plan.request));
         let (fitted, note) = target.fit(root, wanted, plan.request)?;
         notes.extend(note);
-        let filled = fill_own(
-            target,
-            fitted,
-            seed,
-            &budget.part(budget.left() / FILL_SHARE),
-        )?;
+        let filled = fill_own(target, fitted, seed, &budget.part(budget.left() / FILL_SHARE))?;
         if filled < plan.request.0 {
             let reason = "the time ended before one request's worth was written";
             return Err(
@@ -58,11 +53,7 @@ pub(super) fn region(
         plan.region.map_or(there, |region| region.0.min(there))
     };
     if region < plan.request.0 {
-        let reason = format!(
-            "its {} are less than one request of {}",
-            Bytes(region),
-            plan.request
-        );
+        let reason = format!("its {} are less than one request of {}", Bytes(region), plan.request);
         return Err(Error::new(ErrorKind::Usage, "measure", reason).at(target.path()));
     }
     Ok(region)
@@ -131,10 +122,7 @@ pub(super) fn cache(
         Access::Cold => {
             let left = evict(target.file()).map_err(|e| failed("evict", path, e))?;
             if let Some(left) = left.filter(|left| *left > 0 && !target.in_ram()) {
-                notes.push(format!(
-                    "{} of the file stayed in the page cache",
-                    Bytes(left)
-                ));
+                notes.push(format!("{} of the file stayed in the page cache", Bytes(left)));
             }
         }
         Access::Cached => {

@@ -139,16 +139,9 @@ pub fn run<D: BlockDevice>(
     let mut started: u32 = 0;
     let ended = loop {
         if budget.over() {
-            break if budget.interrupted() {
-                Ended::Interrupted
-            } else {
-                Ended::Budget
-            };
+            break if budget.interrupted() { Ended::Interrupted } else { Ended::Budget };
         }
-        if plan
-            .count
-            .is_some_and(|count| seen.histogram.len() + seen.failed >= count)
-        {
+        if plan.count.is_some_and(|count| seen.histogram.len() + seen.failed >= count) {
             break Ended::Count;
         }
         if let Some(file) = evicted_each_pass
@@ -291,29 +284,19 @@ mod tests {
     }
 
     fn probe(plan: &IolatPlan, fails_every: usize, limit: Duration) -> (Requests, Vec<u64>) {
-        let device = Recorder {
-            asked: RefCell::default(),
-            fails_every,
-        };
+        let device = Recorder { asked: RefCell::default(), fails_every };
         let mut prober = Prober::new(&device, 1 << 20, plan, 5).unwrap();
         let requests = run(&mut prober, plan, &Budget::of(limit), None);
         (requests, device.asked.into_inner())
     }
 
     fn back_to_back(count: Option<u64>) -> IolatPlan {
-        IolatPlan {
-            count,
-            interval: Duration::ZERO,
-            ..IolatPlan::default()
-        }
+        IolatPlan { count, interval: Duration::ZERO, ..IolatPlan::default() }
     }
 
     #[test]
     fn the_count_leaves_the_warm_up_out_and_no_block_comes_twice() {
-        let plan = IolatPlan {
-            raw: true,
-            ..back_to_back(Some(255))
-        };
+        let plan = IolatPlan { raw: true, ..back_to_back(Some(255)) };
         let (requests, mut asked) = probe(&plan, 0, Duration::from_secs(60));
         assert_eq!(requests.ended, Ended::Count);
         assert_eq!((requests.requests, requests.first_ns.len()), (255, 1));
@@ -337,17 +320,11 @@ mod tests {
 
     #[test]
     fn the_interval_is_kept_and_the_budget_ends_it() {
-        let plan = IolatPlan {
-            interval: Duration::from_millis(20),
-            ..back_to_back(Some(4))
-        };
+        let plan = IolatPlan { interval: Duration::from_millis(20), ..back_to_back(Some(4)) };
         let (requests, _) = probe(&plan, 0, Duration::from_secs(60));
         // 5 requests, warm-up included, have 4 pauses between them.
         assert!(requests.wall_s >= 0.080, "{}", requests.wall_s);
-        let plan = IolatPlan {
-            interval: Duration::from_secs(3600),
-            ..plan
-        };
+        let plan = IolatPlan { interval: Duration::from_secs(3600), ..plan };
         let (requests, _) = probe(&plan, 0, Duration::from_millis(30));
         assert_eq!((requests.ended, requests.requests), (Ended::Budget, 0));
     }

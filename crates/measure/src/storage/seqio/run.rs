@@ -40,15 +40,7 @@ impl<'a> Run<'a> {
         size: u64,
         notes: Vec<String>,
     ) -> Self {
-        Self {
-            target,
-            root,
-            budget,
-            stream,
-            size,
-            phases: Vec::new(),
-            notes,
-        }
+        Self { target, root, budget, stream, size, phases: Vec::new(), notes }
     }
 
     /// Bytes that all phases so far have moved.
@@ -119,9 +111,7 @@ impl<'a> Run<'a> {
     }
 
     fn cached(&self, bytes: u64) -> Option<u64> {
-        (self.target.is_own())
-            .then(|| cached_bytes(self.target.file(), 0, bytes))
-            .flatten()
+        (self.target.is_own()).then(|| cached_bytes(self.target.file(), 0, bytes)).flatten()
     }
 
     /// Makes the first `written` bytes durable, step by step so that the budget is
@@ -144,8 +134,7 @@ impl<'a> Run<'a> {
             }
             done = next.max(done).min(written);
         }
-        file.set_len(done)
-            .map_err(|source| fail(sys::Error::new("truncate", source)))?;
+        file.set_len(done).map_err(|source| fail(sys::Error::new("truncate", source)))?;
         sys::file::sync_data(file).map_err(fail)?;
         let wall_ns = sys::clock::now_ns() - start_ns;
         let mut served = watch.finish(Direction::Write, dirty.unwrap_or(done));
@@ -184,9 +173,9 @@ impl<'a> Run<'a> {
                 "this kernel does not tell whether the file left the cache (cachestat, Linux 6.5)"
                     .to_owned(),
             ),
-            Err(error) => self.notes.push(format!(
-                "the file was not evicted before the cold read: {error}"
-            )),
+            Err(error) => {
+                self.notes.push(format!("the file was not evicted before the cold read: {error}"))
+            }
         }
     }
 
@@ -200,8 +189,7 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         if bytes < read {
-            self.notes
-                .push(format!("the cached read covers {} of it", Bytes(bytes)));
+            self.notes.push(format!("the cached read covers {} of it", Bytes(bytes)));
         }
         let file = self.target.file();
         let fresh = Stream::new(file, Mode::Buffered, block, 1, self.stream.seed())?;

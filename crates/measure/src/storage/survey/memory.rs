@@ -60,9 +60,7 @@ pub fn survey_ram_disk(dir: &Path, total: Duration, root: &Root) -> Result<RamDi
     let first_write_bytes_per_s = first.bytes_per_s();
     let mut bracket = Bracket::for_this_thread(root, None);
     let mut sides = Sides::new(target.file(), file_bytes, seed)?;
-    sides
-        .rounds(true, &budget, &mut bracket)
-        .map_err(|e| e.at(dir))?;
+    sides.rounds(true, &budget, &mut bracket).map_err(|e| e.at(dir))?;
     let cached = sides.report();
     Ok(RamDiskReport {
         path: dir.display().to_string(),
@@ -112,9 +110,7 @@ struct Sides {
 impl Sides {
     fn new(file: &File, bytes: u64, seed: u64) -> Result<Self> {
         let fail = |error| failed("open", Path::new("the test file"), error);
-        let own = file
-            .try_clone()
-            .map_err(|source| fail(sys::Error::new("duplicate", source)))?;
+        let own = file.try_clone().map_err(|source| fail(sys::Error::new("duplicate", source)))?;
         Ok(Self {
             stream: Stream::new(file, Mode::Buffered, CALL, 1, seed)?,
             device: FileDevice::new(own).map_err(fail)?,
@@ -139,19 +135,11 @@ impl Sides {
                 break;
             }
             let range = at..(at + WINDOW).min(self.bytes);
-            at = if range.end == self.bytes {
-                0
-            } else {
-                range.end
-            };
+            at = if range.end == self.bytes { 0 } else { range.end };
             if write {
-                one_window(&mut self.write, bracket, || {
-                    self.stream.write(range.clone(), budget)
-                })?;
+                one_window(&mut self.write, bracket, || self.stream.write(range.clone(), budget))?;
             }
-            one_window(&mut self.read, bracket, || {
-                self.stream.read(range.clone(), budget)
-            })?;
+            one_window(&mut self.read, bracket, || self.stream.read(range.clone(), budget))?;
             let times = &mut self.times;
             self.one.window(bracket, || {
                 let mut window = Histogram::new();

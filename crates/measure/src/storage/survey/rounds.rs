@@ -98,10 +98,7 @@ impl<'a> Rounds<'a> {
             Access::Direct => match RandomReader::new(&file, bytes, DEEP, RANDOM_BLOCK) {
                 Ok(reader) => Some(reader),
                 Err(error) => {
-                    notes.push(format!(
-                        "no random reads at depth: {}",
-                        model::error_chain(&error)
-                    ));
+                    notes.push(format!("no random reads at depth: {}", model::error_chain(&error)));
                     None
                 }
             },
@@ -144,11 +141,7 @@ impl<'a> Rounds<'a> {
     pub(super) fn run(&mut self, room: u64, budget: &Budget, bracket: &mut Bracket) -> Result<()> {
         let window = budget.left() / (ROUNDS * KINDS);
         let clone = self.file.try_clone().map_err(|source| {
-            failed(
-                "open",
-                self.target.path(),
-                sys::Error::new("duplicate", source),
-            )
+            failed("open", self.target.path(), sys::Error::new("duplicate", source))
         })?;
         let device = self.target.device_over(clone)?;
         let mut prober = Prober::new(&device, self.bytes, &IolatPlan::default(), self.seed)?;
@@ -210,14 +203,7 @@ impl<'a> Rounds<'a> {
             return Ok(());
         };
         let place = (&mut self.read_at, self.bytes / self.block * self.block);
-        stream_window(
-            stream,
-            &mut self.wides,
-            place,
-            &mut self.read,
-            budget,
-            bracket,
-        )
+        stream_window(stream, &mut self.wides, place, &mut self.read, budget, bracket)
     }
 
     fn one_window(
@@ -351,11 +337,7 @@ fn stream_window(
     // bucket is emptied first, untimed.
     let emptied = stream.read(*at..end, &budget.part(budget.left() / 3));
     *read += emptied.bytes;
-    let start = if end - emptied.whole_until >= end / 4 {
-        emptied.whole_until
-    } else {
-        0
-    };
+    let start = if end - emptied.whole_until >= end / 4 { emptied.whole_until } else { 0 };
     windows.window(bracket, || {
         let moved = stream.read(start..end, budget);
         *read += moved.bytes;

@@ -32,11 +32,7 @@ struct Window {
 impl Windows {
     fn add(&mut self, value: f64, disturbance: &Disturbance, start_ns: u64, wall_ns: u64) {
         let lost = disturbance.waited_ns.unwrap_or(0) + disturbance.stolen_ns.unwrap_or(0);
-        self.windows.push(Window {
-            start_ns,
-            value,
-            lost: lost as f64 / wall_ns.max(1) as f64,
-        });
+        self.windows.push(Window { start_ns, value, lost: lost as f64 / wall_ns.max(1) as f64 });
     }
 
     /// Runs one window, which answers with its value, bracketed by the counters.
@@ -98,10 +94,7 @@ mod tests {
     use super::*;
 
     fn waited(ns: u64) -> Disturbance {
-        Disturbance {
-            waited_ns: Some(ns),
-            ..Disturbance::default()
-        }
+        Disturbance { waited_ns: Some(ns), ..Disturbance::default() }
     }
 
     #[test]
@@ -117,10 +110,7 @@ mod tests {
         let over_time = windows.over_time(5);
         assert!(over_time[..6].iter().all(|rate| !rate.disturbed));
         let last = over_time[6];
-        assert_eq!(
-            (last.at_s, last.bytes_per_s, last.disturbed),
-            (2.0, 1.0, true)
-        );
+        assert_eq!((last.at_s, last.bytes_per_s, last.disturbed), (2.0, 1.0, true));
     }
 
     #[test]

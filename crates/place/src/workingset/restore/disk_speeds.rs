@@ -15,9 +15,9 @@ pub(super) fn try_area(
 ) -> Option<usize> {
     let device = area.device?;
     match area.kind.as_str() {
-        "file" => try_once(root, device, plan, || {
-            speed::of_file(root, device, &area.path, purpose)
-        }),
+        "file" => {
+            try_once(root, device, plan, || speed::of_file(root, device, &area.path, purpose))
+        }
         _ => try_device(root, device, purpose, plan),
     }
 }
@@ -29,9 +29,7 @@ pub(super) fn try_device(
     purpose: TrialPurpose,
     plan: &mut RestorePlan,
 ) -> Option<usize> {
-    try_once(root, device, plan, || {
-        speed::of_device(root, device, purpose)
-    })
+    try_once(root, device, plan, || speed::of_device(root, device, purpose))
 }
 
 /// The index of a device's speed, which is measured the first time.

@@ -22,11 +22,8 @@ use sys::process::{Capability, has_capability};
 use sys::process_memory::{self, Advice};
 
 /// What is tried.
-const CANDIDATES: [RestoreMethod; 3] = [
-    RestoreMethod::WillNeed,
-    RestoreMethod::RemoteReaders(4),
-    RestoreMethod::RemoteReaders(8),
-];
+const CANDIDATES: [RestoreMethod; 3] =
+    [RestoreMethod::WillNeed, RestoreMethod::RemoteReaders(4), RestoreMethod::RemoteReaders(8)];
 /// Each candidate's two turns.
 const TURNS: [usize; 6] = [0, 1, 2, 2, 1, 0];
 /// Pages of one turn: 1 MiB takes milliseconds on the slowest flash.
@@ -75,10 +72,7 @@ impl<'a> ReaderChoice<'a> {
         };
         Self {
             costs: vec![(0, 0); methods.len()],
-            readers: methods
-                .into_iter()
-                .map(|method| Reader::new(targets, method))
-                .collect(),
+            readers: methods.into_iter().map(|method| Reader::new(targets, method)).collect(),
             turn: 0,
         }
     }
@@ -145,9 +139,7 @@ fn may_advise() -> bool {
 /// The index of the least time for a page; one that took no page never wins.
 fn cheapest(costs: &[(u64, u64)]) -> usize {
     let for_a_page = |(ns, pages): (u64, u64)| ns.checked_div(pages).unwrap_or(u64::MAX);
-    (0..costs.len())
-        .min_by_key(|index| for_a_page(costs[*index]))
-        .unwrap_or(0)
+    (0..costs.len()).min_by_key(|index| for_a_page(costs[*index])).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -163,12 +155,8 @@ mod tests {
     /// So many pages, each `step` pages behind the one in the slot before.
     fn pages(count: u64, step: u64) -> Vec<SwappedPage> {
         let page_bytes = sys::process::page_bytes() as u64;
-        let page = |slot| SwappedPage {
-            target: 0,
-            area: 0,
-            slot,
-            address: slot * step * page_bytes,
-        };
+        let page =
+            |slot| SwappedPage { target: 0, area: 0, slot, address: slot * step * page_bytes };
         (1..=count).map(page).collect()
     }
 
@@ -179,10 +167,7 @@ mod tests {
             let scattered = pages(1 << 14, 3);
             ReaderChoice::new(&root, &[], wanted, medium, &scattered).method()
         };
-        assert_eq!(
-            method(None, SwapMedium::SeeksCost),
-            Some(RestoreMethod::RemoteRead)
-        );
+        assert_eq!(method(None, SwapMedium::SeeksCost), Some(RestoreMethod::RemoteRead));
         let chosen = Some(RestoreMethod::RemoteReaders(3));
         assert_eq!(method(chosen, SwapMedium::SeeksCost), chosen);
         let few = ReaderChoice::new(&root, &[], None, SwapMedium::Flash, &pages(10, 1)).method();
@@ -201,10 +186,7 @@ mod tests {
             let root = Root::at(tree.path());
             ReaderChoice::new(&root, &[], None, SwapMedium::Flash, &pages(1 << 14, 3)).method()
         };
-        assert_eq!(
-            (method(1), method(2)),
-            (None, Some(RestoreMethod::WillNeed))
-        );
+        assert_eq!((method(1), method(2)), (None, Some(RestoreMethod::WillNeed)));
     }
 
     #[test]

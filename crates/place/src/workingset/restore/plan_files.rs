@@ -40,11 +40,7 @@ pub(super) fn plan_shared(root: &Root, request: &RestoreRequest, plan: &mut Rest
     // With several areas it is unknown which one has it: shared memory has no slots to look at.
     let only = areas.first().filter(|_| areas.len() == 1);
     // For the same reason it is unknown where on the area it begins.
-    let purpose = TrialPurpose {
-        bytes,
-        start: None,
-        in_order: request.estimate,
-    };
+    let purpose = TrialPurpose { bytes, start: None, in_order: request.estimate };
     let index = only.and_then(|area| try_area(root, area, purpose, plan));
     let speed = index.map(|index| &plan.speeds[index]);
     let source = only.map_or_else(|| "swap".to_owned(), |area| area.path.display().to_string());
@@ -99,9 +95,7 @@ fn changed_note(files: u64) -> Option<String> {
     match files {
         0 => None,
         1 => Some("1 file of the snapshot has changed or is gone".to_owned()),
-        files => Some(format!(
-            "{files} files of the snapshot have changed or are gone"
-        )),
+        files => Some(format!("{files} files of the snapshot have changed or are gone")),
     }
 }
 
@@ -138,12 +132,7 @@ fn plan_device(
     let source = name.unwrap_or_else(|| format!("{major}:{minor}"));
     let part = PlannedSource::new(MemoryKind::File, source.clone(), (bytes, runs), speed);
     plan.parts.push(part);
-    plan.work.files.push(FileRead {
-        source,
-        group,
-        plan: read_plan,
-        speed: index,
-    });
+    plan.work.files.push(FileRead { source, group, plan: read_plan, speed: index });
 }
 
 /// The groups of targets, each read once: one process uses many files.

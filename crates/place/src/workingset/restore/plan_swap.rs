@@ -27,8 +27,7 @@ pub(super) fn plan_anonymous(
     plan: &mut RestorePlan,
 ) -> Result<()> {
     if swap::areas(root).is_empty() {
-        plan.notes
-            .push("nothing lies in swap: no swap is in use".to_owned());
+        plan.notes.push("nothing lies in swap: no swap is in use".to_owned());
         return Ok(());
     }
     let mut pages = scan_all(root, &request.selection, plan)?;
@@ -79,14 +78,8 @@ pub(super) fn plan_anonymous(
     }
     let later = |segment: &Segment| !segment.pages.iter().take(1).any(is_first);
     let priority = |segment: &Segment| Reverse(segment.source.area.priority);
-    plan.work
-        .segments
-        .sort_by_key(|segment| (later(segment), priority(segment)));
-    let parts = plan
-        .work
-        .segments
-        .iter()
-        .map(|segment| segment.part(&plan.speeds));
+    plan.work.segments.sort_by_key(|segment| (later(segment), priority(segment)));
+    let parts = plan.work.segments.iter().map(|segment| segment.part(&plan.speeds));
     plan.parts.extend(parts);
     Ok(())
 }
@@ -119,8 +112,7 @@ fn scan_all(
             Err(error)
         }
         Some(error) => {
-            plan.notes
-                .push(format!("{refusals} processes are left out: {error}"));
+            plan.notes.push(format!("{refusals} processes are left out: {error}"));
             Ok(pages)
         }
         None => Ok(pages),
@@ -136,23 +128,17 @@ fn was_present(
     // A snapshot may name millions.
     let mut by_start = HashMap::new();
     for process in &snapshot.processes {
-        by_start
-            .entry((process.pid, process.start_ticks))
-            .or_insert(process);
+        by_start.entry((process.pid, process.start_ticks)).or_insert(process);
     }
     let held = targets.iter().map(|target| {
         let same = by_start.get(&(target.pid, target.start_ticks));
         let process = same.filter(|process| process.is_process(root, target));
-        process
-            .map(|process| process.present.clone())
-            .unwrap_or_default()
+        process.map(|process| process.present.clone()).unwrap_or_default()
     });
     let held: Vec<_> = held.collect();
     move |page| {
         let ranges = &held[page.target as usize];
         let at = ranges.partition_point(|range| range.end <= page.address);
-        ranges
-            .get(at)
-            .is_some_and(|range| range.contains(&page.address))
+        ranges.get(at).is_some_and(|range| range.contains(&page.address))
     }
 }

@@ -121,8 +121,7 @@ impl<'a> RestoreRun<'a> {
     /// Whether to stop, while a helper reads: never pauses.
     pub(super) fn check_unblocked(&mut self) -> Option<StopReason> {
         let moved = self.moved;
-        self.cancelled()
-            .or_else(|| self.allowance.check_unblocked(moved))
+        self.cancelled().or_else(|| self.allowance.check_unblocked(moved))
     }
 
     fn cancelled(&self) -> Option<StopReason> {
@@ -143,11 +142,7 @@ impl<'a> RestoreRun<'a> {
 
     /// The finished report.
     pub(super) fn finish(self, stop: Option<StopReason>) -> RestoreReport {
-        let done = if self.group_left_out {
-            StopReason::GroupLimit
-        } else {
-            StopReason::Done
-        };
+        let done = if self.group_left_out { StopReason::GroupLimit } else { StopReason::Done };
         RestoreReport {
             stop: stop.unwrap_or(done),
             elapsed_ns: self.started.elapsed().as_nanos() as u64,

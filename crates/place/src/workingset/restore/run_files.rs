@@ -20,10 +20,7 @@ use std::time::Instant;
 pub(super) fn restore_shared(run: &mut RestoreRun<'_>, work: &PlannedWork) -> Option<StopReason> {
     let mut stop = None;
     let fault_ns = run.random_read_ns(work.shared_speed);
-    let swapped = work
-        .shared
-        .iter()
-        .filter(|object| !object.swapped.is_empty());
+    let swapped = work.shared.iter().filter(|object| !object.swapped.is_empty());
     for object in swapped {
         let start = Instant::now();
         let mut reported = 0;
@@ -137,9 +134,7 @@ fn read_files(
     let read = read::pieces(plan, &mut |read| {
         run.advance(read.bytes - reported);
         reported = read.bytes;
-        stop = own
-            .and_then(|own| group_limit(run, own))
-            .or_else(|| run.check());
+        stop = own.and_then(|own| group_limit(run, own)).or_else(|| run.check());
         Control::stop_if(stop.is_some())
     });
     Ok((read, stop.or(cut)))

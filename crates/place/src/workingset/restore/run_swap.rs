@@ -199,8 +199,7 @@ impl<'a> SegmentRun<'a> {
     fn leave_full_groups_out(&mut self, run: &mut RestoreRun<'_>) -> bool {
         let before = self.full.len();
         let targets = 0..self.targets.len() as u32;
-        self.full
-            .extend(targets.filter(|target| run.allowance.is_group_full(*target)));
+        self.full.extend(targets.filter(|target| run.allowance.is_group_full(*target)));
         if self.full.len() == before {
             return false;
         }
@@ -225,10 +224,7 @@ impl<'a> SegmentRun<'a> {
 fn refusal(root: &Root, targets: &[Target], pages: &[SwappedPage], error: &sys::Error) -> Error {
     let reason = sys::plain_reason(&error.source);
     let operation = match pages.first() {
-        Some(page) => format!(
-            "{} of {}",
-            error.operation, targets[page.target as usize].pid
-        ),
+        Some(page) => format!("{} of {}", error.operation, targets[page.target as usize].pid),
         None => error.operation.to_string(),
     };
     let hint = if is_forbidden_by_yama(root) {
@@ -237,11 +233,7 @@ fn refusal(root: &Root, targets: &[Target], pages: &[SwappedPage], error: &sys::
     } else {
         "needs the capabilities SYS_PTRACE and, for advice, SYS_NICE"
     };
-    Error::new(
-        ErrorKind::Impossible,
-        operation,
-        format!("{reason} ({hint})"),
-    )
+    Error::new(ErrorKind::Impossible, operation, format!("{reason} ({hint})"))
 }
 
 /// Whether no process at all may be read.
@@ -251,11 +243,7 @@ fn is_forbidden_by_yama(root: &Root) -> bool {
 
 /// The note about what was done instead of reading.
 fn advice_only_note(root: &Root) -> String {
-    let why = if is_forbidden_by_yama(root) {
-        " (kernel.yama.ptrace_scope is 3)"
-    } else {
-        ""
-    };
+    let why = if is_forbidden_by_yama(root) { " (kernel.yama.ptrace_scope is 3)" } else { "" };
     format!(
         "reading another process was refused{why}, so the kernel was only advised: the pages wait in the swap \
          cache, where the first touch of each finds them without the disk"
@@ -272,10 +260,7 @@ mod tests {
         let tree = FakeRoot::bare().file(YAMA, scope);
         let root = Root::at(tree.path());
         let error = sys::process_memory::touch(u32::MAX, &[0]).unwrap_err();
-        (
-            refusal(&root, &[], &[], &error).to_string(),
-            advice_only_note(&root),
-        )
+        (refusal(&root, &[], &[], &error).to_string(), advice_only_note(&root))
     }
 
     #[test]
@@ -284,10 +269,7 @@ mod tests {
         assert!(line.contains("kernel.yama.ptrace_scope is 3"), "{line}");
         assert!(note.contains("kernel.yama.ptrace_scope is 3"), "{note}");
         let (line, note) = refused("2\n");
-        assert!(
-            line.contains("SYS_PTRACE") && !line.contains("yama"),
-            "{line}"
-        );
+        assert!(line.contains("SYS_PTRACE") && !line.contains("yama"), "{line}");
         assert!(!note.contains("yama"), "{note}");
     }
 }

@@ -39,8 +39,7 @@ impl SwapIns {
 
     /// How many of `present` pages, at the most, came from the device since `before`.
     pub(super) fn read_since(self, before: Self, present: u64) -> u64 {
-        self.device_since(before)
-            .map_or(present, |read| read.min(present))
+        self.device_since(before).map_or(present, |read| read.min(present))
     }
 
     /// Lines for the person about `asked` pages.
@@ -96,25 +95,15 @@ mod tests {
         assert_eq!(counters(5, 50, 140).came_since(before, 40), 40);
         assert_eq!(counters(5, 10, 100).came_since(before, 40), 40);
         assert_eq!(counters(25, 20, 130).came_since(before, 40), 40);
-        assert_eq!(
-            counters(5, 50, 110).came_since(before, 40),
-            10,
-            "the others left again"
-        );
+        assert_eq!(counters(5, 50, 110).came_since(before, 40), 10, "the others left again");
         assert_eq!(counters(5, 50, 20).came_since(before, 40), 0);
         assert_eq!(SwapIns::default().came_since(SwapIns::default(), 40), 0);
     }
 
     #[test]
     fn what_was_in_memory_still_spares_no_fault() {
-        let before = SwapIns {
-            from_device: Some(10),
-            ..SwapIns::default()
-        };
-        let now = |from_device| SwapIns {
-            from_device,
-            ..before
-        };
+        let before = SwapIns { from_device: Some(10), ..SwapIns::default() };
+        let now = |from_device| SwapIns { from_device, ..before };
         assert_eq!(now(Some(10)).read_since(before, 40), 0);
         assert_eq!(now(Some(25)).read_since(before, 40), 15);
         assert_eq!(now(Some(99)).read_since(before, 40), 40);

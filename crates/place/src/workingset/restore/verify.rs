@@ -47,10 +47,8 @@ impl PageLocations {
 /// Looks each of `pages` up.
 pub(super) fn locate(root: &Root, targets: &[Target], pages: &[SwappedPage]) -> PageLocations {
     let page_bytes = sys::process::page_bytes() as u64;
-    let mut by_address: Vec<(u32, u64)> = pages
-        .iter()
-        .map(|page| (page.target, page.address))
-        .collect();
+    let mut by_address: Vec<(u32, u64)> =
+        pages.iter().map(|page| (page.target, page.address)).collect();
     by_address.sort_unstable();
     let mut sum = PageLocations::default();
     for same in by_address.chunk_by(|before, after| before.0 == after.0) {
@@ -126,14 +124,8 @@ mod tests {
     #[test]
     fn a_share_of_few_pages_and_gone_ones_mean_nothing() {
         let of = |present, swapped, gone| {
-            let one = PageLocations {
-                present,
-                swapped,
-                gone,
-            };
-            Yield {
-                window: VecDeque::from([one]),
-            }
+            let one = PageLocations { present, swapped, gone };
+            Yield { window: VecDeque::from([one]) }
         };
         assert!(of(10, 90, 0).is_below(50));
         assert!(!of(50, 50, 0).is_below(50));
@@ -144,10 +136,7 @@ mod tests {
     #[test]
     fn pages_of_this_process_are_found_where_they_are() {
         let root = Root::system();
-        let mut child = std::process::Command::new("sleep")
-            .arg("1000")
-            .spawn()
-            .unwrap();
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         // Its parent goes on at the start of the exec; the stack has its name at the end of it.
         let arguments = || std::fs::read(format!("/proc/{}/cmdline", child.id())).unwrap();
         while !arguments().starts_with(b"sleep\0") {
@@ -156,16 +145,9 @@ mod tests {
         let selection = crate::workingset::targets::Selection::Processes(vec![child.id()]);
         let targets = crate::workingset::targets::find(&root, &selection).unwrap();
         let maps = machine::maps::read(&root, child.id()).unwrap();
-        let stack = maps
-            .iter()
-            .find(|mapping| mapping.path.as_deref() == Some("[stack]".as_ref()));
+        let stack = maps.iter().find(|mapping| mapping.path.as_deref() == Some("[stack]".as_ref()));
         let top = stack.unwrap().range.end - 4096;
-        let page = |address| SwappedPage {
-            target: 0,
-            area: 0,
-            slot: 1,
-            address,
-        };
+        let page = |address| SwappedPage { target: 0, area: 0, slot: 1, address };
         let pages = [page(top), page(0), page(1 << 20)];
         let before = locate(&root, &targets, &pages);
         child.kill().unwrap();

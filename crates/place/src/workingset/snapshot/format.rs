@@ -75,19 +75,12 @@ pub fn encode(snapshot: &Snapshot) -> Result<Vec<u8>> {
     }))?;
     for file in &snapshot.files {
         for cached in lines_of(&file.cached) {
-            put(&Record::File(CachedFile {
-                path: file.path.clone(),
-                cached,
-                ..*file
-            }))?;
+            put(&Record::File(CachedFile { path: file.path.clone(), cached, ..*file }))?;
         }
     }
     for process in &snapshot.processes {
         for present in lines_of(&process.present) {
-            put(&Record::Process(ProcessSnapshot {
-                present,
-                ..process.clone()
-            }))?;
+            put(&Record::Process(ProcessSnapshot { present, ..process.clone() }))?;
         }
     }
     packed.finish().map_err(broken)?;
@@ -123,9 +116,7 @@ pub fn decode(bytes: &[u8]) -> std::result::Result<Snapshot, String> {
     loop {
         line.clear();
         let mut limited = (&mut lines).take(MAX_LINE_BYTES + 1);
-        let length = limited
-            .read_until(b'\n', &mut line)
-            .map_err(|_| damaged())?;
+        let length = limited.read_until(b'\n', &mut line).map_err(|_| damaged())?;
         if length == 0 {
             break;
         }

@@ -26,13 +26,7 @@ fn sample(burst: &mut Burst, at_ns: u64, other: i64, some_ns: i64) {
     let mut row = Row::default();
     row.set(0, other);
     row.set(1, some_ns);
-    burst.hold(
-        Tick {
-            due_ns: at_ns,
-            at_ns,
-        },
-        &row,
-    );
+    burst.hold(Tick { due_ns: at_ns, at_ns }, &row);
 }
 
 fn written(burst: &mut Burst, now_ns: u64) -> Vec<(u64, i64, i64)> {
@@ -69,13 +63,7 @@ fn the_history_is_written_in_order_when_the_rate_rises() {
     assert!(written(&mut burst, 140 * MS).is_empty());
     assert!(burst.raise(140 * MS));
     // What comes before the first sample has no other columns to stand beside.
-    let expected = [
-        (105, 7, 105),
-        (110, 7, 110),
-        (120, 7, 120),
-        (125, 9, 125),
-        (130, 9, 130),
-    ];
+    let expected = [(105, 7, 105), (110, 7, 110), (120, 7, 120), (125, 9, 125), (130, 9, 130)];
     assert_eq!(written(&mut burst, 140 * MS), expected);
     assert!(!burst.raise(200 * MS), "it was up already");
     assert_eq!(burst.lower(2199 * MS), None);

@@ -65,13 +65,7 @@ impl<S: RecordSink> SamplerThread<S> {
         open: impl FnOnce(&Facts) -> Result<S>,
         report: Sender<News>,
     ) -> Result<Self> {
-        let Assignment {
-            watch,
-            mut facts,
-            watched,
-            purpose,
-            cpu_before_ns,
-        } = assignment;
+        let Assignment { watch, mut facts, watched, purpose, cpu_before_ns } = assignment;
         let (marks, sight) = match purpose {
             Purpose::Viewer => (None, SourceState::NotAsked),
             _ => listen_for_marks(),
@@ -222,10 +216,7 @@ impl<S: RecordSink> SamplerThread<S> {
         for span in self.sources.spans() {
             self.span(&span);
         }
-        self.write(Tick {
-            due_ns: self.since_start(due_ns),
-            at_ns: self.since_start(at_ns),
-        });
+        self.write(Tick { due_ns: self.since_start(due_ns), at_ns: self.since_start(at_ns) });
     }
 
     fn last_sample(&mut self) {
@@ -245,8 +236,7 @@ impl<S: RecordSink> SamplerThread<S> {
             return;
         };
         if burst.look(since_ns) && burst.raise(since_ns) {
-            self.pace
-                .change(burst::LOOK_NS.min(self.normal_period_ns), now_ns);
+            self.pace.change(burst::LOOK_NS.min(self.normal_period_ns), now_ns);
         }
         let lowered = burst.lower(since_ns);
         if lowered.is_some() {
@@ -303,12 +293,7 @@ impl<S: RecordSink> SamplerThread<S> {
     }
 
     fn note(&mut self, kind: &str, text: String, start_ns: u64, end_ns: u64) {
-        self.span(&Span {
-            kind: kind.to_owned(),
-            text,
-            start_ns,
-            end_ns,
-        });
+        self.span(&Span { kind: kind.to_owned(), text, start_ns, end_ns });
     }
 
     fn mark(&mut self, text: String) {
@@ -351,10 +336,7 @@ impl<S: RecordSink> SamplerThread<S> {
         let now_ns = sys::clock::now_ns();
         let noticed_ns = self.since_start(ended.at_ns.unwrap_or(now_ns));
         let ending = match ended.ending {
-            Ending::Killed {
-                signal,
-                out_of_memory,
-            } => Ending::Killed {
+            Ending::Killed { signal, out_of_memory } => Ending::Killed {
                 signal,
                 out_of_memory: self.sources.limit_met_later(out_of_memory),
             },

@@ -132,11 +132,7 @@ impl FollowedGroups {
             let base = *self.bases.entry(id).or_insert_with(|| {
                 let schema = registry.schemas().get(id as usize);
                 let is_counter = schema.is_some_and(|schema| schema.kind == Kind::Counter);
-                if self.moves > 0 && is_counter {
-                    value
-                } else {
-                    0
-                }
+                if self.moves > 0 && is_counter { value } else { 0 }
             });
             row.set(id, value.saturating_sub(base));
         }
@@ -163,7 +159,5 @@ fn is_alive(root: &Root, pid: u32) -> bool {
     let stat = root.read(format!("/proc/{pid}/stat")).unwrap_or_default();
     let behind_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let flags = behind_name.split_whitespace().nth(6);
-    flags
-        .and_then(|flags| flags.parse::<u64>().ok())
-        .is_some_and(|flags| flags & EXITING == 0)
+    flags.and_then(|flags| flags.parse::<u64>().ok()).is_some_and(|flags| flags & EXITING == 0)
 }

@@ -33,12 +33,7 @@ impl Fixture {
         let root = FakeRoot::new().file("/file", text);
         let shape = Keyed::new("t", columns);
         let table = Table::open(&Root::at(root.path()), "/file", shape).unwrap();
-        let mut fixture = Self {
-            root,
-            table,
-            registry: Registry::new(),
-            row: Row::default(),
-        };
+        let mut fixture = Self { root, table, registry: Registry::new(), row: Row::default() };
         fixture.read();
         fixture
     }
@@ -67,11 +62,7 @@ fn words_find_their_series() {
     assert_eq!(fixture.value("t.a"), Some(1));
     assert_eq!(fixture.value("t.b"), Some(22));
     assert_eq!(fixture.value("t.first"), Some(3 * 1024));
-    assert_eq!(
-        fixture.value("t.again"),
-        Some(3),
-        "one word may be two series"
-    );
+    assert_eq!(fixture.value("t.again"), Some(3), "one word may be two series");
     assert_eq!(fixture.value("t.second"), Some(4));
     assert_eq!(fixture.value("t.last"), Some(5));
     assert_eq!(fixture.registry.schemas().len(), 6);
@@ -81,25 +72,16 @@ fn words_find_their_series() {
 fn the_same_lines_need_no_new_plan() {
     let mut fixture = Fixture::new("a 1\nb 2\n");
     assert_eq!(fixture.write("a 10\nb 20\n"), None);
-    assert_eq!(
-        (fixture.value("t.a"), fixture.value("t.b")),
-        (Some(10), Some(20))
-    );
+    assert_eq!((fixture.value("t.a"), fixture.value("t.b")), (Some(10), Some(20)));
 }
 
 #[test]
 fn a_line_that_comes_or_goes_makes_a_new_plan() {
     let mut fixture = Fixture::new("a 1\nb 2\n");
     let change = fixture.write("c 3\nb 4\n").unwrap();
-    assert_eq!(
-        (change.added, change.removed),
-        (vec!["c".to_owned()], vec!["a".to_owned()])
-    );
+    assert_eq!((change.added, change.removed), (vec!["c".to_owned()], vec!["a".to_owned()]));
     assert_eq!(fixture.value("t.a"), None, "what is gone is absent");
-    assert_eq!(
-        (fixture.value("t.b"), fixture.value("t.c")),
-        (Some(4), Some(3))
-    );
+    assert_eq!((fixture.value("t.b"), fixture.value("t.c")), (Some(4), Some(3)));
     // A line behind the last planned one is found too, and a longer name is another name.
     fixture.write("c 3\nb 4\nbb 7\n");
     assert_eq!(fixture.value("t.bb"), Some(7));
@@ -117,11 +99,7 @@ fn no_number_is_absent_and_never_0() {
     }
     assert_eq!(fixture.value("t.f"), Some(0));
     fixture.write("a 99999999999999999999999\nb 2\nc 3\nd 4\nf 5\n");
-    assert_eq!(
-        fixture.value("t.a"),
-        Some(i64::MAX),
-        "it stops at the largest number"
-    );
+    assert_eq!(fixture.value("t.a"), Some(i64::MAX), "it stops at the largest number");
 }
 
 #[test]
@@ -137,11 +115,7 @@ fn limits_may_say_that_there_is_none() {
     let mut table = Table::open(&Root::at(root.path()), "/limits", shape).unwrap();
     let (mut registry, mut row) = (Registry::new(), Row::default());
     table.read(&mut registry, &mut row);
-    assert_eq!(
-        row.values(),
-        [ABSENT, ABSENT, 4096],
-        "a word that is not there is no series"
-    );
+    assert_eq!(row.values(), [ABSENT, ABSENT, 4096], "a word that is not there is no series");
 }
 
 #[test]

@@ -57,9 +57,7 @@ impl ProcessFinder {
             (Some(group), false) => Rule::Both(group.clone()),
         };
         Self {
-            last: is_own_proc(root)
-                .then(|| ProcFile::open(root, "/proc/loadavg").ok())
-                .flatten(),
+            last: is_own_proc(root).then(|| ProcFile::open(root, "/proc/loadavg").ok()).flatten(),
             root: root.clone(),
             rule,
             ever: scope.processes.iter().copied().collect(),
@@ -176,9 +174,7 @@ impl ProcessFinder {
     fn is_leader(&self, number: u32) -> bool {
         let mut buffer = [0; FILE_BYTES];
         let status = self.small_file(number, "status", &mut buffer);
-        status
-            .and_then(text::leader)
-            .is_none_or(|leader| leader == number)
+        status.and_then(text::leader).is_none_or(|leader| leader == number)
     }
 
     fn small_file<'a>(&self, number: u32, name: &str, buffer: &'a mut [u8]) -> Option<&'a [u8]> {

@@ -128,9 +128,8 @@ impl Process {
             return false;
         };
         let left = now.iter().zip(self.io_before);
-        let holds = left
-            .zip(child)
-            .all(|((now, before), figure)| now.saturating_sub(before) >= *figure);
+        let holds =
+            left.zip(child).all(|((now, before), figure)| now.saturating_sub(before) >= *figure);
         if holds {
             for (before, figure) in self.io_before.iter_mut().zip(child) {
                 *before += figure;

@@ -33,9 +33,7 @@ pub(super) struct Stat {
 /// "12 (any name) R 1 ...": the name may hold anything, so the last parenthesis ends it.
 pub(super) fn stat(text: &[u8]) -> Option<Stat> {
     let name_end = text.iter().rposition(|byte| *byte == b')')?;
-    let mut words = text
-        .get(name_end + 1..)?
-        .split(|byte| byte.is_ascii_whitespace());
+    let mut words = text.get(name_end + 1..)?.split(|byte| byte.is_ascii_whitespace());
     // Behind the name comes a space, so the first word is empty; then field 3.
     words.next()?;
     let state = *words.next()?.first()?;
@@ -82,9 +80,7 @@ pub(super) fn schedstat(text: &[u8]) -> Option<[u64; 3]> {
 
 /// The number of the process that a thread belongs to, in the text of `status`.
 pub(super) fn leader(status: &[u8]) -> Option<u32> {
-    let line = status
-        .split(|byte| *byte == b'\n')
-        .find_map(|line| line.strip_prefix(b"Tgid:"))?;
+    let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Tgid:"))?;
     u32::try_from(number(line.trim_ascii())?).ok()
 }
 

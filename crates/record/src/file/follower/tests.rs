@@ -18,24 +18,15 @@ fn bytes() -> Vec<u8> {
     let mut row = Row::default();
     for number in 0..1_000u64 {
         row.count(id, number * number);
-        let tick = Tick {
-            due_ns: number * 1_000,
-            at_ns: number * 1_000,
-        };
+        let tick = Tick { due_ns: number * 1_000, at_ns: number * 1_000 };
         writer.sample(tick, registry.schemas(), &row).unwrap();
         if number == 500 {
-            let span = Span {
-                kind: "mark".to_owned(),
-                text: "half".to_owned(),
-                start_ns: 1,
-                end_ns: 2,
-            };
+            let span =
+                Span { kind: "mark".to_owned(), text: "half".to_owned(), start_ns: 1, end_ns: 2 };
             writer.span(&span).unwrap();
         }
     }
-    writer
-        .finish(&Facts::default(), &Outcome::default())
-        .unwrap()
+    writer.finish(&Facts::default(), &Outcome::default()).unwrap()
 }
 
 #[test]
@@ -106,11 +97,7 @@ fn damage_and_a_cut_end_the_following() {
     std::fs::write(&path, &bytes()[..middle]).unwrap();
     let mut follower = Follower::open(&path).unwrap();
     assert!(follower.advance() && !follower.is_over());
-    File::options()
-        .write(true)
-        .open(&path)
-        .and_then(|file| file.set_len(20))
-        .unwrap();
+    File::options().write(true).open(&path).and_then(|file| file.set_len(20)).unwrap();
     follower.advance();
     assert!(follower.recording().damage[0].contains("cut"));
 }
@@ -119,10 +106,7 @@ fn damage_and_a_cut_end_the_following() {
 fn only_a_recording_is_followed() {
     let directory = TempDir::new();
     let error = Follower::open(directory.path()).unwrap_err();
-    assert!(
-        error.to_string().contains("no recording is in it"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("no recording is in it"), "{error}");
     let error = Follower::open(Path::new("/dev/null")).unwrap_err();
     assert!(error.to_string().contains("only a file"), "{error}");
     let path = directory.join("x");
@@ -138,24 +122,15 @@ const FIRST_NS: u64 = 3_600_000_000_000;
 const SECOND_NS: u64 = FIRST_NS + 9_000_000_000;
 
 fn facts_from(started_unix_ns: u64) -> Facts {
-    Facts {
-        started_unix_ns,
-        ..Facts::default()
-    }
+    Facts { started_unix_ns, ..Facts::default() }
 }
 
 /// What there is at a sample: one from the beginning on, one that comes, one that goes, and one
 /// of the first run only.
 fn there(started_unix_ns: u64, number: u64) -> Vec<&'static str> {
-    let all = [
-        ("a", true),
-        ("b", number > 13),
-        ("c", number < 25),
-        ("d", started_unix_ns == FIRST_NS),
-    ];
-    all.into_iter()
-        .filter_map(|(name, is)| is.then_some(name))
-        .collect()
+    let all =
+        [("a", true), ("b", number > 13), ("c", number < 25), ("d", started_unix_ns == FIRST_NS)];
+    all.into_iter().filter_map(|(name, is)| is.then_some(name)).collect()
 }
 
 /// Records `samples` at 10 Hz, and asks after each of them.
@@ -166,21 +141,14 @@ fn run(directory: &Path, started_unix_ns: u64, samples: u64, mut each: impl FnMu
     for number in 0..samples {
         let mut row = Row::default();
         for name in there(started_unix_ns, number) {
-            let id = registry
-                .id(name, "count", model::recording::Kind::Gauge, "x")
-                .unwrap();
+            let id = registry.id(name, "count", model::recording::Kind::Gauge, "x").unwrap();
             row.count(id, number / 3);
         }
         let at_ns = number * 100_000_000;
         let (due_ns, text) = (at_ns, format!("mark {number}"));
         let tick = Tick { due_ns, at_ns };
         ring.sample(tick, registry.schemas(), &row).unwrap();
-        let span = Span {
-            kind: "mark".to_owned(),
-            text,
-            start_ns: at_ns,
-            end_ns: at_ns,
-        };
+        let span = Span { kind: "mark".to_owned(), text, start_ns: at_ns, end_ns: at_ns };
         ring.span(&span).unwrap();
         each(&mut ring);
     }
@@ -221,12 +189,7 @@ fn a_ring_is_followed_over_its_segments_and_only_grows() {
         for series in &follower.recording().series {
             let is_there = there.contains(&&*series.schema.name);
             let expected = is_there.then_some(i64::from(number / 3));
-            assert_eq!(
-                series.at(sample),
-                expected,
-                "{} {sample}",
-                series.schema.name
-            );
+            assert_eq!(series.at(sample), expected, "{} {sample}", series.schema.name);
         }
     }
     let spans = &follower.recording().spans;
@@ -239,9 +202,7 @@ fn a_follower_of_a_ring_gets_rows_each_second() {
     let mut follower = None;
     run(directory.path(), 1, 8, |_| ());
     run(directory.path(), 5_000_000_000, 40, |_| {
-        follower
-            .get_or_insert_with(|| Follower::open(directory.path()).unwrap())
-            .advance();
+        follower.get_or_insert_with(|| Follower::open(directory.path()).unwrap()).advance();
     });
     // Nothing was flushed by the recorder itself but at the ends of segments.
     assert!(follower.unwrap().recording().ticks.len() >= 8 + 25);

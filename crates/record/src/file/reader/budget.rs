@@ -26,12 +26,7 @@ pub(in crate::file) struct Budget {
 
 impl Budget {
     pub(in crate::file) fn new(bytes: usize) -> Self {
-        Self {
-            bytes,
-            text: 0,
-            facts: 0,
-            left_out: BTreeMap::new(),
-        }
+        Self { bytes, text: 0, facts: 0, left_out: BTreeMap::new() }
     }
 
     /// Counts the facts in `raw`, which take the place of earlier ones.

@@ -90,9 +90,9 @@ impl KeptSamples {
         }
         if self.is_over {
             let until = show_ns(self.last.at_ns as f64);
-            recording.damage.push(format!(
-                "the samples after {until} were left out: more than a reader takes"
-            ));
+            recording
+                .damage
+                .push(format!("the samples after {until} were left out: more than a reader takes"));
         }
     }
 }

@@ -94,11 +94,7 @@ impl Ring {
         let held = self.current.as_ref().map(|current| current.writer.held());
         let (samples, first_ns) = held.unwrap_or_default();
         let first_ns = first_ns.map_or(now_ns, |at_ns| at_ns.saturating_add(self.base_ns));
-        PendingSamples {
-            samples: samples + 1,
-            first_ns,
-            last_ns: now_ns.max(first_ns),
-        }
+        PendingSamples { samples: samples + 1, first_ns, last_ns: now_ns.max(first_ns) }
     }
 
     /// A write failed for lack of space: what was held is lost, and the ring goes on if it can.
@@ -107,15 +103,12 @@ impl Ring {
         if error.kind == Kind::FileTooLarge && is_empty {
             // Not even one chunk may be written: no segment of any size would do.
             return Err(
-                Error::new(error.kind, "record to", error.source.to_string()).at(&self.path),
+                Error::new(error.kind, "record to", error.source.to_string()).at(&self.path)
             );
         }
         self.outages.why = error.source.to_string();
-        self.outages.now = Some(Outage {
-            since_ns: held.first_ns,
-            samples: held.samples,
-            tried_ns: None,
-        });
+        self.outages.now =
+            Some(Outage { since_ns: held.first_ns, samples: held.samples, tried_ns: None });
         if !self.outages.is_reported {
             self.outages.is_reported = true;
             let why = &self.outages.why;

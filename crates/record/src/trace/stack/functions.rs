@@ -49,11 +49,7 @@ type Group = (Option<Sleep>, Option<Purpose>, &'static str);
 
 const GROUPS: &[Group] = &[
     (Some(Sleep::Kernel), None, "copy_process"),
-    (
-        Some(Sleep::Timer),
-        None,
-        "do_nanosleep hrtimer_nanosleep common_nsleep",
-    ),
+    (Some(Sleep::Timer), None, "do_nanosleep hrtimer_nanosleep common_nsleep"),
     (
         Some(Sleep::Lock),
         None,

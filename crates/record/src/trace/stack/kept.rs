@@ -26,9 +26,7 @@ pub(super) fn functions(names: &Names) -> Vec<Function> {
     // A recorder makes it for its marks in any case.
     let directory = run_directory::own().ok();
     let place = directory.zip(validity(names));
-    let kept = place
-        .as_ref()
-        .and_then(|(directory, valid)| read(directory, valid, names));
+    let kept = place.as_ref().and_then(|(directory, valid)| read(directory, valid, names));
     if let Some(kept) = kept {
         return kept;
     }
@@ -69,9 +67,8 @@ fn read(directory: &Directory, valid: &str, names: &Names) -> Option<Vec<Functio
     if lines.next()? != valid {
         return None;
     }
-    let functions: Vec<Function> = lines
-        .map(|line| function(line, names))
-        .collect::<Option<_>>()?;
+    let functions: Vec<Function> =
+        lines.map(|line| function(line, names)).collect::<Option<_>>()?;
     let in_order = functions.is_sorted_by_key(|function| function.start);
     (in_order && !functions.is_empty()).then_some(functions)
 }
@@ -81,21 +78,13 @@ fn function(line: &str, names: &Names) -> Option<Function> {
     let mut address = || u64::from_str_radix(words.next()?, 16).ok();
     let (start, end) = (address()?, address()?);
     let (name, meaning) = names.get_key_value(words.next()?)?;
-    Some(Function {
-        start,
-        end,
-        name,
-        meaning: *meaning,
-    })
+    Some(Function { start, end, name, meaning: *meaning })
 }
 
 /// Keeps the functions. They are not synced: they are valid only until the machine starts anew.
 fn write(directory: &Directory, valid: &str, functions: &[Function]) -> sys::Result<()> {
     let mut text = format!("{valid}\n");
-    for Function {
-        start, end, name, ..
-    } in functions
-    {
+    for Function { start, end, name, .. } in functions {
         text.push_str(&format!("{start:x} {end:x} {name}\n"));
     }
     sys::file::replace(
@@ -153,10 +142,7 @@ mod tests {
         let Some(valid) = validity(&names) else {
             return testkit::skip("a kernel that names its start");
         };
-        assert_eq!(
-            validity(&super::super::functions::names()),
-            Some(valid.clone())
-        );
+        assert_eq!(validity(&super::super::functions::names()), Some(valid.clone()));
         names.remove("io_schedule");
         assert_ne!(validity(&names), Some(valid));
     }

@@ -25,10 +25,7 @@ pub(super) fn read(mut source: impl BufRead, names: &Names) -> Vec<Function> {
     let mut line = Vec::new();
     // So many have their end; the others begin at the same address.
     let mut ended = 0;
-    while source
-        .read_until(b'\n', &mut line)
-        .is_ok_and(|bytes| bytes > 0)
-    {
+    while source.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
         // Most lines are not looked at any further.
         let name = split_symbol(&line).filter(|(.., name)| shapes.may_have(name));
         let known =
@@ -54,19 +51,12 @@ pub(super) fn read(mut source: impl BufRead, names: &Names) -> Vec<Function> {
 fn close(functions: &mut [Function], ended: &mut usize, address: u64) {
     let all = functions.len();
     let open = &mut functions[*ended..];
-    if open
-        .first()
-        .is_none_or(|function| function.start == address)
-    {
+    if open.first().is_none_or(|function| function.start == address) {
         return;
     }
     for function in open {
         let most = function.start.saturating_add(FUNCTION_BYTES_MAX);
-        function.end = if address > function.start {
-            address.min(most)
-        } else {
-            most
-        };
+        function.end = if address > function.start { address.min(most) } else { most };
     }
     *ended = all;
 }

@@ -12,20 +12,12 @@ fn at(time_ns: u64, what: What) -> Event {
 }
 
 fn seen(process: u32, thread: u32, state: State) -> What {
-    What::Seen {
-        process,
-        thread,
-        state: Some(state),
-    }
+    What::Seen { process, thread, state: Some(state) }
 }
 
 /// It leaves, and its processor has nothing else to do.
 fn out(thread: u32, state: State) -> What {
-    What::Switch {
-        thread,
-        leave: Leave::Waits(state),
-        next: 0,
-    }
+    What::Switch { thread, leave: Leave::Waits(state), next: 0 }
 }
 
 fn run(threads: &mut Threads, events: &[Event]) {
@@ -47,32 +39,14 @@ fn a_sleep_goes_through_all_states() {
             at(100, What::Start),
             at(100, seen(10, 10, State::Run)),
             at(110, out(thread, TIMER)),
-            at(
-                111,
-                What::Out {
-                    thread,
-                    is_preempted,
-                },
-            ),
+            at(111, What::Out { thread, is_preempted }),
             at(150, What::Wakeup { thread }),
             at(153, What::In { thread }),
-            at(
-                160,
-                What::Out {
-                    thread,
-                    is_preempted: true,
-                },
-            ),
+            at(160, What::Out { thread, is_preempted: true }),
             at(165, What::In { thread }),
             at(170, What::Exit { thread }),
             // The last switch of a thread comes after its end.
-            at(
-                171,
-                What::Out {
-                    thread,
-                    is_preempted,
-                },
-            ),
+            at(171, What::Out { thread, is_preempted }),
         ],
     );
     threads.settle(200);
@@ -89,10 +63,7 @@ fn a_sleep_goes_through_all_states() {
 #[test]
 fn a_wait_shorter_than_the_read_of_its_stack_is_counted() {
     let mut threads = Threads::new(true);
-    let notice = What::Out {
-        thread: 1,
-        is_preempted: false,
-    };
+    let notice = What::Out { thread: 1, is_preempted: false };
     run(
         &mut threads,
         &[
@@ -139,11 +110,7 @@ fn unreported_wake_ups_are_counted() {
 #[test]
 fn one_switch_tells_who_leaves_and_who_comes() {
     let mut threads = Threads::new(true);
-    let switch = |thread, leave, next| What::Switch {
-        thread,
-        leave,
-        next,
-    };
+    let switch = |thread, leave, next| What::Switch { thread, leave, next };
     run(
         &mut threads,
         &[
@@ -171,13 +138,7 @@ fn the_wall_belongs_to_the_first_state_that_someone_holds() {
             at(10, seen(2, 2, TIMER)),
             at(10, What::In { thread: 2 }),
             at(10, out(2, TIMER)),
-            at(
-                10,
-                What::Out {
-                    thread: 2,
-                    is_preempted: false,
-                },
-            ),
+            at(10, What::Out { thread: 2, is_preempted: false }),
             at(30, What::Wakeup { thread: 2 }),
             at(40, What::In { thread: 2 }),
             at(70, What::Exit { thread: 2 }),
@@ -192,11 +153,7 @@ fn the_wall_belongs_to_the_first_state_that_someone_holds() {
 fn children_belong_and_strangers_do_not() {
     let mut threads = Threads::new(false);
     threads.expect(10);
-    let fork = |process, thread, parent| What::Fork {
-        process,
-        thread,
-        parent,
-    };
+    let fork = |process, thread, parent| What::Fork { process, thread, parent };
     run(
         &mut threads,
         &[
@@ -211,13 +168,7 @@ fn children_belong_and_strangers_do_not() {
     known.sort_unstable();
     assert_eq!(known, [10, 11, 12]);
     assert!(threads.includes(11) && !threads.includes(20));
-    run(
-        &mut threads,
-        &[
-            at(6, What::Exit { thread: 12 }),
-            at(7, What::Exit { thread: 11 }),
-        ],
-    );
+    run(&mut threads, &[at(6, What::Exit { thread: 12 }), at(7, What::Exit { thread: 11 })]);
     assert!(!threads.includes(11), "its number may be used again");
 }
 
@@ -232,13 +183,7 @@ fn a_thread_that_starts_a_program_takes_the_number_of_its_process() {
             at(1, seen(10, 10, TIMER)),
             at(1, seen(10, 12, State::Run)),
             at(5, What::Exit { thread: 10 }),
-            at(
-                6,
-                What::Exec {
-                    process: 10,
-                    thread: 10,
-                },
-            ),
+            at(6, What::Exec { process: 10, thread: 10 }),
         ],
     );
     assert_eq!(threads.known().collect::<Vec<_>>(), [10]);
@@ -256,13 +201,7 @@ fn a_late_event_counts_from_the_latest_instant() {
             at(10, seen(1, 1, TIMER)),
             at(10, What::In { thread: 1 }),
             at(10, out(1, TIMER)),
-            at(
-                10,
-                What::Out {
-                    thread: 1,
-                    is_preempted: false,
-                },
-            ),
+            at(10, What::Out { thread: 1, is_preempted: false }),
         ],
     );
     threads.settle(50);
@@ -274,30 +213,14 @@ fn a_late_event_counts_from_the_latest_instant() {
 
 #[test]
 fn a_runnable_thread_is_judged_by_its_next_switch() {
-    let unknown = |thread| What::Seen {
-        process: 1,
-        thread,
-        state: None,
-    };
+    let unknown = |thread| What::Seen { process: 1, thread, state: None };
     let mut events = [
         at(1, unknown(1)),
         at(1, unknown(2)),
         at(1, unknown(3)),
         at(2, What::In { thread: 1 }),
-        at(
-            3,
-            What::Out {
-                thread: 1,
-                is_preempted: true,
-            },
-        ),
-        at(
-            3,
-            What::Out {
-                thread: 2,
-                is_preempted: true,
-            },
-        ),
+        at(3, What::Out { thread: 1, is_preempted: true }),
+        at(3, What::Out { thread: 2, is_preempted: true }),
     ];
     settle_seen(&mut events);
     let states = events[..3].iter().map(|event| match event.what {
@@ -321,22 +244,11 @@ fn any_event() -> impl Strategy<Value = What> {
     (0..8u32, process, thread, any_state, any::<bool>()).prop_map(
         |(kind, process, thread, state, is_preempted)| match kind {
             0 => seen(process, thread, state),
-            1 => What::Fork {
-                process,
-                thread,
-                parent: 1,
-            },
+            1 => What::Fork { process, thread, parent: 1 },
             2 => What::Exit { thread },
             3 => What::Exec { process, thread },
-            4 => What::Switch {
-                thread,
-                leave: Leave::Waits(state),
-                next: process,
-            },
-            5 => What::Out {
-                thread,
-                is_preempted,
-            },
+            4 => What::Switch { thread, leave: Leave::Waits(state), next: process },
+            5 => What::Out { thread, is_preempted },
             6 => What::In { thread },
             _ => What::Wakeup { thread },
         },
@@ -371,11 +283,7 @@ fn a_wakeup_alone_makes_no_thread_runnable() {
     let mut threads = Threads::new(true);
     run(
         &mut threads,
-        &[
-            at(10, What::Start),
-            at(10, seen(1, 1, TIMER)),
-            at(20, What::Wakeup { thread: 1 }),
-        ],
+        &[at(10, What::Start), at(10, seen(1, 1, TIMER)), at(20, What::Wakeup { thread: 1 })],
     );
     threads.settle(100);
     assert_eq!(threads.sum_ns(TIMER), 90);
@@ -384,13 +292,7 @@ fn a_wakeup_alone_makes_no_thread_runnable() {
         &[
             at(110, What::In { thread: 1 }),
             at(120, out(1, TIMER)),
-            at(
-                120,
-                What::Out {
-                    thread: 1,
-                    is_preempted: false,
-                },
-            ),
+            at(120, What::Out { thread: 1, is_preempted: false }),
             at(130, What::Wakeup { thread: 1 }),
         ],
     );

@@ -87,16 +87,8 @@ fn only_a_regular_file_is_replaced() {
 fn what_a_killed_process_left_is_swept_and_nothing_else() {
     let parent = TempDir::new();
     let directory = Directory::open(parent.path()).unwrap();
-    let others = [
-        ".other.00ff.part",
-        ".target..part",
-        ".target.00fg.part",
-        "target.00ff.part",
-    ];
-    for name in others
-        .iter()
-        .chain(&[".target.00ff.part", ".target.4711.part"])
-    {
+    let others = [".other.00ff.part", ".target..part", ".target.00fg.part", "target.00ff.part"];
+    for name in others.iter().chain(&[".target.00ff.part", ".target.4711.part"]) {
         std::fs::write(parent.join(name), "x").unwrap();
     }
     // Of a live process: it is locked.
@@ -123,14 +115,7 @@ fn the_longest_name_is_replaced_too() {
     let name = "n".repeat(255);
     let name = OsStr::new(&name);
     for text in ["old", "new"] {
-        replace(
-            &directory,
-            name,
-            text.as_bytes(),
-            AS_BEFORE,
-            Durability::Synced,
-        )
-        .unwrap();
+        replace(&directory, name, text.as_bytes(), AS_BEFORE, Durability::Synced).unwrap();
     }
     assert_eq!(std::fs::read(parent.join(name)).unwrap(), b"new");
     assert_eq!(parent.names().len(), 1);

@@ -30,10 +30,6 @@ pub struct MemoryCopyArgs {
 impl MemoryCopyArgs {
     /// The options of the experiment; `main_memory_bytes` is a buffer that no cache holds.
     pub fn options(&self, main_memory_bytes: u64) -> lab::memory_copy::Options {
-        lab::memory_copy::Options {
-            out: self.out.clone(),
-            budget: self.budget,
-            main_memory_bytes,
-        }
+        lab::memory_copy::Options { out: self.out.clone(), budget: self.budget, main_memory_bytes }
     }
 }

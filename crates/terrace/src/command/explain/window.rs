@@ -58,11 +58,7 @@ struct Piece {
 impl Frame {
     fn of(recording: &Recording) -> Self {
         let wall_ns = i128::from(recording.wall_ns());
-        let piece = |from_ns, starts_ns| Piece {
-            from_ns,
-            to_ns: wall_ns,
-            starts_ns,
-        };
+        let piece = |from_ns, starts_ns| Piece { from_ns, to_ns: wall_ns, starts_ns };
         let mut last = piece(0, starts(&recording.facts));
         let mut pieces = Vec::new();
         for span in &recording.spans {
@@ -120,10 +116,7 @@ impl Frame {
             return Err(Error::usage(text));
         }
         let within = |ns: i128| u64::try_from(ns.clamp(0, self.wall_ns)).unwrap_or(0);
-        Ok(Window {
-            from_ns: from.map(within),
-            to_ns: to.map(within),
-        })
+        Ok(Window { from_ns: from.map(within), to_ns: to.map(within) })
     }
 
     /// The time of day, `14:32:05`, so long after the start.
@@ -174,10 +167,8 @@ mod tests {
         recording.facts.utc_offset_s = 7200;
         recording.facts.started_unix_ns =
             (20_000 * 86_400 + 12 * 3600 + 30 * 60 + 10) * 1_000_000_000;
-        recording.outcome = Some(Outcome {
-            ended_ns: wall_s * 1_000_000_000,
-            ..Outcome::default()
-        });
+        recording.outcome =
+            Some(Outcome { ended_ns: wall_s * 1_000_000_000, ..Outcome::default() });
         recording
     }
 
@@ -204,12 +195,7 @@ mod tests {
         at: &str,
     ) -> Result<(f64, f64), String> {
         let moment = |text: &str| (!text.is_empty()).then(|| moment::parse(text).unwrap());
-        let args = ExplainArgs {
-            from: moment(from),
-            to: moment(to),
-            at: moment(at),
-            ..all()
-        };
+        let args = ExplainArgs { from: moment(from), to: moment(to), at: moment(at), ..all() };
         let window = of(&args, recording).map_err(|error| error.to_string())?;
         let seconds = |ns: Option<u64>| ns.map_or(-1.0, |ns| ns as f64 / 1e9);
         Ok((seconds(window.from_ns), seconds(window.to_ns)))
@@ -246,33 +232,18 @@ mod tests {
     #[test]
     fn of_several_days_the_last_counts() {
         let day = 86_400.0;
-        assert_eq!(
-            window(90_000, "", "", "14:31"),
-            Ok((day + 50.0, day + 110.0))
-        );
-        assert_eq!(
-            window(90_000, "23:00", "01:00", ""),
-            Ok((30_590.0, 37_790.0))
-        );
-        assert_eq!(
-            window(90_000, "14:31", "14:32", ""),
-            Ok((day + 50.0, day + 110.0))
-        );
+        assert_eq!(window(90_000, "", "", "14:31"), Ok((day + 50.0, day + 110.0)));
+        assert_eq!(window(90_000, "23:00", "01:00", ""), Ok((30_590.0, 37_790.0)));
+        assert_eq!(window(90_000, "14:31", "14:32", ""), Ok((day + 50.0, day + 110.0)));
     }
 
     #[test]
     fn what_lies_outside_says_what_there_is() {
-        for (from, to, at) in [
-            ("6min", "", ""),
-            ("", "", "15:00"),
-            ("", "", "14:29"),
-            ("", "0s", ""),
-        ] {
+        for (from, to, at) in
+            [("6min", "", ""), ("", "", "15:00"), ("", "", "14:29"), ("", "0s", "")]
+        {
             let said = window(300, from, to, at).unwrap_err();
-            assert!(
-                said.contains("from 14:30:10 to 14:35:10"),
-                "{from} {to} {at}: {said}"
-            );
+            assert!(said.contains("from 14:30:10 to 14:35:10"), "{from} {to} {at}: {said}");
         }
         let said = window(300, "60s", "50s", "").unwrap_err();
         assert!(said.contains("--to is not after --from"), "{said}");
@@ -318,16 +289,9 @@ mod tests {
         let words = ["sh", "-c", script].map(Into::into);
         let clock = DayClock::default();
         let plan = CommandPlan {
-            argv: words
-                .into_iter()
-                .chain([begun.clone().into(), set.clone().into()])
-                .collect(),
+            argv: words.into_iter().chain([begun.clone().into(), set.clone().into()]).collect(),
             own_group: false,
-            watch: RecordOptions {
-                rate_hz: 50,
-                clock: clock.clone(),
-                ..RecordOptions::default()
-            },
+            watch: RecordOptions { rate_hz: 50, clock: clock.clone(), ..RecordOptions::default() },
         };
         std::thread::scope(|scope| {
             let running = scope.spawn(|| capture::command(&plan).unwrap().recording);
@@ -354,10 +318,7 @@ mod tests {
             let whole = explain::recording::explain(&recording, Window::default());
             assert_eq!(whole.wall_ns, wall_ns);
             let doubts = whole.doubts.iter().filter(|doubt| doubt.contains("clock"));
-            assert_eq!(
-                doubts.collect::<Vec<_>>(),
-                [&ClockSet::by(moved_ns.into()).to_string()]
-            );
+            assert_eq!(doubts.collect::<Vec<_>>(), [&ClockSet::by(moved_ns.into()).to_string()]);
             let spans = recording.spans.iter();
             let mut sets = spans.filter(|span| span.kind == ClockSet::KIND);
             let set_ns = i128::from(sets.next().unwrap().start_ns);

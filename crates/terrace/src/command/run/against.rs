@@ -59,10 +59,7 @@ pub fn run(args: &RunArgs, against: &[OsString], color: When) -> Result<Exit> {
 /// What is run, and where its recording goes; that of the first round is not kept.
 fn source<'a>(args: &RunArgs, argv: &'a [OsString], side: usize, number: u32) -> Source<'a> {
     let kept = args.output.as_deref().filter(|_| number > 0);
-    Source {
-        argv,
-        output: kept.map(|path| numbered(path, &format!("{}.{number}", SIDES[side]))),
-    }
+    Source { argv, output: kept.map(|path| numbered(path, &format!("{}.{number}", SIDES[side]))) }
 }
 
 fn failed(args: &RunArgs, ran: &Ran, (side, number): (usize, u32), page: Page) -> Exit {
@@ -85,10 +82,7 @@ fn compared(sides: &[Vec<Ran>; 2]) -> Comparison {
     let [first, second] = sides;
     let named = |side: Side, runs: &[Ran]| {
         let files = runs.iter().filter_map(|ran| ran.file.as_ref());
-        Side {
-            files: files.map(|file| file.display().to_string()).collect(),
-            ..side
-        }
+        Side { files: files.map(|file| file.display().to_string()).collect(), ..side }
     };
     let comparison = comparison::recordings(&explanations(first), &explanations(second));
     Comparison {

@@ -38,11 +38,7 @@ pub fn set_cache_state(args: &RunArgs) -> Result<()> {
 
 /// `path`, or all regular files below it; links are not followed below the first.
 fn collect(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<()> {
-    let what = if depth == 0 {
-        fs::metadata(path)
-    } else {
-        fs::symlink_metadata(path)
-    };
+    let what = if depth == 0 { fs::metadata(path) } else { fs::symlink_metadata(path) };
     let what = what.map_err(|error| refused(path, &error))?;
     if what.is_file() {
         files.push(path.to_owned());

@@ -39,10 +39,9 @@ fn copies(seen: &Measured) -> Vec<CopyCurve> {
             };
             match curves.iter_mut().find(|c| c.method == reached.method) {
                 Some(curve) => curve.points.push(point),
-                None => curves.push(CopyCurve {
-                    method: reached.method.clone(),
-                    points: vec![point],
-                }),
+                None => {
+                    curves.push(CopyCurve { method: reached.method.clone(), points: vec![point] })
+                }
             }
         }
     }
@@ -66,10 +65,7 @@ fn latencies(reports: &[Option<&LatencyReport>]) -> Vec<LatencyCurve> {
                 noisy: row.noisy.clone(),
             });
         }
-        LatencyCurve {
-            pages: pages.to_string(),
-            points,
-        }
+        LatencyCurve { pages: pages.to_string(), points }
     };
     [PageKind::Transparent, PageKind::Base]
         .map(curve)

@@ -21,15 +21,8 @@ pub fn observed(seen: &Measured, tiers: &[Tier], swap: &[SwapArea], machine: &Ma
     let cached_read = devices.find_map(|report| report.page_cache_read_bytes_per_s.clone());
     let ladder = seen.ladder.as_ref();
     Observed {
-        copies: seen
-            .levels
-            .iter()
-            .filter_map(|level| copy(level, seen, facts))
-            .collect(),
-        faults: seen
-            .faults
-            .as_ref()
-            .map(|report| faults(report, virtualized)),
+        copies: seen.levels.iter().filter_map(|level| copy(level, seen, facts)).collect(),
+        faults: seen.faults.as_ref().map(|report| faults(report, virtualized)),
         caches: ladder.map_or_else(Vec::new, |ladder| ladder.caches.clone()),
         pages: seen.granted.map(|granted| PagesSeen {
             thp_setting: facts.thp.clone(),
@@ -57,18 +50,10 @@ pub fn observed(seen: &Measured, tiers: &[Tier], swap: &[SwapArea], machine: &Ma
 
 fn copy(level: &LevelReport, seen: &Measured, facts: &MachineFacts) -> Option<CopySeen> {
     let (libc, best) = (level.libc_copy.as_ref()?, level.copy.as_ref()?);
-    let l3 = seen
-        .ladder
-        .as_ref()?
-        .caches
-        .iter()
-        .find(|cache| cache.level == 3);
+    let l3 = seen.ladder.as_ref()?.caches.iter().find(|cache| cache.level == 3);
     Some(CopySeen {
         size_bytes: level.size_bytes / 2,
-        libc: facts
-            .libc
-            .clone()
-            .unwrap_or_else(|| "the C library".to_owned()),
+        libc: facts.libc.clone().unwrap_or_else(|| "the C library".to_owned()),
         libc_bytes_per_s: libc.bytes_per_s.clone(),
         best_method: best.method.clone(),
         best_bytes_per_s: best.bytes_per_s.clone(),
@@ -132,18 +117,13 @@ fn translation(seen: &Measured, virtualized: bool) -> Option<TranslationSeen> {
 fn noise(seen: &Measured, tiers: &[Tier]) -> Vec<NoiseSeen> {
     let mut noise = Vec::new();
     for tier in tiers {
-        let level = seen
-            .levels
-            .iter()
-            .find(|level| tiers::level_name(&level.name) == tier.name);
+        let level = seen.levels.iter().find(|level| tiers::level_name(&level.name) == tier.name);
         let one_at_a_time = seen
             .devices
             .iter()
             .find(|report| report.tier == tier.name)
             .and_then(|report| report.random_reads_per_s.as_ref());
-        let latency = level
-            .and_then(|level| level.load_ns.as_ref())
-            .or(one_at_a_time);
+        let latency = level.and_then(|level| level.load_ns.as_ref()).or(one_at_a_time);
         let quantities = [
             ("latency", latency),
             ("read", tier.read_bytes_per_s.as_ref()),

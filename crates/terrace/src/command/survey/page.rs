@@ -52,10 +52,7 @@ fn private_words(asked: &[PathBuf]) -> Vec<String> {
     let paths = directories.flat_map(|path| [real(path.clone()), path]);
     let users = ["USER", "LOGNAME", "SUDO_USER"].map(std::env::var);
     let users = users.into_iter().flatten().filter(|user| user != "root");
-    paths
-        .map(|path| path.display().to_string())
-        .chain(users)
-        .collect()
+    paths.map(|path| path.display().to_string()).chain(users).collect()
 }
 
 #[cfg(test)]
@@ -68,13 +65,9 @@ mod tests {
     fn written(private: Option<Vec<String>>) -> String {
         let directory = TempDir::new();
         let path = directory.path().join("page.html");
-        let file = PageFile {
-            target: Target::of(Some(&path)).unwrap(),
-            private,
-        };
+        let file = PageFile { target: Target::of(Some(&path)).unwrap(), private };
         // Of a version that kept no curves, as any stored survey may be.
-        file.write(&serde_json::from_str(RECORDED).unwrap())
-            .unwrap();
+        file.write(&serde_json::from_str(RECORDED).unwrap()).unwrap();
         std::fs::read_to_string(path).unwrap()
     }
 

@@ -49,11 +49,7 @@ impl Place {
         let disk = self.disk.clone().unwrap_or_default();
         let known = self.disk.is_some();
         DeviceReport {
-            name: if known {
-                disk.name
-            } else {
-                self.mount.fs_type.clone()
-            },
+            name: if known { disk.name } else { self.mount.fs_type.clone() },
             tier: self.name(),
             fs_type: self.mount.fs_type.clone(),
             capacity_bytes: disk.size.map(|bytes| bytes.0),
@@ -73,9 +69,7 @@ impl Place {
         RamDiskReport {
             tier: format!("{mount}  {fs_type}"),
             free_bytes: free.map(|system| system.free_bytes),
-            huge_setting: self
-                .huge_option()
-                .or_else(|| memory.thp.shmem_enabled.clone()),
+            huge_setting: self.huge_option().or_else(|| memory.thp.shmem_enabled.clone()),
             ..measured
         }
     }
@@ -83,10 +77,7 @@ impl Place {
     /// The `huge=` option of a tmpfs mount, which overrides the machine's setting.
     fn huge_option(&self) -> Option<String> {
         let options = self.mount.super_options.split(',');
-        options
-            .filter_map(|option| option.strip_prefix("huge="))
-            .next_back()
-            .map(str::to_owned)
+        options.filter_map(|option| option.strip_prefix("huge=")).next_back().map(str::to_owned)
     }
 }
 
@@ -127,10 +118,7 @@ fn skip(skipped: &mut Vec<Skipped>, path: &Path, error: Error) {
     let name = path.display().to_string();
     // The usual places need not exist; only what exists and is left out is said.
     if error.kind != ErrorKind::Usage && !skipped.iter().any(|s| s.name == name) {
-        skipped.push(Skipped {
-            name,
-            reason: error.reason.unwrap_or(error.operation),
-        });
+        skipped.push(Skipped { name, reason: error.reason.unwrap_or(error.operation) });
     }
 }
 
@@ -171,12 +159,7 @@ fn place(path: &Path, asked: bool, mounts: &[Mount], root: &Root) -> Result<Plac
         return Err(impossible("this user may not write there"));
     }
     let in_ram = ["tmpfs", "ramfs", "devtmpfs"].contains(&mount.fs_type.as_str());
-    Ok(Place {
-        disk: disk_behind(root, &mount),
-        directory: real,
-        mount,
-        in_ram,
-    })
+    Ok(Place { disk: disk_behind(root, &mount), directory: real, mount, in_ram })
 }
 
 /// Why a mount is left alone unless it was asked for, if it is.
@@ -224,11 +207,7 @@ mod tests {
     }
 
     fn names(found: &Places) -> Vec<&str> {
-        found
-            .places
-            .iter()
-            .map(|p| p.mount.fs_type.as_str())
-            .collect()
+        found.places.iter().map(|p| p.mount.fs_type.as_str()).collect()
     }
 
     /// `find` for a process whose home is `directory`, without any of its other places.
@@ -258,17 +237,11 @@ mod tests {
         let fake = machine_with(directory.path(), "ext4", "/dev/sdq")
             .file(
                 "/proc/self/mountinfo",
-                format!(
-                    "30 1 8:64 / {} rw - ext4 /dev/sdq rw\n",
-                    directory.path().display()
-                ),
+                format!("30 1 8:64 / {} rw - ext4 /dev/sdq rw\n", directory.path().display()),
             )
             .file("/sys/devices/sdq/dev", "8:64\n")
             .file("/sys/devices/sdq/queue/rotational", "1\n")
-            .file(
-                "/sys/devices/sdq/device/power/runtime_status",
-                "suspended\n",
-            )
+            .file("/sys/devices/sdq/device/power/runtime_status", "suspended\n")
             .file("/sys/devices/sdq/power/runtime_status", "suspended\n")
             .link("/sys/dev/block/8:64", "../../devices/sdq")
             .link("/sys/block/sdq", "../devices/sdq");
@@ -282,10 +255,8 @@ mod tests {
     #[test]
     fn one_file_system_is_measured_once() {
         let (one, two) = (TempDir::new(), TempDir::new());
-        let fake = FakeRoot::new().file(
-            "/proc/self/mountinfo",
-            "20 1 254:0 / / rw - ext4 /dev/vda rw\n",
-        );
+        let fake =
+            FakeRoot::new().file("/proc/self/mountinfo", "20 1 254:0 / / rw - ext4 /dev/vda rw\n");
         let paths = [one.path().to_owned(), two.path().to_owned()];
         let found = find(&paths, &Root::at(fake.path())).unwrap();
         assert_eq!(names(&found), ["ext4"]);

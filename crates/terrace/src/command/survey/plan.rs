@@ -59,10 +59,7 @@ impl Plan {
                 sizes,
                 pages,
                 orders: vec![ChaseOrder::Random],
-                schedule: Schedule {
-                    trial_ns: 1_500_000,
-                    rounds,
-                },
+                schedule: Schedule { trial_ns: 1_500_000, rounds },
                 budget,
                 cpu: None,
             };
@@ -82,20 +79,12 @@ impl Plan {
                 budget: pick(9_000, 2_000),
                 cpu: None,
             },
-            ladder: curve(
-                sizes,
-                vec![PageKind::Transparent],
-                rounds,
-                pick(8_000, 3_000),
-            ),
+            ladder: curve(sizes, vec![PageKind::Transparent], rounds, pick(8_000, 3_000)),
             edges_again: pick(3_000, 1_000),
             // Enough trials for error bars: one size is cheap.
             translation: curve(vec![ram_bytes], both, 21, pick(5_000, 2_000)),
             levels_pass: pick(5_000, 1_300),
-            schedule: Schedule {
-                trial_ns: 1_000_000,
-                rounds: 40,
-            },
+            schedule: Schedule { trial_ns: 1_000_000, rounds: 40 },
             device: pick(9_000, 2_500),
             written_bytes: if quick { 512 << 20 } else { 1 << 30 },
             ram_disk: pick(2_000, 700),
@@ -111,11 +100,7 @@ pub fn ram_bytes(root: &Root, claims: &[CacheClaims]) -> u64 {
     let wanted = RAM_BYTES.max(cache * TIMES_CACHE).next_power_of_two();
     let most = measure::memory::arena::most_bytes(root).map_or(u64::MAX, |(most, _)| most / 8);
     // A power of two, so that repeated surveys measure at the same size.
-    let bounded = if wanted > most {
-        (most + 1).next_power_of_two() / 2
-    } else {
-        wanted
-    };
+    let bounded = if wanted > most { (most + 1).next_power_of_two() / 2 } else { wanted };
     bounded.max(4 << 20)
 }
 
@@ -138,27 +123,16 @@ pub fn levels(claims: &[CacheClaims], measured: &[CacheLevel], ram_bytes: u64) -
         while size > fits.max(8 << 10) && size > 2 * below {
             size /= 2;
         }
-        levels.push(LevelPlan {
-            name: format!("L{}", claim.level),
-            size_bytes: size,
-        });
+        levels.push(LevelPlan { name: format!("L{}", claim.level), size_bytes: size });
         below = claimed;
     }
-    levels.push(LevelPlan {
-        name: "RAM".to_owned(),
-        size_bytes: ram_bytes,
-    });
+    levels.push(LevelPlan { name: "RAM".to_owned(), size_bytes: ram_bytes });
     levels
 }
 
 fn smallest_claim(claim: &CacheClaims) -> Option<u64> {
     let claims = [claim.sysfs, claim.cpuid, claim.libc];
-    claims
-        .iter()
-        .flatten()
-        .map(|bytes| bytes.0)
-        .filter(|&bytes| bytes > 0)
-        .min()
+    claims.iter().flatten().map(|bytes| bytes.0).filter(|&bytes| bytes > 0).min()
 }
 
 fn largest_claim(claim: &CacheClaims) -> Option<u64> {
@@ -190,10 +164,8 @@ mod tests {
     #[test]
     fn levels_lie_inside_what_is_claimed() {
         let claims = [claim(1, 48), claim(2, 1024), claim(3, 32 << 10)];
-        let sizes: Vec<u64> = levels(&claims, &[], 256 << 20)
-            .iter()
-            .map(|level| level.size_bytes >> 10)
-            .collect();
+        let sizes: Vec<u64> =
+            levels(&claims, &[], 256 << 20).iter().map(|level| level.size_bytes >> 10).collect();
         assert_eq!(sizes, [16, 128, 4096, 256 << 10]);
     }
 

@@ -66,11 +66,7 @@ impl Machine {
     /// Reads all of it.
     pub fn read(root: &Root) -> Self {
         let (cpu, memory) = (machine::cpu::read(root), machine::memory::read(root));
-        Self {
-            caches: cpu.caches.clone(),
-            facts: machine_facts::with(root, cpu, &memory),
-            memory,
-        }
+        Self { caches: cpu.caches.clone(), facts: machine_facts::with(root, cpu, &memory), memory }
     }
 }
 
@@ -83,10 +79,7 @@ pub fn run(
     stop: &Budget,
     progress: &mut ProgressSink<'_>,
 ) -> Measured {
-    let mut seen = Measured {
-        skipped: places.skipped,
-        ..Measured::default()
-    };
+    let mut seen = Measured { skipped: places.skipped, ..Measured::default() };
     let before = ProcessorReading::now(root);
     let _ = progress(Progress::step("new memory"));
     let faults = measure::faults::measure(&plan.faults, root, stop);
@@ -98,15 +91,9 @@ pub fn run(
     let translation = measure::memory::latency::measure(&plan.translation, root, stop);
     seen.translation = seen.keep("page walks", translation);
     let _ = progress(Progress::step("processor"));
-    let compute = ComputePlan {
-        budget: plan.compute,
-        ..ComputePlan::default()
-    };
+    let compute = ComputePlan { budget: plan.compute, ..ComputePlan::default() };
     seen.compute = seen.keep("processor", measure::compute::measure(&compute, root, stop));
-    let found = seen
-        .ladder
-        .as_ref()
-        .map_or(&[][..], |ladder| &ladder.caches);
+    let found = seen.ladder.as_ref().map_or(&[][..], |ladder| &ladder.caches);
     let ram_bytes = plan.translation.sizes.first().copied().unwrap_or(4 << 20);
     let levels = plan::levels(&machine.caches, found, ram_bytes);
     match Store::resident(&levels, root, stop) {
@@ -148,10 +135,7 @@ impl Measured {
     }
 
     fn skip(&mut self, name: &str, error: &Error) {
-        self.skipped.push(Skipped {
-            name: name.to_owned(),
-            reason: model::error_chain(error),
-        });
+        self.skipped.push(Skipped { name: name.to_owned(), reason: model::error_chain(error) });
     }
 
     /// Searches for the edges of the caches a second time: what moves is not the caches' size.
@@ -180,11 +164,7 @@ impl Measured {
             let name = place.name();
             let later = plan.levels_pass + plan.edges_again;
             let left = stop.left().saturating_sub(later) / (count - i as u32).max(1);
-            let share = left.min(if place.in_ram {
-                plan.ram_disk
-            } else {
-                plan.device
-            });
+            let share = left.min(if place.in_ram { plan.ram_disk } else { plan.device });
             if share < Duration::from_millis(300) {
                 let reason = "no time was left; use --path with fewer directories".to_owned();
                 self.skipped.push(Skipped { name, reason });
@@ -206,8 +186,7 @@ impl Measured {
                 let report = storage::survey_device(&place.directory, &limits, root);
                 let report = self.keep(&name, report);
                 let is_guest = machine.facts.virtualization.is_some();
-                self.devices
-                    .extend(report.map(|report| place.device(report, is_guest)));
+                self.devices.extend(report.map(|report| place.device(report, is_guest)));
             }
         }
     }
@@ -215,12 +194,8 @@ impl Measured {
     /// All trials of the memory probes together.
     pub fn tally(&self) -> Tally {
         let mut tally = Tally::default();
-        self.levels
-            .iter()
-            .for_each(|level| tally.merge(&level.tally));
-        self.ladder
-            .iter()
-            .for_each(|ladder| tally.merge(&ladder.tally));
+        self.levels.iter().for_each(|level| tally.merge(&level.tally));
+        self.ladder.iter().for_each(|ladder| tally.merge(&ladder.tally));
         tally
     }
 }

@@ -23,17 +23,12 @@ const TIME: Duration = Duration::from_millis(600);
 
 /// All active swap areas.
 pub fn areas(root: &Root, stop: &Budget) -> Vec<SwapArea> {
-    machine::swap::areas(root)
-        .iter()
-        .map(|area| measure(area, root, stop))
-        .collect()
+    machine::swap::areas(root).iter().map(|area| measure(area, root, stop)).collect()
 }
 
 fn measure(area: &Area, root: &Root, stop: &Budget) -> SwapArea {
     let path = area.path.display().to_string();
-    let disk = area
-        .device
-        .and_then(|(major, minor)| machine::block::of_device(root, major, minor));
+    let disk = area.device.and_then(|(major, minor)| machine::block::of_device(root, major, minor));
     let compressed = path.starts_with("/dev/zram");
     let mut report = SwapArea {
         rotational: disk.as_ref().and_then(|disk| disk.rotational),

@@ -16,10 +16,7 @@ pub const NEW_MEMORY: &str = "RAM, new";
 
 /// All tiers of `seen`, in the order of the page.
 pub fn tiers(seen: &Measured, swap: &[SwapArea], memory: &Memory) -> Vec<Tier> {
-    let caches = seen
-        .ladder
-        .as_ref()
-        .map_or(&[][..], |ladder| &ladder.caches);
+    let caches = seen.ladder.as_ref().map_or(&[][..], |ladder| &ladder.caches);
     let pages = pages_word(seen.granted.as_ref());
     let mut tiers: Vec<Tier> = seen
         .levels
@@ -107,9 +104,7 @@ fn level(
 }
 
 fn cache(report: &LevelReport, pages: &str, caches: &[CacheLevel]) -> Tier {
-    let found = caches
-        .iter()
-        .find(|cache| format!("L{}", cache.level) == report.name);
+    let found = caches.iter().find(|cache| format!("L{}", cache.level) == report.name);
     let edge = found.and_then(|cache| cache.measured.as_ref());
     let claimed = found.and_then(|cache| cache.sysfs_bytes.or(cache.cpuid_bytes));
     // An edge between two steps of the ladder that brackets the claim is the claim. One that moves
@@ -125,11 +120,9 @@ fn cache(report: &LevelReport, pages: &str, caches: &[CacheLevel]) -> Tier {
         (Some((low, high)), _) => {
             format!("between {} and {} are left", Bytes(low), Bytes(high))
         }
-        (None, Some(edge)) => format!(
-            "holds {}, no longer {}",
-            Bytes(edge.fits_bytes),
-            Bytes(edge.spills_bytes)
-        ),
+        (None, Some(edge)) => {
+            format!("holds {}, no longer {}", Bytes(edge.fits_bytes), Bytes(edge.spills_bytes))
+        }
         (None, None) => "size as claimed, no edge found".to_owned(),
     };
     level(report, TierKind::CpuCache, capacity, pages, &noun)
@@ -138,9 +131,7 @@ fn cache(report: &LevelReport, pages: &str, caches: &[CacheLevel]) -> Tier {
 fn ram(report: &LevelReport, pages: &str, caches: &[CacheLevel], total: Option<Bytes>) -> Tier {
     let total = total.map(|bytes| bytes.0);
     let mut tier = level(report, TierKind::Ram, total, pages, "used memory");
-    let claims = caches
-        .iter()
-        .filter_map(|c| c.sysfs_bytes.max(c.cpuid_bytes));
+    let claims = caches.iter().filter_map(|c| c.sysfs_bytes.max(c.cpuid_bytes));
     let cache = claims.max().unwrap_or(0);
     if report.size_bytes < TIMES_CACHE * cache && tier.grade == Grade::Measured {
         tier.grade = Grade::Inferred;
@@ -165,18 +156,10 @@ fn new_memory(seen: &Measured) -> Option<Tier> {
         trials: first.touches as u32,
         discarded: 0,
     });
-    let huge = report
-        .find(TouchMethod::Transparent, Phase::First)
-        .map(|huge| {
-            let each = huge
-                .p50_ns
-                .map(model::duration::show_ns)
-                .unwrap_or_default();
-            format!(
-                "; on huge pages {each} for 2 MiB, {} GB/s",
-                three_digits(huge.bytes_per_s / 1e9)
-            )
-        });
+    let huge = report.find(TouchMethod::Transparent, Phase::First).map(|huge| {
+        let each = huge.p50_ns.map(model::duration::show_ns).unwrap_or_default();
+        format!("; on huge pages {each} for 2 MiB, {} GB/s", three_digits(huge.bytes_per_s / 1e9))
+    });
     Some(Tier {
         latency_ns,
         method: format!(
@@ -244,14 +227,7 @@ fn device(report: &DeviceReport) -> Tier {
             Some(_) => Grade::Measured,
             None => Grade::Unseen,
         },
-        reason: joined(
-            report
-                .notes
-                .iter()
-                .chain(&report.failure)
-                .cloned()
-                .collect(),
-        ),
+        reason: joined(report.notes.iter().chain(&report.failure).cloned().collect()),
         ..Tier::unseen(report.tier.clone(), TierKind::Device, "")
     }
 }

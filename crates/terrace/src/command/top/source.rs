@@ -12,10 +12,7 @@ use std::time::{Duration, Instant};
 
 /// What is kept of what goes on: ten minutes, and no more than 32 MiB of values (64 with the room
 /// that vectors take to grow). An hour of a busy machine has 25 MiB of them at 10 Hz.
-const KEEP: Keep = Keep {
-    time_ns: 600_000_000_000,
-    bytes: 32 << 20,
-};
+const KEEP: Keep = Keep { time_ns: 600_000_000_000, bytes: 32 << 20 };
 
 /// A file that nothing was added to for so long, and that has no end, was cut. The slowest
 /// recorder writes every second while somebody looks.
@@ -41,11 +38,7 @@ impl Source {
         match &args.file {
             None => {
                 let target = record_options::target(&args.target);
-                Ok(Self::Here(Live::start(
-                    &target,
-                    &record_options::of_top(args)?,
-                    KEEP,
-                )?))
+                Ok(Self::Here(Live::start(&target, &record_options::of_top(args)?, KEEP)?))
             }
             Some(path) => Self::file(path),
         }

@@ -36,9 +36,8 @@ pub struct Signpost {
 /// Opens the browser at `address`. `None` without a display, as root, or without a directory that
 /// only this user can change.
 pub fn open(address: &str) -> Option<Signpost> {
-    let has_screen = SCREENS
-        .iter()
-        .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
+    let has_screen =
+        SCREENS.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
     if !has_screen || sys::process::effective_uid() == 0 {
         return None;
     }
@@ -62,11 +61,7 @@ impl Signpost {
     fn create(directory: Directory, address: &str) -> crate::error::Result<Self> {
         let name = format!("{PREFIX}{}{SUFFIX}", std::process::id());
         let file = directory.create_new(OsStr::new(&name), MODE)?;
-        let signpost = Self {
-            directory,
-            name,
-            _locked: file,
-        };
+        let signpost = Self { directory, name, _locked: file };
         let file = &signpost._locked;
         lock::try_take(file, Mode::Exclusive)?;
         let written = (&*file).write_all(html(address).as_bytes());
@@ -98,9 +93,7 @@ fn remove_stale(directory: &Directory) {
 /// Whether a file has a name that [`Signpost::create`] gives.
 fn is_ours(name: &OsStr) -> bool {
     let name = name.to_str().unwrap_or_default();
-    let number = name
-        .strip_prefix(PREFIX)
-        .and_then(|rest| rest.strip_suffix(SUFFIX));
+    let number = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit()))
 }
 
@@ -142,10 +135,7 @@ mod tests {
         let path = folder.join("terrace").join(&signpost.name);
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(
-            text.contains("content=\"0; url=http://127.0.0.1:1/ab/\""),
-            "{text}"
-        );
+        assert!(text.contains("content=\"0; url=http://127.0.0.1:1/ab/\""), "{text}");
         // A second server leaves the file of one that lives.
         remove_stale(&directory(&folder));
         assert!(path.exists());

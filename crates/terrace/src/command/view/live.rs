@@ -144,9 +144,7 @@ impl Site for Live {
         let view = View::new(&self.name, recording, explanation, meaning(&self.meanings));
         let events = format!("events?from={}", state.place());
         drop(state);
-        recording_page(vec![view], None, Some(&events))
-            .ok()
-            .map(Arc::new)
+        recording_page(vec![view], None, Some(&events)).ok().map(Arc::new)
     }
 
     fn event(&self, place: Place) -> Option<(String, Place)> {

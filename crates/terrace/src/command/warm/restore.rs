@@ -118,12 +118,7 @@ fn wanted(args: &RestoreArgs, named: bool) -> Result<Vec<MemoryKind>> {
         (None, true) => &[MemoryKind::Anonymous, MemoryKind::Shared, MemoryKind::File],
         (None, false) => &[],
     };
-    let mut wanted = if args.only.is_empty() {
-        usual
-    } else {
-        &args.only
-    }
-    .to_vec();
+    let mut wanted = if args.only.is_empty() { usual } else { &args.only }.to_vec();
     let in_swap = |kind: &MemoryKind| *kind != MemoryKind::File;
     if args.dry_run || !wanted.iter().any(in_swap) || may_move(args.method) {
         return Ok(wanted);

@@ -20,10 +20,8 @@ pub fn show(args: &ShowArgs, color: When) -> Result<Exit> {
     let root = Root::system();
     let selection = super::selection(&args.whose).unwrap_or(Selection::All);
     let limits = restore::usual_limits(&root);
-    let request = RestoreRequest {
-        estimate: true,
-        ..restore::request_of_all_kinds(selection, limits)
-    };
+    let request =
+        RestoreRequest { estimate: true, ..restore::request_of_all_kinds(selection, limits) };
     Delivery::of(&args.form, color)?.carry_out(&root, |activity| {
         activity.display("looking where everything lies");
         show::show(&root, &request)

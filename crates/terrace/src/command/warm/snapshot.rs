@@ -26,7 +26,5 @@ pub fn snapshot(args: &SnapshotArgs) -> Result<Exit> {
     }
     snapshot::write(&taken, &args.file)?;
     let file_bytes = std::fs::metadata(&args.file).ok().map(|file| file.len());
-    Ok(output::show(&output::warm::snapshot::summary(
-        &taken, &args.file, file_bytes,
-    )))
+    Ok(output::show(&output::warm::snapshot::summary(&taken, &args.file, file_bytes)))
 }

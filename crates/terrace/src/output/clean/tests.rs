@@ -37,10 +37,7 @@ fn json_means_the_same_afterwards() {
     let value = serde_json::json!({ HOSTILE: [HOSTILE, "\u{e0041}"] });
     let text = json(&value.to_string()).into_owned();
     assert_clean(&text);
-    assert_eq!(
-        serde_json::from_str::<serde_json::Value>(&text).unwrap(),
-        value
-    );
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
 }
 
 /// The ways in which foreign text enters a page, with and without colour.
@@ -57,9 +54,7 @@ fn foreign_text_is_clean_in_the_layout_and_its_width_is_that_of_the_escapes() {
         assert_eq!(lines.len(), 4, "{text:?}");
         let mut ends = Vec::new();
         for line in lines {
-            let plain = printable(line)
-                .replace("\x1b[2m", "")
-                .replace("\x1b[33m", "");
+            let plain = printable(line).replace("\x1b[2m", "").replace("\x1b[33m", "");
             let plain = plain.replace("\x1b[0m", "");
             assert_clean(&plain);
             ends.push(plain.trim_end_matches(['x', 'e', 'n', 'd']).len());
@@ -81,15 +76,11 @@ fn data_on_a_terminal_is_clean_wherever_its_pieces_end() {
     for size in 1..8 {
         let mut out = Vec::new();
         let mut writer = TerminalWriter::new(&mut out);
-        data.chunks(size)
-            .for_each(|piece| writer.write_all(piece).unwrap());
+        data.chunks(size).for_each(|piece| writer.write_all(piece).unwrap());
         writer.end().unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_clean(&text.replace('\t', ""));
-        assert!(
-            text.ends_with("é🙂\"}\n\ta\\xff\\x9b2J\\xe2\\x80"),
-            "{text}"
-        );
+        assert!(text.ends_with("é🙂\"}\n\ta\\xff\\x9b2J\\xe2\\x80"), "{text}");
         assert_eq!(whole.get_or_insert_with(|| text.clone()), &text);
     }
 }
@@ -98,15 +89,7 @@ fn data_on_a_terminal_is_clean_wherever_its_pieces_end() {
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
-    paths
-        .flat_map(|path| {
-            if path.is_dir() {
-                sources(&path)
-            } else {
-                vec![path]
-            }
-        })
-        .collect()
+    paths.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
 }
 
 /// Only these files write escape sequences, and only these write to the standard streams. What two
@@ -115,10 +98,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 fn one_place_writes_to_the_terminal() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let rules: [(&[&str], &[&str]); 2] = [
-        (
-            &["\\x1b", "\\u{1b}", "\\x9b"],
-            &["output/clean.rs", "output/progress.rs"],
-        ),
+        (&["\\x1b", "\\u{1b}", "\\x9b"], &["output/clean.rs", "output/progress.rs"]),
         (
             &[
                 "io::stdout(",
@@ -148,10 +128,8 @@ fn one_place_writes_to_the_terminal() {
     for path in sources(&source) {
         let text = std::fs::read_to_string(&path).unwrap();
         let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
-        let code: Vec<&str> = code
-            .lines()
-            .filter(|line| !line.trim_start().starts_with("//"))
-            .collect();
+        let code: Vec<&str> =
+            code.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
         let code = code.join("\n");
         let name = path.strip_prefix(&source).unwrap().to_str().unwrap();
         if name.ends_with("tests.rs") {
@@ -159,10 +137,7 @@ fn one_place_writes_to_the_terminal() {
         }
         for (words, allowed) in rules {
             let found = words.iter().find(|word| code.contains(**word));
-            assert!(
-                found.is_none() || allowed.contains(&name),
-                "{name}: {found:?}"
-            );
+            assert!(found.is_none() || allowed.contains(&name), "{name}: {found:?}");
         }
     }
 }

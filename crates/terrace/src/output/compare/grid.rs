@@ -14,10 +14,7 @@ pub(super) struct Grid {
 
 impl Grid {
     pub(super) fn new(columns: &[(&'static str, bool, u8)]) -> Self {
-        Self {
-            columns: columns.to_vec(),
-            rows: Vec::new(),
-        }
+        Self { columns: columns.to_vec(), rows: Vec::new() }
     }
 
     /// Adds a row; missing cells are empty.
@@ -27,11 +24,7 @@ impl Grid {
 
     pub(super) fn text(&self, page: Page) -> String {
         let columns = self.columns.iter().map(|(title, is_number, rank)| {
-            let column = if *is_number {
-                Column::numbers(title)
-            } else {
-                Column::words(title)
-            };
+            let column = if *is_number { Column::numbers(title) } else { Column::words(title) };
             column.rank(*rank)
         });
         let mut table = Table::new(columns.collect());
@@ -44,13 +37,10 @@ impl Grid {
     pub(super) fn markdown(&self) -> String {
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let titles = self.columns.iter().map(|(title, ..)| (*title).to_owned());
-        let rules = self.columns.iter().map(|(_, is_number, _)| {
-            if *is_number {
-                "---:".to_owned()
-            } else {
-                "---".to_owned()
-            }
-        });
+        let rules = self
+            .columns
+            .iter()
+            .map(|(_, is_number, _)| if *is_number { "---:".to_owned() } else { "---".to_owned() });
         let mut text = line(titles.collect()) + &line(rules.collect());
         for row in &self.rows {
             let cells =
@@ -64,9 +54,5 @@ impl Grid {
 /// A cell of Markdown; the indent of a part inside of another survives.
 fn cell(text: &str) -> String {
     let escaped = markdown::text(text.trim_start());
-    if text.starts_with(' ') {
-        format!("&nbsp;&nbsp;{escaped}")
-    } else {
-        escaped
-    }
+    if text.starts_with(' ') { format!("&nbsp;&nbsp;{escaped}") } else { escaped }
 }

@@ -61,10 +61,7 @@ fn made() -> Comparison {
             difference_ns: 0.5e9,
             low_ns: Some(0.4e9),
             high_ns: Some(0.6e9),
-            parts: vec![
-                part("block_io", None, 0.5e9),
-                part("refault", Some("block_io"), 0.45e9),
-            ],
+            parts: vec![part("block_io", None, 0.5e9), part("refault", Some("block_io"), 0.45e9)],
         }),
         aligned: None,
         notes: vec!["A note.".to_owned()],
@@ -104,10 +101,7 @@ fn markdown_keeps_its_columns_whatever_the_names() {
     assert!(text.contains("`` cat 'x|y' `z` ``, 10 runs"), "{text}");
     assert!(text.contains("| &nbsp;&nbsp;refault |"), "{text}");
     for table in text.split("\n\n").filter(|part| part.starts_with("| ")) {
-        let columns: Vec<usize> = table
-            .lines()
-            .map(|line| line.matches(" |").count())
-            .collect();
+        let columns: Vec<usize> = table.lines().map(|line| line.matches(" |").count()).collect();
         assert!(columns.windows(2).all(|pair| pair[0] == pair[1]), "{table}");
     }
 }
@@ -125,8 +119,5 @@ fn what_a_side_lacks_is_a_dash() {
     };
     let text = page(&comparison, Page::plain(120));
     let line = text.lines().find(|line| line.contains("RAM")).unwrap();
-    assert!(
-        line.contains(" - ") && line.ends_with("one side only"),
-        "{line}"
-    );
+    assert!(line.contains(" - ") && line.ends_with("one side only"), "{line}");
 }

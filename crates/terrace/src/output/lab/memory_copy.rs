@@ -34,10 +34,7 @@ impl super::OutcomePage for Outcome {
             let out = out.display();
             format!("Kept in {out}: result.json and the recording whole.trec.")
         });
-        let notes = self
-            .notes
-            .iter()
-            .map(|note| format!("Not measured: {note}."));
+        let notes = self.notes.iter().map(|note| format!("Not measured: {note}."));
         text.extend(notes.chain(kept).map(|line| sentence(page, &line)));
         text
     }
@@ -146,11 +143,8 @@ fn then_and_now(outcome: &Outcome, page: Page) -> String {
         outcome.passes
     );
     let mut text = heading(page, &title);
-    let mut columns = vec![
-        Column::words("method"),
-        Column::numbers("today"),
-        Column::numbers("95 % interval"),
-    ];
+    let mut columns =
+        vec![Column::words("method"), Column::numbers("today"), Column::numbers("95 % interval")];
     columns.extend(SHORT.map(Column::numbers));
     let mut rates = Table::new(columns);
     for row in &outcome.rows {
@@ -160,10 +154,7 @@ fn then_and_now(outcome: &Outcome, page: Page) -> String {
         let mut cells = vec![
             row.method.as_str().into(),
             mega(today.median).into(),
-            or_absent(interval, |(low, high)| {
-                format!("{} to {}", mega(low), mega(high))
-            })
-            .into(),
+            or_absent(interval, |(low, high)| format!("{} to {}", mega(low), mega(high))).into(),
         ];
         cells.extend(then(row, |then| format!("{:.3}", then.mb_per_s)));
         rates.row(cells);
@@ -191,14 +182,9 @@ fn relations(outcome: &Outcome) -> Table {
     let mut table = Table::new(columns);
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     for row in &outcome.rows {
-        let mut cells = vec![
-            row.method.as_str().into(),
-            or_absent(row.of_memcpy, percent).into(),
-        ];
+        let mut cells = vec![row.method.as_str().into(), or_absent(row.of_memcpy, percent).into()];
         cells.extend(then(row, |then| percent(then.of_memcpy)));
-        cells.extend(then(row, |then| {
-            range(then.times_if_binary, then.times_if_decimal)
-        }));
+        cells.extend(then(row, |then| range(then.times_if_binary, then.times_if_decimal)));
         table.row(cells);
     }
     table
@@ -207,9 +193,7 @@ fn relations(outcome: &Outcome) -> Table {
 /// A cell for each system.
 fn then(row: &Row, shown: impl Fn(&Then) -> String) -> Vec<Cell> {
     let of = |name: &str| row.then.iter().find(|then| then.system == name);
-    SYSTEMS
-        .map(|name| or_absent(of(name), &shown).into())
-        .into()
+    SYSTEMS.map(|name| or_absent(of(name), &shown).into()).into()
 }
 
 /// Block size, stride, page size, page tables.
@@ -239,19 +223,13 @@ fn blocks(outcome: &Outcome) -> Table {
     sizes.sort_unstable();
     sizes.dedup();
     let mut columns = vec![Column::words("method")];
-    columns.extend(
-        sizes
-            .iter()
-            .map(|&size| Column::numbers(&Bytes(size).to_string())),
-    );
+    columns.extend(sizes.iter().map(|&size| Column::numbers(&Bytes(size).to_string())));
     let mut table = Table::new(columns);
     let first = sizes.first().copied();
     let of_first = |row: &&CopyRow| Some(row.size_bytes) == first;
     for CopyRow { method, .. } in outcome.blocks.iter().filter(of_first) {
         let mut cells = vec![Cell::from(method.as_str())];
-        let rates = sizes
-            .iter()
-            .map(|&size| giga(rate(&outcome.blocks, method, Some(size))));
+        let rates = sizes.iter().map(|&size| giga(rate(&outcome.blocks, method, Some(size))));
         cells.extend(rates.map(Cell::from));
         table.row(cells);
     }
@@ -299,25 +277,17 @@ fn walks(all: &[Stride]) -> Vec<String> {
         of.filter(|one| one.size_bytes == ARTICLE_BYTES)
             .filter_map(|one| Some((one.elements, as_asked(one)?)))
     };
-    let sequence = |pages| {
-        large(pages)
-            .find(|(step, _)| *step == 0)
-            .map(|(_, rate)| rate)
-    };
+    let sequence = |pages| large(pages).find(|(step, _)| *step == 0).map(|(_, rate)| rate);
     let in_sequence = sequence(PageKind::Base);
     let worst = large(PageKind::Base).min_by(|a, b| a.1.median.total_cmp(&b.1.median));
     let stride = worst.zip(in_sequence).and_then(|((step, rate), sequence)| {
         let ratio = as_fast(&Ratio::of(sequence, rate)?);
-        Some(format!(
-            "In sequence beside by {step} elements, on pages of 4 KiB: {ratio}."
-        ))
+        Some(format!("In sequence beside by {step} elements, on pages of 4 KiB: {ratio}."))
     });
     let huge = sequence(PageKind::Transparent);
     let pages = huge.zip(in_sequence).and_then(|(huge, base)| {
         let ratio = as_fast(&Ratio::of(huge, base)?);
-        Some(format!(
-            "Huge pages beside pages of 4 KiB, in sequence: {ratio}."
-        ))
+        Some(format!("Huge pages beside pages of 4 KiB, in sequence: {ratio}."))
     });
     stride.into_iter().chain(pages).collect()
 }
@@ -354,27 +324,18 @@ fn rate<'r>(rows: &'r [CopyRow], method: &str, bytes: Option<u64>) -> Option<&'r
 
 /// A figure with half its interval: `1.15 (12 %)`.
 fn with_error(of: Option<&Estimate>, shown: impl Fn(&Estimate) -> String) -> String {
-    or_absent(of, |of| {
-        format!("{} ({})", shown(of), figure::plus_minus(of))
-    })
+    or_absent(of, |of| format!("{} ({})", shown(of), figure::plus_minus(of)))
 }
 
 /// A rate in GB/s without its unit, or a dash.
 fn giga(rate: Option<&Estimate>) -> String {
-    rate.map_or_else(
-        || ABSENT.to_owned(),
-        |rate| figure::number(rate.median / 1e9, Digits::Three),
-    )
+    rate.map_or_else(|| ABSENT.to_owned(), |rate| figure::number(rate.median / 1e9, Digits::Three))
 }
 
 /// `105-110`, one number where both ends show alike.
 fn range(low: f64, high: f64) -> String {
     let [low, high] = [low, high].map(|end| figure::number(end, Digits::Two));
-    if low == high {
-        low
-    } else {
-        format!("{low}-{high}")
-    }
+    if low == high { low } else { format!("{low}-{high}") }
 }
 
 #[cfg(test)]

@@ -26,15 +26,10 @@ impl super::OutcomePage for Outcome {
         text.push_str(&sizes(experiment, self).render(page, 1));
         text.push_str(&lines(today(self)));
         if !self.requests.is_empty() {
-            text.push_str(&heading(
-                page,
-                "Requests of 4 KiB, and two units three times",
-            ));
+            text.push_str(&heading(page, "Requests of 4 KiB, and two units three times"));
             text.push_str(&places(experiment, self).render(page, 1));
         }
-        text.push_str(&lines(
-            self.notes.iter().map(|note| format!("{note}.")).collect(),
-        ));
+        text.push_str(&lines(self.notes.iter().map(|note| format!("{note}.")).collect()));
         let kept =
             out.map(|out| format!("Kept in {}: result.json and the recordings.", out.display()));
         text.push_str(&lines(kept.into_iter().collect()));
@@ -66,10 +61,7 @@ fn original(course: &Course) -> Vec<String> {
         (Standing::NotExcluded, "Not excluded"),
         (Standing::Excluded, "Excluded"),
     ] {
-        let these = course
-            .candidates
-            .iter()
-            .filter(|one| one.standing == standing);
+        let these = course.candidates.iter().filter(|one| one.standing == standing);
         lines.extend(these.map(|one| format!("{title}: {}: {}.", one.reason.words(), one.why)));
     }
     lines.push(
@@ -94,23 +86,16 @@ fn sizes(experiment: &Experiment, outcome: &Outcome) -> Table {
             outcome.written.iter().find(is_it)
         };
         let (zeros, random) = (of(Content::Zero), of(Content::Random));
-        let published = size
-            .original
-            .as_deref()
-            .and_then(|what| experiment.figure(what));
+        let published = size.original.as_deref().and_then(|what| experiment.figure(what));
         let time = |one: Option<&Written>| or_absent(one, time);
         let judged = random.and_then(|one| one.judged.as_ref());
         table.row(vec![
             Cell::from(format!("{} GB", size.id)),
             Cell::from(or_absent(published, Figure::to_string)),
-            Cell::from(or_absent(random.or(zeros), |one| {
-                Bytes(one.seen.asked_bytes).to_string()
-            })),
+            Cell::from(or_absent(random.or(zeros), |one| Bytes(one.seen.asked_bytes).to_string())),
             Cell::from(time(zeros)),
             Cell::from(time(random)),
-            Cell::from(or_absent(judged, |judged| {
-                judged.verdict.words().to_owned()
-            })),
+            Cell::from(or_absent(judged, |judged| judged.verdict.words().to_owned())),
         ]);
     }
     table
@@ -119,32 +104,21 @@ fn sizes(experiment: &Experiment, outcome: &Outcome) -> Table {
 /// Its time, and for how much of it where it was cut short.
 fn time(one: &Written) -> String {
     let time = figure::time(one.ns as f64, Digits::Three);
-    if one.bytes < one.seen.asked_bytes {
-        format!("{time} for {}", Bytes(one.bytes))
-    } else {
-        time
-    }
+    if one.bytes < one.seen.asked_bytes { format!("{time} for {}", Bytes(one.bytes)) } else { time }
 }
 
 /// The knee of today, and the claim about the largest size.
 fn today(outcome: &Outcome) -> Vec<String> {
     let none = || "No knee here: a further byte costs about what the first did.".to_owned();
     let mut lines = vec![knee(&outcome.today).unwrap_or_else(none)];
-    let largest = outcome
-        .written
-        .iter()
-        .rev()
-        .find_map(|one| Some((one, one.judged.as_ref()?)));
+    let largest = outcome.written.iter().rev().find_map(|one| Some((one, one.judged.as_ref()?)));
     if let Some((one, judged)) = largest {
         let claims = judged.findings.iter();
-        lines.extend(claims.map(|finding| {
-            format!(
-                "{}: {} ({})",
-                Bytes(one.bytes),
-                finding.claim,
-                finding.grade
-            )
-        }));
+        lines.extend(
+            claims.map(|finding| {
+                format!("{}: {} ({})", Bytes(one.bytes), finding.claim, finding.grade)
+            }),
+        );
     }
     lines
 }

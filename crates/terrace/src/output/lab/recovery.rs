@@ -41,20 +41,13 @@ fn whole(experiment: &Experiment, outcome: &Outcome, out: &Path, page: Page) -> 
     for application in applications(outcome) {
         text.push_str(&heading(page, application));
         text.push_str(&figures(experiment, outcome, application).render(page, 1));
-        text.extend(
-            judgements(outcome, application)
-                .iter()
-                .map(|line| sentence(page, line)),
-        );
+        text.extend(judgements(outcome, application).iter().map(|line| sentence(page, line)));
     }
     for summary in &outcome.summaries {
         text.extend(middle(outcome, summary).map(|trial| bar(trial, out, page)));
     }
-    let mut notes = outcome
-        .skipped
-        .iter()
-        .map(|why| format!("Left out: {why}."))
-        .collect::<Vec<_>>();
+    let mut notes =
+        outcome.skipped.iter().map(|why| format!("Left out: {why}.")).collect::<Vec<_>>();
     let of_trials: BTreeSet<&String> = outcome.trials.iter().flat_map(|it| &it.notes).collect();
     notes.extend(of_trials.into_iter().cloned());
     let wrong: u64 = outcome.trials.iter().map(|trial| trial.wrong).sum();
@@ -62,10 +55,7 @@ fn whole(experiment: &Experiment, outcome: &Outcome, out: &Path, page: Page) -> 
         0 => "Every answer and all content were what was written.".to_owned(),
         _ => format!("{wrong} answers were NOT what was written."),
     });
-    notes.push(format!(
-        "Kept in {}: result.json and the recordings.",
-        out.display()
-    ));
+    notes.push(format!("Kept in {}: result.json and the recordings.", out.display()));
     text.extend(notes.iter().map(|line| sentence(page, line)));
     text
 }
@@ -88,11 +78,7 @@ fn title(outcome: &Outcome) -> String {
 }
 
 fn applications(outcome: &Outcome) -> Vec<&str> {
-    let mut all: Vec<&str> = outcome
-        .summaries
-        .iter()
-        .map(|one| one.application.as_str())
-        .collect();
+    let mut all: Vec<&str> = outcome.summaries.iter().map(|one| one.application.as_str()).collect();
     all.dedup();
     all
 }
@@ -112,10 +98,7 @@ fn figures(experiment: &Experiment, outcome: &Outcome, application: &str) -> Tab
     let then = |figure: Option<&Figure>| or_absent(figure, Figure::to_string);
     let ways = experiment.items("ways");
     let time = |ns: Option<u64>| or_absent(ns, long_time);
-    let own = outcome
-        .summaries
-        .iter()
-        .filter(|one| one.application == application);
+    let own = outcome.summaries.iter().filter(|one| one.application == application);
     for summary in own {
         let way = ways.iter().find(|way| way.id == summary.way);
         let original = way.and_then(|way| way.original.as_deref());
@@ -138,29 +121,19 @@ fn figures(experiment: &Experiment, outcome: &Outcome, application: &str) -> Tab
     let figures = experiment.original.figures.iter();
     for missing in figures.filter(|figure| !repeats(figure)) {
         let what = Cell::toned(missing.what.as_str(), Tone::Dim);
-        table.row(vec![
-            what,
-            then(Some(missing)).into(),
-            figure::ABSENT.into(),
-        ]);
+        table.row(vec![what, then(Some(missing)).into(), figure::ABSENT.into()]);
     }
     table
 }
 
 /// What the runs prove.
 fn judgements(outcome: &Outcome, application: &str) -> Vec<String> {
-    let own = outcome
-        .summaries
-        .iter()
-        .filter(|one| one.application == application);
+    let own = outcome.summaries.iter().filter(|one| one.application == application);
     own.filter_map(|summary| {
         let (proven, way) = (summary.proven?, &summary.way);
         let times = summary.times_faster.map(|times| match times >= 1.0 {
             true => format!("{} times faster", figure::number(times, Digits::Three)),
-            false => format!(
-                "{} times slower",
-                figure::number(1.0 / times, Digits::Three)
-            ),
+            false => format!("{} times slower", figure::number(1.0 / times, Digits::Three)),
         });
         let times =
             times.unwrap_or_else(|| "not comparable (a median is beyond the limit)".to_owned());

@@ -28,15 +28,8 @@ const OF_2001: [[f64; 3]; 7] = [
 /// The size that the article measured.
 const ARTICLE_BYTES: u64 = 16 << 20;
 
-const NAMES: [&str; 7] = [
-    "memcpy",
-    "char *",
-    "short *",
-    "int *",
-    "long *",
-    "__int64 *",
-    "double *",
-];
+const NAMES: [&str; 7] =
+    ["memcpy", "char *", "short *", "int *", "long *", "__int64 *", "double *"];
 
 /// The columns that one method takes in the table of passes, the space before it
 /// included: `__int64 *` and 100 GB/s have 9 letters.
@@ -88,11 +81,7 @@ impl Report for ClassicResult {
     }
 
     fn csv(&self) -> Option<String> {
-        let passes = if self.averages_only {
-            0
-        } else {
-            self.report.passes as usize
-        };
+        let passes = if self.averages_only { 0 } else { self.report.passes as usize };
         let mut sheet = Sheet::of(&self.methods).column("method", |&method| NAMES[method]);
         for pass in 0..passes {
             sheet = sheet.column(&format!("pass {}", pass + 1), |&method| {
@@ -100,27 +89,17 @@ impl Report for ClassicResult {
                 Some(rate / 1e6)
             });
         }
-        let sheet = sheet.column("average MB/s", |&method| {
-            Some(self.row(method)?.average_bytes_per_s / 1e6)
-        });
+        let sheet = sheet
+            .column("average MB/s", |&method| Some(self.row(method)?.average_bytes_per_s / 1e6));
         Some(sheet.render())
     }
 
     fn shortfall(&self) -> Option<String> {
-        let wrong = self
-            .report
-            .rows
-            .iter()
-            .find(|row| row.verified == Some(false));
+        let wrong = self.report.rows.iter().find(|row| row.verified == Some(false));
         if let Some(row) = wrong {
             return Some(format!("{}: the copy differs from its source", row.method));
         }
-        let done: usize = self
-            .report
-            .rows
-            .iter()
-            .map(|row| row.bytes_per_s.len())
-            .sum();
+        let done: usize = self.report.rows.iter().map(|row| row.bytes_per_s.len()).sum();
         let asked = self.report.passes * self.methods.len() as u64;
         if done as u64 == asked {
             return None;
@@ -148,10 +127,7 @@ impl ClassicResult {
     }
 
     fn row(&self, method: usize) -> Option<&ClassicRow> {
-        self.report
-            .rows
-            .iter()
-            .find(|row| row.method == METHODS[method])
+        self.report.rows.iter().find(|row| row.method == METHODS[method])
     }
 
     /// A row for each pass, a column for each method; as many tables below each other as
@@ -237,10 +213,9 @@ impl ClassicResult {
         let of = format!("of {} passes", u64::from(tally.kept) + u64::from(disturbed));
         let text = match disturbed {
             0 => format!("none {of} was disturbed"),
-            _ => format!(
-                "{disturbed} {of} were disturbed ({}); as in 2001 all count",
-                causes(tally)
-            ),
+            _ => {
+                format!("{disturbed} {of} were disturbed ({}); as in 2001 all count", causes(tally))
+            }
         };
         note(page, &text)
     }
@@ -290,20 +265,11 @@ mod tests {
         let text = result(false).page(Page::plain(80));
         let rows = " pass  memcpy __int64 *\n    1 10000.0    8000.0\n    2 20000.0   16000.0\n";
         assert!(text.contains(rows), "{text}");
-        assert!(
-            text.contains("15000.000") && text.contains("123.498"),
-            "{text}"
-        );
+        assert!(text.contains("15000.000") && text.contains("123.498"), "{text}");
         assert!(text.contains("10^6"), "{text}");
-        assert!(
-            text.contains("yes") && !text.contains("not verified"),
-            "{text}"
-        );
+        assert!(text.contains("yes") && !text.contains("not verified"), "{text}");
         let text = result(true).page(Page::plain(80));
-        assert!(
-            !text.contains("20000.0") && text.contains("15000.000"),
-            "{text}"
-        );
+        assert!(!text.contains("20000.0") && text.contains("15000.000"), "{text}");
     }
 
     /// Blocks of zeros are equal whatever the method did.
@@ -311,11 +277,7 @@ mod tests {
     fn nothing_is_called_verified_that_was_not_prepared() {
         let mut zeros = result(true);
         zeros.prepare = false;
-        zeros
-            .report
-            .rows
-            .iter_mut()
-            .for_each(|row| row.verified = None);
+        zeros.report.rows.iter_mut().for_each(|row| row.verified = None);
         let text = zeros.page(Page::plain(80));
         assert!(!text.contains("yes"), "{text}");
         assert!(text.contains("not verified"), "{text}");
@@ -330,10 +292,7 @@ mod tests {
             for line in text.lines() {
                 assert!(line.chars().count() <= width, "{width}: {line}");
             }
-            let titles: Vec<&str> = text
-                .lines()
-                .filter(|line| line.starts_with(" pass"))
-                .collect();
+            let titles: Vec<&str> = text.lines().filter(|line| line.starts_with(" pass")).collect();
             for name in NAMES {
                 assert!(titles.iter().any(|line| line.contains(name)), "{text}");
             }
@@ -348,10 +307,7 @@ mod tests {
             "method,pass 1,pass 2,average MB/s\nmemcpy,10000,20000,15000\n__int64 *,8000,16000,12000\n"
         );
         let text = result(true).csv().unwrap();
-        assert!(
-            text.starts_with("method,average MB/s\nmemcpy,15000\n"),
-            "{text}"
-        );
+        assert!(text.starts_with("method,average MB/s\nmemcpy,15000\n"), "{text}");
     }
 
     #[test]

@@ -12,10 +12,8 @@ impl Report for ComputeReport {
     const SCHEMA: &'static str = "terrace.measure.compute/1";
 
     fn page(&self, page: Page) -> String {
-        let mut text = heading(
-            page,
-            "terrace measure compute: Mandelbrot steps, each waiting for the last",
-        );
+        let mut text =
+            heading(page, "terrace measure compute: Mandelbrot steps, each waiting for the last");
         let step = figure::time(self.step_ns.median, Digits::Three);
         text.push_str(&sentence(
             page,
@@ -27,17 +25,10 @@ impl Report for ComputeReport {
                 figure::time(self.seconds * 1e9, Digits::Three),
             ),
         ));
-        let of_2001: Vec<String> = self
-            .seconds_2001
-            .iter()
-            .map(|s| format!("{s:.3}"))
-            .collect();
+        let of_2001: Vec<String> = self.seconds_2001.iter().map(|s| format!("{s:.3}")).collect();
         text.push_str(&sentence(
             page,
-            &format!(
-                "In 2001, at 648 MHz: {} s for 100000000 steps",
-                of_2001.join(", ")
-            ),
+            &format!("In 2001, at 648 MHz: {} s for 100000000 steps", of_2001.join(", ")),
         ));
         text.push_str(&trials_note(page, &self.tally));
         text

@@ -19,10 +19,7 @@ impl Report for FaultReport {
     fn page(&self, page: Page) -> String {
         let mut text = heading(
             page,
-            &format!(
-                "terrace measure faults: first touch of {}",
-                Bytes(self.limit_bytes)
-            ),
+            &format!("terrace measure faults: first touch of {}", Bytes(self.limit_bytes)),
         );
         text.push_str(&table(self).render(page, 1));
         if let Some(first) = self.find(TouchMethod::Base, Phase::First) {
@@ -33,10 +30,8 @@ impl Report for FaultReport {
             text.push_str(&modes(page, series));
         }
         if let Some(bytes) = self.reported_bytes {
-            let text_of = format!(
-                "the kernel reported {} as free to the host while waiting",
-                Bytes(bytes)
-            );
+            let text_of =
+                format!("the kernel reported {} as free to the host while waiting", Bytes(bytes));
             text.push_str(&note(page, &text_of));
         }
         if let Some(limit) = &self.limited_by {
@@ -67,9 +62,7 @@ impl Report for FaultReport {
             .column("max_ns", |series| series.max_ns)
             .column("fast_ns", |series| series.modes.map(|modes| modes.fast_ns))
             .column("slow_ns", |series| series.modes.map(|modes| modes.slow_ns))
-            .column("slow_share", |series| {
-                series.modes.map(|modes| modes.slow_share)
-            })
+            .column("slow_share", |series| series.modes.map(|modes| modes.slow_share))
             .column("cut_short", |series| series.cut_short);
         Some(sheet.render())
     }

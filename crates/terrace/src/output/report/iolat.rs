@@ -59,11 +59,7 @@ impl Report for IolatResult {
     fn shortfall(&self) -> Option<String> {
         let failure = self.report.requests.failure.as_ref();
         let failed = failure.map(|error| {
-            format!(
-                "{} requests failed: {}",
-                self.report.requests.failed,
-                error_chain(error)
-            )
+            format!("{} requests failed: {}", self.report.requests.failed, error_chain(error))
         });
         failed.or_else(|| interrupted(self.report.requests.ended == Ended::Interrupted))
     }
@@ -72,12 +68,7 @@ impl Report for IolatResult {
         let report = &self.report;
         let is_filled = report.target.kind == TargetKind::Directory;
         let filled_bytes = if is_filled { report.region_bytes } else { 0 };
-        filled_bytes
-            + if report.write {
-                report.requests.bytes
-            } else {
-                0
-            }
+        filled_bytes + if report.write { report.requests.bytes } else { 0 }
     }
 }
 
@@ -114,12 +105,9 @@ pub(super) fn latency_lines(page: Page, latency: &RequestLatency) -> String {
     let it = latency;
     let moments = [it.min_ns, it.mean_ns, it.max_ns, it.deviation_ns];
     let percentiles = [it.p50_ns, it.p90_ns, it.p99_ns, it.p99_9_ns];
-    [
-        ("min/avg/max/mdev", moments),
-        ("p50/p90/p99/p99.9", percentiles),
-    ]
-    .map(|(names, times)| sentence(page, &format!("{names} = {}", times.map(time).join(" / "))))
-    .concat()
+    [("min/avg/max/mdev", moments), ("p50/p90/p99/p99.9", percentiles)]
+        .map(|(names, times)| sentence(page, &format!("{names} = {}", times.map(time).join(" / "))))
+        .concat()
 }
 
 /// `1000 requests over 64 MiB in 10 s, 98 a second, 402 kB/s`; `per_s` are requests and
@@ -150,15 +138,9 @@ fn warm_up(page: Page, first_ns: &[u64]) -> String {
     if first_ns.is_empty() {
         return String::new();
     }
-    let first: Vec<String> = first_ns
-        .iter()
-        .take(SHOWN_WARM_UP)
-        .map(|&ns| time(Some(ns as f64)))
-        .collect();
-    note(
-        page,
-        &format!("not counted, to warm up: {}", first.join(", ")),
-    )
+    let first: Vec<String> =
+        first_ns.iter().take(SHOWN_WARM_UP).map(|&ns| time(Some(ns as f64))).collect();
+    note(page, &format!("not counted, to warm up: {}", first.join(", ")))
 }
 
 fn time(ns: Option<f64>) -> String {

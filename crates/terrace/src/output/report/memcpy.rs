@@ -24,11 +24,8 @@ impl Report for CopyReport {
         let mut text = heading(page, &title(self));
         let sizes = sizes(self);
         for operation in ["copy", "read", "write"] {
-            let rows: Vec<&CopyRow> = self
-                .rows
-                .iter()
-                .filter(|row| row.operation == operation)
-                .collect();
+            let rows: Vec<&CopyRow> =
+                self.rows.iter().filter(|row| row.operation == operation).collect();
             if rows.is_empty() {
                 continue;
             }
@@ -38,9 +35,7 @@ impl Report for CopyReport {
             };
             text.push_str(&table.render(page, 1));
         }
-        self.winners
-            .iter()
-            .for_each(|winner| text.push_str(&sentence(page, &won(winner, self))));
+        self.winners.iter().for_each(|winner| text.push_str(&sentence(page, &won(winner, self))));
         text.push_str(&noisy_note(page, &self.rows));
         text.push_str(&control_note(page, &self.control_step_ns));
         text.push_str(&trials_note(page, &self.tally));
@@ -65,11 +60,7 @@ impl Report for CopyReport {
     fn shortfall(&self) -> Option<String> {
         let failed = self.rows.iter().find_map(|row| {
             let why = row.noisy.as_ref().filter(|why| why.starts_with("failed"))?;
-            Some(format!(
-                "{} at {}: {why}",
-                row.method,
-                Bytes(row.size_bytes)
-            ))
+            Some(format!("{} at {}: {why}", row.method, Bytes(row.size_bytes)))
         });
         interrupted(self.interrupted).or(failed)
     }
@@ -81,19 +72,13 @@ fn title(report: &CopyReport) -> String {
         1 => parts.push("1 thread".to_owned()),
         many => parts.push(format!("{many} threads, rates of all together")),
     }
-    parts.extend(
-        report
-            .block_bytes
-            .map(|block| format!("blocks of {}", Bytes(block))),
-    );
+    parts.extend(report.block_bytes.map(|block| format!("blocks of {}", Bytes(block))));
     if report.stride > 1 {
         parts.push(format!("every {}th element", report.stride));
     }
     if report.offset != (0, 0) {
         let (target, source) = report.offset;
-        parts.push(format!(
-            "target {target} B and source {source} B behind a page boundary"
-        ));
+        parts.push(format!("target {target} B and source {source} B behind a page boundary"));
     }
     parts.extend(report.libc.clone());
     parts.join(", ")
@@ -125,24 +110,16 @@ fn matrix(operation: &str, rows: &[&CopyRow], sizes: &[u64]) -> Table {
     }
     for method in methods {
         let mut cells = vec![Cell::from(method)];
-        let of = |size: u64| {
-            rows.iter()
-                .find(|row| row.method == method && row.size_bytes == size)
-        };
+        let of = |size: u64| rows.iter().find(|row| row.method == method && row.size_bytes == size);
         for &size in sizes {
             let row = of(size);
             let rate = row.and_then(|row| row.bytes_per_s.as_ref());
             let noisy = row.is_some_and(|row| row.noisy.is_some());
             let shown = or_absent(rate, |rate| figure::rate(rate.median, Digits::Three));
-            cells.push(Cell::toned(
-                shown,
-                if noisy { Tone::Warn } else { Tone::Plain },
-            ));
+            cells.push(Cell::toned(shown, if noisy { Tone::Warn } else { Tone::Plain }));
         }
         let bus = of(largest).and_then(|row| row.bus_bytes_per_s);
-        cells.push(Cell::from(or_absent(bus, |rate| {
-            figure::rate(rate, Digits::Three)
-        })));
+        cells.push(Cell::from(or_absent(bus, |rate| figure::rate(rate, Digits::Three))));
         table.row(cells);
     }
     table
@@ -164,11 +141,7 @@ fn detail(operation: &str, rows: &[&CopyRow]) -> Table {
         |bytes_per_s: Option<f64>| or_absent(bytes_per_s, |rate| figure::rate(rate, Digits::Three));
     for row in rows {
         let estimate = row.bytes_per_s.as_ref();
-        let tone = if row.noisy.is_some() {
-            Tone::Warn
-        } else {
-            Tone::Plain
-        };
+        let tone = if row.noisy.is_some() { Tone::Warn } else { Tone::Plain };
         table.row(vec![
             Cell::from(row.method.as_str()),
             Cell::toned(rate(estimate.map(|e| e.median)), tone),
@@ -228,9 +201,6 @@ fn noisy_note(page: Page, rows: &[CopyRow]) -> String {
     match noisy.as_slice() {
         [] => String::new(),
         few if few.len() <= 3 => note(page, &format!("noisy: {}", few.join("; "))),
-        [first, rest @ ..] => note(
-            page,
-            &format!("noisy: {first}; {} more in --csv", rest.len()),
-        ),
+        [first, rest @ ..] => note(page, &format!("noisy: {first}; {} more in --csv", rest.len())),
     }
 }

@@ -87,10 +87,7 @@ fn curves(report: &LatencyReport) -> Table {
             let load = row.and_then(|row| row.load_ns.as_ref());
             let noisy = row.is_some_and(|row| row.noisy.is_some());
             let shown = or_absent(load, |load| figure::time(load.median, Digits::Three));
-            cells.push(Cell::toned(
-                shown,
-                if noisy { Tone::Warn } else { Tone::Plain },
-            ));
+            cells.push(Cell::toned(shown, if noisy { Tone::Warn } else { Tone::Plain }));
         }
         table.row(cells);
     }

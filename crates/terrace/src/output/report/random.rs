@@ -49,10 +49,7 @@ impl Report for RandomResult {
         text.push_str(&latency_lines(page, &random.latency));
         if let Some(cpu_ns) = random.cpu_ns_per_request {
             let cpu = figure::time(cpu_ns, Digits::Three);
-            text.push_str(&sentence(
-                page,
-                &format!("{cpu} of processor time a request"),
-            ));
+            text.push_str(&sentence(page, &format!("{cpu} of processor time a request")));
         }
         text.push_str(&served(page, &self.served));
         for line in &self.notes {
@@ -75,20 +72,14 @@ impl Report for RandomResult {
             .column("requests_per_s", |report| report.random.requests_per_s)
             .column("bytes_per_s", |report| report.random.bytes_per_s)
             .latency(|report| &report.random.latency)
-            .column("cpu_ns_per_request", |report| {
-                report.random.cpu_ns_per_request
-            })
+            .column("cpu_ns_per_request", |report| report.random.cpu_ns_per_request)
             .column("served_by", |report| word(&report.served.by));
         Some(sheet.render())
     }
 
     fn shortfall(&self) -> Option<String> {
         let failed = self.random.failure.as_ref().map(|error| {
-            format!(
-                "ended after {} requests: {}",
-                self.random.requests,
-                error_chain(error)
-            )
+            format!("ended after {} requests: {}", self.random.requests, error_chain(error))
         });
         failed.or_else(|| interrupted(sys::interrupt::requested()))
     }

@@ -34,22 +34,14 @@ impl Report for SeqReport {
         text.push_str(&table(&self.phases).render(page, 1));
         if let Some(rate) = self.durable_bytes_per_s {
             let rate = figure::rate(rate, Digits::Three);
-            text.push_str(&sentence(
-                page,
-                &format!("durable, write and sync together: {rate}"),
-            ));
+            text.push_str(&sentence(page, &format!("durable, write and sync together: {rate}")));
         }
         for phase in &self.phases {
-            let reason = format!(
-                "{}: {}",
-                word(&phase.name).replace('_', " "),
-                phase.served.reason
-            );
+            let reason =
+                format!("{}: {}", word(&phase.name).replace('_', " "), phase.served.reason);
             text.push_str(&note(page, &reason));
         }
-        self.notes
-            .iter()
-            .for_each(|line| text.push_str(&note(page, line)));
+        self.notes.iter().for_each(|line| text.push_str(&note(page, line)));
         text
     }
 
@@ -80,10 +72,7 @@ impl Report for SeqReport {
     }
 
     fn written_bytes(&self) -> u64 {
-        let written = self
-            .phases
-            .iter()
-            .filter(|phase| phase.name == PhaseName::Write);
+        let written = self.phases.iter().filter(|phase| phase.name == PhaseName::Write);
         written.map(|phase| phase.bytes).sum()
     }
 }

@@ -51,15 +51,9 @@ const BAR_START_NS: f64 = 0.1;
 
 /// The table, or nothing when there are no levels.
 pub fn render(survey: &Survey, page: Page) -> String {
-    let rooms = if page.width >= WIDE {
-        &[Room::Wide][..]
-    } else {
-        &[Room::Usual, Room::Tight]
-    };
-    let whole = rooms
-        .iter()
-        .map(|&room| table(survey, room))
-        .find(|table| table.fits(page, INDENT));
+    let rooms = if page.width >= WIDE { &[Room::Wide][..] } else { &[Room::Usual, Room::Tight] };
+    let whole =
+        rooms.iter().map(|&room| table(survey, room)).find(|table| table.fits(page, INDENT));
     // Where columns must go anyway, short words would only be harder to read.
     let table = whole.unwrap_or_else(|| table(survey, rooms[0]));
     if table.is_empty() {
@@ -83,11 +77,7 @@ fn is_blank(tier: &Tier) -> bool {
 
 fn columns(room: Room) -> Vec<Column> {
     let wide = room == Room::Wide;
-    let bar = if wide {
-        "latency, 10x per 2 steps"
-    } else {
-        "10x/step"
-    };
+    let bar = if wide { "latency, 10x per 2 steps" } else { "10x/step" };
     let mut columns = vec![
         Column::words("level"),
         Column::words(bar).rank(5),
@@ -119,9 +109,7 @@ fn row(tier: &Tier, survey: &Survey, room: Room) -> Vec<Cell> {
     let latency = tier.latency_ns.as_ref();
     let time = |ns: Option<f64>| number(or_absent(ns, |ns| figure::time(ns, digits)));
     let rate = |rate: &Option<Estimate>| {
-        number(or_absent(rate.as_ref(), |rate| {
-            figure::rate(rate.median, digits)
-        }))
+        number(or_absent(rate.as_ref(), |rate| figure::rate(rate.median, digits)))
     };
     let steps = if wide { 2.0 } else { 1.0 };
     let p50 = latency.map(|latency| latency.p50.unwrap_or(latency.median));
@@ -136,9 +124,7 @@ fn row(tier: &Tier, survey: &Survey, room: Room) -> Vec<Cell> {
     if wide {
         cells.push(rate(&tier.copy_bytes_per_s));
     }
-    cells.push(number(or_absent(tier.capacity_bytes, |bytes| {
-        size(tier.kind, bytes, digits)
-    })));
+    cells.push(number(or_absent(tier.capacity_bytes, |bytes| size(tier.kind, bytes, digits))));
     cells.push(seen(tier, room));
     cells.push(Cell::toned(marker(tier, survey), Tone::Warn));
     if wide {
@@ -179,11 +165,7 @@ fn marker(tier: &Tier, survey: &Survey) -> String {
         .filter(|(_, finding)| about(&finding.tier))
         .map(|(number, _): (u32, _)| number.to_string())
         .collect();
-    if numbers.is_empty() {
-        String::new()
-    } else {
-        format!("<- {}", numbers.join(","))
-    }
+    if numbers.is_empty() { String::new() } else { format!("<- {}", numbers.join(",")) }
 }
 
 /// A name in at most `width` columns. What stands behind two spaces, the device, stays

@@ -7,9 +7,7 @@ use crate::args;
 use std::path::PathBuf;
 
 fn fixture(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/fixtures")
-        .join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
 fn recorded() -> Survey {
@@ -51,9 +49,7 @@ fn no_line_is_wider_than_the_page() {
         for line in page(&survey, detail, Page::plain(width)).lines() {
             // Only a word that cannot be broken may be wider, and then stands alone.
             let tied = ["Seen:", "terrace ", "sudo terrace "];
-            let unbroken = tied
-                .iter()
-                .any(|start| line.trim_start().starts_with(start));
+            let unbroken = tied.iter().any(|start| line.trim_start().starts_with(start));
             let unbroken = unbroken || !line.trim().contains(' ');
             assert!(line.chars().count() <= width || unbroken, "{width}: {line}");
             assert_eq!(line, line.trim_end(), "{width}");
@@ -72,9 +68,7 @@ fn at_80_columns_no_column_of_the_promised_table_is_missing() {
     for survey in [recorded(), crowded] {
         let text = brief(&survey, 80);
         let titles = text.lines().find(|line| line.contains("level")).unwrap();
-        for title in [
-            "level", "10x/step", "p50", "p99", "read", "write", "size", "seen",
-        ] {
+        for title in ["level", "10x/step", "p50", "p99", "read", "write", "size", "seen"] {
             assert!(titles.contains(title), "{text}");
         }
     }
@@ -105,10 +99,7 @@ fn a_brief_page_says_what_is_odd_and_what_to_do_and_where_the_rest_is() {
     let remedies = survey.findings.iter().filter(|f| f.remedy.is_some());
     assert_eq!(text.matches(" Do: ").count(), remedies.count(), "{text}");
     assert_eq!(text.matches("--details, or --json.").count(), 1, "{text}");
-    assert!(
-        text.contains("2 not possible here (--details says why)"),
-        "{text}"
-    );
+    assert!(text.contains("2 not possible here (--details says why)"), "{text}");
     let full = page(&survey, Detail::Full, Page::plain(80));
     assert!(!full.contains("--details"), "{full}");
     assert!(full.contains("Not checked:"), "{full}");
@@ -120,24 +111,16 @@ fn each_finding_is_marked_at_its_level() {
     let text = brief(&survey, 140);
     for (number, finding) in (1..).zip(&survey.findings) {
         let Some(tier) = &finding.tier else { continue };
-        let line = text
-            .lines()
-            .find(|line| line.trim_start().starts_with(tier.as_str()));
+        let line = text.lines().find(|line| line.trim_start().starts_with(tier.as_str()));
         let numbers = line.unwrap().split("<- ").nth(1).unwrap();
-        assert!(
-            numbers.split(',').any(|n| n == format!("{number}")),
-            "{line:?}"
-        );
+        assert!(numbers.split(',').any(|n| n == format!("{number}")), "{line:?}");
     }
 }
 
 #[test]
 fn a_level_without_single_requests_has_its_median_and_no_p99() {
     let text = brief(&recorded(), 80);
-    let line = text
-        .lines()
-        .find(|line| line.starts_with(" L1 cache"))
-        .unwrap();
+    let line = text.lines().find(|line| line.starts_with(" L1 cache")).unwrap();
     let words: Vec<&str> = line.split_whitespace().collect();
     assert_eq!(words[3..6], ["0.9", "ns", "-"], "{line}");
 }
@@ -149,19 +132,12 @@ fn nothing_odd_and_nothing_seen_is_still_a_page() {
     survey.tiers.clear();
     survey.unchecked.clear();
     survey.skipped.clear();
-    survey.machine = MachineFacts {
-        usable_cpus: 1,
-        online_cpus: 1,
-        ..MachineFacts::default()
-    };
+    survey.machine = MachineFacts { usable_cpus: 1, online_cpus: 1, ..MachineFacts::default() };
     survey.cost.written_bytes = 0;
     survey.interrupted = true;
     let text = brief(&survey, 80);
     assert!(text.starts_with("terrace survey"), "{text}");
-    assert!(
-        text.contains("1 core; 47 s; wrote nothing; interrupted"),
-        "{text}"
-    );
+    assert!(text.contains("1 core; 47 s; wrote nothing; interrupted"), "{text}");
     assert!(text.contains("Nothing odd"), "{text}");
     assert!(!text.contains("--details"), "{text}");
 }
@@ -174,11 +150,7 @@ fn commands_named_under_next_exist() {
         let text = next(&survey, Page::plain(200));
         let commands = text.trim().trim_start_matches("Next: ").split(", ");
         for command in commands {
-            let words = command
-                .trim_start_matches("sudo ")
-                .split(" (")
-                .next()
-                .unwrap();
+            let words = command.trim_start_matches("sudo ").split(" (").next().unwrap();
             let words = words.split_whitespace().map(std::ffi::OsString::from);
             assert!(args::parse(words).is_ok(), "{command}");
         }
@@ -188,10 +160,7 @@ fn commands_named_under_next_exist() {
 #[test]
 fn colour_adds_nothing_but_codes() {
     let survey = recorded();
-    let coloured = Page {
-        width: 80,
-        style: crate::output::style::Style::new(true),
-    };
+    let coloured = Page { width: 80, style: crate::output::style::Style::new(true) };
     let text = page(&survey, Detail::Full, coloured);
     let mut text = crate::output::clean::printable(&text).into_owned();
     assert!(text.contains('\x1b'));

@@ -64,8 +64,7 @@ impl Axis {
         // The mark is worth more than the words that it would stand in.
         let is_free = |at: usize, text: &str| {
             let cells = at..at + length(text) + 1;
-            self.cursor_column
-                .is_none_or(|cursor_column| !cells.contains(&cursor_column))
+            self.cursor_column.is_none_or(|cursor_column| !cells.contains(&cursor_column))
         };
         if is_free(end, &self.end) {
             put(end, &self.end);
@@ -77,11 +76,7 @@ impl Axis {
             put(cursor_column, &glyphs.cursor_sign().to_string());
         }
         let cells: String = cells.iter().collect();
-        let value = if self.cursor_column.is_some() {
-            "then"
-        } else {
-            "now"
-        };
+        let value = if self.cursor_column.is_some() { "then" } else { "now" };
         let most = if widths.most > 0 { "most" } else { "" };
         let (value_width, most_width) = (widths.value, widths.most);
         let pad = before - 1;

@@ -196,9 +196,7 @@ impl Cursor {
     fn scale(&mut self, by: isize, extent: &Extent) {
         let now_ns = self.column_ns(extent);
         let now = COLUMNS_NS.iter().position(|ns| *ns >= now_ns);
-        let next = now
-            .unwrap_or(COLUMNS_NS.len() - 1)
-            .saturating_add_signed(by);
+        let next = now.unwrap_or(COLUMNS_NS.len() - 1).saturating_add_signed(by);
         self.column_ns = COLUMNS_NS.get(next).copied().or(self.column_ns);
         // The lanes end at the selected moment, from where one can go on.
         if let Some(at_ns) = self.at_ns {
@@ -223,17 +221,10 @@ impl Cursor {
 mod tests {
     use super::*;
 
-    const LIVE: Extent = Extent {
-        first_ns: 0,
-        last_ns: 100_500_000_000,
-        columns: 40,
-        is_live: true,
-    };
+    const LIVE: Extent =
+        Extent { first_ns: 0, last_ns: 100_500_000_000, columns: 40, is_live: true };
 
-    const OVER: Extent = Extent {
-        is_live: false,
-        ..LIVE
-    };
+    const OVER: Extent = Extent { is_live: false, ..LIVE };
 
     fn after(actions: &[Action], extent: &Extent) -> Cursor {
         let mut cursor = Cursor::default();
@@ -270,18 +261,12 @@ mod tests {
         let mut cursor = after(&[Action::Earlier], &LIVE);
         let edge_ns = cursor.edge_ns(&LIVE);
         assert_eq!(edge_ns, 100 * SECOND_NS);
-        let later = Extent {
-            last_ns: 130 * SECOND_NS,
-            ..LIVE
-        };
+        let later = Extent { last_ns: 130 * SECOND_NS, ..LIVE };
         assert_eq!(cursor.edge_ns(&later), edge_ns);
         cursor.apply(Action::Oldest, &later, &[], 4);
         assert_eq!(cursor.edge_ns(&later), 40 * SECOND_NS);
         // Its moment was forgotten meanwhile.
-        let forgotten = Extent {
-            first_ns: 20 * SECOND_NS,
-            ..later
-        };
+        let forgotten = Extent { first_ns: 20 * SECOND_NS, ..later };
         cursor.keep_within(&forgotten);
         assert_eq!(cursor.at_ns, Some(21 * SECOND_NS));
     }
@@ -298,10 +283,7 @@ mod tests {
         assert_eq!(window(&[], &OVER), None);
         // 40 columns of 5 s hold 100 s.
         assert_eq!(window(&[Action::Oldest], &OVER), Some((0.0, 5.0)));
-        let short = Extent {
-            last_ns: 10 * SECOND_NS,
-            ..OVER
-        };
+        let short = Extent { last_ns: 10 * SECOND_NS, ..OVER };
         assert_eq!(window(&[Action::Pause], &short), Some((8.0, 10.0)));
     }
 
@@ -328,9 +310,8 @@ mod tests {
 
     #[test]
     fn questions_come_in_turn_and_then_all() {
-        let questions: Vec<_> = (0..6)
-            .map(|count| after(&vec![Action::Question; count], &LIVE).question)
-            .collect();
+        let questions: Vec<_> =
+            (0..6).map(|count| after(&vec![Action::Question; count], &LIVE).question).collect();
         assert_eq!(questions, [None, Some(0), Some(1), Some(2), Some(3), None]);
     }
 }

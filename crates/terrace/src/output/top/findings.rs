@@ -71,15 +71,11 @@ fn below(cause: &Cause, width: usize) -> Vec<Toned> {
     let room = width.saturating_sub(INDENT + 3);
     let margin = " ".repeat(INDENT + 2);
     let mut lines = Vec::new();
-    for (tone, text) in [
-        (Tone::Dim, pieces.join("; ")),
-        (Tone::Plain, remedy.unwrap_or_default()),
-    ] {
+    for (tone, text) in [(Tone::Dim, pieces.join("; ")), (Tone::Plain, remedy.unwrap_or_default())]
+    {
         let wrapped = wrap(&text, room, 2);
         lines.extend(
-            wrapped
-                .lines()
-                .map(|line| vec![(tone, format!("{margin}{}", shortened(line, room)))]),
+            wrapped.lines().map(|line| vec![(tone, format!("{margin}{}", shortened(line, room)))]),
         );
     }
     lines
@@ -88,15 +84,8 @@ fn below(cause: &Cause, width: usize) -> Vec<Toned> {
 /// `Not to blame: swap 0, steal 0.2 %`: as many as fit in so many lines.
 pub fn cleared(explanation: &Explanation, width: usize, room: usize) -> Vec<Toned> {
     let lines = |shown: usize| -> Vec<Toned> {
-        let wrapped = wrap(
-            &cleared_words(&explanation.cleared, shown),
-            width.saturating_sub(2),
-            4,
-        );
-        wrapped
-            .lines()
-            .map(|line| vec![(Tone::Dim, format!(" {line}"))])
-            .collect()
+        let wrapped = wrap(&cleared_words(&explanation.cleared, shown), width.saturating_sub(2), 4);
+        wrapped.lines().map(|line| vec![(Tone::Dim, format!(" {line}"))]).collect()
     };
     let counts = (1..=explanation.cleared.len()).rev();
     let fitting = counts.map(lines).find(|lines| lines.len() <= room);
@@ -164,10 +153,7 @@ mod tests {
                     let lines = text(&lines(&explanation, chosen, width, room));
                     assert!(lines.len() <= room);
                     let mark = format!(">{:>2} Claim {chosen}", chosen + 1);
-                    assert!(
-                        lines.iter().any(|line| line.starts_with(&mark)),
-                        "{lines:?}"
-                    );
+                    assert!(lines.iter().any(|line| line.starts_with(&mark)), "{lines:?}");
                     assert!(lines.iter().all(|line| length(line) <= width), "{lines:?}");
                 }
             }

@@ -20,11 +20,7 @@ impl Glyphs {
         let names = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter();
         let mut values = names.filter_map(variable).filter(|value| !value.is_empty());
         let locale = values.next().unwrap_or_default().to_lowercase();
-        if locale.contains("utf-8") || locale.contains("utf8") {
-            Self::Blocks
-        } else {
-            Self::Ascii
-        }
+        if locale.contains("utf-8") || locale.contains("utf8") { Self::Blocks } else { Self::Ascii }
     }
 
     /// The sign of `value` where `full` fills a cell.
@@ -80,10 +76,7 @@ mod tests {
         };
         assert_eq!(of(&[]), Glyphs::Ascii);
         assert_eq!(of(&[("LANG", "C.UTF-8")]), Glyphs::Blocks);
-        assert_eq!(
-            of(&[("LANG", "de_DE.utf8"), ("LC_ALL", "")]),
-            Glyphs::Blocks
-        );
+        assert_eq!(of(&[("LANG", "de_DE.utf8"), ("LC_ALL", "")]), Glyphs::Blocks);
         assert_eq!(of(&[("LANG", "C.UTF-8"), ("LC_ALL", "C")]), Glyphs::Ascii);
     }
 }

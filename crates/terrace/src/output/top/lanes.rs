@@ -47,13 +47,7 @@ impl Widths {
         };
         let value = 10;
         let taken = 1 + question + label + value + most;
-        Self {
-            question,
-            label,
-            cells: width.saturating_sub(taken).max(1),
-            value,
-            most,
-        }
+        Self { question, label, cells: width.saturating_sub(taken).max(1), value, most }
     }
 }
 
@@ -70,10 +64,8 @@ struct Row<'a> {
 
 /// The rows of `questions` in at most `room` lines.
 pub fn rows(questions: &[Question], space: &Space<'_>, room: usize) -> Vec<Toned> {
-    let mut groups: Vec<(&Question, Vec<Row<'_>>)> = questions
-        .iter()
-        .map(|question| (question, of_question(question, space)))
-        .collect();
+    let mut groups: Vec<(&Question, Vec<Row<'_>>)> =
+        questions.iter().map(|question| (question, of_question(question, space))).collect();
     let shares = shared_out(&groups, room);
     let mut lines = Vec::new();
     for ((question, rows), share) in groups.iter_mut().zip(shares) {
@@ -136,8 +128,7 @@ fn of_chart<'a>(chart: &Chart, space: &Space<'a>) -> Vec<Row<'a>> {
     if !chart.layers.is_empty() {
         // Layers are parts of one whole, and a part fills as much as it is of that.
         let whole: f64 = rows.iter().map(|row| most(&row.values)).fold(0.0, f64::max);
-        rows.iter_mut()
-            .for_each(|row| row.full = whole.max(row.lane.floor));
+        rows.iter_mut().for_each(|row| row.full = whole.max(row.lane.floor));
     }
     let mut order: Vec<usize> = (0..rows.len()).collect();
     if chart.layers.is_empty() {
@@ -195,17 +186,9 @@ fn layers_of<'a>(chart: &Chart, recording: &'a Recording) -> Vec<Lane<'a>> {
         let lane = |(series, word): (&'a Series, &'a str)| {
             let label = labelled(chart, &layer.label, word);
             let less = less.clone();
-            Lane {
-                less,
-                ..Lane::new(label, series, chart.unit.as_deref())
-            }
+            Lane { less, ..Lane::new(label, series, chart.unit.as_deref()) }
         };
-        Some(
-            named(&layer.pattern)?
-                .into_iter()
-                .map(lane)
-                .collect::<Vec<_>>(),
-        )
+        Some(named(&layer.pattern)?.into_iter().map(lane).collect::<Vec<_>>())
     };
     let layers: Option<Vec<_>> = chart.layers.iter().map(of).collect();
     layers.unwrap_or_default().into_iter().flatten().collect()
@@ -227,26 +210,17 @@ fn labelled(chart: &Chart, label: &str, word: &str) -> String {
 
 fn still(question: &Question, space: &Space<'_>) -> Toned {
     let title = column(&question.id, space.widths.question);
-    vec![
-        (Tone::Strong, format!(" {title}")),
-        (Tone::Dim, question.still.clone()),
-    ]
+    vec![(Tone::Strong, format!(" {title}")), (Tone::Dim, question.still.clone())]
 }
 
 /// ` disk   read vda         ..:=#%@@   120 MB/s    430 MB/s`
 fn line(row: &Row<'_>, title: &str, space: &Space<'_>) -> Toned {
     let widths = space.widths;
-    let at = space
-        .cursor_column
-        .unwrap_or(row.values.len().saturating_sub(1));
+    let at = space.cursor_column.unwrap_or(row.values.len().saturating_sub(1));
     let shown =
         |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| row.lane.shown(value));
     let present = row.values.get(at).copied().flatten();
-    let label = if row.is_evidence {
-        Tone::Warn
-    } else {
-        Tone::Plain
-    };
+    let label = if row.is_evidence { Tone::Warn } else { Tone::Plain };
     let mut line = vec![
         (Tone::Strong, format!(" {}", column(title, widths.question))),
         (label, column(&row.lane.label, widths.label)),
@@ -263,11 +237,8 @@ fn line(row: &Row<'_>, title: &str, space: &Space<'_>) -> Toned {
 
 /// The cells of a lane, in three pieces where one of them is looked at.
 fn cells(row: &Row<'_>, space: &Space<'_>) -> Toned {
-    let signs: Vec<char> = row
-        .values
-        .iter()
-        .map(|value| space.glyphs.height(*value, row.full))
-        .collect();
+    let signs: Vec<char> =
+        row.values.iter().map(|value| space.glyphs.height(*value, row.full)).collect();
     let text = |signs: &[char]| signs.iter().collect::<String>();
     match space.cursor_column.filter(|at| *at < signs.len()) {
         None => vec![(Tone::Busy, text(&signs))],
@@ -282,11 +253,7 @@ fn cells(row: &Row<'_>, space: &Space<'_>) -> Toned {
 /// `text` in exactly `width` columns, the last of which is a space.
 fn column(text: &str, width: usize) -> String {
     let room = width.saturating_sub(1);
-    let shown = if width == 0 {
-        String::new()
-    } else {
-        shortened(text, room)
-    };
+    let shown = if width == 0 { String::new() } else { shortened(text, room) };
     format!("{shown:width$}")
 }
 

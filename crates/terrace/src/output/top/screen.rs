@@ -70,21 +70,13 @@ impl Screen {
     /// How large it is now.
     pub fn size(&self) -> io::Result<Size> {
         let size = self.terminal.size()?;
-        Ok(Size {
-            width: size.width.into(),
-            height: size.height.into(),
-        })
+        Ok(Size { width: size.width.into(), height: size.height.into() })
     }
 
     /// Draws the lines from the top.
     pub fn draw(&mut self, lines: &[Toned]) -> io::Result<()> {
-        let lines = Lines {
-            lines,
-            coloured: self.coloured,
-        };
-        let drawn = self
-            .terminal
-            .draw(|frame| frame.render_widget(lines, frame.area()));
+        let lines = Lines { lines, coloured: self.coloured };
+        let drawn = self.terminal.draw(|frame| frame.render_widget(lines, frame.area()));
         drawn.map(drop)
     }
 
@@ -194,36 +186,21 @@ mod tests {
 
     fn drawn(width: u16, height: u16, coloured: bool) -> Buffer {
         let lines = [
-            vec![
-                (Tone::Warn, "ab".to_owned()),
-                (Tone::Marked, "c\n\u{1b}d".to_owned()),
-            ],
+            vec![(Tone::Warn, "ab".to_owned()), (Tone::Marked, "c\n\u{1b}d".to_owned())],
             vec![(Tone::Plain, "0123456789".to_owned())],
             vec![(Tone::Plain, "third".to_owned())],
         ];
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        let lines = Lines {
-            lines: &lines,
-            coloured,
-        };
-        terminal
-            .draw(|frame| frame.render_widget(lines, frame.area()))
-            .unwrap();
+        let lines = Lines { lines: &lines, coloured };
+        terminal.draw(|frame| frame.render_widget(lines, frame.area())).unwrap();
         terminal.backend().buffer().clone()
     }
 
     #[test]
     fn lines_are_drawn_and_clipped_and_clean() {
         let buffer = drawn(8, 2, true);
-        let row = |row: u16| {
-            (0..8)
-                .map(|at| buffer[(at, row)].symbol())
-                .collect::<String>()
-        };
-        assert_eq!(
-            (row(0).as_str(), row(1).as_str()),
-            ("abc \\x1b", "01234567")
-        );
+        let row = |row: u16| (0..8).map(|at| buffer[(at, row)].symbol()).collect::<String>();
+        assert_eq!((row(0).as_str(), row(1).as_str()), ("abc \\x1b", "01234567"));
         assert_eq!(buffer[(0, 0)].fg, Color::Yellow);
         assert!(buffer[(2, 0)].modifier.contains(Modifier::REVERSED));
     }
@@ -244,10 +221,7 @@ mod tests {
         let key = |code, modifiers| action_of(KeyEvent::new(code, modifiers));
         let none = KeyModifiers::NONE;
         assert_eq!(key(KeyCode::Char('q'), none), Some(Action::Quit));
-        assert_eq!(
-            key(KeyCode::Char('c'), KeyModifiers::CONTROL),
-            Some(Action::Quit)
-        );
+        assert_eq!(key(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Action::Quit));
         assert_eq!(key(KeyCode::Char('c'), none), None);
         assert_eq!(key(KeyCode::Char('q'), KeyModifiers::CONTROL), None);
     }

@@ -20,9 +20,7 @@ const UNSEEN_LINES: usize = 2;
 
 /// ` terrace top: the whole machine                                    14:32:05`
 pub fn title(scene: &Scene<'_>) -> Toned {
-    let subject = scene
-        .explanation
-        .map_or("", |explanation| &explanation.subject);
+    let subject = scene.explanation.map_or("", |explanation| &explanation.subject);
     let whose = match (scene.file, subject) {
         (Some(file), "") => file.to_owned(),
         (Some(file), subject) => format!("{file}: {subject}"),
@@ -37,9 +35,8 @@ pub fn title(scene: &Scene<'_>) -> Toned {
 /// Which moment is looked at, and how to come back to now.
 pub fn state(scene: &Scene<'_>) -> Toned {
     let (extent, cursor) = (&scene.extent, scene.cursor);
-    let window_ns = cursor
-        .window(extent)
-        .map_or(extent.last_ns, |(from_ns, to_ns)| to_ns - from_ns);
+    let window_ns =
+        cursor.window(extent).map_or(extent.last_ns, |(from_ns, to_ns)| to_ns - from_ns);
     let window = long_time(window_ns / (SECOND_NS / 10) * (SECOND_NS / 10));
     let (tone, long, short) = match (cursor.at_ns, extent.is_live) {
         (None, true) if window_ns == 0 => (Tone::Busy, "live".to_owned(), "live".to_owned()),
@@ -63,15 +60,10 @@ pub fn state(scene: &Scene<'_>) -> Toned {
         }
     };
     let share = scene.explanation.and_then(|it| it.watching.core_share);
-    let cost = share.map_or(String::new(), |share| {
-        format!("watching: {} of a core", figure::percent(share))
-    });
+    let cost = share
+        .map_or(String::new(), |share| format!("watching: {} of a core", figure::percent(share)));
     let width = scene.size.width;
-    let words = if length(&long) + 1 < width {
-        long
-    } else {
-        short
-    };
+    let words = if length(&long) + 1 < width { long } else { short };
     both_ends((tone, &format!(" {words}")), (Tone::Dim, &cost), width)
 }
 
@@ -91,9 +83,7 @@ pub fn unseen(explanation: &Explanation, width: usize) -> Vec<Toned> {
     let text = format!("Cannot be seen without root: {}", names.join(", "));
     let wrapped = wrap(&text, width.saturating_sub(2), 4);
     let lines = wrapped.lines().take(UNSEEN_LINES);
-    lines
-        .map(|line| vec![(Tone::Unknown, format!(" {line}"))])
-        .collect()
+    lines.map(|line| vec![(Tone::Unknown, format!(" {line}"))]).collect()
 }
 
 /// What the keys do, and what cannot be seen with the reasons.
@@ -141,9 +131,7 @@ pub fn keys(scene: &Scene<'_>) -> Toned {
     let selected = scene.cursor.question.and_then(|it| scene.questions.get(it));
     let question = selected.map_or("Tab question", |question| question.title.as_str());
     let mut line = String::new();
-    for words in [
-        "q quit", "? help", time, finding, pause, question, "+ - zoom",
-    ] {
+    for words in ["q quit", "? help", time, finding, pause, question, "+ - zoom"] {
         if length(&line) + length(words) + 3 > scene.size.width {
             break;
         }
@@ -159,9 +147,7 @@ fn clock(scene: &Scene<'_>, at_ns: u64) -> String {
         return String::new();
     }
     let unix_s = (facts.started_unix_ns.saturating_add(at_ns) / SECOND_NS).cast_signed();
-    let of_day_s = unix_s
-        .saturating_add(i64::from(facts.utc_offset_s))
-        .rem_euclid(DAY_S);
+    let of_day_s = unix_s.saturating_add(i64::from(facts.utc_offset_s)).rem_euclid(DAY_S);
     let (hours, minutes, seconds) = (of_day_s / 3600, of_day_s / 60 % 60, of_day_s % 60);
     format!("{hours:02}:{minutes:02}:{seconds:02}")
 }
@@ -174,9 +160,5 @@ fn both_ends(left: (Tone, &str), right: (Tone, &str), width: usize) -> Toned {
         return vec![(left.0, text)];
     }
     let gap = " ".repeat(width - taken + 2);
-    vec![
-        (left.0, text),
-        (Tone::Plain, gap),
-        (right.0, right.1.to_owned()),
-    ]
+    vec![(left.0, text), (Tone::Plain, gap), (right.0, right.1.to_owned())]
 }

@@ -15,28 +15,18 @@ fn fixture(name: &str) -> Recording {
 
 /// The picture of a recording after some keys, and what was looked at.
 fn shown(recording: &Recording, actions: &[Action], size: Size, is_live: bool) -> String {
-    let extent = Extent {
-        first_ns: 0,
-        last_ns: recording.wall_ns(),
-        columns: size.columns(),
-        is_live,
-    };
+    let extent =
+        Extent { first_ns: 0, last_ns: recording.wall_ns(), columns: size.columns(), is_live };
     let questions = questions().unwrap();
     let explained = |cursor: &Cursor| {
-        let window = cursor.window(&extent).map(|(from_ns, to_ns)| Window {
-            from_ns: Some(from_ns),
-            to_ns: Some(to_ns),
-        });
+        let window = cursor
+            .window(&extent)
+            .map(|(from_ns, to_ns)| Window { from_ns: Some(from_ns), to_ns: Some(to_ns) });
         explain(recording, window.unwrap_or_default())
     };
     let mut cursor = Cursor::default();
     for action in actions {
-        cursor.apply(
-            *action,
-            &extent,
-            &names(&explained(&cursor)),
-            questions.len(),
-        );
+        cursor.apply(*action, &extent, &names(&explained(&cursor)), questions.len());
     }
     let lines = picture(&Scene {
         recording,
@@ -48,19 +38,12 @@ fn shown(recording: &Recording, actions: &[Action], size: Size, is_live: bool) -
         glyphs: Glyphs::Ascii,
         size,
     });
-    let joined = |line: &Toned| {
-        line.iter()
-            .map(|(_, text)| text.as_str())
-            .collect::<String>()
-    };
+    let joined = |line: &Toned| line.iter().map(|(_, text)| text.as_str()).collect::<String>();
     let lines: Vec<String> = lines.iter().map(joined).collect();
     lines.join("\n")
 }
 
-const USUAL: Size = Size {
-    width: 80,
-    height: 24,
-};
+const USUAL: Size = Size { width: 80, height: 24 };
 
 #[test]
 fn a_cold_read_is_named_with_its_proof_and_its_lane() {
@@ -69,10 +52,7 @@ fn a_cold_read_is_named_with_its_proof_and_its_lane() {
     let whole = explain(&recording, Window::default());
     let claim = whole.findings[0].finding.claim.clone();
     let first_words: String = claim.chars().take(30).collect();
-    assert!(
-        text.contains(&format!(">  1 {first_words}").replace(">  1", "> 1")),
-        "{text}"
-    );
+    assert!(text.contains(&format!(">  1 {first_words}").replace(">  1", "> 1")), "{text}");
     assert!(text.contains("block I/O"), "{text}");
     assert!(text.contains(" disk   read "), "{text}");
     assert!(text.contains("all of "), "{text}");
@@ -106,48 +86,23 @@ fn every_size_has_its_lines_and_none_is_too_long() {
 fn another_moment_says_so_and_marks_its_column() {
     let recording = fixture("swap_random.trec");
     let live = shown(&recording, &[], USUAL, true);
-    assert!(
-        live.contains(" live: the last ") && live.contains("  now "),
-        "{live}"
-    );
+    assert!(live.contains(" live: the last ") && live.contains("  now "), "{live}");
     let back = shown(&recording, &[Action::Earlier, Action::Earlier], USUAL, true);
-    assert!(
-        back.contains(" ago, the ") && back.contains("End returns"),
-        "{back}"
-    );
-    assert!(
-        back.contains(" then ") && back.contains("End now"),
-        "{back}"
-    );
-    let axis = back
-        .lines()
-        .find(|line| line.contains(" a column"))
-        .unwrap();
+    assert!(back.contains(" ago, the ") && back.contains("End returns"), "{back}");
+    assert!(back.contains(" then ") && back.contains("End now"), "{back}");
+    let axis = back.lines().find(|line| line.contains(" a column")).unwrap();
     assert!(axis.contains('v'), "{back}");
 }
 
 #[test]
 fn a_small_screen_names_the_cause_and_each_question_it_has_room_for() {
     let recording = fixture("cold_read.trec");
-    let small = Size {
-        width: 40,
-        height: 12,
-    };
+    let small = Size { width: 40, height: 12 };
     let text = shown(&recording, &[], small, false);
-    assert!(
-        text.contains("> 1 ") && text.contains("block I/O"),
-        "{text}"
-    );
+    assert!(text.contains("> 1 ") && text.contains("block I/O"), "{text}");
     let one = shown(&recording, &[Action::Question], USUAL, false);
-    let lanes = one
-        .lines()
-        .skip_while(|line| !line.contains(" a column"))
-        .skip(1);
+    let lanes = one.lines().skip_while(|line| !line.contains(" a column")).skip(1);
     let titles: Vec<&str> = lanes.filter_map(|line| line.get(1..7)).collect();
     assert_eq!(titles[0], "waits ");
-    assert!(
-        titles[1..]
-            .iter()
-            .all(|title| !["memory", "disk  ", "cache "].contains(title))
-    );
+    assert!(titles[1..].iter().all(|title| !["memory", "disk  ", "cache "].contains(title)));
 }

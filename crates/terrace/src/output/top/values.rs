@@ -21,13 +21,9 @@ impl Columns {
             let back_ns = column_ns.saturating_mul(back as u64);
             let at_ns = edge_ns.checked_sub(back_ns)?;
             let after = ticks.partition_point(|tick| tick.at_ns <= at_ns);
-            after
-                .checked_sub(1)
-                .and_then(|sample| u32::try_from(sample).ok())
+            after.checked_sub(1).and_then(|sample| u32::try_from(sample).ok())
         };
-        Self {
-            samples: (0..=columns).rev().map(sample).collect(),
-        }
+        Self { samples: (0..=columns).rev().map(sample).collect() }
     }
 
     /// The first sample and the last one of each column; `None` where none was taken in it.
@@ -70,13 +66,7 @@ impl<'a> Lane<'a> {
             unit if unit.starts_with("mean ") => 1.0,
             _ => FLOOR_PER_S,
         };
-        Self {
-            label,
-            series,
-            less: Vec::new(),
-            unit,
-            floor,
-        }
+        Self { label, series, less: Vec::new(), unit, floor }
     }
 
     /// The value of each column; `None` if it was not recorded.
@@ -117,9 +107,7 @@ impl<'a> Lane<'a> {
             }
         }
         let grown = self.series.growth(start, end)? as f64;
-        let time_ns = at_ns(end)?
-            .checked_sub(at_ns(start)?)
-            .filter(|ns| *ns > 0)?;
+        let time_ns = at_ns(end)?.checked_sub(at_ns(start)?).filter(|ns| *ns > 0)?;
         let per_ns = grown / time_ns as f64;
         Some(match self.series.schema.unit.as_str() {
             "ns" => per_ns,
@@ -145,9 +133,7 @@ const TREE_REFRESH_NS: u64 = 1_000_000_000;
 
 /// How often a series is read, where that may be rarer than samples are taken.
 fn refresh_ns(schema: &Schema) -> Option<u64> {
-    let is_of_processes = ["tree.", "leader."]
-        .iter()
-        .any(|start| schema.name.starts_with(start));
+    let is_of_processes = ["tree.", "leader."].iter().any(|start| schema.name.starts_with(start));
     let own_ns = schema.refresh_ns.filter(|ns| *ns >= TREE_REFRESH_NS);
     own_ns.or_else(|| is_of_processes.then_some(TREE_REFRESH_NS))
 }
@@ -210,20 +196,13 @@ mod tests {
         for half in (0..=20u64).filter(|half| !(9..=10).contains(half)) {
             let sample = ticks.len() as u32;
             let at_ns = half * 500_000_000;
-            ticks.push(Tick {
-                due_ns: at_ns,
-                at_ns,
-            });
+            ticks.push(Tick { due_ns: at_ns, at_ns });
             let values = [half * 1_000_000, at_ns / 4, 100 * half, 30 * half, 7];
             for (series, value) in series.iter_mut().zip(values) {
                 series.push(sample, Some(value.cast_signed()));
             }
         }
-        Recording {
-            ticks,
-            series,
-            ..Recording::default()
-        }
+        Recording { ticks, series, ..Recording::default() }
     }
 
     fn values(name: &str, edge_s: u64, columns: usize) -> Vec<Option<f64>> {
@@ -260,10 +239,7 @@ mod tests {
         series.steps = model::recording::Steps::new();
         for sample in 0..80u32 {
             let at_ns = u64::from(sample) * 100_000_000;
-            recording.ticks.push(Tick {
-                due_ns: at_ns,
-                at_ns,
-            });
+            recording.ticks.push(Tick { due_ns: at_ns, at_ns });
             if [0, 9, 21, 29, 41].contains(&sample) {
                 series.push(sample, Some(at_ns.cast_signed()));
             }
@@ -303,9 +279,6 @@ mod tests {
         assert_eq!(lane("level", None).shown(2048.0), "2 KiB");
         assert_eq!(lane("still", None).shown(48_300.0), "48k /s");
         assert_eq!(lane("busy", Some("mean threads")).shown(1.25), "1.2");
-        assert_eq!(
-            lane("still", Some("pages_per_s")).shown(1_234.0),
-            "1,234 /s"
-        );
+        assert_eq!(lane("still", Some("pages_per_s")).shown(1_234.0), "1,234 /s");
     }
 }

@@ -49,9 +49,7 @@ pub fn percentages(ns: &[u64]) -> Vec<u64> {
 /// The bar of `slices` in lines of at most the page's width; empty where there is no time.
 pub fn render(slices: &[Slice], page: Page) -> String {
     let painted = |line: &Toned| {
-        let pieces = line
-            .iter()
-            .map(|(tone, text)| page.style.paint(*tone, text));
+        let pieces = line.iter().map(|(tone, text)| page.style.paint(*tone, text));
         format!("{}\n", pieces.collect::<String>())
     };
     lines(slices, page.width).iter().map(painted).collect()
@@ -60,17 +58,11 @@ pub fn render(slices: &[Slice], page: Page) -> String {
 /// The lines of the bar, each below `width` columns wide.
 pub fn lines(slices: &[Slice], width: usize) -> Vec<Toned> {
     let all = parts(slices);
-    let named: Vec<Part> = all
-        .iter()
-        .filter(|part| part.percent > 0)
-        .cloned()
-        .collect();
+    let named: Vec<Part> = all.iter().filter(|part| part.percent > 0).cloned().collect();
     let room = width.saturating_sub(2);
     // Tiny parts are named as long as the bar stays long enough to compare lengths.
     let side_by_side = columns(&all, room, room / 2);
-    side_by_side
-        .or_else(|| columns(&named, room, room / 3))
-        .unwrap_or_else(|| legend(&named, room))
+    side_by_side.or_else(|| columns(&named, room, room / 3)).unwrap_or_else(|| legend(&named, room))
 }
 
 fn parts(slices: &[Slice]) -> Vec<Part> {
@@ -102,10 +94,8 @@ fn shared_out(weights: &[u64], whole: u64) -> Vec<u64> {
         return vec![0; weights.len()];
     }
     let exact = |weight: u64| u128::from(weight) * u128::from(whole);
-    let mut shares: Vec<u64> = weights
-        .iter()
-        .map(|weight| u64::try_from(exact(*weight) / sum).unwrap_or(whole))
-        .collect();
+    let mut shares: Vec<u64> =
+        weights.iter().map(|weight| u64::try_from(exact(*weight) / sum).unwrap_or(whole)).collect();
     let mut order: Vec<usize> = (0..weights.len()).collect();
     order.sort_by_key(|&index| std::cmp::Reverse(exact(weights[index]) % sum));
     let missing = whole.saturating_sub(shares.iter().sum());
@@ -129,8 +119,7 @@ fn cells(parts: &[Part], total: usize) -> Vec<usize> {
 fn columns(parts: &[Part], room: usize, least: usize) -> Option<Vec<Toned>> {
     let widths = |cells: &[usize]| -> Vec<usize> {
         let each = parts.iter().zip(cells);
-        each.map(|(part, cells)| length(&part.label).max(*cells))
-            .collect()
+        each.map(|(part, cells)| length(&part.label).max(*cells)).collect()
     };
     let gaps = GAP * parts.len().saturating_sub(1);
     let fits = |total: usize| {
@@ -142,11 +131,7 @@ fn columns(parts: &[Part], room: usize, least: usize) -> Option<Vec<Toned>> {
     let (mut labels, mut bar) = (Line::new(), Line::new());
     for ((part, cells), width) in parts.iter().zip(cells).zip(widths) {
         labels.put(Tone::Plain, &part.label, width + GAP);
-        bar.put(
-            part.tone,
-            &part.glyph.to_string().repeat(cells),
-            width + GAP,
-        );
+        bar.put(part.tone, &part.glyph.to_string().repeat(cells), width + GAP);
     }
     Some(vec![labels.pieces, bar.pieces])
 }
@@ -168,14 +153,10 @@ fn legend(parts: &[Part], room: usize) -> Vec<Toned> {
     for (part, cells) in parts.iter().zip(cells) {
         bar.put(part.tone, &part.glyph.to_string().repeat(cells), cells);
     }
-    let names: Vec<String> = parts
-        .iter()
-        .map(|part| tied(&format!("{} {}", part.glyph, part.label)))
-        .collect();
+    let names: Vec<String> =
+        parts.iter().map(|part| tied(&format!("{} {}", part.glyph, part.label))).collect();
     let legend = format!(" {}", wrap(&names.join(", "), room, 1));
-    let lines = legend
-        .lines()
-        .map(|line| vec![(Tone::Plain, line.to_owned())]);
+    let lines = legend.lines().map(|line| vec![(Tone::Plain, line.to_owned())]);
     [bar.pieces].into_iter().chain(lines).collect()
 }
 
@@ -187,10 +168,7 @@ struct Line {
 
 impl Line {
     fn new() -> Self {
-        Self {
-            pieces: Vec::new(),
-            pending: 1,
-        }
+        Self { pieces: Vec::new(), pending: 1 }
     }
 
     /// Adds `text`, which takes `width` columns.
@@ -216,14 +194,7 @@ mod tests {
         parts.iter().map(slice).collect()
     }
 
-    const NAMES: [&str; 6] = [
-        "run",
-        "queue",
-        "block_io",
-        "children",
-        "sleep",
-        "unexplained",
-    ];
+    const NAMES: [&str; 6] = ["run", "queue", "block_io", "children", "sleep", "unexplained"];
 
     #[test]
     fn shares_add_up_to_a_hundred() {
@@ -245,12 +216,7 @@ mod tests {
 
     #[test]
     fn a_narrow_page_has_a_legend() {
-        let slices = slices(&[
-            ("run", 20),
-            ("block_io", 60),
-            ("sleep", 15),
-            ("unexplained", 5),
-        ]);
+        let slices = slices(&[("run", 20), ("block_io", 60), ("sleep", 15), ("unexplained", 5)]);
         assert_eq!(
             render(&slices, Page::plain(40)),
             " #######///////////////////////......??\n \
@@ -271,10 +237,7 @@ mod tests {
             ("unexplained", 1500),
         ];
         let text = render(&self::slices(&many), Page::plain(60));
-        assert!(
-            !text.contains("queue") && text.contains("block I/O 20%"),
-            "{text}"
-        );
+        assert!(!text.contains("queue") && text.contains("block I/O 20%"), "{text}");
     }
 
     #[test]
@@ -296,12 +259,10 @@ mod tests {
         for part in parts.iter().filter(|part| part.percent > 0) {
             let label = &part.label;
             let apart = |line: &&str| {
-                line.split("  ")
-                    .flat_map(|cell| cell.split(", "))
-                    .any(|cell| {
-                        let cell = cell.trim().trim_end_matches(',');
-                        cell == label || cell == format!("{} {label}", part.glyph)
-                    })
+                line.split("  ").flat_map(|cell| cell.split(", ")).any(|cell| {
+                    let cell = cell.trim().trim_end_matches(',');
+                    cell == label || cell == format!("{} {label}", part.glyph)
+                })
             };
             assert!(lines.iter().any(apart), "{label} at {width}: {text}");
             assert!(text.contains(part.glyph), "{label} at {width}: {text}");
@@ -313,9 +274,7 @@ mod tests {
     fn labels_never_overlap_at_any_width() {
         let mut state = 7_u64;
         let mut random = || {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             state >> 33
         };
         for _ in 0..400 {
@@ -323,10 +282,7 @@ mod tests {
                 .iter()
                 .map(|name| {
                     let scale = [0, 1, 10, 1_000, 1_000_000, 4_000_000_000];
-                    (
-                        *name,
-                        random() % (1 + scale[random() as usize % scale.len()]),
-                    )
+                    (*name, random() % (1 + scale[random() as usize % scale.len()]))
                 })
                 .collect();
             let slices = slices(&parts);

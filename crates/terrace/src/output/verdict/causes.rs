@@ -44,11 +44,7 @@ pub fn brief(explanation: &Explanation, page: Page) -> String {
 
 /// Findings with all that they rest on, what to do and how to confirm it.
 pub fn full(explanation: &Explanation, page: Page) -> String {
-    let title = if explanation.findings.is_empty() {
-        nothing(explanation)
-    } else {
-        "What hurt"
-    };
+    let title = if explanation.findings.is_empty() { nothing(explanation) } else { "What hurt" };
     let mut text = format!("\n{}", paragraph(title, Tone::Strong, page));
     for (number, cause) in (1..).zip(&explanation.findings) {
         text.push_str(&claim(number, cause, page));
@@ -181,10 +177,7 @@ fn cleared_in_short(cleared: &[ClearedCause], page: Page) -> String {
 
 /// The first `shown` of the cleared suspects, and how many more there are.
 pub fn cleared_words(cleared: &[ClearedCause], shown: usize) -> String {
-    let names: Vec<String> = cleared[..shown]
-        .iter()
-        .map(|one| tied(&suspect(one)))
-        .collect();
+    let names: Vec<String> = cleared[..shown].iter().map(|one| tied(&suspect(one))).collect();
     let more = match cleared.len() - shown {
         0 => String::new(),
         left => format!(", {left}\u{a0}more"),
@@ -212,9 +205,7 @@ fn would_help(findings: &[Cause], page: Page) -> String {
     };
     let text = cause.finding.remedy.as_deref().unwrap_or_default();
     let remedy = continued(&commands_tied(first_sentence(text).trim_end_matches('.')));
-    let gain = cause
-        .ns
-        .map(|ns| tied(&format!("(at most {})", long_time(ns))));
+    let gain = cause.ns.map(|ns| tied(&format!("(at most {})", long_time(ns))));
     let line = format!("Would help{which}: {remedy} {}", gain.unwrap_or_default());
     paragraph(line.trim_end(), Tone::Plain, page)
 }

@@ -32,12 +32,7 @@ pub fn rest(explanation: &Explanation, page: Page) -> String {
     let mut text = title("Not to blame", explanation.cleared.is_empty(), page);
     for suspect in &explanation.cleared {
         let evidence = &suspect.evidence;
-        let line = format!(
-            "{}: {} ({})",
-            suspect.name,
-            shown(evidence),
-            evidence.source
-        );
+        let line = format!("{}: {} ({})", suspect.name, shown(evidence), evidence.source);
         text.push_str(&indented(&line, Tone::Plain, 3, 5, page));
     }
     let is_all_seen = explanation.unseen.is_empty();
@@ -74,22 +69,14 @@ fn by_reason(all: &[Unseen]) -> Vec<(Vec<String>, &Unseen)> {
 }
 
 fn title(words: &str, empty: bool, page: Page) -> String {
-    if empty {
-        String::new()
-    } else {
-        format!("\n{}", paragraph(words, Tone::Strong, page))
-    }
+    if empty { String::new() } else { format!("\n{}", paragraph(words, Tone::Strong, page)) }
 }
 
 fn one(words: &str, slices: &[Slice], page: Page) -> String {
     if slices.iter().all(|slice| slice.ns == 0) {
         return String::new();
     }
-    let how = if inferred(slices) {
-        ", in part inferred"
-    } else {
-        ""
-    };
+    let how = if inferred(slices) { ", in part inferred" } else { "" };
     let mut text = title(&format!("{words}{how}"), false, page);
     text.push_str(&bar::render(slices, page));
     let lengths: Vec<u64> = slices.iter().map(|slice| slice.ns).collect();
@@ -111,9 +98,7 @@ fn one(words: &str, slices: &[Slice], page: Page) -> String {
             Cell::toned(seen, Tone::Dim),
         ]);
     }
-    let named = slices
-        .iter()
-        .map(|slice| (short_words(&slice.name), &slice.evidence[..]));
+    let named = slices.iter().map(|slice| (short_words(&slice.name), &slice.evidence[..]));
     text.push_str(&with_counters(&table, named, page));
     text
 }
@@ -124,10 +109,7 @@ fn with_counters<'a>(
     counters: impl Iterator<Item = (String, &'a [Evidence])>,
     page: Page,
 ) -> String {
-    let inner = Page {
-        width: page.width.saturating_sub(1),
-        ..page
-    };
+    let inner = Page { width: page.width.saturating_sub(1), ..page };
     let mut text = table.render(inner, 3);
     if !table.fits(inner, 3) {
         for (name, evidence) in counters.filter(|(_, evidence)| !evidence.is_empty()) {
@@ -167,9 +149,7 @@ fn inside(parts: &[OverlappingPart], page: Page) -> String {
             Cell::toned(seen(&part.evidence), Tone::Dim),
         ]);
     }
-    let named = parts
-        .iter()
-        .map(|part| (short_words(&part.name), &part.evidence[..]));
+    let named = parts.iter().map(|part| (short_words(&part.name), &part.evidence[..]));
     text.push_str(&with_counters(&table, named, page));
     text
 }

@@ -48,12 +48,8 @@ fn summary(runs: &[Repeat], shown: usize, page: Page) -> String {
         return String::new();
     };
     let middle = statistics::median(&sorted).unwrap_or(*first);
-    let spread = statistics::spread(&sorted).map(|spread| {
-        format!(
-            ", spread {} (middle half over median)",
-            figure::percent(spread)
-        )
-    });
+    let spread = statistics::spread(&sorted)
+        .map(|spread| format!(", spread {} (middle half over median)", figure::percent(spread)));
     let line = format!(
         "{} runs: median {}, {} to {}{}. The verdict is of run {}.",
         runs.len(),
@@ -73,8 +69,5 @@ fn summary(runs: &[Repeat], shown: usize, page: Page) -> String {
 pub fn median_of(runs: &[Repeat]) -> usize {
     let mut order: Vec<usize> = (0..runs.len()).collect();
     order.sort_by_key(|&index| runs[index].wall_ns);
-    order
-        .get(runs.len().saturating_sub(1) / 2)
-        .copied()
-        .unwrap_or(0)
+    order.get(runs.len().saturating_sub(1) / 2).copied().unwrap_or(0)
 }

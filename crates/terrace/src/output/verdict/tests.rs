@@ -55,10 +55,7 @@ fn restore() -> Explanation {
         slice("sleep", 5_369_000_000),
         slice("unexplained", 413_000_000),
     ];
-    let reads = vec![
-        seen("blkio delay", 25.2e9, "ns"),
-        seen("read_bytes", 1.7e9, "bytes"),
-    ];
+    let reads = vec![seen("blkio delay", 25.2e9, "ns"), seen("read_bytes", 1.7e9, "bytes")];
     let refaults = vec![
         seen("workingset_refault_file", 151_000.0, "pages"),
         seen("limit of app.slice", 2_147_483_648.0, "bytes"),
@@ -79,10 +76,7 @@ fn restore() -> Explanation {
         to_ns: 41_300_000_000,
         wall_ns: 41_300_000_000,
         thread_ns: 41_300_000_000,
-        bars: Bars {
-            thread: wall.clone(),
-            wall,
-        },
+        bars: Bars { thread: wall.clone(), wall },
         findings: vec![
             cause(
                 "Waited 25.2 s for reads from /data: 6,480 reads, p50 3.9 ms",
@@ -98,11 +92,7 @@ fn restore() -> Explanation {
             cleared("CPU limit", 0.0, "throttles"),
             cleared("dirty throttle", 0.0, "count"),
         ],
-        watching: Watching {
-            core_share: Some(0.003),
-            samples: 413,
-            missed: 0,
-        },
+        watching: Watching { core_share: Some(0.003), samples: 413, missed: 0 },
         ..Explanation::default()
     }
 }
@@ -137,9 +127,7 @@ fn crowded() -> Explanation {
     }];
     crowded.doubts = vec!["12 events were lost".to_owned()];
     for number in 0..20 {
-        crowded
-            .cleared
-            .push(cleared(&format!("suspect number {number}"), 0.0, "count"));
+        crowded.cleared.push(cleared(&format!("suspect number {number}"), 0.0, "count"));
     }
     crowded
 }
@@ -180,18 +168,9 @@ fn ten_lines_name_the_cause() {
 #[test]
 fn the_time_of_several_threads_is_not_wall_time() {
     let text = show(&crowded(), Detail::Brief, 80);
-    assert!(
-        text.contains(" Wall time: CPU 22%, run queue 3%, block I/O 61%"),
-        "{text}"
-    );
-    assert!(
-        text.contains(" All threads together, 90 s of thread time:\n CPU 44% "),
-        "{text}"
-    );
-    assert!(
-        text.contains(" Unexplained, 9.7 %: cause cannot be seen. To see it:"),
-        "{text}"
-    );
+    assert!(text.contains(" Wall time: CPU 22%, run queue 3%, block I/O 61%"), "{text}");
+    assert!(text.contains(" All threads together, 90 s of thread time:\n CPU 44% "), "{text}");
+    assert!(text.contains(" Unexplained, 9.7 %: cause cannot be seen. To see it:"), "{text}");
     assert!(text.contains(" Doubt: 12 events were lost\n"), "{text}");
 }
 
@@ -217,11 +196,7 @@ fn a_number_says_of_what_and_says_it_once() {
         explanation.cleared = vec![ClearedCause {
             id: "cache_too_small".to_owned(),
             name: "small page cache".to_owned(),
-            evidence: evidence(
-                "group0.memory.stat.workingset_refault_file",
-                value,
-                "refaults",
-            ),
+            evidence: evidence("group0.memory.stat.workingset_refault_file", value, "refaults"),
         }];
         show(&explanation, Detail::Brief, 80)
     };
@@ -232,11 +207,8 @@ fn a_number_says_of_what_and_says_it_once() {
 #[test]
 fn a_remedy_of_another_finding_than_the_worst_says_which() {
     let mut explanation = restore();
-    let remedy = explanation
-        .findings
-        .iter_mut()
-        .find_map(|cause| cause.finding.remedy.take())
-        .unwrap();
+    let remedy =
+        explanation.findings.iter_mut().find_map(|cause| cause.finding.remedy.take()).unwrap();
     for cause in &mut explanation.findings {
         cause.finding.remedy = None;
     }
@@ -256,20 +228,14 @@ fn a_remedy_of_another_finding_than_the_worst_says_which() {
 fn the_bar_of_a_machine_is_of_its_processors() {
     let mut machine = restore();
     machine.bars.thread = vec![slice("run", 30_000_000_000), slice("idle", 52_600_000_000)];
-    machine.bars.wall = vec![
-        slice("run", 11_300_000_000),
-        slice("asleep", 30_000_000_000),
-    ];
+    machine.bars.wall = vec![slice("run", 11_300_000_000), slice("asleep", 30_000_000_000)];
     machine.thread_ns = 82_600_000_000;
     let brief = show(&machine, Detail::Brief, 80);
     assert!(brief.contains(" All processors together, "), "{brief}");
     let full = show(&machine, Detail::Full, 80);
     assert!(full.contains(" Processor time: "), "{full}");
     for text in [brief, full] {
-        assert!(
-            !text.contains("All threads") && !text.contains("Thread time"),
-            "{text}"
-        );
+        assert!(!text.contains("All threads") && !text.contains("Thread time"), "{text}");
     }
 }
 
@@ -278,10 +244,7 @@ fn without_root_it_says_who_sees_more() {
     let mut setting = setting();
     setting.root = false;
     let text = page(&crowded(), &setting, Detail::Brief, Page::plain(80));
-    assert!(
-        text.contains("cause cannot be seen; sudo shows it."),
-        "{text}"
-    );
+    assert!(text.contains("cause cannot be seen; sudo shows it."), "{text}");
 }
 
 #[test]
@@ -306,10 +269,7 @@ fn details_have_all_evidence_repairs_and_blind_spots() {
 
 #[test]
 fn colour_adds_nothing_but_codes() {
-    let coloured = Page {
-        width: 80,
-        style: crate::output::style::Style::new(true),
-    };
+    let coloured = Page { width: 80, style: crate::output::style::Style::new(true) };
     for detail in [Detail::Brief, Detail::Full] {
         let text = page(&crowded(), &setting(), detail, coloured);
         let mut text = printable(&text).into_owned();
@@ -327,10 +287,7 @@ fn a_hostile_command_line_stays_in_its_line() {
     setting.title = format!("terrace: {}\n\x1b[2J", "x".repeat(500));
     let text = page(&restore(), &setting, Detail::Brief, Page::plain(80));
     let header = text.lines().next().unwrap();
-    assert!(
-        header.ends_with("xx.. -- 41.3 s, exit 0") && length(header) == 79,
-        "{text}"
-    );
+    assert!(header.ends_with("xx.. -- 41.3 s, exit 0") && length(header) == 79, "{text}");
     assert!(!text.contains('\x1b'));
 }
 
@@ -344,10 +301,7 @@ fn repeated_runs_make_a_table() {
     let runs = [run(3_000), run(1_000), run(2_000), run(2_500), run(2_100)];
     assert_eq!(median_of(&runs), 4);
     let text = repeats(&runs, 4, Page::plain(80));
-    assert!(
-        text.contains("   5      2.1 s  exit 0  <- shown\n"),
-        "{text}"
-    );
+    assert!(text.contains("   5      2.1 s  exit 0  <- shown\n"), "{text}");
     let summary = "5 runs: median 2.1 s, 1 s to 3 s, spread 24 % (middle half over median).";
     assert!(text.replace("\n ", " ").contains(summary), "{text}");
     assert_eq!(median_of(&runs[..2]), 1);

@@ -20,17 +20,8 @@ pub fn planned(parts: &[PlannedSource], page: Page) -> String {
     }
     for part in parts {
         if let Some(why) = &part.skipped {
-            let what = format!(
-                "{} {} in {}",
-                Bytes(part.bytes),
-                kind_name(part.kind),
-                part.source
-            );
-            text.push_str(&super::line(
-                page,
-                Tone::Plain,
-                &format!("Left out: {what}: {why}"),
-            ));
+            let what = format!("{} {} in {}", Bytes(part.bytes), kind_name(part.kind), part.source);
+            text.push_str(&super::line(page, Tone::Plain, &format!("Left out: {what}: {why}")));
         }
     }
     text
@@ -49,10 +40,7 @@ fn by_place(parts: &[PlannedSource]) -> Vec<PlannedSource> {
                 sum.estimated_ns = both(sum.estimated_ns, part.estimated_ns);
                 sum.by_demand_ns = both(sum.by_demand_ns, part.by_demand_ns);
             }
-            None => sums.push(PlannedSource {
-                source: name.to_owned(),
-                ..part.clone()
-            }),
+            None => sums.push(PlannedSource { source: name.to_owned(), ..part.clone() }),
         }
     }
     sums
@@ -110,14 +98,7 @@ mod tests {
         ]);
         let shown: Vec<_> = sums
             .iter()
-            .map(|sum| {
-                (
-                    sum.source.as_str(),
-                    sum.runs,
-                    sum.estimated_ns,
-                    sum.by_demand_ns,
-                )
-            })
+            .map(|sum| (sum.source.as_str(), sum.runs, sum.estimated_ns, sum.by_demand_ns))
             .collect();
         let expected = [
             ("sda", 2, None, Some(10)),

@@ -108,10 +108,7 @@ fn by_place(parts: &[RestoredSource]) -> Vec<RestoredSource> {
                 sum.present_pages += part.present_pages;
                 sum.elapsed_ns += part.elapsed_ns;
             }
-            None => sums.push(RestoredSource {
-                source: name.to_owned(),
-                ..part.clone()
-            }),
+            None => sums.push(RestoredSource { source: name.to_owned(), ..part.clone() }),
         }
     }
     sums
@@ -133,9 +130,7 @@ fn table(parts: &[RestoredSource]) -> Table {
             Cell::from(kind_name(part.kind)),
             Cell::from(Bytes(part.bytes).to_string()),
             Cell::from(part.source.as_str()),
-            Cell::from(figure::percent(
-                part.present_pages as f64 / part.pages as f64,
-            )),
+            Cell::from(figure::percent(part.present_pages as f64 / part.pages as f64)),
             Cell::from(long_time(part.elapsed_ns)),
             Cell::from(figure::rate(rate, Digits::Two)),
             Cell::from(or_absent(part.method, method)),
@@ -155,11 +150,7 @@ fn method(method: RestoreMethod) -> String {
 
 /// "Spares 12,288 faults of about 7.81 ms each: up to 96 s"
 fn spared(parts: &[RestoredSource]) -> Option<String> {
-    let known = || {
-        parts
-            .iter()
-            .filter_map(|part| Some((part, part.avoided_ns?)))
-    };
+    let known = || parts.iter().filter_map(|part| Some((part, part.avoided_ns?)));
     let faults: u64 = known().map(|(part, _)| part.avoided_faults).sum();
     let ns: u64 = known().map(|(_, ns)| ns).sum();
     (faults > 0).then(|| {
@@ -242,11 +233,7 @@ mod tests {
         for stop in [StopReason::Done, StopReason::Budget] {
             assert_eq!(receipt(stop).shortfall(), None);
         }
-        for stop in [
-            StopReason::Floor,
-            StopReason::GroupLimit,
-            StopReason::SourceGone,
-        ] {
+        for stop in [StopReason::Floor, StopReason::GroupLimit, StopReason::SourceGone] {
             assert!(receipt(stop).shortfall().unwrap().contains(why(stop)));
         }
         let interrupted = receipt(StopReason::Cancelled).shortfall().unwrap();
@@ -260,14 +247,8 @@ mod tests {
             report.parts.clear();
         }
         let text = nothing.page(Page::plain(80));
-        assert!(
-            text.starts_with("terrace warm restore: no page was read\n"),
-            "{text}"
-        );
-        assert!(
-            text.contains("before") && !text.contains("Spares"),
-            "{text}"
-        );
+        assert!(text.starts_with("terrace warm restore: no page was read\n"), "{text}");
+        assert!(text.contains("before") && !text.contains("Spares"), "{text}");
         assert_eq!(nothing.shortfall(), None);
     }
 }

@@ -25,11 +25,7 @@ impl Report for WorkingSetReport {
         let beyond = self.processes.len().saturating_sub(MOST_LINES) as u64;
         if beyond > 0 {
             let more = counted(beyond, "process more has", "processes more have");
-            text.push_str(&line(
-                page,
-                Tone::Dim,
-                &format!("{more} less; --json names them"),
-            ));
+            text.push_str(&line(page, Tone::Dim, &format!("{more} less; --json names them")));
         }
         text.push_str(&parts::planned(&self.parts, page));
         text.push_str(&line(page, Tone::Plain, &cache(self)));
@@ -153,14 +149,8 @@ mod tests {
         let text = shown().page(Page::plain(80));
         assert!(text.lines().all(|line| line.len() <= 80), "{text}");
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(
-            words.contains("anonymous 1 GiB /dev/sdb2 1,234 2.1 s 10 min"),
-            "{text}"
-        );
+        assert!(words.contains("anonymous 1 GiB /dev/sdb2 1,234 2.1 s 10 min"), "{text}");
         // What cannot be seen is a dash, and nothing is a number.
-        assert!(
-            words.contains("victim 7 16 MiB 48 MiB - 0 B 4 KiB"),
-            "{text}"
-        );
+        assert!(words.contains("victim 7 16 MiB 48 MiB - 0 B 4 KiB"), "{text}");
     }
 }

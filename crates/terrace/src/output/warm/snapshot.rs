@@ -17,11 +17,7 @@ pub fn summary(snapshot: &Snapshot, file: &Path, file_bytes: Option<u64>) -> Str
     let held = snapshot.processes.iter();
     let held_bytes = held.map(|process| ranges::total(&process.present)).sum();
     let name = file.display().to_string();
-    let notes: String = snapshot
-        .notes
-        .iter()
-        .map(|note| format!("{}\n", escaped(note)))
-        .collect();
+    let notes: String = snapshot.notes.iter().map(|note| format!("{}\n", escaped(note))).collect();
     format!(
         "{}: {}, {} with {} of their own, {}\n\
          Page cache {}: {} of it listed, {} unseen\n\
@@ -58,14 +54,8 @@ mod tests {
              1 file was left out\n\
              Bring it back: terrace warm restore '/x/a b'\n"
         );
-        let unknown = Snapshot {
-            cached_bytes: None,
-            ..snapshot
-        };
+        let unknown = Snapshot { cached_bytes: None, ..snapshot };
         let text = summary(&unknown, Path::new("x"), None);
-        assert!(
-            text.contains("Page cache -: 8 GiB of it listed, - unseen"),
-            "{text}"
-        );
+        assert!(text.contains("Page cache -: 8 GiB of it listed, - unseen"), "{text}");
     }
 }

@@ -57,17 +57,10 @@ pub(super) fn measure(request: &Request, terrace: &Peer, record: &mut Record) ->
     let none = Some(Target::AtMost(0.0));
     let what = "beside: killed for memory";
     record.add_alone(what, "processes", Series::new("terrace", &[killed]), none)?;
-    record.add_alone(
-        "beside: wrong pages",
-        "pages",
-        Series::new("terrace", &wrong),
-        none,
-    )
+    record.add_alone("beside: wrong pages", "pages", Series::new("terrace", &wrong), none)
 }
 
 fn leave_out(record: &mut Record, needs: &str) -> Result<(), Error> {
-    record
-        .notes
-        .push(format!("beside: left out, needs {needs}"));
+    record.notes.push(format!("beside: left out, needs {needs}"));
     Ok(())
 }

@@ -89,10 +89,7 @@ fn rows(processors: usize, mib: u64) -> Vec<Row> {
     };
     let idle = format!("{mib} MiB brought back, nobody beside");
     let mut rows = vec![row(idle, (0, Within::Cache), None, ALONE)];
-    for (within, place) in [
-        (Within::Cache, "in their caches"),
-        (Within::Memory, "in memory"),
-    ] {
+    for (within, place) in [(Within::Cache, "in their caches"), (Within::Memory, "in memory")] {
         if processors > 1 {
             let what = format!("{mib} MiB brought back, all processors but one busy {place}");
             rows.push(row(what, (processors - 1, within), None, ALONE));
@@ -109,9 +106,8 @@ fn restores(stage: &Stage, owner: &WorkingSet, row: &mut Row) -> Result<(), Erro
     let (clock, over) = (Instant::now(), AtomicBool::new(false));
     let (windows, rounds) = thread::scope(|scope| {
         let workers = Workers::start(row.workers, scope, &over, clock);
-        let windows: Result<Vec<Span>, Error> = (0..RESTORES)
-            .map(|_| restore(stage, owner, row, clock))
-            .collect();
+        let windows: Result<Vec<Span>, Error> =
+            (0..RESTORES).map(|_| restore(stage, owner, row, clock)).collect();
         (windows, workers.rounds())
     });
     for window in windows? {
@@ -154,24 +150,15 @@ fn restore(stage: &Stage, owner: &WorkingSet, row: &Row, clock: Instant) -> Resu
 /// The times alone before and after `window`.
 fn around(window: Span, alone: Duration) -> [Span; 2] {
     let alone_s = alone.as_secs_f64();
-    let before = Span {
-        start_s: window.start_s - alone_s,
-        end_s: window.start_s,
-    };
-    let after = Span {
-        start_s: window.end_s,
-        end_s: window.end_s + alone_s,
-    };
+    let before = Span { start_s: window.start_s - alone_s, end_s: window.start_s };
+    let after = Span { start_s: window.end_s, end_s: window.end_s + alone_s };
     [before, after]
 }
 
 fn kept(record: &mut Record, row: &Row) -> Result<(), Error> {
     let (what, seen) = (&row.what, &row.seen);
     if row.workers.0 > 0 {
-        let pair = (
-            Series::new("beside", &seen.beside_s),
-            Series::new("alone", &seen.alone_s),
-        );
+        let pair = (Series::new("beside", &seen.beside_s), Series::new("alone", &seen.alone_s));
         let round = Comparison::against(&format!("{what}: a worker's round"), "s", pair, MOST)?;
         record.comparisons.push(round);
     }

@@ -30,9 +30,7 @@ impl Stage {
     /// Evicts the set of `owner`.
     pub(super) fn evict(&self, owner: &WorkingSet) -> Result<(), Error> {
         let pid = owner.pid().to_string();
-        self.terrace
-            .run(&["warm", "evict", &pid], EVICT_LIMIT)
-            .map(drop)
+        self.terrace.run(&["warm", "evict", &pid], EVICT_LIMIT).map(drop)
     }
 
     /// Starts a restore of the set of `owner`.
@@ -58,10 +56,7 @@ pub(super) fn swapped_bytes(pid: u32) -> Result<u64, Error> {
 
 /// How many pages of `owner` are not what was written.
 pub(super) fn wrong_pages(owner: &mut WorkingSet) -> Result<f64, Error> {
-    owner
-        .wrong_pages()
-        .map(|pages| pages as f64)
-        .map_err(failed)
+    owner.wrong_pages().map(|pages| pages as f64).map_err(failed)
 }
 
 /// A restore that runs; ended on drop.
@@ -82,8 +77,7 @@ impl Restore {
         self.0.wait().map_err(|error| failed(error.to_string()))?;
         let report: Value = serde_json::from_str(&text).unwrap_or_default();
         let stop = report["result"]["done"]["stop"].as_str();
-        stop.map(str::to_owned)
-            .ok_or_else(|| failed("the restore gave no report".to_owned()))
+        stop.map(str::to_owned).ok_or_else(|| failed("the restore gave no report".to_owned()))
     }
 }
 
@@ -120,8 +114,5 @@ fn number_in(path: &Path, name: &str) -> Result<u64, Error> {
 }
 
 fn failed(what: String) -> Error {
-    Error::Program {
-        program: "bench warm beside".to_owned(),
-        what,
-    }
+    Error::Program { program: "bench warm beside".to_owned(), what }
 }

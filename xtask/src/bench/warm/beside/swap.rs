@@ -87,9 +87,7 @@ mod tests {
     #[test]
     fn where_none_can_be_made_nothing_is_left_and_the_reason_is_said() {
         let scratch = Scratch::new("no-swap-file");
-        let needs = SwapFile::on(&scratch.path().join("none/swap"), 8 << 20)
-            .err()
-            .unwrap();
+        let needs = SwapFile::on(&scratch.path().join("none/swap"), 8 << 20).err().unwrap();
         assert!(needs.contains("root and a swap file: "), "{needs}");
         assert!(needs.contains("none/swap"), "{needs}");
     }

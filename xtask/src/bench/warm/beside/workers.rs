@@ -63,19 +63,14 @@ impl<'scope> Workers<'scope> {
         clock: Instant,
     ) -> Self {
         let threads = (0..count).map(|_| scope.spawn(move || work(within, over, clock)));
-        Self {
-            threads: threads.collect(),
-            over,
-        }
+        Self { threads: threads.collect(), over }
     }
 
     /// Ends them; every round of all of them.
     pub(super) fn rounds(mut self) -> Vec<Span> {
         self.over.store(true, Ordering::Relaxed);
         let threads = std::mem::take(&mut self.threads).into_iter();
-        threads
-            .flat_map(|thread| thread.join().unwrap_or_default())
-            .collect()
+        threads.flat_map(|thread| thread.join().unwrap_or_default()).collect()
     }
 }
 
@@ -112,9 +107,7 @@ fn work(within: Within, over: &AtomicBool, clock: Instant) -> Vec<Span> {
 /// The mean length of the rounds wholly within one of `windows`, in seconds; `None`
 /// without any.
 pub(super) fn mean_round_s(rounds: &[Span], windows: &[Span]) -> Option<f64> {
-    let within = rounds
-        .iter()
-        .filter(|round| windows.iter().any(|window| window.holds(**round)));
+    let within = rounds.iter().filter(|round| windows.iter().any(|window| window.holds(**round)));
     let lengths: Vec<f64> = within.map(|round| round.end_s - round.start_s).collect();
     (!lengths.is_empty()).then(|| lengths.iter().sum::<f64>() / lengths.len() as f64)
 }
@@ -131,12 +124,7 @@ mod tests {
 
     #[test]
     fn only_rounds_wholly_within_count() {
-        let rounds = [
-            span(0.5, 1.5),
-            span(1.5, 2.0),
-            span(2.0, 3.0),
-            span(3.0, 4.5),
-        ];
+        let rounds = [span(0.5, 1.5), span(1.5, 2.0), span(2.0, 3.0), span(3.0, 4.5)];
         let mean = |windows: &[Span]| mean_round_s(&rounds, windows);
         assert_eq!(mean(&[span(1.0, 3.0)]), Some(0.75));
         assert_eq!(mean(&[span(0.0, 1.5), span(2.5, 4.5)]), Some(1.25));

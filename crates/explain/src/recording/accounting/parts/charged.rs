@@ -65,10 +65,7 @@ pub(super) fn memory(parts: &mut Parts) {
             TimePart::Refault,
             TimeSlice::BlockIo,
             "thrashing_delay_total (a lower bound)",
-            &[
-                "vmstat.workingset_refault_file",
-                "vmstat.workingset_refault_anon",
-            ],
+            &["vmstat.workingset_refault_file", "vmstat.workingset_refault_anon"],
             rows.thrash,
             Grade::Inferred,
         ),
@@ -103,10 +100,7 @@ fn first_touch(parts: &mut Parts, rows: &Rows) {
     let mut ns = 0;
     if copies.count >= ENOUGH_COPIES {
         let each = u128::from(copies.ns) * u128::from(others) / u128::from(copies.count);
-        let kernel = parts
-            .parts
-            .iter()
-            .find(|part| part.name == TimePart::Kernel);
+        let kernel = parts.parts.iter().find(|part| part.name == TimePart::Kernel);
         let kernel_ns = kernel.map_or(u64::MAX, |part| part.ns);
         ns = u64::try_from(each).unwrap_or(u64::MAX).min(kernel_ns);
         evidence.push(time("wpcopy_delay_total", copies.ns, TASKSTATS).seen_in(FAULTS));

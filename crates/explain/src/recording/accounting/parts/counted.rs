@@ -47,14 +47,7 @@ pub(super) fn block_io(parts: &mut Parts) {
 }
 
 fn inferred(name: TimePart, ns: u64, evidence: Vec<Evidence>) -> Part {
-    Part {
-        name,
-        within: TimeSlice::BlockIo,
-        ns,
-        count: None,
-        grade: Grade::Inferred,
-        evidence,
-    }
+    Part { name, within: TimeSlice::BlockIo, ns, count: None, grade: Grade::Inferred, evidence }
 }
 
 /// Bytes read from and written to devices by the subject, and who says so.
@@ -72,11 +65,7 @@ fn moved<'a>(parts: &Parts<'a>) -> Option<(u64, u64, &'a str)> {
 fn swapped_in_bytes(view: &View) -> (u64, &'static str) {
     let own = "group0.memory.stat.pswpin";
     let all = "vmstat.pswpin";
-    let name = if own_group(view) && view.series(own).is_some() {
-        own
-    } else {
-        all
-    };
+    let name = if own_group(view) && view.series(own).is_some() { own } else { all };
     let pages = view.growth(name).unwrap_or(0);
     (pages.saturating_mul(view.facts().page_bytes), name)
 }

@@ -48,11 +48,7 @@ pub(super) fn block_io(parts: &mut Parts) {
         let journal = parts.view.sum("trace.sleep.flush_ns").unwrap_or(0);
         if class == "flush" && journal > 0 && parts.slice(TimeSlice::Sleep).is_some() {
             evidence.push(time_evidence(parts, "trace.sleep.flush_ns", journal));
-            within = if journal > ns {
-                TimeSlice::Sleep
-            } else {
-                within
-            };
+            within = if journal > ns { TimeSlice::Sleep } else { within };
             ns = ns.saturating_add(journal);
         }
         let waits = match class {
@@ -67,14 +63,7 @@ pub(super) fn block_io(parts: &mut Parts) {
             };
             count("waits", waits, source).seen_in([series])
         }));
-        parts.add(Part {
-            name,
-            within,
-            ns,
-            count: waits,
-            grade,
-            evidence,
-        });
+        parts.add(Part { name, within, ns, count: waits, grade, evidence });
     }
 }
 
@@ -102,12 +91,7 @@ pub(super) fn memory(parts: &mut Parts) {
             "trace.vmscan.compaction_ns",
             "trace.vmscan.compactions",
         ),
-        (
-            TimePart::DirtyThrottle,
-            TimeSlice::BlockIo,
-            "trace.writeback.dirty_wait_ns",
-            DIRTY_WAITS,
-        ),
+        (TimePart::DirtyThrottle, TimeSlice::BlockIo, "trace.writeback.dirty_wait_ns", DIRTY_WAITS),
     ] {
         let Some(ns) = parts.view.sum(sum) else {
             continue;
@@ -116,38 +100,21 @@ pub(super) fn memory(parts: &mut Parts) {
         let mut evidence = vec![time_evidence(parts, sum, ns)];
         evidence.extend(count.map(|times_seen| count_evidence(parts, times, times_seen)));
         let grade = grade(parts);
-        parts.add(Part {
-            name,
-            within,
-            ns,
-            count,
-            grade,
-            evidence,
-        });
+        parts.add(Part { name, within, ns, count, grade, evidence });
     }
 }
 
 /// What the other sleep was for.
 pub(super) fn sleep(parts: &mut Parts) {
     let grade = grade(parts);
-    let reclaim = [
-        (TimePart::ReclaimThrottle, "reclaim"),
-        (TimePart::Flush, "flush"),
-    ];
+    let reclaim = [(TimePart::ReclaimThrottle, "reclaim"), (TimePart::Flush, "flush")];
     for (name, class) in SLEEP.into_iter().chain(reclaim) {
         let series = format!("trace.sleep.{class}_ns");
         let Some(ns) = parts.view.sum(&series) else {
             continue;
         };
         let evidence = vec![time_evidence(parts, &series, ns)];
-        parts.add(Part {
-            name,
-            within: TimeSlice::Sleep,
-            ns,
-            count: None,
-            grade,
-            evidence,
-        });
+        parts.add(Part { name, within: TimeSlice::Sleep, ns, count: None, grade, evidence });
     }
 }
 

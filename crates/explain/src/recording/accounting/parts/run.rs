@@ -28,11 +28,7 @@ pub(super) fn split(parts: &mut Parts) {
     let by_user = time("user time by ticks", user, source).seen_in(["tree.user_ns"]);
     let by_kernel = time("kernel time by ticks", system, source).seen_in(["tree.system_ns"]);
     for (name, ns, evidence) in [
-        (
-            TimePart::User,
-            user_ns,
-            [by_user.clone(), by_kernel.clone()],
-        ),
+        (TimePart::User, user_ns, [by_user.clone(), by_kernel.clone()]),
         (TimePart::Kernel, run - user_ns, [by_kernel, by_user]),
     ] {
         parts.add(Part {
@@ -68,15 +64,9 @@ fn ticks<'a>(parts: &Parts<'a>) -> Option<(u64, u64, &'a str)> {
 /// The machine's run, by the same ticks that it is made of.
 pub(super) fn split_machine(parts: &mut Parts) {
     for (name, counters) in [
-        (
-            TimePart::User,
-            &["stat.cpu.user_ns", "stat.cpu.nice_ns"][..],
-        ),
+        (TimePart::User, &["stat.cpu.user_ns", "stat.cpu.nice_ns"][..]),
         (TimePart::Kernel, &["stat.cpu.system_ns"]),
-        (
-            TimePart::Interrupts,
-            &["stat.cpu.irq_ns", "stat.cpu.softirq_ns"],
-        ),
+        (TimePart::Interrupts, &["stat.cpu.irq_ns", "stat.cpu.softirq_ns"]),
     ] {
         let evidence = grown(parts.view, counters);
         let lengths = counters.iter().filter_map(|c| parts.view.growth(c));
@@ -112,17 +102,9 @@ pub(super) fn steal(parts: &mut Parts) {
         count: None,
         grade: Grade::Inferred,
         evidence: vec![
-            time(
-                "stat.cpu.steal_ns",
-                stolen,
-                view.source("stat.cpu.steal_ns"),
-            ),
-            time(
-                "run of all processes",
-                busy,
-                view.source("stat.cpu.user_ns"),
-            )
-            .seen_in(machine::RUN),
+            time("stat.cpu.steal_ns", stolen, view.source("stat.cpu.steal_ns")),
+            time("run of all processes", busy, view.source("stat.cpu.user_ns"))
+                .seen_in(machine::RUN),
         ],
     });
 }
