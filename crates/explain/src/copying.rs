@@ -339,15 +339,13 @@ fn farthest(systems: &[System]) -> f64 {
 fn pace(system: &System) -> Option<String> {
     let apart = spread(system.rates.iter().skip(1).copied())?;
     let name = &system.name;
-    Some(match apart <= ONE_PACE {
-        true => format!(
+    Some(if apart <= ONE_PACE {
+        format!(
             "On {name} the loops of 1 to 8 bytes ran within {} of each other: memory set their pace.",
             percent(apart - 1.0)
-        ),
-        false => format!(
-            "On {name} they were {} times apart: the code of the loop set it.",
-            times(apart)
-        ),
+        )
+    } else {
+        format!("On {name} they were {} times apart: the code of the loop set it.", times(apart))
     })
 }
 

@@ -180,9 +180,12 @@ fn a_running_flight_recorder_is_followed_to_its_end() {
 fn is_followed_to_its_end(mut recorder: Command, file: &Path) {
     recorder.stdout(Stdio::null()).stderr(Stdio::null());
     let mut recorder = recorder.spawn().unwrap();
-    let newest = || match file.is_dir() {
-        true => Some(file.read_dir().ok()?.next()?.ok()?.path()),
-        false => Some(file.to_owned()),
+    let newest = || {
+        if file.is_dir() {
+            Some(file.read_dir().ok()?.next()?.ok()?.path())
+        } else {
+            Some(file.to_owned())
+        }
     };
     let has_begun = |file: PathBuf| file.metadata().is_ok_and(|about| about.len() > 0);
     let begun = (0..LOOKS).any(|_| {

@@ -117,11 +117,10 @@ fn sparse(path: &Path, bytes: u64) -> std::io::Result<File> {
 pub(super) fn sparse_files(stage: &Stage) -> Held {
     // On a disk: files in RAM have none to come back from, and are left out.
     let directory = stage.scratch("sparse")?;
-    let files: Result<Vec<File>, _> = (0..SPARSE_FILES)
+    let files = (0..SPARSE_FILES)
         .map(|number| sparse(&directory.join(number.to_string()), SPARSE_BYTES))
-        .collect();
-    let files =
-        files.map_err(|_| Stop::Needs("a file system that takes files of 16 TiB".to_owned()))?;
+        .collect::<Result<Vec<File>, _>>()
+        .map_err(|_| Stop::Needs("a file system that takes files of 16 TiB".to_owned()))?;
     let pid = std::process::id().to_string();
     let arguments = words(["warm", "show", "--pid", &pid]);
     let mut command = stage.terrace(&arguments);

@@ -6,9 +6,6 @@
 //! not absolute.
 
 use super::{Tree, Violation};
-use crate::rust::words;
-
-pub(super) const NAME: &str = "absolute_path";
 
 /// Directories that belong to one machine as a whole.
 const WHOLE: &[&str] = &["work", "workspace"];
@@ -25,7 +22,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
         for (at, _) in text.match_indices('/') {
             if let Some(found) = absolute(text, at) {
                 let what = format!("{found} is a path of one machine");
-                violations.push(Violation::new(path, words::line(text, at), NAME, what));
+                violations.push(Violation::at(path, text, at, what));
             }
         }
     }

@@ -5,14 +5,12 @@
 
 use super::{Tree, Violation};
 
-pub(super) const NAME: &str = "architecture";
-
 const DOCUMENT: &str = "ARCHITECTURE.md";
 
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     let Some(text) = tree.text(DOCUMENT) else {
         let is_empty = tree.files().next().is_none();
-        let missing = Violation::new(DOCUMENT, 1, NAME, "is missing");
+        let missing = Violation::new(DOCUMENT, 1, "is missing");
         return Vec::from_iter((!is_empty).then_some(missing));
     };
     let mut violations = missing_crates(tree, text);
@@ -24,13 +22,13 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
             }
             if !exists(tree, path) {
                 let text = format!("{path} does not exist");
-                violations.push(Violation::new(DOCUMENT, index + 1, NAME, text));
+                violations.push(Violation::new(DOCUMENT, index + 1, text));
                 continue;
             }
             let item = quoted.get(position + 1).filter(|_| line.contains(&format!("`{path}`, `")));
             if let Some(item) = item.filter(|item| !holds(tree, path, item)) {
                 let text = format!("{path} has no {item}");
-                violations.push(Violation::new(DOCUMENT, index + 1, NAME, text));
+                violations.push(Violation::new(DOCUMENT, index + 1, text));
             }
         }
     }
@@ -63,7 +61,7 @@ fn missing_crates(tree: &Tree, text: &str) -> Vec<Violation> {
     crates
         .into_iter()
         .filter(|name| !text.lines().any(|line| line.trim_start().starts_with(&format!("{name}/"))))
-        .map(|name| Violation::new(DOCUMENT, 1, NAME, format!("the code map lacks {name}/")))
+        .map(|name| Violation::new(DOCUMENT, 1, format!("the code map lacks {name}/")))
         .collect()
 }
 

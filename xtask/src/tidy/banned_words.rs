@@ -6,8 +6,6 @@
 use super::{Tree, Violation};
 use crate::rust::words;
 
-pub(super) const NAME: &str = "banned_words";
-
 /// The lock file is written by cargo and must name its source; see [`lock_sources`].
 const LOCK_FILE: &str = "Cargo.lock";
 
@@ -33,7 +31,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
         for host in &hosts {
             for at in words::find(text, host) {
                 let what = format!("names the registry host {host}");
-                violations.push(Violation::new(path, words::line(text, at), NAME, what));
+                violations.push(Violation::at(path, text, at, what));
             }
         }
     }
@@ -46,7 +44,7 @@ fn lock_sources(path: &str, text: &str, registry: &str) -> Vec<Violation> {
     text.lines()
         .enumerate()
         .filter(|(_, line)| line.starts_with("source = ") && *line != usual)
-        .map(|(index, _)| Violation::new(path, index + 1, NAME, "not the usual registry"))
+        .map(|(index, _)| Violation::new(path, index + 1, "not the usual registry"))
         .collect()
 }
 

@@ -6,13 +6,11 @@
 use super::tree::crate_of;
 use super::{Tree, Violation};
 
-pub(super) const NAME: &str = "data_file";
-
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     let text = "no text, no fixture, and no source of its crate names it";
     tree.data()
         .filter(|path| !path.contains("/fixtures/") && !is_named(tree, path))
-        .map(|path| Violation::new(path, 1, NAME, text))
+        .map(|path| Violation::new(path, 1, text))
         .collect()
 }
 

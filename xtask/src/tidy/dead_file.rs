@@ -11,8 +11,6 @@ use super::tree::crate_of;
 use super::{Tree, Violation};
 use crate::rust::{modules, words};
 
-pub(super) const NAME: &str = "dead_file";
-
 /// The documents that a reader starts with.
 const FIRST_DOCUMENTS: &[&str] =
     &["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md"];
@@ -46,7 +44,7 @@ fn sources(tree: &Tree) -> Vec<Violation> {
             in_crate(path).is_some_and(|(folder, _)| SOURCE_FOLDERS.contains(&folder))
         })
         .filter(|(path, _)| !tree.reached().contains_key(*path))
-        .map(|(path, _)| Violation::new(path, 1, NAME, "no `mod` leads here"))
+        .map(|(path, _)| Violation::new(path, 1, "no `mod` leads here"))
         .collect()
 }
 
@@ -65,7 +63,7 @@ fn documents(tree: &Tree) -> Vec<Violation> {
         for (line, target) in links(&path, text) {
             if !exists(tree, &target) {
                 let text = format!("a link leads to {target}, which does not exist");
-                violations.push(Violation::new(&path, line, NAME, text));
+                violations.push(Violation::new(&path, line, text));
             }
             open.push(target);
         }
@@ -84,7 +82,7 @@ fn unread(tree: &Tree, read: &BTreeSet<String>) -> Vec<Violation> {
     tree.files()
         .filter(|(path, _)| path.starts_with("docs/"))
         .filter(|(path, _)| !read.contains(*path) && !is_named(path))
-        .map(|(path, _)| Violation::new(path, 1, NAME, "no document leads here"))
+        .map(|(path, _)| Violation::new(path, 1, "no document leads here"))
         .collect()
 }
 
@@ -121,12 +119,7 @@ fn fixtures(tree: &Tree) -> Vec<Violation> {
             let (_, rest) =
                 in_crate(path).filter(|(folder, _)| FIXTURE_FOLDERS.contains(folder))?;
             (!is_named(tree, path, rest)).then(|| {
-                Violation::new(
-                    path,
-                    1,
-                    NAME,
-                    "no source of its crate names this file or its folder",
-                )
+                Violation::new(path, 1, "no source of its crate names this file or its folder")
             })
         })
         .collect()

@@ -11,8 +11,6 @@ use super::{Tree, Violation};
 use crate::rust::words;
 use crate::workspace::{Dependency, Kind, Package};
 
-pub(super) const NAME: &str = "dependencies";
-
 /// Which members each member may use in its product code.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("explain", &["model"]),
@@ -80,7 +78,7 @@ fn direction(package: &Package) -> Vec<Violation> {
     let path = manifest(&package.name);
     let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| *name == package.name) else {
         let text = format!("`{}` is not in the table of members", package.name);
-        return vec![Violation::new(&path, 1, NAME, text)];
+        return vec![Violation::new(&path, 1, text)];
     };
     let may_use = |dependency: &&Dependency| {
         let in_tests = dependency.kind == Kind::Dev && dependency.name == TESTKIT;
@@ -92,7 +90,7 @@ fn direction(package: &Package) -> Vec<Violation> {
         .filter(|dependency| dependency.is_member && !may_use(dependency))
         .map(|dependency| {
             let text = format!("`{}` may not use `{}`", package.name, dependency.name);
-            Violation::new(&path, 1, NAME, text)
+            Violation::new(&path, 1, text)
         })
         .collect()
 }
@@ -107,7 +105,7 @@ fn purity(tree: &Tree) -> Vec<Violation> {
         for (at, used) in std_paths(&code) {
             if IMPURE.iter().any(|impure| is_below(&used, impure)) {
                 let text = format!("`std::{used}` in `{name}`, which is pure");
-                violations.push(Violation::new(path, words::line(&code, at), NAME, text));
+                violations.push(Violation::at(path, &code, at, text));
             }
         }
     }
@@ -180,7 +178,7 @@ fn justified(tree: &Tree) -> Vec<Violation> {
         for dependency in package.dependencies.iter().filter(|found| !found.is_member) {
             if !rows.iter().any(|(_, name, _)| *name == dependency.name) {
                 let text = format!("`{}` has no row in {TABLE}", dependency.name);
-                violations.push(Violation::new(&manifest(&package.name), 1, NAME, text));
+                violations.push(Violation::new(&manifest(&package.name), 1, text));
             }
         }
     }
@@ -188,10 +186,10 @@ fn justified(tree: &Tree) -> Vec<Violation> {
     for (line, name, is_whole) in rows {
         if !third_party.contains(name) {
             let text = format!("`{name}` is used by no crate");
-            violations.push(Violation::new(TABLE, line, NAME, text));
+            violations.push(Violation::new(TABLE, line, text));
         } else if !is_whole {
             let text = format!("the row of `{name}` does not say what for and why this one");
-            violations.push(Violation::new(TABLE, line, NAME, text));
+            violations.push(Violation::new(TABLE, line, text));
         }
     }
     violations
@@ -225,7 +223,7 @@ fn used(tree: &Tree) -> Vec<Violation> {
         .filter(|(_, name)| !name.starts_with('#') && !used.contains(name))
         .map(|(index, name)| {
             let text = format!("`{name}` is used by no crate");
-            Violation::new(WORKSPACE_MANIFEST, index + 1, NAME, text)
+            Violation::new(WORKSPACE_MANIFEST, index + 1, text)
         })
         .collect()
 }

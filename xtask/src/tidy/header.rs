@@ -5,8 +5,6 @@
 
 use super::{Tree, Violation};
 
-pub(super) const NAME: &str = "header";
-
 const LINES: std::ops::RangeInclusive<usize> = 2..=12;
 
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
@@ -23,7 +21,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
                     LINES.end()
                 ),
             };
-            Some(Violation::new(path, 1, NAME, why))
+            Some(Violation::new(path, 1, why))
         })
         .collect()
 }

@@ -8,14 +8,13 @@ use super::tree::crate_of;
 use super::{Tree, Violation};
 use crate::rust::words;
 
-pub(super) const NAME: &str = "lint_fence";
-
 /// The crates that print: the binary, this tool, and what tests say when they skip something.
 const PRINTERS: &[&str] = &["terrace", "testkit", "xtask"];
 
 /// The lints, and the crates that may allow them.
 const LINTS: &[(&str, &[&str])] = &[
     ("dbg_macro", &[]),
+    ("match_bool", &[]),
     ("print_stderr", PRINTERS),
     ("print_stdout", PRINTERS),
     ("too_many_lines", &[]),
@@ -54,7 +53,7 @@ fn switched_off(tree: &Tree) -> Vec<Violation> {
                 let is_excepted = prints || crate_of(path).is_some_and(|name| may.contains(&name));
                 if words::contains(names, lint) && !is_excepted {
                     let text = format!("`{lint}` must stay on here");
-                    violations.push(Violation::new(path, words::line(code, at), NAME, text));
+                    violations.push(Violation::at(path, code, at, text));
                 }
             }
         }
@@ -72,7 +71,7 @@ fn output(tree: &Tree) -> Vec<Violation> {
         for word in OUTPUT {
             for at in words::find(&code, word) {
                 let text = format!("`{word}` outside of the binary");
-                violations.push(Violation::new(path, words::line(&code, at), NAME, text));
+                violations.push(Violation::at(path, &code, at, text));
             }
         }
     }
@@ -84,12 +83,7 @@ fn manifests(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (path, text) in tree.files().filter(|(path, _)| is_member(path)) {
         if !text.contains(INHERITS) {
-            violations.push(Violation::new(
-                path,
-                1,
-                NAME,
-                "the workspace's lints are not inherited",
-            ));
+            violations.push(Violation::new(path, 1, "the workspace's lints are not inherited"));
         }
     }
     let workspace = tree.text(WORKSPACE_MANIFEST);
@@ -101,7 +95,7 @@ fn manifests(tree: &Tree) -> Vec<Violation> {
     };
     for (lint, _) in LINTS.iter().filter(|(lint, _)| missing(lint)) {
         let text = format!("`{lint}` is not switched on");
-        violations.push(Violation::new(WORKSPACE_MANIFEST, 1, NAME, text));
+        violations.push(Violation::new(WORKSPACE_MANIFEST, 1, text));
     }
     violations
 }

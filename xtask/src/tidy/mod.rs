@@ -1,24 +1,26 @@
 //! `cargo xtask tidy`: the rules that keep the project in the shape that its design describes.
 //!
-//! One file per rule, each a pure function from the [`Tree`] to violations, each with a test that
-//! shows it fail and a near miss that passes. This file lists the rules, runs them and prints
-//! `path:line: rule: text` per violation, or one line when there is none.
+//! One file per rule (`calls` holds two), each a pure function from the [`Tree`] to violations,
+//! each with a test that shows it fail and a near miss that passes. This file lists the rules, runs
+//! them and prints `path:line: rule: text` per violation, or one line when there is none.
 
 use crate::error::Error;
+use crate::rust::words;
 use crate::workspace;
 
 mod absolute_path;
 mod architecture;
 mod banned_words;
+mod calls;
 mod data_file;
 mod dead_file;
 mod dependencies;
-mod file_by_path;
 mod header;
 mod lint_fence;
 mod plain_language;
-mod setting_writes;
+mod shadow_chain;
 mod tree;
+mod type_names;
 mod web;
 
 pub use tree::Tree;
@@ -30,15 +32,20 @@ pub struct Violation {
     pub path: String,
     /// The line, from 1.
     pub line: usize,
-    /// The name of the rule, which is also that of its file.
+    /// The name of the rule; empty until [`check`] fills it in.
     pub rule: &'static str,
     /// What is wrong, in words.
     pub text: String,
 }
 
 impl Violation {
-    fn new(path: &str, line: usize, rule: &'static str, text: impl Into<String>) -> Self {
-        Self { path: path.to_owned(), line, rule, text: text.into() }
+    fn new(path: &str, line: usize, text: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line, rule: "", text: text.into() }
+    }
+
+    /// At the line of the byte `offset` of the file's text or of a layer of it.
+    fn at(path: &str, code: &str, offset: usize, text: impl Into<String>) -> Self {
+        Self::new(path, words::line(code, offset), text)
     }
 }
 
@@ -53,18 +60,20 @@ type Rule = fn(&Tree) -> Vec<Violation>;
 
 /// Every rule with its name, in the order of their names.
 const RULES: &[(&str, Rule)] = &[
-    (absolute_path::NAME, absolute_path::check),
-    (architecture::NAME, architecture::check),
-    (banned_words::NAME, banned_words::check),
-    (data_file::NAME, data_file::check),
-    (dead_file::NAME, dead_file::check),
-    (dependencies::NAME, dependencies::check),
-    (file_by_path::NAME, file_by_path::check),
-    (header::NAME, header::check),
-    (lint_fence::NAME, lint_fence::check),
-    (plain_language::NAME, plain_language::check),
-    (setting_writes::NAME, setting_writes::check),
-    (web::NAME, web::check),
+    ("absolute_path", absolute_path::check),
+    ("architecture", architecture::check),
+    ("banned_words", banned_words::check),
+    ("data_file", data_file::check),
+    ("dead_file", dead_file::check),
+    ("dependencies", dependencies::check),
+    ("file_by_path", calls::file_by_path),
+    ("header", header::check),
+    ("lint_fence", lint_fence::check),
+    ("plain_language", plain_language::check),
+    ("setting_writes", calls::setting_writes),
+    ("shadow_chain", shadow_chain::check),
+    ("type_names", type_names::check),
+    ("web", web::check),
 ];
 
 /// Checks the workspace above the current directory and prints the outcome.
@@ -88,7 +97,11 @@ pub fn run() -> Result<(), Error> {
 /// The violations of every rule in `tree`, ordered by place.
 #[must_use]
 pub fn check(tree: &Tree) -> Vec<Violation> {
-    let mut violations: Vec<Violation> = RULES.iter().flat_map(|(_, rule)| rule(tree)).collect();
+    let named = |(name, rule): &(&'static str, Rule)| {
+        let found = rule(tree).into_iter();
+        found.map(|violation| Violation { rule: name, ..violation }).collect::<Vec<_>>()
+    };
+    let mut violations: Vec<Violation> = RULES.iter().flat_map(named).collect();
     violations.sort();
     violations
 }
@@ -104,7 +117,8 @@ mod tests {
 
     #[test]
     fn violations_print_place_rule_and_text() {
-        let violation = Violation::new("a/b.rs", 3, "header", "no header");
+        let violation =
+            Violation { rule: "header", ..Violation::at("a/b.rs", "1\n2\n3", 4, "no header") };
         assert_eq!(violation.to_string(), "a/b.rs:3: header: no header");
     }
 
@@ -117,7 +131,7 @@ mod tests {
         for entry in std::fs::read_dir(root.join("xtask/src/tidy")).unwrap() {
             let path = entry.unwrap().path();
             let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
-            let is_rule = !["mod", "tree"].contains(&stem.as_str());
+            let is_rule = !["calls", "mod", "tree"].contains(&stem.as_str());
             assert!(!is_rule || listed.contains(&stem.as_str()), "{stem}");
         }
     }

@@ -8,8 +8,6 @@ use super::tree::crate_of;
 use super::{Tree, Violation};
 use crate::rust::Layers;
 
-pub(super) const NAME: &str = "plain_language";
-
 /// A wider comment does not fit beside another file.
 const COLUMNS_MAX: usize = 100;
 
@@ -45,7 +43,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
             continue;
         }
         let found = wide_comments(layers).chain(identifiers(layers)).chain(first_lines(layers));
-        violations.extend(found.map(|(line, text)| Violation::new(path, line, NAME, text)));
+        violations.extend(found.map(|(line, text)| Violation::new(path, line, text)));
     }
     violations
 }

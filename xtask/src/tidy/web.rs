@@ -9,8 +9,6 @@ use sha2::{Digest, Sha256};
 
 use super::{Tree, Violation};
 
-pub(super) const NAME: &str = "web";
-
 const WEB: &str = "crates/viewer/web/";
 
 const VENDORED: &str = "crates/viewer/web/vendor/";
@@ -49,7 +47,7 @@ fn checked(tree: &Tree, known: &[(&str, &str)], bytes_max: usize) -> Vec<Violati
     }
     if bytes > bytes_max {
         let text = format!("{bytes} bytes altogether, more than {bytes_max}");
-        violations.push(Violation::new(WEB, 1, NAME, text));
+        violations.push(Violation::new(WEB, 1, text));
     }
     violations
 }
@@ -68,11 +66,11 @@ fn vendored(
     let expected = known.iter().find(|(known, _)| *known == name);
     if expected.is_none_or(|(_, expected)| *expected != sum) {
         let text = format!("is not the vendored file that was checked: its SHA-256 is {sum}");
-        violations.push(Violation::new(path, 1, NAME, text));
+        violations.push(Violation::new(path, 1, text));
     }
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     if tree.text(&format!("{folder}/LICENSE")).is_none() {
-        violations.push(Violation::new(path, 1, NAME, "no LICENSE lies beside it"));
+        violations.push(Violation::new(path, 1, "no LICENSE lies beside it"));
     }
     violations
 }
@@ -81,7 +79,7 @@ fn long_lines<'a>(path: &'a str, text: &'a str) -> impl Iterator<Item = Violatio
     text.lines().enumerate().filter_map(move |(index, line)| {
         let columns = line.chars().count();
         let text = format!("{columns} columns, more than {COLUMNS_MAX}");
-        (columns > COLUMNS_MAX).then(|| Violation::new(path, index + 1, NAME, text))
+        (columns > COLUMNS_MAX).then(|| Violation::new(path, index + 1, text))
     })
 }
 

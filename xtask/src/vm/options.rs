@@ -172,9 +172,8 @@ mod tests {
 
     #[test]
     fn options_that_repeat_add_up() {
-        let options =
-            parsed("--disk a:1M --disk b:1M,model=sd --env A=b=c --env HOME --module nbd -- true");
-        let options = options.unwrap();
+        let line = "--disk a:1M --disk b:1M,model=sd --env A=b=c --env HOME --module nbd -- true";
+        let options = parsed(line).unwrap();
         let names: Vec<_> = options.disks.iter().map(|disk| disk.name.as_str()).collect();
         assert_eq!(names, ["a", "b"]);
         assert_eq!(

@@ -186,8 +186,8 @@ mod tests {
 
     #[test]
     fn a_controller_is_added_once_and_before_its_disks() {
-        let words = "--disk a:1M,bus=usb --disk b:1M,bus=usb --disk c:1M -- true";
-        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        let line = "--disk a:1M,bus=usb --disk b:1M,bus=usb --disk c:1M -- true";
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let options = crate::vm::options::parse(&words).unwrap();
         let arguments = disks(&options, &Image::at("/i".into()), Path::new("/w,1"));
         let devices: Vec<&str> = arguments

@@ -164,9 +164,10 @@ impl Work {
             0 => (0.0, 0.0),
             _ => self.points[after - 1],
         };
-        match done > done_before && amount > 0.0 {
-            true => at_before + (at - at_before) * (amount - done_before) / (done - done_before),
-            false => 0.0,
+        if done > done_before && amount > 0.0 {
+            at_before + (at - at_before) * (amount - done_before) / (done - done_before)
+        } else {
+            0.0
         }
     }
 }

@@ -174,10 +174,7 @@ fn moved(series: &Series, views: &[View; 2], why: String) -> CounterChange {
     let schema = &series.schema;
     let name = schema.name.as_str();
     let grown = |view: &View| {
-        let sum = match name.starts_with("trace.") {
-            true => view.sum(name),
-            false => view.growth(name),
-        };
+        let sum = if name.starts_with("trace.") { view.sum(name) } else { view.growth(name) };
         sum.map(|sum| sum as f64)
     };
     let (first, second) = (grown(&views[0]), grown(&views[1]));
@@ -236,9 +233,10 @@ fn few(unit: &str) -> f64 {
 fn weight(it: &CounterChange) -> f64 {
     let (first, second) = (it.first.unwrap_or(0.0), it.second.unwrap_or(0.0));
     let larger = first.max(second);
-    match larger > 0.0 {
-        true => (second - first).abs() / larger * (larger / few(&it.unit)).ln_1p(),
-        false => 0.0,
+    if larger > 0.0 {
+        (second - first).abs() / larger * (larger / few(&it.unit)).ln_1p()
+    } else {
+        0.0
     }
 }
 

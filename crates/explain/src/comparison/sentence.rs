@@ -28,9 +28,10 @@ pub(super) fn of_recordings(items: &[Item], split: Option<&TimeDifference>) -> S
     let difference = split.difference_ns;
     let amount = show_ns(difference.abs());
     let longer = if difference < 0.0 { "less" } else { "longer" };
-    let change = match split.first_ns > 0.0 {
-        true => percent(difference.abs() / split.first_ns),
-        false => "from nothing".to_owned(),
+    let change = if split.first_ns > 0.0 {
+        percent(difference.abs() / split.first_ns)
+    } else {
+        "from nothing".to_owned()
     };
     match (wall.verdict, wall.basis) {
         (Verdict::Unproven, Basis::Ranks) => format!(
@@ -109,10 +110,7 @@ fn because(split: &TimeDifference, counts: impl Fn(&Part) -> bool) -> String {
         let length = show_ns(part.difference_ns.abs());
         format!(", while {} took {length} {less}", short_words(&part.name))
     });
-    match named.is_empty() {
-        true => String::new(),
-        false => format!("; of that, {}{against}", list(&named)),
-    }
+    if named.is_empty() { String::new() } else { format!("; of that, {}{against}", list(&named)) }
 }
 
 /// `3 s +- 0.4 s`.

@@ -140,9 +140,10 @@ fn judged(trial: &Trial, firsts: &[Trial], seconds: &[Trial], kept: &[Trial]) ->
         return figure.plain();
     };
     let item = figure.by_noise(&Noise::usual(trial.is_device), Basis::Trials);
-    match first.1 < second.0 || second.1 < first.0 {
-        true => item,
-        false => Item { verdict: Verdict::Unproven, ..item },
+    if first.1 < second.0 || second.1 < first.0 {
+        item
+    } else {
+        Item { verdict: Verdict::Unproven, ..item }
     }
 }
 

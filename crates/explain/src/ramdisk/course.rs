@@ -162,49 +162,53 @@ fn page(knee: &Knee) -> String {
 
 fn like_a_disk(knee: &Knee, why: &str) -> Judged {
     let page = page(knee);
-    match SLOW_DISK.contains(&knee.bytes_per_s) {
-        true => (Standing::Fits, format!("{page} a page is what a slow disk takes, and {why}")),
-        false => (Standing::NotExcluded, format!("{page} a page is no slow disk's time")),
+    if SLOW_DISK.contains(&knee.bytes_per_s) {
+        (Standing::Fits, format!("{page} a page is what a slow disk takes, and {why}"))
+    } else {
+        (Standing::NotExcluded, format!("{page} a page is no slow disk's time"))
     }
 }
 
 fn like_a_late_host(knee: &Knee) -> Judged {
     let page = page(knee);
-    match knee.bytes_per_s >= SLOWEST_LAZY {
-        true => (
+    if knee.bytes_per_s >= SLOWEST_LAZY {
+        (
             Standing::Fits,
             format!("{page} a page is what a host took that found memory when it was touched"),
-        ),
-        false => (
+        )
+    } else {
+        (
             Standing::NotExcluded,
             format!(
                 "{page} a page is slower than any such host was seen; one that is itself short would be"
             ),
-        ),
+        )
     }
 }
 
 fn like_a_crowd(knee: &Knee) -> Judged {
     let share = 1.0 - 1.0 / knee.times;
-    match share > MOST_CROWDED {
-        true => (
+    if share > MOST_CROWDED {
+        (
             Standing::NotExcluded,
             format!(
                 "others would have to have had the processor {:.0} % of the time, only beyond this size",
                 share * 100.0
             ),
-        ),
-        false => (Standing::Fits, "others may have had the processor".to_owned()),
+        )
+    } else {
+        (Standing::Fits, "others may have had the processor".to_owned())
     }
 }
 
 fn like_far_memory(knee: &Knee) -> Judged {
-    match knee.times > FAR_MEMORY {
-        true => (
+    if knee.times > FAR_MEMORY {
+        (
             Standing::Excluded,
             format!("far memory is at most {FAR_MEMORY} times slower, not {:.0}", knee.times),
-        ),
-        false => (Standing::NotExcluded, "far memory may be so much slower".to_owned()),
+        )
+    } else {
+        (Standing::NotExcluded, "far memory may be so much slower".to_owned())
     }
 }
 

@@ -50,10 +50,8 @@ fn file(view: &View) -> Vec<String> {
 fn losses(view: &View) -> Vec<String> {
     let outcome = view.recording().outcome.clone().unwrap_or_default();
     let mut texts = Vec::new();
-    let lost = match view.is_whole() {
-        true => outcome.lost_events,
-        false => view.sum("trace.lost").unwrap_or(0),
-    };
+    let lost =
+        if view.is_whole() { outcome.lost_events } else { view.sum("trace.lost").unwrap_or(0) };
     if outcome.lost_exits > 0 {
         texts.push(format!(
             "the ends of {} threads were lost: what was charged to them is missing",

@@ -49,9 +49,10 @@ fn unexplained(view: &View, accounts: &Accounts) -> Option<Unseen> {
     let (why, remedy) = match view.facts().sight(EVENTS) {
         SourceState::Open => (rest, None),
         SourceState::NotAsked => {
-            let why = match view.facts().root {
-                true => "nobody asked for switch events",
-                false => "switch events need root",
+            let why = if view.facts().root {
+                "nobody asked for switch events"
+            } else {
+                "switch events need root"
             };
             (format!("{rest}: {why}"), Some(WITH_EVENTS.to_owned()))
         }

@@ -192,9 +192,10 @@ fn parts_fit(explanation: &Explanation, machine: bool) {
         let mut slices = explanation.bars.thread.iter();
         let within = slices.find(|slice| slice.name == part.within);
         let within = within.unwrap_or_else(|| panic!("{} in no slice", part.name));
-        let bound = match ELAPSED.iter().any(|of| part.name == *of) {
-            true => explanation.thread_ns,
-            false => within.ns,
+        let bound = if ELAPSED.iter().any(|of| part.name == *of) {
+            explanation.thread_ns
+        } else {
+            within.ns
         };
         let bounded = part.ns <= bound || (machine && part.within != "run");
         assert!(bounded, "{part:?} in {within:?}");

@@ -35,10 +35,7 @@ pub fn command_line(text: &str) -> Result<Vec<OsString>, String> {
         }
     }
     words.extend(word.map(OsString::from));
-    match words.is_empty() {
-        true => Err("it names no command".to_owned()),
-        false => Ok(words),
-    }
+    if words.is_empty() { Err("it names no command".to_owned()) } else { Ok(words) }
 }
 
 /// The text up to the closing quote. In double ones a backslash takes the next letter as it is.

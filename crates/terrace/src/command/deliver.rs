@@ -108,10 +108,7 @@ impl Delivery {
     /// The facts of this machine as the result may state them: the page for a person
     /// names the host, what is made to be passed on only when asked.
     fn stated(&self, facts: MachineFacts) -> MachineFacts {
-        match self.json {
-            true => self.passed_on(facts),
-            false => facts,
-        }
+        if self.json { self.passed_on(facts) } else { facts }
     }
 
     /// The facts for a file or for JSON.

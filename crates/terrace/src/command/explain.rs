@@ -62,9 +62,10 @@ fn setting(args: &ExplainArgs, explanation: &Explanation, facts: &Facts) -> Sett
         },
         root: facts.root,
         redacted: facts.redacted,
-        details: match args.details {
-            true => String::new(),
-            false => format!("terrace explain {file} --details"),
+        details: if args.details {
+            String::new()
+        } else {
+            format!("terrace explain {file} --details")
         },
     }
 }

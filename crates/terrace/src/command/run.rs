@@ -153,10 +153,7 @@ fn run_prepare_command(args: &RunArgs) -> Result<()> {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(line).stdin(Stdio::null()).stdout(printed);
     let ended = shell.status().map_err(|why| failed(format!("cannot run sh: {why}")))?;
-    match ended.success() {
-        true => Ok(()),
-        false => Err(failed(format!("`{line}` failed ({ended})"))),
-    }
+    if ended.success() { Ok(()) } else { Err(failed(format!("`{line}` failed ({ended})"))) }
 }
 
 /// The run whose verdict is shown: the one in the middle, or the one that failed.

@@ -158,10 +158,7 @@ impl Session {
 
 fn extent(recording: &Recording, size: Size, is_live: bool) -> Extent {
     let at_ns = |tick: Option<&model::recording::Tick>| tick.map_or(0, |tick| tick.at_ns);
-    let last_ns = match is_live {
-        true => at_ns(recording.ticks.last()),
-        false => recording.wall_ns(),
-    };
+    let last_ns = if is_live { at_ns(recording.ticks.last()) } else { recording.wall_ns() };
     let first_ns = at_ns(recording.ticks.first());
     Extent { first_ns, last_ns: last_ns.max(first_ns), columns: size.columns(), is_live }
 }

@@ -56,10 +56,8 @@ fn entry_line(entry: &JournalEntry) -> String {
         Some(_) => String::new(),
         None => ", cannot be read now".to_owned(),
     };
-    let users = match holders.is_empty() {
-        true => "no process relies on it".to_owned(),
-        false => reliance(holders),
-    };
+    let users =
+        if holders.is_empty() { "no process relies on it".to_owned() } else { reliance(holders) };
     let path = change.path().display();
     let (before, after) = (change.before(), change.after());
     format!("{path}: {before} -> {after}{now}, {users}\n")

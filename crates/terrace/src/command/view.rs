@@ -45,10 +45,7 @@ fn serve(args: &ViewArgs, site: Arc<dyn Site>, meanwhile: impl Fn()) -> Result<E
     let server =
         Server::listen(secret()?).map_err(|error| sys::Error::new("listen on 127.0.0.1", error))?;
     let was_fetched = server.was_fetched();
-    let mut signpost = match args.no_browser {
-        true => None,
-        false => browser::open(&server.address()),
-    };
+    let mut signpost = if args.no_browser { None } else { browser::open(&server.address()) };
     Target::standard().write(&format!("{}\n", server.address()))?;
     let progress = Progress::new();
     progress.step("terrace view: Ctrl-C ends it");

@@ -40,13 +40,14 @@ pub fn html(card: &ProofCard) -> String {
         )
     };
     let rows: String = card.counters.iter().map(row).collect();
-    let table = match card.counters.is_empty() {
-        true => String::new(),
-        false => format!(
+    let table = if card.counters.is_empty() {
+        String::new()
+    } else {
+        format!(
             "<table>\n<thead><tr><th scope=\"col\">counter</th><th scope=\"col\">first</th>\
              <th scope=\"col\">second</th><th scope=\"col\">change</th></tr></thead>\n\
              <tbody>\n{rows}</tbody>\n</table>\n"
-        ),
+        )
     };
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -94,12 +95,16 @@ fn change(counter: &CounterChange) -> String {
     let Some((first, second)) = counter.first.zip(counter.second) else {
         return "-".to_owned();
     };
-    match counter.moved {
-        false => "did not move".to_owned(),
-        true if first == 0.0 => "from nothing".to_owned(),
-        true if second == 0.0 => "to nothing".to_owned(),
-        true if second > first => format!("x {}", model::bytes::three_digits(second / first)),
-        true => format!("/ {}", model::bytes::three_digits(first / second)),
+    if !counter.moved {
+        "did not move".to_owned()
+    } else if first == 0.0 {
+        "from nothing".to_owned()
+    } else if second == 0.0 {
+        "to nothing".to_owned()
+    } else if second > first {
+        format!("x {}", model::bytes::three_digits(second / first))
+    } else {
+        format!("/ {}", model::bytes::three_digits(first / second))
     }
 }
 

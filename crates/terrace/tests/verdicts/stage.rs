@@ -76,10 +76,7 @@ pub fn run(case: &Case) -> Result<RunReport, String> {
     command.env("COLUMNS", "80");
     command.stdin(made.stdin.take().unwrap_or_else(Stdio::null));
     command.stderr(Stdio::piped()).stdout(Stdio::null());
-    let trace = match WITNESSED.contains(&case.name) {
-        true => Some(witness::start()?),
-        false => None,
-    };
+    let trace = if WITNESSED.contains(&case.name) { Some(witness::start()?) } else { None };
     let before = Processors::now();
     let recorder = command.spawn().map_err(|error| error.to_string())?;
     // The shells that join groups become the recorder: its number stays.

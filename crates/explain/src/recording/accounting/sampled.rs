@@ -105,10 +105,7 @@ pub(super) fn plausible_ns(
             length_ns: since,
             threads: u64::try_from(at(sample).max(at(sample + 1)).max(1)).unwrap_or(1),
         };
-        let side = match step.can_hold(grown, most_ns(&step)) {
-            true => &mut kept,
-            false => &mut left_out,
-        };
+        let side = if step.can_hold(grown, most_ns(&step)) { &mut kept } else { &mut left_out };
         *side = side.saturating_add(grown);
         (since, begin) = (0, sample + 1);
     }

@@ -56,10 +56,7 @@ fn by_events(view: &View, sources: &Sources) -> Filled {
         Some(rows) => rows.alive_ns.max(known),
         None => known,
     };
-    let grade = match sources.events_lost {
-        true => Grade::Inferred,
-        false => Grade::Measured,
-    };
+    let grade = if sources.events_lost { Grade::Inferred } else { Grade::Measured };
     let late = Late::of(view, sources);
     let mut bar = Bar::new(OF, whole_ns);
     for ((state, name), ns) in STATES.into_iter().zip(&names).zip(lengths) {

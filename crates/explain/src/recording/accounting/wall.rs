@@ -33,10 +33,7 @@ pub(super) fn bar(view: &View, sources: &Sources, threads: &Filled) -> Filled {
 /// From the clock of the events; `None` where they kept none.
 pub(super) fn by_events(view: &View, sources: &Sources) -> Option<Filled> {
     view.sum(STATES[0].1)?;
-    let grade = match sources.events_lost {
-        true => Grade::Inferred,
-        false => Grade::Measured,
-    };
+    let grade = if sources.events_lost { Grade::Inferred } else { Grade::Measured };
     let late = Late::of(view, sources).on_the_clock(view);
     let mut bar = Bar::new(OF, view.wall_ns());
     for (state, name) in STATES {

@@ -55,10 +55,7 @@ impl Limited<'_> {
     }
 
     fn description(&self, rate: f64) -> String {
-        match self.in_bytes {
-            true => show_rate(rate),
-            false => format!("{} requests/s", count(rate as u64)),
-        }
+        if self.in_bytes { show_rate(rate) } else { format!("{} requests/s", count(rate as u64)) }
     }
 }
 

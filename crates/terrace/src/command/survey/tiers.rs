@@ -238,10 +238,7 @@ fn joined(reasons: Vec<String>) -> Option<String> {
 }
 
 fn swap_tier(area: &SwapArea) -> Tier {
-    let kind = match area.compressed {
-        true => TierKind::CompressedRam,
-        false => TierKind::Swap,
-    };
+    let kind = if area.compressed { TierKind::CompressedRam } else { TierKind::Swap };
     let name = area.path.trim_start_matches("/dev/");
     Tier {
         capacity_bytes: Some(area.size_bytes),

@@ -131,9 +131,12 @@ fn judgements(outcome: &Outcome, application: &str) -> Vec<String> {
     let own = outcome.summaries.iter().filter(|one| one.application == application);
     own.filter_map(|summary| {
         let (proven, way) = (summary.proven?, &summary.way);
-        let times = summary.times_faster.map(|times| match times >= 1.0 {
-            true => format!("{} times faster", figure::number(times, Digits::Three)),
-            false => format!("{} times slower", figure::number(1.0 / times, Digits::Three)),
+        let times = summary.times_faster.map(|times| {
+            if times >= 1.0 {
+                format!("{} times faster", figure::number(times, Digits::Three))
+            } else {
+                format!("{} times slower", figure::number(1.0 / times, Digits::Three))
+            }
         });
         let times =
             times.unwrap_or_else(|| "not comparable (a median is beyond the limit)".to_owned());

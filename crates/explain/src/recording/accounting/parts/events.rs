@@ -119,10 +119,7 @@ pub(super) fn sleep(parts: &mut Parts) {
 }
 
 fn grade(parts: &Parts) -> Grade {
-    match parts.sources.events_lost {
-        true => Grade::Inferred,
-        false => Grade::Measured,
-    }
+    if parts.sources.events_lost { Grade::Inferred } else { Grade::Measured }
 }
 
 fn time_evidence(parts: &Parts, name: &str, ns: u64) -> Evidence {
