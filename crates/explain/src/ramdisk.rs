@@ -16,7 +16,7 @@ mod suspects;
 mod tests;
 
 use case::{Answer, Case, RamDiskCause};
-use model::ramdisk::{ExcludedCause, Judged, Reason, Round, Seen};
+use model::ramdisk::{ExcludedCause, RamDiskObservation, RamDiskVerdict, Reason, Round};
 use model::{Evidence, Finding, Grade};
 
 use crate::wording::times;
@@ -24,9 +24,9 @@ use model::duration::show_ns;
 
 /// Judges what was seen.
 #[must_use]
-pub fn judge(seen: &Seen) -> Judged {
+pub fn judge(seen: &RamDiskObservation) -> RamDiskVerdict {
     let case = Case::new(seen);
-    let mut judged = Judged {
+    let mut judged = RamDiskVerdict {
         verdict: Reason::Unproven,
         grade: Grade::Unseen,
         usual_ns: case.usual_ns,

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 use explain::comparison::surveys;
-use model::compared::{Basis, Item};
+use model::compared::{Basis, ComparedFigure};
 use model::comparison::Verdict;
 use model::estimate::{Better, Estimate, Latency};
 use model::survey::{Cost, SCHEMA, Survey};
@@ -97,7 +97,7 @@ fn drawn(all: &[Survey], seed: u64) -> (Vec<Survey>, Vec<Survey>) {
     (draw(), draw())
 }
 
-fn judged(first: &[Survey], second: &[Survey]) -> Vec<Item> {
+fn judged(first: &[Survey], second: &[Survey]) -> Vec<ComparedFigure> {
     let items = surveys(first, second, &[]).items;
     items.into_iter().filter(|item| item.basis == Basis::Ranks).collect()
 }

@@ -16,8 +16,8 @@ use explain::recording::{View, Window};
 use model::explanation::{Cause, Explanation, OverlappingPart, Slice};
 use model::machine::MachineFacts;
 use model::recording::{
-    DeviceFacts, DeviceKind, Ending, GroupFacts, Kind, MountFacts, Outcome, Recording, Series,
-    SourceState, Step, Subject, Tick,
+    DeviceFacts, DeviceKind, Ending, GroupFacts, MountFacts, Recording, RecordingOutcome, Series,
+    SeriesKind, SeriesStep, SourceState, Subject, Tick,
 };
 use model::{Evidence, Grade};
 use proptest::prelude::*;
@@ -175,10 +175,10 @@ fn empty() -> Recording {
         .map(|sample| sample * WALL_NS / (SAMPLES as u64 - 1))
         .map(|at_ns| Tick { due_ns: at_ns, at_ns })
         .collect();
-    recording.outcome = Some(Outcome {
+    recording.outcome = Some(RecordingOutcome {
         ended_ns: WALL_NS,
         ending: Ending::Exited { code: 0 },
-        ..Outcome::default()
+        ..RecordingOutcome::default()
     });
     recording
 }
@@ -212,7 +212,7 @@ fn series(words: &[&str]) -> Series {
     series.schema.name = words[0].to_owned();
     let is_one_of = |ends: &[&str]| ends.iter().any(|end| words[0].ends_with(end));
     if is_one_of(&GAUGES) && !is_one_of(&COUNTERS) {
-        series.schema.kind = Kind::Gauge;
+        series.schema.kind = SeriesKind::Gauge;
     }
     let values: Vec<i64> = words[1..].iter().map(|v| v.parse().unwrap()).collect();
     // Two values are the first and the last sample's, more are one sample's each.
@@ -429,7 +429,7 @@ proptest! {
             for (i, series) in fixture.recording.series.iter_mut().enumerate() {
                 if !kept(i) {
                     let steps = series.steps.iter();
-                    let changed = steps.map(|step| Step {
+                    let changed = steps.map(|step| SeriesStep {
                         value: values.next().copied(),
                         ..step
                     });

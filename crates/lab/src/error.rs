@@ -100,7 +100,7 @@ impl From<record::Error> for Error {
 impl From<sys::Error> for Error {
     fn from(error: sys::Error) -> Self {
         let kind = match error.kind {
-            sys::Kind::Denied | sys::Kind::Unsupported => ErrorKind::Impossible,
+            sys::ErrorKind::Denied | sys::ErrorKind::Unsupported => ErrorKind::Impossible,
             _ => ErrorKind::Failed,
         };
         Self::new(kind, error_chain(&error))

@@ -82,7 +82,7 @@ fn switch_off(path: &Path) -> Result<()> {
         match &answer {
             Ok(()) => return Ok(()),
             // It is off already: the lab was stopped before or between.
-            Err(error) if error.kind == sys::Kind::Invalid => return Ok(()),
+            Err(error) if error.kind == sys::ErrorKind::Invalid => return Ok(()),
             Err(_) => std::thread::sleep(OFF_PAUSE),
         }
         answer = sys::swap_area::off(path);

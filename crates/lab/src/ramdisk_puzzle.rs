@@ -14,7 +14,7 @@ use measure::storage::iolat::{DEFAULT_REGION, IolatPlan};
 use measure::storage::seqio::{Phase, PhaseName, SeqPlan};
 use measure::{Budget, ramdisk};
 use model::Bytes;
-use model::ramdisk::{Judged, Round, Seen};
+use model::ramdisk::{RamDiskObservation, RamDiskVerdict, Round};
 pub use plan::{Options, Plan};
 use plan::{Place, Size};
 use record::capture::BackgroundRecording;
@@ -87,9 +87,9 @@ pub struct Written {
     /// The time of all writes, as new memory.
     pub ns: u64,
     /// Why; of zeros, which are written once, nothing is said.
-    pub judged: Option<Judged>,
+    pub judged: Option<RamDiskVerdict>,
     /// The figures.
-    pub seen: Seen,
+    pub seen: RamDiskObservation,
 }
 
 /// Carries out the plan; each size is recorded if the outcome is kept. `progress` is given each

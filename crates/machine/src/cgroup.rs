@@ -12,7 +12,9 @@ mod tests;
 pub use limits::{
     CpuLimit, MemoryLimit, cpu_limits, memory_and_swap_rooms, memory_limits, memory_limits_at,
 };
-pub use place::{Controller, Group, Place, Version, locate, memory_group_of, own_memory_group};
+pub use place::{
+    CgroupVersion, Controller, Group, GroupPlace, locate, memory_group_of, own_memory_group,
+};
 
 use crate::parse::cpu_list;
 use crate::root::Root;

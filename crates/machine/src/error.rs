@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The classes of failure that callers distinguish.
-pub use sys::Kind;
+pub use sys::ErrorKind;
 
 /// The result of a direct reading.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -17,7 +17,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug)]
 pub struct Error {
     /// What a caller can match on.
-    pub kind: Kind,
+    pub kind: ErrorKind,
     /// The operation as a verb phrase that follows "cannot".
     pub operation: &'static str,
     /// The file, as it is named in the real tree or below the fake one.
@@ -28,7 +28,7 @@ pub struct Error {
 
 impl Error {
     pub(crate) fn new(operation: &'static str, path: &Path, source: io::Error) -> Self {
-        Self { kind: Kind::of(&source), operation, path: path.to_owned(), source }
+        Self { kind: ErrorKind::of(&source), operation, path: path.to_owned(), source }
     }
 }
 

@@ -31,5 +31,5 @@ pub mod swap;
 pub mod vmstat;
 pub mod zram;
 
-pub use error::{Error, Kind, Result};
+pub use error::{Error, ErrorKind, Result};
 pub use root::{ProcFile, Root};

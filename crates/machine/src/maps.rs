@@ -42,12 +42,12 @@ pub struct Mapping {
     /// Whether the file has no name any more.
     pub deleted: bool,
     /// What backs it.
-    pub kind: Kind,
+    pub kind: MappingKind,
 }
 
 /// What backs a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum MappingKind {
     /// Memory of the process alone: heap, stack, `mmap` without a file.
     Anonymous,
     /// Memory that can be shared and has no file: `memfd`, System V, shared `mmap`. A file on
@@ -106,16 +106,16 @@ fn parse_line(line: &[u8]) -> Option<Mapping> {
     })
 }
 
-fn kind_of(name: &[u8], inode: u64) -> Kind {
+fn kind_of(name: &[u8], inode: u64) -> MappingKind {
     const OWN: [&[u8]; 3] = [b"[heap]", b"[stack", b"[anon"];
     let starts = |marks: &[&[u8]]| marks.iter().any(|mark| name.starts_with(mark));
     if inode != 0 {
         let shared = starts(&SHARED_MEMORY) || name.starts_with(b"[anon_shmem:");
-        return if shared { Kind::SharedMemory } else { Kind::File };
+        return if shared { MappingKind::SharedMemory } else { MappingKind::File };
     }
     match name.first() {
-        Some(b'[') if !starts(&OWN) => Kind::Special,
-        _ => Kind::Anonymous,
+        Some(b'[') if !starts(&OWN) => MappingKind::Special,
+        _ => MappingKind::Anonymous,
     }
 }
 
@@ -150,8 +150,8 @@ mod tests {
 
     #[test]
     fn each_kind_is_recognized() {
-        use Kind::{Anonymous, File, SharedMemory, Special};
-        let kinds: Vec<Kind> = parse(TEXT).iter().map(|mapping| mapping.kind).collect();
+        use MappingKind::{Anonymous, File, SharedMemory, Special};
+        let kinds: Vec<MappingKind> = parse(TEXT).iter().map(|mapping| mapping.kind).collect();
         assert_eq!(
             kinds,
             [File, Anonymous, SharedMemory, Anonymous, Anonymous, SharedMemory, Special, File]
@@ -183,18 +183,18 @@ mod tests {
         let all = read(&Root::system(), std::process::id()).unwrap();
         let own =
             all.iter().find(|mapping| mapping.range.contains(&(memory.address() as u64))).unwrap();
-        assert_eq!(own.kind, Kind::Anonymous);
+        assert_eq!(own.kind, MappingKind::Anonymous);
         assert!(own.readable && own.writable && !own.shared);
         let program = std::env::current_exe().unwrap();
         assert!(all.iter().any(|mapping| {
-            mapping.kind == Kind::File && mapping.path.as_deref() == Some(program.as_path())
+            mapping.kind == MappingKind::File && mapping.path.as_deref() == Some(program.as_path())
         }));
     }
 
     #[test]
     fn a_process_that_is_gone_is_an_error() {
         let error = read(&Root::system(), u32::MAX).unwrap_err();
-        assert_eq!(error.kind, crate::Kind::NotFound);
+        assert_eq!(error.kind, crate::ErrorKind::NotFound);
     }
 
     proptest! {

@@ -157,7 +157,7 @@ fn a_machine_that_tells_nothing() {
     assert_eq!(machine::pressure::read(&root, "memory"), None);
     assert_eq!(machine::reported::to_host_bytes(&root), None);
     let error = root.read("/proc/meminfo").unwrap_err();
-    assert_eq!(error.kind, machine::Kind::NotFound);
+    assert_eq!(error.kind, machine::ErrorKind::NotFound);
     assert!(error.to_string().ends_with("proc/meminfo: no such file or directory"), "{error}");
 }
 

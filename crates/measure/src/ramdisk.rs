@@ -16,7 +16,7 @@ use crate::helper::failed;
 use crate::{Budget, Error, ErrorKind, Result};
 use counters::Counters;
 use machine::Root;
-use model::ramdisk::{End, Pass, Round, Seen};
+use model::ramdisk::{Pass, PassEnd, RamDiskObservation, Round};
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 use sys::helper::{Helper, Received};
@@ -36,7 +36,11 @@ const REPEAT_BYTES: u64 = 256 << 20;
 ///
 /// # Errors
 /// `Failed` where no process can be started or it fails for another reason than memory.
-pub fn measure(root: &Root, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Seen> {
+pub fn measure(
+    root: &Root,
+    plan: &Plan,
+    progress: &mut dyn FnMut(&str),
+) -> Result<RamDiskObservation> {
     let mut writer = WriterProcess::start(plan)?;
     let mut seen = plan.nothing_seen(root);
     let budget = Budget::of(plan.budget);
@@ -68,7 +72,7 @@ fn repeat_remedies(
     root: &Root,
     plan: &Plan,
     writer: &mut WriterProcess,
-    seen: &mut Seen,
+    seen: &mut RamDiskObservation,
     budget: &Budget,
     progress: &mut dyn FnMut(&str),
 ) -> Result<()> {
@@ -108,13 +112,13 @@ fn describe_round(round: Round) -> &'static str {
 }
 
 /// Whether a pass can show anything new after those before it.
-fn is_worth(round: Round, seen: &Seen) -> bool {
+fn is_worth(round: Round, seen: &RamDiskObservation) -> bool {
     let Some(first) = seen.passes.first() else {
         return round == Round::First;
     };
     let left = first.left_memory_bytes.unwrap_or(0) as f64;
     let stayed = left <= first.bytes as f64 * MOST_LEFT_SHARE;
-    first.bytes > 0 && (round != Round::Huge || stayed && first.end == Some(End::Whole))
+    first.bytes > 0 && (round != Round::Huge || stayed && first.end == Some(PassEnd::Whole))
 }
 
 /// What came of an order.
@@ -192,8 +196,8 @@ impl WriterProcess {
 mod tests {
     use super::*;
 
-    fn seen(first: Option<Pass>) -> Seen {
-        Seen {
+    fn seen(first: Option<Pass>) -> RamDiskObservation {
+        RamDiskObservation {
             place: "shared memory".to_owned(),
             asked_bytes: 1 << 20,
             page_bytes: 4096,
@@ -216,10 +220,10 @@ mod tests {
             ..Pass::begun(Round::First)
         };
         let worth = |round, left, end| is_worth(round, &seen(Some(first(left, end))));
-        assert!(worth(Round::Huge, 0, End::Whole));
-        assert!(!worth(Round::Huge, 1 << 19, End::Whole));
-        assert!(!worth(Round::Huge, 0, End::Floor));
-        assert!(worth(Round::Rewrite, 1 << 19, End::Floor));
+        assert!(worth(Round::Huge, 0, PassEnd::Whole));
+        assert!(!worth(Round::Huge, 1 << 19, PassEnd::Whole));
+        assert!(!worth(Round::Huge, 0, PassEnd::Floor));
+        assert!(worth(Round::Rewrite, 1 << 19, PassEnd::Floor));
         assert!(is_worth(Round::First, &seen(None)) && !is_worth(Round::Again, &seen(None)));
     }
 }

@@ -39,8 +39,10 @@ pub use target::{Target, TargetFacts, TargetKind};
 /// A system call's failure as this crate's error.
 fn failed(operation: impl Into<String>, path: &Path, error: sys::Error) -> Error {
     let kind = match error.kind {
-        sys::Kind::NotFound | sys::Kind::Invalid => ErrorKind::Usage,
-        sys::Kind::Denied | sys::Kind::Unsupported | sys::Kind::NoMemory => ErrorKind::Impossible,
+        sys::ErrorKind::NotFound | sys::ErrorKind::Invalid => ErrorKind::Usage,
+        sys::ErrorKind::Denied | sys::ErrorKind::Unsupported | sys::ErrorKind::NoMemory => {
+            ErrorKind::Impossible
+        }
         _ => ErrorKind::Failed,
     };
     Error::io(kind, operation, &error.source).at(path)

@@ -13,7 +13,7 @@ pub const SCHEMA: &str = "terrace.compare/1";
 /// What was compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum What {
+pub enum ComparisonSubject {
     /// Surveys of a machine.
     Surveys,
     /// Recordings.
@@ -48,7 +48,7 @@ pub enum Basis {
 
 /// One figure of both sides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Item {
+pub struct ComparedFigure {
     /// What it is a figure of: a tier's name, `wall`, `slice`, `of_which`, `finding`.
     pub of: String,
     /// Its name there: `latency`, `block_io`, a finding's id.
@@ -83,7 +83,7 @@ pub struct Item {
     pub basis: Basis,
 }
 
-impl Item {
+impl ComparedFigure {
     /// The difference as a share of the first; `None` where that is nothing.
     #[must_use]
     pub fn change(&self) -> Option<f64> {
@@ -104,7 +104,7 @@ impl Item {
 
 /// One part of a difference in time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct DifferencePart {
     /// As in an explanation: `block_io`, `refault`.
     pub name: String,
     /// `None` for a slice of the wall time, which add up; for a part that lies
@@ -141,7 +141,7 @@ pub struct TimeDifference {
     /// Its upper end.
     pub high_ns: Option<f64>,
     /// The parts, those that moved most first; what lies inside of one follows it.
-    pub parts: Vec<Part>,
+    pub parts: Vec<DifferencePart>,
 }
 
 /// One piece of the work that both did.
@@ -181,7 +181,7 @@ pub struct Comparison {
     /// Always [`SCHEMA`].
     pub schema: String,
     /// What was compared.
-    pub what: What,
+    pub what: ComparisonSubject,
     /// The first side.
     pub first: Side,
     /// The second side.
@@ -189,7 +189,7 @@ pub struct Comparison {
     /// The verdict in a sentence or two.
     pub sentence: String,
     /// The figures.
-    pub items: Vec<Item>,
+    pub items: Vec<ComparedFigure>,
     /// What made the difference in time; `None` for surveys.
     pub split: Option<TimeDifference>,
     /// Where in the work it arose; `None` unless asked for.
@@ -201,7 +201,7 @@ pub struct Comparison {
 impl Comparison {
     /// The figure that became worse by the largest proven share, with the share.
     #[must_use]
-    pub fn worst(&self) -> Option<(&Item, f64)> {
+    pub fn worst(&self) -> Option<(&ComparedFigure, f64)> {
         self.items
             .iter()
             .filter_map(|item| Some((item, item.worse_by()?)))
@@ -213,8 +213,8 @@ impl Comparison {
 mod tests {
     use super::*;
 
-    fn item(better: Better, second: f64, verdict: Verdict) -> Item {
-        Item {
+    fn item(better: Better, second: f64, verdict: Verdict) -> ComparedFigure {
+        ComparedFigure {
             of: "RAM".to_owned(),
             name: "latency".to_owned(),
             unit: "ns".to_owned(),
@@ -241,13 +241,14 @@ mod tests {
         assert_eq!(worse(Better::Lower, 110.0, Verdict::Unproven), None);
         assert_eq!(worse(Better::Lower, 80.0, Verdict::Smaller), None);
         assert_eq!(worse(Better::Higher, 110.0, Verdict::Larger), None);
-        let part = Item { better: None, ..item(Better::Lower, 110.0, Verdict::Larger) };
+        let part = ComparedFigure { better: None, ..item(Better::Lower, 110.0, Verdict::Larger) };
         assert_eq!(part.worse_by(), None);
     }
 
     #[test]
     fn of_nothing_there_is_no_share() {
-        let from_nothing = Item { first: Some(0.0), ..item(Better::Lower, 110.0, Verdict::Larger) };
+        let from_nothing =
+            ComparedFigure { first: Some(0.0), ..item(Better::Lower, 110.0, Verdict::Larger) };
         assert_eq!(from_nothing.change(), None);
     }
 }

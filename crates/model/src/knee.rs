@@ -23,7 +23,7 @@ const FLATTENED: f64 = 1.12;
 
 /// One size of the ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub struct LadderPoint {
     /// Size of the chased buffer in bytes.
     pub size_bytes: u64,
     /// Latency of one dependent load in nanoseconds.
@@ -60,7 +60,7 @@ impl Edge {
 }
 
 /// The edges of `ladder`, which must be in ascending order of size.
-pub fn edges(ladder: &[Step]) -> Vec<Edge> {
+pub fn edges(ladder: &[LadderPoint]) -> Vec<Edge> {
     let mut edges = Vec::new();
     let mut plateau: Vec<f64> = Vec::new();
     let mut at = 0;
@@ -93,7 +93,7 @@ pub fn edges(ladder: &[Step]) -> Vec<Edge> {
 
 /// The index where the climb that starts at `start` has flattened: the next two
 /// steps together add less than one step of a climb would.
-fn end_of_climb(ladder: &[Step], start: usize) -> usize {
+fn end_of_climb(ladder: &[LadderPoint], start: usize) -> usize {
     let latency = |i: usize| ladder[i.min(ladder.len() - 1)].latency_ns;
     (start..ladder.len())
         .find(|&i| latency(i + 1) < latency(i) * FLATTENED && latency(i + 2) < latency(i) * FLAT)
@@ -107,8 +107,11 @@ mod tests {
 
     const KIB: u64 = 1024;
 
-    fn ladder(points: &[(u64, f64)]) -> Vec<Step> {
-        points.iter().map(|&(kib, latency_ns)| Step { size_bytes: kib * KIB, latency_ns }).collect()
+    fn ladder(points: &[(u64, f64)]) -> Vec<LadderPoint> {
+        points
+            .iter()
+            .map(|&(kib, latency_ns)| LadderPoint { size_bytes: kib * KIB, latency_ns })
+            .collect()
     }
 
     /// Measured on a Zen 5 guest with 48 KiB, 1 MiB and (claimed) 32 MiB, THP.
@@ -157,8 +160,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_curve_gives_ordered_edges(latencies in prop::collection::vec(0.5..400.0_f64, 0..40)) {
-            let curve: Vec<Step> = latencies.iter().enumerate()
-                .map(|(i, &latency_ns)| Step { size_bytes: 4096 << (i / 2), latency_ns }).collect();
+            let curve: Vec<LadderPoint> = latencies.iter().enumerate()
+                .map(|(i, &latency_ns)| LadderPoint { size_bytes: 4096 << (i / 2), latency_ns }).collect();
             let found = edges(&curve);
             prop_assert!(found.windows(2).all(|w| w[0].fits_bytes <= w[1].fits_bytes));
             prop_assert!(found.iter().all(|e| e.above_ns > e.below_ns));

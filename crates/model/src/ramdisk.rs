@@ -26,7 +26,7 @@ pub enum Round {
 /// Why a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum PassEnd {
     /// All was written.
     Whole,
     /// Its time was over.
@@ -68,7 +68,7 @@ pub struct Pass {
     /// does not count them (before Linux 6.5).
     pub left_memory_bytes: Option<u64>,
     /// Why it ended; `None` for a pass whose process was killed in it.
-    pub end: Option<End>,
+    pub end: Option<PassEnd>,
     /// What grew from before it until after it, by the names of recordings (docs/counters.md);
     /// absent: this kernel does not count it.
     pub grew: BTreeMap<String, u64>,
@@ -129,7 +129,7 @@ impl Pass {
 
 /// A memory limit of a control group that binds what was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limit {
+pub struct GroupLimit {
     /// Whose: 0 is the own group, 1 its parent; as in the names of the counters.
     pub level: u32,
     /// The group's path.
@@ -142,7 +142,7 @@ pub struct Limit {
 
 /// Everything that was seen: what a verdict is made of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct RamDiskObservation {
     /// Where it was written: `shared memory`, or the directory of the RAM disk.
     pub place: String,
     /// Bytes that each pass was to write.
@@ -156,7 +156,7 @@ pub struct Seen {
     #[serde(default)]
     pub repeats: Vec<Pass>,
     /// The limits of the own group and its parents.
-    pub limits: Vec<Limit>,
+    pub limits: Vec<GroupLimit>,
     /// Whether the process that wrote was killed, and not by Ctrl-C.
     pub killed: bool,
     /// Whether this machine is a virtual one; `None` where it is not known.
@@ -167,7 +167,7 @@ pub struct Seen {
     pub notes: Vec<String>,
 }
 
-impl Seen {
+impl RamDiskObservation {
     /// A pass, if it was made.
     #[must_use]
     pub fn pass(&self, round: Round) -> Option<&Pass> {
@@ -296,7 +296,7 @@ pub struct ExcludedCause {
 
 /// The verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Judged {
+pub struct RamDiskVerdict {
     /// Why.
     pub verdict: Reason,
     /// How sure that is.

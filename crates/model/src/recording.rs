@@ -13,8 +13,8 @@ pub mod task;
 
 pub use clock::ClockSet;
 pub use facts::{DeviceFacts, DeviceKind, Facts, GroupFacts, MountFacts, SourceState, Subject};
-pub use outcome::{Ending, Outcome, Usage};
-pub use series::{Kind, Schema, Series, Step};
+pub use outcome::{Ending, RecordingOutcome, Usage};
+pub use series::{Schema, Series, SeriesKind, SeriesStep};
 pub use steps::{StepIter, Steps};
 pub use task::{Delay, Task, TaskSource};
 
@@ -58,7 +58,7 @@ pub struct Recording {
     /// What the kernel charged to each thread; empty where it could not be asked.
     pub tasks: Vec<Task>,
     /// How it ended; `None` for a recording that was cut.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<RecordingOutcome>,
     /// What was wrong with the file that it was read from, and what of it was more than a
     /// reader takes; empty when nothing was.
     pub damage: Vec<String>,

@@ -19,7 +19,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use sys::file::{Advice, advise, open_unnoticed, read_at, sync_data};
+use sys::file::{CacheAdvice, advise, open_unnoticed, read_at, sync_data};
 use sys::helper::HiddenCommand;
 use testkit::{Mount, TempDir, Tmpfs};
 
@@ -43,8 +43,8 @@ fn cold_file(path: &Path, bytes: u64) -> Option<File> {
 
 fn cool(file: &File) {
     sync_data(file).unwrap();
-    advise(file, 0, 0, Advice::Random).unwrap();
-    advise(file, 0, 0, Advice::DontNeed).unwrap();
+    advise(file, 0, 0, CacheAdvice::Random).unwrap();
+    advise(file, 0, 0, CacheAdvice::DontNeed).unwrap();
 }
 
 fn cached_bytes(file: &File) -> Option<u64> {

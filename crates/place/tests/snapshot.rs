@@ -229,7 +229,7 @@ fn figures_of_eight_gibibytes() {
     let holed = directory.join("large-0");
     let file = std::fs::File::open(&holed).unwrap();
     assert!(dropped(&holed));
-    sys::file::advise(&file, 0, 0, sys::file::Advice::Random).unwrap();
+    sys::file::advise(&file, 0, 0, sys::file::CacheAdvice::Random).unwrap();
     for page in (0..1024 * MIB).step_by(8192) {
         sys::file::read_at(&file, &mut [0], page).unwrap();
     }

@@ -34,7 +34,7 @@ use crate::trace::Family;
 use crate::{Error, Kind, Result};
 use marks::MarkSocket;
 use model::machine::MachineFacts;
-use model::recording::{Ending, Facts, Outcome, Recording, SourceState, Subject};
+use model::recording::{Ending, Facts, Recording, RecordingOutcome, SourceState, Subject};
 use sampler::Purpose;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -187,7 +187,7 @@ fn prioritize_thread(purpose: Purpose, facts: &mut Facts) {
 }
 
 /// A recording of which only the ends are known.
-fn without_samples(facts: Facts, outcome: Outcome, damage: Option<String>) -> Recording {
+fn without_samples(facts: Facts, outcome: RecordingOutcome, damage: Option<String>) -> Recording {
     Recording {
         damage: damage.into_iter().collect(),
         outcome: Some(outcome),

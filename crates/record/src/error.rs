@@ -40,14 +40,14 @@ impl FailureKind for Kind {
 /// An error of the system about the file that was asked for as `path`.
 pub(crate) fn at(operation: &str, path: &Path, error: &sys::Error) -> Error {
     let mut reason = sys::plain_reason(&error.source);
-    if let (sys::Kind::Denied, Some(fault)) = (error.kind, &error.path)
+    if let (sys::ErrorKind::Denied, Some(fault)) = (error.kind, &error.path)
         && fault != path
     {
         reason = format!("{}: {reason}", fault.display());
     }
     let kind = match error.kind {
         // Refused by a rule of ours, not by the system: this user cannot do it here.
-        sys::Kind::Denied if error.number().is_none() => Kind::Impossible,
+        sys::ErrorKind::Denied if error.number().is_none() => Kind::Impossible,
         _ => Kind::Failed,
     };
     Error::new(kind, operation, reason).at(path)

@@ -13,7 +13,7 @@ pub use perfetto::Perfetto;
 
 use crate::file::Writer;
 use crate::{ABSENT, Error, Kind, Result, Row};
-use model::recording::{Recording, Schema, Series, Step, StepIter};
+use model::recording::{Recording, Schema, Series, SeriesStep, StepIter};
 use serde::Serialize;
 use serde::ser::{SerializeSeq, SerializeTuple, Serializer};
 use std::io::{self, Write};
@@ -200,7 +200,7 @@ impl Serialize for AllSeries<'_> {
 struct OneSeries<'a> {
     name: &'a str,
     unit: &'a str,
-    kind: model::recording::Kind,
+    kind: model::recording::SeriesKind,
     source: &'a str,
     refresh_ns: Option<u64>,
     steps: Steps<'a>,
@@ -219,7 +219,7 @@ impl Serialize for Steps<'_> {
 }
 
 /// `[sample, value]`: a third of the text that an object with names would take.
-struct Pair(Step);
+struct Pair(SeriesStep);
 
 impl Serialize for Pair {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
@@ -241,7 +241,7 @@ fn finish(written: io::Result<()>, sink: &mut dyn Write) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::recording::{Outcome, Span, Task, Tick};
+    use model::recording::{RecordingOutcome, Span, Task, Tick};
 
     fn recording() -> Recording {
         let tick = |due_ns, at_ns| Tick { due_ns, at_ns };
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_recording_comes_back_as_it_was_and_a_damaged_one_is_refused() {
-        for outcome in [None, Some(Outcome::default())] {
+        for outcome in [None, Some(RecordingOutcome::default())] {
             let mut whole = recording();
             whole.outcome = outcome;
             whole.spans = vec![Span {

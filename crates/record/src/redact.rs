@@ -206,7 +206,7 @@ mod tests {
     use super::*;
     use crate::export::{Exporter, Json};
     use model::recording::{
-        DeviceFacts, Ending, GroupFacts, MountFacts, Outcome, Schema, Series, SourceState,
+        DeviceFacts, Ending, GroupFacts, MountFacts, RecordingOutcome, Schema, Series, SourceState,
     };
 
     /// Everything that must not be found in a redacted recording.
@@ -288,7 +288,7 @@ mod tests {
                 task("kworker/0:1", 2),
                 task("kworker/alice", 9),
             ],
-            outcome: Some(Outcome {
+            outcome: Some(RecordingOutcome {
                 ending: Ending::Killed {
                     signal: 9,
                     out_of_memory: Some(text("the limit of /acme.slice/payroll")),

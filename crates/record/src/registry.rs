@@ -4,7 +4,7 @@
 //! A device that appears in the middle of a run adds columns at the end, so a row may be
 //! longer than the one before it, never shorter, and no column ever changes its meaning.
 
-use model::recording::{Kind, Schema};
+use model::recording::{Schema, SeriesKind};
 use std::collections::HashMap;
 
 /// The value of a column that the machine does not have now. No counter reaches it.
@@ -30,7 +30,7 @@ impl Registry {
 
     /// The number of the series `name`, which is added if it is new. Not for every tick: it
     /// looks a name up, and allocates for a new one. `None` once there are 32,768.
-    pub fn id(&mut self, name: &str, unit: &str, kind: Kind, source: &str) -> Option<u32> {
+    pub fn id(&mut self, name: &str, unit: &str, kind: SeriesKind, source: &str) -> Option<u32> {
         self.id_refreshed(name, unit, kind, source, None)
     }
 
@@ -39,7 +39,7 @@ impl Registry {
         &mut self,
         name: &str,
         unit: &str,
-        kind: Kind,
+        kind: SeriesKind,
         source: &str,
         refresh_ns: Option<u64>,
     ) -> Option<u32> {
@@ -105,10 +105,10 @@ mod tests {
     #[test]
     fn a_series_keeps_its_number() {
         let mut registry = Registry::new();
-        let first = registry.id("a.b", "count", Kind::Counter, "/proc/a");
-        let second = registry.id("a.c", "count", Kind::Gauge, "/proc/a");
+        let first = registry.id("a.b", "count", SeriesKind::Counter, "/proc/a");
+        let second = registry.id("a.c", "count", SeriesKind::Gauge, "/proc/a");
         assert_eq!((first, second), (Some(0), Some(1)));
-        assert_eq!(registry.id("a.b", "count", Kind::Counter, "/proc/a"), first);
+        assert_eq!(registry.id("a.b", "count", SeriesKind::Counter, "/proc/a"), first);
         assert_eq!(registry.schemas()[1].name, "a.c");
     }
 
@@ -116,10 +116,10 @@ mod tests {
     fn the_number_of_series_has_an_end() {
         let mut registry = Registry::new();
         for number in 0..MAX_SERIES {
-            assert!(registry.id(&format!("s{number}"), "count", Kind::Gauge, "x").is_some());
+            assert!(registry.id(&format!("s{number}"), "count", SeriesKind::Gauge, "x").is_some());
         }
-        assert_eq!(registry.id("one more", "count", Kind::Gauge, "x"), None);
-        assert_eq!(registry.id("s7", "count", Kind::Gauge, "x"), Some(7));
+        assert_eq!(registry.id("one more", "count", SeriesKind::Gauge, "x"), None);
+        assert_eq!(registry.id("s7", "count", SeriesKind::Gauge, "x"), Some(7));
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub fn existing() -> Result<Option<Directory>> {
 
 fn existing_at(path: &Path) -> Result<Option<Directory>> {
     match Directory::open_private(path) {
-        Err(error) if error.kind == sys::Kind::NotFound => Ok(None),
+        Err(error) if error.kind == sys::ErrorKind::NotFound => Ok(None),
         opened => Ok(Some(opened?)),
     }
 }

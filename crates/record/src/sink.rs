@@ -7,7 +7,7 @@
 
 use crate::Result;
 use crate::registry::Row;
-use model::recording::{Facts, Outcome, Recording, Schema, Span, Task, Tick};
+use model::recording::{Facts, Recording, RecordingOutcome, Schema, Span, Task, Tick};
 
 /// Takes one recording while it is made.
 ///
@@ -55,7 +55,7 @@ pub trait RecordSink {
     ///
     /// # Errors
     /// When nothing can be read back.
-    fn finish(self, facts: &Facts, outcome: &Outcome) -> Result<Recording>
+    fn finish(self, facts: &Facts, outcome: &RecordingOutcome) -> Result<Recording>
     where
         Self: Sized;
 

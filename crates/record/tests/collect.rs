@@ -128,9 +128,9 @@ fn the_machine_has_its_names_and_units() {
         let schema = watched.registry.schemas().iter().find(|schema| schema.name == name);
         schema.unwrap().kind
     };
-    assert_eq!(kind("vmstat.nr_free_pages"), model::recording::Kind::Gauge);
-    assert_eq!(kind("vmstat.workingset_nodes"), model::recording::Kind::Gauge);
-    assert_eq!(kind("vmstat.nr_dirtied"), model::recording::Kind::Counter);
+    assert_eq!(kind("vmstat.nr_free_pages"), model::recording::SeriesKind::Gauge);
+    assert_eq!(kind("vmstat.workingset_nodes"), model::recording::SeriesKind::Gauge);
+    assert_eq!(kind("vmstat.nr_dirtied"), model::recording::SeriesKind::Counter);
     assert_eq!(watched.facts.devices[0].name, "vda");
     assert_eq!(watched.facts.devices[0].write_back, Some(true));
     assert_eq!(watched.facts.mounts[0].device.as_deref(), Some("vda"));
@@ -547,7 +547,7 @@ fn a_childs_io_is_counted_once_while_it_lives_and_after() {
     assert_eq!(watched.value("tree.processes"), Some(0));
     // Sums never fall, whoever ended.
     for schema in watched.registry.schemas() {
-        let is_sum = schema.kind == model::recording::Kind::Counter;
+        let is_sum = schema.kind == model::recording::SeriesKind::Counter;
         if schema.name.starts_with("tree.") && is_sum {
             let values: Vec<i64> =
                 samples.iter().map(|row| row.values()[schema.id as usize]).collect();

@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
-use model::recording::{Facts, Outcome, Recording, Span, Tick};
+use model::recording::{Facts, Recording, RecordingOutcome, Span, Tick};
 use record::file::{self, FileSink};
 use record::{Kind, RecordSink, Registry, Row};
 use std::io::Write;
@@ -20,7 +20,7 @@ fn whole() -> Vec<u8> {
     for number in 0..ROWS {
         if number.is_multiple_of(5) {
             let name = format!("s.{number}");
-            registry.id(&name, "count", model::recording::Kind::Counter, "/proc/x");
+            registry.id(&name, "count", model::recording::SeriesKind::Counter, "/proc/x");
         }
         for schema in registry.schemas() {
             row.count(schema.id, number * number * 4096 + u64::from(schema.id));
@@ -37,7 +37,7 @@ fn whole() -> Vec<u8> {
             writer.flush().unwrap();
         }
     }
-    let outcome = Outcome { ended_ns: 1_200_000_000, ..Outcome::default() };
+    let outcome = RecordingOutcome { ended_ns: 1_200_000_000, ..RecordingOutcome::default() };
     writer.finish(&Facts::default(), &outcome).unwrap()
 }
 
@@ -140,7 +140,7 @@ impl Write for Small {
 fn after_a_failed_write_nothing_more_is_written() {
     let mut small = Small { bytes: Vec::new(), room: 1200 };
     let mut registry = Registry::new();
-    let id = registry.id("s", "count", model::recording::Kind::Gauge, "x").unwrap();
+    let id = registry.id("s", "count", model::recording::SeriesKind::Gauge, "x").unwrap();
     let mut row = Row::default();
     let mut writer = file::Writer::new(&mut small, &Facts::default()).unwrap();
     let mut errors = 0;
@@ -151,7 +151,7 @@ fn after_a_failed_write_nothing_more_is_written() {
     }
     assert!(errors > 1, "the sink was large enough for all");
     let whole_bytes = writer.bytes();
-    assert!(writer.finish(&Facts::default(), &Outcome::default()).is_err());
+    assert!(writer.finish(&Facts::default(), &RecordingOutcome::default()).is_err());
     let recording = file::read(&small.bytes[..]).unwrap();
     assert!(!recording.ticks.is_empty());
     let last = recording.ticks.len() - 1;
@@ -169,7 +169,7 @@ fn on_a_full_disk_the_recording_keeps_its_end() {
     let mut registry = Registry::new();
     for number in 0..32 {
         let name = format!("s.{number}");
-        registry.id(&name, "count", model::recording::Kind::Gauge, "x");
+        registry.id(&name, "count", model::recording::SeriesKind::Gauge, "x");
     }
     let mut output = FileSink::create(&path, false, &Facts::default()).unwrap();
     let mut row = Row::default();
@@ -188,7 +188,7 @@ fn on_a_full_disk_the_recording_keeps_its_end() {
         assert!(taken < 1_000_000, "64 KiB never filled up");
     };
     assert_eq!(refused.path.as_deref(), Some(path.as_path()));
-    let outcome = Outcome { ended_ns: 5, ..Outcome::default() };
+    let outcome = RecordingOutcome { ended_ns: 5, ..RecordingOutcome::default() };
     let recording = output.finish(&Facts::default(), &outcome).unwrap();
     assert!(!recording.ticks.is_empty());
     assert!((recording.ticks.len() as u64) < taken);

@@ -7,7 +7,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test program")]
 
-use model::recording::{Facts, Kind, Outcome, Recording, Tick};
+use model::recording::{Facts, Recording, RecordingOutcome, SeriesKind, Tick};
 use record::{Registry, Row, file};
 use std::io::Cursor;
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ fn bytes_of_a_sample() {
 fn sources(registry: &mut Registry, row: &mut Row) {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let mut set = |name: &str, unit: &str, value: u64| {
-        if let Some(id) = registry.id(name, unit, Kind::Counter, "/proc") {
+        if let Some(id) = registry.id(name, unit, SeriesKind::Counter, "/proc") {
             row.count(id, value);
         }
     };
@@ -171,8 +171,8 @@ fn a_busy_day_is_written() {
         _ => format!("vmstat.s{number}"),
     });
     let kind = |number| match number % 6 {
-        2 => Kind::Gauge,
-        _ => Kind::Counter,
+        2 => SeriesKind::Gauge,
+        _ => SeriesKind::Counter,
     };
     let ids: Vec<u32> = (0..)
         .zip(names)
@@ -203,7 +203,7 @@ fn a_busy_day_is_written() {
         let tick = Tick { due_ns, at_ns };
         writer.sample(tick, registry.schemas(), &row).unwrap();
     }
-    let outcome = Outcome { ended_ns: 86_400_000_000_000, ..Outcome::default() };
+    let outcome = RecordingOutcome { ended_ns: 86_400_000_000_000, ..RecordingOutcome::default() };
     writer.finish(&facts, &outcome).unwrap();
 }
 
@@ -213,7 +213,7 @@ fn made(hours: u64) -> Vec<u8> {
     let mut registry = Registry::new();
     let mut row = Row::default();
     let ids: Vec<u32> = (0..800)
-        .filter_map(|number| registry.id(&format!("s.{number}"), "count", Kind::Counter, "x"))
+        .filter_map(|number| registry.id(&format!("s.{number}"), "count", SeriesKind::Counter, "x"))
         .collect();
     let mut writer = file::Writer::new(Vec::new(), &Facts::default()).unwrap();
     let (mut state, mut values) = (1u64, vec![0i64; ids.len()]);
@@ -231,5 +231,5 @@ fn made(hours: u64) -> Vec<u8> {
         let tick = Tick { due_ns, at_ns: due_ns + (state >> 48) };
         writer.sample(tick, registry.schemas(), &row).unwrap();
     }
-    writer.finish(&Facts::default(), &Outcome::default()).unwrap()
+    writer.finish(&Facts::default(), &RecordingOutcome::default()).unwrap()
 }

@@ -6,7 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
-use model::recording::{Facts, Kind, Outcome, Recording, Span, Task, Tick};
+use model::recording::{Facts, Recording, RecordingOutcome, SeriesKind, Span, Task, Tick};
 use record::export::{Csv, Exporter, Json, OpenMetrics, Perfetto};
 use record::file;
 use record::{ABSENT, Registry, Row, redact};
@@ -20,7 +20,7 @@ const SAMPLES: u8 = 3;
 fn packed(rows: u64, columns: u32) -> Vec<u8> {
     let mut registry = Registry::new();
     for column in 0..columns {
-        registry.id(&format!("s.{column}"), "count", Kind::Counter, "/proc/x");
+        registry.id(&format!("s.{column}"), "count", SeriesKind::Counter, "/proc/x");
     }
     let mut random = Random(3);
     let mut row = Row::default();
@@ -43,7 +43,7 @@ fn packed(rows: u64, columns: u32) -> Vec<u8> {
     let span = Span { kind: "mark".to_owned(), text: "half".to_owned(), start_ns: 1, end_ns: 2 };
     writer.span(&span).unwrap();
     writer.tasks(&[Task::default()]).unwrap();
-    let outcome = Outcome::default();
+    let outcome = RecordingOutcome::default();
     writer.finish(&Facts::default(), &outcome).unwrap()
 }
 

@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
-use model::recording::{Facts, Kind, Outcome, Recording, Schema, Span, Task, Tick};
+use model::recording::{Facts, Recording, RecordingOutcome, Schema, SeriesKind, Span, Task, Tick};
 use record::file::{self, FileSink, Ring, Writer};
 use record::{RecordSink, Registry, Result, Row};
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ fn facts() -> Facts {
 
 fn fill(mut output: impl RecordSink) -> Recording {
     let mut registry = Registry::new();
-    let id = registry.id("a", "count", Kind::Counter, "x").unwrap();
+    let id = registry.id("a", "count", SeriesKind::Counter, "x").unwrap();
     let mut row = Row::default();
     for number in 0..250 {
         row.count(id, number / 3);
@@ -24,7 +24,7 @@ fn fill(mut output: impl RecordSink) -> Recording {
         let tick = Tick { due_ns, at_ns: due_ns + 9 };
         output.sample(tick, registry.schemas(), &row).unwrap();
     }
-    output.finish(&facts(), &Outcome::default()).unwrap()
+    output.finish(&facts(), &RecordingOutcome::default()).unwrap()
 }
 
 #[test]
@@ -67,7 +67,7 @@ impl<A: RecordSink, B: RecordSink> RecordSink for Both<A, B> {
         self.1.flush()
     }
 
-    fn finish(self, facts: &Facts, outcome: &Outcome) -> Result<Recording> {
+    fn finish(self, facts: &Facts, outcome: &RecordingOutcome) -> Result<Recording> {
         let first = self.0.finish(facts, outcome)?;
         assert_eq!(first, self.1.finish(facts, outcome)?);
         Ok(first)
@@ -124,7 +124,7 @@ fn what_is_no_recording_is_said_to_be_none() {
 #[test]
 fn a_newer_version_is_named_and_what_to_do() {
     let writer = file::Writer::new(Vec::new(), &facts()).unwrap();
-    let mut bytes = writer.finish(&facts(), &Outcome::default()).unwrap();
+    let mut bytes = writer.finish(&facts(), &RecordingOutcome::default()).unwrap();
     bytes[8..10].copy_from_slice(&(file::VERSION_MAJOR + 1).to_le_bytes());
     let sum = crc32c::crc32c(&bytes[..12]);
     bytes[12..16].copy_from_slice(&sum.to_le_bytes());

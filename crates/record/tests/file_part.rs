@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
-use model::recording::{Facts, Outcome, Recording, Span, Tick};
+use model::recording::{Facts, Recording, RecordingOutcome, Span, Tick};
 use record::file::{self, Outline};
 use record::{Registry, Row};
 use std::io::Cursor;
@@ -22,7 +22,7 @@ fn whole() -> Vec<u8> {
     for number in 0..CHUNKS * 3 {
         if number == 0 || number == 50 || number == 200 {
             let name = format!("s.{number}");
-            registry.id(&name, "count", model::recording::Kind::Counter, "/proc/x");
+            registry.id(&name, "count", model::recording::SeriesKind::Counter, "/proc/x");
         }
         for schema in registry.schemas() {
             if random.below(3) == 0 {
@@ -44,7 +44,8 @@ fn whole() -> Vec<u8> {
             writer.flush().unwrap();
         }
     }
-    let outcome = Outcome { ended_ns: CHUNKS * 3 * PERIOD_NS, ..Outcome::default() };
+    let outcome =
+        RecordingOutcome { ended_ns: CHUNKS * 3 * PERIOD_NS, ..RecordingOutcome::default() };
     writer.finish(&Facts::default(), &outcome).unwrap()
 }
 

@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
-use model::recording::{Facts, Kind, Outcome, Recording, Schema, Span, Task, Tick};
+use model::recording::{Facts, Recording, RecordingOutcome, Schema, SeriesKind, Span, Task, Tick};
 use proptest::prelude::*;
 use record::{ABSENT, Row, file};
 
@@ -50,7 +50,7 @@ fn schema(id: usize) -> Schema {
         id: id as u32,
         name: format!("series.{id}"),
         unit: "count".to_owned(),
-        kind: if id.is_multiple_of(2) { Kind::Counter } else { Kind::Gauge },
+        kind: if id.is_multiple_of(2) { SeriesKind::Counter } else { SeriesKind::Gauge },
         source: "/proc/vmstat".to_owned(),
         refresh_ns: (id == 3).then_some(1_000_000_000),
     }
@@ -74,8 +74,8 @@ fn facts() -> Facts {
     }
 }
 
-fn outcome() -> Outcome {
-    Outcome { ended_ns: 77, processes: 3, ..Outcome::default() }
+fn outcome() -> RecordingOutcome {
+    RecordingOutcome { ended_ns: 77, processes: 3, ..RecordingOutcome::default() }
 }
 
 fn tasks() -> Vec<Task> {
@@ -133,7 +133,7 @@ fn check_samples(recording: &Recording, table: &Table) -> Result<(), TestCaseErr
             let read = series.at(sample as u32);
             prop_assert_eq!(read, written, "series {} sample {}", id, sample);
         }
-        let is_change = |pair: &[model::recording::Step]| {
+        let is_change = |pair: &[model::recording::SeriesStep]| {
             pair[0].sample < pair[1].sample && pair[0].value != pair[1].value
         };
         let steps: Vec<_> = series.steps.iter().collect();

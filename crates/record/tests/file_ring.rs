@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
-use model::recording::{Ending, Facts, Kind, Outcome, Recording, Span, Tick};
+use model::recording::{Ending, Facts, Recording, RecordingOutcome, SeriesKind, Span, Tick};
 use proptest::prelude::*;
 use record::file::{self, FileSink, Ring, SEGMENTS};
 use record::{RecordSink, Registry, Row};
@@ -32,9 +32,9 @@ impl Run {
         let facts = Facts { started_unix_ns: STARTED_NS + self.after_ns, ..Facts::default() };
         let mut output = Ring::open(directory, self.keep_ns, self.keep_bytes, &facts).unwrap();
         let mut registry = Registry::new();
-        let counter = registry.id("number", "count", Kind::Counter, "test").unwrap();
+        let counter = registry.id("number", "count", SeriesKind::Counter, "test").unwrap();
         for column in 0..self.columns {
-            registry.id(&format!("noise.{column}"), "count", Kind::Gauge, "test");
+            registry.id(&format!("noise.{column}"), "count", SeriesKind::Gauge, "test");
         }
         let (mut row, mut random) = (Row::default(), testkit::Random(self.after_ns));
         for number in 0..self.samples {
@@ -57,10 +57,10 @@ impl Run {
             }
             seen(number);
         }
-        let outcome = Outcome {
+        let outcome = RecordingOutcome {
             ending: Ending::Exited { code: 3 },
             ended_ns: self.samples * PERIOD_NS,
-            ..Outcome::default()
+            ..RecordingOutcome::default()
         };
         output.finish(&facts, &outcome).unwrap()
     }
@@ -175,7 +175,7 @@ fn the_cost_of_all_runs_is_summed() {
             Facts { started_unix_ns: STARTED_NS + run * 100 * SECOND_NS, ..Facts::default() };
         let mut output = Ring::open(directory.path(), 240 * SECOND_NS, MUCH, &facts).unwrap();
         let mut registry = Registry::new();
-        let own = registry.id("own.cpu_ns", "ns", Kind::Counter, "test").unwrap();
+        let own = registry.id("own.cpu_ns", "ns", SeriesKind::Counter, "test").unwrap();
         let mut row = Row::default();
         for number in 0..400 {
             row.count(own, 5_000 + number * 10);
@@ -183,7 +183,11 @@ fn the_cost_of_all_runs_is_summed() {
             let tick = Tick { due_ns, at_ns: due_ns };
             output.sample(tick, registry.schemas(), &row).unwrap();
         }
-        let outcome = Outcome { own_cpu_ns: 9_999_999, own_setup_ns: 5_000, ..Outcome::default() };
+        let outcome = RecordingOutcome {
+            own_cpu_ns: 9_999_999,
+            own_setup_ns: 5_000,
+            ..RecordingOutcome::default()
+        };
         let recording = output.finish(&facts, &outcome).unwrap();
         own_cpu_ns_of_runs.push(recording.outcome.unwrap().own_cpu_ns);
     }
@@ -220,7 +224,7 @@ fn nothing_but_its_own_segments_is_removed() {
     let elsewhere = TempDir::new();
     let target = elsewhere.join("mine.trec");
     let output = FileSink::create(&target, false, &Facts::default()).unwrap();
-    output.finish(&Facts::default(), &Outcome::default()).unwrap();
+    output.finish(&Facts::default(), &RecordingOutcome::default()).unwrap();
     let link = directory.join(format!("terrace-{:020}.trec", 2));
     std::os::unix::fs::symlink(&target, &link).unwrap();
     let bounded = Run { keep_ns: 5 * SECOND_NS, ..run() };

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use model::recording::{
-    Ending, Facts, GroupFacts, Outcome, Recording, Schema, Series, SourceState, Span, Subject, Task,
+    Ending, Facts, GroupFacts, Recording, RecordingOutcome, Schema, Series, SourceState, Span,
+    Subject, Task,
 };
 use proptest::prelude::*;
 
@@ -106,13 +107,13 @@ fn recording(names: &[String]) -> Recording {
         series: all,
         spans,
         tasks: vec![Task { comm: word.clone(), ..Task::default() }],
-        outcome: Some(Outcome {
+        outcome: Some(RecordingOutcome {
             ending: Ending::Killed {
                 signal: 9,
                 out_of_memory: Some(format!("the limit of the group /{group}/{word}")),
             },
             stopped_early: Some(format!("{user} has no space on {host}")),
-            ..Outcome::default()
+            ..RecordingOutcome::default()
         }),
         damage: vec![format!("cannot read /home/{user}/a.trec: /{group}/{word} is cut")],
         ..Recording::default()

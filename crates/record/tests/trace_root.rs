@@ -122,7 +122,7 @@ fn wait_until_asleep_at(stat: &str) {
 fn read_cold(path: &Path) {
     use std::os::unix::fs::FileExt;
     let file = std::fs::File::open(path).unwrap();
-    sys::file::advise(&file, 0, 0, sys::file::Advice::Random).unwrap();
+    sys::file::advise(&file, 0, 0, sys::file::CacheAdvice::Random).unwrap();
     let mut page = vec![0; 4096];
     for number in 0..COLD_PAGES {
         file.read_exact_at(&mut page, number * 4096).unwrap();
@@ -468,7 +468,7 @@ fn a_cold_file_is_read_from_the_device() {
     std::fs::write(&path, vec![5; bytes]).unwrap();
     let file = std::fs::File::open(&path).unwrap();
     file.sync_all().unwrap();
-    sys::file::advise(&file, 0, 0, sys::file::Advice::DontNeed).unwrap();
+    sys::file::advise(&file, 0, 0, sys::file::CacheAdvice::DontNeed).unwrap();
     let families = [Family::Sched, Family::Block];
     let command = group.command(std::env::current_exe().unwrap());
     let _busy = Busy::start();

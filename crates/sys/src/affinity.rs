@@ -76,7 +76,7 @@ fn bits(mask: &[u64]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Kind;
+    use crate::ErrorKind;
 
     #[test]
     fn a_pinned_thread_runs_where_it_was_put() {
@@ -98,9 +98,9 @@ mod tests {
     fn absent_and_absurd_cpus_are_errors() {
         std::thread::spawn(|| {
             let before = allowed().unwrap();
-            assert_eq!(pin(60_000).unwrap_err().kind, Kind::Invalid);
-            assert_eq!(pin(usize::MAX).unwrap_err().kind, Kind::Invalid);
-            assert_eq!(set(&[]).unwrap_err().kind, Kind::Invalid);
+            assert_eq!(pin(60_000).unwrap_err().kind, ErrorKind::Invalid);
+            assert_eq!(pin(usize::MAX).unwrap_err().kind, ErrorKind::Invalid);
+            assert_eq!(set(&[]).unwrap_err().kind, ErrorKind::Invalid);
             assert_eq!(allowed().unwrap(), before);
         })
         .join()

@@ -61,7 +61,7 @@ pub fn device_numbers(device: u64) -> (u32, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Kind;
+    use crate::ErrorKind;
 
     #[test]
     fn device_numbers_are_the_ones_in_proc() {
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn a_regular_file_is_no_block_device() {
         let file = File::open(std::env::current_exe().unwrap()).unwrap();
-        assert_eq!(size_bytes(&file).unwrap_err().kind, Kind::Unsupported);
-        assert_eq!(logical_block_bytes(&file).unwrap_err().kind, Kind::Unsupported);
+        assert_eq!(size_bytes(&file).unwrap_err().kind, ErrorKind::Unsupported);
+        assert_eq!(logical_block_bytes(&file).unwrap_err().kind, ErrorKind::Unsupported);
     }
 }

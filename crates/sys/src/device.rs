@@ -4,7 +4,7 @@
 //! nothing else: latency probes time this path. How the kernel caches is decided by how the file
 //! was opened (`O_DIRECT` or not) and by the two builder methods, never here.
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::{block, file};
 use model::device::{Alignment, BlockDevice, DeviceError};
 use std::fs::File;
@@ -100,7 +100,7 @@ impl BlockDevice for FileDevice {
             };
             match answer {
                 // A disk answers so beyond its end; the contract says "fewer bytes".
-                Err(error) if self.is_disk && error.kind == Kind::NoSpace => Ok(0),
+                Err(error) if self.is_disk && error.kind == ErrorKind::NoSpace => Ok(0),
                 other => other,
             }
         })?;
@@ -140,7 +140,7 @@ fn transfer(
             Ok(0) => break,
             Ok(bytes) => done += bytes,
             // A direct transfer stops inside a block only at the end, and cannot go on from there.
-            Err(error) if done > 0 && error.kind == Kind::Invalid => break,
+            Err(error) if done > 0 && error.kind == ErrorKind::Invalid => break,
             Err(error) => return Err(DeviceError::new(error.operation, Some(at), error.source)),
         }
     }
@@ -185,7 +185,9 @@ mod tests {
         assert_eq!(device.read_at(&mut [0; 8192], 60 << 10).unwrap(), 4096);
         // A loop device passes a discard on as a hole.
         match device.discard(0..4096) {
-            Err(error) => assert_eq!(Kind::of(&error.source), Kind::Unsupported, "{error}"),
+            Err(error) => {
+                assert_eq!(ErrorKind::of(&error.source), ErrorKind::Unsupported, "{error}")
+            }
             Ok(()) => {
                 let mut buffer = [9; 4096];
                 device.read_at(&mut buffer, 0).unwrap();
@@ -227,7 +229,7 @@ mod tests {
         let device = FileDevice::new(scratch.reopen().unwrap()).unwrap();
         device.write_at(&[7; 3 * 4096], 0).unwrap();
         match device.discard(4096..8192) {
-            Err(error) if Kind::of(&error.source) == Kind::Unsupported => {
+            Err(error) if ErrorKind::of(&error.source) == ErrorKind::Unsupported => {
                 return testkit::skip(format!("holes in files ({error})"));
             }
             answer => answer.unwrap(),
@@ -240,6 +242,6 @@ mod tests {
     #[test]
     fn a_directory_is_not_a_device() {
         let directory = File::open("/").unwrap();
-        assert_eq!(FileDevice::new(directory).unwrap_err().kind, Kind::Invalid);
+        assert_eq!(FileDevice::new(directory).unwrap_err().kind, ErrorKind::Invalid);
     }
 }

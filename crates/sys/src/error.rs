@@ -16,7 +16,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug)]
 pub struct Error {
     /// What a caller can match on.
-    pub kind: Kind,
+    pub kind: ErrorKind,
     /// The operation as a verb phrase that follows "cannot".
     pub operation: &'static str,
     /// The file concerned, where there is one.
@@ -28,7 +28,7 @@ pub struct Error {
 /// The classes of failure that callers tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum ErrorKind {
     /// No such file, directory or device.
     NotFound,
     /// Permission is missing, or the file system is read-only.
@@ -49,7 +49,7 @@ pub enum Kind {
     Other,
 }
 
-impl Kind {
+impl ErrorKind {
     /// The class of an I/O error; Linux error numbers first, then the portable kind.
     #[must_use]
     pub fn of(error: &io::Error) -> Self {
@@ -97,7 +97,7 @@ impl Error {
     /// An error of `operation`, its kind taken from `source`.
     #[must_use]
     pub fn new(operation: &'static str, source: io::Error) -> Self {
-        Self { kind: Kind::of(&source), operation, path: None, source }
+        Self { kind: ErrorKind::of(&source), operation, path: None, source }
     }
 
     /// The same error, naming the file that it is about.
@@ -176,7 +176,7 @@ pub(crate) fn count(operation: &'static str, mut call: impl FnMut() -> isize) ->
             Ok(bytes) => return Ok(bytes),
             Err(_) => {
                 let error = Error::last(operation);
-                if error.kind != Kind::Interrupted {
+                if error.kind != ErrorKind::Interrupted {
                     return Err(error);
                 }
             }
@@ -193,7 +193,7 @@ mod tests {
     fn text_is_one_plain_line() {
         let error = Error::new("open", io::Error::from_raw_os_error(libc::EACCES)).at("/dev/x");
         assert_eq!(error.to_string(), "cannot open /dev/x: permission denied");
-        assert_eq!(error.kind, Kind::Denied);
+        assert_eq!(error.kind, ErrorKind::Denied);
         assert!(error.source().is_none(), "the reason is already in the text");
     }
 
@@ -205,15 +205,15 @@ mod tests {
 
     #[test]
     fn kinds_follow_the_number() {
-        let kind = |number| Kind::of(&io::Error::from_raw_os_error(number));
-        assert_eq!(kind(libc::ENOENT), Kind::NotFound);
-        assert_eq!(kind(libc::EROFS), Kind::Denied);
-        assert_eq!(kind(libc::EOPNOTSUPP), Kind::Unsupported);
-        assert_eq!(kind(libc::ENOSPC), Kind::NoSpace);
-        assert_eq!(kind(libc::ENOMEM), Kind::NoMemory);
-        assert_eq!(kind(libc::EINVAL), Kind::Invalid);
-        assert_eq!(kind(libc::EIO), Kind::Device);
-        assert_eq!(kind(libc::EINTR), Kind::Interrupted);
-        assert_eq!(kind(libc::ELOOP), Kind::Other);
+        let kind = |number| ErrorKind::of(&io::Error::from_raw_os_error(number));
+        assert_eq!(kind(libc::ENOENT), ErrorKind::NotFound);
+        assert_eq!(kind(libc::EROFS), ErrorKind::Denied);
+        assert_eq!(kind(libc::EOPNOTSUPP), ErrorKind::Unsupported);
+        assert_eq!(kind(libc::ENOSPC), ErrorKind::NoSpace);
+        assert_eq!(kind(libc::ENOMEM), ErrorKind::NoMemory);
+        assert_eq!(kind(libc::EINVAL), ErrorKind::Invalid);
+        assert_eq!(kind(libc::EIO), ErrorKind::Device);
+        assert_eq!(kind(libc::EINTR), ErrorKind::Interrupted);
+        assert_eq!(kind(libc::ELOOP), ErrorKind::Other);
     }
 }

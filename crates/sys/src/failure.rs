@@ -1,7 +1,7 @@
 //! The error of a crate that works on files: what kind, which operation, on which path, and the
 //! cause. Each crate has its own kinds; the rest is here once.
 
-use crate::{Error, Kind, plain_reason};
+use crate::{Error, ErrorKind, plain_reason};
 use std::borrow::Borrow;
 use std::fmt;
 use std::io;
@@ -74,7 +74,7 @@ impl<K: fmt::Debug> std::error::Error for Failure<K> {
 impl<K: FailureKind> From<Error> for Failure<K> {
     fn from(error: Error) -> Self {
         let kind = match error.kind {
-            Kind::Denied | Kind::Unsupported => K::IMPOSSIBLE,
+            ErrorKind::Denied | ErrorKind::Unsupported => K::IMPOSSIBLE,
             _ => K::FAILED,
         };
         Self { path: error.path, ..Self::new(kind, error.operation, plain_reason(&error.source)) }

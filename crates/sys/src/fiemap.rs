@@ -21,7 +21,7 @@ const EXTENTS_A_CALL: usize = 128;
 
 /// A contiguous part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
+pub struct FileExtent {
     /// Where it begins in the file, in bytes.
     pub offset: u64,
     /// Its length in bytes.
@@ -61,7 +61,7 @@ struct Question {
 ///
 /// # Errors
 /// `Unsupported` on file systems that do not say (tmpfs, FUSE, NFS).
-pub fn extents(file: &File, range: Range<u64>) -> Result<Vec<Extent>> {
+pub fn extents(file: &File, range: Range<u64>) -> Result<Vec<FileExtent>> {
     let mut found = Vec::new();
     let mut start = range.start;
     while start < range.end {
@@ -100,8 +100,8 @@ pub fn has_unwritten(file: &File) -> bool {
     all.iter().any(|extent| extent.unwritten)
 }
 
-fn extent(raw: &RawExtent) -> Extent {
-    Extent {
+fn extent(raw: &RawExtent) -> FileExtent {
+    FileExtent {
         offset: raw.logical,
         bytes: raw.length,
         physical: (raw.flags & EXTENT_NO_PLACE == 0).then_some(raw.physical),
@@ -112,7 +112,7 @@ fn extent(raw: &RawExtent) -> Extent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Kind;
+    use crate::ErrorKind;
     use std::os::unix::fs::FileExt;
     use testkit::TempDir;
 
@@ -176,6 +176,6 @@ mod tests {
     #[test]
     fn what_has_no_places_says_so() {
         let memory = File::open("/proc/version").unwrap();
-        assert_eq!(extents(&memory, 0..4096).unwrap_err().kind, Kind::Unsupported);
+        assert_eq!(extents(&memory, 0..4096).unwrap_err().kind, ErrorKind::Unsupported);
     }
 }

@@ -23,7 +23,7 @@ pub use scratch::Scratch;
 pub use system::{FileSystem, file_system, file_system_of};
 pub use unnoticed::{open_place, open_unnoticed, open_unnoticed_below};
 
-use crate::error::{Error, Kind, Result, check, count};
+use crate::error::{Error, ErrorKind, Result, check, count};
 use model::device::Alignment;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -41,7 +41,7 @@ const STATX_DIOALIGN: libc::c_uint = 0x2000;
 
 /// What will be done with a range, as a hint to the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Advice {
+pub enum CacheAdvice {
     /// No special pattern.
     Normal,
     /// Random order: no read-ahead.
@@ -158,14 +158,14 @@ pub fn sync_range_wait(file: &File, offset: u64, bytes: u64) -> Result<()> {
 ///
 /// # Errors
 /// `Invalid` for pipes and ranges beyond any file.
-pub fn advise(file: &File, offset: u64, bytes: u64, advice: Advice) -> Result<()> {
+pub fn advise(file: &File, offset: u64, bytes: u64, advice: CacheAdvice) -> Result<()> {
     const OPERATION: &str = "advise the page cache";
     let number = match advice {
-        Advice::Normal => libc::POSIX_FADV_NORMAL,
-        Advice::Random => libc::POSIX_FADV_RANDOM,
-        Advice::Sequential => libc::POSIX_FADV_SEQUENTIAL,
-        Advice::DontNeed => libc::POSIX_FADV_DONTNEED,
-        Advice::WillNeed => libc::POSIX_FADV_WILLNEED,
+        CacheAdvice::Normal => libc::POSIX_FADV_NORMAL,
+        CacheAdvice::Random => libc::POSIX_FADV_RANDOM,
+        CacheAdvice::Sequential => libc::POSIX_FADV_SEQUENTIAL,
+        CacheAdvice::DontNeed => libc::POSIX_FADV_DONTNEED,
+        CacheAdvice::WillNeed => libc::POSIX_FADV_WILLNEED,
     };
     let (offset, bytes) = (signed(OPERATION, offset)?, signed(OPERATION, bytes)?);
     // SAFETY: takes a descriptor and numbers; touches no memory of ours.
@@ -289,8 +289,8 @@ fn flags(file: &File) -> Result<libc::c_int> {
 
 /// EINVAL to `O_DIRECT` is how a file system says that it has none.
 fn direct_refusal(mut error: Error, direct: bool) -> Error {
-    if direct && error.kind == Kind::Invalid {
-        error.kind = Kind::Unsupported;
+    if direct && error.kind == ErrorKind::Invalid {
+        error.kind = ErrorKind::Unsupported;
     }
     error
 }

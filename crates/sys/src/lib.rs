@@ -48,5 +48,5 @@ pub mod usage;
 pub mod wait;
 pub mod window;
 
-pub use error::{Error, Kind, Result, plain_reason};
+pub use error::{Error, ErrorKind, Result, plain_reason};
 pub use failure::{Failure, FailureKind};

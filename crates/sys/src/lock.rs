@@ -4,13 +4,13 @@
 //! each other too, and a child that was forked shares it until it executes something. Nothing
 //! here makes, reads or removes the file.
 
-use crate::error::{Kind, Result, check};
+use crate::error::{ErrorKind, Result, check};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
 /// How a file is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum LockMode {
     /// With others that share it.
     Shared,
     /// Alone.
@@ -21,10 +21,10 @@ pub enum Mode {
 ///
 /// # Errors
 /// `Unsupported` or `Other` on file systems that have no locks.
-pub fn take(file: &File, mode: Mode) -> Result<()> {
+pub fn take(file: &File, mode: LockMode) -> Result<()> {
     loop {
         match apply(file, number(mode)) {
-            Err(error) if error.kind == Kind::Interrupted => {}
+            Err(error) if error.kind == ErrorKind::Interrupted => {}
             answer => return answer,
         }
     }
@@ -34,7 +34,7 @@ pub fn take(file: &File, mode: Mode) -> Result<()> {
 ///
 /// # Errors
 /// As [`take`].
-pub fn try_take(file: &File, mode: Mode) -> Result<bool> {
+pub fn try_take(file: &File, mode: LockMode) -> Result<bool> {
     match apply(file, number(mode) | libc::LOCK_NB) {
         Ok(()) => Ok(true),
         Err(error) if error.number() == Some(libc::EWOULDBLOCK) => Ok(false),
@@ -50,10 +50,10 @@ pub fn release(file: &File) -> Result<()> {
     apply(file, libc::LOCK_UN)
 }
 
-fn number(mode: Mode) -> libc::c_int {
+fn number(mode: LockMode) -> libc::c_int {
     match mode {
-        Mode::Shared => libc::LOCK_SH,
-        Mode::Exclusive => libc::LOCK_EX,
+        LockMode::Shared => libc::LOCK_SH,
+        LockMode::Exclusive => libc::LOCK_EX,
     }
 }
 
@@ -74,13 +74,13 @@ mod tests {
         let path = directory.path().join("lock");
         let first = File::create(&path).unwrap();
         let second = File::open(&path).unwrap();
-        take(&first, Mode::Exclusive).unwrap();
-        assert!(!try_take(&second, Mode::Shared).unwrap());
+        take(&first, LockMode::Exclusive).unwrap();
+        assert!(!try_take(&second, LockMode::Shared).unwrap());
         release(&first).unwrap();
-        assert!(try_take(&second, Mode::Shared).unwrap());
-        assert!(try_take(&first, Mode::Shared).unwrap());
-        assert!(!try_take(&first, Mode::Exclusive).unwrap());
+        assert!(try_take(&second, LockMode::Shared).unwrap());
+        assert!(try_take(&first, LockMode::Shared).unwrap());
+        assert!(!try_take(&first, LockMode::Exclusive).unwrap());
         drop(second);
-        assert!(try_take(&first, Mode::Exclusive).unwrap());
+        assert!(try_take(&first, LockMode::Exclusive).unwrap());
     }
 }

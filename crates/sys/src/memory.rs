@@ -6,7 +6,7 @@
 //! which keep neighbours from merging and stop an overrun. Whether huge pages were really
 //! granted is not known here; `machine::smaps` reads that.
 
-use crate::error::{Error, Kind, Result, check};
+use crate::error::{Error, ErrorKind, Result, check};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
@@ -96,9 +96,9 @@ impl Mapping {
         };
         if got == libc::MAP_FAILED {
             let mut error = Error::last(OPERATION);
-            if pages == Pages::Huge && error.kind == Kind::Invalid {
+            if pages == Pages::Huge && error.kind == ErrorKind::Invalid {
                 // A kernel without 2 MiB pages answers EINVAL to the flag.
-                error.kind = Kind::Unsupported;
+                error.kind = ErrorKind::Unsupported;
             }
             return Err(error);
         }
@@ -106,7 +106,7 @@ impl Mapping {
             Pages::Huge => Ok(()),
             Pages::Base => match self.advise("refuse huge pages", libc::MADV_NOHUGEPAGE) {
                 // A kernel without huge pages has nothing to refuse.
-                Err(error) if error.kind == Kind::Invalid => Ok(()),
+                Err(error) if error.kind == ErrorKind::Invalid => Ok(()),
                 other => other,
             },
             Pages::Transparent => {
@@ -150,7 +150,7 @@ impl Mapping {
         loop {
             let answer = self.advise("populate memory", MADV_POPULATE_WRITE);
             match unsupported_if_invalid(answer) {
-                Err(error) if error.kind == Kind::Interrupted => {}
+                Err(error) if error.kind == ErrorKind::Interrupted => {}
                 other => return other,
             }
         }
@@ -174,7 +174,7 @@ impl Mapping {
                 libc::madvise(start, bytes, MADV_POPULATE_WRITE)
             };
             match unsupported_if_invalid(check(OPERATION, answer).map(drop)) {
-                Err(error) if error.kind == Kind::Interrupted => {}
+                Err(error) if error.kind == ErrorKind::Interrupted => {}
                 other => return other,
             }
         }
@@ -273,8 +273,8 @@ fn reserve(bytes: usize) -> Result<NonNull<u8>> {
 /// EINVAL to a known advice on a valid range means that the kernel does not have it.
 fn unsupported_if_invalid(answer: Result<()>) -> Result<()> {
     answer.map_err(|mut error| {
-        if error.kind == Kind::Invalid {
-            error.kind = Kind::Unsupported;
+        if error.kind == ErrorKind::Invalid {
+            error.kind = ErrorKind::Unsupported;
         }
         error
     })
@@ -318,11 +318,11 @@ mod tests {
 
     #[test]
     fn sizes_that_cannot_be_are_errors() {
-        assert_eq!(Mapping::anonymous(0, Pages::Base).unwrap_err().kind, Kind::Invalid);
+        assert_eq!(Mapping::anonymous(0, Pages::Base).unwrap_err().kind, ErrorKind::Invalid);
         let error = Mapping::anonymous(usize::MAX, Pages::Base).unwrap_err();
-        assert_eq!(error.kind, Kind::Invalid);
+        assert_eq!(error.kind, ErrorKind::Invalid);
         let error = Mapping::anonymous(1 << 60, Pages::Transparent).unwrap_err();
-        assert_eq!(error.kind, Kind::NoMemory);
+        assert_eq!(error.kind, ErrorKind::NoMemory);
     }
 
     #[test]
@@ -334,7 +334,7 @@ mod tests {
             return;
         }
         let error = Mapping::anonymous(HUGE_PAGE_BYTES, Pages::Huge).unwrap_err();
-        assert_eq!(error.kind, Kind::NoMemory);
+        assert_eq!(error.kind, ErrorKind::NoMemory);
     }
 
     #[test]
@@ -363,7 +363,7 @@ mod tests {
         match memory.lock() {
             Ok(()) => {
                 assert_eq!(resident_bytes(memory.address()), 64 << 10);
-                assert_eq!(memory.discard().unwrap_err().kind, Kind::Invalid);
+                assert_eq!(memory.discard().unwrap_err().kind, ErrorKind::Invalid);
             }
             Err(error) => println!("skipped: needs RLIMIT_MEMLOCK ({error})"),
         }

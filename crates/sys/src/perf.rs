@@ -37,7 +37,7 @@ const IOCTL_ID: libc::c_ulong = 0x8008_2407;
 
 /// What an event reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum EventSource {
     /// Nothing by itself: it carries the notices of [`Attributes`].
     Notices,
     /// Page faults, to be counted.
@@ -50,7 +50,7 @@ pub enum Source {
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes {
     /// What it reports.
-    pub source: Source,
+    pub source: EventSource,
     /// Notices of every switch of the processor, also from and to its idle task.
     pub switches: bool,
     /// Notices of threads that begin and end, and of programs that begin in one.
@@ -66,7 +66,7 @@ pub struct Attributes {
 impl Attributes {
     /// An event of `source` and nothing more.
     #[must_use]
-    pub fn new(source: Source) -> Self {
+    pub fn new(source: EventSource) -> Self {
         Self {
             source,
             switches: false,
@@ -121,9 +121,9 @@ mod flag {
 impl RawAttributes {
     fn of(attributes: &Attributes) -> Self {
         let (kind, config) = match attributes.source {
-            Source::Notices => (TYPE_SOFTWARE, SOFTWARE_DUMMY),
-            Source::PageFaults => (TYPE_SOFTWARE, SOFTWARE_PAGE_FAULTS),
-            Source::Tracepoint(id) => (TYPE_TRACEPOINT, id),
+            EventSource::Notices => (TYPE_SOFTWARE, SOFTWARE_DUMMY),
+            EventSource::PageFaults => (TYPE_SOFTWARE, SOFTWARE_PAGE_FAULTS),
+            EventSource::Tracepoint(id) => (TYPE_TRACEPOINT, id),
         };
         let is_tracepoint = kind == TYPE_TRACEPOINT;
         let mut flags = flag::DISABLED | flag::NO_USER_STACK | flag::USE_CLOCK;
@@ -133,7 +133,7 @@ impl RawAttributes {
         set(attributes.switches, flag::CONTEXT_SWITCH);
         set(attributes.tasks, flag::TASK | flag::COMM | flag::COMM_EXEC);
         set(attributes.stack_frames == 0, flag::NO_KERNEL_STACK);
-        let counted = attributes.source == Source::PageFaults;
+        let counted = attributes.source == EventSource::PageFaults;
         set(!counted, flag::SAMPLE_ID_ALL);
         Self {
             kind,

@@ -29,7 +29,7 @@ pub fn pair(capacity: usize) -> Result<(File, File)> {
 #[cfg(test)]
 mod tests {
     use super::pair;
-    use crate::Kind;
+    use crate::ErrorKind;
     use std::io::{Read, Write};
 
     #[test]
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn absurd_capacity_is_an_error() {
-        assert_eq!(pair(usize::MAX).unwrap_err().kind, Kind::Invalid);
+        assert_eq!(pair(usize::MAX).unwrap_err().kind, ErrorKind::Invalid);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! and never returned. The first needs the right to trace the process (same user and a Yama
 //! setting that permits it, or CAP_SYS_PTRACE); the second needs that and CAP_SYS_NICE.
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -14,7 +14,7 @@ pub const MAX_AT_ONCE: usize = 512;
 
 /// What is to be done with another process's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Advice {
+pub enum MemoryAdvice {
     /// It will be used: reading from swap or from files starts now.
     WillNeed,
     /// It will not: reclaim it now, to swap or to its file.
@@ -63,14 +63,14 @@ pub fn touch(pid: u32, addresses: &[u64]) -> Result<usize> {
 /// # Errors
 /// `Denied` without the rights; `Unsupported` before Linux 5.10; `Other` (no such process)
 /// where it has ended; `Invalid` for more ranges than that.
-pub fn advise(process: BorrowedFd<'_>, ranges: &[Range<u64>], advice: Advice) -> Result<u64> {
+pub fn advise(process: BorrowedFd<'_>, ranges: &[Range<u64>], advice: MemoryAdvice) -> Result<u64> {
     const OPERATION: &str = "advise on the memory of the process";
     if ranges.len() > MAX_AT_ONCE {
         return Err(Error::invalid(OPERATION, "too many ranges"));
     }
     let number = match advice {
-        Advice::WillNeed => libc::MADV_WILLNEED,
-        Advice::PageOut => libc::MADV_PAGEOUT,
+        MemoryAdvice::WillNeed => libc::MADV_WILLNEED,
+        MemoryAdvice::PageOut => libc::MADV_PAGEOUT,
     };
     let remote = vectors(ranges.iter().cloned());
     // SAFETY: the ranges are looked up in the other process; `remote` is live for the call.
@@ -95,7 +95,7 @@ fn none_if_unmapped<T: Default>(error: Error, unmapped: i32) -> Result<T> {
     match error.number() {
         Some(number) if number == unmapped => Ok(T::default()),
         // The kernel's EINVAL here is a range or an advice that it does not know.
-        Some(libc::EINVAL) => Err(Error { kind: Kind::Unsupported, ..error }),
+        Some(libc::EINVAL) => Err(Error { kind: ErrorKind::Unsupported, ..error }),
         _ => Err(error),
     }
 }
@@ -141,8 +141,8 @@ mod tests {
         let error = touch(child.id(), &[4096]).unwrap_err();
         assert_eq!(error.number(), Some(libc::ESRCH));
         let many = vec![4096; MAX_AT_ONCE + 1];
-        assert_eq!(touch(1, &many).unwrap_err().kind, Kind::Invalid);
-        assert_eq!(touch(u32::MAX, &[1]).unwrap_err().kind, Kind::Invalid);
+        assert_eq!(touch(1, &many).unwrap_err().kind, ErrorKind::Invalid);
+        assert_eq!(touch(u32::MAX, &[1]).unwrap_err().kind, ErrorKind::Invalid);
     }
 
     #[test]
@@ -153,14 +153,14 @@ mod tests {
         let start = memory.address() as u64;
         let own = pidfd::open(std::process::id()).unwrap();
         let ranges = [start..start + page_bytes, start + page_bytes..start + bytes];
-        match advise(own.as_fd(), &ranges, Advice::WillNeed) {
+        match advise(own.as_fd(), &ranges, MemoryAdvice::WillNeed) {
             Ok(advised) => assert_eq!(advised, bytes),
-            Err(error) if error.kind == Kind::Denied => return testkit::skip("CAP_SYS_NICE"),
+            Err(error) if error.kind == ErrorKind::Denied => return testkit::skip("CAP_SYS_NICE"),
             Err(error) => panic!("{error}"),
         }
         let unmapped = 0..page_bytes;
         assert_eq!(
-            advise(own.as_fd(), std::slice::from_ref(&unmapped), Advice::WillNeed).unwrap(),
+            advise(own.as_fd(), std::slice::from_ref(&unmapped), MemoryAdvice::WillNeed).unwrap(),
             0
         );
     }

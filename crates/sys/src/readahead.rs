@@ -27,7 +27,7 @@ pub fn readahead(file: &File, offset: u64, bytes: u64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::{Advice, advise, read_at, sync_data};
+    use crate::file::{CacheAdvice, advise, read_at, sync_data};
     use crate::window::Window;
     use testkit::TempDir;
 
@@ -38,7 +38,7 @@ mod tests {
         std::fs::write(&path, vec![7; 4 * STEP_BYTES as usize]).unwrap();
         let file = File::open(&path).unwrap();
         sync_data(&file).unwrap();
-        advise(&file, 0, 0, Advice::DontNeed).unwrap();
+        advise(&file, 0, 0, CacheAdvice::DontNeed).unwrap();
         let resident = |offset| {
             let window = Window::map(&file, offset, STEP_BYTES).unwrap();
             window.resident().unwrap().iter().all(|there| *there)
@@ -55,6 +55,6 @@ mod tests {
     fn a_pipe_has_no_page_cache() {
         let (reader, _writer) = std::io::pipe().unwrap();
         let reader = File::from(std::os::fd::OwnedFd::from(reader));
-        assert_eq!(readahead(&reader, 0, 1).unwrap_err().kind, crate::Kind::Invalid);
+        assert_eq!(readahead(&reader, 0, 1).unwrap_err().kind, crate::ErrorKind::Invalid);
     }
 }

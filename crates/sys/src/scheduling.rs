@@ -90,14 +90,14 @@ pub fn thread_cpu_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Kind;
+    use crate::ErrorKind;
 
     #[test]
     fn a_realtime_priority_is_given_or_refused_and_not_inherited() {
         // In a thread of its own, which takes the priority with it.
         let asked = std::thread::spawn(|| {
             if let Err(error) = realtime(SAMPLER_PRIORITY) {
-                assert_eq!(error.kind, Kind::Denied);
+                assert_eq!(error.kind, ErrorKind::Denied);
                 return false;
             }
             // SAFETY: 0 is the calling thread.
@@ -119,8 +119,8 @@ mod tests {
 
     #[test]
     fn absurd_priorities_are_refused() {
-        assert_eq!(realtime(0).unwrap_err().kind, Kind::Invalid);
-        assert_eq!(realtime(100).unwrap_err().kind, Kind::Invalid);
+        assert_eq!(realtime(0).unwrap_err().kind, ErrorKind::Invalid);
+        assert_eq!(realtime(100).unwrap_err().kind, ErrorKind::Invalid);
     }
 
     #[test]

@@ -75,7 +75,7 @@ fn owned(operation: &'static str, answer: libc::c_int) -> Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
+    use crate::error::ErrorKind;
     use crate::file::{file_system, write_at};
 
     #[test]
@@ -99,7 +99,10 @@ mod tests {
             }
             Err(error) => {
                 assert!(
-                    matches!(error.kind, Kind::Denied | Kind::Unsupported | Kind::Invalid),
+                    matches!(
+                        error.kind,
+                        ErrorKind::Denied | ErrorKind::Unsupported | ErrorKind::Invalid
+                    ),
                     "{error}"
                 );
                 println!("skipped: needs CAP_SYS_ADMIN and huge pages for RAM disks ({error})");

@@ -6,7 +6,7 @@
 //! for this program's sake return to the default. Finding and running it is `execvp`'s
 //! business, so it is found as env(1) would.
 
-use crate::error::{Error, Kind, Result, check, count};
+use crate::error::{Error, ErrorKind, Result, check, count};
 use crate::{signals, wait};
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -121,7 +121,7 @@ impl Drop for Gated {
 /// env(1), all others are 126.
 #[must_use]
 pub fn is_not_found(error: &Error) -> bool {
-    error.kind == Kind::NotFound && error.number() == Some(libc::ENOENT)
+    error.kind == ErrorKind::NotFound && error.number() == Some(libc::ENOENT)
 }
 
 /// All that the child needs, prepared before the fork.

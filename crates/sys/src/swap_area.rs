@@ -85,7 +85,7 @@ mod tests {
         let bytes = 2 << 20;
         std::fs::write(&path, vec![0; bytes]).unwrap();
         let file = File::options().write(true).open(&path).unwrap();
-        assert_eq!(on(&path, 0).unwrap_err().kind, crate::Kind::Invalid);
+        assert_eq!(on(&path, 0).unwrap_err().kind, crate::ErrorKind::Invalid);
         mark(&file, bytes as u64).unwrap();
         let listed = || {
             let text = std::fs::read_to_string("/proc/swaps").unwrap();
@@ -98,7 +98,7 @@ mod tests {
         // One page is the header.
         assert_eq!(size, Some((2048 - crate::process::page_bytes() / 1024).to_string()));
         assert_eq!(listed(), None);
-        assert_eq!(off(&path).unwrap_err().kind, crate::Kind::Invalid);
+        assert_eq!(off(&path).unwrap_err().kind, crate::ErrorKind::Invalid);
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub mod parse;
 
 pub use parse::{Charged, Stats};
 
-use crate::error::{Error, Kind, Result, check, count};
+use crate::error::{Error, ErrorKind, Result, check, count};
 use parse::{Message, attribute, header};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -242,7 +242,7 @@ fn refused(operation: &'static str, number: i32) -> Result<()> {
         return Ok(());
     }
     let error = Error::new(operation, io::Error::from_raw_os_error(number));
-    debug_assert!(error.kind != Kind::Interrupted, "netlink never waits here");
+    debug_assert!(error.kind != ErrorKind::Interrupted, "netlink never waits here");
     Err(error)
 }
 

@@ -32,14 +32,14 @@ pub fn stat_within(path: &Path, timeout: Duration) -> Option<Result<Metadata>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Kind;
+    use crate::ErrorKind;
 
     #[test]
     fn a_live_file_system_answers() {
         let second = Duration::from_secs(60);
         assert!(stat_within(Path::new("/"), second).unwrap().unwrap().is_dir());
         let error = stat_within(Path::new("/absent-from-here"), second).unwrap().unwrap_err();
-        assert_eq!(error.kind, Kind::NotFound);
+        assert_eq!(error.kind, ErrorKind::NotFound);
     }
 
     #[test]

@@ -202,7 +202,7 @@ pub(crate) fn owned(operation: &'static str, answer: libc::c_long) -> Result<Own
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Kind;
+    use crate::ErrorKind;
 
     #[test]
     fn fields_are_read_from_a_format() {
@@ -233,7 +233,7 @@ mod tests {
         let switch = tracefs.tracepoint("sched", "sched_switch").unwrap();
         assert!(switch.id > 0);
         assert_eq!(switch.field("prev_pid").map(|field| field.bytes), Some(4));
-        assert_eq!(tracefs.tracepoint("sched", "no_such").unwrap_err().kind, Kind::NotFound);
+        assert_eq!(tracefs.tracepoint("sched", "no_such").unwrap_err().kind, ErrorKind::NotFound);
         let mounts = || std::fs::read_to_string("/proc/self/mounts").unwrap();
         let count = |text: &str| text.matches(" tracefs ").count();
         // Others may mount it at the same moment: once in a hundred must be undisturbed.

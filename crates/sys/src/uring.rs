@@ -8,10 +8,10 @@
 //!
 //! The contract is that of `model::device::BlockDevice`, with two exceptions: a request may be
 //! short before the end of the file, and the caller continues it (`transfer` does); a disk is not
-//! discarded (see [`Operation::Discard`]).
+//! discarded (see [`IoOperation::Discard`]).
 
 use crate::clock::now_ns;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{BUFFER_ALIGNMENT, HUGE_PAGE_BYTES, Mapping, Pages};
 use io_uring::{IoUring, opcode, squeue, types};
 use std::collections::VecDeque;
@@ -30,7 +30,7 @@ pub const MAX_FILES: usize = 64;
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Operation {
+pub enum IoOperation {
     /// File to buffer.
     Read,
     /// Buffer to file.
@@ -45,11 +45,11 @@ pub enum Operation {
 
 /// One request: an operation on a range of a file, with a part of the slot's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct IoRequest {
     /// The file's index, from [`Queue::add_file`].
     pub file: usize,
     /// What it does.
-    pub operation: Operation,
+    pub operation: IoOperation,
     /// Where in the file, in bytes.
     pub offset: u64,
     /// Where in the slot's buffer the data begins, in bytes.
@@ -58,23 +58,23 @@ pub struct Request {
     pub bytes: usize,
 }
 
-impl Request {
+impl IoRequest {
     /// A read of `bytes` bytes at `offset` into the start of the buffer.
     #[must_use]
     pub fn read(file: usize, offset: u64, bytes: usize) -> Self {
-        Self { file, operation: Operation::Read, offset, start: 0, bytes }
+        Self { file, operation: IoOperation::Read, offset, start: 0, bytes }
     }
 
     /// A write of the first `bytes` bytes of the buffer at `offset`.
     #[must_use]
     pub fn write(file: usize, offset: u64, bytes: usize) -> Self {
-        Self { operation: Operation::Write, ..Self::read(file, offset, bytes) }
+        Self { operation: IoOperation::Write, ..Self::read(file, offset, bytes) }
     }
 
     /// A sync of the file.
     #[must_use]
     pub fn sync(file: usize) -> Self {
-        Self { operation: Operation::Sync, ..Self::read(file, 0, 0) }
+        Self { operation: IoOperation::Sync, ..Self::read(file, 0, 0) }
     }
 
     /// A discard of `range`, which is not empty.
@@ -82,7 +82,7 @@ impl Request {
     pub fn discard(file: usize, range: Range<u64>) -> Self {
         let bytes = range.end.saturating_sub(range.start);
         Self {
-            operation: Operation::Discard,
+            operation: IoOperation::Discard,
             ..Self::read(file, range.start, usize::try_from(bytes).unwrap_or(usize::MAX))
         }
     }
@@ -99,7 +99,7 @@ impl Request {
     }
 }
 
-impl Operation {
+impl IoOperation {
     /// The verb, as errors name it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -124,7 +124,7 @@ pub struct Completion {
     /// Its slot, idle again.
     pub slot: usize,
     /// The request.
-    pub request: Request,
+    pub request: IoRequest,
     /// Bytes transferred, which may be fewer than asked for (0 of a sync or discard), or the
     /// device's error.
     pub result: Result<usize>,
@@ -137,7 +137,7 @@ pub struct Completion {
 /// A request in flight.
 #[derive(Clone, Copy)]
 struct InFlight {
-    request: Request,
+    request: IoRequest,
     submitted_ns: u64,
 }
 
@@ -321,7 +321,7 @@ impl Queue {
     /// # Errors
     /// `Invalid` if the slot is not idle, the file unknown or the buffer too small, and for a
     /// discard of a disk.
-    pub fn submit(&mut self, slot: usize, request: Request) -> Result<()> {
+    pub fn submit(&mut self, slot: usize, request: IoRequest) -> Result<()> {
         const OPERATION: &str = "queue a request";
         // From the end: `idle_slot` hands out the last one.
         let place = self
@@ -338,7 +338,7 @@ impl Queue {
             .get(request.file)
             .and_then(Option::as_ref)
             .ok_or_else(|| Error::invalid(OPERATION, "the queue has no such file"))?;
-        if open.is_disk && request.operation == Operation::Discard {
+        if open.is_disk && request.operation == IoOperation::Discard {
             return Err(Error::invalid(OPERATION, "the queue discards no disk"));
         }
         let entry = self.entry(open, slot, &request);
@@ -406,7 +406,7 @@ impl Queue {
     }
 
     /// The kernel's form of a request on `open` that was checked.
-    fn entry(&self, open: &OpenFile, slot: usize, request: &Request) -> squeue::Entry {
+    fn entry(&self, open: &OpenFile, slot: usize, request: &IoRequest) -> squeue::Entry {
         let (file, flags) = if open.is_registered {
             // The index is below `MAX_FILES`, so it fits.
             (request.file as i32, squeue::Flags::FIXED_FILE)
@@ -416,9 +416,11 @@ impl Queue {
         let file = types::Fd(file);
         let offset = request.offset;
         let entry = match request.operation {
-            Operation::Read | Operation::Write => self.transfer_entry(file, slot, request),
-            Operation::Sync => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
-            Operation::Discard => opcode::Fallocate::new(file, request.bytes as u64)
+            IoOperation::Read | IoOperation::Write => self.transfer_entry(file, slot, request),
+            IoOperation::Sync => {
+                opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build()
+            }
+            IoOperation::Discard => opcode::Fallocate::new(file, request.bytes as u64)
                 .offset(offset)
                 .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
                 .build(),
@@ -426,7 +428,7 @@ impl Queue {
         entry.flags(flags).user_data(slot as u64)
     }
 
-    fn transfer_entry(&self, file: types::Fd, slot: usize, request: &Request) -> squeue::Entry {
+    fn transfer_entry(&self, file: types::Fd, slot: usize, request: &IoRequest) -> squeue::Entry {
         // SAFETY: the slot exists and the request fits its buffer (`submit` checked both), so the
         // address is inside `buffers`.
         let data = unsafe {
@@ -436,7 +438,7 @@ impl Queue {
         // The depth is at most 4,096 and a buffer below 4 GiB, so both fit.
         let (index, bytes) = (slot as u16, request.bytes as u32);
         let offset = request.offset;
-        let is_read = request.operation == Operation::Read;
+        let is_read = request.operation == IoOperation::Read;
         match (is_read, self.registered_buffers) {
             (true, true) => opcode::ReadFixed::new(file, data, bytes, index).offset(offset).build(),
             (true, false) => opcode::Read::new(file, data, bytes).offset(offset).build(),
@@ -491,7 +493,7 @@ fn map_buffers(bytes: usize) -> Result<Mapping> {
     if bytes >= HUGE_FROM_BYTES {
         let whole = bytes.next_multiple_of(HUGE_PAGE_BYTES);
         match Mapping::anonymous(whole, Pages::Transparent) {
-            Err(error) if error.kind == Kind::Unsupported => {}
+            Err(error) if error.kind == ErrorKind::Unsupported => {}
             other => return other,
         }
     }

@@ -4,14 +4,14 @@
 //! Stopped children are the terminal's business and not reported. A child's number is not
 //! free before it was waited for, so signals are passed on to it until just before that.
 
-use crate::error::{Error, Kind, Result, check};
+use crate::error::{Error, ErrorKind, Result, check};
 use crate::signals;
 use model::recording::Usage;
 use std::mem::MaybeUninit;
 
 /// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ChildEnding {
     /// By itself, with this status: 0 to 255.
     Exited {
         /// The status.
@@ -26,9 +26,9 @@ pub enum Ended {
 
 /// The end of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exit {
+pub struct ChildExit {
     /// How.
-    pub ended: Ended,
+    pub ended: ChildEnding,
     /// What it and the children that it waited for have used.
     pub usage: Usage,
 }
@@ -40,7 +40,7 @@ const RUSAGE_BLOCK_BYTES: u64 = 512;
 ///
 /// # Errors
 /// `Other` (ECHILD) where it is no child of this process, or was waited for already.
-pub fn wait(pid: u32) -> Result<Exit> {
+pub fn wait(pid: u32) -> Result<ChildExit> {
     peek(pid, 0)?;
     reap(pid)
 }
@@ -57,7 +57,7 @@ pub fn ended(pid: u32) -> Result<()> {
 ///
 /// # Errors
 /// As [`wait`].
-pub fn try_wait(pid: u32) -> Result<Option<Exit>> {
+pub fn try_wait(pid: u32) -> Result<Option<ChildExit>> {
     if !peek(pid, libc::WNOHANG)? {
         return Ok(None);
     }
@@ -100,7 +100,7 @@ fn wait_id(whose: libc::idtype_t, id: u32, flags: libc::c_int) -> Result<Option<
         // SAFETY: `news` is room for the structure that the call fills, or leaves zero.
         let answer = unsafe { libc::waitid(whose, id, news.as_mut_ptr(), flags) };
         match check("wait for a child", answer) {
-            Err(error) if error.kind == Kind::Interrupted => {}
+            Err(error) if error.kind == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
             Ok(_) => {
                 // SAFETY: all-zero is valid, and the call succeeded; for news of a child the
@@ -113,7 +113,7 @@ fn wait_id(whose: libc::idtype_t, id: u32, flags: libc::c_int) -> Result<Option<
 }
 
 /// Forgets a child that has ended.
-fn reap(pid: u32) -> Result<Exit> {
+fn reap(pid: u32) -> Result<ChildExit> {
     const OPERATION: &str = "wait for a child";
     signals::forget(pid);
     let number = libc::pid_t::try_from(pid)
@@ -124,7 +124,7 @@ fn reap(pid: u32) -> Result<Exit> {
         // SAFETY: both are room for what the call stores.
         let answer = unsafe { libc::wait4(number, &raw mut status, 0, usage.as_mut_ptr()) };
         match check(OPERATION, answer) {
-            Err(error) if error.kind == Kind::Interrupted => {}
+            Err(error) if error.kind == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
             Ok(_) => break,
         }
@@ -133,12 +133,12 @@ fn reap(pid: u32) -> Result<Exit> {
     let usage = usage_of(&unsafe { usage.assume_init() });
     let ended = if libc::WIFSIGNALED(status) {
         let signal = libc::WTERMSIG(status);
-        Ended::Killed { signal }
+        ChildEnding::Killed { signal }
     } else {
         let code = libc::WEXITSTATUS(status);
-        Ended::Exited { code }
+        ChildEnding::Exited { code }
     };
-    Ok(Exit { ended, usage })
+    Ok(ChildExit { ended, usage })
 }
 
 fn usage_of(usage: &libc::rusage) -> Usage {

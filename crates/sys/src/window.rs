@@ -82,7 +82,7 @@ impl Drop for Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Kind;
+    use crate::ErrorKind;
     use testkit::TempDir;
 
     #[test]
@@ -102,8 +102,8 @@ mod tests {
     #[test]
     fn what_cannot_be_mapped_is_an_error() {
         let file = File::open(std::env::current_exe().unwrap()).unwrap();
-        assert_eq!(Window::map(&file, 0, 0).unwrap_err().kind, Kind::Invalid);
-        assert_eq!(Window::map(&file, 1, 4096).unwrap_err().kind, Kind::Invalid);
+        assert_eq!(Window::map(&file, 0, 0).unwrap_err().kind, ErrorKind::Invalid);
+        assert_eq!(Window::map(&file, 1, 4096).unwrap_err().kind, ErrorKind::Invalid);
         assert!(Window::map(&file, u64::MAX, 4096).is_err());
     }
 }

@@ -6,10 +6,10 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use sys::Kind;
+use sys::ErrorKind;
 use sys::signals::PassOn;
 use sys::spawn::{Gated, is_not_found};
-use sys::wait::{Ended, reap_orphans, try_wait, wait};
+use sys::wait::{ChildEnding, reap_orphans, try_wait, wait};
 use testkit::TempDir;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -53,7 +53,7 @@ fn nothing_runs_before_the_gate_opens() {
     assert_eq!(try_wait(command.pid()).unwrap(), None);
     command.open_gate().unwrap();
     let exit = wait(command.pid()).unwrap();
-    assert_eq!(exit.ended, Ended::Exited { code: 5 });
+    assert_eq!(exit.ended, ChildEnding::Exited { code: 5 });
     assert!(exit.usage.minor_faults > 0);
     assert!(exit.usage.max_rss_bytes > 4096);
     assert!(mark.exists());
@@ -81,12 +81,12 @@ fn reasons_why_a_program_cannot_be_started_differ() {
     std::fs::write(&plain, "echo").unwrap();
     let mut plain = Gated::spawn(&[plain.into_os_string()]).unwrap();
     let error = plain.open_gate().unwrap_err();
-    assert_eq!(error.kind, Kind::Denied);
+    assert_eq!(error.kind, ErrorKind::Denied);
     assert!(!is_not_found(&error));
 
-    assert_eq!(Gated::spawn(&[]).unwrap_err().kind, Kind::Invalid);
+    assert_eq!(Gated::spawn(&[]).unwrap_err().kind, ErrorKind::Invalid);
     let zero = Gated::spawn(&words(&["a\0b"])).unwrap_err();
-    assert_eq!(zero.kind, Kind::Invalid);
+    assert_eq!(zero.kind, ErrorKind::Invalid);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_signal_that_kills_is_reported() {
     let mut command = shell("kill -KILL $$");
     command.open_gate().unwrap();
     let exit = wait(command.pid()).unwrap();
-    assert_eq!(exit.ended, Ended::Killed { signal: 9 });
+    assert_eq!(exit.ended, ChildEnding::Killed { signal: 9 });
 }
 
 /// The words of a line of /proc/PID/status that a command wrote down.
@@ -142,7 +142,7 @@ fn signals_to_end_go_to_the_command_and_those_of_the_terminal_stay() {
     send("QUIT", std::process::id());
     send("USR1", std::process::id());
     let exit = wait(command.pid()).unwrap();
-    assert_eq!(exit.ended, Ended::Exited { code: 7 });
+    assert_eq!(exit.ended, ChildEnding::Exited { code: 7 });
     assert_eq!(sys::signals::passed_on(), Some(10));
     drop(passing);
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -164,7 +164,7 @@ fn orphans_come_to_the_reaper_and_are_reaped() {
     );
     let mut command = shell(&script);
     command.open_gate().unwrap();
-    assert_eq!(wait(command.pid()).unwrap().ended, Ended::Exited { code: 0 });
+    assert_eq!(wait(command.pid()).unwrap().ended, ChildEnding::Exited { code: 0 });
     let orphan: u32 = std::fs::read_to_string(&path).unwrap().trim().parse().unwrap();
     assert_eq!(reap_orphans(None).unwrap(), Vec::<u32>::new());
     std::fs::write(path.with_extension("go"), "").unwrap();

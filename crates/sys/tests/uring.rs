@@ -5,9 +5,9 @@
 
 use std::fs::OpenOptions;
 use std::path::Path;
-use sys::Kind;
+use sys::ErrorKind;
 use sys::file::Scratch;
-use sys::uring::{MAX_FILES, Queue, Request};
+use sys::uring::{IoRequest, MAX_FILES, Queue};
 use testkit::{LoopDevice, Random, TempDir};
 
 /// A queue for one file, with index 0, or the reason why this machine has none.
@@ -23,7 +23,8 @@ fn queue(file: &std::fs::File, depth: u32, bytes: usize) -> Option<Queue> {
             let may_lock = testkit::is_root() && std::env::var(WITHOUT_LOCKS).is_err();
             let is_short = error.source.kind() == std::io::ErrorKind::OutOfMemory;
             assert!(
-                matches!(error.kind, Kind::Unsupported | Kind::Denied) || is_short && !may_lock,
+                matches!(error.kind, ErrorKind::Unsupported | ErrorKind::Denied)
+                    || is_short && !may_lock,
                 "{error}"
             );
             testkit::skip(format!("io_uring ({error})"));
@@ -46,7 +47,7 @@ fn write_all(queue: &mut Queue, data: &[u8], piece: usize) {
         while let Some(slot) = queue.idle_slot().filter(|_| next < data.len()) {
             let part = &data[next..(next + piece).min(data.len())];
             queue.buffer_mut(slot).unwrap()[..part.len()].copy_from_slice(part);
-            let request = Request::write(0, next as u64, part.len());
+            let request = IoRequest::write(0, next as u64, part.len());
             queue.submit(slot, request).unwrap();
             assert!(queue.buffer_mut(slot).is_none(), "a buffer in flight is out of reach");
             next += part.len();
@@ -71,7 +72,7 @@ fn read_and_compare(queue: &mut Queue, data: &[u8], piece: usize) {
     let mut compared = 0;
     while compared < count {
         while let Some(slot) = queue.idle_slot().filter(|_| !order.is_empty()) {
-            let request = Request::read(0, order.pop().unwrap() as u64, piece);
+            let request = IoRequest::read(0, order.pop().unwrap() as u64, piece);
             queue.submit(slot, request).unwrap();
         }
         queue.enter(1).unwrap();
@@ -126,8 +127,8 @@ fn a_refused_read_is_an_error_of_its_own_request() {
     let Some(mut queue) = queue(&file, 4, 4096) else {
         return;
     };
-    queue.submit(0, Request::read(0, 8192, 4096)).unwrap();
-    queue.submit(1, Request::write(0, 0, 4096)).unwrap();
+    queue.submit(0, IoRequest::read(0, 8192, 4096)).unwrap();
+    queue.submit(1, IoRequest::write(0, 0, 4096)).unwrap();
     queue.enter(2).unwrap();
     let mut results = [None, None];
     while let Some(completion) = queue.complete() {
@@ -135,7 +136,7 @@ fn a_refused_read_is_an_error_of_its_own_request() {
     }
     let [Some(read), Some(written)] = results else { panic!("both requests end") };
     let error = read.unwrap_err();
-    assert_eq!((error.kind, error.operation), (Kind::Invalid, "read"));
+    assert_eq!((error.kind, error.operation), (ErrorKind::Invalid, "read"));
     assert_eq!(written.unwrap(), 4096);
 }
 
@@ -148,7 +149,7 @@ fn reads_at_the_end_are_short() {
         return;
     };
     for (offset, expected) in [(4096, 904), (1 << 40, 0)] {
-        queue.submit(0, Request::read(0, offset, 4096)).unwrap();
+        queue.submit(0, IoRequest::read(0, offset, 4096)).unwrap();
         queue.enter(usize::MAX).unwrap();
         assert_eq!(queue.complete().unwrap().result.unwrap(), expected);
     }
@@ -165,24 +166,24 @@ fn wrong_use_is_an_error_and_changes_nothing() {
     };
     for (depth, bytes) in [(0, 4096), (5000, 4096), (1, 0), (1, usize::MAX)] {
         let error = Queue::new(depth, bytes).unwrap_err();
-        assert_eq!(error.kind, Kind::Invalid);
+        assert_eq!(error.kind, ErrorKind::Invalid);
     }
-    let rest = Request::read(0, 0, 4097).after(4096);
-    let behind = Request { bytes: 2, ..rest };
+    let rest = IoRequest::read(0, 0, 4097).after(4096);
+    let behind = IoRequest { bytes: 2, ..rest };
     for (slot, request) in [
-        (2, Request::read(0, 0, 1)),
-        (0, Request::read(0, 0, 4097)),
+        (2, IoRequest::read(0, 0, 1)),
+        (0, IoRequest::read(0, 0, 4097)),
         (0, behind),
-        (0, Request::read(1, 0, 1)),
-        (0, Request::read(usize::MAX, 0, 1)),
+        (0, IoRequest::read(1, 0, 1)),
+        (0, IoRequest::read(usize::MAX, 0, 1)),
     ] {
         let error = queue.submit(slot, request).unwrap_err();
-        assert_eq!(error.kind, Kind::Invalid);
+        assert_eq!(error.kind, ErrorKind::Invalid);
     }
     assert!(queue.buffer_mut(2).is_none());
-    queue.submit(0, Request::write(0, 0, 1)).unwrap();
-    let error = queue.submit(0, Request::write(0, 0, 1)).unwrap_err();
-    assert_eq!(error.kind, Kind::Invalid);
+    queue.submit(0, IoRequest::write(0, 0, 1)).unwrap();
+    let error = queue.submit(0, IoRequest::write(0, 0, 1)).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Invalid);
     assert_eq!(queue.in_flight(), 1);
 }
 
@@ -195,7 +196,7 @@ fn dropping_waits_for_what_was_queued() {
     };
     for slot in 0..8 {
         queue.buffer_mut(slot).unwrap().fill(slot as u8 + 1);
-        let request = Request::write(0, slot as u64 * 65_536, 65_536);
+        let request = IoRequest::write(0, slot as u64 * 65_536, 65_536);
         queue.submit(slot, request).unwrap();
     }
     drop(queue);
@@ -240,25 +241,25 @@ fn one_ring_copies_from_file_to_file_syncs_and_discards() {
         return;
     };
     let to = queue.add_file(target.file()).unwrap();
-    queue.submit(0, Request::read(0, 0, 8192)).unwrap();
+    queue.submit(0, IoRequest::read(0, 0, 8192)).unwrap();
     assert_eq!(wait(&mut queue).result.unwrap(), 8192);
     // The same buffer, written in two parts.
-    let whole = Request::write(to, 4096, 8192);
-    let first = Request { bytes: 100, ..whole };
+    let whole = IoRequest::write(to, 4096, 8192);
+    let first = IoRequest { bytes: 100, ..whole };
     for request in [first, whole.after(100)] {
         queue.submit(0, request).unwrap();
         let completion = wait(&mut queue);
         assert_eq!(completion.result.unwrap(), request.bytes);
         assert_eq!(completion.request, request);
     }
-    queue.submit(1, Request::sync(to)).unwrap();
+    queue.submit(1, IoRequest::sync(to)).unwrap();
     assert_eq!(wait(&mut queue).result.unwrap(), 0);
     let mut copied = vec![0; 8192];
     sys::file::read_at(target.file(), &mut copied, 4096).unwrap();
     assert!(copied == data);
-    queue.submit(1, Request::discard(to, 4096..8192)).unwrap();
+    queue.submit(1, IoRequest::discard(to, 4096..8192)).unwrap();
     match wait(&mut queue).result {
-        Err(error) if error.kind == Kind::Unsupported => {
+        Err(error) if error.kind == ErrorKind::Unsupported => {
             return testkit::skip(format!("holes in files ({error})"));
         }
         answer => assert_eq!(answer.unwrap(), 0),
@@ -280,9 +281,9 @@ fn a_discard_of_a_disk_is_refused() {
     let Some(mut queue) = queue(&file, 1, 4096) else {
         return;
     };
-    let error = queue.submit(0, Request::discard(0, 0..4096)).unwrap_err();
-    assert_eq!((error.kind, queue.in_flight()), (Kind::Invalid, 0));
-    queue.submit(0, Request::read(0, 0, 4096)).unwrap();
+    let error = queue.submit(0, IoRequest::discard(0, 0..4096)).unwrap_err();
+    assert_eq!((error.kind, queue.in_flight()), (ErrorKind::Invalid, 0));
+    queue.submit(0, IoRequest::read(0, 0, 4096)).unwrap();
     assert_eq!(wait(&mut queue).result.unwrap(), 4096);
     assert_eq!(queue.buffer_mut(0).unwrap(), [7; 4096]);
 }
@@ -301,16 +302,16 @@ fn files_come_and_go_while_the_queue_lives() {
         assert_eq!(queue.add_file(file.file()).unwrap(), number);
     }
     let error = queue.add_file(first.file()).unwrap_err();
-    assert_eq!(error.kind, Kind::Invalid);
-    queue.submit(0, Request::read(7, 0, 1)).unwrap();
-    assert_eq!(queue.remove_file(7).unwrap_err().kind, Kind::Invalid);
+    assert_eq!(error.kind, ErrorKind::Invalid);
+    queue.submit(0, IoRequest::read(7, 0, 1)).unwrap();
+    assert_eq!(queue.remove_file(7).unwrap_err().kind, ErrorKind::Invalid);
     assert_eq!(wait(&mut queue).result.unwrap(), 1);
     assert_eq!(queue.buffer_mut(0).unwrap()[0], 7);
     queue.remove_file(7).unwrap();
-    assert_eq!(queue.remove_file(7).unwrap_err().kind, Kind::Invalid);
-    assert!(queue.submit(0, Request::read(7, 0, 1)).is_err());
+    assert_eq!(queue.remove_file(7).unwrap_err().kind, ErrorKind::Invalid);
+    assert!(queue.submit(0, IoRequest::read(7, 0, 1)).is_err());
     assert_eq!(queue.add_file(all[9].file()).unwrap(), 7);
-    queue.submit(0, Request::read(7, 0, 1)).unwrap();
+    queue.submit(0, IoRequest::read(7, 0, 1)).unwrap();
     assert_eq!(wait(&mut queue).result.unwrap(), 1);
     assert_eq!(queue.buffer_mut(0).unwrap()[0], 10);
 }

@@ -118,7 +118,7 @@ fn if_interrupted(error: Error) -> Error {
 fn must_exist(path: &Path) -> Result<()> {
     sys::file::examine_input(path).map(drop).map_err(|error| {
         let reason = sys::plain_reason(&error.source);
-        if error.kind == sys::Kind::Interrupted {
+        if error.kind == sys::ErrorKind::Interrupted {
             let text = format!("interrupted while {} was opened", path.display());
             return Error::new(Exit::Partial, text);
         }

@@ -117,7 +117,7 @@ impl From<lab::Error> for Error {
 impl From<sys::Error> for Error {
     fn from(error: sys::Error) -> Self {
         let exit = match error.kind {
-            sys::Kind::Denied | sys::Kind::Unsupported => Exit::Impossible,
+            sys::ErrorKind::Denied | sys::ErrorKind::Unsupported => Exit::Impossible,
             _ => Exit::Partial,
         };
         Self::new(exit, error_chain(&error))

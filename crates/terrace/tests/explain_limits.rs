@@ -5,7 +5,7 @@
 
 mod support;
 
-use model::recording::{Ending, Facts, Kind, Outcome, Subject, Tick};
+use model::recording::{Ending, Facts, RecordingOutcome, SeriesKind, Subject, Tick};
 use record::file::Writer;
 use record::{Registry, Row};
 use std::fs;
@@ -13,7 +13,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 use support::command;
-use sys::wait::Ended;
+use sys::wait::ChildEnding;
 use testkit::{Random, TempDir};
 
 /// What every reader stays below.
@@ -22,14 +22,14 @@ const MEMORY_BYTES: u64 = 512 << 20;
 /// As many series as a recording may have.
 const MAX_SERIES: usize = 32_768;
 
-const DONE: Ended = Ended::Exited { code: 0 };
+const DONE: ChildEnding = ChildEnding::Exited { code: 0 };
 
 /// Rows of the chunk that is repeated.
 const ROWS: u64 = 30;
 
 /// How a command ended, what it took, and all that it wrote.
 struct Took {
-    ended: Ended,
+    ended: ChildEnding,
     memory_bytes: u64,
     said: String,
 }
@@ -60,7 +60,7 @@ fn write_recording(path: &Path, repeats: usize) {
     };
     let mut registry = Registry::new();
     for number in 0..MAX_SERIES {
-        registry.id(&format!("s.{number}"), "count", Kind::Gauge, "x");
+        registry.id(&format!("s.{number}"), "count", SeriesKind::Gauge, "x");
     }
     let mut writer = Writer::new(Vec::new(), &facts).unwrap();
     let mut random = Random(7);
@@ -81,10 +81,10 @@ fn write_recording(path: &Path, repeats: usize) {
     samples(&mut writer, 0);
     let start = samples(&mut writer, ROWS);
     let end = samples(&mut writer, 2 * ROWS);
-    let outcome = Outcome {
+    let outcome = RecordingOutcome {
         ending: Ending::Exited { code: 7 },
         ended_ns: (repeats as u64 + 2) * ROWS * 100_000_000,
-        ..Outcome::default()
+        ..RecordingOutcome::default()
     };
     let bytes = writer.finish(&facts, &outcome).unwrap();
     let mut file = fs::File::create(path).unwrap();

@@ -10,7 +10,7 @@ mod support;
 #[path = "support/terminal.rs"]
 mod terminal;
 
-use model::recording::{Ending, Facts, Outcome, Recording, Schema, Span, Task};
+use model::recording::{Ending, Facts, Recording, RecordingOutcome, Schema, Span, Task};
 use record::Row;
 use record::file::Writer;
 use serde::Serialize;
@@ -177,7 +177,7 @@ fn write_poisoned(recording: &Recording, out: &Path, at: Where, is_killed: bool)
     };
     let tasks: Vec<Task> = recording.tasks.iter().map(comm).collect();
     writer.tasks(&tasks).unwrap();
-    let mut outcome: Outcome = recording.outcome.clone().unwrap();
+    let mut outcome: RecordingOutcome = recording.outcome.clone().unwrap();
     if is_killed {
         outcome.stopped_early = Some(format!("disk full{POISON}"));
         let out_of_memory = Some(format!("group /x{POISON}"));

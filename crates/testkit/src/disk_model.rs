@@ -26,7 +26,7 @@ pub enum RequestKind {
 
 /// One request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct DiskRequest {
     /// What it does.
     pub kind: RequestKind,
     /// Its first byte, from the start of the disk.
@@ -216,7 +216,7 @@ impl DiskModel {
     }
 
     /// How long the disk is busy with this request, in nanoseconds, given all that came before it.
-    pub fn service_ns(&mut self, request: Request) -> u64 {
+    pub fn service_ns(&mut self, request: DiskRequest) -> u64 {
         let timing = self.timing;
         let (each_ms, jump_ms, bps) = match request.kind {
             RequestKind::Read => (timing.read_ms, timing.jump_read_ms, timing.read_bps),
@@ -260,12 +260,12 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    fn read(offset: u64, len: u64) -> Request {
-        Request { kind: RequestKind::Read, offset, len }
+    fn read(offset: u64, len: u64) -> DiskRequest {
+        DiskRequest { kind: RequestKind::Read, offset, len }
     }
 
-    fn write(offset: u64, len: u64) -> Request {
-        Request { kind: RequestKind::Write, offset, len }
+    fn write(offset: u64, len: u64) -> DiskRequest {
+        DiskRequest { kind: RequestKind::Write, offset, len }
     }
 
     /// Requests a second, one after another, at random places.
@@ -275,7 +275,7 @@ mod tests {
         let total_ns: u64 = (0..count)
             .map(|_| {
                 let offset = random.below(disk.len_bytes / 4096) * 4096;
-                disk.service_ns(Request { kind, offset, len: 4096 })
+                disk.service_ns(DiskRequest { kind, offset, len: 4096 })
             })
             .sum();
         f64::from(count) * 1e9 / total_ns as f64
@@ -326,7 +326,7 @@ mod tests {
     fn a_flush_moves_nothing() {
         let mut disk = DiskModel::hdd(GIB);
         disk.service_ns(read(0, 4096));
-        let flush = Request { kind: RequestKind::Flush, offset: 0, len: 0 };
+        let flush = DiskRequest { kind: RequestKind::Flush, offset: 0, len: 0 };
         assert_eq!(disk.service_ns(flush), 100_000);
         assert_eq!(disk.service_ns(read(4096, 0)), 100_000);
     }

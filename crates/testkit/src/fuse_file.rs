@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 
 /// What the file is made of.
-pub trait Content: Send + 'static {
+pub trait FileContent: Send + 'static {
     /// Its length in bytes.
     fn bytes(&self) -> u64;
     /// The bytes from `offset`; within the file.
@@ -27,40 +27,40 @@ pub trait Content: Send + 'static {
     fn flush(&mut self);
 }
 
-/// What is answered: [`Content`], and how long the kernel may keep the answer.
+/// What is answered: [`FileContent`], and how long the kernel may keep the answer.
 pub(crate) trait Answers {
     /// How many seconds attributes hold.
     const VALID_S: u64;
     /// How the kernel is to treat an open file.
     const OPEN_FLAGS: u32;
-    /// As of [`Content`].
+    /// As of [`FileContent`].
     fn bytes(&self) -> u64;
-    /// As of [`Content`].
+    /// As of [`FileContent`].
     fn read(&mut self, offset: u64, bytes: usize) -> &[u8];
-    /// As of [`Content`].
+    /// As of [`FileContent`].
     fn write(&mut self, offset: u64, data: &[u8]);
-    /// As of [`Content`].
+    /// As of [`FileContent`].
     fn flush(&mut self);
 }
 
-impl<C: Content> Answers for C {
+impl<C: FileContent> Answers for C {
     const VALID_S: u64 = 3600;
     const OPEN_FLAGS: u32 = DIRECT;
 
     fn bytes(&self) -> u64 {
-        Content::bytes(self)
+        FileContent::bytes(self)
     }
 
     fn read(&mut self, offset: u64, bytes: usize) -> &[u8] {
-        Content::read(self, offset, bytes)
+        FileContent::read(self, offset, bytes)
     }
 
     fn write(&mut self, offset: u64, data: &[u8]) {
-        Content::write(self, offset, data);
+        FileContent::write(self, offset, data);
     }
 
     fn flush(&mut self) {
-        Content::flush(self);
+        FileContent::flush(self);
     }
 }
 
@@ -117,7 +117,7 @@ impl FuseFile {
     ///
     /// # Errors
     /// The words for [`crate::skip`].
-    pub fn mount(content: impl Content) -> Result<Self, String> {
+    pub fn mount(content: impl FileContent) -> Result<Self, String> {
         let directory = TempDir::new();
         let path = directory.join("disk");
         File::create(&path).map_err(|error| format!("a file to mount over: {error}"))?;
@@ -183,7 +183,7 @@ pub(crate) fn unmount(path: &Path) -> bool {
 }
 
 /// Answers until the file system is unmounted.
-fn serve(mut device: &File, mut content: impl Content) {
+fn serve(mut device: &File, mut content: impl FileContent) {
     let mut request = vec![0; HEADER_ROOM + MOST_BYTES];
     loop {
         match device.read(&mut request) {

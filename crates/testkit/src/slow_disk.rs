@@ -9,8 +9,8 @@
 //! group that this process is not in**: if the whole machine were short of memory, freeing
 //! some could need the memory that a write to this disk takes. Needs root and /dev/fuse.
 
-use crate::disk_model::{DiskModel, Request, RequestKind};
-use crate::fuse_file::{self, Content, FuseFile};
+use crate::disk_model::{DiskModel, DiskRequest, RequestKind};
+use crate::fuse_file::{self, FileContent, FuseFile};
 use crate::{LoopDevice, Mount, SwapDevice, run};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -161,7 +161,7 @@ impl Platter {
         let now = Instant::now();
         let waited = now.saturating_duration_since(self.free_at) < IN_LINE;
         let start = if waited { self.free_at } else { now };
-        let request = Request { kind, offset, len };
+        let request = DiskRequest { kind, offset, len };
         self.free_at = start + Duration::from_nanos(self.model.service_ns(request));
         if kind != RequestKind::Flush {
             self.counters.seeks.fetch_add(u64::from(offset != self.head), Relaxed);
@@ -171,7 +171,7 @@ impl Platter {
     }
 }
 
-impl Content for Platter {
+impl FileContent for Platter {
     fn bytes(&self) -> u64 {
         self.bytes.len() as u64
     }

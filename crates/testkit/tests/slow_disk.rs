@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use testkit::disk_model::{DiskModel, Request, RequestKind};
+use testkit::disk_model::{DiskModel, DiskRequest, RequestKind};
 use testkit::{Cgroup, Random, SlowDisk};
 
 const MIB: u64 = 1 << 20;
@@ -71,7 +71,7 @@ fn random_reads_take_the_time_of_the_model_and_sequential_ones_do_not() {
         let offset = random.below(64 * MIB / PAGE) * PAGE;
         file.read_exact_at(page.slice(PAGE as usize), offset).unwrap();
         let (kind, len) = (RequestKind::Read, PAGE);
-        expected_ns += model.service_ns(Request { kind, offset, len });
+        expected_ns += model.service_ns(DiskRequest { kind, offset, len });
     }
     let took_ns = start.elapsed().as_nanos() as f64;
     let served = disk.statistics();

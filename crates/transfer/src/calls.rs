@@ -4,7 +4,7 @@
 use crate::engine::{self, Completion, Engine};
 use model::device::BlockDevice;
 use sys::memory::AlignedBuffer;
-use sys::uring::Request;
+use sys::uring::IoRequest;
 
 /// One slot on some devices; see the module's text.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl<D: BlockDevice> Engine for Calls<D> {
         (slot == 0 && self.ended.is_none()).then_some(&mut *self.buffer)
     }
 
-    fn submit(&mut self, slot: usize, request: Request) -> sys::Result<()> {
+    fn submit(&mut self, slot: usize, request: IoRequest) -> sys::Result<()> {
         if slot != 0 || self.ended.is_some() {
             return Err(engine::refused("the slot is not idle"));
         }

@@ -3,7 +3,7 @@
 
 use model::device::BlockDevice;
 use sys::clock::now_ns;
-use sys::uring::{Operation, Queue, Request};
+use sys::uring::{IoOperation, IoRequest, Queue};
 
 /// A bounded number of slots, each with a buffer, and the requests in flight on them.
 ///
@@ -12,7 +12,7 @@ use sys::uring::{Operation, Queue, Request};
 /// The caller guarantees:
 /// - offsets, lengths and parts of buffers fit the alignment of the device;
 /// - a discard on a ring names a regular file: the ring refuses disks (see
-///   [`Operation::Discard`]), the other engines discard them.
+///   [`IoOperation::Discard`]), the other engines discard them.
 ///
 /// An implementation must:
 /// - own the buffer of a slot while its request is in flight, also when it is dropped: it waits for
@@ -41,7 +41,7 @@ pub trait Engine {
     ///
     /// # Errors
     /// `Invalid` for a slot, device or part of a buffer that does not exist or is in use.
-    fn submit(&mut self, slot: usize, request: Request) -> sys::Result<()>;
+    fn submit(&mut self, slot: usize, request: IoRequest) -> sys::Result<()>;
 
     /// Starts what was submitted, and waits until at least one request has ended.
     ///
@@ -59,7 +59,7 @@ pub struct Completion {
     /// Its slot.
     pub slot: usize,
     /// The request.
-    pub request: Request,
+    pub request: IoRequest,
     /// Bytes transferred, or the device's error.
     pub result: sys::Result<usize>,
     /// When its end was seen, on [`sys::clock`].
@@ -87,7 +87,7 @@ impl Engine for Queue {
         Queue::buffer_mut(self, slot)
     }
 
-    fn submit(&mut self, slot: usize, request: Request) -> sys::Result<()> {
+    fn submit(&mut self, slot: usize, request: IoRequest) -> sys::Result<()> {
         Queue::submit(self, slot, request)
     }
 
@@ -109,7 +109,7 @@ impl Engine for Queue {
 /// Performs a request, which fits the engine, on a device.
 pub(crate) fn perform<D: BlockDevice>(
     slot: usize,
-    request: Request,
+    request: IoRequest,
     device: &D,
     buffer: &mut [u8],
 ) -> Completion {
@@ -120,10 +120,10 @@ pub(crate) fn perform<D: BlockDevice>(
         &mut []
     };
     let answer = match request.operation {
-        Operation::Read => device.read_at(data, offset),
-        Operation::Write => device.write_at(data, offset),
-        Operation::Sync => device.flush().map(|()| 0),
-        Operation::Discard => {
+        IoOperation::Read => device.read_at(data, offset),
+        IoOperation::Write => device.write_at(data, offset),
+        IoOperation::Sync => device.flush().map(|()| 0),
+        IoOperation::Discard => {
             let end = offset.saturating_add(request.bytes as u64);
             device.discard(offset..end).map(|()| 0)
         }
@@ -132,7 +132,7 @@ pub(crate) fn perform<D: BlockDevice>(
 }
 
 /// Refuses a request that does not fit the engine.
-pub(crate) fn check(request: &Request, devices: usize, buffer_bytes: usize) -> sys::Result<()> {
+pub(crate) fn check(request: &IoRequest, devices: usize, buffer_bytes: usize) -> sys::Result<()> {
     let end = request.start.checked_add(request.bytes);
     if request.operation.uses_buffer() && end.is_none_or(|end| end > buffer_bytes) {
         return Err(refused("the request is larger than its buffer"));

@@ -45,7 +45,7 @@ impl FileEngine {
     pub fn ring(files: &[&File], depth: u32, buffer_bytes: usize) -> sys::Result<Option<Self>> {
         let mut queue = match Queue::new(depth, buffer_bytes) {
             Ok(queue) => queue,
-            Err(e) if matches!(e.kind, sys::Kind::Unsupported | sys::Kind::Denied) => {
+            Err(e) if matches!(e.kind, sys::ErrorKind::Unsupported | sys::ErrorKind::Denied) => {
                 return Ok(None);
             }
             Err(error) => return Err(error),

@@ -25,5 +25,5 @@ pub use extent::Extent;
 pub use files::FileEngine;
 pub use observer::{Failure, MovedPiece, Observer, ReportProgress};
 pub use run::{Route, Summary, run};
-pub use sys::uring::{Operation, Request};
+pub use sys::uring::{IoOperation, IoRequest};
 pub use workers::Workers;

@@ -11,8 +11,8 @@ use crate::extent::{Extent, Piece, Pieces};
 use crate::observer::{Failure, MovedPiece, Observer};
 use model::device::DeviceError;
 use std::io;
-use sys::Kind;
-use sys::uring::{Operation, Request};
+use sys::ErrorKind;
+use sys::uring::{IoOperation, IoRequest};
 
 /// Between which devices of the engine the bytes move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,13 +115,13 @@ impl<E: Engine, O: Observer> Run<'_, E, O> {
             let bytes = extent.bytes as usize;
             let request = match self.route {
                 Route::Read(file) | Route::Copy { source: file, .. } => {
-                    Request::read(file, extent.source, bytes)
+                    IoRequest::read(file, extent.source, bytes)
                 }
                 Route::Write(file) => {
                     if let Some(buffer) = self.engine.buffer_mut(slot) {
                         self.observer.fill(&mut buffer[..bytes], extent);
                     }
-                    Request::write(file, extent.target, bytes)
+                    IoRequest::write(file, extent.target, bytes)
                 }
             };
             self.started += extent.bytes;
@@ -129,7 +129,7 @@ impl<E: Engine, O: Observer> Run<'_, E, O> {
         }
     }
 
-    fn submit(&mut self, slot: usize, piece: Piece, request: Request) {
+    fn submit(&mut self, slot: usize, piece: Piece, request: IoRequest) {
         match self.engine.submit(slot, request) {
             Ok(()) => self.pending[slot] = Some(piece),
             Err(error) => self.fail(piece, error.operation, Some(request.offset), error.source),
@@ -146,12 +146,12 @@ impl<E: Engine, O: Observer> Run<'_, E, O> {
             Ok(bytes) if bytes == request.bytes => self.advance(&completion, piece),
             Ok(bytes) if bytes > 0 => self.submit(slot, piece, request.after(bytes)),
             // A direct transfer stops inside a block only at the end, and cannot go on from there.
-            Err(error) if !(request.start > 0 && error.kind == Kind::Invalid) => {
+            Err(error) if !(request.start > 0 && error.kind == ErrorKind::Invalid) => {
                 self.fail(piece, error.operation, Some(request.offset), error.source);
             }
             _ => {
                 let kind = match request.operation {
-                    Operation::Write => io::ErrorKind::WriteZero,
+                    IoOperation::Write => io::ErrorKind::WriteZero,
                     _ => io::ErrorKind::UnexpectedEof,
                 };
                 let operation = request.operation.name();
@@ -163,13 +163,13 @@ impl<E: Engine, O: Observer> Run<'_, E, O> {
     /// Writes what was read for a copy; everything else is done.
     fn advance(&mut self, completion: &Completion, piece: Piece) {
         let Completion { slot, request, .. } = *completion;
-        if request.operation == Operation::Read {
+        if request.operation == IoOperation::Read {
             let bytes = piece.extent.bytes as usize;
             if let Some(buffer) = self.engine.buffer_mut(slot) {
                 self.observer.read(&mut buffer[..bytes], &piece.extent);
             }
             if let Route::Copy { target, .. } = self.route {
-                let write = Request::write(target, piece.extent.target, bytes);
+                let write = IoRequest::write(target, piece.extent.target, bytes);
                 return self.submit(slot, piece, write);
             }
         }

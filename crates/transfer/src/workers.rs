@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use sys::clock::now_ns;
 use sys::memory::AlignedBuffer;
-use sys::uring::Request;
+use sys::uring::IoRequest;
 
 /// Threads at most. Picked: with calls of 1 MiB, more than eight were no faster on any disk seen.
 const MAX_THREADS: usize = 8;
@@ -38,7 +38,7 @@ pub struct Workers {
 #[derive(Debug)]
 struct Job {
     slot: usize,
-    request: Request,
+    request: IoRequest,
     buffer: AlignedBuffer,
 }
 
@@ -113,7 +113,7 @@ fn serve<D: BlockDevice>(
 }
 
 /// The end of a request whose device panicked; the panic's own message is on standard error.
-fn panicked(slot: usize, request: Request) -> Completion {
+fn panicked(slot: usize, request: IoRequest) -> Completion {
     let source = io::Error::other("the device panicked");
     Completion {
         slot,
@@ -144,7 +144,7 @@ impl Engine for Workers {
         self.buffers.get_mut(slot)?.as_deref_mut()
     }
 
-    fn submit(&mut self, slot: usize, request: Request) -> sys::Result<()> {
+    fn submit(&mut self, slot: usize, request: IoRequest) -> sys::Result<()> {
         engine::check(&request, self.devices, self.buffer_bytes)?;
         let place = self
             .idle

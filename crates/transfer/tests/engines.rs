@@ -315,23 +315,23 @@ fn a_panic_in_a_device_is_an_error_of_its_extent() {
 #[test]
 fn requests_that_do_not_fit_an_engine_are_refused() {
     fn check(engine: &mut impl Engine) {
-        use transfer::Request;
+        use transfer::IoRequest;
         for (slot, request) in [
-            (9, Request::read(0, 0, 10)),
-            (0, Request::read(0, 0, 11)),
-            (0, Request::read(0, 0, 11).after(5)),
-            (0, Request::read(1, 0, 10)),
+            (9, IoRequest::read(0, 0, 10)),
+            (0, IoRequest::read(0, 0, 11)),
+            (0, IoRequest::read(0, 0, 11).after(5)),
+            (0, IoRequest::read(1, 0, 10)),
         ] {
             let error = engine.submit(slot, request).unwrap_err();
-            assert_eq!(error.kind, sys::Kind::Invalid);
+            assert_eq!(error.kind, sys::ErrorKind::Invalid);
         }
         assert_eq!(engine.in_flight(), 0);
-        engine.submit(0, Request::sync(0)).unwrap();
+        engine.submit(0, IoRequest::sync(0)).unwrap();
         assert!(engine.buffer_mut(0).is_none());
-        assert!(engine.submit(0, Request::sync(0)).is_err());
+        assert!(engine.submit(0, IoRequest::sync(0)).is_err());
         engine.wait().unwrap();
         assert_eq!(engine.complete().unwrap().result.unwrap(), 0);
-        engine.submit(0, Request::discard(0, 0..50)).unwrap();
+        engine.submit(0, IoRequest::discard(0, 0..50)).unwrap();
         engine.wait().unwrap();
         assert_eq!(engine.complete().unwrap().result.unwrap(), 0);
         assert!(engine.complete().is_none());

@@ -8,7 +8,7 @@
 use crate::UndoOutcome;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use sys::{Error, Kind, Result};
+use sys::{Error, ErrorKind, Result};
 
 /// A change of the system.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,8 +108,8 @@ pub(crate) fn write_setting(path: &Path, value: &str) -> Result<()> {
 /// An error of a file of the kernel: if it does not exist, the kernel does not have the facility.
 pub(crate) fn failed(operation: &'static str, path: &Path, source: std::io::Error) -> Error {
     let mut error = Error::new(operation, source).at(path);
-    if error.kind == Kind::NotFound {
-        error.kind = Kind::Unsupported;
+    if error.kind == ErrorKind::NotFound {
+        error.kind = ErrorKind::Unsupported;
     }
     error
 }

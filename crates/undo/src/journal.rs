@@ -14,8 +14,8 @@ use std::io::{Read, Write};
 use std::path::{Component, Path, PathBuf};
 use sys::directory::Directory;
 use sys::file::{Durability, FileMode};
-use sys::lock::{Mode, take, try_take};
-use sys::{Error, Kind, Result};
+use sys::lock::{LockMode, take, try_take};
+use sys::{Error, ErrorKind, Result};
 
 /// Where changes are written down.
 #[derive(Clone, Debug)]
@@ -23,15 +23,6 @@ pub struct Journal {
     directory: PathBuf,
     /// Below these, settings may be changed.
     roots: Vec<PathBuf>,
-}
-
-/// What an entry says.
-#[derive(Debug)]
-pub(crate) enum Content {
-    /// A change that this program can put back.
-    Known(Change),
-    /// A kind or version that this program does not know.
-    Newer,
 }
 
 /// A file whose lock says that its process lives.
@@ -86,7 +77,7 @@ impl Journal {
                 .filter(|base| base.is_absolute())
                 .ok_or_else(|| {
                     let why = "only root may change it, and XDG_RUNTIME_DIR is not set";
-                    refused(Kind::Unsupported, "change a setting", why)
+                    refused(ErrorKind::Unsupported, "change a setting", why)
                 })?,
         };
         Ok(Self::at(base.join("terrace/undo"), roots))
@@ -114,13 +105,13 @@ impl Journal {
             return Ok(());
         }
         let why = "it is not below a directory of settings";
-        Err(refused(Kind::Invalid, "change the setting", why).at(path))
+        Err(refused(ErrorKind::Invalid, "change the setting", why).at(path))
     }
 
     /// Waits until no other process reads or writes the journal; makes the journal if needed.
     pub(crate) fn lock(&self) -> Result<File> {
         let file = self.open()?.open_or_create(OsStr::new(LOCK), MODE)?;
-        take(&file, Mode::Exclusive)?;
+        take(&file, LockMode::Exclusive)?;
         Ok(file)
     }
 
@@ -140,28 +131,28 @@ impl Journal {
     pub(crate) fn entry(&self, change: &Change) -> Result<Option<Change>> {
         let file = self.entry_file(change);
         if let Err(error) = self.open()?.metadata(name_of(&file))
-            && error.kind == Kind::NotFound
+            && error.kind == ErrorKind::NotFound
         {
             return Ok(None);
         }
         match self.read(&file)? {
-            Content::Known(change) => Ok(Some(change)),
-            Content::Newer => {
+            Some(change) => Ok(Some(change)),
+            None => {
                 let why = "a newer version of Terrace wrote the entry";
-                Err(refused(Kind::Other, READ, why).at(file))
+                Err(refused(ErrorKind::Other, READ, why).at(file))
             }
         }
     }
 
-    /// Reads one entry.
-    pub(crate) fn read(&self, file: &Path) -> Result<Content> {
+    /// Reads one entry; `None` for a kind or version that this program does not know.
+    pub(crate) fn read(&self, file: &Path) -> Result<Option<Change>> {
         let is_setting = |name: &str| name.split_once('-').is_some_and(|(kind, _)| kind == SETTING);
         if !name_of(file).to_str().is_some_and(is_setting) {
-            return Ok(Content::Newer);
+            return Ok(None);
         }
         let damaged = |why: String| {
             let why = format!("the entry is damaged ({why}); remove it when you have read it");
-            refused(Kind::Other, READ, why).at(file)
+            refused(ErrorKind::Other, READ, why).at(file)
         };
         let opened = self
             .open()?
@@ -179,7 +170,7 @@ impl Journal {
         match stored.version {
             VERSION => {}
             0 => return Err(damaged("version 0".to_owned())),
-            _ => return Ok(Content::Newer),
+            _ => return Ok(None),
         }
         let stored: StoredSetting =
             serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
@@ -191,7 +182,7 @@ impl Journal {
         if self.entry_file(&change) != file {
             return Err(damaged("it is another setting's".to_owned()));
         }
-        Ok(Content::Known(change))
+        Ok(Some(change))
     }
 
     /// Writes one entry.
@@ -205,7 +196,7 @@ impl Journal {
             after: setting.after.clone(),
         };
         let text = serde_json::to_vec(&stored)
-            .map_err(|error| refused(Kind::Other, WRITE, error.to_string()).at(&path))?;
+            .map_err(|error| refused(ErrorKind::Other, WRITE, error.to_string()).at(&path))?;
         sys::file::replace(
             &self.open()?,
             name_of(&path),
@@ -244,7 +235,7 @@ impl Journal {
                 Err(error) => return Err(failed(WRITE, &path, error.source)),
             }
         };
-        take(&file, Mode::Exclusive)?;
+        take(&file, LockMode::Exclusive)?;
         // For people; whether the process lives is known by the lock.
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let began = stat.rsplit(' ').nth(30).unwrap_or_default();
@@ -256,7 +247,7 @@ impl Journal {
     /// Ends a hold.
     pub(crate) fn release(&self, hold: Hold) -> Result<()> {
         match self.open()?.remove(name_of(&hold.path)) {
-            Err(error) if error.kind != Kind::NotFound => {
+            Err(error) if error.kind != ErrorKind::NotFound => {
                 Err(failed(WRITE, &hold.path, error.source))
             }
             _ => Ok(()),
@@ -271,7 +262,7 @@ impl Journal {
             let Ok(file) = directory.open_regular(name_of(&path)) else {
                 continue;
             };
-            if !try_take(&file, Mode::Shared)? {
+            if !try_take(&file, LockMode::Shared)? {
                 let pid = path.to_str().and_then(|text| text.rsplit('-').nth(1));
                 holders.push(pid.and_then(|pid| pid.parse().ok()).unwrap_or(0));
             }
@@ -298,10 +289,10 @@ impl Journal {
     /// The directory, made if needed; one that another user can change is not trusted.
     fn open(&self) -> Result<Directory> {
         Directory::create_private(&self.directory).map_err(|error| match error.kind {
-            Kind::Denied if error.number().is_none() => {
+            ErrorKind::Denied if error.number().is_none() => {
                 let why = error.source.to_string();
                 let error_path = error.path.unwrap_or_default();
-                refused(Kind::Other, "trust the journal in", why).at(error_path)
+                refused(ErrorKind::Other, "trust the journal in", why).at(error_path)
             }
             _ => failed("open the journal", &self.directory, error.source),
         })
@@ -309,7 +300,7 @@ impl Journal {
 }
 
 /// A refusal of this crate, in words.
-fn refused(kind: Kind, operation: &'static str, why: impl Into<String>) -> Error {
+fn refused(kind: ErrorKind, operation: &'static str, why: impl Into<String>) -> Error {
     let mut error = Error::new(operation, std::io::Error::other(why.into()));
     error.kind = kind;
     error

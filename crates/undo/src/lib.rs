@@ -18,9 +18,9 @@ mod tests;
 pub use change::{Change, Setting};
 pub use journal::Journal;
 
-use journal::{Content, Hold};
+use journal::Hold;
 use std::path::{Path, PathBuf};
-use sys::{Error, Kind, Result};
+use sys::{Error, ErrorKind, Result};
 
 /// The switch of delay accounting.
 const DELAY_ACCOUNTING: &str = "/proc/sys/kernel/task_delayacct";
@@ -194,12 +194,12 @@ pub fn list_in(journal: &Journal) -> Result<Vec<JournalEntry>> {
     }
     let _lock = journal.lock()?;
     let entry = |path: PathBuf| match journal.read(&path)? {
-        Content::Known(change) => Ok(JournalEntry::Known {
+        Some(change) => Ok(JournalEntry::Known {
             now: change.now().ok(),
             holders: journal.holders(&change)?,
             change,
         }),
-        Content::Newer => Ok(JournalEntry::Newer { path }),
+        None => Ok(JournalEntry::Newer { path }),
     };
     journal.entries()?.into_iter().map(entry).collect()
 }
@@ -222,11 +222,11 @@ pub fn undo_all_in(journal: &Journal) -> Result<Vec<UndoReport>> {
     }
     let _lock = journal.lock()?;
     let report = |path: PathBuf| match journal.read(&path) {
-        Ok(Content::Known(change)) => UndoReport {
+        Ok(Some(change)) => UndoReport {
             outcome: undo(journal, &change).unwrap_or_else(UndoOutcome::Failed),
             path: change.path().to_owned(),
         },
-        Ok(Content::Newer) => UndoReport { path, outcome: UndoOutcome::Newer },
+        Ok(None) => UndoReport { path, outcome: UndoOutcome::Newer },
         Err(error) => UndoReport { path, outcome: UndoOutcome::Failed(error) },
     };
     Ok(journal.entries()?.into_iter().map(report).collect())
@@ -236,7 +236,7 @@ pub fn undo_all_in(journal: &Journal) -> Result<Vec<UndoReport>> {
 /// changed nothing.
 fn with_user_journal<T>(read: impl FnOnce(&Journal) -> Result<Vec<T>>) -> Result<Vec<T>> {
     match Journal::of_user() {
-        Err(error) if error.kind == Kind::Unsupported => Ok(Vec::new()),
+        Err(error) if error.kind == ErrorKind::Unsupported => Ok(Vec::new()),
         journal => read(&journal?),
     }
 }

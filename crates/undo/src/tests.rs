@@ -129,7 +129,7 @@ fn only_settings_are_written_to() {
     let climbing = fake.setting.parent().unwrap().join("../outside");
     for path in [&outside, &climbing] {
         let error = AppliedChange::setting(&fake.journal, path, "1").unwrap_err();
-        assert_eq!(error.kind, Kind::Invalid);
+        assert_eq!(error.kind, ErrorKind::Invalid);
         assert_eq!(fs::read_to_string(&outside).unwrap(), "0");
     }
 }
@@ -139,7 +139,7 @@ fn a_setting_that_refuses_leaves_no_entry() {
     let fake = fake();
     let absent = fake.setting.with_file_name("absent");
     let error = AppliedChange::setting(&fake.journal, &absent, "1").unwrap_err();
-    assert_eq!(error.kind, Kind::Unsupported);
+    assert_eq!(error.kind, ErrorKind::Unsupported);
     assert!(!absent.exists());
     assert!(list_in(&fake.journal).unwrap().is_empty());
 }

@@ -5,7 +5,7 @@
 //! whole block is compressed by the page, which a browser can undo by itself.
 
 use model::explanation::Explanation;
-use model::recording::{DeviceFacts, Kind, Recording, Series, Span};
+use model::recording::{DeviceFacts, Recording, Series, SeriesKind, Span};
 use serde::Serialize;
 
 /// The name of the JSON form.
@@ -61,7 +61,7 @@ pub struct Line {
     /// The unit of its values.
     pub unit: String,
     /// Counter or gauge.
-    pub kind: Kind,
+    pub kind: SeriesKind,
     /// The kernel file or the event that it comes from.
     pub source: String,
     /// How often it is refreshed, where that is slower than it was read.

@@ -125,8 +125,11 @@ impl Disk {
                 RequestKind::Flush
             }
         };
-        let service_ns =
-            model.as_mut()?.service_ns(disk_model::Request { kind, offset: request.offset, len });
+        let service_ns = model.as_mut()?.service_ns(disk_model::DiskRequest {
+            kind,
+            offset: request.offset,
+            len,
+        });
         counts.service_ns += service_ns;
         Some(Duration::from_nanos(service_ns))
     }

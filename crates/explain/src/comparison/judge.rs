@@ -4,7 +4,7 @@
 //! the median difference agrees, and it is large enough to be worth naming. By noise it is proven
 //! where it is larger than unchanged machines were seen to differ.
 
-use model::compared::{Basis, Item};
+use model::compared::{Basis, ComparedFigure};
 use model::comparison::{Noise, Verdict};
 use model::estimate::Better;
 use model::statistics::{self, bootstrap, ranks};
@@ -54,9 +54,9 @@ pub(super) fn proven(
 
 impl Figure {
     /// The figure with its medians, and nothing proven.
-    pub(super) fn plain(&self) -> Item {
+    pub(super) fn plain(&self) -> ComparedFigure {
         let (first, second) = (median(&self.first), median(&self.second));
-        Item {
+        ComparedFigure {
             of: self.of.clone(),
             name: self.name.clone(),
             unit: self.unit.to_owned(),
@@ -76,7 +76,7 @@ impl Figure {
     }
 
     /// Judged by the runs themselves, where there are enough.
-    pub(super) fn by_ranks(&self, least: f64) -> Item {
+    pub(super) fn by_ranks(&self, least: f64) -> ComparedFigure {
         let item = self.plain();
         if !can_prove(self.first.len(), self.second.len()) {
             return item;
@@ -88,7 +88,7 @@ impl Figure {
         let test = ranks::mann_whitney(&self.first, &self.second);
         let values = (&self.first[..], &self.second[..]);
         let first = item.first.filter(|first| *first > 0.0);
-        Item {
+        ComparedFigure {
             difference: Some(difference),
             low: interval.map(|(low, _)| low),
             high: interval.map(|(_, high)| high),
@@ -104,14 +104,14 @@ impl Figure {
 
     /// Judged by the noise of this figure between runs; the interval is what the noise
     /// leaves open.
-    pub(super) fn by_noise(&self, noise: &Noise, basis: Basis) -> Item {
+    pub(super) fn by_noise(&self, noise: &Noise, basis: Basis) -> ComparedFigure {
         let item = self.plain();
         let positive = |value: Option<f64>| value.filter(|value| *value > 0.0);
         let Some((first, second)) = positive(item.first).zip(positive(item.second)) else {
             return item;
         };
         let bound = noise.log_bound.exp();
-        Item {
+        ComparedFigure {
             low: Some(second / bound - first),
             high: Some(second * bound - first),
             provable: Some(noise.provable()),

@@ -8,7 +8,7 @@
 use crate::recording::{View, Window, explain};
 use model::compared::{Section, WorkAlignment};
 use model::explanation::Explanation;
-use model::recording::{Kind, Recording};
+use model::recording::{Recording, SeriesKind};
 
 /// Into how many pieces the work is cut. Picked: as many as a page has lines for.
 const SECTIONS: usize = 10;
@@ -112,7 +112,7 @@ fn work(recording: &Recording, name: &str) -> Result<Option<Work>, NotAligned> {
     let Some(series) = recording.series(name) else {
         return Ok(None);
     };
-    if series.schema.kind != Kind::Counter {
+    if series.schema.kind != SeriesKind::Counter {
         return Err(NotAligned::Level(name.to_owned()));
     }
     let mut done = 0.0;
@@ -195,7 +195,7 @@ fn piece_of((recording, (from, to)): (&Recording, (f64, f64))) -> Option<Explana
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::recording::{Outcome, Schema, Series, Span, Tick};
+    use model::recording::{RecordingOutcome, Schema, Series, Span, Tick};
 
     /// A recording at 10 Hz whose counter grows by these amounts.
     fn reading(growths: &[i64]) -> Recording {
@@ -217,8 +217,10 @@ mod tests {
             let at_ns = u64::from(sample) * 100_000_000;
             recording.ticks.push(Tick { due_ns: at_ns, at_ns });
         }
-        recording.outcome =
-            Some(Outcome { ended_ns: growths.len() as u64 * 100_000_000, ..Outcome::default() });
+        recording.outcome = Some(RecordingOutcome {
+            ended_ns: growths.len() as u64 * 100_000_000,
+            ..RecordingOutcome::default()
+        });
         recording.series = vec![series];
         recording
     }
@@ -278,7 +280,7 @@ mod tests {
         let series = "tree.read_chars".to_owned();
         assert_eq!(missing, Err(NotAligned::NoWork { second: true, series }));
         let mut level = reading(&[10; 3]);
-        level.series[0].schema.kind = Kind::Gauge;
+        level.series[0].schema.kind = SeriesKind::Gauge;
         let refused = aligned(&level, &some, Some("tree.read_chars"));
         assert!(matches!(refused, Err(NotAligned::Level(_))));
     }

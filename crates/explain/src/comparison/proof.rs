@@ -10,7 +10,7 @@ use crate::recording::{View, Window, explain};
 use crate::wording::list;
 use model::explanation::Explanation;
 use model::proof::{CounterChange, ProofCard, Run};
-use model::recording::{Kind, Recording, Series};
+use model::recording::{Recording, Series, SeriesKind};
 use std::collections::BTreeSet;
 
 /// What a card is asked for.
@@ -164,7 +164,7 @@ fn candidates<'a>(views: &'a [View<'a>; 2]) -> impl Iterator<Item = &'a Series> 
         let single = name.strip_prefix("stat.cpu").is_some_and(|rest| !rest.starts_with('.'));
         let histogram = name.contains("_le_");
         let own = name.starts_with("own.");
-        series.schema.kind == Kind::Counter && !(outer || single || histogram || own)
+        series.schema.kind == SeriesKind::Counter && !(outer || single || histogram || own)
     };
     let all = views.iter().flat_map(|view| &view.recording().series);
     all.filter(is_listed)

@@ -4,7 +4,9 @@
 use super::judge::{Figure, can_prove, median};
 use super::sentence;
 use super::split::{self, LEAST_SHARE};
-use model::compared::{Basis, Comparison, Item, SCHEMA, Side, TimeDifference, What};
+use model::compared::{
+    Basis, ComparedFigure, Comparison, ComparisonSubject, SCHEMA, Side, TimeDifference,
+};
 use model::estimate::Better;
 use model::explanation::Explanation;
 use model::explanation::short_words;
@@ -17,7 +19,7 @@ pub fn recordings(first: &[Explanation], second: &[Explanation]) -> Comparison {
     let split = split::split(first, second).map(|split| with_interval_of(&items, split));
     Comparison {
         schema: SCHEMA.to_owned(),
-        what: What::Recordings,
+        what: ComparisonSubject::Recordings,
         first: side(first),
         second: side(second),
         sentence: sentence::of_recordings(&items, split.as_ref()),
@@ -29,7 +31,7 @@ pub fn recordings(first: &[Explanation], second: &[Explanation]) -> Comparison {
 }
 
 /// The whole has one interval, that on which its verdict rests.
-fn with_interval_of(items: &[Item], split: TimeDifference) -> TimeDifference {
+fn with_interval_of(items: &[ComparedFigure], split: TimeDifference) -> TimeDifference {
     let wall = items.iter().find(|item| item.of == "wall");
     match wall.filter(|wall| wall.basis == Basis::Ranks) {
         Some(wall) => TimeDifference { low_ns: wall.low, high_ns: wall.high, ..split },
@@ -49,7 +51,7 @@ fn side(runs: &[Explanation]) -> Side {
 }
 
 /// The figures, the wall time first.
-fn items(first: &[Explanation], second: &[Explanation]) -> Vec<Item> {
+fn items(first: &[Explanation], second: &[Explanation]) -> Vec<ComparedFigure> {
     let wall = figure("wall", "wall", first, second, |run| Some(run.wall_ns));
     let least_of = |figure: &Figure| LEAST_SHARE * median(&figure.first).unwrap_or(0.0);
     let threads = figure("thread", "thread", first, second, |run| Some(run.thread_ns));

@@ -3,7 +3,7 @@
 
 use super::split::{causes, gains, is_proven, most_inside};
 use crate::wording::{list, percent};
-use model::compared::{Basis, Comparison, Item, Part, TimeDifference};
+use model::compared::{Basis, ComparedFigure, Comparison, DifferencePart, TimeDifference};
 use model::comparison::Verdict;
 use model::duration::show_ns;
 use model::explanation::short_words;
@@ -19,7 +19,7 @@ const CERTAIN: f64 = 1.65;
 const MOST_RUNS: f64 = 200.0;
 
 /// The verdict on recordings.
-pub(super) fn of_recordings(items: &[Item], split: Option<&TimeDifference>) -> String {
+pub(super) fn of_recordings(items: &[ComparedFigure], split: Option<&TimeDifference>) -> String {
     let wall = items.iter().find(|item| item.of == "wall");
     let (Some(wall), Some(split)) = (wall, split) else {
         return "There is nothing to compare.".to_owned();
@@ -57,7 +57,7 @@ pub(super) fn of_recordings(items: &[Item], split: Option<&TimeDifference>) -> S
 }
 
 /// `; 10 runs of each can prove 18 %, and about 40 would tell whether this is real`.
-fn more_runs(wall: &Item) -> String {
+fn more_runs(wall: &ComparedFigure) -> String {
     let (Some(provable), Some(change)) = (wall.provable, wall.change()) else {
         return String::new();
     };
@@ -74,7 +74,7 @@ fn more_runs(wall: &Item) -> String {
 }
 
 /// `one run each`, `3 and 5 runs`.
-fn runs(wall: &Item) -> String {
+fn runs(wall: &ComparedFigure) -> String {
     match (wall.first_runs, wall.second_runs) {
         (1, 1) => "one run each".to_owned(),
         (first, second) => format!("only {first} and {second} runs"),
@@ -82,7 +82,7 @@ fn runs(wall: &Item) -> String {
 }
 
 /// `; 95 % interval +3.6 s to +4.6 s`, of the median difference, on which the verdict rests.
-fn interval(wall: &Item) -> String {
+fn interval(wall: &ComparedFigure) -> String {
     let Some((low, high)) = wall.low.zip(wall.high) else {
         return String::new();
     };
@@ -92,7 +92,7 @@ fn interval(wall: &Item) -> String {
 }
 
 /// `; of that, 3 s +- 0.4 s are block I/O (2.9 s of it refault)`.
-fn because(split: &TimeDifference, counts: impl Fn(&Part) -> bool) -> String {
+fn because(split: &TimeDifference, counts: impl Fn(&DifferencePart) -> bool) -> String {
     let causes = causes(split).into_iter().filter(|part| counts(part)).take(NAMED);
     let named: Vec<String> = causes
         .map(|part| {
@@ -114,7 +114,7 @@ fn because(split: &TimeDifference, counts: impl Fn(&Part) -> bool) -> String {
 }
 
 /// `3 s +- 0.4 s`.
-fn with_error(part: &Part) -> String {
+fn with_error(part: &DifferencePart) -> String {
     let length = show_ns(part.difference_ns.abs());
     match part.low_ns.zip(part.high_ns) {
         Some((low, high)) => format!("{length} +- {}", show_ns((high - low) / 2.0)),
@@ -123,13 +123,14 @@ fn with_error(part: &Part) -> String {
 }
 
 /// The verdict on surveys.
-pub(super) fn of_surveys(items: &[Item]) -> String {
+pub(super) fn of_surveys(items: &[ComparedFigure]) -> String {
     let compared = items.iter().filter(|item| item.difference.is_some());
-    let judged: Vec<&Item> = compared.filter(|item| item.basis != Basis::Nothing).collect();
+    let judged: Vec<&ComparedFigure> =
+        compared.filter(|item| item.basis != Basis::Nothing).collect();
     if judged.is_empty() {
         return "Unproven: no figure can be judged.".to_owned();
     }
-    let mut differ: Vec<&Item> = judged.clone();
+    let mut differ: Vec<&ComparedFigure> = judged.clone();
     differ.retain(|item| item.verdict != Verdict::Unproven);
     differ.sort_by(|a, b| change(b).abs().total_cmp(&change(a).abs()));
     let all = judged.len();
@@ -144,12 +145,12 @@ pub(super) fn of_surveys(items: &[Item]) -> String {
     format!("{} of {all} figures {verb}: {}.", differ.len(), list(&named))
 }
 
-fn change(item: &Item) -> f64 {
+fn change(item: &ComparedFigure) -> f64 {
     item.change().unwrap_or(0.0)
 }
 
 /// `RAM latency 15 % larger (worse)`.
-fn one(item: &Item) -> String {
+fn one(item: &ComparedFigure) -> String {
     let way = match item.verdict {
         Verdict::Larger => "larger",
         _ => "smaller",

@@ -6,7 +6,7 @@
 //! out that something else made long.
 
 use super::judge;
-use model::compared::{Part, TimeDifference};
+use model::compared::{DifferencePart, TimeDifference};
 use model::comparison::Verdict;
 use model::explanation::Explanation;
 use model::explanation::{TimePart, TimeSlice};
@@ -38,14 +38,16 @@ pub(super) fn split(first: &[Explanation], second: &[Explanation]) -> Option<Tim
     let whole = part(&clock, &walls, 0.0);
     let least = LEAST_SHARE * whole.first_ns.max(whole.second_ns);
     let slices = slices(first, second);
-    let mut parts: Vec<Part> = slices.iter().map(|slice| part(slice, &walls, least)).collect();
+    let mut parts: Vec<DifferencePart> =
+        slices.iter().map(|slice| part(slice, &walls, least)).collect();
     parts.sort_by(|a, b| moved(b).total_cmp(&moved(a)));
     let inside = inside(first, second);
     let mut all = Vec::new();
     for slice in parts {
         let of_it = inside.iter();
         let of_it = of_it.filter(|part| part.within.as_ref() == Some(&slice.name));
-        let mut of_it: Vec<Part> = of_it.map(|lengths| part(lengths, &walls, least)).collect();
+        let mut of_it: Vec<DifferencePart> =
+            of_it.map(|lengths| part(lengths, &walls, least)).collect();
         of_it.sort_by(|a, b| moved(b).total_cmp(&moved(a)));
         all.push(slice);
         all.append(&mut of_it);
@@ -60,7 +62,7 @@ pub(super) fn split(first: &[Explanation], second: &[Explanation]) -> Option<Tim
     })
 }
 
-fn moved(part: &Part) -> f64 {
+fn moved(part: &DifferencePart) -> f64 {
     part.difference_ns.abs()
 }
 
@@ -72,7 +74,7 @@ fn everybody(runs: &[f64]) -> Vec<usize> {
     (0..runs.len()).collect()
 }
 
-fn part(lengths: &Lengths, walls: &(Vec<f64>, Vec<f64>), least: f64) -> Part {
+fn part(lengths: &Lengths, walls: &(Vec<f64>, Vec<f64>), least: f64) -> DifferencePart {
     let difference = |a: &[usize], b: &[usize]| {
         mean_of_middle(&lengths.second, &walls.1, b) - mean_of_middle(&lengths.first, &walls.0, a)
     };
@@ -81,7 +83,7 @@ fn part(lengths: &Lengths, walls: &(Vec<f64>, Vec<f64>), least: f64) -> Part {
     let interval = bootstrap::interval((all_first.len(), all_second.len()), difference);
     let values = (&lengths.first[..], &lengths.second[..]);
     let verdict = judge::proven(values, interval, difference_ns, least);
-    Part {
+    DifferencePart {
         name: lengths.name.clone(),
         within: lengths.within.clone(),
         first_ns: mean_of_middle(&lengths.first, &walls.0, &all_first),
@@ -164,23 +166,26 @@ fn gathered(
 const NAMED_SHARE: f64 = 0.1;
 
 /// The slices that made the difference: those that moved the same way, largest first.
-pub(super) fn causes(split: &TimeDifference) -> Vec<&Part> {
+pub(super) fn causes(split: &TimeDifference) -> Vec<&DifferencePart> {
     by_share(split, |share| share >= NAMED_SHARE)
 }
 
 /// The slices that moved the other way, largest first.
-pub(super) fn gains(split: &TimeDifference) -> Vec<&Part> {
+pub(super) fn gains(split: &TimeDifference) -> Vec<&DifferencePart> {
     by_share(split, |share| share <= -NAMED_SHARE)
 }
 
-fn by_share(split: &TimeDifference, is_meant: impl Fn(f64) -> bool) -> Vec<&Part> {
+fn by_share(split: &TimeDifference, is_meant: impl Fn(f64) -> bool) -> Vec<&DifferencePart> {
     let slices = split.parts.iter().filter(|part| part.within.is_none());
     let meant = slices.filter(|part| is_meant(part.difference_ns / split.difference_ns));
     meant.collect()
 }
 
 /// What lies inside of `slice` and is most of its difference.
-pub(super) fn most_inside<'a>(split: &'a TimeDifference, slice: &Part) -> Option<&'a Part> {
+pub(super) fn most_inside<'a>(
+    split: &'a TimeDifference,
+    slice: &DifferencePart,
+) -> Option<&'a DifferencePart> {
     let inside = split.parts.iter();
     let mut inside = inside.filter(|part| part.within.as_ref() == Some(&slice.name));
     // How the time of a processor is split says nothing of a cause.
@@ -192,6 +197,6 @@ pub(super) fn most_inside<'a>(split: &'a TimeDifference, slice: &Part) -> Option
 }
 
 /// Whether a cause is certain enough to be named beside a proven difference.
-pub(super) fn is_proven(part: &Part) -> bool {
+pub(super) fn is_proven(part: &DifferencePart) -> bool {
     part.verdict != Verdict::Unproven
 }

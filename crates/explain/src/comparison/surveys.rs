@@ -6,7 +6,7 @@
 
 use super::judge::{Figure, can_prove, median};
 use super::sentence;
-use model::compared::{Basis, Comparison, Item, SCHEMA, Side, What};
+use model::compared::{Basis, ComparedFigure, Comparison, ComparisonSubject, SCHEMA, Side};
 use model::comparison::{LEAST_DIFFERENCE, Noise, Verdict};
 use model::estimate::Better;
 use model::machine::MachineFacts;
@@ -38,9 +38,9 @@ pub fn surveys(first: &[Survey], second: &[Survey], kept: &[Survey]) -> Comparis
     let kept: Vec<Trial> = kept.into_iter().flat_map(trials).collect();
     let firsts: Vec<Trial> = first.iter().flat_map(trials).collect();
     let seconds: Vec<Trial> = second.iter().flat_map(trials).collect();
-    let mut items: Vec<Item> = Vec::new();
+    let mut items: Vec<ComparedFigure> = Vec::new();
     for trial in firsts.iter().chain(&seconds) {
-        let is_known = |item: &Item| item.of == trial.of && item.name == trial.name;
+        let is_known = |item: &ComparedFigure| item.of == trial.of && item.name == trial.name;
         if !items.iter().any(is_known) {
             items.push(judged(trial, &firsts, &seconds, &kept));
         }
@@ -48,7 +48,7 @@ pub fn surveys(first: &[Survey], second: &[Survey], kept: &[Survey]) -> Comparis
     let notes = notes(first, second, &items);
     Comparison {
         schema: SCHEMA.to_owned(),
-        what: What::Surveys,
+        what: ComparisonSubject::Surveys,
         first: side(first),
         second: side(second),
         sentence: sentence::of_surveys(&items),
@@ -120,7 +120,7 @@ fn of<'a>(trial: &'a Trial, all: &'a [Trial]) -> impl Iterator<Item = &'a Trial>
     all.iter().filter(move |other| other.of == trial.of && other.name == trial.name)
 }
 
-fn judged(trial: &Trial, firsts: &[Trial], seconds: &[Trial], kept: &[Trial]) -> Item {
+fn judged(trial: &Trial, firsts: &[Trial], seconds: &[Trial], kept: &[Trial]) -> ComparedFigure {
     let values = |all: &[Trial]| -> Vec<f64> { of(trial, all).map(|one| one.median).collect() };
     let figure = Figure {
         of: trial.of.clone(),
@@ -143,7 +143,7 @@ fn judged(trial: &Trial, firsts: &[Trial], seconds: &[Trial], kept: &[Trial]) ->
     if first.1 < second.0 || second.1 < first.0 {
         item
     } else {
-        Item { verdict: Verdict::Unproven, ..item }
+        ComparedFigure { verdict: Verdict::Unproven, ..item }
     }
 }
 
@@ -157,7 +157,7 @@ fn hull(trial: &Trial, side: &[Trial]) -> Option<(f64, f64)> {
     })
 }
 
-fn notes(first: &[Survey], second: &[Survey], items: &[Item]) -> Vec<String> {
+fn notes(first: &[Survey], second: &[Survey], items: &[ComparedFigure]) -> Vec<String> {
     let mut notes = Vec::new();
     if machines(first, second).len() > 1 {
         notes.push(

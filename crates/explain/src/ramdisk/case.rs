@@ -2,7 +2,7 @@
 //! grew while the first pass ran.
 
 use model::duration::show_ns;
-use model::ramdisk::{Pass, Reason, Round, Seen};
+use model::ramdisk::{Pass, RamDiskObservation, Reason, Round};
 use model::{Evidence, Finding, Grade};
 
 /// From this many times the median on the mean is slow. Picked: on memory that was there it was
@@ -32,7 +32,7 @@ pub(super) struct RamDiskCause {
 
 /// What was seen.
 pub(super) struct Case<'a> {
-    pub seen: &'a Seen,
+    pub seen: &'a RamDiskObservation,
     pub first: Option<&'a Pass>,
     pub again: Option<&'a Pass>,
     /// The usual touch of new memory, without what made some slow; `None` without touches.
@@ -40,7 +40,7 @@ pub(super) struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    pub fn new(seen: &'a Seen) -> Self {
+    pub fn new(seen: &'a RamDiskObservation) -> Self {
         let pass = |round| seen.pass(round).filter(|pass| pass.touches > 0);
         let (first, again) = (pass(Round::First), pass(Round::Again));
         let median = first.and_then(|pass| pass.p50_ns);

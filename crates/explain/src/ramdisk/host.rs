@@ -9,7 +9,7 @@ use super::case::{Case, RamDiskCause, finding, with_remedy};
 use crate::wording::{percent, times};
 use model::duration::show_ns;
 use model::histogram::Bar;
-use model::ramdisk::{ExcludedCause, Judged, Pass, Reason, SLOW};
+use model::ramdisk::{ExcludedCause, Pass, RamDiskVerdict, Reason, SLOW};
 use model::{Evidence, Finding, Grade};
 
 /// A touch as long as this waited for a device.
@@ -35,7 +35,11 @@ enum Shape {
 }
 
 /// Finds the host to be the cause, clears it, or says why it cannot be judged.
-pub(super) fn ask(case: &Case, causes: &mut Vec<(Reason, RamDiskCause)>, judged: &mut Judged) {
+pub(super) fn ask(
+    case: &Case,
+    causes: &mut Vec<(Reason, RamDiskCause)>,
+    judged: &mut RamDiskVerdict,
+) {
     const HOST: [Reason; 2] = [Reason::BackedLazily, Reason::HostOvercommitted];
     let has_memory_cause = causes
         .iter()
@@ -50,7 +54,7 @@ pub(super) fn ask(case: &Case, causes: &mut Vec<(Reason, RamDiskCause)>, judged:
         judged.unseen.push("the host: nothing was written".to_owned());
         return;
     };
-    let clear = |judged: &mut Judged| {
+    let clear = |judged: &mut RamDiskVerdict| {
         let slow = first.share_from(case.usual_ns.unwrap_or(0.0) * SLOW);
         let evidence = Evidence::new("slow touches", slow, "ratio", "time of each touch");
         let excluded = HOST.map(|reason| ExcludedCause { reason, evidence: evidence.clone() });

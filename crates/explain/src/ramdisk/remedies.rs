@@ -8,7 +8,7 @@
 use super::case::Case;
 use model::Bytes;
 use model::comparison::{Noise, Verdict};
-use model::ramdisk::{Effect, End, Pass, Round, RunRange, TriedRemedy};
+use model::ramdisk::{Effect, Pass, PassEnd, Round, RunRange, TriedRemedy};
 use model::statistics::ranks::mann_whitney;
 use model::statistics::{median, sorted};
 
@@ -108,7 +108,7 @@ fn effect(is_proven: bool, before_ns: f64, after_ns: f64) -> Effect {
 fn repeated(case: &Case, round: Round) -> Vec<f64> {
     let repeats = case.seen.repeats.iter();
     repeats
-        .filter(|pass| pass.round == round && pass.end == Some(End::Whole))
+        .filter(|pass| pass.round == round && pass.end == Some(PassEnd::Whole))
         .filter(|pass| round != Round::Huge || is_granted(pass))
         .filter_map(Pass::mean_ns)
         .collect()

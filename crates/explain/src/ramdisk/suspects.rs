@@ -4,7 +4,7 @@
 use super::case::{Answer, Case, RamDiskCause, finding, with_remedy};
 use crate::wording::{count, often, percent};
 use model::duration::show_ns;
-use model::ramdisk::{Limit, Pass, Reason};
+use model::ramdisk::{GroupLimit, Pass, Reason};
 use model::{Bytes, Evidence, Grade};
 
 /// A processor that was taken for more than this share of the time counts (io.md's 20 % of the
@@ -121,7 +121,7 @@ fn group_limit(case: &Case) -> Answer {
 }
 
 /// What a group that refused nothing still had.
-fn room(case: &Case, limit: &Limit) -> Evidence {
+fn room(case: &Case, limit: &GroupLimit) -> Evidence {
     let held = limit.used_bytes.unwrap_or(0);
     let written = case.first.map_or(0, |pass| pass.bytes);
     let left = limit.limit_bytes.saturating_sub(held.saturating_add(written));

@@ -4,7 +4,10 @@
 use super::judge;
 use model::Grade;
 use model::histogram::Histogram;
-use model::ramdisk::{Effect, End, Judged, Limit, Pass, Reason, Round, Seen, TriedRemedy};
+use model::ramdisk::{
+    Effect, GroupLimit, Pass, PassEnd, RamDiskObservation, RamDiskVerdict, Reason, Round,
+    TriedRemedy,
+};
 
 const TOUCHES: u64 = 100_000;
 
@@ -24,7 +27,7 @@ fn pass(round: Round, shares: &[(u64, f64)]) -> Pass {
     pass.waited_ns = Some(0);
     pass.stolen_ns = Some(0);
     pass.left_memory_bytes = Some(0);
-    pass.end = Some(End::Whole);
+    pass.end = Some(PassEnd::Whole);
     for name in [
         "vmstat.pswpout",
         "vmstat.swpout_zero",
@@ -47,15 +50,15 @@ const QUICK: [(u64, f64); 1] = [(2_000, 1.0)];
 /// Half as slow again as usual, all in a tail below the host's shapes.
 const SLOW: [(u64, f64); 2] = [(2_000, 0.96), (60_000, 0.04)];
 
-fn seen(first: Pass) -> Seen {
+fn seen(first: Pass) -> RamDiskObservation {
     let passes = vec![first, pass(Round::Again, &QUICK), pass(Round::Rewrite, &[(1_200, 1.0)])];
-    Seen {
+    RamDiskObservation {
         place: "shared memory".to_owned(),
         asked_bytes: TOUCHES * 4096,
         page_bytes: 4096,
         passes,
         repeats: Vec::new(),
-        limits: vec![Limit {
+        limits: vec![GroupLimit {
             level: 0,
             path: "/app".to_owned(),
             limit_bytes: 1 << 30,
@@ -70,7 +73,7 @@ fn seen(first: Pass) -> Seen {
 
 /// Judged on a kernel that does not tell what left memory, with these counters grown in a first
 /// pass of these touches.
-fn with_old_kernel(shares: &[(u64, f64)], grown: &[(&str, u64)]) -> Judged {
+fn with_old_kernel(shares: &[(u64, f64)], grown: &[(&str, u64)]) -> RamDiskVerdict {
     let mut first = pass(Round::First, shares);
     first.left_memory_bytes = None;
     let grown = grown.iter().map(|(name, by)| ((*name).to_owned(), *by));
@@ -79,7 +82,7 @@ fn with_old_kernel(shares: &[(u64, f64)], grown: &[(&str, u64)]) -> Judged {
 }
 
 /// Judged, with these counters grown in a first pass of these touches.
-fn with(shares: &[(u64, f64)], grown: &[(&str, u64)]) -> Judged {
+fn with(shares: &[(u64, f64)], grown: &[(&str, u64)]) -> RamDiskVerdict {
     let mut first = pass(Round::First, shares);
     let grown = grown.iter().map(|(name, by)| ((*name).to_owned(), *by));
     first.grew.extend(grown);
@@ -87,7 +90,7 @@ fn with(shares: &[(u64, f64)], grown: &[(&str, u64)]) -> Judged {
 }
 
 #[track_caller]
-fn is(judged: &Judged, verdict: Reason) {
+fn is(judged: &RamDiskVerdict, verdict: Reason) {
     assert_eq!(judged.verdict, verdict, "{judged:#?}");
     assert_eq!(judged.findings[0].id, verdict.id());
     assert!(!judged.findings[0].evidence.is_empty());
@@ -348,6 +351,7 @@ fn counters_that_are_absent_are_named_and_nothing_written_is_unproven() {
     let judged = judge(&seen(first));
     is(&judged, Reason::AlreadyBacked);
     assert_eq!(judged.unseen.len(), 6, "{:?}", judged.unseen);
-    let nothing = judge(&Seen { passes: Vec::new(), ..seen(pass(Round::First, &QUICK)) });
+    let nothing =
+        judge(&RamDiskObservation { passes: Vec::new(), ..seen(pass(Round::First, &QUICK)) });
     is(&nothing, Reason::Unproven);
 }

@@ -7,7 +7,7 @@
 use super::View;
 use model::Evidence;
 use model::explanation::{Explanation, Interval};
-use model::recording::{Kind, Series};
+use model::recording::{Series, SeriesKind};
 
 /// The part of the growth that a span holds, as a fraction: 90 %.
 const MOST: (u128, u128) = (9, 10);
@@ -47,7 +47,7 @@ fn span(view: &View, evidence: &[Evidence]) -> Option<Interval> {
     let names = evidence.iter().flat_map(|number| &number.series);
     let mut spans = names.filter_map(|name| {
         let series = view.series(name)?;
-        let is_counter = series.schema.kind == Kind::Counter;
+        let is_counter = series.schema.kind == SeriesKind::Counter;
         is_counter.then(|| shortest(&growths(view, series))).flatten()
     });
     spans.next()

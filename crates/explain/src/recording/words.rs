@@ -72,11 +72,11 @@ fn signal_name(signal: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::recording::Outcome;
+    use model::recording::RecordingOutcome;
 
     fn ended(ending: Ending) -> String {
         super::ending(&Recording {
-            outcome: Some(Outcome { ending, ..Outcome::default() }),
+            outcome: Some(RecordingOutcome { ending, ..RecordingOutcome::default() }),
             ..Recording::default()
         })
     }

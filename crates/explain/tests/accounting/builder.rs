@@ -4,7 +4,8 @@
 use explain::recording::{Window, explain};
 use model::explanation::{Explanation, OverlappingPart, Slice};
 use model::recording::{
-    Delay, Ending, Outcome, Recording, Schema, Series, SourceState, Span, Subject, Task, Tick,
+    Delay, Ending, Recording, RecordingOutcome, Schema, Series, SourceState, Span, Subject, Task,
+    Tick,
 };
 
 pub const MS: u64 = 1_000_000;
@@ -27,8 +28,11 @@ pub fn command(wall_ms: u64) -> Built {
         at_ns += 100 * MS;
     }
     recording.ticks.push(Tick { due_ns: ends, at_ns: ends });
-    recording.outcome =
-        Some(Outcome { ending: Ending::Exited { code: 0 }, ended_ns: ends, ..Outcome::default() });
+    recording.outcome = Some(RecordingOutcome {
+        ending: Ending::Exited { code: 0 },
+        ended_ns: ends,
+        ..RecordingOutcome::default()
+    });
     Built(recording)
 }
 
@@ -108,7 +112,7 @@ impl Built {
     }
 
     /// Anything else about how it ended.
-    pub fn ended(mut self, change: impl FnOnce(&mut Outcome)) -> Self {
+    pub fn ended(mut self, change: impl FnOnce(&mut RecordingOutcome)) -> Self {
         change(self.0.outcome.as_mut().unwrap());
         self
     }

@@ -7,8 +7,8 @@ use explain::recording::accounting::ELAPSED;
 use explain::recording::{Window, explain};
 use model::explanation::Explanation;
 use model::recording::{
-    Delay, GroupFacts, Outcome, Recording, SourceState, Span, Subject, Task, TaskSource, Tick,
-    Usage,
+    Delay, GroupFacts, Recording, RecordingOutcome, SourceState, Span, Subject, Task, TaskSource,
+    Tick, Usage,
 };
 use proptest::prelude::*;
 
@@ -124,9 +124,9 @@ fn subject() -> impl Strategy<Value = Subject> {
     ]
 }
 
-fn outcome() -> impl Strategy<Value = Option<Outcome>> {
+fn outcome() -> impl Strategy<Value = Option<RecordingOutcome>> {
     let numbers = proptest::collection::vec(nanos(), 8);
-    proptest::option::of((numbers, any::<bool>()).prop_map(|(numbers, used)| Outcome {
+    proptest::option::of((numbers, any::<bool>()).prop_map(|(numbers, used)| RecordingOutcome {
         ended_ns: numbers[0],
         lost_exits: numbers[1] % 3,
         lost_events: numbers[2] % 3,
@@ -138,7 +138,7 @@ fn outcome() -> impl Strategy<Value = Option<Outcome>> {
             system_ns: numbers[7],
             ..Usage::default()
         }),
-        ..Outcome::default()
+        ..RecordingOutcome::default()
     }))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Where a version lacks a file the field is `None`; which group is meant is `place`'s part.
 
-use super::place::{self, Controller, Group, Place, Version};
+use super::place::{self, CgroupVersion, Controller, Group, GroupPlace};
 use crate::parse::value_of;
 use crate::root::Root;
 use model::Bytes;
@@ -66,7 +66,7 @@ pub fn memory_limits(root: &Root) -> Vec<MemoryLimit> {
 /// The memory limits of the group at `place`, as [`super::locate`] finds it for any process,
 /// and its parents, the group itself first.
 #[must_use]
-pub fn memory_limits_at(root: &Root, place: &Place) -> Vec<MemoryLimit> {
+pub fn memory_limits_at(root: &Root, place: &GroupPlace) -> Vec<MemoryLimit> {
     let read = |group| memory_limit(root, group, place.version);
     place.groups().into_iter().filter_map(read).collect()
 }
@@ -117,19 +117,19 @@ pub fn cpu_limits(root: &Root) -> Vec<CpuLimit> {
 }
 
 /// `None` if the group has no file of the controller at all.
-fn memory_limit(root: &Root, group: Group, version: Version) -> Option<MemoryLimit> {
+fn memory_limit(root: &Root, group: Group, version: CgroupVersion) -> Option<MemoryLimit> {
     let number = |name: &str| root.number::<u64>(group.directory.join(name)).map(Bytes);
     let stat = root.read(group.directory.join("memory.stat")).ok();
     let stat_of = |key| Some(Bytes(value_of(stat.as_deref()?, key)?));
     let (limit, high, usage, inactive_file) = match version {
-        Version::V1 => (
+        CgroupVersion::V1 => (
             number("memory.limit_in_bytes").filter(|bytes| bytes.0 < V1_UNLIMITED),
             None,
             number("memory.usage_in_bytes"),
             stat_of("total_inactive_file"),
         ),
         // "max" is no number, and so no limit.
-        Version::V2 => (
+        CgroupVersion::V2 => (
             number("memory.max"),
             number("memory.high"),
             number("memory.current"),
@@ -141,16 +141,16 @@ fn memory_limit(root: &Root, group: Group, version: Version) -> Option<MemoryLim
 }
 
 /// `None` if the group has no file of the controller at all.
-fn cpu_limit(root: &Root, group: Group, version: Version) -> Option<CpuLimit> {
+fn cpu_limit(root: &Root, group: Group, version: CgroupVersion) -> Option<CpuLimit> {
     let stat = root.read(group.directory.join("cpu.stat")).ok();
     let stat_of = |key| value_of(stat.as_deref()?, key);
     let (quota_cores, throttled_ns) = match version {
-        Version::V1 => {
+        CgroupVersion::V1 => {
             let number = |name: &str| root.number::<i64>(group.directory.join(name));
             let quota = number("cpu.cfs_quota_us");
             (cores(quota, number("cpu.cfs_period_us")), stat_of("throttled_time"))
         }
-        Version::V2 => {
+        CgroupVersion::V2 => {
             let text = root.word(group.directory.join("cpu.max")).unwrap_or_default();
             let mut numbers = text.split_whitespace().map(|word| word.parse().ok());
             let quota = numbers.next().flatten();

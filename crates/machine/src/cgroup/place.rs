@@ -42,7 +42,7 @@ impl Controller {
 
 /// The files differ by version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
+pub enum CgroupVersion {
     /// One hierarchy for each controller.
     V1,
     /// One hierarchy for all.
@@ -51,9 +51,9 @@ pub enum Version {
 
 /// The own group of a controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct GroupPlace {
     /// Whose files it has.
-    pub version: Version,
+    pub version: CgroupVersion,
     /// Where the hierarchy, or the part of it that can be seen, is mounted.
     mount_point: PathBuf,
     /// The own group below the mount point.
@@ -69,7 +69,7 @@ pub struct Group {
     pub directory: PathBuf,
 }
 
-impl Place {
+impl GroupPlace {
     /// The own group first, then its parents up to the mount point.
     #[must_use]
     pub fn groups(&self) -> Vec<Group> {
@@ -84,26 +84,26 @@ impl Place {
 }
 
 /// The place of a controller; `None` if this process has no group for it that can be seen.
-pub(super) fn find(root: &Root, controller: Controller) -> Option<Place> {
+pub(super) fn find(root: &Root, controller: Controller) -> Option<GroupPlace> {
     locate(&mounts::read(root), &root.read("/proc/self/cgroup").ok()?, controller)
 }
 
 /// The memory group of a process, found in `mounts`; `None` if it has none that can be seen.
 #[must_use]
-pub fn memory_group_of(root: &Root, mounts: &[Mount], pid: u32) -> Option<Place> {
+pub fn memory_group_of(root: &Root, mounts: &[Mount], pid: u32) -> Option<GroupPlace> {
     let membership = root.read(format!("/proc/{pid}/cgroup")).ok()?;
     locate(mounts, &membership, Controller::Memory)
 }
 
 /// The memory group of this process; `None` if it has none that can be seen.
 #[must_use]
-pub fn own_memory_group(root: &Root) -> Option<Place> {
+pub fn own_memory_group(root: &Root) -> Option<GroupPlace> {
     find(root, Controller::Memory)
 }
 
 /// The same from the texts: the mount table, and the /proc/PID/cgroup of any process.
 #[must_use]
-pub fn locate(mounts: &[Mount], membership: &str, controller: Controller) -> Option<Place> {
+pub fn locate(mounts: &[Mount], membership: &str, controller: Controller) -> Option<GroupPlace> {
     // A controller lives in one hierarchy only; version 1 names its controllers, so it is asked
     // first.
     let v1 = || {
@@ -112,12 +112,12 @@ pub fn locate(mounts: &[Mount], membership: &str, controller: Controller) -> Opt
         let has = |mount: &&Mount| {
             mount.fs_type == "cgroup" && mount.super_options.split(',').any(|option| option == name)
         };
-        place(mounts.iter().filter(has).collect(), Path::new(group), Version::V1)
+        place(mounts.iter().filter(has).collect(), Path::new(group), CgroupVersion::V1)
     };
     let v2 = || {
         let group = membership.lines().find_map(|line| line.strip_prefix("0::"))?;
         let has = |mount: &&Mount| mount.fs_type == "cgroup2";
-        place(mounts.iter().filter(has).collect(), Path::new(group), Version::V2)
+        place(mounts.iter().filter(has).collect(), Path::new(group), CgroupVersion::V2)
     };
     v1().or_else(v2)
 }
@@ -132,7 +132,7 @@ fn v1_group<'a>(membership: &'a str, controller: &str) -> Option<&'a str> {
 }
 
 /// The group's place under the first mount that shows it, else at the root of the first mount.
-fn place(candidates: Vec<&Mount>, group: &Path, version: Version) -> Option<Place> {
+fn place(candidates: Vec<&Mount>, group: &Path, version: CgroupVersion) -> Option<GroupPlace> {
     let below = |mount: &&Mount| {
         let group = group.strip_prefix(&mount.root).ok()?;
         // "/../other" is a group outside of this namespace: it cannot be seen.
@@ -143,5 +143,5 @@ fn place(candidates: Vec<&Mount>, group: &Path, version: Version) -> Option<Plac
         .iter()
         .find_map(below)
         .or_else(|| Some((candidates.first()?.mount_point.clone(), PathBuf::new())))?;
-    Some(Place { version, mount_point, group })
+    Some(GroupPlace { version, mount_point, group })
 }

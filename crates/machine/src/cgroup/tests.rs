@@ -3,7 +3,7 @@
 //! Whole trees are tested in `tests/fake_machines.rs`; these cases are hard
 //! to see: groups outside of the namespace, bind mounts, missing files.
 
-use super::place::{Controller, Version, locate};
+use super::place::{CgroupVersion, Controller, locate};
 use super::*;
 use crate::mounts;
 use model::Bytes;
@@ -31,8 +31,8 @@ fn a_mixed_host_has_each_controller_once() {
     let both = format!("{V1}{V2}");
     let membership = "4:memory:/old\n0::/new\n";
     let place = |controller| locate(&mounts::parse(&both), membership, controller).unwrap();
-    assert_eq!(place(Controller::Memory).version, Version::V1);
-    assert_eq!(place(Controller::Cpu).version, Version::V2);
+    assert_eq!(place(Controller::Memory).version, CgroupVersion::V1);
+    assert_eq!(place(Controller::Cpu).version, CgroupVersion::V2);
     assert_eq!(place(Controller::Cpu).groups()[0].path, "/new");
 }
 

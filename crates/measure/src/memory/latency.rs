@@ -18,7 +18,7 @@ use crate::trial::{self, Bench, Outcome, Schedule};
 use crate::{Budget, Error, ErrorKind, Result, compute, team};
 use machine::Root;
 use memops::Chase;
-use model::knee::{self, Edge, Step};
+use model::knee::{self, Edge, LadderPoint};
 use model::probe::CacheLevel;
 use model::{Bytes, ChaseOrder, Estimate, Latency};
 use serde::{Deserialize, Serialize};
@@ -454,10 +454,10 @@ fn curve(rows: &[LatencyRow]) -> Vec<(u64, &Estimate)> {
 /// The ladder for the search of edges: the best trial of each size. What a cache
 /// can hold is a question of capability; a neighbour that pushes lines out in some
 /// trials raises their median, not the size.
-fn steps(curve: &[(u64, &Estimate)]) -> Vec<Step> {
+fn steps(curve: &[(u64, &Estimate)]) -> Vec<LadderPoint> {
     curve
         .iter()
-        .map(|(size_bytes, load)| Step { size_bytes: *size_bytes, latency_ns: load.best })
+        .map(|(size_bytes, load)| LadderPoint { size_bytes: *size_bytes, latency_ns: load.best })
         .collect()
 }
 

@@ -185,7 +185,7 @@ fn paths_of(root: &Root, pid: u32) -> Option<Vec<PathBuf>> {
     let mapped = maps::read(root, pid)
         .ok()?
         .into_iter()
-        .filter(|mapping| mapping.kind == maps::Kind::File && !mapping.deleted);
+        .filter(|mapping| mapping.kind == maps::MappingKind::File && !mapping.deleted);
     let open = std::fs::read_dir(root.path(format!("/proc/{pid}/fd")))
         .ok()?
         .flatten()

@@ -10,7 +10,7 @@ use crate::{Error, ErrorKind, Result};
 use machine::{Root, cgroup, kernel, memory};
 use model::Bytes;
 use model::bytes::MIB;
-use model::ramdisk::{Limit, Round, Seen};
+use model::ramdisk::{GroupLimit, RamDiskObservation, Round};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -137,10 +137,10 @@ impl Plan {
     }
 
     /// The frame of what will be seen.
-    pub(super) fn nothing_seen(&self, root: &Root) -> Seen {
+    pub(super) fn nothing_seen(&self, root: &Root) -> RamDiskObservation {
         let groups = cgroup::memory_limits(root).into_iter().enumerate();
         let limits = groups.filter_map(|(level, limit)| {
-            Some(Limit {
+            Some(GroupLimit {
                 level: u32::try_from(level).ok()?,
                 limit_bytes: [limit.limit, limit.high].into_iter().flatten().min()?.0,
                 used_bytes: limit.usage.map(|usage| usage.0),
@@ -148,7 +148,7 @@ impl Plan {
             })
         });
         let virtualization = kernel::virtualization(root);
-        Seen {
+        RamDiskObservation {
             place: self.place_in_words(),
             asked_bytes: self.bytes,
             page_bytes: sys::process::page_bytes() as u64,

@@ -12,7 +12,7 @@ use crate::{Budget, Error, ErrorKind, Result};
 use machine::{Root, memory};
 use model::Histogram;
 use model::bytes::MIB;
-use model::ramdisk::{End, Pass, Round};
+use model::ramdisk::{Pass, PassEnd, Round};
 use model::random::Random;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -107,13 +107,13 @@ impl Writer<'_> {
         let end = loop {
             let left = order.bytes - pass.bytes;
             if left == 0 {
-                break End::Whole;
+                break PassEnd::Whole;
             }
             if budget.over() {
-                break End::Time;
+                break PassEnd::Time;
             }
             if order.round != Round::Rewrite && self.is_at_floor(order.floor_bytes) {
-                break End::Floor;
+                break PassEnd::Floor;
             }
             let length = CHUNK_BYTES.min(usize::try_from(left).unwrap_or(usize::MAX));
             pressure::write(&mut self.chunk[..length], order.content, &mut self.random);
@@ -121,7 +121,7 @@ impl Writer<'_> {
             let whole = self.write(length, &mut pass, &mut touches)?;
             watch.end(&mut pass);
             if !whole {
-                break End::Full;
+                break PassEnd::Full;
             }
             if pass.bytes - reported_bytes >= REPORT_EVERY_BYTES {
                 reported_bytes = pass.bytes;
@@ -148,7 +148,7 @@ impl Writer<'_> {
         for page in self.chunk[..length].chunks(sys::process::page_bytes()) {
             match sys::file::write_at(file, page, pass.bytes) {
                 Ok(_) => {}
-                Err(error) if error.kind == sys::Kind::NoSpace => {
+                Err(error) if error.kind == sys::ErrorKind::NoSpace => {
                     whole = false;
                     break;
                 }
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(reports.iter().filter(|pass| pass.end.is_none()).count(), 2);
         assert_eq!((last.bytes, last.touches), (34 * MIB, 34 * 256));
         assert_eq!(last.bars.iter().map(|bar| bar.count).sum::<u64>(), 34 * 256);
-        assert_eq!(last.end, Some(End::Whole));
+        assert_eq!(last.end, Some(PassEnd::Whole));
         assert!(last.touch_ns > 0 && last.p99_ns > last.p50_ns);
         // What was written is what the file holds: the same pages again take no new memory.
         let blocks =
@@ -268,9 +268,9 @@ mod tests {
         let mut writer = writer(&root);
         let at_floor = Order { floor_bytes: u64::MAX, ..order(Round::First, 8) };
         let pass = made(&mut writer, &at_floor).pop().unwrap();
-        assert_eq!((pass.end, pass.bytes), (Some(End::Floor), 0));
+        assert_eq!((pass.end, pass.bytes), (Some(PassEnd::Floor), 0));
         let late = Order { budget: Duration::ZERO, ..order(Round::First, 8) };
-        assert_eq!(made(&mut writer, &late).pop().unwrap().end, Some(End::Time));
+        assert_eq!(made(&mut writer, &late).pop().unwrap().end, Some(PassEnd::Time));
     }
 
     #[test]

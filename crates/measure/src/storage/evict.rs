@@ -5,7 +5,7 @@
 //! kernel; `cachestat` shows whether it was followed.
 
 use std::fs::File;
-use sys::file::Advice;
+use sys::file::CacheAdvice;
 
 /// How often the advice is repeated while pages are still under write-back.
 const TRIES: u32 = 3;
@@ -19,7 +19,7 @@ pub(super) fn evict(file: &File) -> sys::Result<Option<u64>> {
     sys::file::sync_data(file)?;
     let mut left = None;
     for _ in 0..TRIES {
-        sys::file::advise(file, 0, 0, Advice::DontNeed)?;
+        sys::file::advise(file, 0, 0, CacheAdvice::DontNeed)?;
         left = cached_bytes(file, 0, 0);
         if left == Some(0) {
             break;

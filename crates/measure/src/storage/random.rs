@@ -12,7 +12,7 @@ use crate::{Budget, Error, ErrorKind, Result};
 use model::Histogram;
 use serde::Serialize;
 use std::fs::File;
-use sys::uring::{Completion, Queue, Request};
+use sys::uring::{Completion, IoRequest, Queue};
 
 /// Requests handed to the kernel in one call. Measured at depth 32 on a virtio disk
 /// against fio, which hands over each alone: all at once lets the device run dry
@@ -163,7 +163,7 @@ impl RandomReader {
         while let Some(slot) = self.queue.idle_slot() {
             let offset = self.order.at(self.turn) * self.block_bytes as u64;
             self.turn += 1;
-            let request = Request::read(self.file, offset, self.block_bytes);
+            let request = IoRequest::read(self.file, offset, self.block_bytes);
             self.queue
                 .submit(slot, request)
                 .map_err(|e| failed_request("queue a request", Some(offset), &e.source))?;

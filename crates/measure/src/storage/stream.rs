@@ -221,7 +221,7 @@ fn as_error(error: DeviceError) -> Error {
             let reason = "only a part was taken: the disk is full";
             Error::new(ErrorKind::Failed, place(offset), reason)
         }
-        _ if sys::Kind::of(&error.source) == sys::Kind::Unsupported => {
+        _ if sys::ErrorKind::of(&error.source) == sys::ErrorKind::Unsupported => {
             Error::io(ErrorKind::Impossible, error.operation, &error.source)
         }
         (_, offset) => failed_request(error.operation, offset, &error.source),

@@ -49,7 +49,7 @@ pub struct Usage {
 
 /// How a recording ended and what it cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct RecordingOutcome {
     /// Why it ended.
     pub ending: Ending,
     /// When: for a command the instant at which it was found ended.

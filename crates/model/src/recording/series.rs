@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What the numbers mean to arithmetic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum SeriesKind {
     /// Only grows; its growth is what counts.
     #[default]
     Counter,
@@ -25,7 +25,7 @@ pub struct Schema {
     /// The unit: `ns`, `bytes`, `pages`, `count`.
     pub unit: String,
     /// Counter or gauge.
-    pub kind: Kind,
+    pub kind: SeriesKind,
     /// Where it comes from: `/proc/vmstat`.
     pub source: String,
     /// How often the kernel refreshes it, where that is slower than the recorder may ask.
@@ -34,7 +34,7 @@ pub struct Schema {
 
 /// From a sample on, the series has this value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct SeriesStep {
     /// The number of the sample, an index into the recording's ticks.
     pub sample: u32,
     /// The value; `None` where it is absent from here on.
@@ -65,7 +65,7 @@ impl Series {
         }
         let before = self.steps.last().and_then(|step| step.value);
         if before != value {
-            self.steps.push(Step { sample, value });
+            self.steps.push(SeriesStep { sample, value });
         }
     }
 
@@ -73,7 +73,7 @@ impl Series {
     /// one holds.
     pub fn renumber(&mut self, number: impl Fn(u32) -> u32) {
         let steps = std::mem::take(&mut self.steps);
-        for Step { sample, value } in &steps {
+        for SeriesStep { sample, value } in &steps {
             self.push(number(sample), value);
         }
     }
@@ -111,7 +111,7 @@ impl Series {
     }
 
     /// The changes after sample `from`, up to and with sample `to`.
-    pub fn within(&self, from: u32, to: u32) -> impl Iterator<Item = Step> + '_ {
+    pub fn within(&self, from: u32, to: u32) -> impl Iterator<Item = SeriesStep> + '_ {
         let (_, changes) = self.since(from);
         changes.take_while(move |step| step.sample <= to)
     }

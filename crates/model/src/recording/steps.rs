@@ -3,9 +3,9 @@
 //! The last changes are kept as they are. Each `BLOCK` changes before them are one run of
 //! bytes: differences divided by their greatest common divisor, as LEB128 numbers, the
 //! signed ones zigzag coded. Measured on counters of a busy machine: 1 to 5 bytes a change,
-//! where a [`Step`] has 24.
+//! where a [`SeriesStep`] has 24.
 
-use super::Step;
+use super::SeriesStep;
 
 /// Changes of one packed block: so many are unpacked at most to find the value at a sample.
 const BLOCK: usize = 64;
@@ -21,7 +21,7 @@ pub struct Steps {
     blocks: Vec<Block>,
     packed_bytes: usize,
     /// The last changes, at most [`BLOCK`]; not empty unless all is.
-    tail: Vec<Step>,
+    tail: Vec<SeriesStep>,
 }
 
 /// [`BLOCK`] changes.
@@ -53,13 +53,13 @@ impl Steps {
 
     /// The first change.
     #[must_use]
-    pub fn first(&self) -> Option<Step> {
+    pub fn first(&self) -> Option<SeriesStep> {
         self.iter().next()
     }
 
     /// The last change.
     #[must_use]
-    pub fn last(&self) -> Option<Step> {
+    pub fn last(&self) -> Option<SeriesStep> {
         self.tail.last().copied()
     }
 
@@ -82,7 +82,7 @@ impl Steps {
 
     /// The change that holds at `sample`, and all after it.
     #[must_use]
-    pub fn split(&self, sample: u32) -> (Option<Step>, StepIter<'_>) {
+    pub fn split(&self, sample: u32) -> (Option<SeriesStep>, StepIter<'_>) {
         let tail = self.tail.partition_point(|step| step.sample <= sample);
         if let Some(held) = tail.checked_sub(1) {
             let after = StepIter { tail: self.tail[tail..].iter(), ..StepIter::default() };
@@ -106,11 +106,11 @@ impl Steps {
         const ALLOCATION: usize = 16;
         self.packed_bytes
             + self.blocks.len() * (size_of::<Block>() + ALLOCATION)
-            + self.tail.capacity() * size_of::<Step>()
+            + self.tail.capacity() * size_of::<SeriesStep>()
     }
 
     /// Adds a change, after the last one.
-    pub(super) fn push(&mut self, step: Step) {
+    pub(super) fn push(&mut self, step: SeriesStep) {
         if self.tail.len() == BLOCK {
             self.pack_tail();
         }
@@ -118,7 +118,7 @@ impl Steps {
     }
 
     /// Takes the last change away.
-    pub(super) fn pop(&mut self) -> Option<Step> {
+    pub(super) fn pop(&mut self) -> Option<SeriesStep> {
         let last = self.tail.pop();
         if self.tail.is_empty()
             && let Some(block) = self.blocks.pop()
@@ -156,8 +156,8 @@ impl PartialEq for Steps {
 
 impl Eq for Steps {}
 
-impl FromIterator<Step> for Steps {
-    fn from_iter<T: IntoIterator<Item = Step>>(steps: T) -> Self {
+impl FromIterator<SeriesStep> for Steps {
+    fn from_iter<T: IntoIterator<Item = SeriesStep>>(steps: T) -> Self {
         let mut all = Self::default();
         steps.into_iter().for_each(|step| all.push(step));
         all
@@ -165,7 +165,7 @@ impl FromIterator<Step> for Steps {
 }
 
 impl<'a> IntoIterator for &'a Steps {
-    type Item = Step;
+    type Item = SeriesStep;
     type IntoIter = StepIter<'a>;
 
     fn into_iter(self) -> StepIter<'a> {
@@ -178,13 +178,13 @@ impl<'a> IntoIterator for &'a Steps {
 pub struct StepIter<'a> {
     current: Option<Unpacked<'a>>,
     blocks: std::slice::Iter<'a, Block>,
-    tail: std::slice::Iter<'a, Step>,
+    tail: std::slice::Iter<'a, SeriesStep>,
 }
 
 impl Iterator for StepIter<'_> {
-    type Item = Step;
+    type Item = SeriesStep;
 
-    fn next(&mut self) -> Option<Step> {
+    fn next(&mut self) -> Option<SeriesStep> {
         loop {
             if let Some(step) = self.current.as_mut().and_then(Iterator::next) {
                 return Some(step);
@@ -251,9 +251,9 @@ impl std::fmt::Debug for Unpacked<'_> {
 }
 
 impl Iterator for Unpacked<'_> {
-    type Item = Step;
+    type Item = SeriesStep;
 
-    fn next(&mut self) -> Option<Step> {
+    fn next(&mut self) -> Option<SeriesStep> {
         self.left = self.left.checked_sub(1)?;
         let gap = match self.flags & HAS_GAPS {
             0 => 0,
@@ -263,18 +263,18 @@ impl Iterator for Unpacked<'_> {
         self.next = sample.wrapping_add(1);
         if self.flags & HAS_ABSENT != 0 && self.number() == 0 {
             let value = None;
-            return Some(Step { sample, value });
+            return Some(SeriesStep { sample, value });
         }
         let difference = self.signed().wrapping_mul(self.divisor);
         self.value = self.value.wrapping_add(difference);
         let value = Some(self.value);
-        Some(Step { sample, value })
+        Some(SeriesStep { sample, value })
     }
 }
 
 /// Packs a block: its flags, the divisor, the first value that is there, then for each change
 /// the distance to the one before, whether it has a value, and the difference.
-fn pack(steps: &[Step]) -> Box<[u8]> {
+fn pack(steps: &[SeriesStep]) -> Box<[u8]> {
     let has_gaps = steps.windows(2).any(|pair| pair[1].sample.wrapping_sub(pair[0].sample) != 1);
     let has_absent = steps.iter().any(|step| step.value.is_none());
     let base = steps.iter().find_map(|step| step.value).unwrap_or(0);
@@ -293,7 +293,7 @@ fn pack(steps: &[Step]) -> Box<[u8]> {
     put_signed(&mut out, base);
     let mut next = steps.first().map_or(0, |step| step.sample);
     last = base;
-    for Step { sample, value } in steps {
+    for SeriesStep { sample, value } in steps {
         if has_gaps {
             put(&mut out, u64::from(sample.wrapping_sub(next)));
         }
@@ -352,9 +352,9 @@ mod tests {
             consecutive in any::<bool>(),
         ) {
             let mut sample = 0;
-            let plain: Vec<Step> = gaps.into_iter().map(|(gap, value)| {
+            let plain: Vec<SeriesStep> = gaps.into_iter().map(|(gap, value)| {
                 sample += if consecutive { 1 } else { gap };
-                Step { sample, value }
+                SeriesStep { sample, value }
             }).collect();
             let mut steps: Steps = plain.iter().copied().collect();
             prop_assert!(steps.iter().eq(plain.iter().copied()));
@@ -373,13 +373,13 @@ mod tests {
                 prop_assert_eq!(steps.pop(), Some(plain[left]));
                 prop_assert_eq!((steps.len(), steps.last()), (left, plain[..left].last().copied()));
             }
-            prop_assert_eq!(steps.bytes(), steps.tail.capacity() * size_of::<Step>());
+            prop_assert_eq!(steps.bytes(), steps.tail.capacity() * size_of::<SeriesStep>());
         }
     }
 
     #[test]
     fn a_busy_counter_takes_few_bytes() {
-        let counter = |number: u32| Step {
+        let counter = |number: u32| SeriesStep {
             sample: number,
             value: Some(i64::from(number) * 70_000_000 + i64::from(number % 7) * 10_000_000),
         };

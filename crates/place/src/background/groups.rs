@@ -2,7 +2,7 @@
 //! groups above it. Groups without a limit are not read again.
 
 use machine::Root;
-use machine::cgroup::{self, Place};
+use machine::cgroup::{self, GroupPlace};
 use machine::mounts;
 use model::Bytes;
 
@@ -20,7 +20,7 @@ pub(super) struct GroupLimits {
 
 #[derive(Debug)]
 struct LimitedGroup {
-    place: Place,
+    place: GroupPlace,
     room: Bytes,
 }
 
@@ -29,7 +29,7 @@ impl GroupLimits {
     pub(super) fn find(root: &Root, pids: impl IntoIterator<Item = u32>) -> Self {
         let mounts = mounts::read(root);
         let mut groups = Self::default();
-        let mut known: Vec<(Place, Option<usize>)> = Vec::new();
+        let mut known: Vec<(GroupPlace, Option<usize>)> = Vec::new();
         for pid in pids {
             let Some(place) = cgroup::memory_group_of(root, &mounts, pid) else {
                 groups.by_process.push(None);
@@ -44,7 +44,7 @@ impl GroupLimits {
     }
 
     /// The index of a group that is new; `None` if nothing limits it.
-    fn add(&mut self, root: &Root, place: &Place) -> Option<usize> {
+    fn add(&mut self, root: &Root, place: &GroupPlace) -> Option<usize> {
         let room = read_room(root, place)?;
         let place = place.clone();
         self.limited.push(LimitedGroup { place, room });
@@ -66,7 +66,7 @@ impl GroupLimits {
     }
 }
 
-fn read_room(root: &Root, place: &Place) -> Option<Bytes> {
+fn read_room(root: &Root, place: &GroupPlace) -> Option<Bytes> {
     cgroup::memory_limits_at(root, place).iter().filter_map(cgroup::MemoryLimit::room).min()
 }
 

@@ -66,12 +66,12 @@ pub fn scan(root: &Root, target: &Target, index: u32) -> Result<Scan> {
 /// A mapping that cannot be read cannot be restored by reading. Reservations of address space,
 /// which may be terabytes, are not readable.
 fn may_hold_private_pages(mapping: &Mapping) -> bool {
-    mapping.readable && !mapping.shared && mapping.kind != maps::Kind::Special
+    mapping.readable && !mapping.shared && mapping.kind != maps::MappingKind::Special
 }
 
 fn failure(target: &Target, error: &machine::Error) -> Error {
     let kind = match error.kind {
-        machine::Kind::Denied => ErrorKind::Impossible,
+        machine::ErrorKind::Denied => ErrorKind::Impossible,
         _ => ErrorKind::Failed,
     };
     failure_of(target, kind, &sys::plain_reason(&error.source))

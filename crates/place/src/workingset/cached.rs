@@ -246,7 +246,9 @@ fn counted(file: &File, window: &Range<u64>) -> Option<Option<u64>> {
             Some(None)
         }
         Ok(stat) => Some(Some(stat.cached)),
-        Err(error) if error.kind == sys::Kind::Unsupported && gets_true_answers(file) => Some(None),
+        Err(error) if error.kind == sys::ErrorKind::Unsupported && gets_true_answers(file) => {
+            Some(None)
+        }
         Err(_) => None,
     }
 }

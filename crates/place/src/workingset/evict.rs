@@ -14,7 +14,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use sys::file::Advice;
+use sys::file::CacheAdvice;
 use sys::process_memory;
 
 /// What is to go.
@@ -98,7 +98,7 @@ fn evict_file(path: &Path, evicted: &mut Evicted) -> Option<&'static str> {
     // Writing its data needs no right to write: the kernel would do so in half a minute. Where
     // it fails, the pages stay and are seen to.
     let _ = sys::file::sync_range_wait(&file, 0, 0);
-    let _ = sys::file::advise(&file, 0, 0, Advice::DontNeed);
+    let _ = sys::file::advise(&file, 0, 0, CacheAdvice::DontNeed);
     let after_bytes = cached_bytes(&file).unwrap_or(before_bytes);
     evicted.before_bytes += before_bytes;
     evicted.after_bytes += after_bytes;
@@ -127,7 +127,7 @@ fn evict_process(root: &Root, pid: u32) -> Result<Evicted> {
     let ranges: Vec<Range<u64>> = maps::read(root, pid)
         .map_err(refused)?
         .into_iter()
-        .filter(|mapping| mapping.kind != maps::Kind::Special)
+        .filter(|mapping| mapping.kind != maps::MappingKind::Special)
         .map(|mapping| mapping.range)
         .collect();
     let mut pagemap = Pagemap::open(root, pid).map_err(refused)?;
@@ -177,9 +177,9 @@ fn page_out(process: BorrowedFd<'_>, ranges: &[Range<u64>]) -> Result<u64> {
                 return Ok(locked);
             }
             let part = start..range.end.min(start + ADVISE_BYTES);
-            match process_memory::advise(process, &[part], process_memory::Advice::PageOut) {
+            match process_memory::advise(process, &[part], process_memory::MemoryAdvice::PageOut) {
                 Ok(_) => {}
-                Err(error) if error.kind == sys::Kind::Unsupported => {
+                Err(error) if error.kind == sys::ErrorKind::Unsupported => {
                     locked += 1;
                     break;
                 }

@@ -11,7 +11,7 @@ use super::read_plan::{FileIdentity, Piece};
 use super::targets::Target;
 use crate::Result;
 use machine::Root;
-use machine::maps::Kind;
+use machine::maps::MappingKind;
 use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
@@ -73,7 +73,9 @@ pub(super) fn in_use(
         for mapping in machine::maps::read(root, target.pid).unwrap_or_default() {
             let length = mapping.range.end - mapping.range.start;
             let part = mapping.offset..mapping.offset.saturating_add(length);
-            if let (Kind::File, false, Some(path)) = (mapping.kind, mapping.deleted, mapping.path) {
+            if let (MappingKind::File, false, Some(path)) =
+                (mapping.kind, mapping.deleted, mapping.path)
+            {
                 found.add(&base, path, index, Some(part));
             }
         }

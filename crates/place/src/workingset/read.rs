@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
 use std::time::Instant;
-use sys::file::Advice;
+use sys::file::CacheAdvice;
 use sys::readahead::STEP_BYTES;
 
 /// The first batch: little enough for the slowest disk (8 random reads).
@@ -166,7 +166,7 @@ impl Reader<'_> {
             self.open.clear();
         }
         // Waiting for a page that did not come must not read others around it.
-        let _ = sys::file::advise(&file, 0, 0, Advice::Random);
+        let _ = sys::file::advise(&file, 0, 0, CacheAdvice::Random);
         let device = file.metadata().map_or(0, |metadata| metadata.dev());
         let open = Open {
             file: Rc::new(file),

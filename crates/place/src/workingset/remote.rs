@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use sys::clock::now_ns;
-use sys::process_memory::{self, Advice, MAX_AT_ONCE};
+use sys::process_memory::{self, MAX_AT_ONCE, MemoryAdvice};
 
 /// How long a call is to take.
 const CALL_TIME: Duration = Duration::from_millis(10);
@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
             while !left.is_empty() {
                 let part = &left[..left.len().min(MAX_AT_ONCE)];
                 let advised =
-                    process_memory::advise(target.descriptor.as_fd(), part, Advice::WillNeed);
+                    process_memory::advise(target.descriptor.as_fd(), part, MemoryAdvice::WillNeed);
                 let bytes = match advised {
                     Ok(bytes) => bytes,
                     Err(error) if is_right(&error) => return Err(error),
@@ -259,7 +259,7 @@ fn fitting_pages(
 
 /// Whether it was refused for want of a right or is not in this kernel, and so always will be.
 fn is_right(error: &sys::Error) -> bool {
-    matches!(error.kind, sys::Kind::Denied | sys::Kind::Unsupported)
+    matches!(error.kind, sys::ErrorKind::Denied | sys::ErrorKind::Unsupported)
 }
 
 /// How many of `ranges`, from the first on, make up `bytes`.

@@ -166,7 +166,7 @@ fn nameless_device() -> Option<(u32, u32)> {
 
 /// Only mappings of a file system without a disk: cheap to check, before anything is opened.
 fn may_be_shared(mapping: &Mapping) -> bool {
-    let backed = matches!(mapping.kind, maps::Kind::SharedMemory | maps::Kind::File);
+    let backed = matches!(mapping.kind, maps::MappingKind::SharedMemory | maps::MappingKind::File);
     backed && mapping.device.0 == 0
 }
 

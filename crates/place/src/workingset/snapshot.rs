@@ -172,7 +172,7 @@ fn process_snapshot(root: &Root, target: &Target) -> Option<ProcessSnapshot> {
         if sys::interrupt::requested() {
             return None;
         }
-        if mapping.kind == machine::maps::Kind::Special {
+        if mapping.kind == machine::maps::MappingKind::Special {
             continue;
         }
         let each = |address, page| {
@@ -275,7 +275,7 @@ pub fn read(path: &Path) -> Result<Snapshot> {
     const OPERATION: &str = "read the snapshot";
     let failed = |error: &std::io::Error| Error::io(OPERATION, path, error);
     let file = sys::file::open_input(path).map_err(|error| match error.kind {
-        sys::Kind::Invalid => {
+        sys::ErrorKind::Invalid => {
             let why = sys::plain_reason(&error.source);
             Error::new(ErrorKind::NotASnapshot, OPERATION, why).at(path)
         }

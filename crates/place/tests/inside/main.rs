@@ -18,7 +18,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
-use sys::file::{Advice, advise, sync_data};
+use sys::file::{CacheAdvice, advise, sync_data};
 use sys::helper::{Caller, HiddenCommand};
 use testkit::{Cgroup, TempDir};
 
@@ -72,7 +72,7 @@ fn cold_work(path: &Path, bytes: u64) -> ReadPlan {
     std::fs::write(path, vec![7; bytes as usize]).unwrap();
     let file = File::open(path).unwrap();
     sync_data(&file).unwrap();
-    advise(&file, 0, 0, Advice::DontNeed).unwrap();
+    advise(&file, 0, 0, CacheAdvice::DontNeed).unwrap();
     let identity = FileIdentity::of(&file.metadata().unwrap());
     ReadPlan {
         files: vec![NamedFile { path: path.to_owned(), identity }],

@@ -148,18 +148,19 @@ impl Toucher {
     /// Pushes all anonymous memory that it has to swap, a few pages excepted that are on
     /// their way.
     pub fn push_out(&self) {
-        use sys::process_memory::{Advice, advise};
+        use sys::process_memory::{MemoryAdvice, advise};
         let root = machine::Root::system();
         let descriptor = sys::pidfd::open(self.pid()).unwrap();
         let mappings = machine::maps::read(&root, self.pid()).unwrap();
-        let own = mappings
-            .iter()
-            .filter(|mapping| mapping.kind == machine::maps::Kind::Anonymous && mapping.readable);
+        let own = mappings.iter().filter(|mapping| {
+            mapping.kind == machine::maps::MappingKind::Anonymous && mapping.readable
+        });
         let ranges: Vec<_> = own.map(|mapping| mapping.range.clone()).collect();
         // What is still being written goes the next time.
         for _ in 0..5 {
             for range in &ranges {
-                let _ = advise(descriptor.as_fd(), std::slice::from_ref(range), Advice::PageOut);
+                let _ =
+                    advise(descriptor.as_fd(), std::slice::from_ref(range), MemoryAdvice::PageOut);
             }
             std::thread::sleep(std::time::Duration::from_millis(50));
         }

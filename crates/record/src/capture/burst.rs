@@ -11,7 +11,7 @@ use crate::collect::schedstat::{self, Schedstat};
 use crate::registry::{ABSENT, Registry, Row};
 use machine::pressure;
 use machine::{ProcFile, Root};
-use model::recording::{Kind, Tick};
+use model::recording::{SeriesKind, Tick};
 use std::collections::VecDeque;
 
 /// Between two looks, and between two samples while the rate is raised.
@@ -60,7 +60,7 @@ impl Burst {
         for (index, column) in columns[..PRESSURES].iter_mut().enumerate() {
             let (resource, kind) = (RESOURCES[index / 2], ["some", "full"][index % 2]);
             let name = format!("pressure.{resource}.{kind}_ns");
-            *column = registry.id(&name, "ns", Kind::Counter, &path(resource));
+            *column = registry.id(&name, "ns", SeriesKind::Counter, &path(resource));
         }
         let schedstat = schedstat::open(root, processes, registry);
         let of_scheduler = schedstat.iter().flat_map(Schedstat::columns);

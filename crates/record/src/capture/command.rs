@@ -17,13 +17,13 @@ use crate::collect::Scope;
 use crate::tasks::Tree;
 use crate::{Error, Kind, Result};
 use machine::Root;
-use model::recording::{Ending, Outcome, SourceState, Subject};
+use model::recording::{Ending, RecordingOutcome, SourceState, Subject};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use sys::spawn::Gated;
-use sys::wait::Exit;
+use sys::wait::ChildExit;
 
 /// The signal of the kernel's out-of-memory killer.
 const SIGKILL: i32 = 9;
@@ -78,11 +78,11 @@ pub fn command(plan: &CommandPlan) -> Result<Captured> {
     };
     let ending = ended.ending.clone();
     let recording = sampler.close(ended.clone()).unwrap_or_else(|error| {
-        let outcome = Outcome {
+        let outcome = RecordingOutcome {
             ending: ended.ending,
             usage: ended.usage,
             stopped_early: Some(error.to_string()),
-            ..Outcome::default()
+            ..RecordingOutcome::default()
         };
         without_samples(facts, outcome, Some(error.to_string()))
     });
@@ -203,11 +203,11 @@ fn forget_orphans(command: Option<u32>) {
     }
 }
 
-fn ending(exit: Option<&Exit>, kill_check: &KillCheck) -> Ending {
+fn ending(exit: Option<&ChildExit>, kill_check: &KillCheck) -> Ending {
     match exit.map(|exit| exit.ended) {
         None => Ending::Stopped,
-        Some(sys::wait::Ended::Exited { code }) => Ending::Exited { code },
-        Some(sys::wait::Ended::Killed { signal }) => Ending::Killed {
+        Some(sys::wait::ChildEnding::Exited { code }) => Ending::Exited { code },
+        Some(sys::wait::ChildEnding::Killed { signal }) => Ending::Killed {
             signal,
             out_of_memory: (signal == SIGKILL).then(|| kill_check.limit_that_killed()).flatten(),
         },

@@ -7,7 +7,7 @@
 //! series give the counts.
 
 use crate::registry::{ABSENT, Row};
-use machine::cgroup::{Group, Version, memory_group_of};
+use machine::cgroup::{CgroupVersion, Group, memory_group_of};
 use machine::{Root, mounts};
 use model::recording::{GroupFacts, Schema};
 use std::path::Path;
@@ -39,7 +39,7 @@ impl KillCheck {
     /// Notes the counters for the process `pid`.
     pub fn new(root: Root, pid: u32) -> Self {
         let place = memory_group_of(&root, &mounts::read(&root), pid);
-        let v2 = place.as_ref().is_some_and(|place| place.version == Version::V2);
+        let v2 = place.as_ref().is_some_and(|place| place.version == CgroupVersion::V2);
         let groups = place.map(|place| place.groups()).unwrap_or_default();
         let before = |group: Group| Before {
             kills: kills(&root, &group.directory, v2),

@@ -6,7 +6,7 @@
 use crate::Result;
 use crate::registry::{ABSENT, Row};
 use crate::sink::RecordSink;
-use model::recording::{Facts, Outcome, Recording, Schema, Series, Span, Task, Tick};
+use model::recording::{Facts, Recording, RecordingOutcome, Schema, Series, Span, Task, Tick};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How much is kept.
@@ -66,7 +66,7 @@ impl RecordSink for RecentSink {
     }
 
     /// The samples stay with the viewer.
-    fn finish(self, facts: &Facts, outcome: &Outcome) -> Result<Recording> {
+    fn finish(self, facts: &Facts, outcome: &RecordingOutcome) -> Result<Recording> {
         Ok(super::without_samples(facts.clone(), outcome.clone(), None))
     }
 }
@@ -140,7 +140,7 @@ impl Recent {
 mod tests {
     use super::*;
     use crate::Registry;
-    use model::recording::Kind;
+    use model::recording::SeriesKind;
 
     /// A recording with a sample every second: one series that counts, one that stands still,
     /// one that appears at 50.
@@ -151,7 +151,7 @@ mod tests {
         for number in 0..samples {
             let at_ns = number * 1_000_000_000;
             let named = |registry: &mut Registry, name: &str| {
-                registry.id(name, "count", Kind::Counter, "x").unwrap()
+                registry.id(name, "count", SeriesKind::Counter, "x").unwrap()
             };
             row.count(named(&mut registry, "counts"), number * 3);
             row.count(named(&mut registry, "stands"), 7);

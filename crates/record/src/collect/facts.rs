@@ -143,7 +143,7 @@ fn settings(root: &Root, facts: &mut Facts) {
 fn other_users(root: &Root) -> SourceState {
     match root.read("/proc/1/io") {
         Ok(_) => SourceState::Open,
-        Err(error) if error.kind == machine::Kind::Denied => SourceState::closed(
+        Err(error) if error.kind == machine::ErrorKind::Denied => SourceState::closed(
             "the I/O of other users' processes needs CAP_SYS_PTRACE",
             (sys::process::effective_uid() != 0).then_some("sudo"),
         ),

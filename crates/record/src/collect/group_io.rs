@@ -7,7 +7,7 @@ use super::group_files::GroupFiles;
 use super::table::{Column, Shape, Table, word_at};
 use machine::Root;
 use machine::block;
-use machine::cgroup::Version;
+use machine::cgroup::CgroupVersion;
 
 /// Words of `io.stat`: "254:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6".
 const STAT: [(&str, &str); 4] =
@@ -42,13 +42,13 @@ struct Devices {
 }
 
 /// Opens what the version has.
-pub(super) fn open(files: &mut GroupFiles<'_>, version: Version) {
+pub(super) fn open(files: &mut GroupFiles<'_>, version: CgroupVersion) {
     let table = |files: &GroupFiles<'_>, name: &str, file| {
         let shape =
             Devices { root: files.root.clone(), prefix: format!("{}.io", files.prefix), file };
         Table::open(files.root, files.path(name), shape)
     };
-    if version == Version::V2 {
+    if version == CgroupVersion::V2 {
         files.keep(table(files, "io.stat", File::Stat));
         files.keep_slow(table(files, "io.max", File::Max));
         return;

@@ -14,7 +14,7 @@ use super::keyed::Single;
 use super::table::{Column, Table};
 use super::{Scope, pressure};
 use machine::Root;
-use machine::cgroup::{Controller, Group, Place, Version, locate};
+use machine::cgroup::{CgroupVersion, Controller, Group, GroupPlace, locate};
 use machine::mounts::{self, Mount};
 use model::recording::GroupFacts;
 use std::path::Path;
@@ -41,10 +41,10 @@ const COUNTED: [&str; 10] = [
 /// What a level is made of: the group of each hierarchy at that depth.
 #[derive(Default)]
 struct Level {
-    memory: Option<(Version, Group)>,
-    cpu: Option<(Version, Group)>,
+    memory: Option<(CgroupVersion, Group)>,
+    cpu: Option<(CgroupVersion, Group)>,
     cpu_accounting: Option<Group>,
-    io: Option<(Version, Group)>,
+    io: Option<(CgroupVersion, Group)>,
     unified: Option<Group>,
 }
 
@@ -99,11 +99,11 @@ fn line_of(directory: &Path, mounts: &[Mount]) -> Option<String> {
 fn levels(root: &Root, mounts: &[Mount], membership: &str) -> Vec<Level> {
     let place = |controller| locate(mounts, membership, controller);
     // A version 2 tree also answers for controllers that it may not have: then no file opens.
-    let groups = |place: Option<Place>| {
+    let groups = |place: Option<GroupPlace>| {
         let version = place.as_ref().map(|place| place.version);
         let groups = place.map(|place| place.groups()).unwrap_or_default();
         let is_machine = move |group: &Group| {
-            version == Some(Version::V2)
+            version == Some(CgroupVersion::V2)
                 && group.path == "/"
                 && !root.path(group.directory.join("cgroup.type")).exists()
         };
@@ -111,7 +111,7 @@ fn levels(root: &Root, mounts: &[Mount], membership: &str) -> Vec<Level> {
         kept.filter_map(move |group| Some((version?, group)))
     };
     let mut levels: Vec<Level> = Vec::new();
-    let mut put = |controller, set: fn(&mut Level, (Version, Group))| {
+    let mut put = |controller, set: fn(&mut Level, (CgroupVersion, Group))| {
         for (number, group) in groups(place(controller)).take(MAX_LEVELS).enumerate() {
             if levels.len() <= number {
                 levels.push(Level::default());
@@ -124,15 +124,16 @@ fn levels(root: &Root, mounts: &[Mount], membership: &str) -> Vec<Level> {
     put(Controller::Io, |level, group| level.io = Some(group));
     put(Controller::Unified, |level, (_, group)| level.unified = Some(group));
     put(Controller::CpuAccounting, |level, (version, group)| {
-        level.cpu_accounting = (version == Version::V1).then_some(group);
+        level.cpu_accounting = (version == CgroupVersion::V1).then_some(group);
     });
     levels
 }
 
 fn level_facts(number: usize, level: &Level) -> GroupFacts {
     let path = |group: Option<&Group>| group.map(|group| group.path.clone());
-    let versioned =
-        |group: &Option<(Version, Group)>| group.as_ref().map(|(_, group)| group.path.clone());
+    let versioned = |group: &Option<(CgroupVersion, Group)>| {
+        group.as_ref().map(|(_, group)| group.path.clone())
+    };
     let paths = [
         ("memory", versioned(&level.memory)),
         ("cpu", versioned(&level.cpu)),
@@ -167,7 +168,7 @@ fn open_level(root: &Root, prefix: &str, parent: bool, level: &Level, sources: &
     if let Some((version, group)) = &level.io {
         at(group, &mut |files| group_io::open(files, *version));
     }
-    let mut has_times = matches!(level.cpu, Some((Version::V2, _)));
+    let mut has_times = matches!(level.cpu, Some((CgroupVersion::V2, _)));
     if let Some(group) = &level.unified {
         at(group, &mut |files| {
             // Where the controller is of version 1 the tree of version 2 still has the times.
@@ -180,9 +181,9 @@ fn open_level(root: &Root, prefix: &str, parent: bool, level: &Level, sources: &
     }
 }
 
-fn memory(files: &mut GroupFiles<'_>, version: Version) {
+fn memory(files: &mut GroupFiles<'_>, version: CgroupVersion) {
     match version {
-        Version::V1 => {
+        CgroupVersion::V1 => {
             files.keep(files.level("memory.usage_in_bytes", "memory.usage_bytes", "bytes"));
             files.keep_slow(files.level("memory.limit_in_bytes", "memory.limit_bytes", "bytes"));
             let both = "memory.memsw_limit_bytes";
@@ -191,7 +192,7 @@ fn memory(files: &mut GroupFiles<'_>, version: Version) {
             files.keep(files.lines("memory.oom_control", memory_events));
             files.keep(files.lines("memory.stat", memory_stat_v1));
         }
-        Version::V2 => {
+        CgroupVersion::V2 => {
             files.keep(files.level("memory.current", "memory.usage_bytes", "bytes"));
             files.keep_slow(files.level("memory.max", "memory.limit_bytes", "bytes"));
             files.keep_slow(files.level("memory.high", "memory.high_bytes", "bytes"));
@@ -233,14 +234,14 @@ fn memory_stat_v1(prefix: &str, key: &str) -> Vec<Column> {
     columns
 }
 
-fn cpu(files: &mut GroupFiles<'_>, version: Version) {
+fn cpu(files: &mut GroupFiles<'_>, version: CgroupVersion) {
     match version {
-        Version::V1 => {
+        CgroupVersion::V1 => {
             files.keep(files.lines("cpu.stat", cpu_throttling));
             files.keep_slow(files.level("cpu.cfs_quota_us", "cpu.quota_us", "us"));
             files.keep_slow(files.level("cpu.cfs_period_us", "cpu.period_us", "us"));
         }
-        Version::V2 => {
+        CgroupVersion::V2 => {
             files.keep(files.lines("cpu.stat", cpu_all));
             let name = |name: &str| format!("{}.cpu.{name}", files.prefix);
             let columns = vec![

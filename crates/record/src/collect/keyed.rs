@@ -4,7 +4,7 @@
 
 use super::table::{Column, Shape, Table, no_head};
 use machine::Root;
-use model::recording::Kind;
+use model::recording::SeriesKind;
 
 /// Lines of "name number", where a function knows the series of a name.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Shape for Single {
 }
 
 /// A counter or gauge of the first word, named by prefix and key.
-pub(super) fn plain(prefix: &str, key: &str, unit: &'static str, kind: Kind) -> Column {
+pub(super) fn plain(prefix: &str, key: &str, unit: &'static str, kind: SeriesKind) -> Column {
     Column { kind, ..Column::counter(0, format!("{prefix}.{key}"), unit, 1) }
 }
 

@@ -7,7 +7,7 @@ use super::keyed::Keyed;
 use super::keyed::{keyed, plain};
 use super::table::{Column, Table};
 use machine::Root;
-use model::recording::Kind;
+use model::recording::SeriesKind;
 
 const NODES: &str = "/sys/devices/system/node";
 /// Nodes with series; machines have at most a few dozen.
@@ -32,5 +32,5 @@ pub(super) fn open(root: &Root) -> Vec<Table<Keyed>> {
 }
 
 fn columns(prefix: &str, key: &str) -> Vec<Column> {
-    vec![plain(prefix, key, "count", Kind::Counter).refreshed(Some(STAT_INTERVAL_NS))]
+    vec![plain(prefix, key, "count", SeriesKind::Counter).refreshed(Some(STAT_INTERVAL_NS))]
 }

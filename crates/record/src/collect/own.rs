@@ -9,7 +9,7 @@ use super::table::{Column, Table};
 use super::{Moment, Source};
 use crate::registry::Registry;
 use machine::Root;
-use model::recording::Kind;
+use model::recording::SeriesKind;
 
 /// The recorder's own series.
 #[derive(Debug)]
@@ -28,9 +28,9 @@ pub(super) fn open(root: &Root, registry: &mut Registry) -> Own {
     // "size resident shared text lib data dt", in pages.
     let resident = Column::gauge(1, "own.rss_bytes", "bytes", page);
     Own {
-        cpu: registry.id("own.cpu_ns", "ns", Kind::Counter, "getrusage"),
-        sample: registry.id("own.sample_ns", "ns", Kind::Gauge, "recorder"),
-        late: registry.id("own.ticks_late", "count", Kind::Counter, "recorder"),
+        cpu: registry.id("own.cpu_ns", "ns", SeriesKind::Counter, "getrusage"),
+        sample: registry.id("own.sample_ns", "ns", SeriesKind::Gauge, "recorder"),
+        late: registry.id("own.ticks_late", "count", SeriesKind::Counter, "recorder"),
         ticks_late: 0,
         io: keyed(root, "/proc/self/io", "own", written),
         memory: Table::open(root, "/proc/self/statm", Single(vec![resident])),

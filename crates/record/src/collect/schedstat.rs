@@ -8,7 +8,7 @@ use super::{Moment, Source};
 use crate::registry::{ABSENT, Registry};
 use machine::schedstat::{RunDelay, parse, parse_machine};
 use machine::{ProcFile, Root};
-use model::recording::Kind;
+use model::recording::SeriesKind;
 
 /// The totals of a file, in the order of [`RunDelay`].
 pub(crate) const TOTALS: [(&str, &str); 3] =
@@ -37,7 +37,7 @@ pub(crate) fn open(root: &Root, processes: &[u32], registry: &mut Registry) -> V
             return None;
         }
         let column = |(name, unit): (&str, &str)| {
-            registry.id(&format!("{prefix}.{name}"), unit, Kind::Counter, source)
+            registry.id(&format!("{prefix}.{name}"), unit, SeriesKind::Counter, source)
         };
         let columns = TOTALS.map(column);
         Some(Schedstat { file, parse, columns })

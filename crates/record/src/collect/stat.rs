@@ -8,7 +8,7 @@ use super::keyed::{keyed, plain};
 use super::table::{Column, Table};
 use machine::Root;
 use model::duration::CLOCK_TICK_NS;
-use model::recording::Kind;
+use model::recording::SeriesKind;
 
 /// The order of the kernel.
 const TIMES: [&str; 10] =
@@ -23,8 +23,8 @@ pub(super) fn open(root: &Root) -> Option<Table<Keyed>> {
 
 fn columns(prefix: &str, key: &str) -> Vec<Column> {
     match key {
-        "ctxt" | "processes" => vec![plain(prefix, key, "count", Kind::Counter)],
-        "procs_running" | "procs_blocked" => vec![plain(prefix, key, "count", Kind::Gauge)],
+        "ctxt" | "processes" => vec![plain(prefix, key, "count", SeriesKind::Counter)],
+        "procs_running" | "procs_blocked" => vec![plain(prefix, key, "count", SeriesKind::Gauge)],
         _ => cpu(prefix, key),
     }
 }

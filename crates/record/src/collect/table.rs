@@ -8,7 +8,7 @@
 
 use crate::registry::{ABSENT, Registry, Row};
 use machine::{ProcFile, Root};
-use model::recording::Kind;
+use model::recording::SeriesKind;
 use std::fmt::Debug;
 
 /// Version 1 groups have no word for "no limit"; they show the largest multiple of a page.
@@ -38,7 +38,7 @@ pub(super) struct Column {
     /// Its unit.
     pub unit: &'static str,
     /// Counter or gauge.
-    pub kind: Kind,
+    pub kind: SeriesKind,
     /// What the number is multiplied with to have that unit.
     pub scale: u64,
     /// What else the number may say.
@@ -54,7 +54,7 @@ impl Column {
             word,
             name: name.into(),
             unit,
-            kind: Kind::Counter,
+            kind: SeriesKind::Counter,
             scale,
             meaning: Meaning::Plain,
             refresh_ns: None,
@@ -63,7 +63,7 @@ impl Column {
 
     /// A level in the word `word`.
     pub fn gauge(word: usize, name: impl Into<String>, unit: &'static str, scale: u64) -> Self {
-        Self { kind: Kind::Gauge, ..Self::counter(word, name, unit, scale) }
+        Self { kind: SeriesKind::Gauge, ..Self::counter(word, name, unit, scale) }
     }
 
     /// The same, absent if it says that there is no limit.

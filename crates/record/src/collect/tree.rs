@@ -14,7 +14,7 @@ use crate::registry::{Registry, Row};
 use machine::Root;
 use members::ProcessFinder;
 use model::duration::CLOCK_TICK_NS;
-use model::recording::Kind;
+use model::recording::SeriesKind;
 use process::{FIGURES, IO_FIRST, Process, Round};
 
 /// Up to so many processes, and threads, are read for each sample with files held open.
@@ -76,11 +76,12 @@ impl Tree {
             let wanted = name != "block_io_ns" || delays;
             let refresh_ns = ticks.then_some(CLOCK_TICK_NS);
             let (name, source) = (format!("tree.{name}"), format!("/proc/PID/{file}"));
-            let id = || registry.id_refreshed(&name, unit, Kind::Counter, &source, refresh_ns);
+            let id =
+                || registry.id_refreshed(&name, unit, SeriesKind::Counter, &source, refresh_ns);
             wanted.then(id).flatten()
         });
         let levels = LEVELS.map(|(name, unit)| {
-            registry.id(&format!("tree.{name}"), unit, Kind::Gauge, "/proc/PID/stat")
+            registry.id(&format!("tree.{name}"), unit, SeriesKind::Gauge, "/proc/PID/stat")
         });
         Self {
             root: root.clone(),

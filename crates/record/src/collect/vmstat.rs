@@ -8,7 +8,7 @@ use super::keyed::Keyed;
 use super::keyed::{keyed, plain};
 use super::table::{Column, Table};
 use machine::Root;
-use model::recording::Kind;
+use model::recording::SeriesKind;
 
 /// Named like levels, but they only grow.
 const COUNTERS: [&str; 8] = [
@@ -48,9 +48,9 @@ fn columns(prefix: &str, key: &str) -> Vec<Column> {
     let folded = key.starts_with("nr_") || FOLDED.iter().any(|start| key.starts_with(start));
     let refresh_ns = (folded && !COMPUTED.contains(&key)).then_some(STAT_INTERVAL_NS);
     let column = if level {
-        plain(prefix, key, "pages", Kind::Gauge)
+        plain(prefix, key, "pages", SeriesKind::Gauge)
     } else {
-        plain(prefix, key, "count", Kind::Counter)
+        plain(prefix, key, "count", SeriesKind::Counter)
     };
     vec![column.refreshed(refresh_ns)]
 }

@@ -9,7 +9,7 @@ use super::table::{Column, Shape, Table, number, word_at};
 use super::{Moment, SLOW_NS, STAT_INTERVAL_NS, Source};
 use crate::registry::ABSENT;
 use machine::{ProcFile, Root};
-use model::recording::Kind;
+use model::recording::SeriesKind;
 
 const ZONEINFO: &str = "/proc/zoneinfo";
 /// The lines behind "pages" that are kept.
@@ -102,7 +102,7 @@ fn section(zones: &mut Vec<Zone>, title: &str, moment: &mut Moment<'_>) -> Optio
     let ids = MARKS.map(|mark| {
         let name = format!("zone.node{node}.{zone}.{mark}");
         let refresh_ns = Some(STAT_INTERVAL_NS);
-        moment.registry.id_refreshed(&name, "pages", Kind::Gauge, ZONEINFO, refresh_ns)
+        moment.registry.id_refreshed(&name, "pages", SeriesKind::Gauge, ZONEINFO, refresh_ns)
     });
     zones.push(Zone { title: title.to_owned(), ids });
     Some(zones.len() - 1)

@@ -7,7 +7,7 @@ use super::keyed::Single;
 use super::table::{Column, Meaning, Table};
 use super::{Moment, Source};
 use machine::Root;
-use model::recording::Kind;
+use model::recording::SeriesKind;
 
 /// The devices that are set up.
 #[derive(Debug)]
@@ -57,8 +57,8 @@ fn tables(root: &Root, device: &str) -> Vec<Table<Single>> {
         kind,
         ..Column::counter(word, format!("zram.{device}.{name}"), unit, 1)
     };
-    let level = |word, name, unit| column(word, name, unit, Kind::Gauge);
-    let count = |word, name| column(word, name, "count", Kind::Counter);
+    let level = |word, name, unit| column(word, name, unit, SeriesKind::Gauge);
+    let count = |word, name| column(word, name, "count", SeriesKind::Counter);
     // The kernel's Documentation/admin-guide/blockdev/zram.rst has the order of the words.
     let sizes = vec![
         level(0, "orig_bytes", "bytes"),

@@ -6,7 +6,7 @@
 
 use super::{Cursor, Exporter, finish};
 use crate::Result;
-use model::recording::{Kind, Recording, Schema};
+use model::recording::{Recording, Schema, SeriesKind};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -61,8 +61,8 @@ fn write(recording: &Recording, sink: &mut dyn Write) -> io::Result<()> {
 
 fn describe(text: &mut String, family: &str, schema: &Schema) {
     let kind = match schema.kind {
-        Kind::Counter => "counter",
-        Kind::Gauge => "gauge",
+        SeriesKind::Counter => "counter",
+        SeriesKind::Gauge => "gauge",
     };
     let _ = writeln!(text, "# TYPE {family} {kind}");
     if let Some(unit) = unit(schema) {
@@ -75,8 +75,8 @@ fn describe(text: &mut String, family: &str, schema: &Schema) {
 fn values(text: &mut String, name: &Name, index: usize, recording: &Recording) {
     let series = &recording.series[index];
     let suffix = match series.schema.kind {
-        Kind::Counter => "_total",
-        Kind::Gauge => "",
+        SeriesKind::Counter => "_total",
+        SeriesKind::Gauge => "",
     };
     let labels = name
         .label
@@ -93,7 +93,7 @@ fn values(text: &mut String, name: &Name, index: usize, recording: &Recording) {
             continue;
         };
         // A counter below 0 is against the format; none of ours should be.
-        if series.schema.kind == Kind::Counter && value < 0 {
+        if series.schema.kind == SeriesKind::Counter && value < 0 {
             continue;
         }
         last = Some(at_ms);
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
     use model::recording::{Series, Tick};
 
-    fn series(name: &str, unit: &str, kind: Kind, values: &[Option<i64>]) -> Series {
+    fn series(name: &str, unit: &str, kind: SeriesKind, values: &[Option<i64>]) -> Series {
         let mut series = Series {
             schema: Schema {
                 name: name.to_owned(),
@@ -196,11 +196,16 @@ mod tests {
         let mut recording = Recording {
             ticks: [0, 1_000_000_000].map(|at_ns| Tick { due_ns: at_ns, at_ns }).to_vec(),
             series: vec![
-                series("disk.vda.read_ns", "ns", Kind::Counter, &[Some(1), Some(1_500_000_000)]),
-                series("disk.a.b.read_ns", "ns", Kind::Counter, &[None, Some(2)]),
-                series("stat.cpu3.user_ns", "ns", Kind::Counter, &[Some(5)]),
-                series("meminfo.MemFree", "bytes", Kind::Gauge, &[Some(-4)]),
-                series("group0.memory.failcnt", "count", Kind::Counter, &[Some(9)]),
+                series(
+                    "disk.vda.read_ns",
+                    "ns",
+                    SeriesKind::Counter,
+                    &[Some(1), Some(1_500_000_000)],
+                ),
+                series("disk.a.b.read_ns", "ns", SeriesKind::Counter, &[None, Some(2)]),
+                series("stat.cpu3.user_ns", "ns", SeriesKind::Counter, &[Some(5)]),
+                series("meminfo.MemFree", "bytes", SeriesKind::Gauge, &[Some(-4)]),
+                series("group0.memory.failcnt", "count", SeriesKind::Counter, &[Some(9)]),
             ],
             ..Recording::default()
         };

@@ -12,7 +12,7 @@ use crate::error::at;
 use crate::registry::Row;
 use crate::sink::RecordSink;
 use crate::{Error, Kind, Result};
-use model::recording::{Facts, Outcome, Recording, Schema, Span, Task, Tick};
+use model::recording::{Facts, Recording, RecordingOutcome, Schema, Span, Task, Tick};
 use std::fs::File;
 use std::io::Seek;
 use std::os::unix::fs::MetadataExt;
@@ -94,7 +94,7 @@ impl RecordSink for FileSink {
         }
     }
 
-    fn finish(mut self, facts: &Facts, outcome: &Outcome) -> Result<Recording> {
+    fn finish(mut self, facts: &Facts, outcome: &RecordingOutcome) -> Result<Recording> {
         let ended = self.writer.end_or_cut(facts, outcome);
         let loss = self.loss();
         let read = read_back(self.writer.into_sink(), Limits::default());
@@ -118,11 +118,11 @@ impl RecordSink for FileSink {
 /// As [`FileSink::create`].
 pub fn check(path: &Path, force: bool) -> Result<()> {
     let place = match FilePlace::of(path) {
-        Err(error) if error.kind == sys::Kind::NotFound => return Ok(()),
+        Err(error) if error.kind == sys::ErrorKind::NotFound => return Ok(()),
         place => place.map_err(|error| at("write", path, &error))?,
     };
     match place.directory.metadata(&place.name) {
-        Err(error) if error.kind == sys::Kind::NotFound => Ok(()),
+        Err(error) if error.kind == sys::ErrorKind::NotFound => Ok(()),
         _ => replaceable(&place, path, force).map(drop),
     }
 }

@@ -7,7 +7,9 @@ use super::read_back::read_back;
 use super::reader::{Budget, Limits, MAX_BYTES, bytes_of_values, thin, thinned};
 use super::segments::{Segment, nothing_in, open_directory, segments};
 use crate::{Error, Result};
-use model::recording::{Facts, Outcome, Recording, Schema, Series, Span, Step, Task, Tick};
+use model::recording::{
+    Facts, Recording, RecordingOutcome, Schema, Series, SeriesStep, Span, Task, Tick,
+};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -284,7 +286,7 @@ impl JoinedRecording {
         self.part.spans = part.spans.len();
         self.part.tasks = part.tasks.len();
         self.grow_series(&part.series);
-        self.recording.outcome = part.outcome.clone().map(|outcome| Outcome {
+        self.recording.outcome = part.outcome.clone().map(|outcome| RecordingOutcome {
             ended_ns: moved(outcome.ended_ns),
             // The last run's own figure would be that of another length: of one run only, and
             // of all of it, however little of it the ring still holds.
@@ -313,7 +315,7 @@ impl JoinedRecording {
             let Some(series) = index.map(|index| &mut whole[index]) else {
                 continue;
             };
-            for Step { sample, value } in part.steps.skip(*taken) {
+            for SeriesStep { sample, value } in part.steps.skip(*taken) {
                 let sample = self.part.first.saturating_add(sample);
                 series.push(sample.div_ceil(self.every), value);
             }

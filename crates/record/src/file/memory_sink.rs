@@ -8,7 +8,7 @@ use super::writer::Writer;
 use crate::Result;
 use crate::registry::Row;
 use crate::sink::RecordSink;
-use model::recording::{Facts, Outcome, Recording, Schema, Span, Task, Tick};
+use model::recording::{Facts, Recording, RecordingOutcome, Schema, Span, Task, Tick};
 
 impl RecordSink for Writer<Vec<u8>> {
     fn sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) -> Result<()> {
@@ -27,7 +27,7 @@ impl RecordSink for Writer<Vec<u8>> {
         Writer::flush(self)
     }
 
-    fn finish(mut self, facts: &Facts, outcome: &Outcome) -> Result<Recording> {
+    fn finish(mut self, facts: &Facts, outcome: &RecordingOutcome) -> Result<Recording> {
         let ended = self.end(facts, outcome).map(|()| outcome.clone());
         let recording = read(&*self.into_sink())?;
         Ok(with_end(recording, ended, facts, outcome))

@@ -5,7 +5,7 @@
 
 use super::reader::{Limits, read_within};
 use crate::{Error, Kind, Result};
-use model::recording::{Facts, Outcome, Recording};
+use model::recording::{Facts, Recording, RecordingOutcome};
 use std::fs::File;
 use std::io::{BufReader, Seek};
 
@@ -21,9 +21,9 @@ pub(super) fn read_back(mut file: File, limits: Limits) -> Result<Recording> {
 /// What was read back, with the facts and the outcome that the caller knows.
 pub(super) fn with_end(
     recording: Recording,
-    ended: Result<Outcome>,
+    ended: Result<RecordingOutcome>,
     facts: &Facts,
-    outcome: &Outcome,
+    outcome: &RecordingOutcome,
 ) -> Recording {
     let (written, ended) = match ended {
         Ok(written) => (Some(written), Ok(())),
@@ -40,7 +40,7 @@ pub(super) fn with_lost_end(
     mut recording: Recording,
     ended: Result<()>,
     facts: &Facts,
-    outcome: &Outcome,
+    outcome: &RecordingOutcome,
 ) -> Recording {
     if let Err(error) = ended {
         recording.damage.push(error.to_string());

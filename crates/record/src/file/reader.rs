@@ -250,7 +250,7 @@ mod tests {
     use super::*;
     use crate::file::Writer;
     use crate::{Registry, Row};
-    use model::recording::{Facts, Outcome, Tick};
+    use model::recording::{Facts, RecordingOutcome, Tick};
 
     const COLUMNS: u32 = 10;
     const SAMPLES: u64 = 20_000;
@@ -261,7 +261,7 @@ mod tests {
         let mut registry = Registry::new();
         for column in 0..COLUMNS {
             let name = format!("s{column}");
-            registry.id(&name, "count", model::recording::Kind::Gauge, "x");
+            registry.id(&name, "count", model::recording::SeriesKind::Gauge, "x");
         }
         let mut writer = Writer::new(Vec::new(), &Facts::default()).unwrap();
         let mut row = Row::default();
@@ -287,7 +287,7 @@ mod tests {
             }
         }
         writer.tasks(&vec![Task::default(); 300]).unwrap();
-        writer.finish(&Facts::default(), &Outcome::default()).unwrap()
+        writer.finish(&Facts::default(), &RecordingOutcome::default()).unwrap()
     }
 
     fn within(limits: Limits) -> Recording {
@@ -350,7 +350,7 @@ mod tests {
     fn facts_that_grow_when_they_are_parsed_are_refused() {
         let facts = Facts { swaps: vec![String::new(); 200_000], ..Facts::default() };
         let writer = Writer::new(Vec::new(), &facts).unwrap();
-        let file = writer.finish(&facts, &Outcome::default()).unwrap();
+        let file = writer.finish(&facts, &RecordingOutcome::default()).unwrap();
         assert!(read(&file[..]).unwrap().damage.is_empty());
         let limits = Limits { bytes: 32 << 20, ..Limits::default() };
         let refused = read_within(&file[..], limits).unwrap();

@@ -20,7 +20,7 @@ use crate::error::at;
 use crate::registry::Row;
 use crate::sink::RecordSink;
 use crate::{Error, Kind, Result};
-use model::recording::{Facts, Outcome, Recording, Schema, Span, Task, Tick};
+use model::recording::{Facts, Recording, RecordingOutcome, Schema, Span, Task, Tick};
 use outage::Outages;
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -292,14 +292,14 @@ impl RecordSink for Ring {
         self.outages.news()
     }
 
-    fn finish(mut self, facts: &Facts, outcome: &Outcome) -> Result<Recording> {
+    fn finish(mut self, facts: &Facts, outcome: &RecordingOutcome) -> Result<Recording> {
         if self.current.is_none() {
             // The last chance; the outcome says what is missing.
             let _ = self.resume(outcome.ended_ns);
         }
         let (lost_samples, lost_ns) = self.outages.lost(outcome.ended_ns);
         let segment_facts = self.rebased(facts);
-        let segment_outcome = Outcome {
+        let segment_outcome = RecordingOutcome {
             ended_ns: outcome.ended_ns.saturating_sub(self.base_ns),
             lost_samples,
             lost_ns,
@@ -348,7 +348,7 @@ fn start(directory: &Directory, facts: &Facts) -> Result<Current> {
                 number = number.wrapping_add(1);
             }
             Err(error) => {
-                let is_full = error.kind == sys::Kind::NoSpace;
+                let is_full = error.kind == sys::ErrorKind::NoSpace;
                 let mut error = at("create", &path, &error);
                 if is_full {
                     error.kind = Kind::NoSpace;

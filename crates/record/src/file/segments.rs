@@ -83,7 +83,7 @@ pub(super) fn lock(directory: &Directory, path: &Path) -> Result<std::fs::File> 
     let file = directory
         .open_or_create(OsStr::new(LOCK), LOCK_MODE)
         .map_err(|error| at("lock", &path.join(LOCK), &error))?;
-    let free = sys::lock::try_take(&file, sys::lock::Mode::Exclusive);
+    let free = sys::lock::try_take(&file, sys::lock::LockMode::Exclusive);
     // On a file system without locks the user has to take care.
     if free.unwrap_or(true) {
         return Ok(file);
@@ -118,7 +118,7 @@ pub(super) fn remove(directory: &Directory, name: &OsStr) -> Result<()> {
         return Ok(());
     }
     match directory.remove(name) {
-        Err(error) if error.kind != sys::Kind::NotFound => Err(error.into()),
+        Err(error) if error.kind != sys::ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
     }
 }

@@ -13,7 +13,7 @@ use model::recording::Recording;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
-use sys::lock::{Mode, release, try_take};
+use sys::lock::{LockMode, release, try_take};
 
 /// The most time that rows stay in memory while the recording is followed.
 const FOLLOWED_HOLD_NS: u64 = 1_000_000_000;
@@ -28,7 +28,7 @@ pub(super) fn flush_if_followed(writer: &mut Writer<File>) -> Result<()> {
 
 /// Whether a [`Tail`] has this file open, too.
 fn is_followed(file: &File) -> bool {
-    match try_take(file, Mode::Exclusive) {
+    match try_take(file, LockMode::Exclusive) {
         Ok(is_alone) => {
             // The lock only answers the question. A file that could be locked can be released.
             let _ = release(file);
@@ -67,7 +67,7 @@ impl Tail {
     /// Reads what was appended; whether there was anything.
     pub(super) fn advance(&mut self) -> bool {
         // The recorder may ask for the lock at this very moment: then the next call gets it.
-        self.is_locked = self.is_locked || try_take(&self.file, Mode::Shared).unwrap_or(true);
+        self.is_locked = self.is_locked || try_take(&self.file, LockMode::Shared).unwrap_or(true);
         let before = self.chunks.offset;
         while !self.is_over() {
             let offset = self.chunks.offset;

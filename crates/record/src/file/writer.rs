@@ -9,7 +9,7 @@ use super::chunk::{self, HEADER_BYTES, Header, Kind, MAX_RAW_BYTES};
 use super::columns::{self, Base, MAX_CELLS, MAX_ROWS, PendingRows, Scratch};
 use crate::registry::Row;
 use crate::{Error, Result};
-use model::recording::{Facts, Outcome, Schema, Span, Task, Tick};
+use model::recording::{Facts, RecordingOutcome, Schema, Span, Task, Tick};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{Seek, Write};
@@ -181,13 +181,13 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// As [`Writer::sample`].
-    pub fn finish(mut self, facts: &Facts, outcome: &Outcome) -> Result<W> {
+    pub fn finish(mut self, facts: &Facts, outcome: &RecordingOutcome) -> Result<W> {
         self.end(facts, outcome)?;
         Ok(self.sink)
     }
 
     /// As [`Writer::finish`]; the sink stays usable if it refuses.
-    pub(super) fn end(&mut self, facts: &Facts, outcome: &Outcome) -> Result<()> {
+    pub(super) fn end(&mut self, facts: &Facts, outcome: &RecordingOutcome) -> Result<()> {
         self.flush()?;
         self.object(Kind::Facts, facts, outcome.ended_ns)?;
         self.object(Kind::Outcome, outcome, outcome.ended_ns)?;
@@ -336,7 +336,11 @@ impl<W: Write> Writer<W> {
 impl Writer<File> {
     /// Ends the recording, and returns the outcome as it was written. If the disk is full, the end
     /// is written behind the last whole chunk, and the outcome says that rows are missing.
-    pub(super) fn end_or_cut(&mut self, facts: &Facts, outcome: &Outcome) -> Result<Outcome> {
+    pub(super) fn end_or_cut(
+        &mut self,
+        facts: &Facts,
+        outcome: &RecordingOutcome,
+    ) -> Result<RecordingOutcome> {
         let Err(error) = self.end(facts, outcome) else {
             return Ok(outcome.clone());
         };
@@ -366,9 +370,9 @@ impl Writer<File> {
 }
 
 fn refused(error: &std::io::Error) -> Error {
-    let kind = match (sys::Kind::of(error), error.kind()) {
+    let kind = match (sys::ErrorKind::of(error), error.kind()) {
         (_, std::io::ErrorKind::FileTooLarge) => crate::Kind::FileTooLarge,
-        (sys::Kind::NoSpace, _) => crate::Kind::NoSpace,
+        (sys::ErrorKind::NoSpace, _) => crate::Kind::NoSpace,
         _ => crate::Kind::Failed,
     };
     Error::new(kind, "write the recording", sys::plain_reason(error))

@@ -1,7 +1,9 @@
 //! A recording that grows report by report: growths and levels of an interval in, counters
 //! and gauges out.
 
-use model::recording::{Facts, Kind, Outcome, Recording, Schema, Series, SourceState, Span, Tick};
+use model::recording::{
+    Facts, Recording, RecordingOutcome, Schema, Series, SeriesKind, SourceState, Span, Tick,
+};
 use std::collections::HashMap;
 
 use crate::file::bytes_of_values;
@@ -98,7 +100,7 @@ impl Timeline {
 
     /// A counter grew by so much in this report.
     pub fn grew(&mut self, name: &str, unit: &str, by: f64) {
-        let Some(index) = self.index(name, unit, Kind::Counter) else {
+        let Some(index) = self.index(name, unit, SeriesKind::Counter) else {
             return;
         };
         let by = if by.is_finite() { by.max(0.0) } else { 0.0 };
@@ -128,7 +130,7 @@ impl Timeline {
     /// A level stood here at the end of this report.
     pub fn stood_at(&mut self, name: &str, unit: &str, value: f64) {
         let now = self.now();
-        if let Some(index) = self.index(name, unit, Kind::Gauge) {
+        if let Some(index) = self.index(name, unit, SeriesKind::Gauge) {
             self.uncounted += 1;
             let value = value.is_finite().then_some(value.round() as i64);
             self.recording.series[index].push(now, value);
@@ -155,7 +157,7 @@ impl Timeline {
             start_ns: 0,
             end_ns: ended_ns,
         });
-        self.recording.outcome = Some(Outcome { ended_ns, ..Outcome::default() });
+        self.recording.outcome = Some(RecordingOutcome { ended_ns, ..RecordingOutcome::default() });
         Ok(self.recording)
     }
 
@@ -163,7 +165,7 @@ impl Timeline {
         (self.recording.ticks.len() - 1) as u32
     }
 
-    fn index(&mut self, name: &str, unit: &str, kind: Kind) -> Option<usize> {
+    fn index(&mut self, name: &str, unit: &str, kind: SeriesKind) -> Option<usize> {
         if let Some(index) = self.ids.get(name) {
             return Some(*index);
         }

@@ -4,7 +4,7 @@
 
 use model::recording::SourceState;
 use std::fs;
-use sys::Kind;
+use sys::ErrorKind;
 use sys::taskstats::Connection;
 
 /// A process that is as old as the machine: its delays show whether delay accounting was on from
@@ -53,14 +53,14 @@ fn delays_of(switch: Option<&str>, since_boot: bool) -> (bool, SourceState) {
 
 fn closed(error: &sys::Error) -> SourceState {
     match error.kind {
-        Kind::Denied => {
+        ErrorKind::Denied => {
             SourceState::closed("only root may listen to the ends of threads", Some("sudo"))
         }
-        Kind::Invalid => SourceState::closed(
+        ErrorKind::Invalid => SourceState::closed(
             "the kernel tells a PID or user namespace nothing about the ends of threads",
             Some("run it on the host, outside the container"),
         ),
-        Kind::NotFound => SourceState::closed("this kernel has no task accounting", None),
+        ErrorKind::NotFound => SourceState::closed("this kernel has no task accounting", None),
         _ => SourceState::closed(error.to_string(), None),
     }
 }

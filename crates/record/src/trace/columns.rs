@@ -2,7 +2,7 @@
 //! A value without a column is dropped.
 
 use crate::registry::{Registry, Row};
-use model::recording::Kind;
+use model::recording::SeriesKind;
 
 /// What series of this module name as their source.
 pub const SOURCE: &str = "kernel events";
@@ -12,7 +12,7 @@ pub type Column = Option<u32>;
 
 /// Adds a counter.
 pub fn counter(registry: &mut Registry, name: &str, unit: &str) -> Column {
-    registry.id(name, unit, Kind::Counter, SOURCE)
+    registry.id(name, unit, SeriesKind::Counter, SOURCE)
 }
 
 /// Writes a value, if it has a column.

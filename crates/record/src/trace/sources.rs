@@ -10,7 +10,7 @@ use super::stack::Table;
 use model::recording::SourceState;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::CStr;
-use sys::perf::{self, Attributes, Holder, Record, Ring, Source};
+use sys::perf::{self, Attributes, EventSource, Holder, Record, Ring};
 use sys::tracefs::Tracefs;
 
 /// The most memory for the ring of one processor: at ten drains a second and 500 bytes for a
@@ -124,7 +124,7 @@ impl Sources {
         let processors = online();
         let pages = ring_pages(processors.len());
         for processor in processors {
-            let mut notices = Attributes::new(Source::Notices);
+            let mut notices = Attributes::new(EventSource::Notices);
             notices.switches = switches;
             notices.tasks = true;
             let leader = perf::Event::on_processor(&notices, processor)?;
@@ -133,7 +133,7 @@ impl Sources {
             self.events.push(leader);
             for point in points {
                 for (condition, stack_frames) in variants(&point.decoder) {
-                    let mut attributes = Attributes::new(Source::Tracepoint(point.id));
+                    let mut attributes = Attributes::new(EventSource::Tracepoint(point.id));
                     attributes.stack_frames = *stack_frames;
                     let event = perf::Event::on_processor(&attributes, processor)?;
                     if let Some(condition) = condition {
@@ -153,7 +153,7 @@ impl Sources {
     /// # Errors
     /// When the kernel does not count for any of them.
     pub fn count_faults(&mut self, threads: Option<&HashSet<u32>>) -> sys::Result<()> {
-        let mut attributes = Attributes::new(Source::PageFaults);
+        let mut attributes = Attributes::new(EventSource::PageFaults);
         attributes.user_only = true;
         attributes.inherit = threads.is_some();
         let opened: Vec<sys::Result<perf::Event>> = match threads {
@@ -302,7 +302,7 @@ fn describe(family: Family) -> sys::Result<Vec<Described>> {
 
 /// Why a family is closed.
 pub fn closed(error: &sys::Error) -> SourceState {
-    if error.kind == sys::Kind::Denied && sys::process::effective_uid() != 0 {
+    if error.kind == sys::ErrorKind::Denied && sys::process::effective_uid() != 0 {
         return only_root();
     }
     SourceState::closed(error.to_string(), None)
@@ -320,7 +320,7 @@ fn map(leader: &perf::Event, mut pages: usize) -> sys::Result<Ring> {
         match Ring::map(leader, pages.max(1)) {
             Err(error)
                 if pages > least
-                    && matches!(error.kind, sys::Kind::Denied | sys::Kind::NoMemory) =>
+                    && matches!(error.kind, sys::ErrorKind::Denied | sys::ErrorKind::NoMemory) =>
             {
                 pages /= 2;
             }

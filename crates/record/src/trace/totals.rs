@@ -5,7 +5,7 @@ use super::Family;
 use super::columns::{Column, SOURCE, counter, set};
 use super::reducer::{Reducer, Sums};
 use crate::registry::{Registry, Row};
-use model::recording::Kind;
+use model::recording::SeriesKind;
 use std::collections::BTreeSet;
 
 /// How many events there were, how many were lost, and whether they were stopped.
@@ -20,7 +20,7 @@ impl Reducer for EventTotals {
     fn open(&mut self, _: &BTreeSet<Family>, registry: &mut Registry) {
         self.events = counter(registry, "trace.events", "count");
         self.lost = counter(registry, "trace.lost", "count");
-        self.stopped = registry.id("trace.stopped", "count", Kind::Gauge, SOURCE);
+        self.stopped = registry.id("trace.stopped", "count", SeriesKind::Gauge, SOURCE);
     }
 
     fn fill(&mut self, sums: &Sums<'_>, _: &mut Registry, row: &mut Row) {

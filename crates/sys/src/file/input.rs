@@ -80,7 +80,7 @@ fn interruptible<T: Send + 'static>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Kind;
+    use crate::ErrorKind;
     use testkit::TempDir;
 
     #[test]
@@ -93,14 +93,14 @@ mod tests {
             assert!(open_input(&directory.join(name)).is_ok(), "{name}");
         }
         let refused = |path: &Path| open_input(path).unwrap_err().kind;
-        assert_eq!(refused(directory.path()), Kind::Invalid);
-        assert_eq!(refused(Path::new("/dev/null")), Kind::Invalid);
-        assert_eq!(refused(&directory.join("absent")), Kind::NotFound);
+        assert_eq!(refused(directory.path()), ErrorKind::Invalid);
+        assert_eq!(refused(Path::new("/dev/null")), ErrorKind::Invalid);
+        assert_eq!(refused(&directory.join("absent")), ErrorKind::NotFound);
         let fifo = directory.join("fifo");
         let made = std::process::Command::new("mkfifo").arg(&fifo).status();
         if !made.is_ok_and(|status| status.success()) {
             return testkit::skip("mkfifo");
         }
-        assert_eq!(refused(&fifo), Kind::Invalid);
+        assert_eq!(refused(&fifo), ErrorKind::Invalid);
     }
 }

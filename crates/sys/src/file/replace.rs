@@ -176,7 +176,7 @@ fn create_locked(directory: &Directory, target: &OsStr, mode: u32) -> Result<(Os
             made => made?,
         };
         // Without locks nothing is swept either, so the file is safe.
-        let is_ours = lock::try_take(&file, lock::Mode::Exclusive).unwrap_or(true);
+        let is_ours = lock::try_take(&file, lock::LockMode::Exclusive).unwrap_or(true);
         if is_ours && file.metadata().is_ok_and(|about| about.nlink() > 0) {
             return Ok((name, file));
         }
@@ -192,7 +192,7 @@ fn sweep(directory: &Directory, target: &OsStr) {
     for name in directory.names().unwrap_or_default() {
         if is_temporary(&name, &prefix)
             && let Ok(file) = directory.open_own(&name)
-            && lock::try_take(&file, lock::Mode::Exclusive).unwrap_or(false)
+            && lock::try_take(&file, lock::LockMode::Exclusive).unwrap_or(false)
         {
             // What cannot be removed now is tried again next time.
             let _ = directory.remove(&name);

@@ -7,7 +7,7 @@
 
 use super::direct_refusal;
 use crate::directory::Directory;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -110,6 +110,6 @@ fn creation_error(source: std::io::Error, directory: &Path) -> Error {
 
 /// Old kernels take the flag for an attempt to write to the directory (EISDIR).
 fn lacks_nameless(error: &Error) -> bool {
-    error.kind == Kind::Unsupported
+    error.kind == ErrorKind::Unsupported
         || matches!(error.number(), Some(libc::EISDIR | libc::EINVAL | libc::ENOENT))
 }

@@ -51,22 +51,22 @@ fn a_scratch_file_can_be_opened_again() {
             // Its own open file description: the first one stays buffered.
             assert_eq!(read_at(scratch.file(), &mut buffer[1..10], 1).unwrap(), 9);
         }
-        Err(error) => assert_eq!(error.kind, Kind::Unsupported, "{error}"),
+        Err(error) => assert_eq!(error.kind, ErrorKind::Unsupported, "{error}"),
     }
 }
 
 #[test]
 fn places_without_room_or_right_are_named() {
     let error = Scratch::create_in(Path::new("/absent-from-here")).unwrap_err();
-    assert_eq!(error.kind, Kind::NotFound);
+    assert_eq!(error.kind, ErrorKind::NotFound);
     assert_eq!(
         error.to_string(),
         "cannot create a scratch file in /absent-from-here: no such file or directory"
     );
     let error = Scratch::create_in(Path::new("/proc")).unwrap_err();
-    assert!(matches!(error.kind, Kind::NotFound | Kind::Denied), "{error}");
+    assert!(matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied), "{error}");
     let file = std::env::current_exe().unwrap();
-    assert_eq!(Scratch::create_in(&file).unwrap_err().kind, Kind::NotFound);
+    assert_eq!(Scratch::create_in(&file).unwrap_err().kind, ErrorKind::NotFound);
 }
 
 #[test]
@@ -79,9 +79,9 @@ fn a_full_disk_is_no_space() {
     let system = file_system(scratch.file()).unwrap();
     assert!(system.in_ram && !system.network);
     assert_eq!((system.name, system.free_bytes), (Some("tmpfs"), 1 << 20));
-    assert_eq!(allocate(scratch.file(), 2 << 20).unwrap_err().kind, Kind::NoSpace);
+    assert_eq!(allocate(scratch.file(), 2 << 20).unwrap_err().kind, ErrorKind::NoSpace);
     assert_eq!(write_at(scratch.file(), &noise(2 << 20), 0).unwrap(), 1 << 20);
-    assert_eq!(write_at(scratch.file(), b"x", 1 << 20).unwrap_err().kind, Kind::NoSpace);
+    assert_eq!(write_at(scratch.file(), b"x", 1 << 20).unwrap_err().kind, ErrorKind::NoSpace);
     drop(scratch);
     // A program that another test starts at this moment holds a copy until it runs.
     let started = std::time::Instant::now();
@@ -99,13 +99,13 @@ fn special_files_are_refused_and_never_waited_for() {
     assert!(made.success());
     for path in [fifo.as_path(), Path::new("/dev/null"), Path::new("/dev/tty")] {
         if path.exists() {
-            assert_eq!(open_read(path, false).unwrap_err().kind, Kind::Invalid, "{path:?}");
+            assert_eq!(open_read(path, false).unwrap_err().kind, ErrorKind::Invalid, "{path:?}");
         }
     }
-    assert_eq!(open_read(Path::new("/absent"), false).unwrap_err().kind, Kind::NotFound);
+    assert_eq!(open_read(Path::new("/absent"), false).unwrap_err().kind, ErrorKind::NotFound);
     // A direct opening may be refused by the file system, never with another word.
     if let Err(error) = open_read(&std::env::current_exe().unwrap(), true) {
-        assert_eq!(error.kind, Kind::Unsupported);
+        assert_eq!(error.kind, ErrorKind::Unsupported);
     }
 }
 
@@ -136,7 +136,7 @@ fn direct_io_obeys_the_reported_alignment() {
     // Misaligned: some file systems refuse, ext4 takes the way through the cache instead.
     match read_at(&direct, &mut buffer[..unit], 1) {
         Ok(bytes) => assert_eq!(bytes, unit),
-        Err(error) => assert_eq!(error.kind, Kind::Invalid),
+        Err(error) => assert_eq!(error.kind, ErrorKind::Invalid),
     }
     set_direct(&direct, false).unwrap();
     assert_eq!(read_at(&direct, &mut buffer[..7], 1).unwrap(), 7);
@@ -162,7 +162,7 @@ fn cache_state_follows_writes_and_eviction() {
     sync_range_wait(file, 0, 0).unwrap();
     sync_data(file).unwrap();
     assert_eq!(state().unwrap().dirty, 0);
-    advise(file, 0, 0, Advice::DontNeed).unwrap();
+    advise(file, 0, 0, CacheAdvice::DontNeed).unwrap();
     if file_system(file).unwrap().in_ram {
         return testkit::skip("a temporary directory on a disk");
     }
@@ -181,12 +181,12 @@ fn uncached_io_moves_the_same_bytes_and_leaves_no_pages() {
     match write_at_uncached(scratch.file(), &data, 0) {
         Ok(bytes) => assert_eq!(bytes, data.len()),
         Err(error) => {
-            assert_eq!(error.kind, Kind::Unsupported, "{error}");
+            assert_eq!(error.kind, ErrorKind::Unsupported, "{error}");
             return testkit::skip("Linux 6.14 and a file system with uncached I/O");
         }
     }
     sync_data(scratch.file()).unwrap();
-    advise(scratch.file(), 0, 0, Advice::DontNeed).unwrap();
+    advise(scratch.file(), 0, 0, CacheAdvice::DontNeed).unwrap();
     let mut buffer = vec![0; data.len()];
     let mut done = 0;
     while done < buffer.len() {
@@ -203,12 +203,15 @@ fn impossible_ranges_are_errors() {
     let directory = TempDir::new();
     let scratch = Scratch::create_in(directory.path()).unwrap();
     let file = scratch.file();
-    assert_eq!(read_at(file, &mut [0; 4], u64::MAX).unwrap_err().kind, Kind::Invalid);
-    assert_eq!(advise(file, u64::MAX, 0, Advice::Normal).unwrap_err().kind, Kind::Invalid);
-    assert_eq!(allocate(file, 0).unwrap_err().kind, Kind::Invalid);
+    assert_eq!(read_at(file, &mut [0; 4], u64::MAX).unwrap_err().kind, ErrorKind::Invalid);
+    assert_eq!(
+        advise(file, u64::MAX, 0, CacheAdvice::Normal).unwrap_err().kind,
+        ErrorKind::Invalid
+    );
+    assert_eq!(allocate(file, 0).unwrap_err().kind, ErrorKind::Invalid);
     let (mut reader, mut writer) = crate::pipe::pair(4096).unwrap();
     writer.write_all(b"x").unwrap();
-    assert!(advise(&reader, 0, 0, Advice::Random).is_err());
+    assert!(advise(&reader, 0, 0, CacheAdvice::Random).is_err());
     assert_eq!(reader.read(&mut [0; 4]).unwrap(), 1);
 }
 
@@ -220,7 +223,7 @@ fn a_directory_tells_its_file_system() {
     if shared.is_dir() {
         assert!(file_system_of(shared).unwrap().in_ram);
     }
-    assert_eq!(file_system_of(Path::new("/absent")).unwrap_err().kind, Kind::NotFound);
+    assert_eq!(file_system_of(Path::new("/absent")).unwrap_err().kind, ErrorKind::NotFound);
 }
 
 #[test]
@@ -254,5 +257,5 @@ fn an_unnoticed_reading_leaves_the_access_time() {
     let accessed = || std::fs::metadata(&path).unwrap().atime();
     read_at(&open_unnoticed(&path).unwrap(), &mut [0; 8], 0).unwrap();
     assert_eq!(accessed(), 1000);
-    assert_eq!(open_unnoticed(Path::new("/dev/null")).unwrap_err().kind, Kind::Invalid);
+    assert_eq!(open_unnoticed(Path::new("/dev/null")).unwrap_err().kind, ErrorKind::Invalid);
 }

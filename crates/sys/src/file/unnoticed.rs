@@ -2,7 +2,7 @@
 //! read, and without crossing to a file system that was not meant.
 
 use super::refuse_special;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -58,8 +58,8 @@ pub fn open_unnoticed_below(directory: &File, name: &Path) -> Result<File> {
 /// Opens by `open`, without touching the access time where that is permitted.
 fn unnoticed(open: &mut dyn FnMut(libc::c_int) -> io::Result<File>) -> io::Result<File> {
     let harmless = libc::O_NONBLOCK | libc::O_NOCTTY;
-    let file = open(harmless | libc::O_NOATIME).or_else(|error| match Kind::of(&error) {
-        Kind::Denied => open(harmless),
+    let file = open(harmless | libc::O_NOATIME).or_else(|error| match ErrorKind::of(&error) {
+        ErrorKind::Denied => open(harmless),
         _ => Err(error),
     })?;
     // The name may have been exchanged in between, and O_NONBLOCK kept that harmless. To what
@@ -146,6 +146,6 @@ mod tests {
         }
         let place = open_place(directory.path()).unwrap();
         let error = open_unnoticed_below(&place, Path::new("fifo")).unwrap_err();
-        assert_eq!(error.kind, Kind::Invalid);
+        assert_eq!(error.kind, ErrorKind::Invalid);
     }
 }

@@ -188,8 +188,8 @@ fn hold(others: &[(u32, u32)], groups: &[CString], leaving: libc::c_int) -> ! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
-    use crate::perf::{Attributes, Source};
+    use crate::error::ErrorKind;
+    use crate::perf::{Attributes, EventSource};
     use std::os::fd::AsFd;
 
     #[test]
@@ -201,13 +201,13 @@ mod tests {
 
     #[test]
     fn it_keeps_the_events_and_no_other_descriptors() {
-        let faults = Attributes { user_only: true, ..Attributes::new(Source::PageFaults) };
+        let faults = Attributes { user_only: true, ..Attributes::new(EventSource::PageFaults) };
         // Of this thread; where not even that is permitted it keeps nothing at all.
         let event = Event::on_thread(&faults, 0).ok();
         loop {
             let holder = match Holder::start(event.iter()) {
                 Ok(holder) => holder,
-                Err(error) if error.kind == Kind::Unsupported => {
+                Err(error) if error.kind == ErrorKind::Unsupported => {
                     return testkit::skip("Linux 5.9");
                 }
                 Err(error) => panic!("{error}"),

@@ -6,7 +6,7 @@ use crate::clock::now_ns;
 
 /// Events of this thread's processor; `None` (and the reason) where they are not to be had.
 fn notices(processor: u32) -> Option<Event> {
-    let mut attributes = Attributes::new(Source::Notices);
+    let mut attributes = Attributes::new(EventSource::Notices);
     attributes.switches = true;
     attributes.tasks = true;
     match Event::on_processor(&attributes, processor) {
@@ -60,7 +60,7 @@ fn a_sleep_is_a_switch_out_and_a_switch_in() {
 
 #[test]
 fn faults_of_a_thread_are_counted() {
-    let mut attributes = Attributes::new(Source::PageFaults);
+    let mut attributes = Attributes::new(EventSource::PageFaults);
     attributes.user_only = true;
     let event = match Event::on_thread(&attributes, 0) {
         Ok(event) => event,

@@ -62,7 +62,7 @@ fn a_thread_that_lives_can_be_asked_about_and_one_that_does_not_is_none() {
     let pid = std::process::id();
     let stats = match connection.ask(pid) {
         Ok(stats) => stats.unwrap(),
-        Err(error) if error.kind == Kind::Denied => return testkit::skip("CAP_NET_ADMIN"),
+        Err(error) if error.kind == ErrorKind::Denied => return testkit::skip("CAP_NET_ADMIN"),
         Err(error) => panic!("{error}"),
     };
     assert_eq!(stats.tid, pid);

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, StdinLock, Stdout, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
-use sys::Kind;
+use sys::ErrorKind;
 use sys::helper::{Caller, Helper, HiddenCommand, MAX_LINE_BYTES, Received};
 use testkit::{Cgroup, TempDir};
 
@@ -171,15 +171,15 @@ fn long_and_foreign_lines_are_refused() {
     let bytes = (MAX_LINE_BYTES + (2 << 20)).to_string();
     let mut helper = Helper::start(&HiddenCommand::new(["line", &bytes])).unwrap();
     let error = helper.receive::<u64>(LONG).unwrap_err();
-    assert_eq!(error.kind, Kind::Invalid, "{error}");
+    assert_eq!(error.kind, ErrorKind::Invalid, "{error}");
 
     let mut helper = start("echo");
     helper.send(&0).unwrap();
     let error = helper.receive::<Vec<u64>>(LONG).unwrap_err();
-    assert_eq!(error.kind, Kind::Invalid, "{error}");
+    assert_eq!(error.kind, ErrorKind::Invalid, "{error}");
 
     let too_long = "x".repeat(MAX_LINE_BYTES);
-    assert_eq!(helper.send(&too_long).unwrap_err().kind, Kind::Invalid);
+    assert_eq!(helper.send(&too_long).unwrap_err().kind, ErrorKind::Invalid);
     for (input, what) in [(&b"1\n2"[..], "cut"), (b"x\n", "foreign"), (b"\n", "empty")] {
         let mut caller = Caller::new(input, std::io::sink());
         let answers = [caller.receive::<u64>(), caller.receive::<u64>()];
@@ -247,7 +247,7 @@ fn a_helper_is_in_its_group_before_it_begins() {
     assert!(comm.starts_with("helper-"), "{comm}");
 
     let error = helper.join(Path::new("/nonexistent")).unwrap_err();
-    assert_eq!(error.kind, Kind::NotFound);
+    assert_eq!(error.kind, ErrorKind::NotFound);
     drop(helper);
     passed("a_helper_is_in_its_group_before_it_begins");
 }

@@ -73,7 +73,7 @@ fn setting(args: &ExplainArgs, explanation: &Explanation, facts: &Facts) -> Sett
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::recording::{Kind, Outcome, Span, Tick};
+    use model::recording::{RecordingOutcome, SeriesKind, Span, Tick};
     use record::{RecordSink, Registry, Row, file};
     use std::time::Duration;
     use testkit::TempDir;
@@ -83,12 +83,12 @@ mod tests {
         let mut registry = Registry::new();
         let mut output = file::FileSink::create(path, false, &Facts::default()).unwrap();
         let names = [
-            ("tree.run_ns", Kind::Counter, 60_000_000),
-            ("tree.queue_ns", Kind::Counter, 25_000_000),
-            ("tree.threads", Kind::Gauge, 0),
-            ("disk.vda.read_bytes", Kind::Counter, 4 << 20),
-            ("disk.vda.io_ns", Kind::Counter, 90_000_000),
-            ("own.cpu_ns", Kind::Counter, 300_000),
+            ("tree.run_ns", SeriesKind::Counter, 60_000_000),
+            ("tree.queue_ns", SeriesKind::Counter, 25_000_000),
+            ("tree.threads", SeriesKind::Gauge, 0),
+            ("disk.vda.read_bytes", SeriesKind::Counter, 4 << 20),
+            ("disk.vda.io_ns", SeriesKind::Counter, 90_000_000),
+            ("own.cpu_ns", SeriesKind::Counter, 300_000),
         ];
         let mut row = Row::default();
         for number in 0..1200u64 {
@@ -110,8 +110,11 @@ mod tests {
             end_ns: 50_000_000_000,
         };
         output.span(&span).unwrap();
-        let outcome =
-            Outcome { ended_ns: 120_000_000_000, missed_samples: 3, ..Outcome::default() };
+        let outcome = RecordingOutcome {
+            ended_ns: 120_000_000_000,
+            missed_samples: 3,
+            ..RecordingOutcome::default()
+        };
         output.finish(&Facts::default(), &outcome).unwrap();
     }
 

@@ -54,7 +54,7 @@ fn read_text(path: &Path) -> Result<String> {
     } else {
         must_exist(path)?;
         let file = sys::file::open_input(path).map_err(|error| {
-            let pipe = (error.kind == sys::Kind::Invalid)
+            let pipe = (error.kind == sys::ErrorKind::Invalid)
                 .then_some("to read from another program, use standard input: FILE is -");
             let error = failed(error.source);
             pipe.into_iter().fold(error, Error::hint)

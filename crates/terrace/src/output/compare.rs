@@ -14,7 +14,10 @@ use super::style::Tone;
 use super::table::{length, wrap};
 use grid::Grid;
 use model::Evidence;
-use model::compared::{Basis, Comparison, Item, Part, Side, TimeDifference, What, WorkAlignment};
+use model::compared::{
+    Basis, ComparedFigure, Comparison, ComparisonSubject, DifferencePart, Side, TimeDifference,
+    WorkAlignment,
+};
 use model::comparison::Verdict;
 use model::explanation::short_words;
 
@@ -109,11 +112,11 @@ fn sections(comparison: &Comparison, all: bool) -> Vec<Section> {
                    above it, in thread time, and overlaps.",
         });
     }
-    let worth_a_row = |item: &&Item| match comparison.what {
-        What::Surveys => item.first.or(item.second).is_some(),
-        What::Recordings => all || item.of == "wall" || is_proven_finding(item),
+    let worth_a_row = |item: &&ComparedFigure| match comparison.what {
+        ComparisonSubject::Surveys => item.first.or(item.second).is_some(),
+        ComparisonSubject::Recordings => all || item.of == "wall" || is_proven_finding(item),
     };
-    let items: Vec<&Item> = comparison.items.iter().filter(worth_a_row).collect();
+    let items: Vec<&ComparedFigure> = comparison.items.iter().filter(worth_a_row).collect();
     if !items.is_empty() {
         sections.push(Section {
             title: "Medians:".to_owned(),
@@ -125,7 +128,7 @@ fn sections(comparison: &Comparison, all: bool) -> Vec<Section> {
     sections
 }
 
-fn is_proven_finding(item: &Item) -> bool {
+fn is_proven_finding(item: &ComparedFigure) -> bool {
     item.of == "finding" && item.verdict != Verdict::Unproven
 }
 
@@ -142,7 +145,7 @@ fn of_split(split: &TimeDifference, all: bool) -> Grid {
         ("verdict", false, 0),
     ]);
     let least = WORTH_A_ROW * split.first_ns.max(split.second_ns);
-    let is_worth = |part: &&Part| all || part.first_ns.max(part.second_ns) >= least;
+    let is_worth = |part: &&DifferencePart| all || part.first_ns.max(part.second_ns) >= least;
     for part in split.parts.iter().filter(is_worth) {
         let name = match part.within {
             None => short_words(&part.name),
@@ -167,8 +170,8 @@ fn of_split(split: &TimeDifference, all: bool) -> Grid {
     grid
 }
 
-fn of_items(items: &[&Item], what: What) -> Grid {
-    let of = if what == What::Surveys { "tier" } else { "of" };
+fn of_items(items: &[&ComparedFigure], what: ComparisonSubject) -> Grid {
+    let of = if what == ComparisonSubject::Surveys { "tier" } else { "of" };
     let mut grid = Grid::new(&[
         (of, false, 0),
         ("figure", false, 0),
@@ -229,7 +232,7 @@ fn of_progress(aligned: &WorkAlignment) -> Section {
 }
 
 /// `larger, worse`; of what was not judged, why.
-fn said(item: &Item) -> String {
+fn said(item: &ComparedFigure) -> String {
     match (item.basis, item.verdict) {
         (Basis::Nothing, _) if item.difference.is_none() => "one side only".to_owned(),
         (Basis::Nothing, _) => "unproven: too few runs".to_owned(),

@@ -8,7 +8,9 @@ use super::table::{Cell, Column, Table, wrap};
 use super::{Page, Report};
 use model::Bytes;
 use model::finding::Finding;
-use model::ramdisk::{Effect, End, Judged, Pass, Round, RunRange, SLOW, Seen, TriedRemedy};
+use model::ramdisk::{
+    Effect, Pass, PassEnd, RamDiskObservation, RamDiskVerdict, Round, RunRange, SLOW, TriedRemedy,
+};
 use serde::Serialize;
 
 /// What was seen, and what it means.
@@ -16,10 +18,10 @@ use serde::Serialize;
 pub struct Answer {
     /// The verdict.
     #[serde(flatten)]
-    pub judged: Judged,
+    pub judged: RamDiskVerdict,
     /// The figures it rests on.
     #[serde(flatten)]
-    pub seen: Seen,
+    pub seen: RamDiskObservation,
     /// Whether Ctrl-C ended it before all passes were made.
     #[serde(skip)]
     pub interrupted: bool,
@@ -68,7 +70,7 @@ fn line(page: Page, words: &str) -> String {
     format!(" {}\n", wrap(words, page.width.saturating_sub(1), 3))
 }
 
-fn passes(seen: &Seen, usual_ns: Option<f64>) -> Table {
+fn passes(seen: &RamDiskObservation, usual_ns: Option<f64>) -> Table {
     let mut table = Table::new(vec![
         Column::words("written"),
         Column::numbers("size").rank(2),
@@ -113,7 +115,7 @@ fn evidence(finding: Option<&Finding>) -> Option<String> {
 }
 
 /// The causes ruled out, each with its number, in one sentence.
-fn cleared(judged: &Judged) -> Option<String> {
+fn cleared(judged: &RamDiskVerdict) -> Option<String> {
     let causes: Vec<String> = judged
         .excluded
         .iter()
@@ -160,13 +162,13 @@ fn measured(tried: &TriedRemedy) -> String {
 }
 
 /// Why a pass is shorter than asked for.
-fn cut(seen: &Seen) -> Vec<String> {
+fn cut(seen: &RamDiskObservation) -> Vec<String> {
     let why_cut = |pass: &Pass| {
         let why = match pass.end? {
-            End::Whole => return None,
-            End::Time => "its time was over (--budget)",
-            End::Floor => "no more memory could be taken from the others",
-            End::Full => "the RAM disk was full",
+            PassEnd::Whole => return None,
+            PassEnd::Time => "its time was over (--budget)",
+            PassEnd::Floor => "no more memory could be taken from the others",
+            PassEnd::Full => "the RAM disk was full",
         };
         let bytes = Bytes(pass.bytes);
         Some(format!("\"{}\" ended after {bytes}: {why}", words(pass.round)))
@@ -187,8 +189,8 @@ mod tests {
         }
         first.describe(&touches);
         (first.bytes, first.touch_ns) = (4_096_000, 7_000_000);
-        first.end = Some(End::Floor);
-        let seen = Seen {
+        first.end = Some(PassEnd::Floor);
+        let seen = RamDiskObservation {
             place: "shared memory".to_owned(),
             asked_bytes: 1 << 30,
             page_bytes: 4096,

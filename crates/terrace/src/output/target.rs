@@ -224,7 +224,7 @@ fn placed(path: &Path) -> Result<FilePlace> {
     };
     let place = match FilePlace::of(path) {
         Ok(place) => place,
-        Err(error) if error.kind == sys::Kind::Invalid => {
+        Err(error) if error.kind == sys::ErrorKind::Invalid => {
             return refuse(if path.is_dir() {
                 "it is a directory"
             } else {
@@ -237,7 +237,7 @@ fn placed(path: &Path) -> Result<FilePlace> {
         Ok(about) if about.is_file() => Ok(place),
         Ok(about) if about.is_dir() => refuse("it is a directory"),
         Ok(_) => refuse("it is a device or a pipe"),
-        Err(error) if error.kind != sys::Kind::NotFound => Err(refused(path, error)),
+        Err(error) if error.kind != sys::ErrorKind::NotFound => Err(refused(path, error)),
         Err(_) if place.is_link => refuse("it is a symbolic link to nothing"),
         Err(_) => Ok(place),
     }
@@ -245,7 +245,7 @@ fn placed(path: &Path) -> Result<FilePlace> {
 
 /// The directory of `path` takes no new file, or another user can change the way to it.
 fn refused(path: &Path, error: sys::Error) -> Error {
-    let missing = error.kind == sys::Kind::NotFound;
+    let missing = error.kind == sys::ErrorKind::NotFound;
     let by_system = error.number().is_some();
     let mut refusal = Error::from(error);
     // Terrace's own rules need no hint.

@@ -2,7 +2,7 @@
 //! Ctrl-C, or killed with the test that failed.
 
 use super::{Ran, TERRACE, terminate};
-use model::recording::{Facts, Kind, Outcome, Schema, Tick};
+use model::recording::{Facts, RecordingOutcome, Schema, SeriesKind, Tick};
 use record::file::Writer;
 use record::{Registry, Row};
 use std::fs::File;
@@ -23,7 +23,7 @@ pub fn made(path: &Path, series: u32, samples: u64) {
     let ids: Vec<u32> = (0..series)
         .map(|number| {
             let name = format!("disk.made{number}.read_bytes");
-            registry.id(&name, "bytes", Kind::Counter, "/proc/diskstats")
+            registry.id(&name, "bytes", SeriesKind::Counter, "/proc/diskstats")
         })
         .map(Option::unwrap)
         .collect();
@@ -45,7 +45,7 @@ pub fn made(path: &Path, series: u32, samples: u64) {
 /// Writes a recording at 10 Hz of a command that read so many bytes between each two samples.
 pub fn reading(path: &Path, growths: &[u64]) {
     let mut registry = Registry::new();
-    let id = registry.id("tree.read_chars", "bytes", Kind::Counter, "/proc/*/io");
+    let id = registry.id("tree.read_chars", "bytes", SeriesKind::Counter, "/proc/*/io");
     let (id, mut all) = (id.unwrap(), 0);
     let rows = (0..).zip([0].iter().chain(growths)).map(|(sample, grown)| {
         all += grown;
@@ -65,7 +65,7 @@ pub fn hostile(path: &Path, count: u32, name: &str) {
             id,
             name: format!("</script><img src=x onerror=alert({id})>{name}"),
             unit: "<b>".to_owned(),
-            kind: if id % 2 == 0 { Kind::Gauge } else { Kind::Counter },
+            kind: if id % 2 == 0 { SeriesKind::Gauge } else { SeriesKind::Counter },
             source: "<!--".to_owned(),
             refresh_ns: Some(u64::MAX),
         })
@@ -89,7 +89,7 @@ fn written(path: &Path, schemas: &[Schema], rows: impl Iterator<Item = (Tick, Ro
         ended_ns = tick.at_ns;
         writer.sample(tick, schemas, &row).unwrap();
     }
-    let outcome = Outcome { ended_ns, ..Outcome::default() };
+    let outcome = RecordingOutcome { ended_ns, ..RecordingOutcome::default() };
     writer.finish(&facts, &outcome).unwrap();
 }
 

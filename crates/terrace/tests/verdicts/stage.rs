@@ -158,7 +158,7 @@ pub mod make {
             file.write_all(&chunk).unwrap();
         }
         file.sync_all().unwrap();
-        sys::file::advise(&file, 0, 0, sys::file::Advice::DontNeed).unwrap();
+        sys::file::advise(&file, 0, 0, sys::file::CacheAdvice::DontNeed).unwrap();
         text(&path)
     }
 

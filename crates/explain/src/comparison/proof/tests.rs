@@ -2,7 +2,7 @@
 //! when none did.
 
 use super::*;
-use model::recording::{Outcome, Schema, Tick};
+use model::recording::{RecordingOutcome, Schema, Tick};
 
 /// A recording of a second in which these counters grew from 5 by so much.
 fn grown(counters: &[(&str, &str, i64)]) -> Recording {
@@ -23,7 +23,7 @@ fn grown(counters: &[(&str, &str, i64)]) -> Recording {
     Recording {
         ticks: vec![tick(0), tick(1_000_000_000)],
         series: series.collect(),
-        outcome: Some(Outcome { ended_ns: 1_000_000_000, ..Outcome::default() }),
+        outcome: Some(RecordingOutcome { ended_ns: 1_000_000_000, ..RecordingOutcome::default() }),
         ..Recording::default()
     }
 }

@@ -11,7 +11,7 @@ use machine::Root;
 use model::Bytes;
 use model::bytes::MIB;
 use sys::device::FileDevice;
-use sys::file::Advice;
+use sys::file::CacheAdvice;
 
 /// The share of the budget that filling the file may take: one over this.
 const FILL_SHARE: u32 = 3;
@@ -111,7 +111,7 @@ pub(super) fn cache(
     let path = target.path();
     if plan.access != Access::Direct && !plan.write {
         // Without this a cold request would fetch its neighbours as well.
-        sys::file::advise(target.file(), 0, 0, Advice::Random)
+        sys::file::advise(target.file(), 0, 0, CacheAdvice::Random)
             .map_err(|e| failed("advise on", path, e))?;
     }
     match plan.access {

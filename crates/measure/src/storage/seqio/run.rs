@@ -67,7 +67,7 @@ impl<'a> Run<'a> {
     /// shows at once; file systems without this find it as they go.
     fn allocate(&mut self) -> Result<()> {
         match sys::file::allocate(self.target.file(), self.size) {
-            Err(e) if e.kind == sys::Kind::NoSpace => {
+            Err(e) if e.kind == sys::ErrorKind::NoSpace => {
                 Err(failed("reserve the test file in", self.target.path(), e))
             }
             Ok(()) | Err(_) => Ok(()),

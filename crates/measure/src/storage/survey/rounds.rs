@@ -19,7 +19,7 @@ use model::estimate::Better;
 use model::probe::{DepthRate, DeviceReport};
 use std::fs::File;
 use sys::device::FileDevice;
-use sys::file::Advice;
+use sys::file::CacheAdvice;
 
 /// Rounds: twice the six that an interval needs, for windows that are thrown away.
 const ROUNDS: u32 = 12;
@@ -70,7 +70,7 @@ pub(super) fn open(target: &Target, access: Access) -> Result<File> {
         return target.direct();
     }
     let path = target.path();
-    sys::file::advise(target.file(), 0, 0, Advice::Random)
+    sys::file::advise(target.file(), 0, 0, CacheAdvice::Random)
         .map_err(|e| failed("advise on", path, e))?;
     target.reopened()
 }

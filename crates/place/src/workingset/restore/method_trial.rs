@@ -19,7 +19,7 @@ use machine::demand::{Demand, DemandReader};
 use std::os::fd::AsFd;
 use sys::clock::now_ns;
 use sys::process::{Capability, has_capability};
-use sys::process_memory::{self, Advice};
+use sys::process_memory::{self, MemoryAdvice};
 
 /// What is tried.
 const CANDIDATES: [RestoreMethod; 3] =
@@ -132,7 +132,8 @@ fn demand(root: &Root) -> Demand {
 /// Whether this kernel takes advice for other processes, and from this one.
 fn may_advise() -> bool {
     let own = sys::pidfd::open(std::process::id());
-    let taken = own.and_then(|own| process_memory::advise(own.as_fd(), &[], Advice::WillNeed));
+    let taken =
+        own.and_then(|own| process_memory::advise(own.as_fd(), &[], MemoryAdvice::WillNeed));
     taken.is_ok() && has_capability(Capability::SysNice)
 }
 

@@ -9,7 +9,7 @@ use crate::workingset::read_plan::{FileIdentity, NamedFile, Piece, ReadPlan};
 use crate::workingset::speed::TrialPurpose;
 use crate::workingset::targets::Target;
 use crate::workingset::{files, ranges, shared, snapshot};
-use machine::cgroup::{self, Place};
+use machine::cgroup::{self, GroupPlace};
 use machine::mounts::{self, Mount};
 use machine::{Root, swap};
 use std::collections::{BTreeMap, HashMap};
@@ -177,6 +177,6 @@ impl<'a> FileGroups<'a> {
     }
 }
 
-fn directory_of(group: Place) -> Option<PathBuf> {
+fn directory_of(group: GroupPlace) -> Option<PathBuf> {
     Some(group.groups().first()?.directory.clone())
 }

@@ -166,7 +166,7 @@ impl<'a> SegmentRun<'a> {
 
     /// Whether nothing could be read so far, because a right is missing.
     fn is_denied(&self, batch: &Batch) -> bool {
-        let denied = |error: &sys::Error| error.kind == sys::Kind::Denied;
+        let denied = |error: &sys::Error| error.kind == sys::ErrorKind::Denied;
         self.reached + batch.reached == 0 && batch.refused.as_ref().is_some_and(denied)
     }
 

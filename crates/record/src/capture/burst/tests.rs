@@ -11,7 +11,7 @@ const IO_SOME: usize = 4;
 fn burst() -> (Burst, Registry) {
     let tree = FakeRoot::bare();
     let mut registry = Registry::new();
-    registry.id("other", "count", Kind::Counter, "x");
+    registry.id("other", "count", SeriesKind::Counter, "x");
     let burst = Burst::new(&Root::at(tree.path()), &[], &mut registry);
     (burst, registry)
 }

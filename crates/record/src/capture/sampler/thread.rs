@@ -14,7 +14,9 @@ use crate::capture::{listen_for_marks, prioritize_thread, process_cpu_ns, withou
 use crate::sink::RecordSink;
 use crate::{Error, Kind, Result};
 use model::duration::SECOND_NS;
-use model::recording::{ClockSet, Ending, Facts, Outcome, Recording, SourceState, Span, Tick};
+use model::recording::{
+    ClockSet, Ending, Facts, Recording, RecordingOutcome, SourceState, Span, Tick,
+};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, SyncSender};
@@ -355,7 +357,7 @@ impl<S: RecordSink> SamplerThread<S> {
         let written = self.sink.tasks(&last.report.tasks);
         self.check(written);
         let cpu_ns = self.cpu_ns();
-        let outcome = Outcome {
+        let outcome = RecordingOutcome {
             ending,
             ended_ns,
             usage: ended.usage,

@@ -9,7 +9,7 @@ use super::{Sources, membership, open_levels};
 use crate::collect::{Moment, Scope, Tier};
 use crate::registry::{ABSENT, Registry, Row};
 use machine::{ProcFile, Root};
-use model::recording::{GroupFacts, Kind};
+use model::recording::{GroupFacts, SeriesKind};
 use std::collections::HashMap;
 
 /// A process that changes its group more often is not followed any further. Picked.
@@ -131,7 +131,7 @@ impl FollowedGroups {
             }
             let base = *self.bases.entry(id).or_insert_with(|| {
                 let schema = registry.schemas().get(id as usize);
-                let is_counter = schema.is_some_and(|schema| schema.kind == Kind::Counter);
+                let is_counter = schema.is_some_and(|schema| schema.kind == SeriesKind::Counter);
                 if self.moves > 0 && is_counter { value } else { 0 }
             });
             row.set(id, value.saturating_sub(base));

@@ -4,7 +4,7 @@
 use super::*;
 use crate::file::{FileSink, Ring, Writer, read, read_ring};
 use crate::{RecordSink, Registry, Row};
-use model::recording::{Facts, Outcome, Span, Tick};
+use model::recording::{Facts, RecordingOutcome, Span, Tick};
 use std::fs::File;
 use std::io::Write;
 use testkit::TempDir;
@@ -12,7 +12,7 @@ use testkit::TempDir;
 /// A recording of 1,000 samples in ten chunks and more.
 fn bytes() -> Vec<u8> {
     let mut registry = Registry::new();
-    let gauge = model::recording::Kind::Gauge;
+    let gauge = model::recording::SeriesKind::Gauge;
     let id = registry.id("a", "count", gauge, "x").unwrap();
     let mut writer = Writer::new(Vec::new(), &Facts::default()).unwrap();
     let mut row = Row::default();
@@ -26,7 +26,7 @@ fn bytes() -> Vec<u8> {
             writer.span(&span).unwrap();
         }
     }
-    writer.finish(&Facts::default(), &Outcome::default()).unwrap()
+    writer.finish(&Facts::default(), &RecordingOutcome::default()).unwrap()
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_file_that_grows_by_any_step_is_read_as_it_is_whole() {
 /// Samples that a reader sees after three seconds at 10 Hz and nothing more.
 fn seen_after_three_seconds(is_followed: bool) -> usize {
     let mut registry = Registry::new();
-    let gauge = model::recording::Kind::Gauge;
+    let gauge = model::recording::SeriesKind::Gauge;
     let id = registry.id("a", "count", gauge, "x").unwrap();
     let directory = TempDir::new();
     let path = directory.join("x.trec");
@@ -141,7 +141,7 @@ fn run(directory: &Path, started_unix_ns: u64, samples: u64, mut each: impl FnMu
     for number in 0..samples {
         let mut row = Row::default();
         for name in there(started_unix_ns, number) {
-            let id = registry.id(name, "count", model::recording::Kind::Gauge, "x").unwrap();
+            let id = registry.id(name, "count", model::recording::SeriesKind::Gauge, "x").unwrap();
             row.count(id, number / 3);
         }
         let at_ns = number * 100_000_000;
@@ -152,7 +152,7 @@ fn run(directory: &Path, started_unix_ns: u64, samples: u64, mut each: impl FnMu
         ring.span(&span).unwrap();
         each(&mut ring);
     }
-    ring.finish(&facts, &Outcome::default()).unwrap();
+    ring.finish(&facts, &RecordingOutcome::default()).unwrap();
 }
 
 #[test]

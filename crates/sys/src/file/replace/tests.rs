@@ -130,7 +130,7 @@ fn a_full_disk_leaves_the_old_file() {
     let directory = Directory::open(disk.path()).unwrap();
     put(&directory, b"old", AS_BEFORE).unwrap();
     let error = put(&directory, &vec![1; 2 << 20], AS_BEFORE).unwrap_err();
-    assert_eq!(error.kind, crate::Kind::NoSpace, "{error}");
+    assert_eq!(error.kind, crate::ErrorKind::NoSpace, "{error}");
     assert_eq!(std::fs::read(disk.path().join(TARGET)).unwrap(), b"old");
     assert_eq!(std::fs::read_dir(disk.path()).unwrap().count(), 1);
     put(&directory, b"new", AS_BEFORE).unwrap();

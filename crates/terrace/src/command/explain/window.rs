@@ -157,7 +157,7 @@ fn nanoseconds(duration: Duration) -> i128 {
 mod tests {
     use super::*;
     use crate::args::moment;
-    use model::recording::{Outcome, Span};
+    use model::recording::{RecordingOutcome, Span};
     use record::capture::{self, CommandPlan, DayClock, RecordOptions};
     use std::result::Result;
 
@@ -167,8 +167,10 @@ mod tests {
         recording.facts.utc_offset_s = 7200;
         recording.facts.started_unix_ns =
             (20_000 * 86_400 + 12 * 3600 + 30 * 60 + 10) * 1_000_000_000;
-        recording.outcome =
-            Some(Outcome { ended_ns: wall_s * 1_000_000_000, ..Outcome::default() });
+        recording.outcome = Some(RecordingOutcome {
+            ended_ns: wall_s * 1_000_000_000,
+            ..RecordingOutcome::default()
+        });
         recording
     }
 

@@ -7,7 +7,7 @@ use crate::exit;
 use crate::output;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use sys::file::Advice;
+use sys::file::CacheAdvice;
 
 /// The most files below a named directory: reading or evicting more takes longer than the run.
 const MOST_FILES: usize = 100_000;
@@ -98,7 +98,7 @@ fn evict_all(files: &[PathBuf]) -> Result<()> {
 /// Only clean pages leave the cache, so what is dirty is written first.
 fn evict(file: &File) -> Result<()> {
     sys::file::sync_data(file)?;
-    sys::file::advise(file, 0, 0, Advice::DontNeed)?;
+    sys::file::advise(file, 0, 0, CacheAdvice::DontNeed)?;
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use sys::directory::Directory;
-use sys::lock::{self, Mode};
+use sys::lock::{self, LockMode};
 
 /// What leads to a screen.
 const SCREENS: [&str; 2] = ["DISPLAY", "WAYLAND_DISPLAY"];
@@ -63,7 +63,7 @@ impl Signpost {
         let file = directory.create_new(OsStr::new(&name), MODE)?;
         let signpost = Self { directory, name, _locked: file };
         let file = &signpost._locked;
-        lock::try_take(file, Mode::Exclusive)?;
+        lock::try_take(file, LockMode::Exclusive)?;
         let written = (&*file).write_all(html(address).as_bytes());
         written.map_err(|error| sys::Error::new("write", error))?;
         Ok(signpost)
@@ -83,7 +83,7 @@ fn remove_stale(directory: &Directory) {
     for name in names.iter().filter(|name| is_ours(name)) {
         let file = directory.open_own(name);
         let is_stale =
-            file.is_ok_and(|file| lock::try_take(&file, Mode::Exclusive).is_ok_and(|it| it));
+            file.is_ok_and(|file| lock::try_take(&file, LockMode::Exclusive).is_ok_and(|it| it));
         if is_stale {
             let _ = directory.remove(name);
         }

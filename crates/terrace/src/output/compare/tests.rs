@@ -5,8 +5,8 @@ use super::*;
 use model::compared::SCHEMA;
 use model::estimate::Better;
 
-fn item(of: &str, name: &str, verdict: Verdict) -> Item {
-    Item {
+fn item(of: &str, name: &str, verdict: Verdict) -> ComparedFigure {
+    ComparedFigure {
         of: of.to_owned(),
         name: name.to_owned(),
         unit: "ns".to_owned(),
@@ -25,8 +25,8 @@ fn item(of: &str, name: &str, verdict: Verdict) -> Item {
     }
 }
 
-fn part(name: &str, within: Option<&str>, difference_ns: f64) -> Part {
-    Part {
+fn part(name: &str, within: Option<&str>, difference_ns: f64) -> DifferencePart {
+    DifferencePart {
         name: name.to_owned(),
         within: within.map(str::to_owned),
         first_ns: 0.5e9,
@@ -46,7 +46,7 @@ fn made() -> Comparison {
     };
     Comparison {
         schema: SCHEMA.to_owned(),
-        what: What::Recordings,
+        what: ComparisonSubject::Recordings,
         first: side("cat 'x|y'\n`z`"),
         second: side("cat z"),
         sentence: "The second takes 500 ms longer.".to_owned(),
@@ -109,8 +109,8 @@ fn markdown_keeps_its_columns_whatever_the_names() {
 #[test]
 fn what_a_side_lacks_is_a_dash() {
     let mut comparison = made();
-    comparison.what = What::Surveys;
-    comparison.items[1] = Item {
+    comparison.what = ComparisonSubject::Surveys;
+    comparison.items[1] = ComparedFigure {
         second: None,
         difference: None,
         low: None,

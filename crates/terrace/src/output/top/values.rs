@@ -3,7 +3,7 @@
 
 use crate::output::figure::{self, Digits};
 use crate::output::prose::count;
-use model::recording::{Kind, Recording, Schema, Series};
+use model::recording::{Recording, Schema, Series, SeriesKind};
 
 /// Columns of equal time, each known by the samples at its two ends.
 #[derive(Clone, Debug)]
@@ -75,8 +75,8 @@ impl<'a> Lane<'a> {
         let value = |pair: Option<(u32, u32)>| {
             let (from, to) = pair?;
             before = match self.series.schema.kind {
-                Kind::Gauge => self.level(to),
-                Kind::Counter => self.rate(recording, from, to, before),
+                SeriesKind::Gauge => self.level(to),
+                SeriesKind::Counter => self.rate(recording, from, to, before),
             };
             before
         };
@@ -142,11 +142,11 @@ fn refresh_ns(schema: &Schema) -> Option<u64> {
 fn drawn_unit(schema: &Schema) -> String {
     let unit = schema.unit.as_str();
     match (schema.kind, unit) {
-        (Kind::Gauge, "") => "count".to_owned(),
-        (Kind::Gauge, unit) => unit.to_owned(),
-        (Kind::Counter, "ns") => "share".to_owned(),
-        (Kind::Counter, "count" | "") => "per_s".to_owned(),
-        (Kind::Counter, unit) => format!("{unit}_per_s"),
+        (SeriesKind::Gauge, "") => "count".to_owned(),
+        (SeriesKind::Gauge, unit) => unit.to_owned(),
+        (SeriesKind::Counter, "ns") => "share".to_owned(),
+        (SeriesKind::Counter, "count" | "") => "per_s".to_owned(),
+        (SeriesKind::Counter, unit) => format!("{unit}_per_s"),
     }
 }
 
@@ -156,7 +156,7 @@ pub fn speaks(series: &Series) -> bool {
     let Some(first) = known.next() else {
         return false;
     };
-    (series.schema.kind == Kind::Gauge && first != 0) || known.any(|value| value != first)
+    (series.schema.kind == SeriesKind::Gauge && first != 0) || known.any(|value| value != first)
 }
 
 /// A count in a few letters: `7`, `1,234`, `48k`, `1.2M`.
@@ -186,11 +186,11 @@ mod tests {
             steps: model::recording::Steps::new(),
         };
         let mut series = vec![
-            named("bytes", "bytes", Kind::Counter),
-            named("busy", "ns", Kind::Counter),
-            named("level", "bytes", Kind::Gauge),
-            named("part", "bytes", Kind::Gauge),
-            named("still", "count", Kind::Counter),
+            named("bytes", "bytes", SeriesKind::Counter),
+            named("busy", "ns", SeriesKind::Counter),
+            named("level", "bytes", SeriesKind::Gauge),
+            named("part", "bytes", SeriesKind::Gauge),
+            named("still", "count", SeriesKind::Counter),
         ];
         let mut ticks = Vec::new();
         for half in (0..=20u64).filter(|half| !(9..=10).contains(half)) {
