@@ -166,7 +166,8 @@ fn write_allocate(seen: &Seen) -> Proof {
     let gain = Ratio::between(interval(streamed)?, memory);
     (seen.fetches && gain.low > 1.0 && SPARED.contains(&gain.times)).then(|| {
         let because = format!(
-            "{name} copies {gain} as fast: it does not fetch the lines that it overwrites, which is \
+            "{name} copies {gain} as fast: it does not fetch the lines that it overwrites, which \
+             is \
              one transfer of three."
         );
         (Limit::WriteAllocate, because)
@@ -341,7 +342,8 @@ fn pace(system: &System) -> Option<String> {
     let name = &system.name;
     Some(if apart <= ONE_PACE {
         format!(
-            "On {name} the loops of 1 to 8 bytes ran within {} of each other: memory set their pace.",
+            "On {name} the loops of 1 to 8 bytes ran within {} of each other: memory set their \
+             pace.",
             percent(apart - 1.0)
         )
     } else {

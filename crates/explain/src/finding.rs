@@ -2,6 +2,7 @@
 //!
 //! Each rule of [`crate::rules`] sets the severity together with the text.
 
+use crate::rules::SurveyVerdict;
 use std::cmp::Ordering;
 
 /// What a finding is about, worst first.
@@ -56,6 +57,11 @@ impl RankedFinding {
         let severity = Severity::new(class, factor);
         Self { severity, finding }
     }
+}
+
+/// The verdict of a rule that found this alone.
+pub(crate) fn found(class: Class, factor: f64, finding: model::Finding) -> SurveyVerdict {
+    Ok(vec![RankedFinding::new(class, factor, finding)])
 }
 
 #[cfg(test)]

@@ -12,11 +12,13 @@ pub mod observed;
 pub mod ramdisk;
 pub mod recording;
 pub mod rules;
+pub mod verdict;
 mod wording;
 
 pub use finding::{Class, RankedFinding, Severity};
 pub use observed::Observed;
-pub use rules::{Outcome, RULES, Rule};
+pub use rules::{RULES, SurveyRule};
+pub use verdict::{NoFinding, Verdict};
 
 use model::survey::Unchecked;
 
@@ -34,19 +36,20 @@ pub struct Judgement {
 
 /// Runs every rule on `observed`.
 pub fn survey(observed: &Observed) -> Judgement {
-    let mut judgement = Judgement::default();
-    let mut found = Vec::new();
-    for rule in &RULES {
-        let id = rule.id.to_owned();
-        match (rule.check)(observed) {
-            Ok(findings) if findings.is_empty() => judgement.fine.push(id),
-            Ok(findings) => found.extend(findings),
-            Err(reason) => judgement.unchecked.push(Unchecked { id, reason }),
-        }
-    }
+    let verdicts: verdict::Verdicts<&SurveyRule, _> =
+        RULES.iter().map(|rule| (rule, rule.judge(observed))).collect();
+    let mut found: Vec<RankedFinding> =
+        verdicts.found.into_iter().flat_map(|(_, found)| found).collect();
     // The sort is stable: equals stay in the order of the rules, so that two
     // runs on one machine list them alike.
     found.sort_by(|a, b| a.severity.worst_first(&b.severity));
-    judgement.findings = found.into_iter().map(|ranked| ranked.finding).collect();
-    judgement
+    let cleared = verdicts.cleared.into_iter().map(|(rule, _)| rule);
+    let unseen = verdicts.unseen.into_iter();
+    Judgement {
+        findings: found.into_iter().map(|ranked| ranked.finding).collect(),
+        fine: verdicts.nothing.into_iter().chain(cleared).map(|rule| rule.id.to_owned()).collect(),
+        unchecked: unseen
+            .map(|(rule, reason, _)| Unchecked { id: rule.id.to_owned(), reason })
+            .collect(),
+    }
 }

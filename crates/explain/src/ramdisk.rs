@@ -15,69 +15,72 @@ mod suspects;
 #[cfg(test)]
 mod tests;
 
-use case::{Answer, Case, RamDiskCause};
+use crate::verdict::{NoFinding, Verdicts};
+use crate::wording::times;
+use case::Case;
+use model::duration::show_ns;
+use model::explanation::Cause;
 use model::ramdisk::{ExcludedCause, RamDiskObservation, RamDiskVerdict, Reason, Round};
 use model::{Evidence, Finding, Grade};
-
-use crate::wording::times;
-use model::duration::show_ns;
+use std::cmp::Reverse;
 
 /// Judges what was seen.
 #[must_use]
 pub fn judge(seen: &RamDiskObservation) -> RamDiskVerdict {
     let case = Case::new(seen);
-    let mut judged = RamDiskVerdict {
-        verdict: Reason::Unproven,
-        grade: Grade::Unseen,
-        usual_ns: case.usual_ns,
-        findings: Vec::new(),
-        excluded: Vec::new(),
-        unseen: Vec::new(),
-        tried: remedies::judge(&case),
-    };
-    let mut causes: Vec<(Reason, RamDiskCause)> = Vec::new();
-    let mut moved = Vec::new();
-    for (reason, check) in suspects::ALL {
-        match check(&case) {
-            Answer::Found(cause) => causes.push((reason, cause)),
-            Answer::Cheap(finding) => moved.push(finding),
-            Answer::Clear(evidence) => judged.excluded.push(ExcludedCause { reason, evidence }),
-            Answer::Unseen(why) => judged.unseen.push(format!("{}: {why}", reason.words())),
+    let Verdicts { found, cleared, unseen, .. } =
+        suspects::ALL.into_iter().map(|(reason, check)| (reason, check(&case))).collect();
+    // What holds and cost nothing has no time.
+    let (mut causes, cheap): (Vec<(Reason, Cause)>, Vec<_>) =
+        found.into_iter().partition(|(_, cause)| cause.ns.is_some());
+    let excluded = cleared.into_iter().map(|(reason, evidence)| ExcludedCause { reason, evidence });
+    let mut excluded: Vec<ExcludedCause> = excluded.collect();
+    let unseen = unseen.into_iter().map(|(reason, why, _)| format!("{}: {why}", reason.words()));
+    let mut unseen: Vec<String> = unseen.collect();
+    match host::check(&case, &causes) {
+        Ok(cause) => causes.push(cause),
+        Err(NoFinding::Cleared(evidence)) => {
+            let both =
+                host::REASONS.map(|reason| ExcludedCause { reason, evidence: evidence.clone() });
+            excluded.extend(both);
         }
+        Err(NoFinding::Unseen { why, .. }) => unseen.push(format!("the host: {why}")),
+        Err(NoFinding::Nothing) => {}
     }
-    host::ask(&case, &mut causes, &mut judged);
     // The sort is stable: of equal times the suspect that was asked first counts.
-    causes.sort_by_key(|(_, cause)| std::cmp::Reverse(cause.ns));
-    judged.findings = causes.iter().map(|(_, cause)| cause.finding.clone()).collect();
-    judged.verdict = match causes.first() {
-        Some((reason, _)) => *reason,
-        None => {
-            let (reason, finding) = no_cause(&case);
-            judged.findings.push(finding);
-            reason
-        }
-    };
-    judged.findings.extend(moved);
-    judged.grade = judged.findings[0].grade;
-    judged
+    causes.sort_by_key(|(_, cause)| Reverse(cause.ns));
+    if causes.is_empty() {
+        let (reason, finding) = no_cause(&case);
+        causes.push((reason, Cause::new(None, finding)));
+    }
+    RamDiskVerdict {
+        verdict: causes[0].0,
+        grade: causes[0].1.finding.grade,
+        usual_ns: case.usual_ns,
+        findings: causes
+            .into_iter()
+            .chain(cheap)
+            .map(|(reason, cause)| Finding { id: reason.id().to_owned(), ..cause.finding })
+            .collect(),
+        excluded,
+        unseen,
+        tried: remedies::judge(&case),
+    }
 }
 
 /// The verdict if no suspect is the cause.
 fn no_cause(case: &Case) -> (Reason, Finding) {
+    let unproven =
+        |claim: String, evidence| (Reason::Unproven, Finding::new(Grade::Unseen, claim, evidence));
     let Some(first) = case.first.filter(|_| case.usual_ns.is_some()) else {
-        let claim = "Nothing was written, so nothing can be said.".to_owned();
         let none = Evidence::new("pages written", 0.0, "pages", "the process that wrote");
-        return (
-            Reason::Unproven,
-            case::finding(Reason::Unproven, claim, Grade::Unseen, vec![none]),
-        );
+        return unproven("Nothing was written, so nothing can be said.".to_owned(), vec![none]);
     };
     let each = first.mean_ns().unwrap_or(0.0);
     let mean = case.touch_evidence();
     if case.seen.killed {
-        let claim =
-            "The process that wrote was killed, and no group says that it did it.".to_owned();
-        return (Reason::Unproven, case::finding(Reason::Unproven, claim, Grade::Unseen, mean));
+        let claim = "The process that wrote was killed, and no group says that it did it.";
+        return unproven(claim.to_owned(), mean);
     }
     if case.is_lost() {
         let claim = format!(
@@ -85,8 +88,7 @@ fn no_cause(case: &Case) -> (Reason, Finding) {
             show_ns(each),
             times(each / case.usual_ns.unwrap_or(each)),
         );
-        let finding = case::finding(Reason::Unproven, claim, Grade::Unseen, mean);
-        return (Reason::Unproven, finding);
+        return unproven(claim, mean);
     }
     let copying = case.seen.pass(Round::Rewrite).and_then(|pass| pass.mean_ns());
     let parts = copying.map_or(String::new(), |copying| {
@@ -98,6 +100,5 @@ fn no_cause(case: &Case) -> (Reason, Finding) {
         )
     });
     let claim = format!("The memory was there. A page takes {}{parts}.", show_ns(each));
-    let finding = case::finding(Reason::AlreadyBacked, claim, Grade::Measured, mean);
-    (Reason::AlreadyBacked, finding)
+    (Reason::AlreadyBacked, Finding::new(Grade::Measured, claim, mean))
 }

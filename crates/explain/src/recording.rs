@@ -35,9 +35,11 @@ pub fn explain(recording: &Recording, window: Window) -> Explanation {
     let accounts = accounting::account(&view);
     let judged = rules::judge(&rules::RunView { view: &view, accounts: &accounts });
     let mut unseen = unseen::unseen(&view, &accounts);
-    let known: Vec<String> = unseen.iter().map(|unseen| unseen.what.clone()).collect();
-    let others = judged.unseen.into_iter();
-    unseen.extend(others.filter(|unseen| !known.contains(&unseen.what)));
+    for of_rule in judged.unseen {
+        if unseen.iter().all(|known| known.what != of_rule.what) {
+            unseen.push(of_rule);
+        }
+    }
     let mut explanation = Explanation {
         schema: SCHEMA.to_owned(),
         subject: words::subject(recording),
@@ -49,7 +51,7 @@ pub fn explain(recording: &Recording, window: Window) -> Explanation {
         bars: accounts.bars,
         of_which: accounts.of_which,
         repairs: accounts.repairs,
-        findings: judged.causes,
+        findings: judged.findings,
         cleared: judged.cleared,
         unseen,
         doubts: doubts::doubts(&view),

@@ -30,28 +30,40 @@ pub mod volume_limit_requests;
 
 use crate::finding::RankedFinding;
 use crate::observed::Observed;
+use crate::verdict::{NoFinding, Verdict, Verdicts};
 
-/// What a rule concludes from one survey: its findings, none if nothing is odd by
-/// more than the error bars; or the input that it lacks.
-pub type Outcome = Result<Vec<RankedFinding>, String>;
+/// What a rule concludes from one survey. It found something only if that is odd by more than the
+/// error bars.
+pub type SurveyVerdict = Verdict<Vec<RankedFinding>>;
 
 /// A rule by its name.
 #[derive(Clone, Copy, Debug)]
-pub struct Rule {
+pub struct SurveyRule {
     /// The id of its findings.
     pub id: &'static str,
-    /// Judges one survey.
-    pub check: fn(&Observed) -> Outcome,
+    check: fn(&Observed) -> SurveyVerdict,
 }
 
+impl SurveyRule {
+    /// Judges one survey; its findings bear the rule's id.
+    pub fn judge(&self, observed: &Observed) -> SurveyVerdict {
+        let mut found = (self.check)(observed)?;
+        for ranked in &mut found {
+            self.id.clone_into(&mut ranked.finding.id);
+        }
+        Ok(found)
+    }
+}
+
+/// Each rule has the name of its file.
 macro_rules! rules {
     ($($name:ident),* $(,)?) => {
-        [$(Rule { id: $name::ID, check: $name::check }),*]
+        [$(SurveyRule { id: stringify!($name), check: $name::check }),*]
     };
 }
 
 /// Every rule. The order is that of the tiers: processor and memory first.
-pub const RULES: [Rule; 20] = rules![
+pub const RULES: [SurveyRule; 20] = rules![
     processor_stolen,
     processor_throttled,
     processor_crowded,
@@ -76,14 +88,22 @@ pub const RULES: [Rule; 20] = rules![
 
 /// The findings of all `items` (devices, caches, areas). If none could be checked: the
 /// reason of the first, or `if_empty` without any item.
-fn check_each<T>(items: &[T], check: impl Fn(&T) -> Outcome, if_empty: &str) -> Outcome {
-    let mut found = None;
-    let mut unchecked = None;
-    for item in items {
-        match check(item) {
-            Ok(findings) => found.get_or_insert_with(Vec::new).extend(findings),
-            Err(reason) => _ = unchecked.get_or_insert(reason),
-        }
+fn check_each<T>(
+    items: &[T],
+    check: impl Fn(&T) -> SurveyVerdict,
+    if_empty: &str,
+) -> SurveyVerdict {
+    let verdicts: Verdicts<(), _> = items.iter().map(|item| ((), check(item))).collect();
+    let found: Vec<RankedFinding> =
+        verdicts.found.into_iter().flat_map(|(_, found)| found).collect();
+    if !found.is_empty() {
+        return Ok(found);
     }
-    found.ok_or_else(|| unchecked.unwrap_or_else(|| if_empty.to_owned()))
+    let is_checked = !verdicts.cleared.is_empty() || !verdicts.nothing.is_empty();
+    let unseen = verdicts.unseen.into_iter().next().filter(|_| !is_checked);
+    match unseen {
+        Some((_, why, remedy)) => Err(NoFinding::Unseen { why, remedy }),
+        None if is_checked => Err(NoFinding::Nothing),
+        None => Err(if_empty.into()),
+    }
 }

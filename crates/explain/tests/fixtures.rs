@@ -6,7 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a fixture that cannot be read must fail the test")]
 
-use explain::{Observed, RULES};
+use explain::{NoFinding, Observed, RULES};
 use model::Finding;
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -152,8 +152,8 @@ fn a_rule_fires_on_its_fixture_and_no_other_does() {
     for (rule, of) in RULES.iter().zip(&FIXTURES) {
         let fixture = fixture(of.fires);
         for other in &RULES {
-            match (other.check)(&fixture.observed) {
-                Ok(found) if !found.is_empty() => {
+            match other.judge(&fixture.observed) {
+                Ok(found) => {
                     assert_eq!(other.id, rule.id, "fires on {}: {found:?}", rule.id);
                     assert_eq!(found.len(), 1, "{found:?}");
                     is_well_formed(rule.id, &found[0].finding, &fixture.says);
@@ -192,7 +192,7 @@ fn a_near_miss_is_judged_and_nothing_is_found() {
         for name in of.near_misses {
             let fixture = fixture(name);
             // Fine, not merely unchecked: else the fixture would prove nothing.
-            assert_eq!((rule.check)(&fixture.observed), Ok(Vec::new()), "{name}");
+            assert_eq!(rule.judge(&fixture.observed), Err(NoFinding::Nothing), "{name}");
             let judgement = explain::survey(&fixture.observed);
             assert_eq!(judgement.findings, [], "{name}");
         }

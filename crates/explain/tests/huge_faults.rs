@@ -3,7 +3,7 @@
 //! Recorded on a KVM guest: 48 huge faults on new memory, 48 again.
 
 use explain::observed::{FaultKind, FaultsSeen, Observed};
-use explain::rules::memory_backed_lazily::ID;
+
 use model::histogram::Modes;
 
 fn recorded() -> FaultsSeen {
@@ -45,7 +45,7 @@ fn recorded() -> FaultsSeen {
 fn fires(faults: FaultsSeen) -> Option<String> {
     let observed = Observed { faults: Some(faults), ..Observed::default() };
     let found = explain::survey(&observed).findings;
-    found.into_iter().find(|f| f.id == ID).map(|f| f.claim)
+    found.into_iter().find(|f| f.id == "memory_backed_lazily").map(|f| f.claim)
 }
 
 #[test]

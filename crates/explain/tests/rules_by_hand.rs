@@ -11,7 +11,7 @@
 
 use explain::recording::accounting::Accounts;
 use explain::recording::attribution::attribute;
-use explain::recording::rules::{Judged, RULES, RunView, judge};
+use explain::recording::rules::{RULES, RunView, judge};
 use explain::recording::{View, Window};
 use model::explanation::{Cause, Explanation, OverlappingPart, Slice};
 use model::machine::MachineFacts;
@@ -143,21 +143,20 @@ impl Fixture {
         }
     }
 
-    fn judged(&self) -> Judged {
+    fn judged(&self) -> Explanation {
         judged(&self.recording, &self.accounts)
     }
 
     /// The findings as an explanation has them: with their series and spans.
     fn attributed(&self) -> Vec<Cause> {
-        let mut explanation =
-            Explanation { findings: self.judged().causes, ..Explanation::default() };
+        let mut explanation = self.judged();
         let view = View::new(&self.recording, Window::default());
         attribute(&view, &mut explanation);
         explanation.findings
     }
 }
 
-fn judged(recording: &Recording, accounts: &Accounts) -> Judged {
+fn judged(recording: &Recording, accounts: &Accounts) -> Explanation {
     let view = View::new(recording, Window::default());
     judge(&RunView { view: &view, accounts })
 }
@@ -249,8 +248,8 @@ fn device(words: &[&str]) -> DeviceFacts {
     device
 }
 
-fn ids(judged: &Judged) -> Vec<&str> {
-    let causes = judged.causes.iter();
+fn ids(judged: &Explanation) -> Vec<&str> {
+    let causes = judged.findings.iter();
     causes.map(|cause| cause.finding.id.as_str()).collect()
 }
 
@@ -315,41 +314,41 @@ fn made_by_hand_what_is_cleared_unseen_or_silent_is_so_with_its_number() {
             }
             for words in &fixture.says {
                 let claims: Vec<&str> =
-                    judged.causes.iter().map(|cause| cause.finding.claim.as_str()).collect();
+                    judged.findings.iter().map(|cause| cause.finding.claim.as_str()).collect();
                 let is_said = claims.iter().any(|claim| claim.contains(words));
                 assert!(is_said, "{case}: `{words}` in {claims:#?}");
             }
             for words in &fixture.advises {
-                let mut remedies = judged.causes.iter().map(|cause| &cause.finding.remedy);
+                let mut remedies = judged.findings.iter().map(|cause| &cause.finding.remedy);
                 let is_advised =
                     remedies.any(|text| text.as_ref().is_some_and(|text| text.contains(words)));
-                assert!(is_advised, "{case}: `{words}` in {:#?}", judged.causes);
+                assert!(is_advised, "{case}: `{words}` in {:#?}", judged.findings);
             }
         }
     }
 }
 
 /// The ids that something is said of, findings once for all of theirs.
-fn spoken(judged: &Judged) -> BTreeSet<&str> {
+fn spoken(judged: &Explanation) -> BTreeSet<&str> {
     let cleared = judged.cleared.iter().map(|cleared| cleared.id.as_str());
     let unseen = judged.unseen.iter().map(|unseen| unseen.what.as_str());
     ids(judged).into_iter().chain(cleared).chain(unseen).collect()
 }
 
 /// What holds for every judgement.
-fn sound(judged: &Judged) {
+fn sound(judged: &Explanation) {
     let found: BTreeSet<&str> = ids(judged).into_iter().collect();
     let judged_count = found.len() + judged.cleared.len() + judged.unseen.len();
     assert_eq!(spoken(judged).len(), judged_count, "an id in two lists: {judged:#?}");
     let known: BTreeSet<&str> = RULES.iter().map(|rule| rule.id).collect();
     assert!(spoken(judged).is_subset(&known));
-    let first = judged.causes.first();
+    let first = judged.findings.first();
     assert!(first.is_none_or(|first| !first.within_previous));
-    let roots = judged.causes.iter().filter(|cause| !cause.within_previous);
+    let roots = judged.findings.iter().filter(|cause| !cause.within_previous);
     let times: Vec<Option<u64>> =
         roots.filter(|cause| cause.finding.id != "out_of_memory").map(|cause| cause.ns).collect();
     assert!(times.is_sorted_by(|a, b| a >= b), "{times:?}");
-    for cause in &judged.causes {
+    for cause in &judged.findings {
         let finding = &cause.finding;
         assert!(!finding.evidence.is_empty(), "{finding:?}");
         assert!(!finding.claim.contains('\n') && !finding.claim.ends_with('.'));
@@ -386,7 +385,7 @@ fn ids_are_unique_and_every_fixture_belongs_to_a_rule() {
 fn an_empty_recording_has_no_finding() {
     for recording in [Recording::default(), empty()] {
         let judged = judged(&recording, &Accounts::default());
-        assert!(judged.causes.is_empty(), "{judged:#?}");
+        assert!(judged.findings.is_empty(), "{judged:#?}");
         assert!(judged.unseen.is_empty(), "{judged:#?}");
     }
 }

@@ -90,6 +90,14 @@ pub struct Cause {
     pub span: Option<Interval>,
 }
 
+impl Cause {
+    /// A finding that accounts for `ns` of thread time, where that can be said.
+    #[must_use]
+    pub fn new(ns: Option<u64>, finding: Finding) -> Self {
+        Self { finding, ns, within_previous: false, span: None }
+    }
+}
+
 /// A cause that was checked and excluded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClearedCause {

@@ -61,6 +61,21 @@ impl Evidence {
         }
     }
 
+    /// A time in nanoseconds.
+    pub fn time(name: impl Into<String>, ns: u64, source: impl Into<String>) -> Self {
+        Self::new(name, ns as f64, "ns", source)
+    }
+
+    /// A plain count.
+    pub fn count(name: impl Into<String>, count: u64, source: impl Into<String>) -> Self {
+        Self::new(name, count as f64, "count", source)
+    }
+
+    /// A size in bytes.
+    pub fn bytes(name: impl Into<String>, bytes: u64, source: impl Into<String>) -> Self {
+        Self::new(name, bytes as f64, "bytes", source)
+    }
+
     /// The same number with the series that it was computed from.
     #[must_use]
     pub fn seen_in<S: AsRef<str>>(mut self, series: impl IntoIterator<Item = S>) -> Self {
@@ -101,4 +116,42 @@ pub struct Finding {
     pub remedy: Option<String>,
     /// A command that would confirm or refute it, if there is one.
     pub confirm: Option<String>,
+}
+
+impl Finding {
+    /// A claim and what it rests on. Its id is that of the rule, which is set where the rules are
+    /// asked; it has no tier, remedy or command yet.
+    pub fn new(
+        grade: Grade,
+        claim: impl Into<String>,
+        evidence: impl IntoIterator<Item = Evidence>,
+    ) -> Self {
+        Self {
+            id: String::new(),
+            claim: claim.into(),
+            tier: None,
+            evidence: evidence.into_iter().collect(),
+            grade,
+            remedy: None,
+            confirm: None,
+        }
+    }
+
+    /// The same of this tier.
+    #[must_use]
+    pub fn tier(self, name: impl Into<String>) -> Self {
+        Self { tier: Some(name.into()), ..self }
+    }
+
+    /// The same with what to do and its risk.
+    #[must_use]
+    pub fn remedy(self, text: impl Into<String>) -> Self {
+        Self { remedy: Some(text.into()), ..self }
+    }
+
+    /// The same with the command that would confirm or refute it.
+    #[must_use]
+    pub fn confirm(self, command: impl Into<String>) -> Self {
+        Self { confirm: Some(command.into()), ..self }
+    }
 }

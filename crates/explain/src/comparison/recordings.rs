@@ -129,9 +129,12 @@ fn notes(first: &[Explanation], second: &[Explanation]) -> Vec<String> {
             crate::wording::list(&apart)
         ));
     }
-    let failed = first.iter().chain(second);
-    let failed = failed.filter(|run| !["exit 0", "stopped", ""].contains(&run.ending.as_str()));
-    let failed: BTreeSet<&str> = failed.map(|run| run.ending.as_str()).collect();
+    let failed: BTreeSet<&str> = first
+        .iter()
+        .chain(second)
+        .filter(|run| !["exit 0", "stopped", ""].contains(&run.ending.as_str()))
+        .map(|run| run.ending.as_str())
+        .collect();
     if !failed.is_empty() {
         let ends: Vec<String> = failed.into_iter().map(str::to_owned).collect();
         notes.push(format!(

@@ -35,7 +35,8 @@ pub(super) fn of_recordings(items: &[ComparedFigure], split: Option<&TimeDiffere
     };
     match (wall.verdict, wall.basis) {
         (Verdict::Unproven, Basis::Ranks) => format!(
-            "Unproven: runs of one side differ as much as the sides do. The second took {amount} {longer} \
+            "Unproven: runs of one side differ as much as the sides do. The second took {amount} \
+             {longer} \
              ({change}{}){}.",
             interval(wall),
             more_runs(wall)
@@ -96,21 +97,26 @@ fn because(split: &TimeDifference, counts: impl Fn(&DifferencePart) -> bool) -> 
     let causes = causes(split).into_iter().filter(|part| counts(part)).take(NAMED);
     let named: Vec<String> = causes
         .map(|part| {
-            let inside = most_inside(split, part).filter(|inside| counts(inside));
-            let inside = inside.map_or_else(String::new, |inside| {
-                let length = show_ns(inside.difference_ns.abs());
-                format!(" ({length} of it {})", short_words(&inside.name))
-            });
+            let inside = most_inside(split, part).filter(|inside| counts(inside)).map_or_else(
+                String::new,
+                |inside| {
+                    let length = show_ns(inside.difference_ns.abs());
+                    format!(" ({length} of it {})", short_words(&inside.name))
+                },
+            );
             format!("{} are {}{inside}", with_error(part), short_words(&part.name))
         })
         .collect();
-    let against = gains(split).into_iter().find(|part| counts(part));
-    let against = against.map_or_else(String::new, |part| {
+    if named.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("; of that, {}", list(&named));
+    if let Some(part) = gains(split).into_iter().find(|part| counts(part)) {
         let less = if part.difference_ns < 0.0 { "less" } else { "more" };
         let length = show_ns(part.difference_ns.abs());
-        format!(", while {} took {length} {less}", short_words(&part.name))
-    });
-    if named.is_empty() { String::new() } else { format!("; of that, {}{against}", list(&named)) }
+        text.push_str(&format!(", while {} took {length} {less}", short_words(&part.name)));
+    }
+    text
 }
 
 /// `3 s +- 0.4 s`.

@@ -44,10 +44,11 @@ pub(super) fn split(first: &[Explanation], second: &[Explanation]) -> Option<Tim
     let inside = inside(first, second);
     let mut all = Vec::new();
     for slice in parts {
-        let of_it = inside.iter();
-        let of_it = of_it.filter(|part| part.within.as_ref() == Some(&slice.name));
-        let mut of_it: Vec<DifferencePart> =
-            of_it.map(|lengths| part(lengths, &walls, least)).collect();
+        let mut of_it: Vec<DifferencePart> = inside
+            .iter()
+            .filter(|part| part.within.as_ref() == Some(&slice.name))
+            .map(|lengths| part(lengths, &walls, least))
+            .collect();
         of_it.sort_by(|a, b| moved(b).total_cmp(&moved(a)));
         all.push(slice);
         all.append(&mut of_it);
@@ -186,8 +187,7 @@ pub(super) fn most_inside<'a>(
     split: &'a TimeDifference,
     slice: &DifferencePart,
 ) -> Option<&'a DifferencePart> {
-    let inside = split.parts.iter();
-    let mut inside = inside.filter(|part| part.within.as_ref() == Some(&slice.name));
+    let mut inside = split.parts.iter().filter(|part| part.within.as_ref() == Some(&slice.name));
     // How the time of a processor is split says nothing of a cause.
     inside.find(|part| {
         part.name != TimePart::User

@@ -33,9 +33,8 @@ pub fn surveys(first: &[Survey], second: &[Survey], kept: &[Survey]) -> Comparis
         all.any(|other| other.started_unix_s == survey.started_unix_s)
     };
     let same_machine = machines(first, second).len() <= 1;
-    let kept: Vec<&Survey> =
-        kept.iter().filter(|survey| same_machine && !compared(survey)).collect();
-    let kept: Vec<Trial> = kept.into_iter().flat_map(trials).collect();
+    let kept: Vec<Trial> =
+        kept.iter().filter(|survey| same_machine && !compared(survey)).flat_map(trials).collect();
     let firsts: Vec<Trial> = first.iter().flat_map(trials).collect();
     let seconds: Vec<Trial> = second.iter().flat_map(trials).collect();
     let mut items: Vec<ComparedFigure> = Vec::new();
@@ -107,8 +106,9 @@ fn of_tier(tier: &Tier) -> Vec<Trial> {
         ("read", &tier.read_bytes_per_s),
         ("write", &tier.write_bytes_per_s),
         ("copy", &tier.copy_bytes_per_s),
-    ];
-    let rates = rates.into_iter().filter_map(|(name, rate)| {
+    ]
+    .into_iter()
+    .filter_map(|(name, rate)| {
         let rate = rate.as_ref()?;
         let interval = rate.low.zip(rate.high);
         Some(trial(name, "bytes_per_s", Better::Higher, rate.median, interval))
@@ -167,7 +167,8 @@ fn notes(first: &[Survey], second: &[Survey], items: &[ComparedFigure]) -> Vec<S
     let is = |basis| items.iter().any(|item| item.basis == basis);
     if is(Basis::Trials) {
         notes.push(
-            "Fewer than 4 other surveys of this machine are kept, so its noise is not known: a figure \
+            "Fewer than 4 other surveys of this machine are kept, so its noise is not known: a \
+             figure \
              differs where the trials inside of the surveys disagree and by more than is usual \
              (25 %, devices 50 %)."
                 .to_owned(),
@@ -179,7 +180,8 @@ fn notes(first: &[Survey], second: &[Survey], items: &[ComparedFigure]) -> Vec<S
     let before = |a: &[u64], b: &[u64]| a.iter().max() < b.iter().min();
     if is(Basis::Ranks) && (before(&a, &b) || before(&b, &a)) {
         notes.push(
-            "All surveys of one side are older than those of the other: what the machine did meanwhile \
+            "All surveys of one side are older than those of the other: what the machine did \
+             meanwhile \
              looks like a difference."
                 .to_owned(),
         );

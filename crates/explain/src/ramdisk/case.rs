@@ -1,34 +1,22 @@
 //! What was seen, made ready to be judged: the usual touch, the time lost beyond it, and what
 //! grew while the first pass ran.
 
+use crate::verdict::Verdict;
 use model::duration::show_ns;
-use model::ramdisk::{Pass, RamDiskObservation, Reason, Round};
+use model::explanation::Cause;
+use model::ramdisk::{Pass, RamDiskObservation, Round};
 use model::{Evidence, Finding, Grade};
 
+/// The source of what touches show, as evidence gives it.
+pub(super) const TOUCHES: &str = "time of each touch";
+/// And of what a group counts.
+pub(super) const CONTROLLER: &str = "memory controller";
 /// From this many times the median on the mean is slow. Picked: on memory that was there it was
 /// 1.09 to 1.19, in a group that had to swap to a fast disk 2.1.
 const LOST_FROM: f64 = 1.4;
 /// The median of new memory is itself slow when it is this many times that of memory that was
 /// given back a moment ago.
 const SLOW_MEDIAN: f64 = 2.0;
-
-/// What a suspect says.
-pub(super) enum Answer {
-    /// It is a cause.
-    Found(RamDiskCause),
-    /// It holds, and cost nothing.
-    Cheap(Finding),
-    /// Not a cause, by this number.
-    Clear(Evidence),
-    /// Cannot be seen, and why.
-    Unseen(String),
-}
-
-/// A finding and the time of the first pass that it accounts for.
-pub(super) struct RamDiskCause {
-    pub ns: u64,
-    pub finding: Finding,
-}
 
 /// What was seen.
 pub(super) struct Case<'a> {
@@ -81,10 +69,13 @@ impl<'a> Case<'a> {
     /// The same as evidence.
     pub fn evidence(&self, name: &str, unit: &str) -> Option<Evidence> {
         let value = self.grew(name)? as f64;
-        let source = if name.starts_with("vmstat.") { "/proc/vmstat" } else { "memory controller" };
-        let mut evidence = Evidence::new(name, value, unit, source);
-        evidence.series = vec![name.to_owned()];
-        Some(evidence)
+        let source = if name.starts_with("vmstat.") { "/proc/vmstat" } else { CONTROLLER };
+        Some(Evidence::new(name, value, unit, source).seen_in([name]))
+    }
+
+    /// The growth of those that are counted here.
+    pub fn all_evidence(&self, names: &[&str], unit: &str) -> Vec<Evidence> {
+        names.iter().filter_map(|name| self.evidence(name, unit)).collect()
     }
 
     /// The pages written in the first pass.
@@ -94,9 +85,7 @@ impl<'a> Case<'a> {
 
     /// Mean and median of the first pass.
     pub fn touch_evidence(&self) -> Vec<Evidence> {
-        let each = |name: &str, ns: Option<f64>| {
-            Some(Evidence::new(name, ns?, "ns", "time of each touch"))
-        };
+        let each = |name: &str, ns: Option<f64>| Some(Evidence::new(name, ns?, "ns", TOUCHES));
         let mean = each("a page, mean", self.first.and_then(Pass::mean_ns));
         let usual = each("a page, usual", self.usual_ns);
         mean.into_iter().chain(usual).collect()
@@ -109,47 +98,20 @@ impl<'a> Case<'a> {
         format!("a page took {} instead of {}", show_ns(mean), show_ns(usual))
     }
 
-    /// Takes `reason` as the cause of the lost time if there is some; else it was cheap.
+    /// The cause of the lost time if there is some; else it was cheap, and accounts for none.
     pub fn cause_or_cheap(
         &self,
-        reason: Reason,
         clause: &str,
         mut evidence: Vec<Evidence>,
         remedy: &str,
-    ) -> Answer {
+    ) -> Verdict<Cause> {
         evidence.extend(self.touch_evidence());
         if self.is_lost() {
             let claim = format!("{clause}: {}.", self.price());
-            let finding = finding(reason, claim, Grade::Measured, evidence);
-            return Answer::Found(RamDiskCause {
-                ns: self.lost_ns() as u64,
-                finding: with_remedy(finding, remedy),
-            });
+            let finding = Finding::new(Grade::Measured, claim, evidence).remedy(remedy);
+            return Ok(Cause::new(Some(self.lost_ns() as u64), finding));
         }
         let claim = format!("{clause}, which cost nothing here.");
-        Answer::Cheap(finding(reason, claim, Grade::Measured, evidence))
+        Ok(Cause::new(None, Finding::new(Grade::Measured, claim, evidence)))
     }
-}
-
-/// A finding of this reason.
-pub(super) fn finding(
-    reason: Reason,
-    claim: String,
-    grade: Grade,
-    evidence: Vec<Evidence>,
-) -> Finding {
-    Finding {
-        id: reason.id().to_owned(),
-        claim,
-        tier: None,
-        evidence,
-        grade,
-        remedy: None,
-        confirm: None,
-    }
-}
-
-/// The same with what to do.
-pub(super) fn with_remedy(finding: Finding, remedy: &str) -> Finding {
-    Finding { remedy: Some(remedy.to_owned()), ..finding }
 }

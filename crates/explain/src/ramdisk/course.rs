@@ -180,7 +180,8 @@ fn like_a_late_host(knee: &Knee) -> Judged {
         (
             Standing::NotExcluded,
             format!(
-                "{page} a page is slower than any such host was seen; one that is itself short would be"
+                "{page} a page is slower than any such host was seen; one that is itself short \
+                 would be"
             ),
         )
     }
@@ -192,7 +193,8 @@ fn like_a_crowd(knee: &Knee) -> Judged {
         (
             Standing::NotExcluded,
             format!(
-                "others would have to have had the processor {:.0} % of the time, only beyond this size",
+                "others would have to have had the processor {:.0} % of the time, only beyond \
+                 this size",
                 share * 100.0
             ),
         )

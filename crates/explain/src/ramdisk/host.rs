@@ -5,11 +5,13 @@
 //! same memory touched again is fast. A host that swaps makes them as slow as a disk, 0.1 to
 //! 30 ms. One that backs memory by huge pages is slow once for each 2 MiB, and that is no disk.
 
-use super::case::{Case, RamDiskCause, finding, with_remedy};
+use super::case::{Case, TOUCHES};
+use crate::verdict::{Verdict, clear};
 use crate::wording::{percent, times};
 use model::duration::show_ns;
+use model::explanation::Cause;
 use model::histogram::Bar;
-use model::ramdisk::{ExcludedCause, Pass, RamDiskVerdict, Reason, SLOW};
+use model::ramdisk::{Pass, Reason, SLOW};
 use model::{Evidence, Finding, Grade};
 
 /// A touch as long as this waited for a device.
@@ -27,6 +29,9 @@ const MOST: f64 = 0.5;
 /// Pages in a huge page.
 const HUGE_PAGES: f64 = 512.0;
 
+/// What it can be the cause by; a number that clears it clears both.
+pub(super) const REASONS: [Reason; 2] = [Reason::BackedLazily, Reason::HostOvercommitted];
+
 /// What the shape tells.
 enum Shape {
     Lazy,
@@ -34,56 +39,36 @@ enum Shape {
     Neither,
 }
 
-/// Finds the host to be the cause, clears it, or says why it cannot be judged.
-pub(super) fn ask(
-    case: &Case,
-    causes: &mut Vec<(Reason, RamDiskCause)>,
-    judged: &mut RamDiskVerdict,
-) {
-    const HOST: [Reason; 2] = [Reason::BackedLazily, Reason::HostOvercommitted];
-    let has_memory_cause = causes
-        .iter()
-        .any(|(reason, _)| !matches!(reason, Reason::CpuContention | Reason::CpuStolen));
-    if has_memory_cause {
+/// Finds the host to be the cause, clears it of both reasons, or says why it cannot be judged;
+/// `causes` are those that counters show.
+pub(super) fn check(case: &Case, causes: &[(Reason, Cause)]) -> Verdict<(Reason, Cause)> {
+    let is_of_processor =
+        |reason: Reason| matches!(reason, Reason::CpuContention | Reason::CpuStolen);
+    if causes.iter().any(|(reason, _)| !is_of_processor(*reason)) {
         let why =
             "a cause that counters show accounts for the time; the host cannot be told from it";
-        judged.unseen.push(format!("the host: {why}"));
-        return;
+        return Err(why.into());
     }
-    let Some(first) = case.first else {
-        judged.unseen.push("the host: nothing was written".to_owned());
-        return;
-    };
-    let clear = |judged: &mut RamDiskVerdict| {
+    let first = case.first.ok_or("nothing was written")?;
+    if !case.is_lost() || case.seen.is_guest == Some(false) {
         let slow = first.share_from(case.usual_ns.unwrap_or(0.0) * SLOW);
-        let evidence = Evidence::new("slow touches", slow, "ratio", "time of each touch");
-        let excluded = HOST.map(|reason| ExcludedCause { reason, evidence: evidence.clone() });
-        judged.excluded.extend(excluded);
-    };
-    if !case.is_lost() {
-        return clear(judged);
+        return clear(Some(Evidence::new("slow touches", slow, "ratio", TOUCHES)));
     }
-    match case.seen.is_guest {
-        Some(true) => {}
-        Some(false) => return clear(judged),
-        None => {
-            judged.unseen.push("the host: whether there is one is not known".to_owned());
-            return;
-        }
-    }
+    case.seen.is_guest.ok_or("whether there is one is not known")?;
     if case.lost_ns() <= first.elsewhere_ns() as f64 {
         let why =
             "others had the processor for longer than was lost otherwise, which blurs its shape";
-        judged.unseen.push(format!("the host: {why}"));
-        return;
+        return Err(why.into());
     }
-    match shape(case, first) {
-        Shape::Lazy => causes.push((Reason::BackedLazily, lazy(case, first))),
-        Shape::Disk => causes.push((Reason::HostOvercommitted, disk(case, first))),
-        Shape::Neither => judged.unseen.push(
-            "the host: the slow touches do not have its shape, which does not clear it".to_owned(),
-        ),
-    }
+    let (reason, finding) = match shape(case, first) {
+        Shape::Lazy => (Reason::BackedLazily, lazy(case, first)),
+        Shape::Disk => (Reason::HostOvercommitted, disk(case, first)),
+        Shape::Neither => {
+            let why = "the slow touches do not have its shape, which does not clear it";
+            return Err(why.into());
+        }
+    };
+    Ok((reason, Cause::new(Some(case.lost_ns() as u64), finding)))
 }
 
 fn shape(case: &Case, first: &Pass) -> Shape {
@@ -119,53 +104,40 @@ fn middle(bar: &Bar) -> f64 {
     (bar.from_ns * bar.to_ns).sqrt()
 }
 
-fn lazy(case: &Case, first: &Pass) -> RamDiskCause {
+fn lazy(case: &Case, first: &Pass) -> Finding {
     let slow = first.share_from(case.usual_ns.unwrap_or(0.0) * SLOW);
     let again = case.again.and_then(Pass::mean_ns).unwrap_or(0.0);
     let each = first.mean_ns().unwrap_or(0.0);
     let claim = format!(
-        "The host finds memory only when it is touched: {} of the touches were slow, no counter of this machine moved, and right after the same memory took {} a page instead of {} ({} times less).",
+        "The host finds memory only when it is touched: {} of the touches were slow, no counter \
+         of this machine moved, and right after the same memory took {} a page instead of {} ({} \
+         times less).",
         percent(slow),
         show_ns(again),
         show_ns(each),
         times(each / again.max(1.0)),
     );
     let mut evidence = case.touch_evidence();
-    evidence.push(Evidence::new("slow touches", slow, "ratio", "time of each touch"));
-    evidence.push(Evidence::new("a page again, mean", again, "ns", "time of each touch"));
-    cause(
-        case,
-        Reason::BackedLazily,
-        claim,
-        evidence,
-        "Touch the memory before it is needed and keep it: write a file as large as the RAM disk is to be, and leave it or fill it anew. Risk: that memory is missing elsewhere; what is freed the host may take back.",
+    evidence.push(Evidence::new("slow touches", slow, "ratio", TOUCHES));
+    evidence.push(Evidence::new("a page again, mean", again, "ns", TOUCHES));
+    Finding::new(Grade::Inferred, claim, evidence).remedy(
+        "Touch the memory before it is needed and keep it: write a file as large as the RAM disk \
+         is to be, and leave it or fill it anew. Risk: that memory is missing elsewhere; what is \
+         freed the host may take back.",
     )
 }
 
-fn disk(case: &Case, first: &Pass) -> RamDiskCause {
+fn disk(case: &Case, first: &Pass) -> Finding {
     let share = first.share_from(DISK_NS);
     let claim = format!(
-        "The host swaps or has less memory than it promised: {} of the touches took 0.1 ms or more, as a disk does, and no counter of this machine moved.",
+        "The host swaps or has less memory than it promised: {} of the touches took 0.1 ms or \
+         more, as a disk does, and no counter of this machine moved.",
         percent(share)
     );
     let mut evidence = case.touch_evidence();
-    evidence.push(Evidence::new("touches of 0.1 ms or more", share, "ratio", "time of each touch"));
-    cause(
-        case,
-        Reason::HostOvercommitted,
-        claim,
-        evidence,
-        "Ask whoever runs the host for memory that is reserved, or take a smaller RAM disk. Nothing inside of this machine can prove it.",
+    evidence.push(Evidence::new("touches of 0.1 ms or more", share, "ratio", TOUCHES));
+    Finding::new(Grade::Inferred, claim, evidence).remedy(
+        "Ask whoever runs the host for memory that is reserved, or take a smaller RAM disk. \
+         Nothing inside of this machine can prove it.",
     )
-}
-
-fn cause(
-    case: &Case,
-    reason: Reason,
-    claim: String,
-    evidence: Vec<Evidence>,
-    remedy: &str,
-) -> RamDiskCause {
-    let finding: Finding = finding(reason, claim, Grade::Inferred, evidence);
-    RamDiskCause { ns: case.lost_ns() as u64, finding: with_remedy(finding, remedy) }
 }

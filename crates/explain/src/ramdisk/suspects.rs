@@ -1,11 +1,13 @@
 //! The suspects that counters show, in the order in which they are asked: the processor, the
 //! limit of a group, swap, freeing memory, moving it together, another node.
 
-use super::case::{Answer, Case, RamDiskCause, finding, with_remedy};
+use super::case::{CONTROLLER, Case};
+use crate::verdict::{Verdict, clear};
 use crate::wording::{count, often, percent};
 use model::duration::show_ns;
+use model::explanation::Cause;
 use model::ramdisk::{GroupLimit, Pass, Reason};
-use model::{Bytes, Evidence, Grade};
+use model::{Bytes, Evidence, Finding, Grade};
 
 /// A processor that was taken for more than this share of the time counts (io.md's 20 % of the
 /// wall; below it the figures are right once it is subtracted).
@@ -16,7 +18,7 @@ const PAGES_SHARE: f64 = 0.01;
 /// Memory of another node matters from this share of the pages on.
 const NODE_SHARE: f64 = 0.1;
 /// What a suspect is asked by.
-type Check = fn(&Case) -> Answer;
+type Check = fn(&Case) -> Verdict<Cause>;
 
 /// All of them.
 pub(super) const ALL: [(Reason, Check); 7] = [
@@ -29,21 +31,20 @@ pub(super) const ALL: [(Reason, Check); 7] = [
     (Reason::Numa, numa),
 ];
 
-fn contention(case: &Case) -> Answer {
+fn contention(case: &Case) -> Verdict<Cause> {
     processor(
         case,
-        Reason::CpuContention,
         |pass| pass.waited_ns,
         ("ready and not run", "/proc/thread-self/schedstat"),
         "waited for a processor that other work of this machine had",
-        "Stop or move the other work, or give this one a larger share. Risk: what is stopped does not do its work.",
+        "Stop or move the other work, or give this one a larger share. Risk: what is stopped does \
+         not do its work.",
     )
 }
 
-fn stolen(case: &Case) -> Answer {
+fn stolen(case: &Case) -> Verdict<Cause> {
     processor(
         case,
-        Reason::CpuStolen,
         |pass| pass.stolen_ns,
         ("taken by the host", "/proc/stat"),
         "stood still while the host had the processor",
@@ -53,28 +54,26 @@ fn stolen(case: &Case) -> Answer {
 
 fn processor(
     case: &Case,
-    reason: Reason,
     of: fn(&Pass) -> Option<u64>,
     (name, source): (&str, &str),
     clause: &str,
     remedy: &str,
-) -> Answer {
-    let Some((first, ns)) = case.first.and_then(|pass| Some((pass, of(pass)?))) else {
-        return Answer::Unseen(format!("{source} cannot be read here"));
-    };
-    let ns = ns.min(first.touch_ns);
+) -> Verdict<Cause> {
+    let (first, ns) = case
+        .first
+        .and_then(|pass| Some((pass, of(pass)?.min(pass.touch_ns))))
+        .ok_or_else(|| format!("{source} cannot be read here"))?;
     let share = ns as f64 / first.touch_ns.max(1) as f64;
-    let evidence = Evidence::new(name, ns as f64, "ns", source);
+    let evidence = Evidence::time(name, ns, source);
     if share <= CPU_SHARE {
-        return Answer::Clear(evidence);
+        return clear(Some(evidence));
     }
     let claim = format!(
         "{} of the time it {clause}; without that a page takes {}.",
         percent(share),
         show_ns(first.mean_ns().unwrap_or(0.0)),
     );
-    let finding = finding(reason, claim, Grade::Measured, vec![evidence]);
-    Answer::Found(RamDiskCause { ns, finding: with_remedy(finding, remedy) })
+    Ok(Cause::new(Some(ns), Finding::new(Grade::Measured, claim, [evidence]).remedy(remedy)))
 }
 
 /// The level of a group that refused memory, how often, and the counter that says so.
@@ -88,19 +87,21 @@ fn refused(case: &Case) -> Option<(u32, u64, String)> {
     grown.find(|(_, times, _)| *times > 0)
 }
 
-fn group_limit(case: &Case) -> Answer {
-    const REMEDY: &str = "Raise the limit (memory.max of the group, or the container's memory limit) above what the RAM disk and the programs need together. Risk: that memory is then missing elsewhere.";
+fn group_limit(case: &Case) -> Verdict<Cause> {
+    const REMEDY: &str = "Raise the limit (memory.max of the group, or the container's memory \
+     limit) above what the RAM disk and the programs need together. Risk: that memory is then \
+     missing elsewhere.";
     let Some((level, times, counter)) = refused(case) else {
         let limit = case.seen.limits.iter().min_by_key(|limit| limit.limit_bytes);
-        return Answer::Clear(limit.map_or_else(
-            || Evidence::new("groups with a limit", 0.0, "count", "memory controller"),
+        return clear(Some(limit.map_or_else(
+            || Evidence::count("groups with a limit", 0, CONTROLLER),
             |limit| room(case, limit),
-        ));
+        )));
     };
     let limit = case.seen.limits.iter().find(|limit| limit.level == level);
     let (path, size) = limit.map_or(("", 0), |limit| (limit.path.as_str(), limit.limit_bytes));
     let named = format!("the limit of {} of the group {path}", Bytes(size));
-    let mut evidence: Vec<Evidence> = case.evidence(&counter, "count").into_iter().collect();
+    let mut evidence = case.all_evidence(&[&counter], "count");
     if case.seen.killed {
         let kills = format!("group{level}.memory.events.oom_kill");
         evidence.extend(case.evidence(&kills, "count"));
@@ -108,16 +109,13 @@ fn group_limit(case: &Case) -> Answer {
         let claim = format!(
             "Killed at {named}, with {written} written or a little more: there is no swap to go to."
         );
-        let finding = finding(Reason::GroupLimit, claim, Grade::Measured, evidence);
-        return Answer::Found(RamDiskCause {
-            // It decides alone.
-            ns: u64::MAX,
-            finding: with_remedy(finding, REMEDY),
-        });
+        let finding = Finding::new(Grade::Measured, claim, evidence).remedy(REMEDY);
+        // It decides alone.
+        return Ok(Cause::new(Some(u64::MAX), finding));
     }
     evidence.extend(left_memory(case));
     let clause = format!("It reached {named} {}{}", often(times), swapped_words(case));
-    case.cause_or_cheap(Reason::GroupLimit, &clause, evidence, REMEDY)
+    case.cause_or_cheap(&clause, evidence, REMEDY)
 }
 
 /// What a group that refused nothing still had.
@@ -125,13 +123,13 @@ fn room(case: &Case, limit: &GroupLimit) -> Evidence {
     let held = limit.used_bytes.unwrap_or(0);
     let written = case.first.map_or(0, |pass| pass.bytes);
     let left = limit.limit_bytes.saturating_sub(held.saturating_add(written));
-    Evidence::new("left below the limit", left as f64, "bytes", "memory controller")
+    Evidence::bytes("left below the limit", left, CONTROLLER)
 }
 
 /// What of the file is in memory no more.
 fn left_memory(case: &Case) -> Option<Evidence> {
-    let left = case.first?.left_memory_bytes? as f64;
-    Some(Evidence::new("of the file not in memory any more", left, "bytes", "cachestat"))
+    let left = case.first?.left_memory_bytes?;
+    Some(Evidence::bytes("of the file not in memory any more", left, "cachestat"))
 }
 
 fn swapped_words(case: &Case) -> String {
@@ -157,50 +155,42 @@ fn is_ours(case: &Case) -> bool {
     left || matters(case, freed) || refused(case).is_some()
 }
 
-fn guest_swap(case: &Case) -> Answer {
+fn guest_swap(case: &Case) -> Verdict<Cause> {
     const NAMES: [&str; 3] = ["vmstat.pswpout", "vmstat.swpout_zero", "vmstat.zswpout"];
-    let Some(pages) = case.grew_any(&NAMES) else {
-        return Answer::Unseen("the kernel does not count swapped pages".to_owned());
-    };
-    let evidence = NAMES.into_iter().filter_map(|name| case.evidence(name, "pages"));
-    let mut evidence: Vec<Evidence> = evidence.collect();
+    let pages = case.grew_any(&NAMES).ok_or("the kernel does not count swapped pages")?;
+    let mut evidence = case.all_evidence(&NAMES, "pages");
     if !matters(case, pages) {
-        return Answer::Clear(evidence.swap_remove(0));
+        return clear(evidence.into_iter().next());
     }
     evidence.extend(left_memory(case));
     if !is_ours(case) {
         // All of the file is there, and nobody had to make room for it: others swap.
-        return evidence.pop().map_or_else(
-            || Answer::Unseen("whose pages were swapped is not known".to_owned()),
-            Answer::Clear,
-        );
+        let last = evidence.pop().ok_or("whose pages were swapped is not known")?;
+        return clear(Some(last));
     }
     let areas = &case.seen.swap_areas;
     let to = areas.iter().max_by_key(|(_, bytes)| *bytes);
     let to = to.map_or(String::new(), |(area, _)| format!(" to {area}"));
     let clause = format!("This machine swapped {} pages out{to} meanwhile", count(pages));
     case.cause_or_cheap(
-        Reason::GuestSwap,
         &clause,
         evidence,
-        "More memory, or a smaller RAM disk; swap on a faster device or in compressed RAM makes it less slow. Risk: a RAM disk that is swapped is as slow as its swap.",
+        "More memory, or a smaller RAM disk; swap on a faster device or in compressed RAM makes \
+         it less slow. Risk: a RAM disk that is swapped is as slow as its swap.",
     )
 }
 
-fn direct_reclaim(case: &Case) -> Answer {
-    let Some(pages) = case.grew("vmstat.pgscan_direct") else {
-        return Answer::Unseen("the kernel does not count reclaim".to_owned());
-    };
+fn direct_reclaim(case: &Case) -> Verdict<Cause> {
+    let pages = case.grew("vmstat.pgscan_direct").ok_or("the kernel does not count reclaim")?;
     let names = ["vmstat.pgscan_direct", "vmstat.allocstall", "vmstat.pgscan_kswapd"];
-    let evidence = names.into_iter().filter_map(|name| case.evidence(name, "count"));
-    let mut evidence: Vec<Evidence> = evidence.collect();
+    let evidence = case.all_evidence(&names, "count");
     if matters(case, pages) {
         let clause = format!("Memory had to be freed first: {} pages were looked at", count(pages));
         return case.cause_or_cheap(
-            Reason::DirectReclaim,
             &clause,
             evidence,
-            "More free memory: a smaller RAM disk, or less in the page cache (vm.min_free_kbytes larger starts freeing earlier). Risk: what is freed must be read again.",
+            "More free memory: a smaller RAM disk, or less in the page cache (vm.min_free_kbytes \
+             larger starts freeing earlier). Risk: what is freed must be read again.",
         );
     }
     let background = case.grew("vmstat.pgscan_kswapd").unwrap_or(0);
@@ -209,47 +199,41 @@ fn direct_reclaim(case: &Case) -> Answer {
             "The kernel freed memory in the background ({} pages looked at)",
             count(background)
         );
-        return case.cause_or_cheap(Reason::DirectReclaim, &clause, evidence, "");
+        return case.cause_or_cheap(&clause, evidence, "");
     }
-    Answer::Clear(evidence.swap_remove(0))
+    clear(evidence.into_iter().next())
 }
 
-fn compaction(case: &Case) -> Answer {
-    let Some(stalls) = case.grew("vmstat.compact_stall") else {
-        return Answer::Unseen("the kernel does not count compaction".to_owned());
-    };
+fn compaction(case: &Case) -> Verdict<Cause> {
+    let stalls = case.grew("vmstat.compact_stall").ok_or("the kernel does not count compaction")?;
     let names = ["vmstat.compact_stall", "vmstat.compact_fail", "vmstat.thp_file_fallback"];
-    let evidence = names.into_iter().filter_map(|name| case.evidence(name, "count"));
-    let mut evidence: Vec<Evidence> = evidence.collect();
+    let evidence = case.all_evidence(&names, "count");
     let fallbacks = case.grew("vmstat.thp_file_fallback").unwrap_or(0);
     // One of them moves the pages of a huge page: 512.
     if !matters(case, stalls.saturating_add(fallbacks).saturating_mul(512)) {
-        return Answer::Clear(evidence.swap_remove(0));
+        return clear(evidence.into_iter().next());
     }
     let clause = format!("Free memory had to be moved together first, {}", often(stalls));
     case.cause_or_cheap(
-        Reason::Compaction,
         &clause,
         evidence,
-        "A RAM disk of base pages (mount -o huge=never), or memory compacted before (echo 1 > /proc/sys/vm/compact_memory). Risk: base pages cost more for each.",
+        "A RAM disk of base pages (mount -o huge=never), or memory compacted before (echo 1 > \
+         /proc/sys/vm/compact_memory). Risk: base pages cost more for each.",
     )
 }
 
-fn numa(case: &Case) -> Answer {
+fn numa(case: &Case) -> Verdict<Cause> {
     const NAMES: [&str; 2] = ["vmstat.numa_miss", "vmstat.numa_other"];
-    let Some(pages) = case.grew_any(&NAMES) else {
-        return Answer::Unseen("the kernel does not count by node".to_owned());
-    };
-    let evidence = NAMES.into_iter().filter_map(|name| case.evidence(name, "pages"));
-    let mut evidence: Vec<Evidence> = evidence.collect();
+    let pages = case.grew_any(&NAMES).ok_or("the kernel does not count by node")?;
+    let evidence = case.all_evidence(&NAMES, "pages");
     if (pages as f64) < case.touches().max(1) as f64 * NODE_SHARE {
-        return Answer::Clear(evidence.swap_remove(0));
+        return clear(evidence.into_iter().next());
     }
     let clause = format!("{} pages lie at another node", count(pages));
     case.cause_or_cheap(
-        Reason::Numa,
         &clause,
         evidence,
-        "Mount it with a policy (mount -o mpol=local, or mpol=interleave), or run the program at the node that has memory (numactl). Risk: the other nodes stay empty.",
+        "Mount it with a policy (mount -o mpol=local, or mpol=interleave), or run the program at \
+         the node that has memory (numactl). Risk: the other nodes stay empty.",
     )
 }

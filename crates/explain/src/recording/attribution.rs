@@ -83,8 +83,8 @@ fn growths(view: &View, series: &Series) -> Vec<Growth> {
             to_ns = to_ns.max(at(step.sample));
             // The kernel may have made the value up to so long before it was read.
             let stale_ns = series.schema.refresh_ns.unwrap_or(0);
-            let from_ns = at(step.sample - 1).min(to_ns.saturating_sub(stale_ns));
-            let from_ns = from_ns.max(view.from_ns());
+            let from_ns =
+                at(step.sample - 1).min(to_ns.saturating_sub(stale_ns)).max(view.from_ns());
             found.push(Growth {
                 within: Interval { from_ns, to_ns },
                 by: u128::from(by.unsigned_abs()),

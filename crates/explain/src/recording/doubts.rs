@@ -133,8 +133,7 @@ fn spans(view: &View) -> Vec<String> {
 /// How much of a flight recorder's time is missing.
 fn gaps(view: &View) -> Option<String> {
     let (from, to) = (view.from_ns(), view.to_ns());
-    let gaps = view.recording().spans.iter();
-    let gaps = gaps.filter(|span| span.kind == "gap");
+    let gaps = view.recording().spans.iter().filter(|span| span.kind == "gap");
     let inside = gaps.map(|gap| gap.end_ns.min(to).saturating_sub(gap.start_ns.max(from)));
     let missing_ns: u64 = inside.fold(0, u64::saturating_add);
     (missing_ns > 0).then(|| {

@@ -1,14 +1,14 @@
 //! The suspects: one file per rule; each finds a cause, clears the suspect, or says what it lacks.
 //!
 //! A rule blames on its own evidence only, and only for time that matters
-//! ([`LEAST_SHARE`]); [`judge`] asks them all and puts what they said in order: a finding
-//! that lies inside another one follows it. docs/findings.md lists the rules.
+//! ([`LEAST_SHARE`]). [`RULES`] is the table of all: id, name, and the findings that its own lie
+//! inside of. [`judge`] asks them all and puts what they said in order: a finding that lies inside
+//! another one follows it. docs/findings.md lists the rules.
 
 mod asleep;
 mod cache_evicted_by_stream;
 mod cache_hits_not_disk;
 mod cache_too_small;
-mod cause;
 mod children_wait;
 mod compaction;
 mod cpu_bound;
@@ -27,7 +27,6 @@ mod misaligned_requests;
 mod numa_remote;
 mod out_of_memory;
 mod processor_stolen;
-mod proof;
 mod read_ahead_large;
 mod read_ahead_small;
 mod reads_from_device;
@@ -35,9 +34,7 @@ mod reclaim_direct;
 mod reclaim_throttled;
 mod refaults;
 mod run_view;
-mod served_by_flash;
-mod served_by_zram;
-mod served_by_zswap;
+mod served_by;
 mod small_sync_writes;
 mod swapped;
 mod swapping;
@@ -48,38 +45,13 @@ mod writeback_burst;
 mod writes_to_device;
 mod zero_pages_swapped;
 
-use super::View;
-use super::accounting::Accounts;
-use model::Evidence;
-use model::explanation::{Cause, ClearedCause, Unseen};
+use crate::verdict::{Verdict, Verdicts};
+use model::explanation::{Cause, ClearedCause, Explanation, TimePart, Unseen};
+pub use run_view::RunView;
 use std::cmp::Reverse;
 
-/// What a rule looks at.
-#[derive(Clone, Copy, Debug)]
-pub struct RunView<'a> {
-    /// The recording.
-    pub view: &'a View<'a>,
-    /// Its time.
-    pub accounts: &'a Accounts,
-}
-
-/// What a rule says.
-#[derive(Clone, Debug)]
-pub enum Verdict {
-    /// It hurt; one cause for each device, group or the like.
-    Found(Vec<Cause>),
-    /// It was checked and is not a cause; the number that clears it.
-    Clear(Evidence),
-    /// It does not apply here: there is no swap, no group, no quota.
-    Silent,
-    /// It could not be judged.
-    Unseen {
-        /// Why.
-        why: String,
-        /// What would make it visible.
-        remedy: Option<String>,
-    },
-}
+/// What a rule concludes from a recording.
+pub type RunVerdict = Verdict<Cause>;
 
 /// The rank of a rule's findings among the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +66,7 @@ pub enum Rank {
 
 /// One suspect.
 #[derive(Clone, Copy, Debug)]
-pub struct Rule {
+pub struct RunRule {
     /// A stable name for scripts: `cache_too_small`.
     pub id: &'static str,
     /// Its name in the list of cleared suspects: `small page cache`.
@@ -102,10 +74,33 @@ pub struct Rule {
     /// The rules inside of whose findings this one lies, the likeliest first; it stands
     /// alone where none of them found anything.
     pub within: &'static [&'static str],
-    /// Where its findings stand.
-    pub rank: Rank,
-    /// Judges.
-    pub check: fn(&RunView) -> Verdict,
+    rank: Rank,
+    check: fn(&RunView) -> RunVerdict,
+}
+
+impl RunRule {
+    const fn new(
+        id: &'static str,
+        suspect: &'static str,
+        check: fn(&RunView) -> RunVerdict,
+    ) -> Self {
+        Self { id, suspect, within: &[], rank: Rank::Timed, check }
+    }
+
+    const fn within(self, outer: &'static [&'static str]) -> Self {
+        Self { within: outer, ..self }
+    }
+
+    const fn rank(self, rank: Rank) -> Self {
+        Self { rank, ..self }
+    }
+
+    /// Judges; a finding bears the rule's id.
+    fn judge(&self, run: &RunView) -> RunVerdict {
+        let mut cause = (self.check)(run)?;
+        self.id.clone_into(&mut cause.finding.id);
+        Ok(cause)
+    }
 }
 
 /// Less than this share of the time that a subject is judged by is no finding. Picked: one
@@ -126,85 +121,127 @@ pub const LEAST_NS: u64 = 5_000_000;
 const FALLBACK_SHARE: f64 = 0.25;
 
 /// Every suspect, in the order in which cleared ones are listed.
-pub const RULES: &[Rule] = &[
-    out_of_memory::RULE,
-    swapping::RULE,
-    processor_stolen::RULE,
-    cpu_limit::RULE,
-    io_limit::RULE,
-    memory_limit::RULE,
-    dirty_throttle::RULE,
-    reads_from_device::RULE,
-    cache_too_small::RULE,
-    cache_evicted_by_stream::RULE,
-    read_ahead_small::RULE,
-    read_ahead_large::RULE,
-    direct_io_odd::RULE,
-    misaligned_requests::RULE,
-    writes_to_device::RULE,
-    small_sync_writes::RULE,
-    writeback_burst::RULE,
-    cpu_contention::RULE,
-    reclaim_direct::RULE,
-    reclaim_throttled::RULE,
-    zero_pages_swapped::RULE,
-    served_by_zram::RULE,
-    served_by_zswap::RULE,
-    served_by_flash::RULE,
-    memory_backed_lazily::RULE,
-    first_touch::RULE,
-    thp_fallback::RULE,
-    compaction::RULE,
-    numa_remote::RULE,
-    cache_hits_not_disk::RULE,
-    asleep::TIMER_SLEEP,
-    asleep::SOCKET_WAIT,
-    asleep::PIPE_WAIT,
-    asleep::POLL_WAIT,
-    lock_contention::RULE,
-    asleep::FILE_LOCK_WAIT,
-    asleep::FILE_SYSTEM_WAIT,
-    children_wait::RULE,
-    cpu_bound::RULE,
+pub const RULES: &[RunRule] = &[
+    RunRule::new("out_of_memory", "out of memory", out_of_memory::check).rank(Rank::Decisive),
+    RunRule::new("swapping", "swap", swapping::check).within(&["memory_limit"]),
+    RunRule::new("processor_stolen", "steal", processor_stolen::check),
+    RunRule::new("cpu_limit", "CPU limit", cpu_limit::check),
+    RunRule::new("io_limit", "I/O limit", io_limit::check).within(&[
+        "reads_from_device",
+        "small_sync_writes",
+        "writes_to_device",
+        "dirty_throttle",
+    ]),
+    RunRule::new("memory_limit", "memory limit", memory_limit::check),
+    RunRule::new("dirty_throttle", "dirty throttle", dirty_throttle::check),
+    RunRule::new("reads_from_device", "reads", reads_from_device::check),
+    RunRule::new("cache_too_small", "small page cache", cache_too_small::check)
+        .within(&["memory_limit", "reads_from_device"]),
+    RunRule::new(
+        "cache_evicted_by_stream",
+        "streams through the cache",
+        cache_evicted_by_stream::check,
+    )
+    .within(&["reads_from_device"]),
+    RunRule::new("read_ahead_small", "read-ahead", read_ahead_small::check)
+        .within(&["reads_from_device"]),
+    RunRule::new("read_ahead_large", "read-ahead beyond need", read_ahead_large::check)
+        .within(&["reads_from_device"]),
+    RunRule::new("direct_io_odd", "direct I/O", direct_io_odd::check)
+        .within(&["reads_from_device"]),
+    RunRule::new("misaligned_requests", "misaligned requests", misaligned_requests::check)
+        .within(&["reads_from_device", "small_sync_writes", "writes_to_device"]),
+    RunRule::new("writes_to_device", "writes", writes_to_device::check),
+    RunRule::new("small_sync_writes", "small synchronous writes", small_sync_writes::check),
+    RunRule::new("writeback_burst", "write-back bursts", writeback_burst::check).within(&[
+        "dirty_throttle",
+        "small_sync_writes",
+        "writes_to_device",
+    ]),
+    RunRule::new("cpu_contention", "CPU contention", cpu_contention::check),
+    RunRule::new("reclaim_direct", "direct reclaim", reclaim_direct::check).within(&["swapping"]),
+    RunRule::new("reclaim_throttled", "reclaim throttle", reclaim_throttled::check).within(&[
+        "memory_limit",
+        "reclaim_direct",
+        "swapping",
+    ]),
+    RunRule::new("zero_pages_swapped", "swapped zeros", zero_pages_swapped::check).within(&[
+        "memory_limit",
+        "swapping",
+        "reclaim_direct",
+    ]),
+    RunRule::new("served_by_zram", "compressed RAM disk", served_by::zram).within(&[
+        "swapping",
+        "memory_limit",
+        "reclaim_direct",
+    ]),
+    RunRule::new("served_by_zswap", "compressed swap", served_by::zswap).within(&[
+        "swapping",
+        "memory_limit",
+        "reclaim_direct",
+    ]),
+    RunRule::new("served_by_flash", "flash behind swap", served_by::flash)
+        .within(&["swapping", "memory_limit"]),
+    RunRule::new("memory_backed_lazily", "memory backed by the host", memory_backed_lazily::check),
+    RunRule::new("first_touch", "first touch of memory", first_touch::check),
+    RunRule::new("thp_fallback", "huge pages", thp_fallback::check).within(&["first_touch"]),
+    RunRule::new("compaction", "compaction", compaction::check).within(&["thp_fallback"]),
+    RunRule::new("numa_remote", "remote memory", numa_remote::check),
+    RunRule::new("cache_hits_not_disk", "cache hits", cache_hits_not_disk::check),
+    // The command slept on purpose; a wait with a time limit counts where it waited.
+    RunRule::new("timer_sleep", "timers", |run| asleep::judge(run, TimePart::Timer, "on a timer")),
+    // The peer or the network between is slow; which one cannot be seen from here.
+    RunRule::new("socket_wait", "sockets", |run| {
+        asleep::judge(run, TimePart::Socket, "on a socket")
+    }),
+    // The process at the other end of a pipe is slow; its own findings say why.
+    RunRule::new("pipe_wait", "pipes", |run| asleep::judge(run, TimePart::Pipe, "on a pipe")),
+    // poll, select or epoll; the stack does not say on which descriptor.
+    RunRule::new("poll_wait", "polling", |run| {
+        asleep::judge(run, TimePart::Poll, "in poll or epoll")
+    }),
+    RunRule::new("lock_contention", "locks", lock_contention::check),
+    // Another process held the lock; /proc/locks names it while it lasts, a recording does not.
+    RunRule::new("file_lock_wait", "file locks", |run| {
+        asleep::judge(run, TimePart::FileLock, "on a file lock")
+    }),
+    // The locks of the file system, room in its journal, or the server behind it. The cause is
+    // mostly a write of another task; block I/O of the command itself is counted apart.
+    RunRule::new("file_system_wait", "the file system", |run| {
+        asleep::judge(run, TimePart::FileSystem, "inside the file system")
+    })
+    .within(&["dirty_throttle", "small_sync_writes", "writes_to_device"]),
+    RunRule::new("children_wait", "own children", children_wait::check),
+    RunRule::new("cpu_bound", "CPU time", cpu_bound::check).rank(Rank::Fallback),
 ];
 
-/// What all rules together say.
-#[derive(Clone, Debug, Default)]
-pub struct Judged {
-    /// What hurt, worst first.
-    pub causes: Vec<Cause>,
-    /// The suspects that are not a cause.
-    pub cleared: Vec<ClearedCause>,
-    /// Who could not be judged.
-    pub unseen: Vec<Unseen>,
-}
-
-/// Asks every rule.
+/// Asks every rule. Of the explanation only what they said is filled: the findings, worst first,
+/// what is cleared, and what could not be judged.
 #[must_use]
-pub fn judge(run: &RunView) -> Judged {
-    let mut judged = Judged::default();
-    let mut found = Vec::new();
-    for rule in RULES {
-        match (rule.check)(run) {
-            Verdict::Found(causes) => found.extend(causes.into_iter().map(|cause| (rule, cause))),
-            Verdict::Clear(evidence) => judged.cleared.push(ClearedCause {
-                id: rule.id.to_owned(),
-                name: rule.suspect.to_owned(),
-                evidence,
-            }),
-            Verdict::Silent => {}
-            Verdict::Unseen { why, remedy } => {
-                judged.unseen.push(Unseen { what: rule.id.to_owned(), why, remedy })
-            }
-        }
-    }
+pub fn judge(run: &RunView) -> Explanation {
+    let Verdicts { mut found, cleared, unseen, .. } =
+        RULES.iter().map(|rule| (rule, rule.judge(run))).collect();
     drop_fallbacks(&mut found);
-    judged.causes = in_order(found);
-    judged
+    let cleared = cleared.into_iter().map(|(rule, evidence)| ClearedCause {
+        id: rule.id.to_owned(),
+        name: rule.suspect.to_owned(),
+        evidence,
+    });
+    let unseen = unseen.into_iter().map(|(rule, why, remedy)| Unseen {
+        what: rule.id.to_owned(),
+        why,
+        remedy,
+    });
+    Explanation {
+        findings: in_order(found),
+        cleared: cleared.collect(),
+        unseen: unseen.collect(),
+        ..Explanation::default()
+    }
 }
 
 /// Leaves out the fallbacks beside which something else accounts for much.
-fn drop_fallbacks(found: &mut Vec<(&'static Rule, Cause)>) {
+fn drop_fallbacks(found: &mut Vec<(&'static RunRule, Cause)>) {
     let others = found
         .iter()
         .filter(|(rule, _)| rule.rank != Rank::Fallback)
@@ -218,11 +255,11 @@ fn drop_fallbacks(found: &mut Vec<(&'static Rule, Cause)>) {
 }
 
 /// Roots by rank and time, each followed by what lies inside of it.
-fn in_order(mut found: Vec<(&'static Rule, Cause)>) -> Vec<Cause> {
+fn in_order(mut found: Vec<(&'static RunRule, Cause)>) -> Vec<Cause> {
     // Stable: equals stay in the order of the rules.
     found.sort_by_key(|(rule, cause)| (rule.rank != Rank::Decisive, Reverse(cause.ns)));
     let ids: Vec<&str> = found.iter().map(|(rule, _)| rule.id).collect();
-    let is_root = |rule: &'static Rule| root(rule, &ids) == rule.id;
+    let is_root = |rule: &'static RunRule| root(rule, &ids) == rule.id;
     let (roots, inside): (Vec<_>, Vec<_>) = found.iter().partition(|(rule, _)| is_root(rule));
     let mut ordered: Vec<Cause> = roots.into_iter().map(|(_, cause)| cause.clone()).collect();
     for (rule, cause) in inside {
@@ -240,7 +277,7 @@ fn in_order(mut found: Vec<(&'static Rule, Cause)>) -> Vec<Cause> {
 }
 
 /// The outermost of the findings that this rule's lie in; its own where it stands alone.
-fn root(rule: &'static Rule, found: &[&str]) -> &'static str {
+fn root(rule: &'static RunRule, found: &[&str]) -> &'static str {
     let mut at = rule;
     // No chain is longer than the list of rules, whatever `within` says.
     for _ in RULES {

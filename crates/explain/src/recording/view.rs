@@ -1,6 +1,7 @@
 //! The part of a recording that is explained, and the questions that accounting and rules
 //! ask of it.
 
+use model::Evidence;
 use model::recording::{Facts, Recording, Series, Task};
 use std::collections::HashMap;
 
@@ -130,8 +131,8 @@ impl<'a> View<'a> {
         let series = self.series(name)?;
         let growth = series.growth(self.first, self.last)?;
         let known = series.steps.iter().find(|step| step.value.is_some());
-        let appeared = known.filter(|step| step.sample > self.first);
-        let appeared = appeared.and_then(|step| step.value).unwrap_or(0);
+        let appeared =
+            known.filter(|step| step.sample > self.first).and_then(|step| step.value).unwrap_or(0);
         Some(growth.saturating_add(u64::try_from(appeared).unwrap_or(0)))
     }
 
@@ -139,6 +140,52 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn source(&self, name: &str) -> &'a str {
         self.series(name).map_or("", |series| series.schema.source.as_str())
+    }
+
+    /// The sum of what counters of these names grew; `None` where none of them is there.
+    pub(super) fn growth_of_all(&self, names: &[&str]) -> Option<u64> {
+        names.iter().filter_map(|name| self.growth(name)).reduce(u64::saturating_add)
+    }
+
+    /// All series between a prefix and a suffix.
+    pub(super) fn between<'s>(
+        &'s self,
+        prefix: &'s str,
+        suffix: &'s str,
+    ) -> impl Iterator<Item = &'a Series> + 's {
+        self.starting_with(prefix).filter(move |series| series.schema.name.ends_with(suffix))
+    }
+
+    /// Their names.
+    pub(super) fn names_between(&self, prefix: &str, suffix: &str) -> Vec<&'a str> {
+        self.between(prefix, suffix).map(|series| series.schema.name.as_str()).collect()
+    }
+
+    /// The sum of what they grew; `None` where none of them is there.
+    pub(super) fn growth_between(&self, prefix: &str, suffix: &str) -> Option<u64> {
+        let grown = self.between(prefix, suffix);
+        grown.filter_map(|s| s.growth(self.first, self.last)).reduce(u64::saturating_add)
+    }
+
+    /// A counter's growth as evidence.
+    pub(super) fn grown(&self, name: &str) -> Option<Evidence> {
+        self.growth(name).map(|grown| self.evidence(name, grown as f64))
+    }
+
+    /// The growths of those counters that are there and moved, as evidence.
+    pub(super) fn all_grown(&self, names: &[&str]) -> Vec<Evidence> {
+        let grown = names.iter().filter_map(|name| self.grown(name));
+        grown.filter(|evidence| evidence.value > 0.0).collect()
+    }
+
+    /// A number of a series as evidence: with its unit and source.
+    pub(super) fn evidence(&self, name: &str, value: f64) -> Evidence {
+        let schema = self.series(name).map(|series| &series.schema);
+        let or =
+            |text: Option<&'a str>, absent| text.filter(|text| !text.is_empty()).unwrap_or(absent);
+        let unit = or(schema.map(|schema| schema.unit.as_str()), "count");
+        let source = or(schema.map(|schema| schema.source.as_str()), "the recording");
+        Evidence::new(name, value, unit, source).seen_in([name])
     }
 
     /// The value at the start.

@@ -6,17 +6,15 @@
 //! than what the hardware itself claims. If repeated searches found different edges, only the
 //! latter counts.
 
-use super::{Outcome, check_each};
-use crate::finding::{Class, RankedFinding};
+use super::{SurveyVerdict, check_each};
+use crate::finding::{Class, found};
 use crate::numbers::{bytes, sound};
 use crate::observed::Observed;
+use crate::verdict::NoFinding;
 use crate::wording::list;
 use model::knee::Edge;
 use model::probe::CacheLevel;
-use model::{Bytes, Evidence, Grade};
-
-/// The id of this rule's findings.
-pub const ID: &str = "cache_size_differs";
+use model::{Bytes, Evidence, Finding, Grade};
 
 /// A probe's name, as evidence gives it.
 const SOURCE: &str = "measure memlat";
@@ -30,7 +28,7 @@ const MOST_BEYOND_HARDWARE: f64 = 1.34;
 
 /// What the measured edge says of a claim.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum ClaimCheck {
     /// The edge agrees ([`Edge::agrees_with`]).
     Agrees,
     /// Less is left now; other users of the cache may hold the rest.
@@ -43,11 +41,11 @@ struct Claim {
     /// `sysfs`, `CPUID` or `the C library`.
     source: &'static str,
     bytes: u64,
-    verdict: Verdict,
+    check: ClaimCheck,
 }
 
 /// Compares each cache's claims with its measured edge.
-pub fn check(observed: &Observed) -> Outcome {
+pub fn check(observed: &Observed) -> SurveyVerdict {
     let if_empty = "the caches' edges were not measured";
     let check = |cache: &CacheLevel| {
         let mut levels = observed.caches.iter();
@@ -58,45 +56,41 @@ pub fn check(observed: &Observed) -> Outcome {
 }
 
 /// Checks a cache; `next_bytes` is the claimed size of the next level.
-fn check_cache(cache: &CacheLevel, next_bytes: Option<u64>) -> Outcome {
+fn check_cache(cache: &CacheLevel, next_bytes: Option<u64>) -> SurveyVerdict {
     let level = cache.level;
     let edge = cache.measured.filter(is_sound);
     let edge = edge.ok_or_else(|| format!("no edge of the L{level} cache was found"))?;
     if is_of_next_level(&edge, cache, next_bytes) {
         let why = format!("the edge at {} may be of the next level", Bytes(edge.fits_bytes));
-        return Err(format!("no edge of the L{level} cache was found: {why}"));
+        return Err(format!("no edge of the L{level} cache was found: {why}").into());
     }
     let claims = claims(cache, &edge);
     if claims.is_empty() {
-        return Err(format!("nothing claims a size of the L{level} cache"));
+        return Err(format!("nothing claims a size of the L{level} cache").into());
     }
-    let of = |verdict| -> Vec<&Claim> {
+    let of = |check| -> Vec<&Claim> {
         let claims = claims.iter();
-        claims.filter(|claim| claim.verdict == verdict).collect()
+        claims.filter(|claim| claim.check == check).collect()
     };
-    let wrong = of(Verdict::Wrong);
+    let wrong = of(ClaimCheck::Wrong);
     if wrong.is_empty() {
-        return Ok(Vec::new());
+        return Err(NoFinding::Nothing);
     }
     let fits = edge.fits_bytes as f64;
     let sources: Vec<String> = wrong.iter().map(|claim| claim.source.to_owned()).collect();
-    let finding = model::Finding {
-        id: ID.to_owned(),
-        claim: sentence(cache, &edge, &of),
-        tier: Some(format!("L{level} cache")),
-        evidence: evidence(cache, &edge, &claims),
-        grade: Grade::Measured,
-        remedy: Some(format!(
-            "Size blocks that shall stay in this cache by {}, not by the claim of {}. \
-             Risk: it is what is left now; neighbours may leave more or less later.",
-            Bytes(edge.fits_bytes),
-            list(&sources),
-        )),
-        confirm: Some("terrace measure memlat".to_owned()),
-    };
+    let finding =
+        Finding::new(Grade::Measured, sentence(cache, &edge, &of), evidence(cache, &edge, &claims))
+            .tier(format!("L{level} cache"))
+            .remedy(format!(
+                "Size blocks that shall stay in this cache by {}, not by the claim of {}. \
+                 Risk: it is what is left now; neighbours may leave more or less later.",
+                Bytes(edge.fits_bytes),
+                list(&sources),
+            ))
+            .confirm("terrace measure memlat");
     let off = |claim: &&Claim| (claim.bytes as f64 / fits).max(fits / claim.bytes as f64);
     let factor = wrong.iter().map(off).fold(1.0, f64::max);
-    Ok(vec![RankedFinding::new(Class::Doubt, factor, finding)])
+    found(Class::Doubt, factor, finding)
 }
 
 /// Whether the edge is nearer to the next level's claim than to this one's: the edges are taken
@@ -128,19 +122,23 @@ fn claims(cache: &CacheLevel, edge: &Edge) -> Vec<Claim> {
             source == C_LIBRARY && bytes as f64 > hardware as f64 * MOST_BEYOND_HARDWARE
         });
         // An edge that moves from search to search says nothing against a claim.
-        let verdict = if edge.agrees_with(bytes) {
-            Verdict::Agrees
+        let check = if edge.agrees_with(bytes) {
+            ClaimCheck::Agrees
         } else if is_beyond_hardware || cache.is_steady() && edge.exceeds(bytes) {
-            Verdict::Wrong
+            ClaimCheck::Wrong
         } else {
-            Verdict::MayBeTrue
+            ClaimCheck::MayBeTrue
         };
-        Some(Claim { source, bytes, verdict })
+        Some(Claim { source, bytes, check })
     });
     claims.collect()
 }
 
-fn sentence<'c>(cache: &CacheLevel, edge: &Edge, of: &dyn Fn(Verdict) -> Vec<&'c Claim>) -> String {
+fn sentence<'c>(
+    cache: &CacheLevel,
+    edge: &Edge,
+    of: &dyn Fn(ClaimCheck) -> Vec<&'c Claim>,
+) -> String {
     let level = cache.level;
     let held = match cache.moved_between() {
         Some((low, high)) => format!(
@@ -154,8 +152,8 @@ fn sentence<'c>(cache: &CacheLevel, edge: &Edge, of: &dyn Fn(Verdict) -> Vec<&'c
             Bytes(edge.spills_bytes)
         ),
     };
-    let mut text = format!("{held}: {} wrong", with_verb(&of(Verdict::Wrong)));
-    let (right, larger) = (of(Verdict::Agrees), of(Verdict::MayBeTrue));
+    let mut text = format!("{held}: {} wrong", with_verb(&of(ClaimCheck::Wrong)));
+    let (right, larger) = (of(ClaimCheck::Agrees), of(ClaimCheck::MayBeTrue));
     if !right.is_empty() {
         text.push_str(&format!(", {} near enough", with_verb(&right)));
     }

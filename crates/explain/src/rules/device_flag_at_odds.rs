@@ -7,18 +7,15 @@
 
 use super::depth::{growth, small_blocks};
 use super::devices::{FASTEST_ARM_NS, NO_DEVICE, device_label, device_latency, queue_file};
-use super::{Outcome, check_each};
-use crate::finding::{Class, RankedFinding};
+use super::{SurveyVerdict, check_each};
+use crate::finding::{Class, found};
 use crate::observed::Observed;
+use crate::verdict::NoFinding;
 use crate::wording::{shell_word, survey_path};
 use model::bytes::KIB;
 use model::duration::show_ns;
 use model::probe::DeviceReport;
-use model::{Evidence, Grade};
-
-/// The id of this rule's findings. A device called rotating is at odds below 2 ms:
-/// half a turn of the fastest disks.
-pub const ID: &str = "device_flag_at_odds";
+use model::{Evidence, Finding, Grade};
 
 /// No flash that is idle needs this long for 4 KiB. Seen: 1 ms for USB sticks,
 /// 10 to 14 ms for disks with an arm. Network volumes, 1 to 10 ms, are told apart
@@ -30,11 +27,11 @@ pub const SLOWEST_FLASH_NS: f64 = 5_000_000.0;
 pub const MOST_ARM_GROWTH: f64 = 3.0;
 
 /// Compares each device's flag with its latency.
-pub fn check(observed: &Observed) -> Outcome {
+pub fn check(observed: &Observed) -> SurveyVerdict {
     check_each(&observed.devices, check_device, NO_DEVICE)
 }
 
-fn check_device(device: &DeviceReport) -> Outcome {
+fn check_device(device: &DeviceReport) -> SurveyVerdict {
     let name = &device.name;
     let rotational = device.rotational;
     let rotational = rotational.ok_or_else(|| format!("{name} has no rotational flag"))?;
@@ -48,7 +45,7 @@ fn check_device(device: &DeviceReport) -> Outcome {
         false
     };
     if !at_odds {
-        return Ok(Vec::new());
+        return Err(NoFinding::Nothing);
     }
     let label = device_label(device);
     let median = latency.ns.median;
@@ -56,12 +53,14 @@ fn check_device(device: &DeviceReport) -> Outcome {
     let (right, grade, factor, claim) = if rotational {
         let arm = show_ns(FASTEST_ARM_NS);
         let claim = format!(
-            "The kernel takes {label} for a rotating disk, but it answers a random read in {read}: no disk can in under {arm}."
+            "The kernel takes {label} for a rotating disk, but it answers a random read in \
+             {read}: no disk can in under {arm}."
         );
         ("0", latency.grade(), FASTEST_ARM_NS / median, claim)
     } else {
         let claim = format!(
-            "The kernel does not take {label} for a rotating disk, but a random read takes {read} and a deep queue does not help, as with a disk's arm."
+            "The kernel does not take {label} for a rotating disk, but a random read takes {read} \
+             and a deep queue does not help, as with a disk's arm."
         );
         // A slow volume behind a limit looks the same.
         ("1", Grade::Inferred, median / SLOWEST_FLASH_NS, claim)
@@ -73,16 +72,12 @@ fn check_device(device: &DeviceReport) -> Outcome {
         shell_word(&file)
     );
     let flag = f64::from(u8::from(rotational));
-    let finding = model::Finding {
-        id: ID.to_owned(),
-        claim,
-        tier: Some(device.tier.clone()),
-        evidence: vec![Evidence::new("rotational flag", flag, "count", file), latency.evidence()],
-        grade,
-        remedy: Some(remedy),
-        confirm: Some(survey_path(&device.path)),
-    };
+    let evidence = [Evidence::new("rotational flag", flag, "count", file), latency.evidence()];
+    let finding = Finding::new(grade, claim, evidence)
+        .tier(&device.tier)
+        .remedy(remedy)
+        .confirm(survey_path(&device.path));
     // The flag alone slows little: it never comes before one that was timed.
     let factor = 1.0 + factor.ln().max(0.0) / 10.0;
-    Ok(vec![RankedFinding::new(Class::Setting, factor, finding)])
+    found(Class::Setting, factor, finding)
 }

@@ -6,17 +6,15 @@
 //! read is reckoned from the windows and the device's latency.
 
 use super::devices::{NO_DEVICE, device_label, device_latency, queue_file};
-use super::{Outcome, check_each};
-use crate::finding::{Class, RankedFinding};
+use super::{SurveyVerdict, check_each};
+use crate::finding::{Class, found};
 use crate::numbers::{interval, sound};
 use crate::observed::Observed;
+use crate::verdict::NoFinding;
 use crate::wording::{shell_word, survey_path};
 use model::bytes::{KIB, MIB, show_rate};
 use model::probe::DeviceReport;
-use model::{Bytes, Evidence, Grade};
-
-/// The id of this rule's findings.
-pub const ID: &str = "device_read_ahead_at_odds";
+use model::{Bytes, Evidence, Finding, Grade};
 
 /// A plain read that reaches this share of the device's rate is not held back
 /// enough to matter. Seen: 0.26 (282 of 1,074 MiB/s) with 128 KiB.
@@ -32,19 +30,18 @@ const WINDOWS: f64 = 2.0;
 const RECKONED: &str = "reckoned from read-ahead and latency";
 
 /// Compares each device's rate with what its read-ahead allows.
-pub fn check(observed: &Observed) -> Outcome {
+pub fn check(observed: &Observed) -> SurveyVerdict {
     check_each(&observed.devices, check_device, NO_DEVICE)
 }
 
-fn check_device(device: &DeviceReport) -> Outcome {
+fn check_device(device: &DeviceReport) -> SurveyVerdict {
     let name = &device.name;
-    let window = device.read_ahead_bytes;
-    let window = window.ok_or_else(|| format!("{name} shows no read-ahead"))?;
-    let full = best_rate(device);
-    let full = full.ok_or_else(|| format!("no sequential rate of {name} was measured"))?;
+    let window = device.read_ahead_bytes.ok_or_else(|| format!("{name} shows no read-ahead"))?;
+    let full =
+        best_rate(device).ok_or_else(|| format!("no sequential rate of {name} was measured"))?;
     let plain = plain_rate(device, window, full)?;
     if window >= LARGE_ENOUGH_BYTES || plain >= LEAST_SHARE * full {
-        return Ok(Vec::new());
+        return Err(NoFinding::Nothing);
     }
     let rate = |name, rate, source| Evidence::new(name, rate, "bytes_per_s", source);
     let file = queue_file(name, "read_ahead_kb");
@@ -54,28 +51,26 @@ fn check_device(device: &DeviceReport) -> Outcome {
         better_window(window, full / plain) / KIB,
         shell_word(&file)
     );
-    let finding = model::Finding {
-        id: ID.to_owned(),
-        claim: format!(
-            "A plain read of {} can get about {} of the {} that the device gives: its read-ahead of {} asks for too little at a time.",
-            device_label(device),
-            show_rate(plain),
-            show_rate(full),
-            Bytes(window),
-        ),
-        tier: Some(device.tier.clone()),
-        evidence: vec![
-            Evidence::new("read-ahead", window as f64, "bytes", file),
-            rate("device with its queue filled", full, "measure seqio"),
-            rate("plain read through the page cache", plain, RECKONED),
-        ],
-        // That a larger window helps was not tried.
-        grade: Grade::Inferred,
-        remedy: Some(remedy),
-        confirm: Some(survey_path(&device.path)),
-    };
+    let claim = format!(
+        "A plain read of {} can get about {} of the {} that the device gives: its read-ahead of \
+         {} asks for too little at a time.",
+        device_label(device),
+        show_rate(plain),
+        show_rate(full),
+        Bytes(window),
+    );
+    let evidence = [
+        Evidence::new("read-ahead", window as f64, "bytes", file),
+        rate("device with its queue filled", full, "measure seqio"),
+        rate("plain read through the page cache", plain, RECKONED),
+    ];
+    // That a larger window helps was not tried.
+    let finding = Finding::new(Grade::Inferred, claim, evidence)
+        .tier(&device.tier)
+        .remedy(remedy)
+        .confirm(survey_path(&device.path));
     let factor = full / plain;
-    Ok(vec![RankedFinding::new(Class::Level, factor, finding)])
+    found(Class::Level, factor, finding)
 }
 
 /// The best rate that was measured of the device with its own queue filled.

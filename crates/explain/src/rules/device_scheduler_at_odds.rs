@@ -6,28 +6,25 @@
 //! schedules, so none is right there.
 
 use super::devices::{FASTEST_ARM_NS, NO_DEVICE, device_label, device_latency, queue_file};
-use super::{Outcome, check_each};
-use crate::finding::{Class, RankedFinding};
+use super::{SurveyVerdict, check_each};
+use crate::finding::{Class, found};
 use crate::observed::Observed;
+use crate::verdict::NoFinding;
 use crate::wording::{shell_word, survey_path};
 use model::duration::show_ns;
 use model::probe::DeviceReport;
-use model::{Evidence, Grade};
-
-/// The id of this rule's findings. A device that takes 2 ms or more and is called
-/// rotating counts as one with an arm.
-pub const ID: &str = "device_scheduler_at_odds";
+use model::{Evidence, Finding, Grade};
 
 /// A device that answers faster is too fast for BFQ. Picked: local flash takes 30
 /// to 120 us, and the few microseconds that BFQ needs a request are then felt.
 pub const FAST_NS: f64 = 200_000.0;
 
 /// Compares each device's scheduler with its latency.
-pub fn check(observed: &Observed) -> Outcome {
+pub fn check(observed: &Observed) -> SurveyVerdict {
     check_each(&observed.devices, check_device, NO_DEVICE)
 }
 
-fn check_device(device: &DeviceReport) -> Outcome {
+fn check_device(device: &DeviceReport) -> SurveyVerdict {
     let name = &device.name;
     let scheduler = device.scheduler.as_ref();
     let scheduler = scheduler.ok_or_else(|| format!("{name} shows no scheduler"))?;
@@ -44,29 +41,25 @@ fn check_device(device: &DeviceReport) -> Outcome {
             "slow enough that the order of requests counts",
             "each request costs a little more processor time",
         ),
-        _ => return Ok(Vec::new()),
+        _ => return Err(NoFinding::Nothing),
     };
     let file = queue_file(name, "scheduler");
     let remedy = format!(
-        "Try the other until the next boot: echo {better} | sudo tee {}, and measure again. Risk: {risk}.",
+        "Try the other until the next boot: echo {better} | sudo tee {}, and measure again. Risk: \
+         {risk}.",
         shell_word(&file)
     );
-    let finding = model::Finding {
-        id: ID.to_owned(),
-        claim: format!(
-            "{} uses the request scheduler {scheduler} and answers a random read in {}: {why}.",
-            device_label(device),
-            show_ns(latency.ns.median)
-        ),
-        tier: Some(device.tier.clone()),
-        evidence: vec![
-            latency.evidence(),
-            Evidence::new(format!("scheduler {scheduler}"), 1.0, "count", file),
-        ],
-        // Both figures are read; that the other would be faster was not tried.
-        grade: Grade::Inferred,
-        remedy: Some(remedy),
-        confirm: Some(survey_path(&device.path)),
-    };
-    Ok(vec![RankedFinding::new(Class::Setting, 1.2, finding)])
+    let claim = format!(
+        "{} uses the request scheduler {scheduler} and answers a random read in {}: {why}.",
+        device_label(device),
+        show_ns(latency.ns.median)
+    );
+    let evidence =
+        [latency.evidence(), Evidence::new(format!("scheduler {scheduler}"), 1.0, "count", file)];
+    // Both figures are read; that the other would be faster was not tried.
+    let finding = Finding::new(Grade::Inferred, claim, evidence)
+        .tier(&device.tier)
+        .remedy(remedy)
+        .confirm(survey_path(&device.path));
+    found(Class::Setting, 1.2, finding)
 }

@@ -5,17 +5,15 @@
 //! reads over the whole raw device do; they are slower by what the cache hides.
 
 use super::devices::{FASTEST_ARM_NS, NO_DEVICE, device_label};
-use super::{Outcome, check_each};
-use crate::finding::{Class, RankedFinding};
+use super::{SurveyVerdict, check_each};
+use crate::finding::{Class, found};
 use crate::numbers::{Interval, latency_interval};
 use crate::observed::Observed;
+use crate::verdict::NoFinding;
 use crate::wording::{survey_path, times};
 use model::duration::show_ns;
 use model::probe::{DeviceReport, SERVED_BY_DEVICE};
-use model::{Evidence, Grade};
-
-/// The id of this rule's findings.
-pub const ID: &str = "device_served_by_host_cache";
+use model::{Evidence, Finding, Grade};
 
 /// Raw reads must take this many times as long. Picked: that a whole flash device
 /// is slower than one file on it, as its table of addresses is large, is taken to
@@ -26,29 +24,29 @@ pub const LEAST_FACTOR: f64 = 3.0;
 const SOURCE: &str = "measure iolat";
 
 /// Compares reads of each device's own fresh file and of the raw device.
-pub fn check(observed: &Observed) -> Outcome {
+pub fn check(observed: &Observed) -> SurveyVerdict {
     check_each(&observed.devices, check_device, NO_DEVICE)
 }
 
-fn check_device(device: &DeviceReport) -> Outcome {
+fn check_device(device: &DeviceReport) -> SurveyVerdict {
     let name = &device.name;
     let raw = device.raw_read_ns.as_ref().ok_or_else(|| {
         let why = device.raw_refused.as_deref().unwrap_or("it needs root");
         format!("the raw device {name} was not read: {why}")
     })?;
     if device.served_by != SERVED_BY_DEVICE {
-        return Err(format!("the reads of the own file did not leave for {name}"));
+        return Err(format!("the reads of the own file did not leave for {name}").into());
     }
     let own = device.random_read_ns.as_ref().and_then(latency_interval);
     let (Some(own), Some(raw)) = (own, latency_interval(raw)) else {
-        return Err(format!("too few random reads of {name} for error bars"));
+        return Err(format!("too few random reads of {name} for error bars").into());
     };
     // A file is a small part of a disk: its arm moves less, and that alone makes
     // a factor of three. Only what is faster than a turn proves memory.
     let short_way = device.rotational == Some(true) && own.high >= FASTEST_ARM_NS;
     let factor = raw.median / own.median;
     if short_way || !raw.above(&own) || factor < LEAST_FACTOR {
-        return Ok(Vec::new());
+        return Err(NoFinding::Nothing);
     }
     let cache = if device.virtualized {
         "the host's cache"
@@ -56,24 +54,21 @@ fn check_device(device: &DeviceReport) -> Outcome {
         "a cache in the drive or its controller"
     };
     let read = |name, ns: Interval| Evidence::new(name, ns.median, "ns", SOURCE);
-    let finding = model::Finding {
-        id: ID.to_owned(),
-        claim: format!(
-            "Fresh data on {} is read in {}, the rest of the device in {}, {} times as long: {cache} seems to answer for what was just written.",
-            device_label(device),
-            show_ns(own.median),
-            show_ns(raw.median),
-            times(factor),
-        ),
-        tier: Some(device.tier.clone()),
-        evidence: vec![
-            read("random read of the own fresh file", own),
-            read("random read of the raw device", raw),
-        ],
-        grade: Grade::Inferred,
-        // Nothing is wrong with it: it is the figure that must be read with care.
-        remedy: None,
-        confirm: Some(format!("sudo {}", survey_path(&device.path))),
-    };
-    Ok(vec![RankedFinding::new(Class::Doubt, factor, finding)])
+    let claim = format!(
+        "Fresh data on {} is read in {}, the rest of the device in {}, {} times as long: {cache} \
+         seems to answer for what was just written.",
+        device_label(device),
+        show_ns(own.median),
+        show_ns(raw.median),
+        times(factor),
+    );
+    let evidence = [
+        read("random read of the own fresh file", own),
+        read("random read of the raw device", raw),
+    ];
+    // Nothing is wrong with it: it is the figure that must be read with care.
+    let finding = Finding::new(Grade::Inferred, claim, evidence)
+        .tier(&device.tier)
+        .confirm(format!("sudo {}", survey_path(&device.path)));
+    found(Class::Doubt, factor, finding)
 }

@@ -36,8 +36,11 @@ pub(super) fn device_latency(device: &DeviceReport) -> Result<DeviceLatency, Str
             other => format!("{other} answered the reads of {name}, not the device"),
         });
     }
-    let ns = device.random_read_ns.as_ref().and_then(latency_interval);
-    let ns = ns.ok_or_else(|| format!("too few random reads of {} for error bars", device.name))?;
+    let ns = device
+        .random_read_ns
+        .as_ref()
+        .and_then(latency_interval)
+        .ok_or_else(|| format!("too few random reads of {} for error bars", device.name))?;
     let certain = !device.virtualized;
     Ok(DeviceLatency { ns, certain })
 }

@@ -5,16 +5,14 @@
 //! non-temporal stores move two. A C library that overrates the last-level cache
 //! takes the cheap way only far above the sizes where it pays.
 
-use super::Outcome;
-use crate::finding::{Class, RankedFinding};
+use super::SurveyVerdict;
+use crate::finding::{Class, found};
 use crate::numbers::{Interval, bytes, interval};
 use crate::observed::{CopySeen, Observed};
+use crate::verdict::NoFinding;
 use crate::wording::times;
 use model::bytes::show_rate;
-use model::{Bytes, Evidence, Grade};
-
-/// The id of this rule's findings.
-pub const ID: &str = "libc_copy_slow";
+use model::{Bytes, Evidence, Finding, Grade};
 
 /// A gain below this is not worth another copy routine. Picked between the 1.05
 /// to 1.13 seen at 1 MiB, where nobody would notice, and the 1.27 to 1.48 seen
@@ -34,13 +32,13 @@ struct Gain<'a> {
 }
 
 /// Compares the two copies of every size.
-pub fn check(observed: &Observed) -> Outcome {
+pub fn check(observed: &Observed) -> SurveyVerdict {
     if observed.copies.is_empty() {
-        return Err("copying was not measured".to_owned());
+        return Err("copying was not measured".into());
     }
     let mut compared: Vec<Gain> = observed.copies.iter().filter_map(gain).collect();
     if compared.is_empty() {
-        return Err("too few trials of copying for error bars".to_owned());
+        return Err("too few trials of copying for error bars".into());
     }
     compared.retain(|gain| gain.best.above(&gain.libc) && gain.factor() >= LEAST_GAIN);
     // Beyond the caches first: a copy inside them depends on who shares them.
@@ -49,7 +47,7 @@ pub fn check(observed: &Observed) -> Outcome {
         beyond.then(b.factor().total_cmp(&a.factor()))
     });
     let Some(worst) = compared.first() else {
-        return Ok(Vec::new());
+        return Err(NoFinding::Nothing);
     };
     let libc = &worst.copy.libc;
     let mut evidence: Vec<Evidence> = compared.iter().flat_map(|g| g.evidence(libc)).collect();
@@ -57,23 +55,19 @@ pub fn check(observed: &Observed) -> Outcome {
         let name = "cache that the C library believes in";
         evidence.push(Evidence::new(name, l3 as f64, "bytes", "ld.so tunables"));
     }
-    let finding = model::Finding {
-        id: ID.to_owned(),
-        claim: worst.claim(),
-        tier: Some("RAM".to_owned()),
-        evidence,
-        // That one is faster was timed, in turns, on the same memory.
-        grade: Grade::Measured,
-        remedy: Some(format!(
+    // That one is faster was timed, in turns, on the same memory.
+    let finding = Finding::new(Grade::Measured, worst.claim(), evidence)
+        .tier("RAM")
+        .remedy(format!(
             "In a program that copies blocks of this size, use {} instead of memcpy. \
              Risk: small blocks can become slower, so measure the sizes that it copies; \
-             lowering the C library's threshold by GLIBC_TUNABLES brought nothing where it was tried.",
+             lowering the C library's threshold by GLIBC_TUNABLES brought nothing where it was \
+             tried.",
             worst.copy.best_method
-        )),
-        confirm: Some("terrace measure memcpy".to_owned()),
-    };
+        ))
+        .confirm("terrace measure memcpy");
     let factor = worst.factor();
-    Ok(vec![RankedFinding::new(Class::Level, factor, finding)])
+    found(Class::Level, factor, finding)
 }
 
 /// The two rates of one size; `None` without error bars.

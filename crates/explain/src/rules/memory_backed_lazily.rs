@@ -6,16 +6,14 @@
 //! touched a moment ago. If memory touched a moment ago is as slow, it is
 //! something else.
 
-use super::Outcome;
+use super::SurveyVerdict;
 use crate::finding::{Class, RankedFinding};
 use crate::numbers::{share, sound};
 use crate::observed::{FaultKind, Observed};
+use crate::verdict::NoFinding;
 use crate::wording::{count, percent};
 use model::duration::show_ns;
-use model::{Bytes, Evidence, Grade};
-
-/// The id of this rule's findings.
-pub const ID: &str = "memory_backed_lazily";
+use model::{Bytes, Evidence, Finding, Grade};
 
 /// The slow faults must take this many times as long as the fast ones. Seen: 9 to
 /// 11 for 4 KiB, 58 to 100 for 2 MiB; the kernel's own faults vary by 1.3.
@@ -53,26 +51,24 @@ struct Split<'a> {
 }
 
 /// Looks for slow faults that only new memory has.
-pub fn check(observed: &Observed) -> Outcome {
-    let faults = observed.faults.as_ref();
-    let faults = faults.ok_or("first touch of memory was not measured")?;
+pub fn check(observed: &Observed) -> SurveyVerdict {
+    let faults = observed.faults.as_ref().ok_or("first touch of memory was not measured")?;
     if !faults.virtualized {
         // Without a host beneath, memory that the kernel hands out is there.
-        return Ok(Vec::new());
+        return Err(NoFinding::Nothing);
     }
     let kinds = [
         (faults.base.as_ref(), faults.again_ns.and_then(sound)),
         (faults.huge.as_ref(), faults.huge_again_ns.and_then(sound)),
     ];
-    let splits = kinds.into_iter().filter_map(|(kind, again_ns)| split(kind?, again_ns));
-    let splits: Vec<Split> = splits.collect();
+    let splits: Vec<Split> =
+        kinds.into_iter().filter_map(|(kind, again_ns)| split(kind?, again_ns)).collect();
     if splits.is_empty() {
-        let reason = "too few page faults were timed, or none on memory touched a moment ago";
-        return Err(reason.to_owned());
+        let why = "too few page faults were timed, or none on memory touched a moment ago";
+        return Err(why.into());
     }
-    let lazy = splits.iter().find(|split| split.is_lazy());
-    let lazy = lazy.filter(|split| !split.is_slow_again());
-    Ok(lazy.map(Split::finding).into_iter().collect())
+    let lazy = splits.iter().find(|split| split.is_lazy()).filter(|split| !split.is_slow_again());
+    Ok(vec![lazy.ok_or(NoFinding::Nothing)?.finding()])
 }
 
 /// The fast and the slow faults of one page size; `None` if the numbers cannot
@@ -119,7 +115,8 @@ impl Split<'_> {
         let of = count(self.kind.faults);
         let mut claim = if self.slow_share >= 1.0 {
             format!(
-                "New memory costs {slow} a page, memory touched a moment ago {fast} ({of} faults): {host}."
+                "New memory costs {slow} a page, memory touched a moment ago {fast} ({of} \
+                 faults): {host}."
             )
         } else {
             let share = percent(self.slow_share);
@@ -149,21 +146,15 @@ impl Split<'_> {
     }
 
     fn finding(&self) -> RankedFinding {
-        let finding = model::Finding {
-            id: ID.to_owned(),
-            claim: self.claim(),
-            tier: Some("RAM, new".to_owned()),
-            evidence: self.evidence(),
-            // The times are measured; what the host does cannot be seen from here.
-            grade: Grade::Inferred,
-            remedy: Some(
+        // The times are measured; what the host does cannot be seen from here.
+        let finding = Finding::new(Grade::Inferred, self.claim(), self.evidence())
+            .tier("RAM, new")
+            .remedy(
                 "Touch memory before it is needed (MADV_POPULATE_WRITE, or one pass at the start) \
                  and keep it, or ask for a machine whose memory is reserved. \
-                 Risk: memory that is held idle is missing elsewhere."
-                    .to_owned(),
-            ),
-            confirm: Some("terrace measure faults".to_owned()),
-        };
+                 Risk: memory that is held idle is missing elsewhere.",
+            )
+            .confirm("terrace measure faults");
         // The mean cost of a page, against a fast one.
         let mean = 1.0 + self.slow_share * (self.slow_ns / self.fast_ns - 1.0);
         RankedFinding::new(Class::Level, mean, finding)

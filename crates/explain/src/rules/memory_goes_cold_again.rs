@@ -5,16 +5,14 @@
 //! faults before and after a wait shows it; the kernel's count of what it
 //! reported, which only root can read, proves it.
 
-use super::Outcome;
-use crate::finding::{Class, RankedFinding};
+use super::SurveyVerdict;
+use crate::finding::{Class, found};
 use crate::numbers::{bytes, share, sound};
 use crate::observed::Observed;
+use crate::verdict::NoFinding;
 use crate::wording::percent;
 use model::duration::show_ns;
-use model::{Bytes, Evidence, Grade};
-
-/// The id of this rule's findings.
-pub const ID: &str = "memory_goes_cold_again";
+use model::{Bytes, Evidence, Finding, Grade};
 
 /// By how much the share of slow faults must rise. Seen: 1.2 to 97.7 % for blocks
 /// of 2 MiB after 3 s, 1.4 to 8.1 % for scattered 4 KiB pages after 6 s, of which
@@ -25,23 +23,22 @@ pub const LEAST_RISE: f64 = 0.25;
 const SOURCE: &str = "measure faults";
 
 /// Compares the slow faults before and after the wait.
-pub fn check(observed: &Observed) -> Outcome {
-    let faults = observed.faults.as_ref();
-    let faults = faults.ok_or("first touch of memory was not measured")?;
+pub fn check(observed: &Observed) -> SurveyVerdict {
+    let faults = observed.faults.as_ref().ok_or("first touch of memory was not measured")?;
     if !faults.virtualized {
-        return Ok(Vec::new());
+        return Err(NoFinding::Nothing);
     }
-    let recooled = faults.recooled.as_ref();
-    let recooled = recooled.ok_or("memory was not freed, left alone and touched again")?;
+    let recooled =
+        faults.recooled.as_ref().ok_or("memory was not freed, left alone and touched again")?;
     let (Some(waited_s), Some(before), Some(after)) = (
         sound(recooled.waited_s),
         share(recooled.before_slow_share),
         share(recooled.after_slow_share),
     ) else {
-        return Err("the share of slow faults after a wait is not known".to_owned());
+        return Err("the share of slow faults after a wait is not known".into());
     };
     if after - before < LEAST_RISE {
-        return Ok(Vec::new());
+        return Err(NoFinding::Nothing);
     }
     let (before, after) = (before.min(1.0), after.min(1.0));
     let slow = |name, share| Evidence::new(name, share, "ratio", SOURCE);
@@ -67,26 +64,21 @@ pub fn check(observed: &Observed) -> Outcome {
             (why.to_owned(), Grade::Inferred)
         }
     };
-    let finding = model::Finding {
-        id: ID.to_owned(),
-        claim: format!(
-            "Memory that is freed is slow again {} later: slow faults rise from {} to {}. {why}",
-            show_ns(waited_s * 1e9),
-            percent(before),
-            percent(after),
-        ),
-        tier: Some("RAM, new".to_owned()),
-        evidence,
-        grade,
-        remedy: Some(
+    let claim = format!(
+        "Memory that is freed is slow again {} later: slow faults rise from {} to {}. {why}",
+        show_ns(waited_s * 1e9),
+        percent(before),
+        percent(after),
+    );
+    let finding = Finding::new(grade, claim, evidence)
+        .tier("RAM, new")
+        .remedy(
             "Let programs keep their memory: one arena that is reused, and for the C library \
              GLIBC_TUNABLES=glibc.malloc.trim_threshold set above what they free and take again. \
-             Risk: what they hold is missing elsewhere."
-                .to_owned(),
-        ),
-        confirm: Some("terrace measure faults".to_owned()),
-    };
+             Risk: what they hold is missing elsewhere.",
+        )
+        .confirm("terrace measure faults");
     // A page that was warm is cold: shares of 1 % and 98 % are a factor of 50.
     let factor = (1.0 - before) / (1.0 - after).max(0.02);
-    Ok(vec![RankedFinding::new(Class::Level, factor, finding)])
+    found(Class::Level, factor, finding)
 }

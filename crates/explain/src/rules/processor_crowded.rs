@@ -5,28 +5,28 @@
 //! crowded.
 
 use super::processor::{processor, slowdown};
-use super::{Outcome, processor_throttled};
-use crate::finding::{Class, RankedFinding};
+use super::{SurveyVerdict, processor_throttled};
+use crate::finding::{Class, found};
 use crate::numbers::share;
 use crate::observed::Observed;
+use crate::verdict::NoFinding;
 use crate::wording::percent;
-use model::{Evidence, Grade};
-
-/// The id of this rule's findings.
-pub const ID: &str = "processor_crowded";
+use model::{Evidence, Finding, Grade};
 
 /// The least share of its time that the survey waited. Picked: one trial in ten
 /// that meets another program can still be thrown away.
 pub const LEAST_SHARE: f64 = 0.1;
 
 /// Compares the share of waiting with its threshold.
-pub fn check(observed: &Observed) -> Outcome {
+pub fn check(observed: &Observed) -> SurveyVerdict {
     let processor = processor(observed)?;
-    let waited = processor.run_delay_share.and_then(share);
-    let waited = waited.ok_or("this kernel does not count waiting for a processor")?;
+    let waited = processor
+        .run_delay_share
+        .and_then(share)
+        .ok_or("this kernel does not count waiting for a processor")?;
     let by_limit = processor_throttled::stopped_by_limit(processor).is_some();
     if waited < LEAST_SHARE || by_limit {
-        return Ok(Vec::new());
+        return Err(NoFinding::Nothing);
     }
     let (usable, online) = (processor.usable_cpus, processor.online_cpus);
     let mut few = String::new();
@@ -38,21 +38,17 @@ pub fn check(observed: &Observed) -> Outcome {
     remedy.push_str(" Risk: what is stopped does not do its work.");
     let usable = f64::from(usable);
     let source = "/proc/thread-self/schedstat";
-    let finding = model::Finding {
-        id: ID.to_owned(),
-        claim: format!(
-            "The survey waited {} of its time for a processor: other programs held it{few}.",
-            percent(waited)
-        ),
-        tier: None,
-        evidence: vec![
-            Evidence::new("ready but not running", waited, "ratio", source),
-            Evidence::new("processors it may use", usable, "count", "sched_getaffinity"),
-        ],
-        grade: Grade::Measured,
-        remedy: Some(remedy),
-        confirm: Some("terrace measure compute".to_owned()),
-    };
+    let claim = format!(
+        "The survey waited {} of its time for a processor: other programs held it{few}.",
+        percent(waited)
+    );
+    let evidence = [
+        Evidence::new("ready but not running", waited, "ratio", source),
+        Evidence::new("processors it may use", usable, "count", "sched_getaffinity"),
+    ];
+    let finding = Finding::new(Grade::Measured, claim, evidence)
+        .remedy(remedy)
+        .confirm("terrace measure compute");
     let factor = slowdown(waited);
-    Ok(vec![RankedFinding::new(Class::Everything, factor, finding)])
+    found(Class::Everything, factor, finding)
 }

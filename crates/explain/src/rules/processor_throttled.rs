@@ -4,18 +4,16 @@
 //! stopped for the rest. Figures taken across a stop are those of the limit, not
 //! of the machine.
 
-use super::Outcome;
+use super::SurveyVerdict;
 use super::processor::{processor, slowdown};
-use crate::finding::{Class, RankedFinding};
+use crate::finding::{Class, found};
 use crate::numbers::sound;
 use crate::observed::Observed;
+use crate::verdict::NoFinding;
 use crate::wording::{count, percent, times};
 use model::duration::show_ns;
 use model::probe::ProcessorLoad;
-use model::{Evidence, Grade};
-
-/// The id of this rule's findings.
-pub const ID: &str = "processor_throttled";
+use model::{Evidence, Finding, Grade};
 
 /// The least share of periods with a stop. Picked: a stop in one of twenty periods
 /// of 100 ms is one every 2 s, which trials of milliseconds mostly miss.
@@ -28,13 +26,13 @@ pub const LEAST_PERIODS: u64 = 10;
 const SOURCE: &str = "cpu.stat";
 
 /// Counts the stops.
-pub fn check(observed: &Observed) -> Outcome {
+pub fn check(observed: &Observed) -> SurveyVerdict {
     let processor = processor(observed)?;
     let (Some(throttled), Some(periods)) = (processor.throttled_periods, processor.periods) else {
-        return Err("no CPU limit could be read for the own group".to_owned());
+        return Err("no CPU limit could be read for the own group".into());
     };
     let Some(share) = stopped_by_limit(processor) else {
-        return Ok(Vec::new());
+        return Err(NoFinding::Nothing);
     };
     let throttled = throttled.min(periods);
     let number = |name, count: u64| Evidence::new(name, count as f64, "count", SOURCE);
@@ -58,21 +56,14 @@ pub fn check(observed: &Observed) -> Outcome {
         claim.push_str(&format!(", {} altogether", show_ns(seconds * 1e9)));
     }
     claim.push('.');
-    let finding = model::Finding {
-        id: ID.to_owned(),
-        claim,
-        tier: None,
-        evidence,
-        grade: Grade::Measured,
-        remedy: Some(
+    let finding = Finding::new(Grade::Measured, claim, evidence)
+        .remedy(
             "Have the limit raised (cpu.max of the group, or the container's CPU limit), or run \
-             fewer threads than it allows. Risk: what this group gets, others lose."
-                .to_owned(),
-        ),
-        confirm: Some("terrace measure compute".to_owned()),
-    };
+             fewer threads than it allows. Risk: what this group gets, others lose.",
+        )
+        .confirm("terrace measure compute");
     let factor = slowdown(share);
-    Ok(vec![RankedFinding::new(Class::Everything, factor, finding)])
+    found(Class::Everything, factor, finding)
 }
 
 /// The share of periods with a stop, 0 to 1, from [`LEAST_SHARE`] on; `None` if there

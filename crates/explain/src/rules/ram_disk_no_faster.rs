@@ -4,17 +4,15 @@
 //! of equality, so it needs error bars narrow enough to rule out a gain that would
 //! matter; without them nothing is claimed.
 
-use super::{Outcome, check_each};
-use crate::finding::{Class, RankedFinding};
+use super::{SurveyVerdict, check_each};
+use crate::finding::{Class, found};
 use crate::numbers::{Interval, interval};
 use crate::observed::Observed;
+use crate::verdict::NoFinding;
 use crate::wording::{shell_word, survey_path};
 use model::bytes::show_rate;
 use model::probe::RamDiskReport;
-use model::{Evidence, Grade};
-
-/// The id of this rule's findings.
-pub const ID: &str = "ram_disk_no_faster";
+use model::{Evidence, Finding, Grade};
 
 /// A gain that would matter, and must be ruled out. Picked above the noise of such
 /// reads; the published 11.1 to 11.4 against 8.7 to 12.0 GB/s lie within it.
@@ -24,38 +22,37 @@ pub const GAIN_RULED_OUT: f64 = 1.25;
 const SOURCE: &str = "measure seqio";
 
 /// Compares each RAM disk's read with the page cache's.
-pub fn check(observed: &Observed) -> Outcome {
+pub fn check(observed: &Observed) -> SurveyVerdict {
     check_each(&observed.ram_disks, check_disk, "no RAM disk was measured")
 }
 
-fn check_disk(disk: &RamDiskReport) -> Outcome {
+fn check_disk(disk: &RamDiskReport) -> SurveyVerdict {
     let path = &disk.path;
     let read = disk.read_bytes_per_s.as_ref().and_then(interval);
     let cached = disk.page_cache_read_bytes_per_s.as_ref().and_then(interval);
     let (Some(read), Some(cached)) = (read, cached) else {
         return Err(format!(
             "reads of {path} and of a cached file were not both measured with error bars"
-        ));
+        )
+        .into());
     };
     if read.high >= GAIN_RULED_OUT * cached.low {
-        return Ok(Vec::new());
+        return Err(NoFinding::Nothing);
     }
     let rate = |name, of: Interval| Evidence::new(name, of.median, "bytes_per_s", SOURCE);
-    let finding = model::Finding {
-        id: ID.to_owned(),
-        claim: format!(
-            "The RAM disk {path} reads at {}, a cached file of a disk at {}: for reads it is no faster.",
-            show_rate(read.median),
-            show_rate(cached.median),
-        ),
-        tier: Some(disk.tier.clone()),
-        evidence: vec![rate("read of the RAM disk", read), rate("read of a cached file", cached)],
-        grade: Grade::Measured,
-        remedy: Some(remedy(disk)),
-        confirm: Some(survey_path(path)),
-    };
+    let claim = format!(
+        "The RAM disk {path} reads at {}, a cached file of a disk at {}: for reads it is no \
+         faster.",
+        show_rate(read.median),
+        show_rate(cached.median),
+    );
+    let evidence = [rate("read of the RAM disk", read), rate("read of a cached file", cached)];
+    let finding = Finding::new(Grade::Measured, claim, evidence)
+        .tier(&disk.tier)
+        .remedy(remedy(disk))
+        .confirm(survey_path(path));
     // The least of all findings: nothing is slow.
-    Ok(vec![RankedFinding::new(Class::Setting, 1.0, finding)])
+    found(Class::Setting, 1.0, finding)
 }
 
 fn remedy(disk: &RamDiskReport) -> String {

@@ -5,15 +5,13 @@
 //! make the next one grow. Where none moved the cause is unknown, and said so.
 //! Tiers with the same cause are one finding.
 
-use super::{Outcome, processor_throttled};
+use super::{SurveyVerdict, processor_throttled};
 use crate::finding::{Class, RankedFinding};
 use crate::numbers::share;
 use crate::observed::{NoiseSeen, Observed};
+use crate::verdict::NoFinding;
 use crate::wording::percent;
-use model::{Evidence, Grade};
-
-/// The id of this rule's findings.
-pub const ID: &str = "result_noisy";
+use model::{Evidence, Finding, Grade};
 
 /// The spread (interquartile range over median) from which on a result is noisy.
 /// Picked: repeats lay within 3 % on a quiet machine, up to 30 % apart beside
@@ -54,12 +52,12 @@ struct Group<'a> {
 }
 
 /// Compares the trials of every tier.
-pub fn check(observed: &Observed) -> Outcome {
+pub fn check(observed: &Observed) -> SurveyVerdict {
     let processor = observed.processor.as_ref();
     let limit = processor.and_then(processor_throttled::stopped_by_limit);
     let judged = |seen: &&NoiseSeen| trials(seen) >= u64::from(LEAST_TRIALS);
     if !observed.noise.iter().any(|seen| judged(&seen)) {
-        return Err("no result has trials enough to disagree".to_owned());
+        return Err("no result has trials enough to disagree".into());
     }
     let mut groups: Vec<Group> = Vec::new();
     for seen in observed.noise.iter().filter(|seen| is_noisy(seen)) {
@@ -68,6 +66,9 @@ pub fn check(observed: &Observed) -> Outcome {
             Some(group) => group.add(seen, cause),
             None => groups.push(Group { cause, worst: seen, others: Vec::new() }),
         }
+    }
+    if groups.is_empty() {
+        return Err(NoFinding::Nothing);
     }
     Ok(groups.iter().map(Group::finding).collect())
 }
@@ -162,7 +163,8 @@ impl Cause {
                 "Survey again at another hour, or on a host of your own. Risk: none but the time.",
             ),
             Cause::Throttled(_) => Some(
-                "Survey again outside the limit, or have it raised. Risk: others get less meanwhile.",
+                "Survey again outside the limit, or have it raised. Risk: others get less \
+                 meanwhile.",
             ),
             Cause::Crowded(_) => {
                 Some("Survey again when the other programs rest. Risk: none but the time.")
@@ -213,18 +215,15 @@ impl<'a> Group<'a> {
         let mut numbers: Vec<Evidence> = results.flat_map(|seen| evidence(seen)).collect();
         numbers.extend(self.cause.evidence());
         let one_tier = self.others.iter().all(|other| other.tier == *tier);
-        let finding = model::Finding {
-            id: ID.to_owned(),
-            claim: self.claim(),
+        // That they differ is counted; that the named counter is why is concluded.
+        let grade = match self.cause {
+            Cause::Unknown => Grade::Measured,
+            _ => Grade::Inferred,
+        };
+        let finding = Finding {
             tier: one_tier.then(|| tier.clone()),
-            evidence: numbers,
-            // That they differ is counted; that the named counter is why is concluded.
-            grade: match self.cause {
-                Cause::Unknown => Grade::Measured,
-                _ => Grade::Inferred,
-            },
             remedy: self.cause.remedy().map(str::to_owned),
-            confirm: None,
+            ..Finding::new(grade, self.claim(), numbers)
         };
         RankedFinding::new(Class::Doubt, 1.0 + badness(self.worst), finding)
     }

@@ -4,16 +4,14 @@
 //! ones: the difference is the walk of the page tables, which in a guest has two
 //! dimensions. Nothing else changes between the two.
 
-use super::Outcome;
-use crate::finding::{Class, RankedFinding};
+use super::SurveyVerdict;
+use crate::finding::{Class, found};
 use crate::numbers::{Interval, interval};
 use crate::observed::Observed;
+use crate::verdict::NoFinding;
 use crate::wording::times;
 use model::duration::show_ns;
-use model::{Bytes, Evidence, Grade};
-
-/// The id of this rule's findings.
-pub const ID: &str = "translation_costly";
+use model::{Bytes, Evidence, Finding, Grade};
 
 /// Small pages must make a load this many times as slow. Seen in a guest: 1.11 at
 /// 256 MiB, 1.51 at 1 GiB. Picked: below it the change of pages is not worth its risk.
@@ -23,15 +21,17 @@ pub const LEAST_FACTOR: f64 = 1.25;
 const SOURCE: &str = "measure memlat";
 
 /// Compares the two.
-pub fn check(observed: &Observed) -> Outcome {
-    let seen = observed.translation.as_ref();
-    let seen = seen.ok_or("random loads with small and huge pages were not measured")?;
+pub fn check(observed: &Observed) -> SurveyVerdict {
+    let seen = observed
+        .translation
+        .as_ref()
+        .ok_or("random loads with small and huge pages were not measured")?;
     let (Some(base), Some(huge)) = (interval(&seen.base_ns), interval(&seen.huge_ns)) else {
-        return Err("too few trials of random loads for error bars".to_owned());
+        return Err("too few trials of random loads for error bars".into());
     };
     let factor = base.median / huge.median;
     if !base.above(&huge) || factor < LEAST_FACTOR {
-        return Ok(Vec::new());
+        return Err(NoFinding::Nothing);
     }
     let size = Bytes(seen.size_bytes);
     let load = |pages: &str, of: Interval| {
@@ -44,22 +44,21 @@ pub fn check(observed: &Observed) -> Outcome {
         "finding its address"
     };
     let pages = observed.pages.as_ref();
-    let finding = model::Finding {
-        id: ID.to_owned(),
-        claim: format!(
-            "A random load in {size} takes {} with 4 KiB pages and {} with huge ones: {} of it go into {walk} ({} times as slow).",
-            show_ns(base.median),
-            show_ns(huge.median),
-            show_ns(base.median - huge.median),
-            times(factor),
-        ),
-        tier: Some("RAM".to_owned()),
-        evidence: vec![load("small", base), load("huge", huge)],
-        grade: Grade::Measured,
+    let claim = format!(
+        "A random load in {size} takes {} with 4 KiB pages and {} with huge ones: {} of it go \
+         into {walk} ({} times as slow).",
+        show_ns(base.median),
+        show_ns(huge.median),
+        show_ns(base.median - huge.median),
+        times(factor),
+    );
+    let finding = Finding {
         remedy: remedy(pages.and_then(|pages| pages.thp_setting.as_deref())),
-        confirm: Some("terrace measure memlat".to_owned()),
+        ..Finding::new(Grade::Measured, claim, [load("small", base), load("huge", huge)])
+            .tier("RAM")
+            .confirm("terrace measure memlat")
     };
-    Ok(vec![RankedFinding::new(Class::Level, factor, finding)])
+    found(Class::Level, factor, finding)
 }
 
 fn remedy(thp_setting: Option<&str>) -> Option<String> {

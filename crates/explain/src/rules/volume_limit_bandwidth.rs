@@ -7,17 +7,15 @@
 
 use super::depth::{large_blocks, plateau, small_blocks};
 use super::devices::{NO_DEVICE, device_label};
-use super::{Outcome, check_each};
-use crate::finding::{Class, RankedFinding};
+use super::{SurveyVerdict, check_each};
+use crate::finding::{Class, found};
 use crate::numbers::{interval, share, sound};
 use crate::observed::Observed;
+use crate::verdict::NoFinding;
 use crate::wording::{percent, survey_path};
 use model::bytes::{KIB, MIB, show_rate};
 use model::probe::{DepthRate, DeviceReport};
-use model::{Evidence, Grade};
-
-/// The id of this rule's findings.
-pub const ID: &str = "volume_limit_bandwidth";
+use model::{Evidence, Finding, Grade};
 
 /// How far the rates at two depths may lie apart and still be one. Limits seen
 /// were kept within 3 %; devices without one grew by 17 % and more.
@@ -40,25 +38,24 @@ const LEAST_BLOCK_BYTES: u64 = 64 * KIB;
 const SOURCE: &str = "measure seqio";
 
 /// Looks for a limit on each device.
-pub fn check(observed: &Observed) -> Outcome {
+pub fn check(observed: &Observed) -> SurveyVerdict {
     check_each(&observed.devices, check_device, NO_DEVICE)
 }
 
-fn check_device(device: &DeviceReport) -> Outcome {
+fn check_device(device: &DeviceReport) -> SurveyVerdict {
     let points = large_blocks(&device.depth, LEAST_BLOCK_BYTES);
     let flat = match plateau(&points, |p| p.bytes_per_s, FLAT)? {
         Some(flat) if !is_local(device) => flat,
-        _ => return Ok(Vec::new()),
+        _ => return Err(NoFinding::Nothing),
     };
-    let spread = device.series_spread.and_then(share);
-    let spread = spread.ok_or_else(|| {
+    let spread = device.series_spread.and_then(share).ok_or_else(|| {
         let name = &device.name;
         format!("the rate of {name} over time is not known")
     })?;
     let (from, to) = (&flat.from, &flat.to);
     let limit = to.bytes_per_s;
     if spread > STEADY || !is_round(limit) || counts_requests(device, to) {
-        return Ok(Vec::new());
+        return Err(NoFinding::Nothing);
     }
     let rate = |name: String, rate| Evidence::new(name, rate, "bytes_per_s", SOURCE);
     let name = "spread of the rates of 100 ms";
@@ -73,29 +70,25 @@ fn check_device(device: &DeviceReport) -> Outcome {
         evidence.push(rate("write".to_owned(), write.median));
         writes = format!(" and writes at {}", show_rate(write.median));
     }
-    let finding = model::Finding {
-        id: ID.to_owned(),
-        claim: format!(
-            "{} reads at {} whether {} or {} requests are in flight, varies by only {}{writes}: it looks like a limit of the volume.",
-            device_label(device),
-            show_rate(limit),
-            from.depth,
-            to.depth,
-            percent(spread),
-        ),
-        tier: Some(device.tier.clone()),
-        evidence,
-        grade: Grade::Inferred,
-        remedy: Some(
+    let claim = format!(
+        "{} reads at {} whether {} or {} requests are in flight, varies by only {}{writes}: it \
+         looks like a limit of the volume.",
+        device_label(device),
+        show_rate(limit),
+        from.depth,
+        to.depth,
+        percent(spread),
+    );
+    let finding = Finding::new(Grade::Inferred, claim, evidence)
+        .tier(&device.tier)
+        .remedy(
             "Have the volume's throughput raised where it is rented, or spread the data over \
-             several volumes. Risk: it costs money, and the machine may have a limit of its own."
-                .to_owned(),
-        ),
-        confirm: Some(survey_path(&device.path)),
-    };
+             several volumes. Risk: it costs money, and the machine may have a limit of its own.",
+        )
+        .confirm(survey_path(&device.path));
     // What was asked for against what was given.
     let factor = flat.reach();
-    Ok(vec![RankedFinding::new(Class::Level, factor, finding)])
+    found(Class::Level, factor, finding)
 }
 
 /// Whether a cable or a platter of this very machine explains a flat rate.

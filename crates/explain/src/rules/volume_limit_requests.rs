@@ -6,18 +6,16 @@
 
 use super::depth::{Plateau, large_blocks, plateau, small_blocks};
 use super::devices::{FASTEST_ARM_NS, NO_DEVICE, device_label};
-use super::{Outcome, check_each};
-use crate::finding::{Class, RankedFinding};
+use super::{SurveyVerdict, check_each};
+use crate::finding::{Class, found};
 use crate::numbers::sound;
 use crate::observed::Observed;
+use crate::verdict::NoFinding;
 use crate::wording::{count, survey_path};
 use model::bytes::KIB;
 use model::duration::show_ns;
 use model::probe::{DepthRate, DeviceReport};
-use model::{Evidence, Grade};
-
-/// The id of this rule's findings.
-pub const ID: &str = "volume_limit_requests";
+use model::{Evidence, Finding, Grade};
 
 /// How far the numbers at two depths may lie apart and still be one. Limits seen
 /// gave 2 to 3 % more than they were set to, whatever the depth.
@@ -38,25 +36,25 @@ const MOST_BLOCK_BYTES: u64 = 16 * KIB;
 const SOURCE: &str = "measure iolat";
 
 /// Looks for a limit on each device.
-pub fn check(observed: &Observed) -> Outcome {
+pub fn check(observed: &Observed) -> SurveyVerdict {
     check_each(&observed.devices, check_device, NO_DEVICE)
 }
 
-fn check_device(device: &DeviceReport) -> Outcome {
+fn check_device(device: &DeviceReport) -> SurveyVerdict {
     let points = small_blocks(&device.depth, MOST_BLOCK_BYTES);
     let Some(flat) = plateau(&points, |p| p.requests_per_s, FLAT)? else {
-        return Ok(Vec::new());
+        return Err(NoFinding::Nothing);
     };
     let (from, to) = (&flat.from, &flat.to);
     let p50 = |point: &DepthRate| point.p50_ns.and_then(sound);
     let (Some(from_ns), Some(to_ns)) = (p50(from), p50(to)) else {
         let name = &device.name;
-        return Err(format!("the latency of {name} at several queue depths is not known"));
+        return Err(format!("the latency of {name} at several queue depths is not known").into());
     };
     let waits = to_ns / from_ns >= LEAST_GROWTH * flat.reach();
     let full_processor = to.requests_per_s > MOST_REQUESTS_PER_S;
     if !waits || full_processor || has_arm(device, from_ns) || counts_bytes(device, &flat) {
-        return Ok(Vec::new());
+        return Err(NoFinding::Nothing);
     }
     let requests = |point: &DepthRate| {
         let name = format!("requests, {} in flight", point.depth);
@@ -66,35 +64,28 @@ fn check_device(device: &DeviceReport) -> Outcome {
         let name = format!("one request, {} in flight", point.depth);
         Evidence::new(name, ns, "ns", SOURCE)
     };
-    let finding = model::Finding {
-        id: ID.to_owned(),
-        claim: format!(
-            "{} serves {} requests a second whether {} or {} are in flight, while each then takes {} instead of {}: it looks like a limit of the volume.",
-            device_label(device),
-            count(to.requests_per_s.round() as u64),
-            from.depth,
-            to.depth,
-            show_ns(to_ns),
-            show_ns(from_ns),
-        ),
-        tier: Some(device.tier.clone()),
-        evidence: vec![
-            requests(from),
-            one_request(from, from_ns),
-            requests(to),
-            one_request(to, to_ns),
-        ],
-        grade: Grade::Inferred,
-        remedy: Some(
+    let claim = format!(
+        "{} serves {} requests a second whether {} or {} are in flight, while each then takes {} \
+         instead of {}: it looks like a limit of the volume.",
+        device_label(device),
+        count(to.requests_per_s.round() as u64),
+        from.depth,
+        to.depth,
+        show_ns(to_ns),
+        show_ns(from_ns),
+    );
+    let evidence =
+        [requests(from), one_request(from, from_ns), requests(to), one_request(to, to_ns)];
+    let finding = Finding::new(Grade::Inferred, claim, evidence)
+        .tier(&device.tier)
+        .remedy(
             "Have the volume's requests a second raised where it is rented, or ask for less by \
-             larger requests and more cache. Risk: it costs money, or memory."
-                .to_owned(),
-        ),
-        confirm: Some(survey_path(&device.path)),
-    };
+             larger requests and more cache. Risk: it costs money, or memory.",
+        )
+        .confirm(survey_path(&device.path));
     // What was asked for against what was given.
     let factor = flat.reach();
-    Ok(vec![RankedFinding::new(Class::Level, factor, finding)])
+    found(Class::Level, factor, finding)
 }
 
 /// Whether a disk's arm explains it: called rotating, and slow enough to be.

@@ -143,8 +143,10 @@ impl Repairs {
         let impossible = delay.max_ns.filter(|max| *max > alive);
         // As many such waits as must go so that the rest fits. Each is as long as the machine
         // was up, the longest one the last, so of several only the least rest is known.
-        let gone = impossible.map_or(0, |max| before.saturating_sub(room_ns).div_ceil(max));
-        let gone = gone.max(u64::from(impossible.is_some())).min(delay.count.max(1));
+        let gone = impossible
+            .map_or(0, |max| before.saturating_sub(room_ns).div_ceil(max))
+            .max(u64::from(impossible.is_some()))
+            .min(delay.count.max(1));
         let rest = impossible.map_or(before, |max| before.saturating_sub(max.saturating_mul(gone)));
         let after = rest.min(room_ns);
         if before - after > tolerance_ns(alive) {
@@ -180,8 +182,7 @@ impl Repairs {
         let mut kinds: Vec<(&'static str, usize, Repair)> = Vec::new();
         let mut listed = Vec::new();
         for (what, repair) in self.made {
-            let index = kinds.iter().position(|kind| kind.0 == what);
-            let index = index.unwrap_or_else(|| {
+            let index = kinds.iter().position(|kind| kind.0 == what).unwrap_or_else(|| {
                 let none = Repair { text: String::new(), before_ns: 0, after_ns: 0 };
                 kinds.push((what, 0, none));
                 kinds.len() - 1

@@ -88,8 +88,7 @@ pub(super) fn plausible_ns(
 ) -> Option<(u64, u64)> {
     let series = view.series(name)?;
     view.growth(name)?;
-    let threads = view.series("tree.threads");
-    let threads = threads.or_else(|| view.series("tree.processes"));
+    let threads = view.series("tree.threads").or_else(|| view.series("tree.processes"));
     let (first, last) = view.samples();
     let (mut kept, mut left_out, mut since, mut begin) = (0u64, 0u64, 0u64, first);
     for sample in first..last {

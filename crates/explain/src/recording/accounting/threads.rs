@@ -145,8 +145,8 @@ fn by_samples(view: &View) -> Filled {
             bar.add(state, ns, Grade::Inferred, vec![counter(name, ns)]);
         }
     }
-    let whole = time("threads as sampled, times time", lives_ns, "/proc/PID/stat");
-    let whole = whole.seen_in(["tree.threads"]);
+    let whole = time("threads as sampled, times time", lives_ns, "/proc/PID/stat")
+        .seen_in(["tree.threads"]);
     let repairs = [
         (queued, "tree.queue_ns", "processors were at work"),
         (waited, "tree.block_io_ns", "the threads lived"),

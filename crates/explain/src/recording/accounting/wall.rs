@@ -74,8 +74,7 @@ fn by_samples(view: &View, threads: &Filled) -> Filled {
         let seen_ns = if is_alone { grown[index] } else { seen[index] };
         // Threads may do together what no sample split, so more than is left is no error; and
         // the clock cannot hold more of a state than the threads do.
-        let ns = seen_ns.saturating_add(unseen).min(slice.ns);
-        let ns = ns.min(bar.left_ns());
+        let ns = seen_ns.saturating_add(unseen).min(slice.ns).min(bar.left_ns());
         let evidence = slice.evidence.clone();
         bar.add(state, ns, Grade::Inferred, evidence);
     }

@@ -3,28 +3,18 @@
 //! What was read again had been evicted; beside it many times as much was read or written
 //! once, by the subject itself or by somebody else.
 
-use super::cause::CauseBuilder;
 use super::refaults::{counted, refaults};
-use super::{Rank, Rule, RunView, Verdict};
+use super::{RunVerdict, RunView};
+use crate::verdict::{NoFinding, clear_count};
 use crate::wording::{count, long_time};
-use model::{Bytes, Evidence, Grade};
+use model::explanation::Cause;
+use model::{Bytes, Evidence, Finding, Grade};
 
-/// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "cache_evicted_by_stream",
-    suspect: "streams through the cache",
-    within: &["reads_from_device"],
-    rank: Rank::Timed,
-    check,
-};
-
-fn check(run: &RunView) -> Verdict {
-    let Some(again) = refaults(run) else {
-        return Verdict::Silent;
-    };
+pub(super) fn check(run: &RunView) -> RunVerdict {
+    let again = refaults(run).ok_or(NoFinding::Nothing)?;
     let Some(stream) = again.stream.filter(|_| run.hurts(again.ns)) else {
         let number = counted(run).filter(|_| !run.hurts(again.ns));
-        return super::run_view::clear_count(number, "refaults");
+        return clear_count(number, "refaults");
     };
     let whose = if stream.is_own { "its own stream" } else { "somebody else's stream" };
     let claim = format!(
@@ -40,14 +30,15 @@ fn check(run: &RunView) -> Verdict {
         let read = run.names_between("disk.", ".read_bytes");
         ("/proc/diskstats", read)
     };
-    let once = Evidence::new("read or written once", stream.bytes as f64, "bytes", source);
+    let once = Evidence::bytes("read or written once", stream.bytes, source);
     evidence.push(once.seen_in(series));
     evidence.extend(run.all_grown(&["vmstat.pgsteal_file"]));
-    CauseBuilder::new(RULE.id, Some(again.ns), Grade::Inferred, claim, evidence)
-        .remedy(
+    Ok(Cause::new(
+        Some(again.ns),
+        Finding::new(Grade::Inferred, claim, evidence).remedy(
             "Let the stream bypass the cache (O_DIRECT; RWF_DONTCACHE from Linux 6.14 on), or run \
              it in a group with a memory limit. Risk: it then reads nothing ahead, or its own \
              data twice.",
-        )
-        .found()
+        ),
+    ))
 }

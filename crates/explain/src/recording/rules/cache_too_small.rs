@@ -3,24 +3,15 @@
 //! The kernel counts pages that it reads back after it had evicted them. Where they were
 //! evicted by a stream that went through the cache once, that rule speaks instead.
 
-use super::cause::CauseBuilder;
 use super::refaults::{Refaults, counted, refaults};
-use super::run_view::{clear_count, needs_events};
-use super::{Rank, Rule, RunView, Verdict};
+use super::run_view::needs_events;
+use super::{RunVerdict, RunView};
+use crate::verdict::{NoFinding, clear_count};
 use crate::wording::{count, long_time};
-use model::explanation::TimeSlice;
-use model::{Bytes, Grade};
+use model::explanation::{Cause, TimeSlice};
+use model::{Bytes, Finding, Grade};
 
-/// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "cache_too_small",
-    suspect: "small page cache",
-    within: &["memory_limit", "reads_from_device"],
-    rank: Rank::Timed,
-    check,
-};
-
-fn check(run: &RunView) -> Verdict {
+pub(super) fn check(run: &RunView) -> RunVerdict {
     let clearing = counted(run);
     let Some(again) = refaults(run) else {
         let pages = clearing.as_ref().map_or(0.0, |evidence| evidence.value);
@@ -35,7 +26,7 @@ fn check(run: &RunView) -> Verdict {
         return clear_count(clearing, "refaults");
     }
     if again.stream.is_some() {
-        return Verdict::Silent;
+        return Err(NoFinding::Nothing);
     }
     let claim = format!(
         "About {} re-read data evicted moments before: {} pages ({})",
@@ -45,9 +36,10 @@ fn check(run: &RunView) -> Verdict {
     );
     let mut evidence = again.evidence.clone();
     evidence.extend(again.hit.iter().flat_map(|hit| hit.evidence.clone()));
-    CauseBuilder::new(RULE.id, Some(again.ns), Grade::Inferred, claim, evidence)
-        .remedy(remedy(&again))
-        .found()
+    Ok(Cause::new(
+        Some(again.ns),
+        Finding::new(Grade::Inferred, claim, evidence).remedy(remedy(&again)),
+    ))
 }
 
 /// No more memory can help than what was read again.

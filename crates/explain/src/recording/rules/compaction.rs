@@ -3,26 +3,17 @@
 //! With events the time of the subject's own threads is counted; the kernel's count of
 //! stalls is the whole machine's and clears where it stood still.
 
-use super::cause::CauseBuilder;
-use super::run_view::{clear_count, needs_events};
-use super::{Rank, Rule, RunView, Verdict};
+use super::run_view::needs_events;
+use super::{RunVerdict, RunView};
+use crate::verdict::clear_count;
 use crate::wording::{long_time, often};
-use model::Evidence;
-use model::explanation::{TimePart, TimeSlice};
-
-/// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "compaction",
-    suspect: "compaction",
-    within: &["thp_fallback"],
-    rank: Rank::Timed,
-    check,
-};
+use model::explanation::{Cause, TimePart, TimeSlice};
+use model::{Evidence, Finding};
 
 const STALLS: &str = "vmstat.compact_stall";
 
-fn check(run: &RunView) -> Verdict {
-    let stalls = run.grew(STALLS);
+pub(super) fn check(run: &RunView) -> RunVerdict {
+    let stalls = run.growth(STALLS);
     let Some(ns) = run.part_ns(TimePart::Compaction) else {
         let nameless = run.accounts.thread(TimeSlice::Unexplained);
         return if stalls.unwrap_or(0) > 0 && run.hurts(nameless) {
@@ -36,16 +27,17 @@ fn check(run: &RunView) -> Verdict {
         return clear_count(number, "stalls");
     }
     let mut claim = format!("Compacted memory for {}", long_time(ns as f64));
-    if let Some(times) = run.grew("trace.vmscan.compactions").filter(|n| *n > 0) {
+    if let Some(times) = run.growth("trace.vmscan.compactions").filter(|n| *n > 0) {
         claim.push_str(&format!(", {}", often(times)));
     }
     let mut evidence: Vec<Evidence> = run.part_evidence(TimePart::Compaction).into_iter().collect();
     evidence.extend(run.all_grown(&[STALLS, "vmstat.compact_fail", "vmstat.compact_success"]));
     let grade = run.part_grade(TimePart::Compaction);
-    CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence)
-        .remedy(
+    Ok(Cause::new(
+        Some(ns),
+        Finding::new(grade, claim, evidence).remedy(
             "Let huge pages be made in the background (transparent_hugepage/defrag: defer), or \
              keep more memory free. Risk: fewer huge pages at first.",
-        )
-        .found()
+        ),
+    ))
 }

@@ -2,35 +2,27 @@
 //!
 //! Said only where no other finding accounts for much: it is what remains, not a fault.
 
-use super::cause::CauseBuilder;
-use super::run_view::{clear, ratio};
-use super::{Rank, Rule, RunView, Verdict, first_touch, memory_backed_lazily, processor_stolen};
+use super::run_view::ratio;
+use super::{RunVerdict, RunView, first_touch, memory_backed_lazily, processor_stolen};
+use crate::verdict::{NoFinding, clear};
 use crate::wording::{long_time, percent};
-use model::Evidence;
-use model::explanation::{TimePart, TimeSlice};
-
-/// The rule.
-pub(super) const RULE: Rule =
-    Rule { id: "cpu_bound", suspect: "CPU time", within: &[], rank: Rank::Fallback, check };
+use model::explanation::{Cause, TimePart, TimeSlice};
+use model::{Evidence, Finding};
 
 /// The least share of the time that was run. Picked: most of it.
 const LEAST_RUN: f64 = 0.5;
 
 /// Time inside of run that other rules claim.
 fn claimed_ns(run: &RunView) -> u64 {
-    [processor_stolen::RULE, first_touch::RULE, memory_backed_lazily::RULE]
-        .iter()
-        .filter_map(|rule| match (rule.check)(run) {
-            Verdict::Found(causes) => causes.iter().filter_map(|cause| cause.ns).max(),
-            _ => None,
-        })
-        .fold(0, u64::saturating_add)
+    let others: [fn(&RunView) -> RunVerdict; 3] =
+        [processor_stolen::check, first_touch::check, memory_backed_lazily::check];
+    others.iter().filter_map(|check| check(run).ok()?.ns).fold(0, u64::saturating_add)
 }
 
-fn check(run: &RunView) -> Verdict {
+pub(super) fn check(run: &RunView) -> RunVerdict {
     let run_ns = run.run_ns();
     if run.accounts.bars.thread.is_empty() {
-        return Verdict::Silent;
+        return Err(NoFinding::Nothing);
     }
     let ns = run_ns.saturating_sub(claimed_ns(run));
     // Events, delay accounting or samples: the bar knows whom it believed.
@@ -38,7 +30,7 @@ fn check(run: &RunView) -> Verdict {
     let run_slice = bar.iter().find(|slice| slice.name == TimeSlice::Run);
     let first = run_slice.and_then(|slice| slice.evidence.first());
     let source = first.map_or("/proc/PID/schedstat", |evidence| evidence.source.as_str());
-    let measured = Evidence::new("run", run_ns as f64, "ns", source);
+    let measured = Evidence::time("run", run_ns, source);
     let mut evidence = vec![measured.seen_in(run.slice_series(TimeSlice::Run))];
     if !run.hurts(ns) || run.share(ns) < LEAST_RUN {
         return clear(evidence.pop());
@@ -61,9 +53,9 @@ fn check(run: &RunView) -> Verdict {
         for (name, ns, source) in
             [(TimePart::User, user, "utime"), (TimePart::Kernel, kernel, "stime")]
         {
-            let half = Evidence::new(name.id(), ns as f64, "ns", source);
+            let half = Evidence::time(name.id(), ns, source);
             evidence.push(half.seen_in(run.part_series(name)));
         }
     }
-    CauseBuilder::new(RULE.id, Some(ns), run.slice_grade(TimeSlice::Run), claim, evidence).found()
+    Ok(Cause::new(Some(ns), Finding::new(run.slice_grade(TimeSlice::Run), claim, evidence)))
 }

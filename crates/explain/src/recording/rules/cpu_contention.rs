@@ -3,16 +3,11 @@
 //! The time is the queue less what a CPU limit explains. Who is to blame follows from the
 //! time that others used, the time that the subject wanted, and the time left idle.
 
-use super::cause::CauseBuilder;
-use super::run_view::clear;
-use super::{Rank, Rule, RunView, Verdict};
+use super::{RunVerdict, RunView};
+use crate::verdict::clear;
 use crate::wording::{count, long_time};
-use model::Evidence;
-use model::explanation::TimeSlice;
-
-/// The rule.
-pub(super) const RULE: Rule =
-    Rule { id: "cpu_contention", suspect: "CPU contention", within: &[], rank: Rank::Timed, check };
+use model::explanation::{Cause, TimeSlice};
+use model::{Evidence, Finding};
 
 /// Others are the cause if they used at least this share of the time queued. Picked:
 /// half of it could have been run instead.
@@ -39,11 +34,11 @@ enum Who {
     Unknown,
 }
 
-fn check(run: &RunView) -> Verdict {
+pub(super) fn check(run: &RunView) -> RunVerdict {
     let queue = run.accounts.thread(TimeSlice::Queue);
     let limited = super::cpu_limit::stopped_ns(run, "group0.cpu");
     let ns = queue.saturating_sub(limited);
-    let measured = Evidence::new("ready and not run", ns as f64, "ns", "run queue")
+    let measured = Evidence::time("ready and not run", ns, "run queue")
         .seen_in(run.slice_series(TimeSlice::Queue));
     if !run.hurts(ns) {
         let slices = &run.accounts.bars.thread;
@@ -55,7 +50,7 @@ fn check(run: &RunView) -> Verdict {
     let mut evidence = vec![measured];
     let (claim, remedy) = match who(run, ns) {
         Who::Others(used) => {
-            let ran = Evidence::new("others ran", used as f64, "ns", "/proc/stat");
+            let ran = Evidence::time("others ran", used, "/proc/stat");
             evidence.push(ran.seen_in(BUSY));
             (
                 format!(
@@ -76,7 +71,7 @@ fn check(run: &RunView) -> Verdict {
              some of them wait for I/O.",
         ),
         Who::Idle(idle) => {
-            evidence.push(Evidence::new("idle", idle as f64, "ns", IDLE).seen_in([IDLE]));
+            evidence.push(Evidence::time("idle", idle, IDLE).seen_in([IDLE]));
             (
                 format!("Waited {time} for a processor while others were idle"),
                 "Look for a processor mask (taskset, cpusets) narrower than the work. Risk: \
@@ -89,21 +84,22 @@ fn check(run: &RunView) -> Verdict {
              fewer threads use less when some of them wait for I/O.",
         ),
     };
-    CauseBuilder::new(RULE.id, Some(ns), run.slice_grade(TimeSlice::Queue), claim, evidence)
-        .remedy(remedy)
-        .found()
+    Ok(Cause::new(
+        Some(ns),
+        Finding::new(run.slice_grade(TimeSlice::Queue), claim, evidence).remedy(remedy),
+    ))
 }
 
 fn who(run: &RunView, queued: u64) -> Who {
-    let Some(busy) = run.grew_all(&BUSY) else {
+    let Some(busy) = run.growth_of_all(&BUSY) else {
         return Who::Unknown;
     };
     if run.is_machine() {
         return Who::Own;
     }
-    let own = run.run_ns().saturating_add(run.grew("own.cpu_ns").unwrap_or(0));
+    let own = run.run_ns().saturating_add(run.growth("own.cpu_ns").unwrap_or(0));
     let others = busy.saturating_sub(own);
-    let idle = run.grew(IDLE).unwrap_or(0);
+    let idle = run.growth(IDLE).unwrap_or(0);
     if others as f64 >= queued as f64 * OTHERS_SHARE {
         Who::Others(others)
     } else if idle >= queued {

@@ -3,24 +3,17 @@
 //! The kernel counts the periods in which a group had used up its quota, and how long it was
 //! stopped. Stopped threads are runnable, so the time lies inside the queue.
 
-use super::cause::CauseBuilder;
 use super::limits::{MOST_LEVELS, group_path};
-use super::run_view::clear_count;
-use super::{Rank, Rule, RunView, Verdict};
+use super::{RunVerdict, RunView};
+use crate::verdict::{NoFinding, clear_count};
 use crate::wording::{long_time, often, times};
-use model::explanation::{TimePart, TimeSlice};
-use model::{Evidence, Grade};
+use model::explanation::{Cause, TimePart, TimeSlice};
+use model::{Evidence, Finding, Grade};
 
-/// The rule.
-pub(super) const RULE: Rule =
-    Rule { id: "cpu_limit", suspect: "CPU limit", within: &[], rank: Rank::Timed, check };
-
-fn check(run: &RunView) -> Verdict {
-    let stopped = |level: u32| run.grew(&format!("group{level}.cpu.throttled_periods"));
+pub(super) fn check(run: &RunView) -> RunVerdict {
+    let stopped = |level: u32| run.growth(&format!("group{level}.cpu.throttled_periods"));
     let mut levels = (0..MOST_LEVELS).filter(|level| stopped(*level).is_some());
-    let Some(first) = levels.next() else {
-        return Verdict::Silent;
-    };
+    let first = levels.next().ok_or(NoFinding::Nothing)?;
     let worst = std::iter::once(first)
         .chain(levels)
         .max_by_key(|level| (stopped(*level), std::cmp::Reverse(*level)))
@@ -42,8 +35,8 @@ fn check(run: &RunView) -> Verdict {
         often(periods),
         group_path(run, worst, &["cpu", "unified"]),
     ));
-    let names = ["throttled_periods", "periods", "throttled_ns"];
-    let names = names.map(|name| format!("{base}.{name}"));
+    let names =
+        ["throttled_periods", "periods", "throttled_ns"].map(|name| format!("{base}.{name}"));
     let mut evidence: Vec<Evidence> = names.iter().filter_map(|name| run.grown(name)).collect();
     evidence.extend(limit.map(|cores| {
         Evidence::new("limit", cores, "processors", "cpu.max")
@@ -51,17 +44,18 @@ fn check(run: &RunView) -> Verdict {
     }));
     // A group above holds others, who may have been stopped instead.
     let grade = if worst == 0 { Grade::Measured } else { Grade::Inferred };
-    CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence)
-        .remedy(
+    Ok(Cause::new(
+        Some(ns),
+        Finding::new(grade, claim, evidence).remedy(
             "Have the limit raised (cpu.max of the group, or the container's CPU limit), or run \
              fewer threads than it allows. Risk: what this group gets, others lose.",
-        )
-        .found()
+        ),
+    ))
 }
 
 /// Time stopped, as the subject's threads felt it: never more than they were queued.
 pub(super) fn stopped_ns(run: &RunView, base: &str) -> u64 {
-    let counted = run.grew(&format!("{base}.throttled_ns")).unwrap_or(0);
+    let counted = run.growth(&format!("{base}.throttled_ns")).unwrap_or(0);
     let queue = run.accounts.thread(TimeSlice::Queue);
     run.part_ns(TimePart::CpuLimit).unwrap_or(counted).min(queue)
 }
@@ -69,7 +63,7 @@ pub(super) fn stopped_ns(run: &RunView, base: &str) -> u64 {
 fn cores(run: &RunView, base: &str) -> Option<f64> {
     let value = |name: &str| {
         let name = format!("{base}.{name}");
-        run.view.at_end(&name).or_else(|| run.view.at_start(&name))
+        run.at_end(&name).or_else(|| run.at_start(&name))
     };
     let (quota, period) = (value("quota_us")?, value("period_us")?);
     (quota > 0 && period > 0).then(|| quota as f64 / period as f64)

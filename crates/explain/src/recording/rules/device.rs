@@ -88,7 +88,7 @@ pub(super) fn busiest<'a>(run: &RunView<'a>, way: Way) -> Option<Traffic<'a>> {
         Way::Write => ".write_bytes",
     };
     let mut all: Vec<Traffic<'a>> = Vec::new();
-    for series in run.view.starting_with("disk.") {
+    for series in run.starting_with("disk.") {
         let name = series.schema.name.as_str();
         let device = name.strip_prefix("disk.").and_then(|n| n.strip_suffix(suffix));
         let Some(device) = device.filter(|device| !device.is_empty()) else {
@@ -105,7 +105,7 @@ pub(super) fn busiest<'a>(run: &RunView<'a>, way: Way) -> Option<Traffic<'a>> {
 }
 
 fn traffic<'a>(run: &RunView<'a>, device: &str, way: Way) -> Option<Traffic<'a>> {
-    let facts = run.view.facts();
+    let facts = run.facts();
     let known = facts.devices.iter().find(|known| known.name == device);
     let in_memory =
         known.is_some_and(|known| matches!(known.kind, DeviceKind::Zram | DeviceKind::RamDisk));
@@ -118,17 +118,17 @@ fn traffic<'a>(run: &RunView<'a>, device: &str, way: Way) -> Option<Traffic<'a>>
     };
     let traced = format!("trace.block.{device}");
     let disk = format!("disk.{device}");
-    let events = run.grew(&format!("{traced}.{word}s")).unwrap_or(0);
-    let counted = run.grew(&format!("{disk}.{word}s")).unwrap_or(events);
+    let events = run.growth(&format!("{traced}.{word}s")).unwrap_or(0);
+    let counted = run.growth(&format!("{disk}.{word}s")).unwrap_or(events);
     let from_trace = events > 0 && events as f64 >= counted as f64 * EVENTS_SHARE;
     let base = if from_trace { &traced } else { &disk };
     let named = |what: &str| format!("{base}.{what}");
-    let requests = run.grew(&named(&format!("{word}s")))?;
-    let bytes = run.grew(&named(&format!("{word}_bytes")))?;
+    let requests = run.growth(&named(&format!("{word}s")))?;
+    let bytes = run.growth(&named(&format!("{word}_bytes")))?;
     if requests == 0 || bytes == 0 {
         return None;
     }
-    let ns = run.grew(&named(&format!("{word}_ns")));
+    let ns = run.growth(&named(&format!("{word}_ns")));
     let names = [named(&format!("{word}s")), named(&format!("{word}_bytes"))];
     let mut evidence: Vec<Evidence> = names.iter().filter_map(|name| run.grown(name)).collect();
     let p50_ns = (way == Way::Read && from_trace).then(|| median(run, &traced, requests)).flatten();
@@ -167,7 +167,7 @@ fn median(run: &RunView, traced: &str, requests: u64) -> Option<f64> {
     let steps: Vec<(f64, u64)> = (0..=MOST_EXPONENT)
         .map(|exponent| 1u64 << exponent)
         .filter_map(|us| {
-            let grown = run.grew(&format!("{traced}.read_le_{us}us"))?;
+            let grown = run.growth(&format!("{traced}.read_le_{us}us"))?;
             Some((us as f64 * 1e3, grown))
         })
         .collect();

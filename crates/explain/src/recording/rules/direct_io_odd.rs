@@ -3,44 +3,34 @@
 //! Direct I/O bypasses the own page cache, and is often used to measure a disk. A median far
 //! below what a medium takes shows a cache below.
 
-use super::cause::CauseBuilder;
 use super::device::{Way, busiest};
-use super::{Rank, Rule, RunView, Verdict};
+use super::run_view::needs_events;
+use super::{RunVerdict, RunView};
+use crate::verdict::{NoFinding, clear};
 use crate::wording::{long_time, survey_path};
-use model::Grade;
 use model::duration::show_ns;
-use model::explanation::TimePart;
+use model::explanation::{Cause, TimePart};
 use model::recording::DeviceKind;
-
-/// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "direct_io_odd",
-    suspect: "direct I/O",
-    within: &["reads_from_device"],
-    rank: Rank::Timed,
-    check,
-};
+use model::{Finding, Grade};
 
 /// No medium answers faster: NAND needs 40 us and more, the fastest persistent media sold
 /// as disks about 10 us.
 const MEDIUM_NS: f64 = 40e3;
 
-fn check(run: &RunView) -> Verdict {
-    let Some(ns) = run.part_ns(TimePart::DirectIo) else {
-        return Verdict::Silent;
-    };
+pub(super) fn check(run: &RunView) -> RunVerdict {
+    let ns = run.part_ns(TimePart::DirectIo).ok_or(NoFinding::Nothing)?;
     if ns == 0 {
-        return Verdict::Silent;
+        return Err(NoFinding::Nothing);
     }
     let Some(traffic) = busiest(run, Way::Read).filter(|_| run.hurts(ns)) else {
-        return super::run_view::clear(run.part_evidence(TimePart::DirectIo));
+        return clear(run.part_evidence(TimePart::DirectIo));
     };
     let kind = traffic.facts.map_or(DeviceKind::Disk, |facts| facts.kind);
     let Some(p50) = traffic.p50_ns else {
-        return super::run_view::needs_events("the latency of direct I/O was not recorded");
+        return needs_events("the latency of direct I/O was not recorded");
     };
     if p50 >= MEDIUM_NS && kind != DeviceKind::Loop {
-        return super::run_view::clear(run.part_evidence(TimePart::DirectIo));
+        return clear(run.part_evidence(TimePart::DirectIo));
     }
     let below = if kind == DeviceKind::Loop {
         "the file behind it may be cached by this system"
@@ -55,9 +45,7 @@ fn check(run: &RunView) -> Verdict {
     );
     let mut evidence = traffic.evidence.clone();
     evidence.extend(run.part_evidence(TimePart::DirectIo));
-    let cause = CauseBuilder::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence);
-    match traffic.mount {
-        Some(mount) => cause.confirm(survey_path(mount)).found(),
-        None => cause.found(),
-    }
+    let confirm = traffic.mount.map(survey_path);
+    let finding = Finding { confirm, ..Finding::new(Grade::Inferred, claim, evidence) };
+    Ok(Cause::new(Some(ns), finding))
 }

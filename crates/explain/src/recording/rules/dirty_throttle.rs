@@ -3,17 +3,13 @@
 //! The kernel charges this as block I/O. With events it has its own count; without them it
 //! is concluded from waits without reads while dirty pages were near their threshold.
 
-use super::cause::CauseBuilder;
 use super::device::{Way, busiest};
 use super::run_view::needs_events;
-use super::{Rank, Rule, RunView, Verdict};
+use super::{RunVerdict, RunView};
+use crate::verdict::{NoFinding, Verdict};
 use crate::wording::{long_time, often};
-use model::explanation::{TimePart, TimeSlice};
-use model::{Evidence, Grade};
-
-/// The rule.
-pub(super) const RULE: Rule =
-    Rule { id: "dirty_throttle", suspect: "dirty throttle", within: &[], rank: Rank::Timed, check };
+use model::explanation::{Cause, TimePart, TimeSlice};
+use model::{Evidence, Finding, Grade};
 
 /// Dirty pages are near the threshold from this share on: the kernel starts to hold writers
 /// back halfway between the background threshold and the other one.
@@ -22,26 +18,23 @@ const NEAR: f64 = 0.5;
 /// Without events: reads are few if they are less than this part of the writes.
 const FEW_READS: u64 = 10;
 
-fn check(run: &RunView) -> Verdict {
+pub(super) fn check(run: &RunView) -> RunVerdict {
     let waits = run.grown("trace.writeback.dirty_waits");
     let (ns, grade) = match run.part_ns(TimePart::DirtyThrottle) {
         Some(ns) => (ns, run.part_grade(TimePart::DirtyThrottle)),
-        None => match by_conclusion(run) {
-            Ok(ns) => (ns, Grade::Inferred),
-            Err(verdict) => return verdict,
-        },
+        None => (by_conclusion(run)?, Grade::Inferred),
     };
     if !run.hurts(ns) {
-        let spent = Evidence::new("held back", ns as f64, "ns", "block I/O")
+        let spent = Evidence::time("held back", ns, "block I/O")
             .seen_in(run.part_series(TimePart::DirtyThrottle));
-        return Verdict::Clear(waits.unwrap_or(spent));
+        return Err(NoFinding::Cleared(waits.unwrap_or(spent)));
     }
     let mut claim = format!("Held back for {} because too much was dirty", long_time(ns as f64));
     let mut evidence: Vec<Evidence> =
         run.part_evidence(TimePart::DirtyThrottle).into_iter().collect();
     if evidence.is_empty() {
         // Concluded from all waits for block I/O.
-        let waited = Evidence::new("block I/O", ns as f64, "ns", "delay accounting");
+        let waited = Evidence::time("block I/O", ns, "delay accounting");
         evidence.push(waited.seen_in(run.slice_series(TimeSlice::BlockIo)));
     }
     if let Some(waits) = waits.filter(|waits| waits.value > 0.0) {
@@ -53,29 +46,30 @@ fn check(run: &RunView) -> Verdict {
         evidence.extend(traffic.evidence);
     }
     for name in ["vmstat.nr_dirty", "vmstat.nr_dirty_threshold"] {
-        let most = run.view.max(name);
+        let most = run.max(name);
         evidence.extend(most.map(|most| run.evidence(name, most as f64)));
     }
-    CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence)
-        .remedy(
+    Ok(Cause::new(
+        Some(ns),
+        Finding::new(grade, claim, evidence).remedy(
             "A faster device, or a higher vm.dirty_bytes for short bursts. Risk: more is lost in \
              a crash, and a later fsync waits for more.",
-        )
-        .found()
+        ),
+    ))
 }
 
 /// The wait without events, or why it is not known.
-fn by_conclusion(run: &RunView) -> Result<u64, Verdict> {
+fn by_conclusion(run: &RunView) -> Verdict<u64> {
     let block_io = run.accounts.thread(TimeSlice::BlockIo);
     let read = run.read_bytes().unwrap_or(0);
     let Some(written) = run.write_bytes() else {
-        return Err(Verdict::Silent);
+        return Err(NoFinding::Nothing);
     };
     if written == 0 || !run.hurts(block_io) || read >= written {
         return Ok(0);
     }
-    let dirty = run.view.max("vmstat.nr_dirty");
-    let threshold = run.view.max("vmstat.nr_dirty_threshold");
+    let dirty = run.max("vmstat.nr_dirty");
+    let threshold = run.max("vmstat.nr_dirty_threshold");
     let is_near = match (dirty, threshold) {
         (Some(dirty), Some(threshold)) => dirty as f64 >= threshold as f64 * NEAR,
         _ => false,
@@ -83,12 +77,7 @@ fn by_conclusion(run: &RunView) -> Result<u64, Verdict> {
     if is_near && read < written / FEW_READS {
         return Ok(block_io);
     }
-    Err(needs_events(
+    needs_events(
         "without events a writer that is held back looks like one that waits for its device",
-    ))
-}
-
-/// Whether it blames.
-pub(super) fn blames(run: &RunView) -> bool {
-    matches!(check(run), Verdict::Found(_))
+    )
 }

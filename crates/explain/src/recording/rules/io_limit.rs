@@ -4,24 +4,15 @@
 //! the limit while the device itself was mostly idle, and threads waited. Limits of version 2
 //! (`io.max`) and of version 1 (`blkio.throttle.*`) look the same here.
 
-use super::cause::CauseBuilder;
 use super::limits::{MOST_LEVELS, group_path};
-use super::run_view::{clear, part_of, ratio, series_of};
-use super::{Rank, Rule, RunView, Verdict};
+use super::run_view::{part_of, ratio, series_of};
+use super::{RunVerdict, RunView};
+use crate::verdict::{NoFinding, clear};
 use crate::wording::{count, long_time};
 use model::bytes::show_rate;
-use model::explanation::TimePart;
+use model::explanation::{Cause, TimePart};
 use model::recording::Series;
-use model::{Evidence, Grade};
-
-/// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "io_limit",
-    suspect: "I/O limit",
-    within: &["reads_from_device", "small_sync_writes", "writes_to_device", "dirty_throttle"],
-    rank: Rank::Timed,
-    check,
-};
+use model::{Evidence, Finding, Grade};
 
 /// From this share of a limit on it is reached. Picked: the kernel lets through what a slice
 /// of 0.1 s allows, so a short run stays a little below or goes a little beyond.
@@ -59,11 +50,10 @@ impl Limited<'_> {
     }
 }
 
-fn check(run: &RunView) -> Verdict {
-    let has_traffic =
-        run.view.starting_with("group").any(|series| series.schema.name.contains(".io."));
+pub(super) fn check(run: &RunView) -> RunVerdict {
+    let has_traffic = run.starting_with("group").any(|series| series.schema.name.contains(".io."));
     if !has_traffic {
-        return Verdict::Silent;
+        return Err(NoFinding::Nothing);
     }
     let all: Vec<Limited> = (0..MOST_LEVELS).flat_map(|level| limits(run, level)).collect();
     let nearest =
@@ -78,12 +68,7 @@ fn check(run: &RunView) -> Verdict {
     cause(run, worst)
 }
 
-/// Whether it blames.
-pub(super) fn blames(run: &RunView) -> bool {
-    matches!(check(run), Verdict::Found(_))
-}
-
-fn cause(run: &RunView, worst: &Limited) -> Verdict {
+fn cause(run: &RunView, worst: &Limited) -> RunVerdict {
     let verb = if worst.is_write { "wrote" } else { "read" };
     let group = group_path(run, worst.level, &["io", "unified"]);
     let claim = format!(
@@ -97,24 +82,25 @@ fn cause(run: &RunView, worst: &Limited) -> Verdict {
     let mut evidence = worst.evidence.clone();
     let pressure = format!("group{}.pressure.io.some_ns", worst.level);
     evidence.extend(run.grown(&pressure));
-    CauseBuilder::new(RULE.id, Some(worst.ns), Grade::Inferred, claim, evidence)
-        .remedy(
+    Ok(Cause::new(
+        Some(worst.ns),
+        Finding::new(Grade::Inferred, claim, evidence).remedy(
             "Have the limit raised (io.max of the group, or blkio.throttle.* of version 1), or \
              move less. Risk: what this group gets, others on the device lose.",
-        )
-        .found()
+        ),
+    ))
 }
 
 /// The limits of the group of this level.
 fn limits<'a>(run: &RunView<'a>, level: u32) -> Vec<Limited<'a>> {
     let prefix = format!("group{level}.io.");
-    let series = run.view.starting_with(&prefix);
+    let series = run.starting_with(&prefix);
     let limits = series.filter_map(|series| {
         let name = series.schema.name.as_str();
         let (end, of, in_bytes) = KINDS.iter().find(|(end, _, _)| name.ends_with(end))?;
         let device = name.get(prefix.len()..name.len() - end.len())?;
-        let limit = run.view.at_end(name).or(run.view.at_start(name))?;
-        let traffic = run.view.series(&format!("{prefix}{device}{of}"))?;
+        let limit = run.at_end(name).or(run.at_start(name))?;
+        let traffic = run.series(&format!("{prefix}{device}{of}"))?;
         let reached = rate(run, traffic)?;
         let is_write = of.starts_with(".write");
         let busy = busy_share(run, device);
@@ -144,11 +130,11 @@ fn limits<'a>(run: &RunView<'a>, level: u32) -> Vec<Limited<'a>> {
 
 /// What went through in a second, from the first sample that saw something to the last.
 fn rate(run: &RunView, traffic: &Series) -> Option<f64> {
-    let (first, last) = run.view.samples();
+    let (first, last) = run.samples();
     let mut steps = traffic.within(first, last).map(|step| step.sample);
     let from = steps.next()?;
     let to = steps.last().unwrap_or(from);
-    let ticks = &run.view.recording().ticks;
+    let ticks = &run.recording().ticks;
     let at_ns = |sample: u32| ticks.get(sample as usize).map(|tick| tick.at_ns);
     let ns = at_ns(to)?.checked_sub(at_ns(from)?).filter(|ns| *ns > 0)?;
     Some(traffic.growth(from, to)? as f64 * 1e9 / ns as f64)
@@ -161,16 +147,16 @@ fn busy_ns(device: &str) -> String {
 
 /// How much of the clock the device had something to do.
 fn busy_share(run: &RunView, device: &str) -> Option<f64> {
-    let busy_ns = run.grew(&busy_ns(device))?;
-    Some(ratio(busy_ns as f64, run.view.wall_ns() as f64).min(1.0))
+    let busy_ns = run.growth(&busy_ns(device))?;
+    Some(ratio(busy_ns as f64, run.wall_ns() as f64).min(1.0))
 }
 
 /// The part of the group's traffic that went over this device.
 fn device_share(run: &RunView, traffic: &Series, of: &str) -> f64 {
     let name = &traffic.schema.name;
     let level = name.split('.').next().unwrap_or_default();
-    let all = run.grew_between(&format!("{level}.io."), of).unwrap_or(0);
-    ratio(run.grew(name).unwrap_or(0) as f64, all as f64)
+    let all = run.growth_between(&format!("{level}.io."), of).unwrap_or(0);
+    ratio(run.growth(name).unwrap_or(0) as f64, all as f64)
 }
 
 /// What the subject waited for in this direction.

@@ -55,7 +55,7 @@ pub(super) fn counted(run: &RunView) -> Option<Evidence> {
 
 /// The path of the group of `level` under one of these controllers.
 pub(super) fn group_path(run: &RunView, level: u32, controllers: &[&str]) -> String {
-    let groups = &run.view.facts().groups;
+    let groups = &run.facts().groups;
     let group = groups.iter().find(|group| group.level == level);
     let path = group.and_then(|group| {
         let mut named = controllers.iter().filter_map(|name| group.paths.get(*name));
@@ -83,14 +83,14 @@ fn names(level: u32) -> [String; 3] {
 }
 
 fn reached_at(run: &RunView, level: u32) -> Option<Hit> {
-    let names = names(level);
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let times = run.grew_all(&names).filter(|times| *times > 0)?;
+    let counters = names(level);
+    let names = counters.each_ref().map(String::as_str);
+    let times = run.growth_of_all(&names).filter(|times| *times > 0)?;
     let base = format!("group{level}.memory");
     let usage_name = format!("{base}.usage_bytes");
     let limit_of = |name: &str| {
         let name = format!("{base}.{name}");
-        let value = run.view.at_end(&name).or_else(|| run.view.at_start(&name));
+        let value = run.at_end(&name).or_else(|| run.at_start(&name));
         let limit = value.filter(|bytes| (1..NO_LIMIT_BYTES).contains(bytes))?;
         Some((limit, name))
     };
@@ -98,7 +98,7 @@ fn reached_at(run: &RunView, level: u32) -> Option<Hit> {
     let (limit, limit_name) = limit.min().unzip();
     let usage = most_below(run, &usage_name, limit_name.as_deref());
     // Who was killed for it gave all its memory back before the next sample.
-    let killed = run.grew(&format!("{base}.events.oom_kill")).unwrap_or(0) > 0;
+    let killed = run.growth(&format!("{base}.events.oom_kill")).unwrap_or(0) > 0;
     if let (Some(usage), Some(limit), false) = (usage, limit, killed)
         && (usage as f64) < limit as f64 * NEAR
     {
@@ -119,11 +119,11 @@ fn reached_at(run: &RunView, level: u32) -> Option<Hit> {
 /// The most that was used since a limit has its last value: before, it was another, or the
 /// subject in another group.
 fn most_below(run: &RunView, usage: &str, limit: Option<&str>) -> Option<i64> {
-    let (first, last) = run.view.samples();
-    let changes = |name| Some(run.view.series(name)?.within(first, last));
+    let (first, last) = run.samples();
+    let changes = |name| Some(run.series(name)?.within(first, last));
     let change = limit.and_then(changes).and_then(Iterator::last);
     let since = change.map_or(first, |change| change.sample);
-    run.view.series(usage)?.max(since, last)
+    run.series(usage)?.max(since, last)
 }
 
 #[cfg(test)]

@@ -5,16 +5,12 @@
 //! pool of idle threads, which is no cause.
 
 use super::asleep::{asleep_ns, unseen_or_silent};
-use super::cause::CauseBuilder;
-use super::run_view::{clear, ratio};
-use super::{Rank, Rule, RunView, Verdict};
+use super::run_view::ratio;
+use super::{RunVerdict, RunView};
+use crate::verdict::{NoFinding, clear};
 use crate::wording::{count, long_time, percent};
-use model::Evidence;
-use model::explanation::{TimePart, TimeSlice};
-
-/// The rule.
-pub(super) const RULE: Rule =
-    Rule { id: "lock_contention", suspect: "locks", within: &[], rank: Rank::Timed, check };
+use model::explanation::{Cause, TimePart, TimeSlice};
+use model::{Evidence, Finding};
 
 /// Fewer switches than this are no contention. Picked.
 const LEAST_SWITCHES: u64 = 200;
@@ -31,9 +27,9 @@ const MOST_AT_WORK: f64 = 1.5;
 /// waits most of the time.
 const LEAST_LOCK_SHARE: f64 = 0.3;
 
-fn check(run: &RunView) -> Verdict {
+pub(super) fn check(run: &RunView) -> RunVerdict {
     if run.is_machine() {
-        return Verdict::Silent;
+        return Err(NoFinding::Nothing);
     }
     let Some(lock_ns) = run.part_ns(TimePart::Lock) else {
         return unseen_or_silent(run);
@@ -42,7 +38,7 @@ fn check(run: &RunView) -> Verdict {
     let is_contended = contended(run, lock_ns);
     if !run.hurts_asleep(asleep) && !is_contended {
         let name = "all asleep on locks";
-        let measured = Evidence::new(name, asleep as f64, "ns", "events");
+        let measured = Evidence::time(name, asleep, "events");
         return clear(Some(measured.seen_in(run.part_series(TimePart::Lock))));
     }
     let ns = if is_contended { lock_ns } else { asleep };
@@ -54,26 +50,27 @@ fn check(run: &RunView) -> Verdict {
             "Threads waited {} for each other at locks ({} of their time, {} switches)",
             long_time(ns as f64),
             percent(ratio(lock_ns as f64, run.accounts.thread_ns as f64)),
-            count(run.grew("trace.sched.switches").unwrap_or(0)),
+            count(run.growth("trace.sched.switches").unwrap_or(0)),
         )
     } else {
         format!("All threads slept {} on locks", long_time(ns as f64))
     };
-    CauseBuilder::new(RULE.id, Some(ns), run.part_grade(TimePart::Lock), claim, evidence)
-        .remedy(
+    Ok(Cause::new(
+        Some(ns),
+        Finding::new(run.part_grade(TimePart::Lock), claim, evidence).remedy(
             "Hold the lock for less, or part what it protects; fewer threads may be as fast. \
              Risk: finer locks are easier to get wrong.",
-        )
-        .found()
+        ),
+    ))
 }
 
 fn contended(run: &RunView, lock_ns: u64) -> bool {
     let accounts = run.accounts;
-    let Some(switches) = run.grew("trace.sched.switches") else {
+    let Some(switches) = run.growth("trace.sched.switches") else {
         return false;
     };
     let at_work = run.run_ns().saturating_add(accounts.thread(TimeSlice::BlockIo));
-    let working = ratio(at_work as f64, run.view.wall_ns() as f64);
+    let working = ratio(at_work as f64, run.wall_ns() as f64);
     switches >= LEAST_SWITCHES
         && lock_ns / switches <= LONGEST_WAIT_NS
         && working <= MOST_AT_WORK

@@ -5,22 +5,14 @@
 //! new memory, as its kernel time is then mostly the price of pages; and not where the
 //! processor is emulated, as everything is dear there.
 
-use super::cause::CauseBuilder;
-use super::run_view::{clear, ratio};
+use super::run_view::ratio;
 use super::touched::{USUAL_FAULT_NS, grown_bytes, touched};
-use super::{Rank, Rule, RunView, Verdict};
+use super::{RunVerdict, RunView};
+use crate::verdict::{NoFinding, clear};
 use crate::wording::{count, long_time};
 use model::duration::show_ns;
-use model::{Evidence, Grade};
-
-/// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "memory_backed_lazily",
-    suspect: "memory backed by the host",
-    within: &[],
-    rank: Rank::Timed,
-    check,
-};
+use model::explanation::Cause;
+use model::{Evidence, Finding, Grade};
 
 /// The least price of a page. Picked: 1.5 us was seen on memory touched before, 6 to 11 us
 /// on memory that the host had yet to find.
@@ -51,24 +43,18 @@ const OTHER_CAUSES: [&str; 8] = [
 /// What a guest without a processor of its own is called; with KVM it says so.
 const EMULATED: &str = "QEMU guest";
 
-/// Whether it blames.
-pub(super) fn blames(run: &RunView) -> bool {
-    matches!(check(run), Verdict::Found(_))
-}
-
-fn check(run: &RunView) -> Verdict {
-    let machine = run.view.facts().machine.as_ref();
+pub(super) fn check(run: &RunView) -> RunVerdict {
+    let machine = run.facts().machine.as_ref();
     let is_guest = machine.is_some_and(|machine| {
         let kind = machine.virtualization.as_deref();
         kind.is_some_and(|kind| !kind.contains("container") && !kind.contains(EMULATED))
     });
-    let Some(touched) = touched(run).filter(|_| is_guest) else {
-        return Verdict::Silent;
-    };
+    let touched = touched(run).filter(|_| is_guest).ok_or(NoFinding::Nothing)?;
     let page_bytes = run.page_bytes();
-    let shared = run.view.at_start("meminfo.Shmem").zip(run.view.max("meminfo.Shmem"));
-    let shared =
-        shared.map_or(0, |(start, most)| u64::try_from(most.saturating_sub(start)).unwrap_or(0));
+    let shared = run
+        .at_start("meminfo.Shmem")
+        .zip(run.max("meminfo.Shmem"))
+        .map_or(0, |(start, most)| u64::try_from(most.saturating_sub(start)).unwrap_or(0));
     // Pages of a RAM disk are taken by write calls, without a fault.
     let written = shared.min(run.write_chars().unwrap_or(0));
     let pages = touched.faults.saturating_add(written / page_bytes);
@@ -78,14 +64,14 @@ fn check(run: &RunView) -> Verdict {
     let price_ns = touched.kernel_ns.saturating_sub(calls_ns);
     let each = ratio(price_ns as f64, pages as f64);
     let ns = price_ns.saturating_sub(pages.saturating_mul(USUAL_FAULT_NS));
-    let others = run.grew_all(&OTHER_CAUSES).unwrap_or(0);
+    let others = run.growth_of_all(&OTHER_CAUSES).unwrap_or(0);
     let measured = Evidence::new("kernel time for each page", each, "ns", "stime")
         .seen_in(["tree.minor_faults", "tree.system_ns"]);
     if pages < LEAST_PAGES || each < LEAST_PAGE_NS || !run.hurts_by_estimate(ns) {
         return clear(Some(measured).filter(|_| pages >= LEAST_PAGES));
     }
     if others > pages / 100 || (held as f64) < pages as f64 * LEAST_HELD {
-        return Verdict::Silent;
+        return Err(NoFinding::Nothing);
     }
     let claim = format!(
         "About {} until the host found memory: {} for each of {} new pages, and no counter moved",
@@ -96,8 +82,12 @@ fn check(run: &RunView) -> Verdict {
     let mut evidence = vec![measured, touched.evidence()];
     let scanned = run.grown("vmstat.pgscan_direct");
     evidence.extend(scanned.into_iter().chain(run.grown("vmstat.pswpout")));
-    CauseBuilder::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
-        .remedy("Touch memory before it is needed and keep it. Risk: it is then missing elsewhere.")
-        .confirm("terrace measure faults")
-        .found()
+    Ok(Cause::new(
+        Some(ns),
+        Finding::new(Grade::Inferred, claim, evidence)
+            .remedy(
+                "Touch memory before it is needed and keep it. Risk: it is then missing elsewhere.",
+            )
+            .confirm("terrace measure faults"),
+    ))
 }

@@ -4,21 +4,17 @@
 //! memory and of reading swapped pages back; where most reads are of data that it evicted,
 //! those too. Reaching a limit costs nothing while clean cache can be dropped.
 
-use super::cause::CauseBuilder;
 use super::limits::{Hit, counted, reached};
 use super::refaults::refaults;
-use super::run_view::{clear_count, needs_events};
+use super::run_view::needs_events;
 use super::swapped::{reclaim_ns, swapped};
 use super::swapping::swap_in;
-use super::{Rank, Rule, RunView, Verdict};
+use super::{RunVerdict, RunView};
+use crate::verdict::{NoFinding, clear_count};
 use crate::wording::{long_time, often};
-use model::explanation::{TimePart, TimeSlice};
+use model::explanation::{Cause, TimePart, TimeSlice};
 use model::recording::Ending;
-use model::{Evidence, Grade};
-
-/// The rule.
-pub(super) const RULE: Rule =
-    Rule { id: "memory_limit", suspect: "memory limit", within: &[], rank: Rank::Timed, check };
+use model::{Evidence, Finding, Grade};
 
 /// What the limit cost, by what had to be done.
 struct Price {
@@ -58,15 +54,15 @@ fn price(run: &RunView) -> Price {
     Price { freeing_ns: reclaim_ns(run), swap_in_ns, reread_ns: again.map_or(0, |again| again.ns) }
 }
 
-fn check(run: &RunView) -> Verdict {
+pub(super) fn check(run: &RunView) -> RunVerdict {
     if reached(run).is_none() {
         return clear_count(counted(run), "refusals");
     }
-    let ending = run.view.recording().outcome.as_ref().map(|outcome| &outcome.ending);
+    let ending = run.recording().outcome.as_ref().map(|outcome| &outcome.ending);
     let killed = matches!(ending, Some(Ending::Killed { out_of_memory: Some(_), .. }));
     if killed && at_fault(run).is_none() {
         // It is to blame for the end, which is reported first, and for no time.
-        return Verdict::Silent;
+        return Err(NoFinding::Nothing);
     }
     let price = price(run);
     let Some((hit, ns)) = at_fault(run) else {
@@ -78,20 +74,21 @@ fn check(run: &RunView) -> Verdict {
     evidence.extend(run.part_evidence(TimePart::DirectReclaim));
     evidence.extend(run.part_evidence(TimePart::ReclaimThrottle));
     let grade = if price.reread_ns == 0 { Grade::Measured } else { Grade::Inferred };
-    CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence)
-        .remedy(
+    Ok(Cause::new(
+        Some(ns),
+        Finding::new(grade, claim, evidence).remedy(
             "Raise the limit (memory.max of the group, or the container's memory limit), or let \
              the program use less. Risk: that memory is then missing elsewhere.",
-        )
-        .found()
+        ),
+    ))
 }
 
 /// A limit that was reached and cost little, or at a price that is not known.
-fn cheap(run: &RunView, price: &Price) -> Verdict {
+fn cheap(run: &RunView, price: &Price) -> RunVerdict {
     let again = refaults(run).is_some_and(|again| run.hurts(again.ns));
     if again {
         // The cache's size is blamed, and names this limit.
-        return Verdict::Silent;
+        return Err(NoFinding::Nothing);
     }
     let nameless = run.accounts.thread(TimeSlice::Unexplained);
     if price.freeing_ns.is_none() && run.hurts(nameless) {
@@ -99,5 +96,5 @@ fn cheap(run: &RunView, price: &Price) -> Verdict {
     }
     let lost = Evidence::new("lost at the memory limit", price.ns() as f64, "ns", "events");
     let freeing = [TimePart::DirectReclaim, TimePart::ReclaimThrottle];
-    Verdict::Clear(lost.seen_in(freeing.iter().flat_map(|part| run.part_series(*part))))
+    Err(NoFinding::Cleared(lost.seen_in(freeing.iter().flat_map(|part| run.part_series(*part)))))
 }

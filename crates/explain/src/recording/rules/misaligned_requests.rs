@@ -5,21 +5,13 @@
 //! requests began or ended inside of one; their share of the device's requests is their share
 //! of the waits.
 
-use super::cause::CauseBuilder;
 use super::device::{Traffic, Way, busiest};
-use super::run_view::{clear_count, part_of, ratio};
-use super::{Rank, Rule, RunView, Verdict};
+use super::run_view::{part_of, ratio};
+use super::{RunVerdict, RunView};
+use crate::verdict::{NoFinding, clear_count};
 use crate::wording::{count, long_time};
-use model::{Bytes, Evidence, Grade};
-
-/// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "misaligned_requests",
-    suspect: "misaligned requests",
-    within: &["reads_from_device", "small_sync_writes", "writes_to_device"],
-    rank: Rank::Timed,
-    check,
-};
+use model::explanation::Cause;
+use model::{Bytes, Evidence, Finding, Grade};
 
 /// Fewer happen by chance. Picked.
 const LEAST_REQUESTS: u64 = 64;
@@ -33,12 +25,10 @@ struct Misaligned<'a> {
     counted: Evidence,
 }
 
-fn check(run: &RunView) -> Verdict {
+pub(super) fn check(run: &RunView) -> RunVerdict {
     let found = [Way::Read, Way::Write].map(|way| misaligned(run, way));
     let worst = found.into_iter().flatten().max_by_key(|found| found.ns);
-    let Some(worst) = worst else {
-        return Verdict::Silent;
-    };
+    let worst = worst.ok_or(NoFinding::Nothing)?;
     if worst.requests < LEAST_REQUESTS || !run.hurts(worst.ns) {
         return clear_count(Some(worst.counted), "requests");
     }
@@ -60,12 +50,13 @@ fn check(run: &RunView) -> Verdict {
     );
     let mut evidence = vec![worst.counted];
     evidence.extend(worst.traffic.evidence.iter().cloned());
-    CauseBuilder::new(RULE.id, Some(worst.ns), Grade::Inferred, claim, evidence)
-        .remedy(
+    Ok(Cause::new(
+        Some(worst.ns),
+        Finding::new(Grade::Inferred, claim, evidence).remedy(
             "Align partitions, files and direct I/O to the block, and ask for whole blocks. Risk: \
              larger requests move more bytes.",
-        )
-        .found()
+        ),
+    ))
 }
 
 /// What of the device that was busiest this way did not fit; `None` if not counted.
@@ -76,7 +67,7 @@ fn misaligned<'a>(run: &RunView<'a>, way: Way) -> Option<Misaligned<'a>> {
         Way::Write => ("writes", run.write_wait_ns().unwrap_or(0)),
     };
     let series = format!("trace.block.{}.misaligned_{name}", traffic.name);
-    let requests = run.grew(&series)?;
+    let requests = run.growth(&series)?;
     let share = ratio(requests as f64, traffic.requests as f64);
     Some(Misaligned {
         way,

@@ -3,15 +3,12 @@
 //! The nodes count where pages were given, for the whole machine; what the distance cost is
 //! an estimate, as nothing counts the accesses.
 
-use super::cause::CauseBuilder;
 use super::run_view::{part_of, ratio};
-use super::{Rank, Rule, RunView, Verdict};
+use super::{RunVerdict, RunView};
+use crate::verdict::NoFinding;
 use crate::wording::{count, percent};
-use model::{Evidence, Grade};
-
-/// The rule.
-pub(super) const RULE: Rule =
-    Rule { id: "numa_remote", suspect: "remote memory", within: &[], rank: Rank::Timed, check };
+use model::explanation::Cause;
+use model::{Evidence, Finding, Grade};
 
 /// The least share of pages from another node. Picked: a machine that works well gives a
 /// few in a hundred.
@@ -30,23 +27,22 @@ const LOCAL_NODE: &str = ".local_node";
 const OTHER_NODE: &str = ".other_node";
 const MISS: &str = ".numa_miss";
 
-fn check(run: &RunView) -> Verdict {
-    let (first, last) = run.view.samples();
-    let nodes = run.view.starting_with(NODES);
-    let nodes = nodes.filter(|series| series.schema.name.ends_with(LOCAL_NODE));
-    let nodes = nodes.filter(|series| series.growth(first, last).is_some());
+pub(super) fn check(run: &RunView) -> RunVerdict {
+    let (first, last) = run.samples();
+    let nodes = run
+        .starting_with(NODES)
+        .filter(|series| series.schema.name.ends_with(LOCAL_NODE))
+        .filter(|series| series.growth(first, last).is_some());
     if nodes.count() < 2 {
-        return Verdict::Silent;
+        return Err(NoFinding::Nothing);
     }
-    let local = run.grew_between(NODES, LOCAL_NODE).unwrap_or(0);
-    let Some(remote) = run.grew_between(NODES, OTHER_NODE) else {
-        return Verdict::Silent;
-    };
+    let local = run.growth_between(NODES, LOCAL_NODE).unwrap_or(0);
+    let remote = run.growth_between(NODES, OTHER_NODE).ok_or(NoFinding::Nothing)?;
     let share = ratio(remote as f64, local.saturating_add(remote) as f64);
     let measured = pages(run, "numa other_node", remote, OTHER_NODE);
     let ns = part_of(run.run_ns(), share * COST_SHARE);
     if share < LEAST_REMOTE || remote < LEAST_PAGES || !run.hurts(ns) {
-        return Verdict::Clear(measured);
+        return Err(NoFinding::Cleared(measured));
     }
     let claim = format!(
         "{} of new pages ({}) lie on another node than the processor that asked",
@@ -54,16 +50,13 @@ fn check(run: &RunView) -> Verdict {
         count(remote),
     );
     let local = pages(run, "numa local_node", local, LOCAL_NODE);
-    let missed = run.grew_between(NODES, MISS);
-    let missed = missed.map(|missed| pages(run, "numa_miss", missed, MISS));
-    let evidence = [measured, local].into_iter().chain(missed).collect();
-    CauseBuilder::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
-        .remedy(
+    let missed =
+        run.growth_between(NODES, MISS).map(|missed| pages(run, "numa_miss", missed, MISS));
+    let evidence = [measured, local].into_iter().chain(missed);
+    Ok(Cause::new(Some(ns), Finding::new(Grade::Inferred, claim, evidence).remedy(
             "Bind the program and its memory to one node (numactl). Risk: it then has only that \
              node's processors and memory.",
-        )
-        .confirm("terrace measure memlat")
-        .found()
+        ).confirm("terrace measure memlat")))
 }
 
 /// A count of all nodes as evidence.

@@ -2,28 +2,19 @@
 //!
 //! It comes before everything that is counted in time.
 
-use super::cause::CauseBuilder;
 use super::limits::group_path;
-use super::run_view::clear_count;
-use super::{Rank, Rule, RunView, Verdict};
+use super::{RunVerdict, RunView};
+use crate::verdict::clear_count;
 use crate::wording::count;
+use model::explanation::Cause;
 use model::recording::Ending;
-use model::{Evidence, Grade};
-
-/// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "out_of_memory",
-    suspect: "out of memory",
-    within: &[],
-    rank: Rank::Decisive,
-    check,
-};
+use model::{Evidence, Finding, Grade};
 
 const OF_GROUP: &str = "group0.memory.events.oom_kill";
 const OF_MACHINE: &str = "vmstat.oom_kill";
 
-fn check(run: &RunView) -> Verdict {
-    let outcome = run.view.recording().outcome.as_ref();
+pub(super) fn check(run: &RunView) -> RunVerdict {
+    let outcome = run.recording().outcome.as_ref();
     let ending = outcome.map(|outcome| &outcome.ending);
     let mut evidence = run.all_grown(&[OF_GROUP, OF_MACHINE]);
     let claim = match ending {
@@ -41,16 +32,17 @@ fn check(run: &RunView) -> Verdict {
             }
         },
     };
-    CauseBuilder::new(RULE.id, None, Grade::Measured, claim, evidence)
-        .remedy(
+    Ok(Cause::new(
+        None,
+        Finding::new(Grade::Measured, claim, evidence).remedy(
             "More memory for it: a higher limit, or swap. Risk: what it gets is missing \
              elsewhere; swap makes slow what would have been killed.",
-        )
-        .found()
+        ),
+    ))
 }
 
 fn others_killed(run: &RunView) -> Option<String> {
-    let grew = |name| run.grew(name).filter(|killed| *killed > 0);
+    let grew = |name| run.growth(name).filter(|killed| *killed > 0);
     if run.is_machine() {
         let killed = grew(OF_MACHINE)?;
         return Some(format!("The kernel killed {} for want of memory", processes(killed)));

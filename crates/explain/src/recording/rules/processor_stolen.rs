@@ -3,16 +3,12 @@
 //! Stolen time is counted for the machine; the subject is taken to have lost its share of
 //! it, by how much of the processors' work was its own.
 
-use super::cause::CauseBuilder;
-use super::run_view::{clear, part_of, ratio};
-use super::{Rank, Rule, RunView, Verdict};
+use super::run_view::{part_of, ratio};
+use super::{RunVerdict, RunView};
+use crate::verdict::{NoFinding, clear};
 use crate::wording::{long_time, percent};
-use model::explanation::TimePart;
-use model::{Evidence, Grade};
-
-/// The rule.
-pub(super) const RULE: Rule =
-    Rule { id: "processor_stolen", suspect: "steal", within: &[], rank: Rank::Timed, check };
+use model::explanation::{Cause, TimePart};
+use model::{Evidence, Finding, Grade};
 
 /// The least share of the processors' time. Picked: 2 % were seen on a guest that
 /// was not crowded.
@@ -31,17 +27,15 @@ const WANTED: [&str; 6] = [
     STEAL,
 ];
 
-fn check(run: &RunView) -> Verdict {
-    let Some(stolen) = run.grew(STEAL) else {
-        return Verdict::Silent;
-    };
-    let whole = run.view.wall_ns().saturating_mul(run.processors());
+pub(super) fn check(run: &RunView) -> RunVerdict {
+    let stolen = run.growth(STEAL).ok_or(NoFinding::Nothing)?;
+    let whole = run.wall_ns().saturating_mul(run.processors());
     if whole == 0 {
-        return Verdict::Silent;
+        return Err(NoFinding::Nothing);
     }
     let share = ratio(stolen as f64, whole as f64).min(1.0);
     let measured = Evidence::new("steal", share, "ratio", "/proc/stat").seen_in([STEAL]);
-    let wanted = run.grew_all(&WANTED).unwrap_or(stolen);
+    let wanted = run.growth_of_all(&WANTED).unwrap_or(stolen);
     let of_wanted = ratio(stolen as f64, wanted as f64);
     let ns = part_of(run.run_ns(), of_wanted);
     let ns = run.part_ns(TimePart::Steal).unwrap_or(ns).min(stolen);
@@ -55,11 +49,13 @@ fn check(run: &RunView) -> Verdict {
     );
     let mut evidence = vec![measured];
     evidence.extend(run.grown(STEAL));
-    CauseBuilder::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
-        .remedy(
-            "Processors of one's own, or another host. Risk: it may cost money, and the next \
+    Ok(Cause::new(
+        Some(ns),
+        Finding::new(Grade::Inferred, claim, evidence)
+            .remedy(
+                "Processors of one's own, or another host. Risk: it may cost money, and the next \
              host may be as full.",
-        )
-        .confirm("terrace measure compute")
-        .found()
+            )
+            .confirm("terrace measure compute"),
+    ))
 }

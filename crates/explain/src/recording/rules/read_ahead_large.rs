@@ -3,22 +3,14 @@
 //! Used is at most what read calls asked for and what page faults mapped, 64 KiB around
 //! each; bytes beyond several times that were fetched for nothing.
 
-use super::cause::CauseBuilder;
 use super::device::{Way, busiest};
 use super::run_view::{part_of, ratio};
 use super::waits::ReadWait;
-use super::{Rank, Rule, RunView, Verdict};
+use super::{RunVerdict, RunView};
+use crate::verdict::NoFinding;
 use crate::wording::{long_time, times};
-use model::{Bytes, Evidence, Grade};
-
-/// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "read_ahead_large",
-    suspect: "read-ahead beyond need",
-    within: &["reads_from_device"],
-    rank: Rank::Timed,
-    check,
-};
+use model::explanation::Cause;
+use model::{Bytes, Evidence, Finding, Grade};
 
 /// What the kernel maps around a fault, if it is in the cache.
 const AROUND_BYTES: u64 = 64 << 10;
@@ -29,15 +21,15 @@ const LEAST_TIMES: f64 = 4.0;
 /// Reading less than this in vain costs little. Picked.
 const LEAST_BYTES: u64 = 16 << 20;
 
-fn check(run: &RunView) -> Verdict {
+pub(super) fn check(run: &RunView) -> RunVerdict {
     let ReadWait::Ns { ns, .. } = run.read_wait() else {
-        return Verdict::Silent;
+        return Err(NoFinding::Nothing);
     };
     let (Some(read), Some(asked)) = (run.read_bytes(), run.read_chars()) else {
-        return Verdict::Silent;
+        return Err(NoFinding::Nothing);
     };
     if !run.hurts(ns) {
-        return Verdict::Silent;
+        return Err(NoFinding::Nothing);
     }
     let major = run.major_faults().unwrap_or(0);
     let faults = major.saturating_add(run.minor_faults().unwrap_or(0));
@@ -52,7 +44,7 @@ fn check(run: &RunView) -> Verdict {
     let waste = ratio(read as f64, used as f64);
     let lost = part_of(ns, 1.0 - ratio(used as f64, read as f64));
     if waste < LEAST_TIMES || read < LEAST_BYTES || !run.hurts(lost) {
-        return Verdict::Clear(measured);
+        return Err(NoFinding::Cleared(measured));
     }
     let device = busiest(run, Way::Read);
     let ahead = device.as_ref().and_then(|device| device.facts?.read_ahead_bytes);
@@ -65,18 +57,15 @@ fn check(run: &RunView) -> Verdict {
     );
     let mut evidence = vec![
         measured,
-        Evidence::new("read_bytes", read as f64, "bytes", "/proc/PID/io")
-            .seen_in(["tree.read_bytes"]),
-        Evidence::new("major faults", major as f64, "count", "/proc/PID/stat")
-            .seen_in(["tree.major_faults"]),
+        Evidence::bytes("read_bytes", read, "/proc/PID/io").seen_in(["tree.read_bytes"]),
+        Evidence::count("major faults", major, "/proc/PID/stat").seen_in(["tree.major_faults"]),
     ];
-    evidence.extend(
-        ahead.map(|ahead| Evidence::new("read-ahead", ahead as f64, "bytes", "read_ahead_kb")),
-    );
-    CauseBuilder::new(RULE.id, Some(lost), Grade::Inferred, claim, evidence)
-        .remedy(
+    evidence.extend(ahead.map(|ahead| Evidence::bytes("read-ahead", ahead, "read_ahead_kb")));
+    Ok(Cause::new(
+        Some(lost),
+        Finding::new(Grade::Inferred, claim, evidence).remedy(
             "Let the program say that it reads at random (MADV_RANDOM, POSIX_FADV_RANDOM), or \
              make the device's read-ahead smaller. Risk: sequential readers become slower.",
-        )
-        .found()
+        ),
+    ))
 }

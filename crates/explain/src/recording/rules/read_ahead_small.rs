@@ -3,23 +3,15 @@
 //! The requests are as large as the read-ahead, few are in flight, and each takes long. A
 //! device that is full instead has many in flight, and gains nothing.
 
-use super::cause::CauseBuilder;
 use super::device::{Traffic, Way, busiest};
 use super::run_view::{ratio, series_of};
 use super::waits::ReadWait;
-use super::{Rank, Rule, RunView, Verdict};
+use super::{RunVerdict, RunView};
+use crate::verdict::NoFinding;
 use crate::wording::{count, times};
 use model::duration::show_ns;
-use model::{Bytes, Evidence, Grade};
-
-/// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "read_ahead_small",
-    suspect: "read-ahead",
-    within: &["reads_from_device"],
-    rank: Rank::Timed,
-    check,
-};
+use model::explanation::Cause;
+use model::{Bytes, Evidence, Finding, Grade};
 
 /// From here on a read-ahead is not small. Picked: 2 MiB are read in a stride by all but
 /// the widest arrays.
@@ -38,21 +30,17 @@ const MOST_IN_FLIGHT: f64 = 4.0;
 /// Fewer requests say nothing.
 const LEAST_REQUESTS: u64 = 100;
 
-fn check(run: &RunView) -> Verdict {
+pub(super) fn check(run: &RunView) -> RunVerdict {
     let ReadWait::Ns { ns, .. } = run.read_wait() else {
-        return Verdict::Silent;
+        return Err(NoFinding::Nothing);
     };
-    let Some(traffic) = busiest(run, Way::Read).filter(|_| run.hurts(ns)) else {
-        return Verdict::Silent;
-    };
-    let Some(ahead) = traffic.facts.and_then(|facts| facts.read_ahead_bytes) else {
-        return Verdict::Silent;
-    };
+    let traffic = busiest(run, Way::Read).filter(|_| run.hurts(ns)).ok_or(NoFinding::Nothing)?;
+    let ahead = traffic.facts.and_then(|facts| facts.read_ahead_bytes).ok_or(NoFinding::Nothing)?;
     let request = traffic.request_bytes();
     let measured = Evidence::new("mean read", request, "bytes", "/proc/diskstats")
         .seen_in(series_of(&traffic.evidence));
     if !is_small(run, &traffic, ahead) {
-        return Verdict::Clear(measured);
+        return Err(NoFinding::Cleared(measured));
     }
     let claim = format!(
         "Reads of {} came {} at a time: read-ahead is {}, {} reads of {}",
@@ -65,7 +53,7 @@ fn check(run: &RunView) -> Verdict {
     let setting = format!("/sys/block/{}/queue/read_ahead_kb", traffic.name);
     let evidence = vec![
         measured,
-        Evidence::new("read-ahead", ahead as f64, "bytes", setting.clone()),
+        Evidence::bytes("read-ahead", ahead, setting.clone()),
         Evidence::new(
             "reads in flight",
             in_flight(run, &traffic.name).unwrap_or(0.0),
@@ -74,13 +62,14 @@ fn check(run: &RunView) -> Verdict {
         )
         .seen_in(["weighted_ns", "io_ns"].map(|what| format!("disk.{}.{what}", traffic.name))),
     ];
-    CauseBuilder::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
-        .remedy(format!(
+    Ok(Cause::new(
+        Some(ns),
+        Finding::new(Grade::Inferred, claim, evidence).remedy(format!(
             "A larger read-ahead: try {} times as much in {setting}. Risk: random reads of mapped \
              files fetch more than they need.",
             times(8.0),
-        ))
-        .found()
+        )),
+    ))
 }
 
 fn is_small(run: &RunView, traffic: &Traffic, ahead: u64) -> bool {
@@ -96,7 +85,7 @@ fn is_small(run: &RunView, traffic: &Traffic, ahead: u64) -> bool {
 
 /// Requests in flight while the device worked, on average.
 fn in_flight(run: &RunView, device: &str) -> Option<f64> {
-    let weighted = run.grew(&format!("disk.{device}.weighted_ns"))?;
-    let busy = run.grew(&format!("disk.{device}.io_ns"))?;
+    let weighted = run.growth(&format!("disk.{device}.weighted_ns"))?;
+    let busy = run.growth(&format!("disk.{device}.io_ns"))?;
     (busy > 0).then(|| ratio(weighted as f64, busy as f64))
 }

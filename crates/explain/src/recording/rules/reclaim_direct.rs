@@ -3,21 +3,12 @@
 //! At a memory limit of a group there is no such thread: then the limit is the cause, and
 //! this rule is silent.
 
-use super::cause::CauseBuilder;
-use super::run_view::{clear_count, needs_events};
-use super::{Rank, Rule, RunView, Verdict, memory_limit};
+use super::run_view::needs_events;
+use super::{RunVerdict, RunView, memory_limit};
+use crate::verdict::{NoFinding, clear_count};
 use crate::wording::{long_time, often};
-use model::Evidence;
-use model::explanation::{TimePart, TimeSlice};
-
-/// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "reclaim_direct",
-    suspect: "direct reclaim",
-    within: &["swapping"],
-    rank: Rank::Timed,
-    check,
-};
+use model::explanation::{Cause, TimePart, TimeSlice};
+use model::{Evidence, Finding};
 
 /// How often tasks had to free memory, on the whole machine.
 const STALLS: [&str; 5] = [
@@ -28,10 +19,9 @@ const STALLS: [&str; 5] = [
     "vmstat.allocstall_device",
 ];
 
-fn check(run: &RunView) -> Verdict {
-    let stalls = run.grew_all(&STALLS);
-    let measured = stalls
-        .map(|n| Evidence::new("allocstall", n as f64, "count", "/proc/vmstat").seen_in(STALLS));
+pub(super) fn check(run: &RunView) -> RunVerdict {
+    let stalls = run.growth_of_all(&STALLS);
+    let measured = stalls.map(|n| Evidence::count("allocstall", n, "/proc/vmstat").seen_in(STALLS));
     let Some(ns) = run.part_ns(TimePart::DirectReclaim) else {
         let nameless = run.accounts.thread(TimeSlice::Unexplained);
         return if stalls.unwrap_or(0) > 0 && run.hurts(nameless) {
@@ -41,7 +31,7 @@ fn check(run: &RunView) -> Verdict {
         };
     };
     if memory_limit::at_fault(run).is_some() {
-        return Verdict::Silent;
+        return Err(NoFinding::Nothing);
     }
     if !run.hurts(ns) {
         let number = measured.or_else(|| run.part_evidence(TimePart::DirectReclaim));
@@ -56,10 +46,11 @@ fn check(run: &RunView) -> Verdict {
     evidence.extend(measured);
     evidence.extend(run.all_grown(&["vmstat.pgscan_direct", "vmstat.pgsteal_direct"]));
     let grade = run.part_grade(TimePart::DirectReclaim);
-    CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence)
-        .remedy(
+    Ok(Cause::new(
+        Some(ns),
+        Finding::new(grade, claim, evidence).remedy(
             "Let the kernel's own thread start earlier (a larger vm.watermark_scale_factor), or \
              use less memory. Risk: the memory kept free serves nobody.",
-        )
-        .found()
+        ),
+    ))
 }

@@ -62,12 +62,12 @@ pub(super) fn refaults(run: &RunView) -> Option<Refaults> {
         return None;
     };
     let name = counter(run)?;
-    let pages = run.grew(name)?;
+    let pages = run.growth(name)?;
     let bytes = pages.saturating_mul(run.page_bytes());
     let own = run.read_bytes().unwrap_or(0);
-    let machine = run.grew_between("disk.", ".read_bytes").unwrap_or(0);
+    let machine = run.growth_between("disk.", ".read_bytes").unwrap_or(0);
     let hit = reached(run);
-    let groups = &run.view.facts().groups;
+    let groups = &run.facts().groups;
     let is_own_group = name.starts_with("group")
         && (hit.is_some() || groups.first().is_some_and(|group| group.made));
     // A count of the whole machine is shared out by everybody's reads.
@@ -95,7 +95,7 @@ fn counter(run: &RunView) -> Option<&'static str> {
     let of_machine = ["vmstat.workingset_refault_file", "vmstat.workingset_refault"];
     let groups = of_group.iter().filter(|_| !run.is_machine());
     let mut names = groups.chain(of_machine.iter());
-    names.find(|name| run.grew(name).is_some()).copied()
+    names.find(|name| run.growth(name).is_some()).copied()
 }
 
 fn stream(run: &RunView, again: u64, own: u64, machine: u64, hit: Option<&Hit>) -> Option<Stream> {

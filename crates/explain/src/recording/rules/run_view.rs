@@ -3,11 +3,31 @@
 //!
 //! All of it is arithmetic on what is there; an absent counter stays `None`.
 
-use super::{LEAST_ASLEEP_SHARE, LEAST_ESTIMATED_SHARE, LEAST_NS, LEAST_SHARE, RunView, Verdict};
-use model::explanation::OverlappingPart;
-use model::explanation::{TimePart, TimeSlice};
-use model::recording::{Series, Subject, Task};
+use super::{LEAST_ASLEEP_SHARE, LEAST_ESTIMATED_SHARE, LEAST_NS, LEAST_SHARE};
+use crate::recording::View;
+use crate::recording::accounting::Accounts;
+use crate::verdict::{NoFinding, Verdict};
+use model::explanation::{OverlappingPart, TimePart, TimeSlice};
+use model::recording::{Series, Subject, Task, Usage};
 use model::{Evidence, Grade};
+use std::ops::Deref;
+
+/// What a rule looks at: a recording's view, and the time of it that was accounted for.
+#[derive(Clone, Copy, Debug)]
+pub struct RunView<'a> {
+    /// The recording.
+    pub view: &'a View<'a>,
+    /// Its time.
+    pub accounts: &'a Accounts,
+}
+
+impl<'a> Deref for RunView<'a> {
+    type Target = View<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        self.view
+    }
+}
 
 /// What opens the events to a rule that lacks them.
 const EVENTS_REMEDY: &str = "record as root with events: sudo terrace run -- CMD";
@@ -52,7 +72,7 @@ impl RunView<'_> {
         .iter()
         .map(|name| accounts.thread(*name))
         .fold(0, sum);
-        busy.max(self.view.wall_ns()).min(accounts.thread_ns.max(self.view.wall_ns()))
+        busy.max(self.wall_ns()).min(accounts.thread_ns.max(self.wall_ns()))
     }
 
     /// `ns` as a share of [`RunView::reference_ns`], 0 where that is 0.
@@ -75,7 +95,7 @@ impl RunView<'_> {
 
     /// Whether so much wall time, with all threads asleep, matters.
     pub(super) fn hurts_asleep(&self, ns: u64) -> bool {
-        let wall = self.view.wall_ns() as f64;
+        let wall = self.wall_ns() as f64;
         ns >= LEAST_NS && ratio(ns as f64, wall) >= LEAST_ASLEEP_SHARE
     }
 
@@ -85,7 +105,7 @@ impl RunView<'_> {
         let listed = self.parts(name).map(|part| part.ns).max();
         listed.or_else(|| {
             let series = EVENTS.iter().find(|(part, _)| *part == name)?.1;
-            self.grew_all(series)
+            self.growth_of_all(series)
         })
     }
 
@@ -106,7 +126,7 @@ impl RunView<'_> {
     /// The series that a part was computed from; those of the events where there is no part.
     pub(super) fn part_series(&self, name: TimePart) -> Vec<String> {
         let mut named = series_of(self.parts(name).flat_map(|part| &part.evidence));
-        named.retain(|series| self.grew(series).is_some());
+        named.retain(|series| self.growth(series).is_some());
         let events = EVENTS.iter().find(|(part, _)| *part == name);
         match (named.is_empty(), events) {
             (true, Some((_, series))) => series.iter().map(ToString::to_string).collect(),
@@ -116,16 +136,8 @@ impl RunView<'_> {
 
     /// The series that a slice of the thread bar was computed from.
     pub(super) fn slice_series(&self, name: TimeSlice) -> Vec<String> {
-        let slices = self.accounts.bars.thread.iter();
-        let slices = slices.filter(|slice| slice.name == name);
+        let slices = self.accounts.bars.thread.iter().filter(|slice| slice.name == name);
         series_of(slices.flat_map(|slice| &slice.evidence))
-    }
-
-    /// The names of all series between a prefix and a suffix.
-    pub(super) fn names_between(&self, prefix: &str, suffix: &str) -> Vec<&str> {
-        let all = self.view.starting_with(prefix);
-        let names = all.map(|series| series.schema.name.as_str());
-        names.filter(|name| name.ends_with(suffix)).collect()
     }
 
     fn parts(&self, name: TimePart) -> impl Iterator<Item = &OverlappingPart> {
@@ -164,50 +176,9 @@ impl RunView<'_> {
         ns.map(|ns| ns.min(self.run_ns()))
     }
 
-    /// How much a counter grew.
-    pub(super) fn grew(&self, series: &str) -> Option<u64> {
-        self.view.growth(series)
-    }
-
-    /// The sum of what counters of these names grew; `None` where none of them is there.
-    pub(super) fn grew_all(&self, series: &[&str]) -> Option<u64> {
-        let grown = series.iter().filter_map(|name| self.view.growth(name));
-        grown.fold(None, |sum, ns| Some(sum.unwrap_or(0u64).saturating_add(ns)))
-    }
-
-    /// The sum of what all counters between a prefix and a suffix grew.
-    pub(super) fn grew_between(&self, prefix: &str, suffix: &str) -> Option<u64> {
-        let (first, last) = self.view.samples();
-        self.view
-            .starting_with(prefix)
-            .filter(|series| series.schema.name.ends_with(suffix))
-            .filter_map(|series| series.growth(first, last))
-            .fold(None, |sum, grown| Some(sum.unwrap_or(0u64).saturating_add(grown)))
-    }
-
-    /// A counter's growth as evidence.
-    pub(super) fn grown(&self, series: &str) -> Option<Evidence> {
-        self.grew(series).map(|grown| self.evidence(series, grown as f64))
-    }
-
-    /// The growths of those counters that are there and moved, as evidence.
-    pub(super) fn all_grown(&self, series: &[&str]) -> Vec<Evidence> {
-        let grown = series.iter().filter_map(|name| self.grown(name));
-        grown.filter(|evidence| evidence.value > 0.0).collect()
-    }
-
-    /// A number of a series as evidence: with its unit and source.
-    pub(super) fn evidence(&self, series: &str, value: f64) -> Evidence {
-        let schema = self.view.series(series).map(|series| &series.schema);
-        let unit = schema.map(|s| s.unit.as_str()).filter(|unit| !unit.is_empty());
-        let source = schema.map(|s| s.source.as_str()).filter(|s| !s.is_empty());
-        let source = source.unwrap_or("the recording");
-        Evidence::new(series, value, unit.unwrap_or("count"), source).seen_in([series])
-    }
-
     /// Whether the recording is of one subject rather than of everything.
     pub(super) fn is_machine(&self) -> bool {
-        self.view.facts().subject == Subject::Machine
+        self.facts().subject == Subject::Machine
     }
 
     /// The most that all devices can have kept the subject waiting: what their requests took,
@@ -215,20 +186,21 @@ impl RunView<'_> {
     /// known, or where a group's limit may hold requests back before they reach a device.
     pub(super) fn most_device_wait_ns(&self) -> Option<u64> {
         let is_limit = |series: &Series| series.schema.name.contains(".max.");
-        if self.view.starting_with("group").any(is_limit) {
+        if self.starting_with("group").any(is_limit) {
             return None;
         }
         let took = ["read_ns", "write_ns", "flush_ns"]
-            .map(|end| self.grew_between("disk.", &format!(".{end}")).unwrap_or(0));
-        let took = took.into_iter().fold(0, u64::saturating_add);
+            .map(|end| self.growth_between("disk.", &format!(".{end}")).unwrap_or(0))
+            .into_iter()
+            .fold(0, u64::saturating_add);
         // Nothing at all: these counters were not recorded.
-        let threads = u64::try_from(self.view.max("tree.threads")?).ok()?.max(1);
+        let threads = u64::try_from(self.max("tree.threads")?).ok()?.max(1);
         (took > 0).then(|| took.saturating_mul(threads).saturating_add(LEAST_NS))
     }
 
     /// Bytes in a base page.
     pub(super) fn page_bytes(&self) -> u64 {
-        match self.view.facts().page_bytes {
+        match self.facts().page_bytes {
             0 => USUAL_PAGE_BYTES,
             bytes => bytes,
         }
@@ -236,7 +208,7 @@ impl RunView<'_> {
 
     /// Processors, at least one.
     pub(super) fn processors(&self) -> u64 {
-        u64::from(self.view.facts().processors.max(1))
+        u64::from(self.facts().processors.max(1))
     }
 
     /// Bytes that the subject read from devices. The sources miss different things (short
@@ -274,17 +246,17 @@ impl RunView<'_> {
         &self,
         series: &str,
         of_task: fn(&Task) -> u64,
-        of_usage: fn(&model::recording::Usage) -> u64,
+        of_usage: fn(&Usage) -> u64,
     ) -> Option<u64> {
-        let sampled = self.grew(series);
-        let tasks = self.view.tasks();
+        let sampled = self.growth(series);
+        let tasks = self.tasks();
         let rows = (!tasks.is_empty()).then(|| {
             let each = tasks.iter().map(of_task);
             each.fold(0u64, u64::saturating_add)
         });
-        let outcome = self.view.recording().outcome.as_ref();
+        let outcome = self.recording().outcome.as_ref();
         let usage = outcome
-            .filter(|_| self.view.is_whole())
+            .filter(|_| self.is_whole())
             .and_then(|outcome| outcome.usage.as_ref())
             .map(of_usage);
         // 0 from `of_usage` may mean that the kernel does not tell it there.
@@ -318,16 +290,6 @@ pub(super) fn part_of(ns: u64, share: f64) -> u64 {
 }
 
 /// Events would tell.
-pub(super) fn needs_events(why: &str) -> Verdict {
-    Verdict::Unseen { why: why.to_owned(), remedy: Some(EVENTS_REMEDY.to_owned()) }
-}
-
-/// As [`clear`] by a count of these: `refaults`.
-pub(super) fn clear_count(evidence: Option<Evidence>, of: &str) -> Verdict {
-    clear(evidence.map(|evidence| evidence.counting(of)))
-}
-
-/// Clears by the number; silent without one.
-pub(super) fn clear(evidence: Option<Evidence>) -> Verdict {
-    evidence.map_or(Verdict::Silent, Verdict::Clear)
+pub(super) fn needs_events<F>(why: &str) -> Verdict<F> {
+    Err(NoFinding::Unseen { why: why.to_owned(), remedy: Some(EVENTS_REMEDY.to_owned()) })
 }

@@ -3,22 +3,13 @@
 //! The wait is told by events; how small the writes are by the bytes for each flush, or for
 //! each write where the device has no cache of its own to flush.
 
-use super::cause::CauseBuilder;
 use super::device::{Traffic, Way, busiest};
 use super::run_view::ratio;
-use super::{Rank, Rule, RunView, Verdict};
+use super::{RunVerdict, RunView};
+use crate::verdict::NoFinding;
 use crate::wording::{count, long_time, survey_path};
-use model::explanation::TimePart;
-use model::{Bytes, Evidence};
-
-/// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "small_sync_writes",
-    suspect: "small synchronous writes",
-    within: &[],
-    rank: Rank::Timed,
-    check,
-};
+use model::explanation::{Cause, TimePart};
+use model::{Bytes, Evidence, Finding};
 
 /// Fewer syncs are no storm. Picked.
 const LEAST_SYNCS: u64 = 20;
@@ -56,16 +47,18 @@ pub(super) fn syncs<'a>(run: &RunView<'a>) -> Option<Syncs<'a>> {
     Some(Syncs { times, bytes_each: ratio(traffic.bytes as f64, times as f64), traffic, flushes })
 }
 
-fn check(run: &RunView) -> Verdict {
-    let Some(ns) = run.part_ns(TimePart::Flush) else {
-        return Verdict::Silent;
-    };
-    let measured = Evidence::new("waited for syncs", ns as f64, "ns", "events")
-        .seen_in(run.part_series(TimePart::Flush));
+pub(super) fn check(run: &RunView) -> RunVerdict {
+    let ns = run.part_ns(TimePart::Flush).ok_or(NoFinding::Nothing)?;
+    let measured =
+        Evidence::time("waited for syncs", ns, "events").seen_in(run.part_series(TimePart::Flush));
     let whole = run.write_wait_ns().unwrap_or(ns);
     let small = syncs(run).filter(Syncs::are_small);
     let Some(syncs) = small.filter(|_| run.hurts(ns) && run.hurts(whole)) else {
-        return if run.hurts(ns) { Verdict::Silent } else { Verdict::Clear(measured) };
+        return if run.hurts(ns) {
+            Err(NoFinding::Nothing)
+        } else {
+            Err(NoFinding::Cleared(measured))
+        };
     };
     let place = syncs.traffic.place();
     let claim = format!(
@@ -79,12 +72,9 @@ fn check(run: &RunView) -> Verdict {
     evidence.extend(syncs.traffic.evidence.iter().cloned());
     let confirm = syncs.traffic.mount.map(survey_path);
     let grade = run.part_grade(TimePart::Flush);
-    let cause = CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence).remedy(
+    let finding = Finding::new(grade, claim, evidence).remedy(
         "Put more into each sync (larger transactions, fewer fsync calls), or the log on a device \
          with a protected write cache. Risk: what is not synced is lost in a crash.",
     );
-    match confirm {
-        Some(command) => cause.confirm(command).found(),
-        None => cause.found(),
-    }
+    Ok(Cause::new(Some(ns), Finding { confirm, ..finding }))
 }

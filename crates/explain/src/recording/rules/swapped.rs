@@ -30,19 +30,19 @@ pub(super) struct Swapped {
 pub(super) fn swapped(run: &RunView) -> Option<Swapped> {
     let of_group = "group0.memory.stat.";
     let has_group = !run.is_machine()
-        && run.grew(&format!("{of_group}pswpin")).is_some()
-        && run.grew(&format!("{of_group}pswpout")).is_some();
+        && run.growth(&format!("{of_group}pswpin")).is_some()
+        && run.growth(&format!("{of_group}pswpout")).is_some();
     let base = if has_group { of_group } else { "vmstat." };
     let named = |what: &str| format!("{base}{what}");
     // Zero pages have no counters in older groups; the machine's are the nearest.
     let zero = |what: &str| {
         let own = named(what);
-        if run.grew(&own).is_some() { own } else { format!("vmstat.{what}") }
+        if run.growth(&own).is_some() { own } else { format!("vmstat.{what}") }
     };
     let (ins, outs) = (named("pswpin"), named("pswpout"));
     let (zero_ins, zero_outs) = (zero("swpin_zero"), zero("swpout_zero"));
-    let grown = |name: &str| run.grew(name).unwrap_or(0);
-    run.grew(&ins).or(run.grew(&outs))?;
+    let grown = |name: &str| run.growth(name).unwrap_or(0);
+    run.growth(&ins).or(run.growth(&outs))?;
     Some(Swapped {
         ins: grown(&ins),
         outs: grown(&outs),
@@ -56,11 +56,11 @@ pub(super) fn swapped(run: &RunView) -> Option<Swapped> {
 /// The share of the freed pages that were anonymous, thus swapped rather than dropped.
 pub(super) fn anonymous_share(run: &RunView) -> f64 {
     let own = "group0.memory.stat.";
-    let anonymous = run.grew("vmstat.pgsteal_anon");
-    let file = run.grew("vmstat.pgsteal_file");
+    let anonymous = run.growth("vmstat.pgsteal_anon");
+    let file = run.growth("vmstat.pgsteal_file");
     let of_own = |name: &str| {
         let is_own = !run.is_machine();
-        is_own.then(|| run.grew(&format!("{own}{name}"))).flatten()
+        is_own.then(|| run.growth(&format!("{own}{name}"))).flatten()
     };
     let anonymous = of_own("pgsteal_anon").or(anonymous);
     let file = of_own("pgsteal_file").or(file);

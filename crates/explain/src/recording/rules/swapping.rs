@@ -3,28 +3,22 @@
 //! The wait is that for pages that came back, and the share of freeing memory that went into
 //! writing them out. That pages moved at all is shown by `pswpin` and `pswpout`.
 
-use super::cause::CauseBuilder;
-use super::run_view::{clear_count, part_of, ratio};
+use super::run_view::{part_of, ratio};
 use super::swapped::{Swapped, anonymous_share, reclaim_ns, swapped};
-use super::{Rank, Rule, RunView, Verdict};
+use super::{RunVerdict, RunView};
+use crate::verdict::{NoFinding, clear_count};
 use crate::wording::{count, list, long_time};
-use model::explanation::{TimePart, TimeSlice};
-use model::{Evidence, Grade};
+use model::explanation::{Cause, TimePart, TimeSlice};
+use model::{Evidence, Finding, Grade};
 
-/// The rule.
-pub(super) const RULE: Rule =
-    Rule { id: "swapping", suspect: "swap", within: &["memory_limit"], rank: Rank::Timed, check };
-
-fn check(run: &RunView) -> Verdict {
-    let Some(swap) = swapped(run) else {
-        return Verdict::Silent;
-    };
+pub(super) fn check(run: &RunView) -> RunVerdict {
+    let swap = swapped(run).ok_or(NoFinding::Nothing)?;
     let moved = swap.ins.saturating_add(swap.outs);
     let (ns, grade) = wait(run, &swap);
     if moved == 0 || !run.hurts(ns) {
         return clear_count(swap.clearing, "pages");
     }
-    let areas = &run.view.facts().swaps;
+    let areas = &run.facts().swaps;
     let to = if areas.is_empty() { String::new() } else { format!(" ({})", list(areas)) };
     let claim = format!(
         "Waited {} for swap{to}: {} pages in, {} out",
@@ -34,12 +28,13 @@ fn check(run: &RunView) -> Verdict {
     );
     let mut evidence: Vec<Evidence> = run.part_evidence(TimePart::SwapIn).into_iter().collect();
     evidence.extend(swap.evidence);
-    CauseBuilder::new(RULE.id, Some(ns), grade, claim, evidence)
-        .remedy(
+    Ok(Cause::new(
+        Some(ns),
+        Finding::new(grade, claim, evidence).remedy(
             "More memory, or less use of it; where that cannot be, compressed RAM before the \
              swap device. Risk: compression takes processor time and some of the memory.",
-        )
-        .found()
+        ),
+    ))
 }
 
 /// The wait for pages in both directions.
@@ -74,7 +69,7 @@ pub(super) fn swap_in(run: &RunView, swap: &Swapped) -> (u64, Grade) {
     }
     let swapped = swap.ins.saturating_mul(run.page_bytes());
     let read =
-        run.grew_between("disk.", ".read_bytes").unwrap_or(0).max(run.read_bytes().unwrap_or(0));
+        run.growth_between("disk.", ".read_bytes").unwrap_or(0).max(run.read_bytes().unwrap_or(0));
     let share = ratio(swapped as f64, read.max(swapped) as f64);
     let major = run.major_faults().unwrap_or(0);
     if major == 0 {

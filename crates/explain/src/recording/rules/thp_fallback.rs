@@ -3,21 +3,13 @@
 //! The kernel counts both for the whole machine; it is the subject's affair only where its
 //! own faults are as many as the small pages that it got instead.
 
-use super::cause::CauseBuilder;
-use super::run_view::{clear_count, part_of, ratio};
+use super::run_view::{part_of, ratio};
 use super::touched::{USUAL_FAULT_NS, touched};
-use super::{Rank, Rule, RunView, Verdict};
+use super::{RunVerdict, RunView};
+use crate::verdict::{NoFinding, clear_count};
 use crate::wording::{count, long_time, percent};
-use model::{Evidence, Grade};
-
-/// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "thp_fallback",
-    suspect: "huge pages",
-    within: &["first_touch"],
-    rank: Rank::Timed,
-    check,
-};
+use model::explanation::Cause;
+use model::{Evidence, Finding, Grade};
 
 /// The least share of requests that fell back. Picked: most of them.
 const LEAST_SHARE_FELL: f64 = 0.5;
@@ -34,10 +26,10 @@ const LEAST_TOUCHED: f64 = 0.5;
 /// Those that a full control group refused, however much memory there was in one piece.
 const CHARGE: &str = "vmstat.thp_fault_fallback_charge";
 
-fn check(run: &RunView) -> Verdict {
-    let fell = run.grew("vmstat.thp_fault_fallback");
-    let (Some(fell), Some(given)) = (fell, run.grew("vmstat.thp_fault_alloc")) else {
-        return Verdict::Silent;
+pub(super) fn check(run: &RunView) -> RunVerdict {
+    let fell = run.growth("vmstat.thp_fault_fallback");
+    let (Some(fell), Some(given)) = (fell, run.growth("vmstat.thp_fault_alloc")) else {
+        return Err(NoFinding::Nothing);
     };
     let measured = run.grown("vmstat.thp_fault_fallback");
     let share = ratio(fell as f64, fell.saturating_add(given) as f64);
@@ -62,15 +54,17 @@ fn check(run: &RunView) -> Verdict {
     evidence.extend(run.grown("vmstat.thp_fault_alloc"));
     evidence.push(touched.evidence());
     evidence.extend(run.all_grown(&[CHARGE, "vmstat.compact_fail", "vmstat.compact_stall"]));
-    CauseBuilder::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
-        .remedy(remedy(run, fell))
-        .confirm("terrace measure memlat")
-        .found()
+    Ok(Cause::new(
+        Some(ns),
+        Finding::new(Grade::Inferred, claim, evidence)
+            .remedy(remedy(run, fell))
+            .confirm("terrace measure memlat"),
+    ))
 }
 
 /// A group that is full needs room; otherwise memory is in pieces.
 fn remedy(run: &RunView, fell: u64) -> &'static str {
-    if run.grew(CHARGE).is_some_and(|refused| refused > fell / 2) {
+    if run.growth(CHARGE).is_some_and(|refused| refused > fell / 2) {
         "Raise the memory limit of its control group, which has no room for a large page. Risk: \
          less memory for others."
     } else {

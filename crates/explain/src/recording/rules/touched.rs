@@ -41,26 +41,28 @@ impl Touched {
 pub(super) fn touched(run: &RunView) -> Option<Touched> {
     let faults = run.minor_faults()?;
     let kernel_ns = run.kernel_ns()?;
-    let huge = run.grew("vmstat.thp_fault_alloc").unwrap_or(0).min(faults);
+    let huge = run.growth("vmstat.thp_fault_alloc").unwrap_or(0).min(faults);
     let small = faults - huge;
     let usual = small
         .saturating_mul(USUAL_FAULT_NS)
         .saturating_add(huge.saturating_mul(USUAL_HUGE_FAULT_NS));
     // Guessed from the faults that copy, which wait for a processor now and then.
-    let part_ns = run.part_ns(TimePart::FirstTouch).filter(|ns| *ns > 0);
-    let part_ns = part_ns.map(|ns| ns.min(usual.saturating_mul(MOST_TIMES_USUAL)));
+    let part_ns = run
+        .part_ns(TimePart::FirstTouch)
+        .filter(|ns| *ns > 0)
+        .map(|ns| ns.min(usual.saturating_mul(MOST_TIMES_USUAL)));
     Some(Touched { faults, kernel_ns, ns: part_ns.unwrap_or(usual).min(kernel_ns) })
 }
 
 /// How much more memory the subject held than at its start, at the most that was seen.
 pub(super) fn grown_bytes(run: &RunView) -> u64 {
     let rise = |name: &str| {
-        let start = run.view.at_start(name).unwrap_or(0);
-        let most = run.view.max(name).unwrap_or(start);
+        let start = run.at_start(name).unwrap_or(0);
+        let most = run.max(name).unwrap_or(start);
         u64::try_from(most.saturating_sub(start)).unwrap_or(0)
     };
-    let outcome = run.view.recording().outcome.as_ref();
-    let usage = outcome.filter(|_| run.view.is_whole()).and_then(|outcome| outcome.usage);
+    let outcome = run.recording().outcome.as_ref();
+    let usage = outcome.filter(|_| run.is_whole()).and_then(|outcome| outcome.usage);
     let largest = usage.map_or(0, |usage| usage.max_rss_bytes);
     rise("tree.rss_bytes").max(largest)
 }

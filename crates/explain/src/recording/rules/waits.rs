@@ -73,8 +73,8 @@ impl RunView<'_> {
         }
         let known =
             [TimePart::DirtyThrottle, TimePart::Flush, TimePart::BlockWrite, TimePart::SwapIn];
-        let others = known.iter().filter_map(|part| self.part_ns(*part));
-        let others = others.fold(0, u64::saturating_add);
+        let others =
+            known.iter().filter_map(|part| self.part_ns(*part)).fold(0, u64::saturating_add);
         ReadWait::Ns {
             ns: self.accounts.thread(TimeSlice::BlockIo).saturating_sub(others),
             grade: Grade::Inferred,

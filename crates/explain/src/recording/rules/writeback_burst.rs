@@ -4,22 +4,13 @@
 //! The kernel counts everybody's; no more of them can be the subject's than it has written by
 //! then. It costs something only if the subject then waited for writes.
 
-use super::cause::CauseBuilder;
 use super::device::{Way, busiest};
 use super::run_view::ratio;
-use super::{Rank, Rule, RunView, Verdict, io_limit};
+use super::{RunVerdict, RunView, io_limit};
+use crate::verdict::NoFinding;
 use crate::wording::{long_time, percent};
-use model::explanation::TimePart;
-use model::{Evidence, Grade};
-
-/// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "writeback_burst",
-    suspect: "write-back bursts",
-    within: &["dirty_throttle", "small_sync_writes", "writes_to_device"],
-    rank: Rank::Timed,
-    check,
-};
+use model::explanation::{Cause, TimePart};
+use model::{Evidence, Finding, Grade};
 
 /// Less dirty data than this is not worth a start. Picked.
 const LEAST_DIRTY_BYTES: u64 = 16 << 20;
@@ -30,29 +21,26 @@ const IDLE_SHARE: f64 = 0.1;
 /// The least share of the time in which it could have written. Picked.
 const LEAST_IDLE: f64 = 0.2;
 
-fn check(run: &RunView) -> Verdict {
+pub(super) fn check(run: &RunView) -> RunVerdict {
     let throttled = run.part_ns(TimePart::DirtyThrottle);
     let written = run.cached_write_wait_ns();
-    let Some(waited) = throttled.max(written) else {
-        return Verdict::Silent;
-    };
+    let waited = throttled.max(written).ok_or(NoFinding::Nothing)?;
     // Below a limit the device is idle for another reason.
-    if !run.hurts(waited) || io_limit::blames(run) {
-        return Verdict::Silent;
+    if !run.hurts(waited) || io_limit::check(run).is_ok() {
+        return Err(NoFinding::Nothing);
     }
-    let Some(device) = busiest(run, Way::Write) else {
-        return Verdict::Silent;
-    };
-    let Some(idle) = idle_with_dirty_ns(run, &device.name) else {
-        return Verdict::Silent;
-    };
+    let device = busiest(run, Way::Write).ok_or(NoFinding::Nothing)?;
+    let idle = idle_with_dirty_ns(run, &device.name).ok_or(NoFinding::Nothing)?;
     let busy = format!("disk.{}.io_ns", device.name);
-    let measured = Evidence::new("idle with dirty data", idle as f64, "ns", "/proc/diskstats")
-        .seen_in(["tree.write_bytes", "vmstat.nr_dirty", &busy]);
+    let measured = Evidence::time("idle with dirty data", idle, "/proc/diskstats").seen_in([
+        "tree.write_bytes",
+        "vmstat.nr_dirty",
+        &busy,
+    ]);
     let ns = idle.min(waited);
-    let share = ratio(idle as f64, run.view.wall_ns() as f64);
+    let share = ratio(idle as f64, run.wall_ns() as f64);
     if share < LEAST_IDLE || !run.hurts(ns) {
-        return Verdict::Clear(measured);
+        return Err(NoFinding::Cleared(measured));
     }
     let claim = format!(
         "{} was idle for {} ({} of the time) while data lay dirty, then the writer waited",
@@ -61,25 +49,26 @@ fn check(run: &RunView) -> Verdict {
         percent(share),
     );
     let mut evidence = vec![measured];
-    let most = run.view.max("vmstat.nr_dirty");
+    let most = run.max("vmstat.nr_dirty");
     evidence.extend(most.map(|most| run.evidence("vmstat.nr_dirty", most as f64)));
     evidence.extend(device.evidence);
-    CauseBuilder::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
-        .remedy(
+    Ok(Cause::new(
+        Some(ns),
+        Finding::new(Grade::Inferred, claim, evidence).remedy(
             "Start writing earlier: a smaller vm.dirty_background_bytes. Risk: data that is soon \
              overwritten is then written in vain.",
-        )
-        .found()
+        ),
+    ))
 }
 
 /// The time in samples with enough dirty data and an idle device.
 fn idle_with_dirty_ns(run: &RunView, device: &str) -> Option<u64> {
-    let dirty = run.view.series("vmstat.nr_dirty")?;
-    let own = run.view.series("tree.write_bytes")?;
-    let busy = run.view.series(&format!("disk.{device}.io_ns"))?;
+    let dirty = run.series("vmstat.nr_dirty")?;
+    let own = run.series("tree.write_bytes")?;
+    let busy = run.series(&format!("disk.{device}.io_ns"))?;
     let least = LEAST_DIRTY_BYTES / run.page_bytes();
-    let ticks = &run.view.recording().ticks;
-    let (first, last) = run.view.samples();
+    let ticks = &run.recording().ticks;
+    let (first, last) = run.samples();
     let mut idle = 0u64;
     for sample in first..last {
         let (Some(from), Some(to)) = (ticks.get(sample as usize), ticks.get(sample as usize + 1))
@@ -87,8 +76,11 @@ fn idle_with_dirty_ns(run: &RunView, device: &str) -> Option<u64> {
             break;
         };
         let length = to.at_ns.saturating_sub(from.at_ns);
-        let pages = [dirty.at(sample), dirty.at(sample + 1)].into_iter().flatten();
-        let pages = pages.min().and_then(|pages| u64::try_from(pages).ok());
+        let pages = [dirty.at(sample), dirty.at(sample + 1)]
+            .into_iter()
+            .flatten()
+            .min()
+            .and_then(|pages| u64::try_from(pages).ok());
         let Some(worked) = busy.growth(sample, sample + 1) else {
             continue;
         };

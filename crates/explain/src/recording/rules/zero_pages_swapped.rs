@@ -3,31 +3,20 @@
 //! Newer kernels only note that a page was zero (`swpout_zero`). The time is that of freeing
 //! memory, by the share of the freed pages that were zeros.
 
-use super::cause::CauseBuilder;
-use super::proof::LEAST_PAGES;
 use super::run_view::{part_of, ratio};
+use super::served_by::LEAST_PAGES;
 use super::swapped::{anonymous_share, reclaim_ns, swapped};
-use super::{Rank, Rule, RunView, Verdict};
+use super::{RunVerdict, RunView};
+use crate::verdict::NoFinding;
 use crate::wording::{count, long_time};
-use model::explanation::TimePart;
-use model::{Evidence, Grade};
+use model::explanation::{Cause, TimePart};
+use model::{Evidence, Finding, Grade};
 
-/// The rule.
-pub(super) const RULE: Rule = Rule {
-    id: "zero_pages_swapped",
-    suspect: "swapped zeros",
-    within: &["memory_limit", "swapping", "reclaim_direct"],
-    rank: Rank::Timed,
-    check,
-};
-
-fn check(run: &RunView) -> Verdict {
-    let Some(swap) = swapped(run) else {
-        return Verdict::Silent;
-    };
+pub(super) fn check(run: &RunView) -> RunVerdict {
+    let swap = swapped(run).ok_or(NoFinding::Nothing)?;
     let zeros = swap.zero_outs.max(swap.zero_ins);
     if zeros == 0 {
-        return Verdict::Silent;
+        return Err(NoFinding::Nothing);
     }
     let share = ratio(swap.zero_outs as f64, swap.zero_outs.saturating_add(swap.outs) as f64);
     let freeing = reclaim_ns(run).unwrap_or(0);
@@ -35,7 +24,7 @@ fn check(run: &RunView) -> Verdict {
     let measured = Evidence::new("swpout_zero", swap.zero_outs as f64, "pages", "vmstat")
         .seen_in(["group0.memory.stat.swpout_zero", "vmstat.swpout_zero"]);
     if zeros < LEAST_PAGES || !run.hurts(ns) {
-        return Verdict::Clear(measured);
+        return Err(NoFinding::Cleared(measured));
     }
     let claim = format!(
         "About {} to swap pages of zeros, without I/O: {} out, {} in",
@@ -45,10 +34,11 @@ fn check(run: &RunView) -> Verdict {
     );
     let mut evidence = swap.evidence;
     evidence.extend(run.part_evidence(TimePart::DirectReclaim));
-    CauseBuilder::new(RULE.id, Some(ns), Grade::Inferred, claim, evidence)
-        .remedy(
+    Ok(Cause::new(
+        Some(ns),
+        Finding::new(Grade::Inferred, claim, evidence).remedy(
             "Do not touch memory before it holds data; zeros need no memory until then. Risk: \
              none for what is never written.",
-        )
-        .found()
+        ),
+    ))
 }
