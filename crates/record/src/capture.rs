@@ -17,7 +17,6 @@ mod out_of_memory;
 mod pace;
 mod recent;
 mod sampler;
-mod sources;
 mod target;
 mod watch;
 

@@ -10,8 +10,7 @@
 
 use super::group;
 use super::out_of_memory::KillCheck;
-use super::sampler::{Assignment, Ended, Purpose};
-use super::sources::Watched;
+use super::sampler::{Assignment, Ended, Purpose, Watched};
 use super::{Captured, CommandPlan, destination, process_cpu_ns, without_samples};
 use crate::collect::Scope;
 use crate::tasks::Tree;

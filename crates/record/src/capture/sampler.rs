@@ -4,11 +4,13 @@
 //! `thread` has what the thread does. A fault of the recording ends the sampling and nothing else:
 //! the thread then only waits until the caller asks for the recording.
 
+mod recorder;
 mod thread;
 
-use super::sources::Watched;
 use super::{RecordOptions, marks};
+use crate::collect::Scope;
 use crate::sink::RecordSink;
+use crate::tasks::Tree;
 use crate::{Error, Kind, Result};
 use model::recording::{Ending, Facts, Recording, Usage};
 use std::io::{Read, Write};
@@ -16,6 +18,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+use std::thread::JoinHandle;
 use thread::SamplerThread;
 
 /// What a sampler is to do.
@@ -31,6 +34,17 @@ pub(super) struct Assignment {
     pub purpose: Purpose,
     /// CPU time that this process had used before it began to prepare.
     pub cpu_before_ns: u64,
+}
+
+/// Whose counters, events and tasks are kept.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Watched {
+    /// For the collectors.
+    pub scope: Scope,
+    /// For delay accounting; `None` if it is not wanted, or if the subject has no process.
+    pub tree: Option<Tree>,
+    /// For events: the processes at the top, empty for all; `None` as above.
+    pub traced: Option<Vec<u32>>,
 }
 
 /// What a recording is for, as far as the sampler has to know.
@@ -89,8 +103,8 @@ pub(super) struct Sampler {
     news: Receiver<News>,
     /// How often the thread has gone round its loop.
     turns: Arc<AtomicU64>,
-    /// The recording, once it is closed; `None` after it was taken.
-    closed: Option<Receiver<Recording>>,
+    /// Gives the recording, unless it is discarded; `None` once it was asked to end.
+    thread: Option<JoinHandle<Option<Recording>>>,
 }
 
 impl Sampler {
@@ -111,25 +125,23 @@ impl Sampler {
         let (requests, received) = mpsc::channel();
         let (report, news) = mpsc::channel();
         let (tell, ready) = mpsc::sync_channel(1);
-        let (give, closed) = mpsc::sync_channel(1);
         let turns = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&turns);
         let body = move || match SamplerThread::prepare(assignment, open, report) {
             Ok(thread) => {
                 let _ = tell.send(Ok(()));
                 let requests = received;
-                thread.run(&Inbox { requests, woken }, &counter, &give);
+                thread.run(&Inbox { requests, woken }, &counter)
             }
             Err(error) => {
                 let _ = tell.send(Err(error));
+                None
             }
         };
-        std::thread::Builder::new().name("sampler".to_owned()).spawn(body).map_err(words)?;
-        match ready.recv() {
-            Ok(answer) => answer?,
-            Err(_) => return Err(gone()),
-        }
-        Ok(Self { requests, wake, news, turns, closed: Some(closed) })
+        let named = std::thread::Builder::new().name("sampler".to_owned());
+        let thread = named.spawn(body).map_err(words)?;
+        ready.recv().map_err(|_| gone())??;
+        Ok(Self { requests, wake, news, turns, thread: Some(thread) })
     }
 
     /// Puts a mark into the recording.
@@ -150,19 +162,18 @@ impl Sampler {
     /// # Errors
     /// Only when the thread failed.
     pub fn close(mut self, ended: Ended) -> Result<Recording> {
-        self.tell(Request::Close(Box::new(ended)));
-        let closed = self.closed.take().ok_or_else(gone)?;
-        // The thread goes on to close its sources; the caller need not wait for that.
-        closed.recv().map_err(|_| gone())
+        self.end(Request::Close(Box::new(ended))).ok_or_else(gone)
     }
 
     /// Ends a recording of nothing, and removes its file.
     pub fn discard(mut self) {
-        self.tell(Request::Discard);
-        if let Some(closed) = self.closed.take() {
-            // It gives nothing: the thread has done it when it lets go of its end.
-            let _ = closed.recv();
-        }
+        self.end(Request::Discard);
+    }
+
+    fn end(&mut self, request: Request) -> Option<Recording> {
+        let thread = self.thread.take()?;
+        self.tell(request);
+        thread.join().ok().flatten()
     }
 
     /// Hands on what the thread has to say; whether it still records.
@@ -185,8 +196,7 @@ impl Sampler {
 
     /// Whether the thread is gone without a word.
     pub fn has_failed(&self) -> bool {
-        let answer = self.closed.as_ref().map(Receiver::try_recv);
-        matches!(answer, Some(Err(mpsc::TryRecvError::Disconnected)))
+        self.thread.as_ref().is_some_and(JoinHandle::is_finished)
     }
 
     fn tell(&self, request: Request) {
@@ -198,10 +208,7 @@ impl Sampler {
 
 impl Drop for Sampler {
     fn drop(&mut self) {
-        if let Some(closed) = self.closed.take() {
-            self.tell(Request::Close(Box::default()));
-            let _ = closed.recv();
-        }
+        self.end(Request::Close(Box::default()));
     }
 }
 

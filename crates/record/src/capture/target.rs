@@ -5,7 +5,7 @@
 //! its group: looked for where service managers put it, else the manager is asked.
 
 use super::Target;
-use super::sources::Watched;
+use super::sampler::Watched;
 use crate::collect::Scope;
 use crate::tasks::Tree;
 use crate::{Error, Kind, Result};

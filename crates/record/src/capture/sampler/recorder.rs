@@ -1,0 +1,270 @@
+//! What is recorded: the open sources of one recording, the row that they fill, and the sink that
+//! takes it. The sampler's thread decides when.
+//!
+//! Events are read last, so that their sums reach to the end of the sample. A recording that cannot
+//! be written any more stops; the command never notices.
+
+use super::{Assignment, News, Purpose, Watched};
+use crate::capture::burst::Burst;
+use crate::capture::{out_of_memory, prioritize_thread, without_samples};
+use crate::collect::Collectors;
+use crate::registry::{Registry, Row};
+use crate::sink::RecordSink;
+use crate::tasks::{Listener, TaskReport};
+use crate::trace::{Family, Tracer};
+use crate::{Error, Kind, Result};
+use machine::Root;
+use model::recording::{Facts, Outcome, Recording, SourceState, Span, Tick};
+use std::sync::mpsc::Sender;
+
+/// Between two looks whether the file is still there.
+const FILE_LOOK_NS: u64 = 1_000_000_000;
+
+/// What is known only at the end.
+#[derive(Debug, Default)]
+pub(super) struct FinalCounts {
+    pub report: TaskReport,
+    pub processes: u64,
+    pub lost_events: u64,
+}
+
+/// The sources and the sink of one recording.
+#[derive(Debug)]
+pub(super) struct Recorder<S> {
+    registry: Registry,
+    row: Row,
+    collectors: Collectors,
+    tracer: Option<Tracer>,
+    listener: Option<Listener>,
+    /// Holds samples back and raises the rate, where that is wanted.
+    pub burst: Option<Burst>,
+    sink: S,
+    pub facts: Facts,
+    /// When the recording began, by the steady clock; 0 before that.
+    started_ns: u64,
+    /// Why nothing more is recorded.
+    stopped_early: Option<String>,
+    report: Sender<News>,
+    /// When the file is looked for again, since the start; `None` if that is not needed.
+    file_look_ns: Option<u64>,
+}
+
+impl<S: RecordSink> Recorder<S> {
+    /// Opens the sources that there are, and the sink; the facts say what could be opened.
+    pub fn open(
+        assignment: &Assignment,
+        mut facts: Facts,
+        open: impl FnOnce(&Facts) -> Result<S>,
+        report: Sender<News>,
+    ) -> Result<Self> {
+        let Assignment { watch, watched, purpose, .. } = assignment;
+        let root = Root::system();
+        let mut registry = Registry::new();
+        let collectors = Collectors::open(&root, &watched.scope, &mut registry, &mut facts);
+        let tracer = open_tracer(watched, &watch.families, &mut registry, &mut facts);
+        let listener = open_listener(watched, &mut facts);
+        if facts.sight("own_group").is_open()
+            && let Some(own) = facts.groups.first_mut()
+        {
+            own.made = true;
+        }
+        prioritize_thread(*purpose, &mut facts);
+        let processes = &watched.scope.processes;
+        let burst = watch.burst.then(|| Burst::new(&root, processes, &mut registry));
+        facts.started_unix_ns = watch.clock.now_ns();
+        Ok(Self {
+            sink: open(&facts)?,
+            registry,
+            row: Row::default(),
+            collectors,
+            tracer,
+            listener,
+            burst,
+            facts,
+            started_ns: 0,
+            stopped_early: None,
+            report,
+            file_look_ns: (*purpose == Purpose::File).then_some(0),
+        })
+    }
+
+    /// Reads everything for the first time and begins to keep tasks; the instant from which on
+    /// all counts, by the steady clock. What is summed most exactly is read last.
+    pub fn begin(&mut self, watched: &Watched) -> u64 {
+        self.collectors.read(0, true, &mut self.registry, &mut self.row);
+        if let (Some(listener), Some(tree)) = (&mut self.listener, &watched.tree) {
+            listener.watch(tree);
+        }
+        if let Some(tracer) = &mut self.tracer {
+            tracer.read(0, &mut self.registry, &mut self.row);
+        }
+        self.started_ns = sys::clock::now_ns();
+        self.started_ns
+    }
+
+    /// Takes a sample: reads all that is due, or everything, and hands the row on.
+    pub fn sample(&mut self, tick: Tick, all: bool) {
+        self.collectors.read(tick.at_ns, all, &mut self.registry, &mut self.row);
+        if let Some(listener) = &mut self.listener {
+            listener.read();
+        }
+        let now_ns = sys::clock::now_ns().saturating_sub(self.started_ns);
+        let mut spans = self.collectors.notes();
+        if let Some(tracer) = &mut self.tracer {
+            tracer.read(now_ns, &mut self.registry, &mut self.row);
+            spans.extend(tracer.spans());
+        }
+        for span in spans {
+            self.span(&span);
+        }
+        self.write(tick);
+    }
+
+    /// Hands the row on; a recording that cannot be written ends here.
+    pub fn write(&mut self, tick: Tick) {
+        let (schemas, sink) = (self.registry.schemas(), &mut self.sink);
+        let written = match &mut self.burst {
+            None => sink.sample(tick, schemas, &self.row),
+            Some(burst) => {
+                burst.hold(tick, &self.row);
+                burst.release(tick.at_ns, |tick, row| sink.sample(tick, schemas, row))
+            }
+        };
+        self.check(written);
+        self.check_file(tick.at_ns);
+        if let Some(text) = self.sink.news() {
+            // A caller that is gone needs no news.
+            let _ = self.report.send(News::Text(text));
+        }
+    }
+
+    /// Adds an instant or interval.
+    pub fn note(&mut self, kind: &str, text: String, start_ns: u64, end_ns: u64) {
+        self.span(&Span { kind: kind.to_owned(), text, start_ns, end_ns });
+    }
+
+    fn span(&mut self, span: &Span) {
+        if self.stopped_early.is_none() {
+            let written = self.sink.span(span);
+            self.check(written);
+        }
+    }
+
+    /// Counts a sample that begins late.
+    pub fn note_late(&mut self) {
+        self.collectors.late();
+    }
+
+    /// Whether nothing more is recorded.
+    pub fn has_stopped(&self) -> bool {
+        self.stopped_early.is_some()
+    }
+
+    /// Ends the sampling at the first failure.
+    pub fn check(&mut self, written: Result<()>) {
+        if let Err(error) = written
+            && self.stopped_early.is_none()
+        {
+            self.stopped_early = Some(error.to_string());
+            let _ = self.report.send(News::Stopped);
+        }
+    }
+
+    /// Stops if the file was removed: the recording could not be found.
+    fn check_file(&mut self, at_ns: u64) {
+        if self.file_look_ns.is_none_or(|look_ns| at_ns < look_ns) {
+            return;
+        }
+        self.file_look_ns = Some(at_ns.saturating_add(FILE_LOOK_NS));
+        if let Some(why) = self.sink.loss() {
+            self.check(Err(Error::new(Kind::Failed, "record", why)));
+        }
+    }
+
+    /// Writes the samples that are held back.
+    pub fn flush_burst(&mut self) {
+        let (schemas, sink) = (self.registry.schemas(), &mut self.sink);
+        if let Some(burst) = &mut self.burst
+            && self.stopped_early.is_none()
+        {
+            let written = burst.finish(|tick, row| sink.sample(tick, schemas, row));
+            self.check(written);
+        }
+    }
+
+    /// What killed the command, where it had joined other groups than `said` knows of.
+    pub fn limit_met_later(&self, said: Option<String>) -> Option<String> {
+        let columns = (self.registry.schemas(), &self.row);
+        match self.collectors.other_groups() {
+            Some(groups) => out_of_memory::in_later_groups(said, groups, columns),
+            None => said,
+        }
+    }
+
+    /// Reads what is known at the end only, and writes the tasks; `now_ns` by the steady clock.
+    pub fn end_sources(&mut self, now_ns: u64) -> FinalCounts {
+        if let Some(groups) = self.collectors.other_groups() {
+            self.facts.groups = groups.to_vec();
+        }
+        let listener = self.listener.take();
+        let report = listener.map_or_else(TaskReport::default, |listener| listener.finish(now_ns));
+        // Last, because a child of this process closes the events.
+        let tracer = self.tracer.take();
+        let lost_events = tracer.as_ref().map_or(0, Tracer::lost);
+        self.facts.sights.extend(tracer.iter().flat_map(Tracer::sights));
+        drop(tracer);
+        let written = self.sink.tasks(&report.tasks);
+        self.check(written);
+        FinalCounts {
+            // Ends that were lost were seen alive, perhaps; short lives only by their ends.
+            processes: report.processes.max(self.collectors.processes()),
+            lost_events,
+            report,
+        }
+    }
+
+    /// Ends the recording with this outcome and reads it back.
+    pub fn finish(self, mut outcome: Outcome) -> Recording {
+        outcome.stopped_early = self.stopped_early;
+        let finished = self.sink.finish(&self.facts, &outcome);
+        // The command's exit status must not depend on a disk.
+        finished
+            .unwrap_or_else(|error| without_samples(self.facts, outcome, Some(error.to_string())))
+    }
+
+    /// Removes the file of a recording of nothing.
+    pub fn discard(self) {
+        self.sink.discard();
+    }
+}
+
+fn no_process() -> SourceState {
+    SourceState::closed("the group had no process when the recording began", None)
+}
+
+fn open_tracer(
+    watched: &Watched,
+    families: &[Family],
+    registry: &mut Registry,
+    facts: &mut Facts,
+) -> Option<Tracer> {
+    let Some(processes) = &watched.traced else {
+        let name = |family: &Family| format!("events.{}", family.name());
+        facts.sights.extend(families.iter().map(|family| (name(family), no_process())));
+        return None;
+    };
+    let (tracer, sights) = Tracer::open(families, processes, registry);
+    facts.sights.extend(sights);
+    tracer
+}
+
+fn open_listener(watched: &Watched, facts: &mut Facts) -> Option<Listener> {
+    let (listener, sights) = match &watched.tree {
+        Some(_) => Listener::open(sys::clock::now_ns()),
+        // A live view does not need the delays of a whole recording.
+        None if watched.traced.is_some() => (None, Vec::new()),
+        None => (None, vec![("exits".to_owned(), no_process())]),
+    };
+    facts.sights.extend(sights);
+    listener
+}
