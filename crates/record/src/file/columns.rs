@@ -253,7 +253,7 @@ fn encode_gaps(column: &[i64], before: i64, out: &mut Vec<u8>) {
 }
 
 /// What a chunk gives back, in order: all its ticks, then column by column what changed.
-pub(super) trait Sink {
+pub(super) trait DecodedRows {
     /// A row was taken at this instant.
     ///
     /// # Errors
@@ -270,12 +270,12 @@ pub(super) trait Sink {
 /// Reads a chunk of at most `known` columns.
 ///
 /// # Errors
-/// What is impossible in it, in words; `sink` may have got a part of it.
+/// What is impossible in it, in words; `decoded` may have got a part of it.
 pub(super) fn decode(
     raw: &[u8],
     known: usize,
     base: &mut Base,
-    sink: &mut impl Sink,
+    decoded: &mut impl DecodedRows,
 ) -> Result<(), String> {
     let mut input = Input::new(raw);
     let rows = within(input.number(), MAX_ROWS)?;
@@ -292,7 +292,7 @@ pub(super) fn decode(
         }
         base.at_ns = at_ns;
         let due_ns = *due_ns;
-        sink.tick(Tick { due_ns, at_ns })?;
+        decoded.tick(Tick { due_ns, at_ns })?;
     }
     let bitmap = input.bytes(columns.div_ceil(8)).ok_or_else(malformed)?;
     if base.values.len() < columns {
@@ -300,7 +300,7 @@ pub(super) fn decode(
     }
     for (index, last) in base.values.iter_mut().enumerate().take(columns) {
         if bitmap[index / 8] & (1 << (index % 8)) != 0 {
-            let step = |row, value| sink.step(index, row, value);
+            let step = |row, value| decoded.step(index, row, value);
             decode_column(&mut input, rows, last, step)?;
         }
     }

@@ -4,7 +4,7 @@
 //! segment does not have is absent while it lasts.
 
 use super::read_back::read_back;
-use super::reader::{Budget, Limits, MAX_BYTES, bytes_of_values, thin, thinned};
+use super::reader::{Budget, Limits, MAX_BYTES, Thinning, bytes_of_values};
 use super::segments::{Segment, nothing_in, open_directory, segments};
 use crate::{Error, Result};
 use model::recording::{
@@ -125,11 +125,8 @@ pub(super) fn newest(
 pub(super) struct JoinedRecording {
     pub(super) recording: Recording,
     budget: Budget,
-    /// One of so many samples is kept.
-    every: u32,
-    /// Samples of all segments.
-    seen: u32,
-    last: Tick,
+    /// Of the samples of all segments.
+    thinning: Thinning,
     ids: HashMap<String, usize>,
     is_begun: bool,
     part: Part,
@@ -140,7 +137,7 @@ pub(super) struct JoinedRecording {
 struct Part {
     is_begun: bool,
     /// The number of its first sample.
-    first: u32,
+    first: u64,
     offset_ns: u64,
     ticks: usize,
     spans: usize,
@@ -156,9 +153,7 @@ impl JoinedRecording {
         Self {
             recording: Recording::default(),
             budget: Budget::new(bytes),
-            every: 1,
-            seen: 0,
-            last: Tick::default(),
+            thinning: Thinning::new(),
             ids: HashMap::new(),
             is_begun: false,
             part: Part::default(),
@@ -174,20 +169,14 @@ impl JoinedRecording {
     fn add_and_thin(&mut self, part: &Recording) {
         self.add(part);
         while self.is_full() && self.recording.ticks.len() > self.recording.series.len().max(16) {
-            self.every *= 2;
-            thin(&mut self.recording);
+            self.thinning.halve(&mut self.recording);
         }
     }
 
     /// The whole, whose segments had this `damage`.
     fn finish(mut self, damage: Vec<String>) -> Recording {
-        if self.seen > 0 && !(self.seen - 1).is_multiple_of(self.every) {
-            self.recording.ticks.push(self.last);
-        }
         self.recording.damage = damage;
-        let is_thinned = self.every > 1;
-        let thinned = is_thinned.then(|| thinned(u64::from(self.every)));
-        self.recording.damage.extend(thinned);
+        self.thinning.finish(&mut self.recording);
         self.recording.damage.extend(self.budget.left_out());
         self.recording
     }
@@ -221,7 +210,7 @@ impl JoinedRecording {
         if !self.is_begun {
             whole.facts.started_unix_ns = part.facts.started_unix_ns;
         }
-        let last = self.last;
+        let last = self.thinning.last();
         let started_unix_ns = whole.facts.started_unix_ns;
         let mut offset_ns = part.facts.started_unix_ns.saturating_sub(started_unix_ns);
         let is_back = |first: &Tick| {
@@ -242,14 +231,14 @@ impl JoinedRecording {
                 end_ns: first_ns,
             });
         }
-        let first = self.seen;
+        let first = self.thinning.seen();
         if !part.ticks.is_empty() {
             let at_once = |series: &&Series| series.steps.first().is_some_and(|it| it.sample == 0);
             let starting = part.series.iter().filter(at_once);
             let present: HashSet<&str> = starting.map(|series| &*series.schema.name).collect();
             let known = whole.series.iter_mut();
             for series in known.filter(|series| !present.contains(&*series.schema.name)) {
-                series.push(first.div_ceil(self.every), None);
+                series.push(self.thinning.place(first).unwrap_or(u32::MAX), None);
             }
         }
         self.is_begun = true;
@@ -262,11 +251,8 @@ impl JoinedRecording {
         let whole = &mut self.recording;
         whole.facts = Facts { started_unix_ns: whole.facts.started_unix_ns, ..part.facts.clone() };
         for tick in &part.ticks[self.part.ticks..] {
-            self.last = Tick { due_ns: moved(tick.due_ns), at_ns: moved(tick.at_ns) };
-            if self.seen.is_multiple_of(self.every) {
-                whole.ticks.push(self.last);
-            }
-            self.seen = self.seen.saturating_add(1);
+            let tick = Tick { due_ns: moved(tick.due_ns), at_ns: moved(tick.at_ns) };
+            self.thinning.take(tick, &mut whole.ticks);
         }
         for span in &part.spans[self.part.spans..] {
             if self.budget.has_room_for::<Span>(span.text.as_bytes(), "spans") {
@@ -315,9 +301,9 @@ impl JoinedRecording {
             let Some(series) = index.map(|index| &mut whole[index]) else {
                 continue;
             };
-            for SeriesStep { sample, value } in part.steps.skip(*taken) {
-                let sample = self.part.first.saturating_add(sample);
-                series.push(sample.div_ceil(self.every), value);
+            for Step { sample, value } in part.steps.skip(*taken) {
+                let sample = self.thinning.place(self.part.first + u64::from(sample));
+                series.push(sample.unwrap_or(u32::MAX), value);
             }
             *taken = part.steps.len();
         }

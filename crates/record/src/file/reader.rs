@@ -7,20 +7,20 @@
 //! do not fit are left out, and the outcome is read in any case.
 
 mod budget;
-mod kept;
+mod thinning;
 
 use super::chunk::{self, Chunks, FILE_HEADER_BYTES, Header, Kind, MAGIC};
-use super::columns::{self, Base};
+use super::columns::{self, Base, DecodedRows};
 use crate::registry::{ABSENT, MAX_SERIES};
 use crate::{Error, Result};
 pub(super) use budget::Budget;
-use kept::KeptSamples;
-pub(crate) use kept::bytes_of_values;
-pub(super) use kept::{thin, thinned};
-use model::recording::{Recording, Schema, Series, Span, Steps, Task};
+use model::duration::show_ns;
+use model::recording::{Recording, Schema, Series, Span, Steps, Task, Tick};
 use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io::Read;
+pub(super) use thinning::Thinning;
+pub(crate) use thinning::bytes_of_values;
 
 /// The most memory that recordings take after reading, all of one command together: a day at
 /// 10 Hz of a machine where 120 values change with each sample fits, and the program stays
@@ -30,6 +30,15 @@ pub const MAX_BYTES: usize = 352 << 20;
 /// The most changes of values that are decoded: nine days at 10 Hz and 120 changes each, some
 /// ten seconds of decoding. Samples after them are left out.
 pub const MAX_CHANGES: u64 = 1 << 30;
+
+/// Memory is counted again after so many changes and samples.
+const COUNT_EVERY: usize = 1 << 20;
+
+/// And after this part of what fits.
+const COUNT_SHARE: usize = 64;
+
+/// Fewer samples are not thinned: the memory is not theirs then.
+const MIN_SAMPLES: usize = 16;
 
 /// What a reader takes.
 #[derive(Clone, Copy, Debug)]
@@ -111,8 +120,16 @@ fn failed(why: String) -> Error {
 #[derive(Debug)]
 pub(super) struct Reading {
     pub(super) recording: Recording,
+    limits: Limits,
     base: Base,
-    samples: KeptSamples,
+    thinning: Thinning,
+    /// Samples before the chunk that is decoded.
+    before_chunk: u64,
+    changes: u64,
+    /// Changes and samples since memory was counted.
+    uncounted: usize,
+    /// Whether no more samples are taken.
+    is_full: bool,
     budget: Budget,
     has_facts: bool,
 }
@@ -122,8 +139,13 @@ impl Reading {
     pub(super) fn new(limits: Limits) -> Self {
         Self {
             recording: Recording::default(),
+            limits,
             base: Base::default(),
-            samples: KeptSamples::new(limits),
+            thinning: Thinning::new(),
+            before_chunk: 0,
+            changes: 0,
+            uncounted: 0,
+            is_full: false,
             budget: Budget::new(limits.bytes),
             has_facts: false,
         }
@@ -177,34 +199,57 @@ impl Reading {
     }
 
     fn samples(&mut self, raw: &[u8]) -> std::result::Result<(), String> {
-        if self.samples.is_over {
+        if self.is_full {
             return Ok(());
         }
+        self.before_chunk = self.thinning.seen();
         let known = self.recording.series.len();
-        let mut sink = self.samples.sink(&mut self.recording);
-        let taken = columns::decode(raw, known, &mut self.base, &mut sink);
-        let left = self.budget.left();
-        taken.and_then(|()| self.samples.fit(&mut self.recording, left))
+        let mut base = std::mem::take(&mut self.base);
+        let taken = columns::decode(raw, known, &mut base, self);
+        self.base = base;
+        taken.and_then(|()| self.fit())
     }
 
     /// A row says again what is known, unless reading begins with it.
     fn row(&mut self, raw: &[u8]) -> std::result::Result<(), String> {
-        if self.samples.is_over {
+        if self.is_full {
             return Ok(());
         }
         let row = Base::decode(raw, self.recording.series.len())?;
         if self.recording.ticks.is_empty() {
             let (tick, values) = row.row();
-            let mut sink = self.samples.sink(&mut self.recording);
-            columns::Sink::tick(&mut sink, tick)?;
+            self.tick(tick)?;
             for (column, value) in values.iter().enumerate() {
                 if *value != ABSENT {
-                    columns::Sink::step(&mut sink, column, 0, *value)?;
+                    self.step(column, 0, *value)?;
                 }
             }
             self.base = row;
         } else if row != self.base {
             return Err("its row is not the one before it".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Makes the samples fit, as far as they may go.
+    ///
+    /// # Errors
+    /// When they do not fit and may not go, in words.
+    fn fit(&mut self) -> std::result::Result<(), String> {
+        let has_all_changes = self.changes > self.limits.changes;
+        let count_every = COUNT_EVERY.min(self.limits.bytes / COUNT_SHARE);
+        if !has_all_changes && self.uncounted < count_every {
+            return Ok(());
+        }
+        self.uncounted = 0;
+        let bytes = self.budget.left();
+        let is_large = |recording: &Recording| bytes_of_values(recording) > bytes;
+        if !self.limits.may_thin && (has_all_changes || is_large(&self.recording)) {
+            return Err("it has more values than a reader takes".to_owned());
+        }
+        self.is_full = has_all_changes;
+        while self.recording.ticks.len() > MIN_SAMPLES && is_large(&self.recording) {
+            self.thinning.halve(&mut self.recording);
         }
         Ok(())
     }
@@ -217,14 +262,38 @@ impl Reading {
     }
 
     pub(super) fn finish(mut self) -> Recording {
-        self.samples.finish(&mut self.recording);
+        self.thinning.finish(&mut self.recording);
         let damage = &mut self.recording.damage;
+        if self.is_full {
+            let until = show_ns(self.thinning.last().at_ns as f64);
+            damage
+                .push(format!("the samples after {until} were left out: more than a reader takes"));
+        }
         damage.extend(self.budget.left_out());
         if !self.has_facts {
             damage.push("nothing says what was watched, where and when".to_owned());
         }
         self.recording.spans.sort_by_key(|span| span.start_ns);
         self.recording
+    }
+}
+
+impl DecodedRows for Reading {
+    fn tick(&mut self, tick: Tick) -> std::result::Result<(), String> {
+        self.thinning.take(tick, &mut self.recording.ticks);
+        self.uncounted += 1;
+        Ok(())
+    }
+
+    fn step(&mut self, column: usize, row: usize, value: i64) -> std::result::Result<(), String> {
+        self.changes += 1;
+        self.uncounted += 1;
+        let sample = self.thinning.place(self.before_chunk + row as u64);
+        let sample = sample.ok_or("it has too many samples")?;
+        if let Some(series) = self.recording.series.get_mut(column) {
+            series.push(sample, (value != ABSENT).then_some(value));
+        }
+        Ok(())
     }
 }
 
