@@ -89,8 +89,8 @@ impl From<place::Error> for Error {
 impl From<record::Error> for Error {
     fn from(error: record::Error) -> Self {
         let kind = match error.kind {
-            record::Kind::Usage => ErrorKind::Usage,
-            record::Kind::Impossible => ErrorKind::Impossible,
+            record::ErrorKind::Usage => ErrorKind::Usage,
+            record::ErrorKind::Impossible => ErrorKind::Impossible,
             _ => ErrorKind::Failed,
         };
         Self::new(kind, error_chain(&error))

@@ -27,14 +27,14 @@ pub use leftovers::leftovers;
 pub use live::Live;
 pub use marks::{MAX_MARK_BYTES, mark};
 pub use recent::Keep;
-pub use watch::{Event, watch, watch_reporting};
+pub use watch::{WatchEvent, watch, watch_reporting};
 
 use crate::trace::Family;
-use crate::{Error, Kind, Result};
+use crate::{Error, ErrorKind, Result};
 use marks::MarkSocket;
 use model::machine::MachineFacts;
 use model::recording::{Ending, Facts, Recording, RecordingOutcome, SourceState, Subject};
-use sampler::Purpose;
+use sampler::RecordingPurpose;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use undo::AppliedChange;
@@ -128,7 +128,7 @@ fn check(watch: &RecordOptions) -> Result<()> {
     }
     let (least, most) = (RATES_HZ.start(), RATES_HZ.end());
     let why = format!("the rate must be {least} to {most} samples a second");
-    Err(Error::new(Kind::Usage, "watch", why))
+    Err(Error::new(ErrorKind::Usage, "watch", why))
 }
 
 /// Switches on what counts the waits, if that was asked for; what is given goes back with it.
@@ -164,8 +164,8 @@ fn listen_for_marks() -> (Option<MarkSocket>, SourceState) {
 
 /// Gives the calling thread real-time priority and locks its memory, if permitted. Not beside a
 /// probe, whose figures would change.
-fn prioritize_thread(purpose: Purpose, facts: &mut Facts) {
-    let sights = if purpose == Purpose::Probe {
+fn prioritize_thread(purpose: RecordingPurpose, facts: &mut Facts) {
+    let sights = if purpose == RecordingPurpose::Probe {
         let why = "a probe of this process is measured beside it";
         [("realtime", SourceState::closed(why, None)), ("locked", SourceState::closed(why, None))]
     } else {

@@ -34,7 +34,7 @@ use crate::registry::{Registry, Row};
 use machine::Root;
 use model::recording::{Facts, GroupFacts, Span};
 use std::fmt::Debug;
-use table::{Shape, Table};
+use table::{LineTable, Shape};
 
 /// How often slow sources are read.
 const SLOW_NS: u64 = 1_000_000_000;
@@ -60,7 +60,7 @@ pub struct Scope {
 #[derive(Debug)]
 pub struct Collectors {
     sources: Vec<(Tier, Box<dyn Source>)>,
-    tree: tree::Tree,
+    tree: tree::SubjectProcesses,
     groups: groups::FollowedGroups,
     own: own::Own,
     notes: Vec<Span>,
@@ -80,7 +80,7 @@ impl Collectors {
             sources.push((Tier::Fast, Box::new(source)));
         }
         Self {
-            tree: tree::Tree::open(root, scope, registry),
+            tree: tree::SubjectProcesses::open(root, scope, registry),
             own: own::open(root, registry),
             groups,
             sources,
@@ -197,8 +197,8 @@ impl Moment<'_> {
     }
 }
 
-impl<S: Shape> Source for Table<S> {
+impl<S: Shape> Source for LineTable<S> {
     fn read(&mut self, moment: &mut Moment<'_>) {
-        Table::read(self, moment.registry, moment.row);
+        LineTable::read(self, moment.registry, moment.row);
     }
 }

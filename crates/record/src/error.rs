@@ -8,12 +8,12 @@ use sys::{Failure, FailureKind};
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// A failure of the recorder.
-pub type Error = Failure<Kind>;
+pub type Error = Failure<ErrorKind>;
 
 /// The classes of failure that callers tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum ErrorKind {
     /// What was asked for makes no sense.
     Usage,
     /// This machine, kernel or user cannot do it.
@@ -32,7 +32,7 @@ pub enum Kind {
     Failed,
 }
 
-impl FailureKind for Kind {
+impl FailureKind for ErrorKind {
     const IMPOSSIBLE: Self = Self::Impossible;
     const FAILED: Self = Self::Failed;
 }
@@ -47,8 +47,8 @@ pub(crate) fn at(operation: &str, path: &Path, error: &sys::Error) -> Error {
     }
     let kind = match error.kind {
         // Refused by a rule of ours, not by the system: this user cannot do it here.
-        sys::ErrorKind::Denied if error.number().is_none() => Kind::Impossible,
-        _ => Kind::Failed,
+        sys::ErrorKind::Denied if error.number().is_none() => ErrorKind::Impossible,
+        _ => ErrorKind::Failed,
     };
     Error::new(kind, operation, reason).at(path)
 }

@@ -12,7 +12,7 @@ pub use openmetrics::OpenMetrics;
 pub use perfetto::Perfetto;
 
 use crate::file::Writer;
-use crate::{ABSENT, Error, Kind, Result, Row};
+use crate::{ABSENT, Error, ErrorKind, Result, Row};
 use model::recording::{Recording, Schema, Series, SeriesStep, StepIter};
 use serde::Serialize;
 use serde::ser::{SerializeSeq, SerializeTuple, Serializer};
@@ -95,7 +95,7 @@ impl Exporter for Trec {
 fn copy(recording: &Recording, sink: &mut dyn Write) -> Result<()> {
     if let Some(damage) = recording.damage.first() {
         let why = format!("it is damaged: {damage}");
-        return Err(Error::new(Kind::Failed, "copy the recording", why));
+        return Err(Error::new(ErrorKind::Failed, "copy the recording", why));
     }
     let schemas: Vec<Schema> = (0..)
         .zip(&recording.series)
@@ -234,7 +234,7 @@ impl Serialize for Pair {
 fn finish(written: io::Result<()>, sink: &mut dyn Write) -> Result<()> {
     written.and_then(|()| sink.flush()).map_err(|error| {
         let reason = sys::plain_reason(&error);
-        Error::new(Kind::Failed, "export the recording", reason)
+        Error::new(ErrorKind::Failed, "export the recording", reason)
     })
 }
 

@@ -14,7 +14,7 @@ mod time;
 mod timeline;
 mod vmstat;
 
-use crate::{Error, Kind, Result};
+use crate::{Error, ErrorKind, Result};
 use model::recording::Recording;
 use std::time::Duration;
 
@@ -82,5 +82,5 @@ pub fn import(text: &str, form: Form, options: &ImportOptions) -> Result<Recordi
         Form::Vmstat => vmstat::read(text, options.interval),
         Form::Iostat => iostat::read(text, options.interval),
     };
-    recording.map_err(|why| Error::new(Kind::NotARecording, "import", why))
+    recording.map_err(|why| Error::new(ErrorKind::NotARecording, "import", why))
 }

@@ -21,6 +21,6 @@ mod sink;
 pub mod tasks;
 pub mod trace;
 
-pub use error::{Error, Kind, Result};
+pub use error::{Error, ErrorKind, Result};
 pub use registry::{ABSENT, Registry, Row};
 pub use sink::RecordSink;

@@ -14,7 +14,7 @@ mod survey;
 
 use kernel::{Vocabulary, Words};
 use model::recording::{Facts, Recording, Span, Subject, Task};
-use names::Names;
+use names::StandIns;
 
 pub use survey::{redact_survey, redact_surveys};
 
@@ -54,7 +54,7 @@ pub fn redact(recording: &mut Recording) {
     if recording.facts.redacted {
         return;
     }
-    let mut names = Names::new(Vocabulary::of(recording));
+    let mut names = StandIns::new(Vocabulary::of(recording));
     let program = facts(&mut recording.facts, &mut names);
     for series in &mut recording.series {
         series_name(&mut series.schema.name, &recording.facts, &mut names);
@@ -95,7 +95,7 @@ pub fn redact(recording: &mut Recording) {
 }
 
 /// Replaces what the facts name; the subject's program, which stays.
-fn facts(facts: &mut Facts, names: &mut Names) -> Option<String> {
+fn facts(facts: &mut Facts, names: &mut StandIns) -> Option<String> {
     let mut program = None;
     match &mut facts.subject {
         Subject::Command { argv } | Subject::Process { argv, .. } => {
@@ -137,7 +137,7 @@ fn facts(facts: &mut Facts, names: &mut Names) -> Option<String> {
 
 /// Replaces all words but the program's name, which is returned. A process may have written
 /// anything into its command line (`sshd: alice@pts/0`), so only its first word counts.
-fn command_line(argv: &mut [String], names: &mut Names) -> Option<String> {
+fn command_line(argv: &mut [String], names: &mut StandIns) -> Option<String> {
     let (first, rest) = argv.split_first_mut()?;
     let word = first.split_whitespace().next().unwrap_or_default();
     let base = word.rsplit('/').next().unwrap_or_default();
@@ -155,7 +155,7 @@ fn command_line(argv: &mut [String], names: &mut Names) -> Option<String> {
 }
 
 /// The name of a swap area: kernel devices keep it, files do not.
-fn swap_area(name: &str, facts: &Facts, names: &mut Names) -> String {
+fn swap_area(name: &str, facts: &Facts, names: &mut StandIns) -> String {
     let is_disk = |name: &str| facts.devices.iter().any(|device| device.name == name);
     // A partition is named after its disk: `vda2`, `nvme0n1p3`.
     let disk = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
@@ -170,7 +170,7 @@ fn swap_area(name: &str, facts: &Facts, names: &mut Names) -> String {
 }
 
 /// `swap.<area>.used_bytes` names a file; no other series should, but a slash would show it.
-fn series_name(name: &mut String, facts: &Facts, names: &mut Names) {
+fn series_name(name: &mut String, facts: &Facts, names: &mut StandIns) {
     let rest = name.strip_prefix("swap.").map(str::to_owned);
     if let Some((area, field)) = rest.as_deref().and_then(|rest| rest.rsplit_once('.')) {
         *name = format!("swap.{}.{field}", swap_area(area, facts, names));
@@ -181,7 +181,7 @@ fn series_name(name: &mut String, facts: &Facts, names: &mut Names) {
 
 /// Replaces a thread's name unless it is the subject's program, a common one, or a kernel
 /// thread.
-fn task_name(task: &mut Task, program: Option<&str>, names: &mut Names) {
+fn task_name(task: &mut Task, program: Option<&str>, names: &mut StandIns) {
     let comm = task.comm.as_str();
     let is_subject = program.is_some_and(|program| {
         program == comm || (comm.len() == COMM_BYTES && program.starts_with(comm))
@@ -193,7 +193,7 @@ fn task_name(task: &mut Task, program: Option<&str>, names: &mut Names) {
     }
 }
 
-fn span_text(span: &mut Span, names: &mut Names) {
+fn span_text(span: &mut Span, names: &mut StandIns) {
     if OWN_SPANS.contains(&span.kind.as_str()) {
         names.scrub(&mut span.text);
     } else {
@@ -388,7 +388,7 @@ mod tests {
             ("", ""),
         ] {
             let mut argv = vec![text(line)];
-            let found = command_line(&mut argv, &mut Names::default());
+            let found = command_line(&mut argv, &mut StandIns::default());
             assert_eq!((found.as_deref(), argv[0].as_str()), (Some(program), program));
         }
     }

@@ -14,7 +14,7 @@ mod sights;
 
 use crate::process_tree;
 use kept::Kept;
-use members::{TreeMembers, Verdict};
+use members::{Membership, TreeMembers};
 use model::recording::{SourceState, Task, TaskSource};
 use row::Charges;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -22,7 +22,7 @@ use sys::taskstats::{Connection, Stats};
 
 /// Whose tasks are kept.
 #[derive(Clone, Debug, Default)]
-pub struct Tree {
+pub struct TaskScope {
     /// The processes at the top; a task belongs if its chain of parents leads to one of
     /// them. Empty: every task.
     pub processes: Vec<u32>,
@@ -44,13 +44,13 @@ pub struct Listener {
     charging: bool,
     /// Whether every thread since the machine started was.
     since_boot: bool,
-    tree: Tree,
+    tree: TaskScope,
     members: TreeMembers,
     /// What threads had been charged when they were first seen to be watched.
     before: HashMap<u32, Charges>,
     watched_ns: Option<u64>,
     /// Ends whose chain of parents is not known yet.
-    waiting: VecDeque<End>,
+    waiting: VecDeque<ThreadEnd>,
     /// The threads whose end was read last, and when.
     recent_ends: HashMap<u32, u64>,
     kept: Kept,
@@ -63,7 +63,7 @@ pub struct Listener {
 
 /// The end of a thread as it was reported.
 #[derive(Clone, Debug)]
-struct End {
+struct ThreadEnd {
     stats: Stats,
     /// When it was read; the end itself was earlier.
     received_ns: u64,
@@ -119,7 +119,7 @@ impl Listener {
             asks,
             charging,
             since_boot: since_boot && charging,
-            tree: Tree::default(),
+            tree: TaskScope::default(),
             members: TreeMembers::default(),
             before: HashMap::new(),
             watched_ns: None,
@@ -136,7 +136,7 @@ impl Listener {
 
     /// Notes whose tasks are kept; as soon as the subject is known. Threads of it that have
     /// ended before are left out.
-    pub fn watch(&mut self, tree: &Tree) {
+    pub fn watch(&mut self, tree: &TaskScope) {
         self.read_ends();
         self.waiting.clear();
         self.tree = tree.clone();
@@ -204,7 +204,7 @@ impl Listener {
                 lives_ns.insert(stats.tid, stats.elapsed_ns);
             }
             ends.insert(stats.tid, received_ns);
-            waiting.push_back(End { stats, received_ns });
+            waiting.push_back(ThreadEnd { stats, received_ns });
         });
         // A broken socket gives nothing more; the ends in it are lost.
         if drained.unwrap_or(true) {
@@ -229,9 +229,9 @@ impl Listener {
                     break;
                 };
                 match self.members.judge(&end.stats, end.received_ns) {
-                    Verdict::In => self.keep(&end, watched_ns),
-                    Verdict::Out => {}
-                    Verdict::Unknown => self.waiting.push_back(end),
+                    Membership::In => self.keep(&end, watched_ns),
+                    Membership::Out => {}
+                    Membership::Unknown => self.waiting.push_back(end),
                 }
             }
             if self.waiting.is_empty() || self.waiting.len() == before {
@@ -250,7 +250,7 @@ impl Listener {
     }
 
     /// Keeps the row of a thread that has ended within the recording.
-    fn keep(&mut self, end: &End, watched_ns: u64) {
+    fn keep(&mut self, end: &ThreadEnd, watched_ns: u64) {
         let began_ns = end.received_ns.saturating_sub(end.stats.elapsed_ns);
         let charges = Charges::of_stats(&end.stats, end.received_ns, TaskSource::Exit);
         // Its number may have been another thread's, whose end was lost.
@@ -326,7 +326,7 @@ impl Listener {
 }
 
 /// All processes that may belong to the tree now, with their parents.
-fn parents_in(tree: &Tree) -> HashMap<u32, u32> {
+fn parents_in(tree: &TaskScope) -> HashMap<u32, u32> {
     let tops: Vec<u32> = tree.processes.iter().copied().chain(tree.reaper).collect();
     if tops.is_empty() { process_tree::parents() } else { process_tree::parents_around(&tops) }
 }

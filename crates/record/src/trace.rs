@@ -26,12 +26,12 @@ mod totals;
 
 use crate::registry::{Registry, Row};
 use block_series::BlockSeries;
-use event::{Event, What};
+use event::{Event, EventKind};
 use model::recording::{SourceState, Span};
 use reclaim::Reclaim;
-use reducer::{Reducer, Sums};
-use sources::Sources;
-use stack::Table;
+use reducer::{Reducer, TraceSums};
+use sources::EventSources;
+use stack::FunctionTable;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use sys::clock::now_ns;
 use thread_series::ThreadSeries;
@@ -98,10 +98,10 @@ impl Default for Limit {
 #[derive(Debug)]
 pub struct Tracer {
     /// Empty once they were handed to the thread that closes them.
-    sources: Option<Sources>,
+    sources: Option<EventSources>,
     sights: BTreeMap<Family, SourceState>,
     reducers: Reducers,
-    table: &'static Table,
+    table: &'static FunctionTable,
     threads: Threads,
     /// What was reported and has not been applied yet, in order.
     pending: Vec<Event>,
@@ -149,9 +149,9 @@ impl Tracer {
     ) -> (Option<Self>, BTreeMap<String, SourceState>) {
         let families: BTreeSet<Family> = families.iter().copied().collect();
         let table = if families.contains(&Family::Sched) && is_root() {
-            Table::of_kernel()
+            FunctionTable::of_kernel()
         } else {
-            Table::none()
+            FunctionTable::none()
         };
         let (sources, sights) = open_sources(&families);
         let mut tracer = Self::new(sources, sights, table, subject.is_none());
@@ -167,9 +167,9 @@ impl Tracer {
     }
 
     fn new(
-        sources: Sources,
+        sources: EventSources,
         sights: BTreeMap<Family, SourceState>,
-        table: &'static Table,
+        table: &'static FunctionTable,
         everyone: bool,
     ) -> Self {
         Self {
@@ -212,7 +212,7 @@ impl Tracer {
     }
 
     fn start_at(&mut self, time_ns: u64) {
-        let what = What::Start;
+        let what = EventKind::Start;
         self.pending.push(Event { time_ns, what });
     }
 
@@ -224,7 +224,9 @@ impl Tracer {
         };
         let threads = processes.map(|processes| {
             let seen = self.pending.iter().filter_map(|event| match event.what {
-                What::Seen { process, thread, .. } if processes.contains(&process) => Some(thread),
+                EventKind::Seen { process, thread, .. } if processes.contains(&process) => {
+                    Some(thread)
+                }
                 _ => None,
             });
             seen.collect::<HashSet<u32>>()
@@ -268,12 +270,12 @@ impl Tracer {
             self.offset_ns = sys::clock::now_ns().saturating_sub(now_ns);
             self.advance(now_ns);
         }
-        let sums = Sums {
+        let sums = TraceSums {
             threads: &self.threads,
             events: self.events,
             lost: self.lost,
             stopped: self.stopped,
-            faults: self.sources.as_ref().map_or(0, Sources::faults),
+            faults: self.sources.as_ref().map_or(0, EventSources::faults),
         };
         self.reducers.fill(&sums, registry, row);
     }
@@ -316,13 +318,14 @@ impl Tracer {
             let first = self.pending.len();
             scan::threads(named, self.table, &mut self.pending);
             let thread = |event: &Event| match event.what {
-                What::Seen { thread, .. } => Some(thread),
+                EventKind::Seen { thread, .. } => Some(thread),
                 _ => None,
             };
             let seen: HashSet<u32> = self.pending[first..].iter().filter_map(thread).collect();
             let time_ns = now_ns();
             let gone = self.threads.known().filter(|thread| !seen.contains(thread));
-            self.pending.extend(gone.map(|thread| Event { time_ns, what: What::Exit { thread } }));
+            self.pending
+                .extend(gone.map(|thread| Event { time_ns, what: EventKind::Exit { thread } }));
         }
         if !self.expected.is_empty() {
             let expected = std::mem::take(&mut self.expected);
@@ -415,10 +418,10 @@ fn is_root() -> bool {
     sys::process::effective_uid() == 0
 }
 
-fn open_sources(families: &BTreeSet<Family>) -> (Sources, BTreeMap<Family, SourceState>) {
+fn open_sources(families: &BTreeSet<Family>) -> (EventSources, BTreeMap<Family, SourceState>) {
     let closed = |sight: &SourceState| {
         let all = families.iter().map(|family| (*family, sight.clone()));
-        (Sources::default(), all.collect())
+        (EventSources::default(), all.collect())
     };
     if !is_root() {
         return closed(&sources::only_root());
@@ -427,7 +430,7 @@ fn open_sources(families: &BTreeSet<Family>) -> (Sources, BTreeMap<Family, Sourc
         let why = "kernel events name processes by the numbers of the host, not of this container";
         return closed(&SourceState::closed(why, None));
     }
-    Sources::open(families)
+    EventSources::open(families)
 }
 
 /// Whether this process sees the numbers that the kernel itself uses.

@@ -8,7 +8,7 @@ mod captured;
 
 use captured::{Flag, alone, command, plan, shell, text};
 use model::recording::{Ending, Subject};
-use record::Kind;
+use record::ErrorKind;
 use record::capture::{self, BackgroundRecording, CommandPlan, Keep, Live, RecordOptions, Target};
 use std::process::{Command, Stdio};
 use testkit::TempDir;
@@ -35,14 +35,14 @@ fn a_command_that_cannot_start_says_which_way_and_leaves_no_file() {
         plan.watch.output = Some(directory.join("x.trec"));
         capture::command(&plan).unwrap_err().kind
     };
-    assert_eq!(tried("terrace-no-such-program"), Kind::CommandNotFound);
-    assert_eq!(tried("/nowhere/program"), Kind::CommandNotFound);
+    assert_eq!(tried("terrace-no-such-program"), ErrorKind::CommandNotFound);
+    assert_eq!(tried("/nowhere/program"), ErrorKind::CommandNotFound);
     let text = directory.join("text");
     std::fs::write(&text, "plain").unwrap();
-    assert_eq!(tried(text.to_str().unwrap()), Kind::CommandNotExecutable);
+    assert_eq!(tried(text.to_str().unwrap()), ErrorKind::CommandNotExecutable);
     assert_eq!(directory.names(), ["text"]);
     let nothing = CommandPlan { argv: Vec::new(), ..plan(&["x"]) };
-    assert_eq!(capture::command(&nothing).unwrap_err().kind, Kind::Usage);
+    assert_eq!(capture::command(&nothing).unwrap_err().kind, ErrorKind::Usage);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn the_file_holds_what_was_given_back() {
     assert_eq!(record::file::open(&path).unwrap(), captured.recording);
     // It is not replaced unasked, and the command does not start.
     plan.argv = shell(&format!("touch {}", directory.join("started").display())).argv;
-    assert_eq!(capture::command(&plan).unwrap_err().kind, Kind::Usage);
+    assert_eq!(capture::command(&plan).unwrap_err().kind, ErrorKind::Usage);
     assert_eq!(directory.names(), ["x.trec"]);
     plan.watch.force = true;
     capture::command(&plan).unwrap();
@@ -295,7 +295,7 @@ fn absurd_rates_are_refused() {
     for rate_hz in [0, 101] {
         let watch = RecordOptions { rate_hz, ..RecordOptions::default() };
         let error = capture::watch(&Target::Machine, Some(0), &watch).unwrap_err();
-        assert_eq!(error.kind, Kind::Usage);
+        assert_eq!(error.kind, ErrorKind::Usage);
     }
 }
 

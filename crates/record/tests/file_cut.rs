@@ -6,7 +6,7 @@
 
 use model::recording::{Facts, Recording, RecordingOutcome, Span, Tick};
 use record::file::{self, FileSink};
-use record::{Kind, RecordSink, Registry, Row};
+use record::{ErrorKind, RecordSink, Registry, Row};
 use std::io::Write;
 
 const ROWS: u64 = 12;
@@ -80,7 +80,7 @@ fn a_file_cut_at_any_byte_opens_with_what_was_whole() {
     for length in 0..bytes.len() {
         let cut = file::read(&bytes[..length]);
         if length < HEADER_BYTES {
-            assert_eq!(cut.unwrap_err().kind, Kind::NotARecording);
+            assert_eq!(cut.unwrap_err().kind, ErrorKind::NotARecording);
             continue;
         }
         let cut = cut.unwrap();
@@ -107,7 +107,7 @@ fn a_flipped_bit_is_never_taken_for_a_value() {
                     assert!(is_prefix(&recording, &all), "byte {index} bit {bit}");
                 }
                 Err(error) => {
-                    assert_eq!(error.kind, Kind::NotARecording);
+                    assert_eq!(error.kind, ErrorKind::NotARecording);
                     assert!(index < HEADER_BYTES);
                 }
             }

@@ -86,7 +86,7 @@ fn two_sinks_make_one() {
 fn only_a_recording_is_replaced_and_only_when_asked() {
     let directory = TempDir::new();
     let path = directory.join("a.trec");
-    let usage = |error: record::Error| error.kind == record::Kind::Usage;
+    let usage = |error: record::Error| error.kind == record::ErrorKind::Usage;
     file::check(&path, false).unwrap();
     assert!(!path.exists(), "checking makes nothing");
     let first = fill(FileSink::create(&path, false, &facts()).unwrap());
@@ -113,11 +113,11 @@ fn what_is_no_recording_is_said_to_be_none() {
     for bytes in [&b""[..], b"\x89TREC", b"time,value\n1,2\n3,4\n5,6\n"] {
         std::fs::write(&path, bytes).unwrap();
         let error = file::open(&path).unwrap_err();
-        assert_eq!(error.kind, record::Kind::NotARecording, "{error}");
+        assert_eq!(error.kind, record::ErrorKind::NotARecording, "{error}");
         assert_eq!(error.path.as_deref(), Some(path.as_path()));
     }
     let error = file::open(std::path::Path::new("/dev/null")).unwrap_err();
-    assert_eq!(error.kind, record::Kind::NotARecording);
+    assert_eq!(error.kind, record::ErrorKind::NotARecording);
     assert!(file::open(&directory.join("absent")).is_err());
 }
 
@@ -129,6 +129,6 @@ fn a_newer_version_is_named_and_what_to_do() {
     let sum = crc32c::crc32c(&bytes[..12]);
     bytes[12..16].copy_from_slice(&sum.to_le_bytes());
     let error = file::read(&bytes[..]).unwrap_err();
-    assert_eq!(error.kind, record::Kind::NotARecording);
+    assert_eq!(error.kind, record::ErrorKind::NotARecording);
     assert!(error.to_string().contains("newer"), "{error}");
 }

@@ -158,7 +158,7 @@ fn a_directory_is_one_recorder_s_at_a_time() {
     let first = open().unwrap();
     let before = directory.names();
     let refused = open().unwrap_err();
-    assert_eq!(refused.kind, record::Kind::Usage);
+    assert_eq!(refused.kind, record::ErrorKind::Usage);
     assert!(refused.to_string().contains("another recorder"), "{refused}");
     assert_eq!(directory.names(), before, "and leaves nothing behind");
     drop(first);
@@ -259,9 +259,9 @@ fn a_damaged_segment_costs_only_itself() {
 fn an_empty_directory_is_no_recording() {
     let directory = TempDir::new();
     let error = file::open(directory.path()).unwrap_err();
-    assert_eq!(error.kind, record::Kind::NotARecording);
+    assert_eq!(error.kind, record::ErrorKind::NotARecording);
     let error = Ring::open(directory.path(), 0, 1, &Facts::default()).unwrap_err();
-    assert_eq!(error.kind, record::Kind::Usage);
+    assert_eq!(error.kind, record::ErrorKind::Usage);
 }
 
 proptest! {

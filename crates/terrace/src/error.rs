@@ -93,10 +93,10 @@ impl From<place::Error> for Error {
 impl From<record::Error> for Error {
     fn from(error: record::Error) -> Self {
         let exit = match error.kind {
-            record::Kind::Usage | record::Kind::NotARecording => Exit::Usage,
-            record::Kind::Impossible => Exit::Impossible,
-            record::Kind::CommandNotFound => exit::NOT_FOUND,
-            record::Kind::CommandNotExecutable => exit::NOT_EXECUTABLE,
+            record::ErrorKind::Usage | record::ErrorKind::NotARecording => Exit::Usage,
+            record::ErrorKind::Impossible => Exit::Impossible,
+            record::ErrorKind::CommandNotFound => exit::NOT_FOUND,
+            record::ErrorKind::CommandNotExecutable => exit::NOT_EXECUTABLE,
             _ => Exit::Partial,
         };
         Self::new(exit, error_chain(&error))

@@ -4,7 +4,7 @@
 //! memory, and its own cost is its thread's, not the probe's.
 
 use super::RecordOptions;
-use super::sampler::{Assignment, Ended, Purpose, Sampler};
+use super::sampler::{Assignment, Ended, RecordingPurpose, Sampler};
 use super::{destination, target};
 use crate::Result;
 use model::recording::Subject;
@@ -29,7 +29,7 @@ impl BackgroundRecording {
             watch: watch.clone(),
             facts: super::facts(watch, subject),
             watched: found.watched,
-            purpose: Purpose::Probe,
+            purpose: RecordingPurpose::Probe,
             cpu_before_ns: 0,
         })?;
         Ok(Self { sampler })
@@ -50,7 +50,9 @@ impl BackgroundRecording {
         let stopped = recording.outcome.and_then(|outcome| outcome.stopped_early);
         match stopped.or_else(|| recording.damage.into_iter().next()) {
             None => Ok(()),
-            Some(why) => Err(crate::Error::new(crate::Kind::Failed, "finish the recording", why)),
+            Some(why) => {
+                Err(crate::Error::new(crate::ErrorKind::Failed, "finish the recording", why))
+            }
         }
     }
 }

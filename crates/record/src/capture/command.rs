@@ -10,11 +10,11 @@
 
 use super::group;
 use super::out_of_memory::KillCheck;
-use super::sampler::{Assignment, Ended, Purpose, Watched};
+use super::sampler::{Assignment, Ended, RecordingPurpose, Watched};
 use super::{Captured, CommandPlan, destination, process_cpu_ns, without_samples};
 use crate::collect::Scope;
-use crate::tasks::Tree;
-use crate::{Error, Kind, Result};
+use crate::tasks::TaskScope;
+use crate::{Error, ErrorKind, Result};
 use machine::Root;
 use model::recording::{Ending, RecordingOutcome, SourceState, Subject};
 use std::ffi::{OsStr, OsString};
@@ -35,9 +35,9 @@ const REAP_PERIOD_NS: u64 = 500_000_000;
 /// process to end are passed on to the command.
 ///
 /// # Errors
-/// [`crate::Kind::CommandNotFound`] and [`crate::Kind::CommandNotExecutable`] for a command
-/// that cannot be started; others before it was started. Once it runs, a fault of the
-/// recorder ends the recording and never the command.
+/// [`ErrorKind::CommandNotFound`] and [`ErrorKind::CommandNotExecutable`] for a command that cannot
+/// be started; others before it was started. Once it runs, a fault of the recorder ends the
+/// recording and never the command.
 pub fn command(plan: &CommandPlan) -> Result<Captured> {
     let cpu_before_ns = process_cpu_ns();
     super::check(&plan.watch)?;
@@ -55,7 +55,7 @@ pub fn command(plan: &CommandPlan) -> Result<Captured> {
         watch: plan.watch.clone(),
         facts: facts.clone(),
         watched: watched(pid, reaper.is_some()),
-        purpose: Purpose::Command,
+        purpose: RecordingPurpose::Command,
         cpu_before_ns,
     })?;
     let passing = sys::signals::PassOn::start(pid).ok();
@@ -127,7 +127,7 @@ fn words(argv: &[OsString], max_bytes: usize) -> Vec<String> {
 fn watched(pid: u32, is_reaper: bool) -> Watched {
     Watched {
         scope: Scope { processes: vec![pid], group: None },
-        tree: Some(Tree { processes: vec![pid], reaper: is_reaper.then(std::process::id) }),
+        tree: Some(TaskScope { processes: vec![pid], reaper: is_reaper.then(std::process::id) }),
         traced: Some(vec![pid]),
     }
 }
@@ -137,7 +137,7 @@ fn watched(pid: u32, is_reaper: bool) -> Watched {
 fn find(argv: &[OsString]) -> Result<()> {
     let Some(program) = argv.first() else {
         let why = "it has no words";
-        return Err(Error::new(Kind::Usage, "start the command", why));
+        return Err(Error::new(ErrorKind::Usage, "start the command", why));
     };
     let there = if program.as_bytes().contains(&b'/') {
         Path::new(program).exists()
@@ -151,7 +151,7 @@ fn find(argv: &[OsString]) -> Result<()> {
         return Ok(());
     }
     let why = "no such file or directory";
-    Err(Error::new(Kind::CommandNotFound, "run", why).at(program))
+    Err(Error::new(ErrorKind::CommandNotFound, "run", why).at(program))
 }
 
 /// Lets the command run, unless a signal has asked for the end in the meantime. From now on such
@@ -159,16 +159,16 @@ fn find(argv: &[OsString]) -> Result<()> {
 fn open_gate(child: &mut Gated, argv: &[OsString]) -> Result<()> {
     if sys::interrupt::requested() {
         let why = "a signal asked for the end before it began";
-        return Err(Error::new(Kind::Failed, "start the command", why));
+        return Err(Error::new(ErrorKind::Failed, "start the command", why));
     }
     child.open_gate().map_err(|error| not_started(argv, &error))
 }
 
 fn not_started(argv: &[OsString], error: &sys::Error) -> Error {
     let kind = if sys::spawn::is_not_found(error) {
-        Kind::CommandNotFound
+        ErrorKind::CommandNotFound
     } else {
-        Kind::CommandNotExecutable
+        ErrorKind::CommandNotExecutable
     };
     let error = Error::new(kind, "run", sys::plain_reason(&error.source));
     error.at(argv.first().map_or(OsStr::new(""), OsString::as_os_str))
@@ -235,11 +235,11 @@ mod tests {
     fn a_program_that_is_nowhere_is_refused_before_anything_is_made() {
         for program in ["terrace-has-no-such-program", "/nowhere/at/all"] {
             let error = find(&words(&[program])).unwrap_err();
-            assert_eq!(error.kind, Kind::CommandNotFound);
+            assert_eq!(error.kind, ErrorKind::CommandNotFound);
             let text = error.to_string();
             assert_eq!(text, format!("cannot run {program}: no such file or directory"));
         }
         assert!(find(&words(&["sh", "-c", "true"])).is_ok());
-        assert_eq!(find(&[]).unwrap_err().kind, Kind::Usage);
+        assert_eq!(find(&[]).unwrap_err().kind, ErrorKind::Usage);
     }
 }

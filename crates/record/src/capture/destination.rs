@@ -4,7 +4,7 @@
 
 use super::sampler::{Assignment, Sampler};
 use crate::file::{FileSink, Ring, Writer};
-use crate::{Error, Kind, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// Starts a sampler whose sink is the one that the assignment asks for.
 ///
@@ -17,7 +17,7 @@ pub(super) fn start_sampler(assignment: Assignment) -> Result<Sampler> {
         (None, None) => Sampler::start(assignment, |facts| Writer::new(Vec::new(), facts)),
         (None, Some(_)) => {
             let why = "a ring needs a directory";
-            Err(Error::new(Kind::Usage, "keep the last hours", why))
+            Err(Error::new(ErrorKind::Usage, "keep the last hours", why))
         }
         (Some(path), None) => {
             Sampler::start(assignment, move |facts| FileSink::create(&path, force, facts))

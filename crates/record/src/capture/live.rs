@@ -3,8 +3,8 @@
 //! Delay accounting is left out: it describes a whole recording, and this one has no end.
 
 use super::recent::RecentSink;
-use super::sampler::{Assignment, Purpose, Sampler};
-use super::target::{self, End};
+use super::sampler::{Assignment, RecordingPurpose, Sampler};
+use super::target::{self, TargetEnd};
 use super::{Keep, RecordOptions, Target};
 use crate::Result;
 use model::recording::Recording;
@@ -15,14 +15,14 @@ use std::os::fd::AsFd;
 pub struct Live {
     sampler: Sampler,
     recent: RecentSink,
-    end: End,
+    end: TargetEnd,
 }
 
 impl Live {
     /// Starts to watch `target`; the first sample has been taken when it returns.
     ///
     /// # Errors
-    /// [`crate::Kind::Usage`] when the target is not there; others when it cannot be watched.
+    /// [`crate::ErrorKind::Usage`] when the target is not there; others when it cannot be watched.
     pub fn start(target: &Target, watch: &RecordOptions, keep: Keep) -> Result<Self> {
         super::check(watch)?;
         let mut found = target::find(target)?;
@@ -33,7 +33,7 @@ impl Live {
             watch: watch.clone(),
             facts: super::facts(watch, found.subject),
             watched: found.watched,
-            purpose: Purpose::Viewer,
+            purpose: RecordingPurpose::Viewer,
             cpu_before_ns: 0,
         };
         let sampler = Sampler::start(assignment, move |facts| {
@@ -55,15 +55,15 @@ impl Live {
     }
 }
 
-impl End {
+impl TargetEnd {
     fn has_come(&self) -> bool {
         match self {
-            End::Never => false,
-            End::Process(process) => {
+            TargetEnd::Never => false,
+            TargetEnd::Process(process) => {
                 let [ended] = sys::poll::readable([Some(process.as_fd())], Some(0));
                 ended
             }
-            End::Group(directory) => !directory.exists(),
+            TargetEnd::Group(directory) => !directory.exists(),
         }
     }
 }

@@ -5,9 +5,9 @@
 //! socket whose recorder was killed is removed by the next sender.
 
 use crate::run_directory;
-use crate::{Error, Kind, Result};
+use crate::{Error, ErrorKind, Result};
 use std::ffi::{OsStr, OsString};
-use std::io::ErrorKind;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixDatagram;
@@ -86,7 +86,7 @@ impl Drop for MarkSocket {
 /// Puts a mark into every recording of this user that runs now; returns how many there were.
 ///
 /// # Errors
-/// [`Kind::Usage`] for a text that is empty or longer than [`MAX_MARK_BYTES`]; when a recorder
+/// [`ErrorKind::Usage`] for a text that is empty or longer than [`MAX_MARK_BYTES`]; when a recorder
 /// could not be reached.
 pub fn mark(text: &str) -> Result<usize> {
     must_be_a_mark(text)?;
@@ -97,7 +97,7 @@ pub fn mark(text: &str) -> Result<usize> {
 fn must_be_a_mark(text: &str) -> Result<()> {
     if text.trim().is_empty() || text.len() > MAX_MARK_BYTES {
         let why = format!("its text must have 1 to {MAX_MARK_BYTES} bytes");
-        return Err(Error::new(Kind::Usage, "set a mark", why));
+        return Err(Error::new(ErrorKind::Usage, "set a mark", why));
     }
     Ok(())
 }
@@ -136,7 +136,7 @@ pub(super) fn of_the_dead(directory: &Directory, remove: bool) -> Vec<PathBuf> {
 fn is_dead(path: &Path) -> bool {
     let socket = UnixDatagram::unbound();
     let connected = socket.and_then(|socket| socket.connect(path));
-    connected.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+    connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 /// As much of a text as a mark holds.
@@ -167,7 +167,7 @@ fn send_to(socket: &UnixDatagram, directory: &Directory, name: &OsStr, text: &st
     let path = &directory.path().join(name);
     let mut sent = socket.send_to(text.as_bytes(), path);
     for _ in 0..FULL_TRIES {
-        if !matches!(&sent, Err(error) if error.kind() == ErrorKind::WouldBlock) {
+        if !matches!(&sent, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
             break;
         }
         std::thread::sleep(FULL_PAUSE);
@@ -175,12 +175,12 @@ fn send_to(socket: &UnixDatagram, directory: &Directory, name: &OsStr, text: &st
     }
     match sent {
         Ok(_) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             // Its owner was killed: a socket that is bound never refuses.
             let _ = directory.remove(name);
             Ok(false)
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(Error::io("tell the recorder at", path, error)),
     }
 }
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(send_in(&held(&directory), &longest).unwrap(), 1);
         assert_eq!(taken(&mut socket), [longest.as_str()]);
         for text in ["", "  ", &format!("{longest}y")] {
-            assert_eq!(must_be_a_mark(text).unwrap_err().kind, Kind::Usage);
+            assert_eq!(must_be_a_mark(text).unwrap_err().kind, ErrorKind::Usage);
         }
     }
 

@@ -10,8 +10,8 @@ mod thread;
 use super::{RecordOptions, marks};
 use crate::collect::Scope;
 use crate::sink::RecordSink;
-use crate::tasks::Tree;
-use crate::{Error, Kind, Result};
+use crate::tasks::TaskScope;
+use crate::{Error, ErrorKind, Result};
 use model::recording::{Ending, Facts, Recording, Usage};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -31,7 +31,7 @@ pub(super) struct Assignment {
     /// Whom to watch.
     pub watched: Watched,
     /// What the recording is for.
-    pub purpose: Purpose,
+    pub purpose: RecordingPurpose,
     /// CPU time that this process had used before it began to prepare.
     pub cpu_before_ns: u64,
 }
@@ -42,14 +42,14 @@ pub(super) struct Watched {
     /// For the collectors.
     pub scope: Scope,
     /// For delay accounting; `None` if it is not wanted, or if the subject has no process.
-    pub tree: Option<Tree>,
+    pub tree: Option<TaskScope>,
     /// For events: the processes at the top, empty for all; `None` as above.
     pub traced: Option<Vec<u32>>,
 }
 
 /// What a recording is for, as far as the sampler has to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum RecordingPurpose {
     /// The verdict on a command, which must run on whatever happens to the recording.
     Command,
     /// A file: the recording ends when its file was removed.
@@ -77,7 +77,7 @@ pub(super) struct Ended {
 
 /// What the caller asks of the thread.
 #[derive(Debug)]
-enum Request {
+enum SamplerRequest {
     Mark(String),
     /// To be answered when it has been taken.
     LastSample(SyncSender<()>),
@@ -98,7 +98,7 @@ enum News {
 /// A sampler at work.
 #[derive(Debug)]
 pub(super) struct Sampler {
-    requests: Sender<Request>,
+    requests: Sender<SamplerRequest>,
     wake: UnixStream,
     news: Receiver<News>,
     /// How often the thread has gone round its loop.
@@ -118,7 +118,7 @@ impl Sampler {
         open: impl FnOnce(&Facts) -> Result<S> + Send + 'static,
     ) -> Result<Self> {
         let words = |error: std::io::Error| {
-            Error::new(Kind::Failed, "start the recorder", sys::plain_reason(&error))
+            Error::new(ErrorKind::Failed, "start the recorder", sys::plain_reason(&error))
         };
         let (wake, woken) = UnixStream::pair().map_err(words)?;
         woken.set_nonblocking(true).map_err(words)?;
@@ -146,13 +146,13 @@ impl Sampler {
 
     /// Puts a mark into the recording.
     pub fn mark(&self, text: &str) {
-        self.tell(Request::Mark(marks::clipped(text).to_owned()));
+        self.tell(SamplerRequest::Mark(marks::clipped(text).to_owned()));
     }
 
     /// Takes the last sample; returns when it has been taken.
     pub fn take_last_sample(&self) {
         let (tell, taken) = mpsc::sync_channel(1);
-        self.tell(Request::LastSample(tell));
+        self.tell(SamplerRequest::LastSample(tell));
         // A thread that failed lets go of its end, too.
         let _ = taken.recv();
     }
@@ -162,15 +162,15 @@ impl Sampler {
     /// # Errors
     /// Only when the thread failed.
     pub fn close(mut self, ended: Ended) -> Result<Recording> {
-        self.end(Request::Close(Box::new(ended))).ok_or_else(gone)
+        self.end(SamplerRequest::Close(Box::new(ended))).ok_or_else(gone)
     }
 
     /// Ends a recording of nothing, and removes its file.
     pub fn discard(mut self) {
-        self.end(Request::Discard);
+        self.end(SamplerRequest::Discard);
     }
 
-    fn end(&mut self, request: Request) -> Option<Recording> {
+    fn end(&mut self, request: SamplerRequest) -> Option<Recording> {
         let thread = self.thread.take()?;
         self.tell(request);
         thread.join().ok().flatten()
@@ -199,7 +199,7 @@ impl Sampler {
         self.thread.as_ref().is_some_and(JoinHandle::is_finished)
     }
 
-    fn tell(&self, request: Request) {
+    fn tell(&self, request: SamplerRequest) {
         // A thread that is gone is noticed when the recording is closed.
         let _ = self.requests.send(request);
         let _ = (&self.wake).write(b"w");
@@ -208,28 +208,28 @@ impl Sampler {
 
 impl Drop for Sampler {
     fn drop(&mut self) {
-        self.end(Request::Close(Box::default()));
+        self.end(SamplerRequest::Close(Box::default()));
     }
 }
 
 fn gone() -> Error {
-    Error::new(Kind::Failed, "record", "the recorder's thread failed")
+    Error::new(ErrorKind::Failed, "record", "the recorder's thread failed")
 }
 
 /// Where the thread receives requests.
 #[derive(Debug)]
 struct Inbox {
-    requests: Receiver<Request>,
+    requests: Receiver<SamplerRequest>,
     woken: UnixStream,
 }
 
 impl Inbox {
     /// The next request, if there is one. A caller that is gone wants the recording closed.
-    fn next(&self) -> Option<Request> {
+    fn next(&self) -> Option<SamplerRequest> {
         match self.requests.try_recv() {
             Ok(request) => Some(request),
             Err(mpsc::TryRecvError::Empty) => None,
-            Err(mpsc::TryRecvError::Disconnected) => Some(Request::Close(Box::default())),
+            Err(mpsc::TryRecvError::Disconnected) => Some(SamplerRequest::Close(Box::default())),
         }
     }
 

@@ -7,8 +7,8 @@
 use super::Target;
 use super::sampler::Watched;
 use crate::collect::Scope;
-use crate::tasks::Tree;
-use crate::{Error, Kind, Result};
+use crate::tasks::TaskScope;
+use crate::{Error, ErrorKind, Result};
 use machine::mounts::Mount;
 use machine::{Root, mounts};
 use model::recording::Subject;
@@ -34,15 +34,15 @@ const LOADING_PAUSE: Duration = Duration::from_millis(5);
 
 /// A target that was found.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FoundTarget {
     pub subject: Subject,
     pub watched: Watched,
-    pub end: End,
+    pub end: TargetEnd,
 }
 
 /// How the end of a target is noticed.
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum TargetEnd {
     /// It has none.
     Never,
     /// The process ends.
@@ -54,23 +54,23 @@ pub(super) enum End {
 /// Finds a target.
 ///
 /// # Errors
-/// [`Kind::Usage`] where it is not there.
-pub(super) fn find(target: &Target) -> Result<Found> {
+/// [`ErrorKind::Usage`] where it is not there.
+pub(super) fn find(target: &Target) -> Result<FoundTarget> {
     let root = Root::system();
     match target {
-        Target::Machine => Ok(Found {
+        Target::Machine => Ok(FoundTarget {
             subject: Subject::Machine,
             watched: Watched {
                 scope: Scope::default(),
-                tree: Some(Tree::default()),
+                tree: Some(TaskScope::default()),
                 traced: Some(Vec::new()),
             },
-            end: End::Never,
+            end: TargetEnd::Never,
         }),
         Target::Process(pid) => process(&root, *pid),
         Target::Group(path) => {
             let (name, directory) = group(&root, path).ok_or_else(|| {
-                Error::new(Kind::Usage, "watch the group", "there is no such group").at(path)
+                Error::new(ErrorKind::Usage, "watch the group", "there is no such group").at(path)
             })?;
             Ok(group_found(name, None, directory))
         }
@@ -81,27 +81,27 @@ pub(super) fn find(target: &Target) -> Result<Found> {
                 } else {
                     "systemd does not run here; --cgroup and --pid need none"
                 };
-                Error::new(Kind::Usage, format!("watch the unit {name}"), why)
+                Error::new(ErrorKind::Usage, format!("watch the unit {name}"), why)
             })?;
             Ok(group_found(path, Some(name.clone()), directory))
         }
     }
 }
 
-fn process(root: &Root, pid: u32) -> Result<Found> {
+fn process(root: &Root, pid: u32) -> Result<FoundTarget> {
     let end = sys::pidfd::open(pid).map_err(|error| {
         let why = sys::plain_reason(&error.source);
-        Error::new(Kind::Usage, format!("watch the process {pid}"), why)
+        Error::new(ErrorKind::Usage, format!("watch the process {pid}"), why)
     })?;
     let argv = command_line(root, pid);
-    Ok(Found {
+    Ok(FoundTarget {
         subject: Subject::Process { pid, argv },
         watched: Watched {
             scope: Scope { processes: vec![pid], group: None },
-            tree: Some(Tree { processes: vec![pid], reaper: None }),
+            tree: Some(TaskScope { processes: vec![pid], reaper: None }),
             traced: Some(vec![pid]),
         },
-        end: End::Process(end),
+        end: TargetEnd::Process(end),
     })
 }
 
@@ -133,18 +133,18 @@ fn command_line(root: &Root, pid: u32) -> Vec<String> {
     vec![name.trim().to_owned()]
 }
 
-fn group_found(path: String, unit: Option<String>, directory: PathBuf) -> Found {
+fn group_found(path: String, unit: Option<String>, directory: PathBuf) -> FoundTarget {
     let members = members(&directory);
     let processes = (!members.is_empty()).then_some(members);
-    Found {
+    FoundTarget {
         subject: Subject::Group { path, unit },
         watched: Watched {
             scope: Scope { processes: Vec::new(), group: Some(directory.clone()) },
             // An empty list would mean all processes.
-            tree: processes.clone().map(|processes| Tree { processes, reaper: None }),
+            tree: processes.clone().map(|processes| TaskScope { processes, reaper: None }),
             traced: processes,
         },
-        end: End::Group(directory),
+        end: TargetEnd::Group(directory),
     }
 }
 
@@ -270,7 +270,7 @@ mod tests {
             Target::Group("/terrace-has-no-such-group".into()),
             Target::Unit("terrace-has-no-such-unit".into()),
         ] {
-            assert_eq!(find(&target).unwrap_err().kind, Kind::Usage, "{target:?}");
+            assert_eq!(find(&target).unwrap_err().kind, ErrorKind::Usage, "{target:?}");
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! The subject is not touched: no signal is sent to it, and it cannot notice the recorder.
 
-use super::sampler::{Assignment, Ended, Purpose};
-use super::target::{self, End};
+use super::sampler::{Assignment, Ended, RecordingPurpose};
+use super::target::{self, TargetEnd};
 use super::{Captured, RecordOptions, Target, destination, process_cpu_ns};
 use crate::Result;
 use model::recording::Ending;
@@ -16,7 +16,7 @@ const LOOK_NS: u64 = 50_000_000;
 /// (where the program has installed [`sys::interrupt`]).
 ///
 /// # Errors
-/// [`crate::Kind::Usage`] when the target is not there; others when the recording cannot be
+/// [`crate::ErrorKind::Usage`] when the target is not there; others when the recording cannot be
 /// made.
 pub fn watch(target: &Target, for_ns: Option<u64>, watch: &RecordOptions) -> Result<Captured> {
     watch_reporting(target, for_ns, watch, |_| ())
@@ -24,7 +24,7 @@ pub fn watch(target: &Target, for_ns: Option<u64>, watch: &RecordOptions) -> Res
 
 /// What [`watch_reporting`] reports while it records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event<'a> {
+pub enum WatchEvent<'a> {
     /// The first sample is taken.
     Started,
     /// The sampler has gone round its loop since the last event: it does not hang.
@@ -41,7 +41,7 @@ pub fn watch_reporting(
     target: &Target,
     for_ns: Option<u64>,
     watch: &RecordOptions,
-    mut report: impl FnMut(Event<'_>),
+    mut report: impl FnMut(WatchEvent<'_>),
 ) -> Result<Captured> {
     let cpu_before_ns = process_cpu_ns();
     super::check(watch)?;
@@ -51,17 +51,17 @@ pub fn watch_reporting(
         watch: watch.clone(),
         facts: super::facts(watch, found.subject),
         watched: found.watched,
-        purpose: Purpose::File,
+        purpose: RecordingPurpose::File,
         cpu_before_ns,
     })?;
     let until_ns = for_ns.map(|for_ns| sys::clock::now_ns().saturating_add(for_ns));
-    report(Event::Started);
+    report(WatchEvent::Started);
     let mut turns = sampler.turns();
     wait(&found.end, until_ns, || {
-        let is_recording = sampler.hear(|text| report(Event::Text(text)));
+        let is_recording = sampler.hear(|text| report(WatchEvent::Text(text)));
         if sampler.turns() != turns {
             turns = sampler.turns();
-            report(Event::Alive);
+            report(WatchEvent::Alive);
         }
         is_recording
     });
@@ -74,7 +74,7 @@ pub fn watch_reporting(
 }
 
 /// Waits for the first thing that ends the recording; one is that it is over by itself.
-fn wait(end: &End, until_ns: Option<u64>, mut is_recording: impl FnMut() -> bool) {
+fn wait(end: &TargetEnd, until_ns: Option<u64>, mut is_recording: impl FnMut() -> bool) {
     loop {
         let now_ns = sys::clock::now_ns();
         let left_ns = until_ns.map_or(u64::MAX, |until_ns| until_ns.saturating_sub(now_ns));
@@ -82,10 +82,10 @@ fn wait(end: &End, until_ns: Option<u64>, mut is_recording: impl FnMut() -> bool
             return;
         }
         let process = match end {
-            End::Never => None,
-            End::Process(process) => Some(process.as_fd()),
-            End::Group(directory) if directory.exists() => None,
-            End::Group(_) => return,
+            TargetEnd::Never => None,
+            TargetEnd::Process(process) => Some(process.as_fd()),
+            TargetEnd::Group(directory) if directory.exists() => None,
+            TargetEnd::Group(_) => return,
         };
         if let [true] = sys::poll::readable([process], Some(left_ns.min(LOOK_NS))) {
             return;

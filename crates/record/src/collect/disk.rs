@@ -3,7 +3,7 @@
 //! Partitions are left out: their requests are in the whole device's. A device that comes
 //! or goes while recording gives a span.
 
-use super::table::{Change, Column, Shape, Table, word_at};
+use super::table::{Change, Column, LineTable, Shape, word_at};
 use super::{Moment, Source};
 use machine::Root;
 
@@ -35,19 +35,19 @@ const IN_FLIGHT: usize = 8;
 /// The file, with the knowledge which devices are whole.
 #[derive(Debug)]
 pub(super) struct Disks {
-    table: Table<Devices>,
+    table: LineTable<DiskLines>,
     started: bool,
 }
 
 #[derive(Debug)]
-struct Devices {
+struct DiskLines {
     root: Root,
 }
 
 /// The file, where there is one.
 pub(super) fn open(root: &Root) -> Option<Disks> {
-    let shape = Devices { root: root.clone() };
-    Some(Disks { table: Table::open(root, "/proc/diskstats", shape)?, started: false })
+    let shape = DiskLines { root: root.clone() };
+    Some(Disks { table: LineTable::open(root, "/proc/diskstats", shape)?, started: false })
 }
 
 impl Source for Disks {
@@ -70,7 +70,7 @@ fn announce(change: &Change, moment: &mut Moment<'_>) {
     }
 }
 
-impl Shape for Devices {
+impl Shape for DiskLines {
     fn head<'a>(&self, line: &'a [u8]) -> Option<(&'a [u8], usize)> {
         let (_, major) = word_at(line, 0)?;
         let (_, minor) = word_at(line, major)?;

@@ -3,13 +3,13 @@
 //! Own groups are read for each sample; parents and limits once a second.
 
 use super::keyed::{Keyed, Single, keyed};
-use super::table::{Column, Meaning, Shape, Table};
+use super::table::{AbsentWhen, Column, LineTable, Shape};
 use super::{Source, Tier};
 use machine::Root;
 use std::path::Path;
 
 /// Open sources with their rates.
-pub(super) type Sources = Vec<(Tier, Box<dyn Source>)>;
+pub(super) type TieredSources = Vec<(Tier, Box<dyn Source>)>;
 
 /// The files of one group, and the sources that were opened from them.
 pub(super) struct GroupFiles<'a> {
@@ -18,7 +18,7 @@ pub(super) struct GroupFiles<'a> {
     pub directory: &'a Path,
     /// Whether this is a parent group, which is read once a second.
     pub parent: bool,
-    pub sources: &'a mut Sources,
+    pub sources: &'a mut TieredSources,
 }
 
 impl GroupFiles<'_> {
@@ -28,17 +28,17 @@ impl GroupFiles<'_> {
     }
 
     /// Keeps a source at the rate of this group; whether it was there.
-    pub fn keep(&mut self, table: Option<Table<impl Shape + 'static>>) -> bool {
+    pub fn keep(&mut self, table: Option<LineTable<impl Shape + 'static>>) -> bool {
         let tier = if self.parent { Tier::Slow } else { Tier::Steady };
         self.keep_in(tier, table)
     }
 
     /// Keeps a source that is read once a second, which is enough for a limit.
-    pub fn keep_slow(&mut self, table: Option<Table<impl Shape + 'static>>) -> bool {
+    pub fn keep_slow(&mut self, table: Option<LineTable<impl Shape + 'static>>) -> bool {
         self.keep_in(Tier::Slow, table)
     }
 
-    fn keep_in(&mut self, tier: Tier, table: Option<Table<impl Shape + 'static>>) -> bool {
+    fn keep_in(&mut self, tier: Tier, table: Option<LineTable<impl Shape + 'static>>) -> bool {
         let found = table.is_some();
         let boxed = table.map(|table| Box::new(table) as Box<dyn Source>);
         self.sources.extend(boxed.map(|source| (tier, source)));
@@ -50,20 +50,20 @@ impl GroupFiles<'_> {
         &self,
         file: &str,
         columns: fn(&str, &str) -> Vec<Column>,
-    ) -> Option<Table<Keyed>> {
+    ) -> Option<LineTable<Keyed>> {
         keyed(self.root, self.path(file), self.prefix, columns)
     }
 
     /// A file with one number that is a level or a limit.
-    pub fn level(&self, file: &str, name: &str, unit: &'static str) -> Option<Table<Single>> {
+    pub fn level(&self, file: &str, name: &str, unit: &'static str) -> Option<LineTable<Single>> {
         let name = format!("{}.{name}", self.prefix);
-        let column = Column::gauge(0, name, unit, 1).meaning(Meaning::Limit);
-        Table::open(self.root, self.path(file), Single(vec![column]))
+        let column = Column::gauge(0, name, unit, 1).absent_when(AbsentWhen::Unlimited);
+        LineTable::open(self.root, self.path(file), Single(vec![column]))
     }
 
     /// A file with one number that only grows.
-    pub fn count(&self, file: &str, name: &str, unit: &'static str) -> Option<Table<Single>> {
+    pub fn count(&self, file: &str, name: &str, unit: &'static str) -> Option<LineTable<Single>> {
         let column = Column::counter(0, format!("{}.{name}", self.prefix), unit, 1);
-        Table::open(self.root, self.path(file), Single(vec![column]))
+        LineTable::open(self.root, self.path(file), Single(vec![column]))
     }
 }

@@ -4,7 +4,7 @@
 //! the group has no line, and so no series.
 
 use super::group_files::GroupFiles;
-use super::table::{Column, Shape, Table, word_at};
+use super::table::{Column, LineTable, Shape, word_at};
 use machine::Root;
 use machine::block;
 use machine::cgroup::CgroupVersion;
@@ -22,7 +22,7 @@ const MAX: [(&str, &str); 4] = [
 
 /// What one file holds behind the device's number.
 #[derive(Clone, Copy, Debug)]
-enum File {
+enum IoFile {
     /// Counters in this order.
     Stat,
     /// Limits in this order.
@@ -35,25 +35,25 @@ enum File {
 
 /// One file whose lines start with a device's number.
 #[derive(Debug)]
-struct Devices {
+struct IoLines {
     root: Root,
     prefix: String,
-    file: File,
+    file: IoFile,
 }
 
 /// Opens what the version has.
 pub(super) fn open(files: &mut GroupFiles<'_>, version: CgroupVersion) {
     let table = |files: &GroupFiles<'_>, name: &str, file| {
         let shape =
-            Devices { root: files.root.clone(), prefix: format!("{}.io", files.prefix), file };
-        Table::open(files.root, files.path(name), shape)
+            IoLines { root: files.root.clone(), prefix: format!("{}.io", files.prefix), file };
+        LineTable::open(files.root, files.path(name), shape)
     };
     if version == CgroupVersion::V2 {
-        files.keep(table(files, "io.stat", File::Stat));
-        files.keep_slow(table(files, "io.max", File::Max));
+        files.keep(table(files, "io.stat", IoFile::Stat));
+        files.keep_slow(table(files, "io.max", IoFile::Max));
         return;
     }
-    let service = |read, write, unit| File::Service { read, write, unit };
+    let service = |read, write, unit| IoFile::Service { read, write, unit };
     let totals = [
         ("io_service_bytes", service("read_bytes", "write_bytes", "bytes")),
         ("io_serviced", service("reads", "writes", "count")),
@@ -73,16 +73,16 @@ pub(super) fn open(files: &mut GroupFiles<'_>, version: CgroupVersion) {
     ];
     for (name, series, unit) in limits {
         let name = format!("blkio.throttle.{name}");
-        files.keep_slow(table(files, &name, File::Limit(series, unit)));
+        files.keep_slow(table(files, &name, IoFile::Limit(series, unit)));
     }
 }
 
-impl Shape for Devices {
+impl Shape for IoLines {
     fn head<'a>(&self, line: &'a [u8]) -> Option<(&'a [u8], usize)> {
         let (number, end) = word_at(line, 0)?;
         match self.file {
             // The last line is a sum, "Total 5". It is not kept, and its number may change.
-            File::Service { .. } => match word_at(line, end) {
+            IoFile::Service { .. } => match word_at(line, end) {
                 Some((_, end)) => Some((&line[..end], end)),
                 None => Some((number, end)),
             },
@@ -98,22 +98,22 @@ impl Shape for Devices {
         };
         let name = |series: &str| format!("{}.{device}.{series}", self.prefix);
         match (self.file, words.next()) {
-            (File::Stat, _) => (0..)
+            (IoFile::Stat, _) => (0..)
                 .zip(STAT)
                 .map(|(word, (series, unit))| Column::counter(word, name(series), unit, 1))
                 .collect(),
-            (File::Max, _) => (0..)
+            (IoFile::Max, _) => (0..)
                 .zip(MAX)
                 .map(|(word, (series, unit))| Column::gauge(word, name(series), unit, 1))
                 .collect(),
-            (File::Service { read, unit, .. }, Some("Read")) => {
+            (IoFile::Service { read, unit, .. }, Some("Read")) => {
                 vec![Column::counter(0, name(read), unit, 1)]
             }
-            (File::Service { write, unit, .. }, Some("Write")) => {
+            (IoFile::Service { write, unit, .. }, Some("Write")) => {
                 vec![Column::counter(0, name(write), unit, 1)]
             }
-            (File::Limit(series, unit), _) => vec![Column::gauge(0, name(series), unit, 1)],
-            (File::Service { .. }, _) => Vec::new(),
+            (IoFile::Limit(series, unit), _) => vec![Column::gauge(0, name(series), unit, 1)],
+            (IoFile::Service { .. }, _) => Vec::new(),
         }
     }
 }
@@ -130,8 +130,8 @@ mod tests {
 
     #[test]
     fn a_sum_that_grows_makes_no_new_plan() {
-        let file = File::Service { read: "read_bytes", write: "write_bytes", unit: "bytes" };
-        let shape = Devices { root: Root::at("/nowhere"), prefix: "group0.io".to_owned(), file };
+        let file = IoFile::Service { read: "read_bytes", write: "write_bytes", unit: "bytes" };
+        let shape = IoLines { root: Root::at("/nowhere"), prefix: "group0.io".to_owned(), file };
         // A line without a head is expected word by word: the sum's number must not be in it.
         let expected: Option<(&[u8], usize)> = Some((b"Total", 6));
         assert_eq!(shape.head(b"Total 5"), expected);

@@ -8,10 +8,10 @@
 
 mod followed;
 
-use super::group_files::{GroupFiles, Sources};
+use super::group_files::{GroupFiles, TieredSources};
 use super::group_io;
 use super::keyed::Single;
-use super::table::{Column, Table};
+use super::table::{Column, LineTable};
 use super::{Scope, pressure};
 use machine::Root;
 use machine::cgroup::{CgroupVersion, Controller, Group, GroupPlace, locate};
@@ -50,8 +50,8 @@ struct Level {
 
 /// Opens the files of all levels of the groups that a /proc/PID/cgroup names; and which
 /// groups those are.
-fn open_levels(root: &Root, membership: &str) -> (Sources, Vec<GroupFacts>) {
-    let mut sources = Sources::new();
+fn open_levels(root: &Root, membership: &str) -> (TieredSources, Vec<GroupFacts>) {
+    let mut sources = TieredSources::new();
     let mut facts = Vec::new();
     let levels = levels(root, &mounts::read(root), membership);
     for (number, level) in levels.into_iter().enumerate() {
@@ -149,7 +149,7 @@ fn level_facts(number: usize, level: &Level) -> GroupFacts {
     }
 }
 
-fn open_level(root: &Root, prefix: &str, parent: bool, level: &Level, sources: &mut Sources) {
+fn open_level(root: &Root, prefix: &str, parent: bool, level: &Level, sources: &mut TieredSources) {
     let mut at = |group: &Group, open: &mut dyn FnMut(&mut GroupFiles<'_>)| {
         open(&mut GroupFiles {
             root,
@@ -248,7 +248,7 @@ fn cpu(files: &mut GroupFiles<'_>, version: CgroupVersion) {
                 Column::gauge(0, name("quota_us"), "us", 1),
                 Column::gauge(1, name("period_us"), "us", 1),
             ];
-            files.keep_slow(Table::open(files.root, files.path("cpu.max"), Single(columns)));
+            files.keep_slow(LineTable::open(files.root, files.path("cpu.max"), Single(columns)));
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The meaning of a name is a plain function, so a source is little more than that function.
 
-use super::table::{Column, Shape, Table, no_head};
+use super::table::{Column, LineTable, Shape, no_head};
 use machine::Root;
 use model::recording::SeriesKind;
 
@@ -51,6 +51,6 @@ pub(super) fn keyed(
     path: impl Into<String>,
     prefix: impl Into<String>,
     columns: fn(&str, &str) -> Vec<Column>,
-) -> Option<Table<Keyed>> {
-    Table::open(root, path, Keyed::new(prefix, columns))
+) -> Option<LineTable<Keyed>> {
+    LineTable::open(root, path, Keyed::new(prefix, columns))
 }

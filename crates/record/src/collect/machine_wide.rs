@@ -3,7 +3,7 @@
 //! What the words of a source mean is in its own file.
 
 use super::keyed::Single;
-use super::table::{Column, Table};
+use super::table::{Column, LineTable};
 use super::{Source, Tier, disk, meminfo, numa, pressure, stat, swaps, vmstat, zones, zram, zswap};
 use machine::Root;
 
@@ -47,7 +47,7 @@ fn boxed<S: Source + 'static>(source: Option<S>) -> Option<Box<dyn Source>> {
 }
 
 /// Memory handed back to the host, counted by some kernels only.
-fn reported(root: &Root) -> Option<Table<Single>> {
+fn reported(root: &Root) -> Option<LineTable<Single>> {
     let column = Column::counter(0, "reported.to_host_bytes", "bytes", 1024);
-    REPORTED.iter().find_map(|path| Table::open(root, *path, Single(vec![column.clone()])))
+    REPORTED.iter().find_map(|path| LineTable::open(root, *path, Single(vec![column.clone()])))
 }

@@ -6,11 +6,11 @@
 use super::STAT_INTERVAL_NS;
 use super::keyed::Keyed;
 use super::keyed::keyed;
-use super::table::{Column, Table};
+use super::table::{Column, LineTable};
 use machine::Root;
 
 /// The file, where there is one.
-pub(super) fn open(root: &Root) -> Option<Table<Keyed>> {
+pub(super) fn open(root: &Root) -> Option<LineTable<Keyed>> {
     keyed(root, "/proc/meminfo", "meminfo", columns)
 }
 

@@ -5,7 +5,7 @@
 use super::STAT_INTERVAL_NS;
 use super::keyed::Keyed;
 use super::keyed::{keyed, plain};
-use super::table::{Column, Table};
+use super::table::{Column, LineTable};
 use machine::Root;
 use model::recording::SeriesKind;
 
@@ -14,7 +14,7 @@ const NODES: &str = "/sys/devices/system/node";
 const MAX_NODES: usize = 64;
 
 /// One file for each node.
-pub(super) fn open(root: &Root) -> Vec<Table<Keyed>> {
+pub(super) fn open(root: &Root) -> Vec<LineTable<Keyed>> {
     let entries = std::fs::read_dir(root.path(NODES)).into_iter().flatten();
     let mut nodes: Vec<u32> = entries
         .filter_map(|entry| {

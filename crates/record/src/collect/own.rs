@@ -5,7 +5,7 @@
 
 use super::keyed::keyed;
 use super::keyed::{Keyed, Single};
-use super::table::{Column, Table};
+use super::table::{Column, LineTable};
 use super::{Moment, Source};
 use crate::registry::Registry;
 use machine::Root;
@@ -18,8 +18,8 @@ pub(super) struct Own {
     sample: Option<u32>,
     late: Option<u32>,
     ticks_late: u64,
-    io: Option<Table<Keyed>>,
-    memory: Option<Table<Single>>,
+    io: Option<LineTable<Keyed>>,
+    memory: Option<LineTable<Single>>,
 }
 
 /// Always there.
@@ -33,7 +33,7 @@ pub(super) fn open(root: &Root, registry: &mut Registry) -> Own {
         late: registry.id("own.ticks_late", "count", SeriesKind::Counter, "recorder"),
         ticks_late: 0,
         io: keyed(root, "/proc/self/io", "own", written),
-        memory: Table::open(root, "/proc/self/statm", Single(vec![resident])),
+        memory: LineTable::open(root, "/proc/self/statm", Single(vec![resident])),
     }
 }
 

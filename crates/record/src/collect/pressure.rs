@@ -4,7 +4,7 @@
 //! Totals only: the kernel's own averages are slower than any recording.
 
 use super::keyed::Keyed;
-use super::table::{Column, Table};
+use super::table::{Column, LineTable};
 use machine::Root;
 
 /// All that the kernel knows; `irq` has only "full".
@@ -15,13 +15,13 @@ const NS_PER_US: u64 = 1_000;
 const TOTAL: usize = 3;
 
 /// The machine's file for one resource.
-pub(super) fn open(root: &Root, resource: &str) -> Option<Table<Keyed>> {
+pub(super) fn open(root: &Root, resource: &str) -> Option<LineTable<Keyed>> {
     file(root, format!("/proc/pressure/{resource}"), format!("pressure.{resource}"))
 }
 
 /// Any such file; its series are `<prefix>.some_ns` and `<prefix>.full_ns`.
-pub(super) fn file(root: &Root, path: String, prefix: String) -> Option<Table<Keyed>> {
-    Table::open(root, path, Keyed::new(prefix, columns))
+pub(super) fn file(root: &Root, path: String, prefix: String) -> Option<LineTable<Keyed>> {
+    LineTable::open(root, path, Keyed::new(prefix, columns))
 }
 
 fn columns(prefix: &str, key: &str) -> Vec<Column> {

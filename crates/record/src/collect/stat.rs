@@ -5,7 +5,7 @@
 
 use super::keyed::Keyed;
 use super::keyed::{keyed, plain};
-use super::table::{Column, Table};
+use super::table::{Column, LineTable};
 use machine::Root;
 use model::duration::CLOCK_TICK_NS;
 use model::recording::SeriesKind;
@@ -17,7 +17,7 @@ const TIMES: [&str; 10] =
 const MAX_CPUS: usize = 64;
 
 /// The file, where there is one.
-pub(super) fn open(root: &Root) -> Option<Table<Keyed>> {
+pub(super) fn open(root: &Root) -> Option<LineTable<Keyed>> {
     keyed(root, "/proc/stat", "stat", columns)
 }
 

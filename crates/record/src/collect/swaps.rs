@@ -4,12 +4,12 @@
 //! directory's name gets into a recording.
 
 use super::keyed::Keyed;
-use super::table::{Column, Table};
+use super::table::{Column, LineTable};
 use machine::Root;
 
 /// The file, where there is one.
-pub(super) fn open(root: &Root) -> Option<Table<Keyed>> {
-    Table::open(root, "/proc/swaps", Keyed::new("swap", columns))
+pub(super) fn open(root: &Root) -> Option<LineTable<Keyed>> {
+    LineTable::open(root, "/proc/swaps", Keyed::new("swap", columns))
 }
 
 /// The name of the area at this path, as /proc/swaps prints it.

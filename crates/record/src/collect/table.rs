@@ -16,16 +16,16 @@ const NO_LIMIT: u64 = 1 << 62;
 /// The most lines of one plan: more are not the file that we took it for.
 const MAX_LINES: usize = 16_384;
 
-/// What else a number may say.
+/// Which number is no value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Meaning {
-    /// Nothing else.
+pub(super) enum AbsentWhen {
+    /// None: all are values.
     #[default]
-    Plain,
-    /// A limit, which is absent where it is beyond any machine.
-    Limit,
-    /// A limit, which is absent where it is 0.
-    NonZero,
+    Never,
+    /// One beyond any machine: a limit that does not hold.
+    Unlimited,
+    /// 0, which says that there is no limit.
+    Zero,
 }
 
 /// One series of a line.
@@ -41,8 +41,8 @@ pub(super) struct Column {
     pub kind: SeriesKind,
     /// What the number is multiplied with to have that unit.
     pub scale: u64,
-    /// What else the number may say.
-    pub meaning: Meaning,
+    /// Which number is no value.
+    pub absent_when: AbsentWhen,
     /// How often the value is made anew, where that is slow.
     pub refresh_ns: Option<u64>,
 }
@@ -56,7 +56,7 @@ impl Column {
             unit,
             kind: SeriesKind::Counter,
             scale,
-            meaning: Meaning::Plain,
+            absent_when: AbsentWhen::Never,
             refresh_ns: None,
         }
     }
@@ -66,9 +66,9 @@ impl Column {
         Self { kind: SeriesKind::Gauge, ..Self::counter(word, name, unit, scale) }
     }
 
-    /// The same, absent if it says that there is no limit.
-    pub fn meaning(mut self, meaning: Meaning) -> Self {
-        self.meaning = meaning;
+    /// The same, absent where it says that there is no limit.
+    pub fn absent_when(mut self, absent_when: AbsentWhen) -> Self {
+        self.absent_when = absent_when;
         self
     }
 
@@ -115,7 +115,7 @@ struct Cell {
     word: usize,
     id: u32,
     scale: u64,
-    meaning: Meaning,
+    absent_when: AbsentWhen,
 }
 
 /// A planned line.
@@ -130,7 +130,7 @@ struct Line {
 
 /// A file held open, with its plan.
 #[derive(Debug)]
-pub(super) struct Table<S> {
+pub(super) struct LineTable<S> {
     reader: ProcFile,
     source: String,
     shape: S,
@@ -149,7 +149,7 @@ pub(super) struct Change {
     pub removed: Vec<String>,
 }
 
-impl<S: Shape> Table<S> {
+impl<S: Shape> LineTable<S> {
     /// Opens the file; `None` where it is not there or may not be read.
     pub fn open(root: &Root, path: impl Into<String>, shape: S) -> Option<Self> {
         let source = path.into();
@@ -272,8 +272,8 @@ fn value(word: &[u8], cell: Cell) -> i64 {
         None => word,
     };
     match number(digits) {
-        Some(number) if cell.meaning == Meaning::Limit && number >= NO_LIMIT => ABSENT,
-        Some(0) if cell.meaning == Meaning::NonZero => ABSENT,
+        Some(number) if cell.absent_when == AbsentWhen::Unlimited && number >= NO_LIMIT => ABSENT,
+        Some(0) if cell.absent_when == AbsentWhen::Zero => ABSENT,
         Some(number) => i64::try_from(number.saturating_mul(cell.scale)).unwrap_or(i64::MAX),
         None => ABSENT,
     }
@@ -337,7 +337,7 @@ fn plan_line(shape: &impl Shape, source: &str, whole: &[u8], registry: &mut Regi
             source,
             column.refresh_ns,
         )?;
-        Some(Cell { word: column.word, id, scale: column.scale, meaning: column.meaning })
+        Some(Cell { word: column.word, id, scale: column.scale, absent_when: column.absent_when })
     };
     Line {
         head: line[..head].into(),

@@ -47,7 +47,7 @@ const LEVELS: [(&str, &str); 3] =
 
 /// The processes of the subject.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(super) struct SubjectProcesses {
     root: Root,
     members: ProcessFinder,
     /// Parents before their children, so that a child's I/O is never missed on its way up.
@@ -68,7 +68,7 @@ pub(super) struct Tree {
     seen: u64,
 }
 
-impl Tree {
+impl SubjectProcesses {
     /// The tree of this scope, its series registered.
     pub fn open(root: &Root, scope: &Scope, registry: &mut Registry) -> Self {
         let delays = block_waits_counted(root);
@@ -222,7 +222,7 @@ impl Tree {
     }
 }
 
-impl Source for Tree {
+impl Source for SubjectProcesses {
     fn read(&mut self, moment: &mut Moment<'_>) {
         if self.many && !moment.slow {
             return;

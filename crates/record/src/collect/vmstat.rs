@@ -6,7 +6,7 @@
 use super::STAT_INTERVAL_NS;
 use super::keyed::Keyed;
 use super::keyed::{keyed, plain};
-use super::table::{Column, Table};
+use super::table::{Column, LineTable};
 use machine::Root;
 use model::recording::SeriesKind;
 
@@ -39,7 +39,7 @@ const FOLDED: [&str; 9] = [
 ];
 
 /// The file, where there is one.
-pub(super) fn open(root: &Root) -> Option<Table<Keyed>> {
+pub(super) fn open(root: &Root) -> Option<LineTable<Keyed>> {
     keyed(root, "/proc/vmstat", "vmstat", columns)
 }
 

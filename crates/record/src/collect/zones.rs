@@ -5,7 +5,7 @@
 //! free memory in the background, below `min` allocations wait for it. Free memory without
 //! blocks of a high order is what compaction is for.
 
-use super::table::{Column, Shape, Table, number, word_at};
+use super::table::{Column, LineTable, Shape, number, word_at};
 use super::{Moment, SLOW_NS, STAT_INTERVAL_NS, Source};
 use crate::registry::ABSENT;
 use machine::{ProcFile, Root};
@@ -20,8 +20,8 @@ const MAX_ORDERS: usize = 16;
 const MAX_ZONES: usize = 320;
 
 /// Free blocks by size.
-pub(super) fn blocks(root: &Root) -> Option<Table<Blocks>> {
-    Table::open(root, "/proc/buddyinfo", Blocks)
+pub(super) fn blocks(root: &Root) -> Option<LineTable<Blocks>> {
+    LineTable::open(root, "/proc/buddyinfo", Blocks)
 }
 
 /// "Node 0, zone   Normal   6461 4356 ...": the key is "0, Normal".

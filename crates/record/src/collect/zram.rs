@@ -4,7 +4,7 @@
 //! set up or added since.
 
 use super::keyed::Single;
-use super::table::{Column, Meaning, Table};
+use super::table::{AbsentWhen, Column, LineTable};
 use super::{Moment, Source};
 use machine::Root;
 use model::recording::SeriesKind;
@@ -13,7 +13,7 @@ use model::recording::SeriesKind;
 #[derive(Debug)]
 pub(super) struct Zram {
     root: Root,
-    devices: Vec<(String, Vec<Table<Single>>)>,
+    devices: Vec<(String, Vec<LineTable<Single>>)>,
 }
 
 /// None need be there yet.
@@ -52,7 +52,7 @@ fn is_set_up(root: &Root, name: &str) -> bool {
     size.is_ok_and(|size| !matches!(size.trim(), "" | "0"))
 }
 
-fn tables(root: &Root, device: &str) -> Vec<Table<Single>> {
+fn tables(root: &Root, device: &str) -> Vec<LineTable<Single>> {
     let column = |word, name: &str, unit, kind| Column {
         kind,
         ..Column::counter(word, format!("zram.{device}.{name}"), unit, 1)
@@ -64,7 +64,7 @@ fn tables(root: &Root, device: &str) -> Vec<Table<Single>> {
         level(0, "orig_bytes", "bytes"),
         level(1, "compressed_bytes", "bytes"),
         level(2, "used_bytes", "bytes"),
-        level(3, "limit_bytes", "bytes").meaning(Meaning::NonZero),
+        level(3, "limit_bytes", "bytes").absent_when(AbsentWhen::Zero),
         level(5, "same_pages", "pages"),
         level(7, "huge_pages", "pages"),
     ];
@@ -74,7 +74,7 @@ fn tables(root: &Root, device: &str) -> Vec<Table<Single>> {
     [("mm_stat", sizes), ("io_stat", failures), ("stat", requests)]
         .into_iter()
         .filter_map(|(file, columns)| {
-            Table::open(root, format!("/sys/block/{device}/{file}"), Single(columns))
+            LineTable::open(root, format!("/sys/block/{device}/{file}"), Single(columns))
         })
         .collect()
 }

@@ -39,7 +39,7 @@ const FLAG_ZSTD: u8 = 1;
 
 /// What a chunk holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ChunkKind {
     /// The facts, JSON; a later one replaces an earlier one.
     Facts,
     /// Series, one JSON object a line, in the order of their ids.
@@ -58,30 +58,30 @@ pub(super) enum Kind {
     Unknown(u8),
 }
 
-impl Kind {
+impl ChunkKind {
     fn code(self) -> u8 {
         match self {
-            Kind::Facts => 1,
-            Kind::Schema => 2,
-            Kind::Samples => 3,
-            Kind::Spans => 4,
-            Kind::Tasks => 5,
-            Kind::Outcome => 6,
-            Kind::Row => 7,
-            Kind::Unknown(code) => code,
+            ChunkKind::Facts => 1,
+            ChunkKind::Schema => 2,
+            ChunkKind::Samples => 3,
+            ChunkKind::Spans => 4,
+            ChunkKind::Tasks => 5,
+            ChunkKind::Outcome => 6,
+            ChunkKind::Row => 7,
+            ChunkKind::Unknown(code) => code,
         }
     }
 
     fn of(code: u8) -> Self {
         match code {
-            1 => Kind::Facts,
-            2 => Kind::Schema,
-            3 => Kind::Samples,
-            4 => Kind::Spans,
-            5 => Kind::Tasks,
-            6 => Kind::Outcome,
-            7 => Kind::Row,
-            other => Kind::Unknown(other),
+            1 => ChunkKind::Facts,
+            2 => ChunkKind::Schema,
+            3 => ChunkKind::Samples,
+            4 => ChunkKind::Spans,
+            5 => ChunkKind::Tasks,
+            6 => ChunkKind::Outcome,
+            7 => ChunkKind::Row,
+            other => ChunkKind::Unknown(other),
         }
     }
 }
@@ -97,7 +97,7 @@ pub fn reseal(file: &mut [u8]) {
 /// What stands before a payload.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
-    pub(super) kind: Kind,
+    pub(super) kind: ChunkKind,
     pub(super) is_zstd: bool,
     pub(super) payload_bytes: usize,
     pub(super) raw_bytes: usize,
@@ -132,7 +132,7 @@ impl Header {
     fn parse(bytes: &[u8; HEADER_BYTES]) -> Result<Self, String> {
         let head = LAYOUT.head(bytes)?;
         let header = Self {
-            kind: Kind::of(head.kind),
+            kind: ChunkKind::of(head.kind),
             is_zstd: head.flags & FLAG_ZSTD != 0,
             payload_bytes: head.payload_bytes,
             raw_bytes: number_u32(&bytes[8..12]) as usize,
@@ -262,7 +262,7 @@ impl<R: Read + Seek> Chunks<R> {
     /// As [`Chunks::next`], and when the source cannot be moved.
     pub(super) fn next_wanted(
         &mut self,
-        is_wanted: impl Fn(Kind) -> bool,
+        is_wanted: impl Fn(ChunkKind) -> bool,
     ) -> Result<Option<(Header, &[u8])>, String> {
         let Some((bytes, header)) = self.header()? else {
             return Ok(None);

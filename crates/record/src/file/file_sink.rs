@@ -11,7 +11,7 @@ use super::writer::{FILE_MODE, Writer};
 use crate::error::at;
 use crate::registry::Row;
 use crate::sink::RecordSink;
-use crate::{Error, Kind, Result};
+use crate::{Error, ErrorKind, Result};
 use model::recording::{Facts, Recording, RecordingOutcome, Schema, Span, Task, Tick};
 use std::fs::File;
 use std::io::Seek;
@@ -33,7 +33,7 @@ impl FileSink {
     /// is a recording (or empty).
     ///
     /// # Errors
-    /// [`Kind::Usage`] for a file that exists and may not be replaced; others when the file
+    /// [`ErrorKind::Usage`] for a file that exists and may not be replaced; others when the file
     /// cannot be made.
     pub fn create(path: &Path, force: bool, facts: &Facts) -> Result<Self> {
         let place = FilePlace::of(path).map_err(|error| at("create", path, &error))?;
@@ -159,5 +159,5 @@ fn replaceable(place: &FilePlace, path: &Path, force: bool) -> Result<File> {
 }
 
 fn refusal(path: &Path, why: &str) -> Error {
-    Error::new(Kind::Usage, "write", why).at(path)
+    Error::new(ErrorKind::Usage, "write", why).at(path)
 }

@@ -8,7 +8,7 @@ use super::joined::{JoinedRecording, newest};
 use super::reader::MAX_BYTES;
 use super::segments::{nothing_in, open_directory, segments};
 use super::tail::Tail;
-use crate::{Error, Kind, Result};
+use crate::{Error, ErrorKind, Result};
 use model::recording::Recording;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -37,7 +37,7 @@ impl Follower {
     /// segments but the newest.
     ///
     /// # Errors
-    /// [`Kind::NotARecording`] for anything else, and when it cannot be opened.
+    /// [`ErrorKind::NotARecording`] for anything else, and when it cannot be opened.
     pub fn open(path: &Path) -> Result<Self> {
         // The type is read before the file is opened: opening a pipe would block.
         let metadata = path.metadata().map_err(|error| Error::io("open", path, error))?;
@@ -46,7 +46,7 @@ impl Follower {
         }
         if !metadata.is_file() {
             let why = "only a file can be followed, or the directory of a flight recorder";
-            return Err(Error::new(Kind::NotARecording, "follow the recording", why).at(path));
+            return Err(Error::new(ErrorKind::NotARecording, "follow the recording", why).at(path));
         }
         let file =
             sys::file::open_input(path).map_err(|error| Error::io("open", path, error.source))?;

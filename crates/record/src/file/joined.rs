@@ -31,7 +31,8 @@ const PART_SHARE: usize = 4;
 /// between two segments is a span of kind `gap`.
 ///
 /// # Errors
-/// [`crate::Kind::NotARecording`] for a directory without a segment; others when it cannot be read.
+/// [`crate::ErrorKind::NotARecording`] for a directory without a segment; others when it cannot be
+/// read.
 pub fn read_ring(path: &Path) -> Result<Recording> {
     read_ring_within(path, Limits::default())
 }
@@ -129,12 +130,12 @@ pub(super) struct JoinedRecording {
     thinning: Thinning,
     ids: HashMap<String, usize>,
     is_begun: bool,
-    part: Part,
+    part: SegmentProgress,
 }
 
 /// How much of the segment that is added is there already.
 #[derive(Debug, Default)]
-struct Part {
+struct SegmentProgress {
     is_begun: bool,
     /// The number of its first sample.
     first: u64,
@@ -156,7 +157,7 @@ impl JoinedRecording {
             thinning: Thinning::new(),
             ids: HashMap::new(),
             is_begun: false,
-            part: Part::default(),
+            part: SegmentProgress::default(),
         }
     }
 
@@ -190,7 +191,7 @@ impl JoinedRecording {
 
     /// What is added from now on is of the next segment.
     pub(super) fn next(&mut self) {
-        self.part = Part::default();
+        self.part = SegmentProgress::default();
     }
 
     /// Adds what the segment has grown by; nothing before its first sample is there.
@@ -242,7 +243,8 @@ impl JoinedRecording {
             }
         }
         self.is_begun = true;
-        self.part = Part { is_begun: true, first, offset_ns, ..Part::default() };
+        self.part =
+            SegmentProgress { is_begun: true, first, offset_ns, ..SegmentProgress::default() };
     }
 
     fn grow(&mut self, part: &Recording) {
@@ -301,7 +303,7 @@ impl JoinedRecording {
             let Some(series) = index.map(|index| &mut whole[index]) else {
                 continue;
             };
-            for Step { sample, value } in part.steps.skip(*taken) {
+            for SeriesStep { sample, value } in part.steps.skip(*taken) {
                 let sample = self.thinning.place(self.part.first + u64::from(sample));
                 series.push(sample.unwrap_or(u32::MAX), value);
             }

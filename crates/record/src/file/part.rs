@@ -6,7 +6,7 @@
 //! only for a recording that was ended and is whole as far as it was read. Any other is read in one
 //! pass, which reports what is wrong with it.
 
-use super::chunk::{Chunks, Kind};
+use super::chunk::{ChunkKind, Chunks};
 use super::reader::{self, Limits, Reading};
 use model::recording::Recording;
 use std::fs::File;
@@ -65,7 +65,7 @@ impl<R: Read + Seek> Outline<R> {
         let earlier = self.rows.partition_point(|(at_ns, _)| *at_ns <= from_ns);
         let row = earlier.checked_sub(1).map(|last| self.rows[last]);
         self.chunks.go_to(row.map_or(self.start, |(_, offset)| offset)).ok()?;
-        let is_wanted = |kind| matches!(kind, Kind::Samples | Kind::Row);
+        let is_wanted = |kind| matches!(kind, ChunkKind::Samples | ChunkKind::Row);
         while self.last_ns().is_none_or(|last_ns| last_ns < to_ns) {
             let Some((header, raw)) = self.chunks.next_wanted(is_wanted).ok()? else {
                 break;
@@ -81,15 +81,15 @@ impl<R: Read + Seek> Outline<R> {
 
     /// Goes over all chunks and takes all but samples; `None` for a recording that was cut.
     fn walk(&mut self) -> Result<Option<()>, String> {
-        let is_wanted = |kind| !matches!(kind, Kind::Samples | Kind::Row);
+        let is_wanted = |kind| !matches!(kind, ChunkKind::Samples | ChunkKind::Row);
         loop {
             let offset = self.chunks.offset;
             let Some((header, raw)) = self.chunks.next_wanted(is_wanted)? else {
                 break;
             };
             match header.kind {
-                Kind::Row if self.rows.len() >= MAX_PLACES => return Ok(None),
-                Kind::Row => self.rows.push((header.first_ns, offset)),
+                ChunkKind::Row if self.rows.len() >= MAX_PLACES => return Ok(None),
+                ChunkKind::Row => self.rows.push((header.first_ns, offset)),
                 kind if is_wanted(kind) => self.reading.take(&header, raw)?,
                 _ => {}
             }

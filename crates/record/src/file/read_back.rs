@@ -4,7 +4,7 @@
 //! same bytes. Only the end is taken from memory: a full disk must not change how a command ended.
 
 use super::reader::{Limits, read_within};
-use crate::{Error, Kind, Result};
+use crate::{Error, ErrorKind, Result};
 use model::recording::{Facts, Recording, RecordingOutcome};
 use std::fs::File;
 use std::io::{BufReader, Seek};
@@ -13,7 +13,7 @@ use std::io::{BufReader, Seek};
 pub(super) fn read_back(mut file: File, limits: Limits) -> Result<Recording> {
     file.rewind().map_err(|error| {
         let reason = sys::plain_reason(&error);
-        Error::new(Kind::Failed, "read the recording", reason)
+        Error::new(ErrorKind::Failed, "read the recording", reason)
     })?;
     read_within(BufReader::new(file), limits)
 }

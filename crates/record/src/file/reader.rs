@@ -9,7 +9,7 @@
 mod budget;
 mod thinning;
 
-use super::chunk::{self, Chunks, FILE_HEADER_BYTES, Header, Kind, MAGIC};
+use super::chunk::{self, ChunkKind, Chunks, FILE_HEADER_BYTES, Header, MAGIC};
 use super::columns::{self, Base, DecodedRows};
 use crate::registry::{ABSENT, MAX_SERIES};
 use crate::{Error, Result};
@@ -62,7 +62,7 @@ impl Default for Limits {
 /// in [`Recording::damage`]. So does one that is more than a reader takes.
 ///
 /// # Errors
-/// [`crate::Kind::NotARecording`] for another file or a newer major version.
+/// [`crate::ErrorKind::NotARecording`] for another file or a newer major version.
 pub fn read(source: impl Read) -> Result<Recording> {
     read_within(source, Limits::default())
 }
@@ -109,11 +109,11 @@ pub(super) fn starts_with_magic(file: &mut File) -> bool {
 }
 
 pub(super) fn not_a_recording(why: String) -> Error {
-    Error::new(crate::Kind::NotARecording, "read the recording", why)
+    Error::new(crate::ErrorKind::NotARecording, "read the recording", why)
 }
 
 fn failed(why: String) -> Error {
-    Error::new(crate::Kind::Failed, "read the recording", why)
+    Error::new(crate::ErrorKind::Failed, "read the recording", why)
 }
 
 /// What was read so far.
@@ -155,15 +155,15 @@ impl Reading {
     pub(super) fn take(&mut self, header: &Header, raw: &[u8]) -> std::result::Result<(), String> {
         let Self { recording, budget, .. } = self;
         match header.kind {
-            Kind::Facts => {
+            ChunkKind::Facts => {
                 budget.take_facts(raw)?;
                 recording.facts = parse(raw)?;
                 self.has_facts = true;
             }
-            Kind::Schema => lines(raw, |line| self.schema(line))?,
-            Kind::Samples => self.samples(raw)?,
-            Kind::Row => self.row(raw)?,
-            Kind::Spans => lines(raw, |line| {
+            ChunkKind::Schema => lines(raw, |line| self.schema(line))?,
+            ChunkKind::Samples => self.samples(raw)?,
+            ChunkKind::Row => self.row(raw)?,
+            ChunkKind::Spans => lines(raw, |line| {
                 if budget.has_room_for::<Span>(line, "spans") {
                     let mut span: Span = parse(line)?;
                     span.end_ns = span.end_ns.max(span.start_ns);
@@ -171,14 +171,14 @@ impl Reading {
                 }
                 Ok(())
             })?,
-            Kind::Tasks => lines(raw, |line| {
+            ChunkKind::Tasks => lines(raw, |line| {
                 if budget.has_room_for::<Task>(line, "tasks") {
                     recording.tasks.push(parse(line)?);
                 }
                 Ok(())
             })?,
-            Kind::Outcome => recording.outcome = Some(parse(raw)?),
-            Kind::Unknown(_) => {}
+            ChunkKind::Outcome => recording.outcome = Some(parse(raw)?),
+            ChunkKind::Unknown(_) => {}
         }
         Ok(())
     }

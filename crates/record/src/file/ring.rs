@@ -19,7 +19,7 @@ use super::writer::{FILE_MODE, Writer};
 use crate::error::at;
 use crate::registry::Row;
 use crate::sink::RecordSink;
-use crate::{Error, Kind, Result};
+use crate::{Error, ErrorKind, Result};
 use model::recording::{Facts, Recording, RecordingOutcome, Schema, Span, Task, Tick};
 use outage::Outages;
 use std::collections::VecDeque;
@@ -74,14 +74,14 @@ impl Ring {
     /// there belongs to the ring.
     ///
     /// # Errors
-    /// [`Kind::Usage`] for no time, less than [`MIN_KEEP_BYTES`], or a directory that another
-    /// recorder uses; [`Kind::Impossible`] for one that another user can change; others when the
-    /// directory cannot be used.
+    /// [`ErrorKind::Usage`] for no time, less than [`MIN_KEEP_BYTES`], or a directory that another
+    /// recorder uses; [`ErrorKind::Impossible`] for one that another user can change; others when
+    /// the directory cannot be used.
     pub fn open(path: &Path, keep_ns: u64, keep_bytes: u64, facts: &Facts) -> Result<Self> {
         if keep_ns == 0 || keep_bytes < MIN_KEEP_BYTES {
             let least_kib = MIN_KEEP_BYTES >> 10;
             let why = format!("it needs time, and room of at least {least_kib} KiB");
-            return Err(Error::new(Kind::Usage, "keep a flight recorder", why));
+            return Err(Error::new(ErrorKind::Usage, "keep a flight recorder", why));
         }
         let directory = open_for_writing(path)?;
         let lock = lock(&directory, path)?;
@@ -201,7 +201,7 @@ impl Ring {
     /// Begins another segment if the current one was removed.
     fn check_segment(&mut self, base_ns: u64) -> Result<()> {
         if let Some(why) = self.loss() {
-            return Err(Error::new(Kind::Failed, "record to", why).at(&self.path));
+            return Err(Error::new(ErrorKind::Failed, "record to", why).at(&self.path));
         }
         let current = self.current.as_ref();
         let about = current.and_then(|current| current.writer.sink().metadata().ok());
@@ -308,7 +308,7 @@ impl RecordSink for Ring {
         let (ended, own) = match self.current.take() {
             None => {
                 let why = self.outages.why();
-                let error = Error::new(Kind::NoSpace, "write the recording", why);
+                let error = Error::new(ErrorKind::NoSpace, "write the recording", why);
                 (Err(error.at(&self.path)), None)
             }
             Some(Current { name, mut writer, .. }) => {
@@ -351,7 +351,7 @@ fn start(directory: &Directory, facts: &Facts) -> Result<Current> {
                 let is_full = error.kind == sys::ErrorKind::NoSpace;
                 let mut error = at("create", &path, &error);
                 if is_full {
-                    error.kind = Kind::NoSpace;
+                    error.kind = ErrorKind::NoSpace;
                 }
                 return Err(error);
             }

@@ -6,7 +6,7 @@
 
 use super::reader::starts_with_magic;
 use crate::error::at;
-use crate::{Error, Kind, Result};
+use crate::{Error, ErrorKind, Result};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -40,14 +40,14 @@ pub(super) fn open_directory(path: &Path) -> Result<Directory> {
 /// The error for a directory without a recording that can be read.
 pub(super) fn nothing_in(directory: &Path, why: Option<String>) -> Error {
     let why = why.unwrap_or_else(|| "no recording is in it".to_owned());
-    Error::new(Kind::NotARecording, "read the recordings in", why).at(directory)
+    Error::new(ErrorKind::NotARecording, "read the recordings in", why).at(directory)
 }
 
 /// Opens the directory of a ring for writing; makes it if it is missing.
 pub(super) fn open_for_writing(path: &Path) -> Result<Directory> {
     let directory = open_or_make(path).map_err(|error| at("create", path, &error))?;
     let about = directory.file().metadata().map_err(|error| Error::io("examine", path, error))?;
-    let refusal = |why: &str| Err(Error::new(Kind::Impossible, "record to", why).at(path));
+    let refusal = |why: &str| Err(Error::new(ErrorKind::Impossible, "record to", why).at(path));
     // Many systems give each user a group of the same number and let it write.
     let is_own_group = [0, sys::process::effective_gid()].contains(&about.gid());
     let others_write = about.mode() & 0o002 != 0 || (about.mode() & 0o020 != 0 && !is_own_group);
@@ -89,7 +89,7 @@ pub(super) fn lock(directory: &Directory, path: &Path) -> Result<std::fs::File> 
         return Ok(file);
     }
     let why = "another recorder writes to it";
-    Err(Error::new(Kind::Usage, "record to", why).at(path))
+    Err(Error::new(ErrorKind::Usage, "record to", why).at(path))
 }
 
 /// The name of a segment that starts then.

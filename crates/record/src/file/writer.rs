@@ -5,7 +5,7 @@
 //! After a failed write nothing more is written, so what was written stays a recording with at most
 //! one cut chunk at its end.
 
-use super::chunk::{self, HEADER_BYTES, Header, Kind, MAX_RAW_BYTES};
+use super::chunk::{self, ChunkKind, HEADER_BYTES, Header, MAX_RAW_BYTES};
 use super::columns::{self, Base, MAX_CELLS, MAX_ROWS, PendingRows, Scratch};
 use crate::registry::Row;
 use crate::{Error, Result};
@@ -92,7 +92,7 @@ impl<W: Write> Writer<W> {
         let header = chunk::FILE_HEADER.to_bytes();
         writer.chunk.extend_from_slice(&header);
         writer.hand_over()?;
-        writer.object(Kind::Facts, facts, 0)?;
+        writer.object(ChunkKind::Facts, facts, 0)?;
         Ok(writer)
     }
 
@@ -141,7 +141,7 @@ impl<W: Write> Writer<W> {
     /// As [`Writer::sample`].
     pub fn tasks(&mut self, tasks: &[Task]) -> Result<()> {
         let last_ns = self.last_ns();
-        self.lines(Kind::Tasks, tasks, 0, last_ns)
+        self.lines(ChunkKind::Tasks, tasks, 0, last_ns)
     }
 
     /// Writes what is still held, so that a reader sees it.
@@ -156,7 +156,7 @@ impl<W: Write> Writer<W> {
             let schemas = std::mem::take(&mut self.schemas);
             let last_ns = self.last_ns();
             let new = &schemas[self.schemas_written..];
-            let written = self.lines(Kind::Schema, new, last_ns, last_ns);
+            let written = self.lines(ChunkKind::Schema, new, last_ns, last_ns);
             self.schemas_written = schemas.len();
             self.schemas = schemas;
             written?;
@@ -170,7 +170,7 @@ impl<W: Write> Writer<W> {
             self.raw.clear();
             columns::encode(&self.held, &mut self.base, &mut self.scratch, &mut self.raw);
             self.held.clear();
-            self.write_raw(Kind::Samples, first_ns, last_ns)?;
+            self.write_raw(ChunkKind::Samples, first_ns, last_ns)?;
         }
         self.write_spans()?;
         self.sink.flush().map_err(|error| refused(&error))
@@ -189,8 +189,8 @@ impl<W: Write> Writer<W> {
     /// As [`Writer::finish`]; the sink stays usable if it refuses.
     pub(super) fn end(&mut self, facts: &Facts, outcome: &RecordingOutcome) -> Result<()> {
         self.flush()?;
-        self.object(Kind::Facts, facts, outcome.ended_ns)?;
-        self.object(Kind::Outcome, outcome, outcome.ended_ns)?;
+        self.object(ChunkKind::Facts, facts, outcome.ended_ns)?;
+        self.object(ChunkKind::Outcome, outcome, outcome.ended_ns)?;
         self.sink.flush().map_err(|error| refused(&error))
     }
 
@@ -243,21 +243,22 @@ impl<W: Write> Writer<W> {
         self.base.encode(&mut self.raw);
         let at_ns = self.base.at_ns();
         self.chunks_since_row = 0;
-        self.write_raw(Kind::Row, at_ns, at_ns)
+        self.write_raw(ChunkKind::Row, at_ns, at_ns)
     }
 
     fn write_spans(&mut self) -> Result<()> {
         let spans = std::mem::take(&mut self.spans);
         let first_ns = spans.iter().map(|span| span.start_ns).min();
         let last_ns = spans.iter().map(|span| span.end_ns).max();
-        let written = self.lines(Kind::Spans, &spans, first_ns.unwrap_or(0), last_ns.unwrap_or(0));
+        let written =
+            self.lines(ChunkKind::Spans, &spans, first_ns.unwrap_or(0), last_ns.unwrap_or(0));
         self.spans = spans;
         self.spans.clear();
         written
     }
 
     /// Writes one chunk with one JSON object.
-    fn object(&mut self, kind: Kind, object: &impl Serialize, at_ns: u64) -> Result<()> {
+    fn object(&mut self, kind: ChunkKind, object: &impl Serialize, at_ns: u64) -> Result<()> {
         self.raw.clear();
         serde_json::to_writer(&mut self.raw, object).map_err(|error| failed(error.to_string()))?;
         self.write_raw(kind, at_ns, at_ns)
@@ -266,7 +267,7 @@ impl<W: Write> Writer<W> {
     /// Writes JSON objects, one a line, in as many chunks as they need.
     fn lines<T: Serialize>(
         &mut self,
-        kind: Kind,
+        kind: ChunkKind,
         objects: &[T],
         first_ns: u64,
         last_ns: u64,
@@ -288,10 +289,10 @@ impl<W: Write> Writer<W> {
     }
 
     /// Packs `self.raw` into one chunk and hands it to the sink.
-    fn write_raw(&mut self, kind: Kind, first_ns: u64, last_ns: u64) -> Result<()> {
+    fn write_raw(&mut self, kind: ChunkKind, first_ns: u64, last_ns: u64) -> Result<()> {
         if self.raw.len() > MAX_RAW_BYTES {
             return Err(Error::new(
-                crate::Kind::Usage,
+                crate::ErrorKind::Usage,
                 "write the recording",
                 format!("one entry has {} bytes, more than a reader takes", self.raw.len()),
             ));
@@ -371,13 +372,13 @@ impl Writer<File> {
 
 fn refused(error: &std::io::Error) -> Error {
     let kind = match (sys::ErrorKind::of(error), error.kind()) {
-        (_, std::io::ErrorKind::FileTooLarge) => crate::Kind::FileTooLarge,
-        (sys::ErrorKind::NoSpace, _) => crate::Kind::NoSpace,
-        _ => crate::Kind::Failed,
+        (_, std::io::ErrorKind::FileTooLarge) => crate::ErrorKind::FileTooLarge,
+        (sys::ErrorKind::NoSpace, _) => crate::ErrorKind::NoSpace,
+        _ => crate::ErrorKind::Failed,
     };
     Error::new(kind, "write the recording", sys::plain_reason(error))
 }
 
 fn failed(why: impl Into<String>) -> Error {
-    Error::new(crate::Kind::Failed, "write the recording", why.into())
+    Error::new(crate::ErrorKind::Failed, "write the recording", why.into())
 }

@@ -25,7 +25,7 @@ pub const FIRST: &str = "0";
 /// When the text is no JSON, or a value is too large, in words.
 pub fn each(text: &str, path: &[&str], mut take: impl FnMut(Value)) -> Result<(), String> {
     let left = Cell::new(0);
-    let found = Found { path, left: &left, take: &mut take };
+    let found = PathSearch { path, left: &left, take: &mut take };
     let mut parser = serde_json::Deserializer::from_str(text);
     let read = found.deserialize(&mut parser).and_then(|()| parser.end());
     read.map_err(|error| {
@@ -34,13 +34,13 @@ pub fn each(text: &str, path: &[&str], mut take: impl FnMut(Value)) -> Result<()
 }
 
 /// Looks for `path` from here on.
-struct Found<'a> {
+struct PathSearch<'a> {
     path: &'a [&'a str],
     left: &'a Cell<usize>,
     take: &'a mut dyn FnMut(Value),
 }
 
-impl<'de> DeserializeSeed<'de> for Found<'_> {
+impl<'de> DeserializeSeed<'de> for PathSearch<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, parser: D) -> Result<(), D::Error> {
@@ -53,7 +53,7 @@ impl<'de> DeserializeSeed<'de> for Found<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Found<'_> {
+impl<'de> Visitor<'de> for PathSearch<'_> {
     type Value = ();
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -63,7 +63,7 @@ impl<'de> Visitor<'de> for Found<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(name) = map.next_key::<std::borrow::Cow<'_, str>>()? {
             if name == self.path[0] {
-                map.next_value_seed(Found {
+                map.next_value_seed(PathSearch {
                     path: &self.path[1..],
                     left: self.left,
                     take: &mut *self.take,
@@ -79,7 +79,7 @@ impl<'de> Visitor<'de> for Found<'_> {
         let mut is_wanted = self.path[0] == EACH || self.path[0] == FIRST;
         loop {
             let next = if is_wanted {
-                list.next_element_seed(Found {
+                list.next_element_seed(PathSearch {
                     path: &self.path[1..],
                     left: self.left,
                     take: &mut *self.take,

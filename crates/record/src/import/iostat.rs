@@ -30,7 +30,7 @@ const SHARES: [(&str, &str); 6] = [
 ];
 
 /// Where a line stands.
-enum Part<'a> {
+enum Section<'a> {
     Nowhere,
     /// The numbers of the processors come next.
     Processors(Vec<&'a str>),
@@ -41,16 +41,16 @@ enum Part<'a> {
 /// Reads the text; without time stamps a report is `interval` long, else a second.
 pub fn read(text: &str, interval: Option<Duration>) -> Result<Recording, String> {
     let mut reports = Reports::new(interval.unwrap_or(Duration::from_secs(1)));
-    let mut part = Part::Nowhere;
+    let mut section = Section::Nowhere;
     let mut stamp = None;
     for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
-        match (words.first().copied(), &part) {
-            (None, _) => part = Part::Nowhere,
+        match (words.first().copied(), &section) {
+            (None, _) => section = Section::Nowhere,
             (Some("Linux"), _) => reports.processors(line),
             (Some("avg-cpu:"), _) => {
                 reports.begin(stamp.take());
-                part = Part::Processors(words[1..].to_vec());
+                section = Section::Processors(words[1..].to_vec());
             }
             (Some(first), _) if first.starts_with("Device") => {
                 // With -d there are no processors before it.
@@ -58,15 +58,15 @@ pub fn read(text: &str, interval: Option<Duration>) -> Result<Recording, String>
                     reports.begin(stamp.take());
                 }
                 reports.has_begun_by_processors = false;
-                part = Part::Devices(words);
+                section = Section::Devices(words);
             }
-            (Some(_), Part::Processors(names)) => {
+            (Some(_), Section::Processors(names)) => {
                 reports.take_processors(names, &words);
                 reports.has_begun_by_processors = true;
-                part = Part::Nowhere;
+                section = Section::Nowhere;
             }
-            (Some(_), Part::Devices(names)) => reports.take_device(names, &words),
-            (Some(_), Part::Nowhere) => stamp = time::seconds(line),
+            (Some(_), Section::Devices(names)) => reports.take_device(names, &words),
+            (Some(_), Section::Nowhere) => stamp = time::seconds(line),
         }
     }
     reports.timeline.finish()

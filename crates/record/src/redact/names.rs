@@ -42,7 +42,7 @@ const REMOVED: &str = "(removed)";
 
 /// What was replaced by what.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct StandIns {
     stand_ins: HashMap<(&'static str, String), String>,
     counts: HashMap<&'static str, usize>,
     /// What is not looked for: our own words.
@@ -54,7 +54,7 @@ pub(super) struct Names {
     search: Search,
 }
 
-impl Names {
+impl StandIns {
     /// No stand-in yet; what is made of these words alone is not looked for in texts.
     pub(super) fn new(vocabulary: Vocabulary) -> Self {
         Self { vocabulary, ..Self::default() }

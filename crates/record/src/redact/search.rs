@@ -51,7 +51,7 @@ struct Secret {
 
 /// A secret that was found.
 #[derive(Debug)]
-pub(super) struct Found<'a> {
+pub(super) struct FoundSecret<'a> {
     pub(super) length: usize,
     pub(super) stand_in: &'a str,
 }
@@ -162,7 +162,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The longest secret that starts here.
-    pub(super) fn found(&mut self) -> Option<Found<'a>> {
+    pub(super) fn found(&mut self) -> Option<FoundSecret<'a>> {
         let Search { old, new, .. } = self.search;
         let here = self.at + usize::from(self.marked.get(self.at) == Some(&MARK));
         let mut longest: Option<(Match, &'a Secret)> = None;
@@ -174,7 +174,7 @@ impl<'a> Walk<'a> {
                 longest = Some((found, &automaton.secrets[found.pattern()]));
             }
         }
-        longest.map(|(_, secret)| Found { length: secret.length, stand_in: &secret.stand_in })
+        longest.map(|(_, secret)| FoundSecret { length: secret.length, stand_in: &secret.stand_in })
     }
 
     /// Goes on after so many bytes, which are whole letters.

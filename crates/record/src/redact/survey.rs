@@ -1,7 +1,7 @@
 //! A survey that may be shown around: the host's name, names of users, mount points, paths
 //! and volumes replaced; models of processors and kernel names of devices stay.
 
-use super::names::Names;
+use super::names::StandIns;
 use model::TierKind;
 use model::survey::Survey;
 
@@ -13,7 +13,7 @@ pub fn redact_survey(survey: &mut Survey, private: &[String]) {
 
 /// Replaces what is personal in several: equal names get equal stand-ins in all of them.
 pub fn redact_surveys(surveys: &mut [&mut Survey], private: &[String]) {
-    let mut names = Names::default();
+    let mut names = StandIns::default();
     for word in private {
         if word.starts_with('/') {
             names.path(&mut word.clone());
@@ -30,7 +30,7 @@ pub fn redact_surveys(surveys: &mut [&mut Survey], private: &[String]) {
 }
 
 /// Takes note of the names in a survey, and its host's out of it.
-fn learn(survey: &mut Survey, names: &mut Names) {
+fn learn(survey: &mut Survey, names: &mut StandIns) {
     if let Some(host) = survey.machine.host.take() {
         names.stand_in("host-", &host);
     }

@@ -4,18 +4,18 @@
 //! 1. A process belongs if it is a root, was adopted, is a child of the reaper, or its parent
 //!    belongs.
 //! 2. An unknown parent is looked up in /proc, and its parents in turn. The end of one that is gone
-//!    may be reported later: the verdict waits.
+//!    may be reported later: its membership waits.
 //! 3. Numbers are used again: a process that ended keeps its children of before, not those that
 //!    began after; outsiders are forgotten after each reading.
 
-use super::{Pids, Tree};
+use super::{Pids, TaskScope};
 use crate::process_tree;
 use std::collections::HashMap;
 use sys::taskstats::Stats;
 
 /// What is known about the end of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Membership {
     /// It belongs to the subject.
     In,
     /// It does not.
@@ -53,7 +53,7 @@ const ENDED_MAX: usize = 8192;
 
 impl TreeMembers {
     /// Begins with the present tree: the roots and their descendants.
-    pub(super) fn watch(&mut self, tree: &Tree, live: &HashMap<u32, u32>) {
+    pub(super) fn watch(&mut self, tree: &TaskScope, live: &HashMap<u32, u32>) {
         self.everything = tree.processes.is_empty() && tree.reaper.is_none();
         self.reaper = tree.reaper;
         let roots: Vec<u32> =
@@ -95,13 +95,13 @@ impl TreeMembers {
     }
 
     /// Whether the end of a thread, read at `received_ns`, is one of the subject's.
-    pub(super) fn judge(&mut self, stats: &Stats, received_ns: u64) -> Verdict {
+    pub(super) fn judge(&mut self, stats: &Stats, received_ns: u64) -> Membership {
         let process = stats.tgid.unwrap_or(stats.tid);
         let began_ns = received_ns.saturating_sub(stats.elapsed_ns);
-        let verdict = self.verdict(process, stats.ppid, began_ns);
+        let membership = self.membership(process, stats.ppid, began_ns);
         let last = stats.last_of_process || (stats.version < 12 && process == stats.tid);
-        match verdict {
-            Verdict::In => {
+        match membership {
+            Membership::In => {
                 // A thread that is told of after its process does not bring it back.
                 let ended_ns = self.ended.get(&process);
                 if ended_ns.is_none_or(|ended_ns| began_ns > *ended_ns) {
@@ -112,16 +112,16 @@ impl TreeMembers {
                     self.ended.insert(process, received_ns);
                 }
             }
-            Verdict::Out => {
+            Membership::Out => {
                 self.outsiders.insert(process);
                 // Its number may come again, for one that belongs.
                 if last {
                     self.strangers.remove(&process);
                 }
             }
-            Verdict::Unknown => {}
+            Membership::Unknown => {}
         }
-        verdict
+        membership
     }
 
     /// How many processes have belonged.
@@ -149,18 +149,18 @@ impl TreeMembers {
         }
     }
 
-    fn verdict(&mut self, process: u32, parent: u32, began_ns: u64) -> Verdict {
+    fn membership(&mut self, process: u32, parent: u32, began_ns: u64) -> Membership {
         if self.everything {
-            return Verdict::In;
+            return Membership::In;
         }
         if self.is_foreign(process) {
-            return Verdict::Out;
+            return Membership::Out;
         }
         if self.belongs(process, began_ns) {
-            return Verdict::In;
+            return Membership::In;
         }
         if self.outsiders.contains(&process) {
-            return Verdict::Out;
+            return Membership::Out;
         }
         self.climb(parent, began_ns)
     }
@@ -177,30 +177,30 @@ impl TreeMembers {
     }
 
     /// Follows the living parents up to a process that is known.
-    fn climb(&mut self, parent: u32, began_ns: u64) -> Verdict {
+    fn climb(&mut self, parent: u32, began_ns: u64) -> Membership {
         let mut path = Vec::new();
         let mut pid = parent;
-        let verdict = loop {
+        let membership = loop {
             // A child of the reaper is one of the subject's, the reaper itself is not.
             if Some(pid) == self.reaper || self.belongs(pid, began_ns) {
-                break Verdict::In;
+                break Membership::In;
             }
             let foreign = FIRST_PROCESSES.contains(&pid) || self.strangers.contains(&pid);
             if foreign || self.outsiders.contains(&pid) || path.len() >= CHAIN_MAX {
-                break Verdict::Out;
+                break Membership::Out;
             }
             path.push(pid);
             match process_tree::parent(pid) {
                 Some(parent) => pid = parent,
-                None => break Verdict::Unknown,
+                None => break Membership::Unknown,
             }
         };
-        match verdict {
-            Verdict::In => self.adopt(&path),
-            Verdict::Out => self.outsiders.extend(path),
-            Verdict::Unknown => {}
+        match membership {
+            Membership::In => self.adopt(&path),
+            Membership::Out => self.outsiders.extend(path),
+            Membership::Unknown => {}
         }
-        verdict
+        membership
     }
 
     fn enter(&mut self, process: u32) {
@@ -221,13 +221,19 @@ mod tests {
 
     fn members() -> TreeMembers {
         let mut members = TreeMembers::default();
-        let tree = Tree { processes: vec![ROOT], reaper: Some(BASE) };
+        let tree = TaskScope { processes: vec![ROOT], reaper: Some(BASE) };
         members.watch(&tree, &HashMap::from([(ROOT, BASE)]));
         members
     }
 
     /// The end of a process that began at `began_ns` and ended just before it was read.
-    fn end(members: &mut TreeMembers, pid: u32, ppid: u32, began_ns: u64, now_ns: u64) -> Verdict {
+    fn end(
+        members: &mut TreeMembers,
+        pid: u32,
+        ppid: u32,
+        began_ns: u64,
+        now_ns: u64,
+    ) -> Membership {
         let stats = Stats {
             version: 16,
             tid: pid,
@@ -243,11 +249,11 @@ mod tests {
     #[test]
     fn children_orphans_and_strangers() {
         let mut members = members();
-        assert_eq!(end(&mut members, BASE + 2, ROOT, 10, 20), Verdict::In);
-        assert_eq!(end(&mut members, BASE + 3, BASE, 10, 20), Verdict::In);
-        assert_eq!(end(&mut members, BASE + 4, 1, 10, 20), Verdict::Out);
-        assert_eq!(end(&mut members, BASE, 1, 10, 20), Verdict::Out);
-        assert_eq!(end(&mut members, ROOT, BASE, 5, 30), Verdict::In);
+        assert_eq!(end(&mut members, BASE + 2, ROOT, 10, 20), Membership::In);
+        assert_eq!(end(&mut members, BASE + 3, BASE, 10, 20), Membership::In);
+        assert_eq!(end(&mut members, BASE + 4, 1, 10, 20), Membership::Out);
+        assert_eq!(end(&mut members, BASE, 1, 10, 20), Membership::Out);
+        assert_eq!(end(&mut members, ROOT, BASE, 5, 30), Membership::In);
         assert_eq!(members.count(), 3);
     }
 
@@ -255,9 +261,9 @@ mod tests {
     fn a_grandchild_waits_for_its_parents_end() {
         let mut members = members();
         let (child, grandchild) = (BASE + 2, BASE + 3);
-        assert_eq!(end(&mut members, grandchild, child, 12, 20), Verdict::Unknown);
-        assert_eq!(end(&mut members, child, ROOT, 10, 21), Verdict::In);
-        assert_eq!(end(&mut members, grandchild, child, 12, 20), Verdict::In);
+        assert_eq!(end(&mut members, grandchild, child, 12, 20), Membership::Unknown);
+        assert_eq!(end(&mut members, child, ROOT, 10, 21), Membership::In);
+        assert_eq!(end(&mut members, grandchild, child, 12, 20), Membership::In);
         assert_eq!(members.count(), 3);
     }
 
@@ -267,15 +273,15 @@ mod tests {
         let mut members = TreeMembers::default();
         let (left, below) = (BASE + 7, BASE + 8);
         let live = HashMap::from([(ROOT, BASE), (left, BASE), (below, left)]);
-        let tree = Tree { processes: vec![ROOT], reaper: Some(BASE) };
+        let tree = TaskScope { processes: vec![ROOT], reaper: Some(BASE) };
         members.watch(&tree, &live);
         assert_eq!(members.among(&live), [ROOT]);
-        assert_eq!(end(&mut members, below, left, 12, 20), Verdict::Out);
+        assert_eq!(end(&mut members, below, left, 12, 20), Membership::Out);
         members.forget_outsiders(20);
-        assert_eq!(end(&mut members, left, BASE, 10, 20), Verdict::Out);
+        assert_eq!(end(&mut members, left, BASE, 10, 20), Membership::Out);
         members.forget_outsiders(30);
         // Its number is given to a child of the command that is orphaned.
-        assert_eq!(end(&mut members, left, BASE, 30, 40), Verdict::In);
+        assert_eq!(end(&mut members, left, BASE, 30, 40), Membership::In);
         assert_eq!(members.count(), 2);
     }
 
@@ -283,13 +289,13 @@ mod tests {
     fn a_number_that_is_used_again_is_a_stranger() {
         let mut members = members();
         let number = BASE + 2;
-        assert_eq!(end(&mut members, number, ROOT, 10, 20), Verdict::In);
-        assert_eq!(end(&mut members, number, 1, 30, 40), Verdict::Out);
+        assert_eq!(end(&mut members, number, ROOT, 10, 20), Membership::In);
+        assert_eq!(end(&mut members, number, 1, 30, 40), Membership::Out);
         // Nor are the children of its second user members.
-        assert_eq!(end(&mut members, BASE + 3, number, 31, 40), Verdict::Out);
+        assert_eq!(end(&mut members, BASE + 3, number, 31, 40), Membership::Out);
         members.forget_outsiders(50);
         // A thread that is told of after its process is one.
-        assert_eq!(end(&mut members, number, ROOT, 10, 20), Verdict::In);
+        assert_eq!(end(&mut members, number, ROOT, 10, 20), Membership::In);
         assert_eq!(members.count(), 2);
     }
 
@@ -297,17 +303,17 @@ mod tests {
     fn a_number_that_a_member_gets_after_an_end_counts_again() {
         let mut members = members();
         let number = BASE + 2;
-        assert_eq!(end(&mut members, number, ROOT, 10, 20), Verdict::In);
-        assert_eq!(end(&mut members, number, ROOT, 30, 40), Verdict::In);
+        assert_eq!(end(&mut members, number, ROOT, 10, 20), Membership::In);
+        assert_eq!(end(&mut members, number, ROOT, 30, 40), Membership::In);
         assert_eq!(members.count(), 3);
     }
 
     #[test]
     fn everything_is_everything() {
         let mut members = TreeMembers::default();
-        members.watch(&Tree::default(), &HashMap::from([(1, 0), (7, 1)]));
+        members.watch(&TaskScope::default(), &HashMap::from([(1, 0), (7, 1)]));
         assert_eq!(members.count(), 2);
-        assert_eq!(end(&mut members, BASE + 4, 1, 10, 20), Verdict::In);
+        assert_eq!(end(&mut members, BASE + 4, 1, 10, 20), Membership::In);
         assert_eq!(members.count(), 3);
     }
 
@@ -315,13 +321,13 @@ mod tests {
     fn what_lives_below_a_root_was_found_at_the_start() {
         let mut members = TreeMembers::default();
         let live = HashMap::from([(ROOT, 1), (BASE + 2, ROOT), (BASE + 3, BASE + 2), (9, 1)]);
-        let tree = Tree { processes: vec![ROOT], reaper: None };
+        let tree = TaskScope { processes: vec![ROOT], reaper: None };
         members.watch(&tree, &live);
         let mut found = members.among(&live);
         found.sort_unstable();
         assert_eq!(found, [ROOT, BASE + 2, BASE + 3]);
         assert_eq!(members.count(), 3);
         // Its parents may be gone by now.
-        assert_eq!(end(&mut members, BASE + 3, 1, 10, 20), Verdict::In);
+        assert_eq!(end(&mut members, BASE + 3, 1, 10, 20), Membership::In);
     }
 }

@@ -15,7 +15,7 @@ const FILE_BYTES: usize = 8192;
 
 /// One thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Thread {
+pub(super) struct LivingThread {
     pub(super) pid: u32,
     pub(super) tid: u32,
     pub(super) ppid: u32,
@@ -35,7 +35,7 @@ pub(super) struct Thread {
     pub(super) involuntary_switches: u64,
 }
 
-impl Thread {
+impl LivingThread {
     /// Whether only its number is left.
     pub(super) fn has_ended(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')
@@ -48,7 +48,7 @@ pub(super) fn threads(pid: u32) -> Vec<u32> {
 }
 
 /// One thread; the files that are not permitted are left out.
-pub(super) fn thread(pid: u32, tid: u32) -> Option<Thread> {
+pub(super) fn thread(pid: u32, tid: u32) -> Option<LivingThread> {
     let directory = format!("/proc/{pid}/task/{tid}");
     let mut thread = parse_stat(&small_file(&format!("{directory}/stat"))?)?;
     thread.pid = pid;
@@ -56,11 +56,11 @@ pub(super) fn thread(pid: u32, tid: u32) -> Option<Thread> {
 }
 
 /// The same with all that /proc has.
-pub(super) fn complete(thread: &Thread) -> Thread {
+pub(super) fn complete(thread: &LivingThread) -> LivingThread {
     let directory = format!("/proc/{}/task/{}", thread.pid, thread.tid);
     let text = |file: &str| small_file(&format!("{directory}/{file}"));
     let status = text("status").unwrap_or_default();
-    Thread {
+    LivingThread {
         run: text("schedstat").and_then(|text| machine::schedstat::parse(&text)),
         io: text("io").and_then(|text| machine::process_io::parse(&text)),
         voluntary_switches: number_of(&status, "voluntary_ctxt_switches:"),
@@ -83,7 +83,7 @@ fn number_of(status: &str, name: &str) -> u64 {
 }
 
 /// "12 (a name) S 1 ..."; a name may hold anything, brackets and spaces too.
-fn parse_stat(text: &str) -> Option<Thread> {
+fn parse_stat(text: &str) -> Option<LivingThread> {
     let (tid, rest) = text.split_once(" (")?;
     let (comm, rest) = rest.rsplit_once(") ")?;
     let mut words = rest.split_ascii_whitespace();
@@ -91,7 +91,7 @@ fn parse_stat(text: &str) -> Option<Thread> {
     // From field 4 on all are numbers; some may be negative, none of those that are read.
     let fields: Vec<&str> = words.collect();
     let field = |number: usize| fields.get(number - 4)?.parse::<u64>().ok();
-    Some(Thread {
+    Some(LivingThread {
         tid: tid.parse().ok()?,
         ppid: u32::try_from(field(4)?).ok()?,
         comm: comm.to_owned(),
@@ -102,7 +102,7 @@ fn parse_stat(text: &str) -> Option<Thread> {
         system_ns: field(15)?.saturating_mul(CLOCK_TICK_NS),
         began_ns: field(22)?.saturating_mul(CLOCK_TICK_NS),
         block_io_ns: field(42).unwrap_or(0).saturating_mul(CLOCK_TICK_NS),
-        ..Thread::default()
+        ..LivingThread::default()
     })
 }
 

@@ -5,7 +5,7 @@
 //! it grew since: an older one is not of this recording. The run time of a thread that
 //! ended without ever sleeping is completed; of others it lacks up to a tick.
 
-use super::proc::{self, Thread};
+use super::proc::{self, LivingThread};
 use model::recording::{Delay, Task, TaskSource};
 use sys::taskstats::{Charged, Stats};
 
@@ -74,7 +74,7 @@ impl Charges {
 
     /// From /proc, read at `now_ns`: run, queue, block I/O in ticks. /proc does not count the waits
     /// for block I/O; their count is 0.
-    pub(super) fn of_proc(thread: &Thread, now_ns: u64) -> Option<Self> {
+    pub(super) fn of_proc(thread: &LivingThread, now_ns: u64) -> Option<Self> {
         let thread = proc::complete(thread);
         let run = thread.run?;
         let io = thread.io.unwrap_or_default();

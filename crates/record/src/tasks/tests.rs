@@ -24,7 +24,7 @@ fn threads_that_still_run_are_reported_from_proc_alone() {
     listener.ends = None;
     listener.asks = None;
     let mut command = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-    listener.watch(&Tree { processes: vec![command.id()], reaper: None });
+    listener.watch(&TaskScope { processes: vec![command.id()], reaper: None });
     listener.read();
     let report = listener.finish(sys::clock::now_ns());
     command.kill().unwrap();

@@ -7,7 +7,7 @@
 //! A request is misaligned if it begins or ends inside of a block that its medium writes as a
 //! whole: a write then makes the device read first.
 
-use super::event::{Direction, Request};
+use super::event::{BlockRequest, Direction};
 use std::collections::HashMap;
 
 /// The most requests in flight that are remembered; more than all queues of a machine hold.
@@ -34,7 +34,7 @@ struct InFlight {
 
 /// Requests that were completed in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Done {
+pub struct CompletedRequests {
     /// How many.
     pub requests: u64,
     /// Their bytes.
@@ -47,28 +47,28 @@ pub struct Done {
     pub misaligned: u64,
 }
 
-/// Sums by direction: reads, writes, flushes.
-pub type Sums = [Done; 3];
+/// RequestSums by direction: reads, writes, flushes.
+pub type RequestSums = [CompletedRequests; 3];
 
 /// A device that has figures of its own.
 #[derive(Debug)]
-pub struct Device {
+pub struct DeviceRequests {
     /// The kernel's number.
     pub number: u32,
     /// What was completed.
-    pub sums: Sums,
+    pub sums: RequestSums,
     block_bytes: Option<u64>,
 }
 
 /// Requests of all devices.
 #[derive(Debug)]
 pub struct Requests {
-    in_flight: HashMap<Request, InFlight>,
+    in_flight: HashMap<BlockRequest, InFlight>,
     searched_ns: u64,
     /// Reads, writes and flushes that were issued, whether or not their completion was reported.
     issued: u64,
-    all: Sums,
-    devices: Vec<Device>,
+    all: RequestSums,
+    devices: Vec<DeviceRequests>,
     block_bytes: fn(u32) -> Option<u64>,
 }
 
@@ -79,14 +79,14 @@ impl Requests {
             in_flight: HashMap::new(),
             searched_ns: 0,
             issued: 0,
-            all: Sums::default(),
+            all: RequestSums::default(),
             devices: Vec::new(),
             block_bytes,
         }
     }
 
     /// A request goes to its device.
-    pub fn issue(&mut self, request: Request, bytes: u32, time_ns: u64) {
+    pub fn issue(&mut self, request: BlockRequest, bytes: u32, time_ns: u64) {
         self.issued += u64::from(request.direction != Direction::Other);
         let is_full = self.in_flight.len() >= IN_FLIGHT_MAX;
         if is_full && time_ns.saturating_sub(self.searched_ns) >= SEARCH_NS {
@@ -101,13 +101,13 @@ impl Requests {
     }
 
     /// The device did `bytes` of a request.
-    pub fn complete(&mut self, request: Request, bytes: u32, time_ns: u64) {
+    pub fn complete(&mut self, request: BlockRequest, bytes: u32, time_ns: u64) {
         let Some(mut entry) = self.in_flight.remove(&request) else {
             return;
         };
         if bytes > 0 && bytes < entry.left {
             entry.left -= bytes;
-            let rest = Request { sector: request.sector + u64::from(bytes / 512), ..request };
+            let rest = BlockRequest { sector: request.sector + u64::from(bytes / 512), ..request };
             self.in_flight.insert(rest, entry);
             return;
         }
@@ -129,7 +129,7 @@ impl Requests {
     }
 
     /// The device sent it back; it will be issued again.
-    pub fn requeue(&mut self, request: Request) {
+    pub fn requeue(&mut self, request: BlockRequest) {
         if self.in_flight.remove(&request).is_some() {
             self.issued -= u64::from(request.direction != Direction::Other);
         }
@@ -141,24 +141,24 @@ impl Requests {
     }
 
     /// All devices together.
-    pub fn all(&self) -> &Sums {
+    pub fn all(&self) -> &RequestSums {
         &self.all
     }
 
     /// Each device by the kernel's number, in the order of their first completion.
-    pub fn devices(&self) -> &[Device] {
+    pub fn devices(&self) -> &[DeviceRequests] {
         &self.devices
     }
 
-    fn device(&mut self, number: u32) -> Option<&mut Device> {
+    fn device(&mut self, number: u32) -> Option<&mut DeviceRequests> {
         let mut devices = self.devices.iter();
         let found = devices.position(|device| device.number == number);
         let index = match found {
             Some(index) => index,
             None if self.devices.len() < DEVICES_MAX => {
-                self.devices.push(Device {
+                self.devices.push(DeviceRequests {
                     number,
-                    sums: Sums::default(),
+                    sums: RequestSums::default(),
                     block_bytes: (self.block_bytes)(number).filter(|bytes| *bytes > 0),
                 });
                 self.devices.len() - 1
@@ -169,7 +169,7 @@ impl Requests {
     }
 }
 
-impl Done {
+impl CompletedRequests {
     fn add(&mut self, bytes: u32, latency_ns: u64) {
         self.requests += 1;
         self.bytes += u64::from(bytes);
@@ -201,8 +201,8 @@ pub fn direction(letters: &[u8]) -> Direction {
 mod tests {
     use super::*;
 
-    fn request(sector: u64) -> Request {
-        Request { device: 7, sector, direction: Direction::Read }
+    fn request(sector: u64) -> BlockRequest {
+        BlockRequest { device: 7, sector, direction: Direction::Read }
     }
 
     #[test]
@@ -210,7 +210,7 @@ mod tests {
         let mut requests = Requests::new(|_| None);
         requests.issue(request(8), 8192, 1000);
         requests.complete(request(8), 4096, 5000);
-        assert_eq!(requests.all()[0], Done::default(), "half of it");
+        assert_eq!(requests.all()[0], CompletedRequests::default(), "half of it");
         requests.complete(request(16), 4096, 101_000);
         let read = requests.all()[0];
         assert_eq!((read.requests, read.bytes, read.latency_ns), (1, 8192, 100_000));
@@ -228,7 +228,7 @@ mod tests {
             requests.issue(request(sector), bytes, 1);
             requests.complete(request(sector), bytes, 2);
         }
-        let elsewhere = Request { device: 8, ..request(1) };
+        let elsewhere = BlockRequest { device: 8, ..request(1) };
         requests.issue(elsewhere, 512, 1);
         requests.complete(elsewhere, 512, 2);
         let misaligned = requests.devices().iter().map(|d| d.sums[0].misaligned);

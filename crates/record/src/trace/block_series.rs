@@ -4,10 +4,10 @@
 //! `trace.block.<dev>.read_le_<2^k>us` tells how many reads took at most so long.
 
 use super::Family;
-use super::block::{CLASSES, Done, Requests, Sums as RequestSums};
-use super::columns::{Column, counter, set};
-use super::event::{Event, What};
-use super::reducer::{Reducer, Sums};
+use super::block::{CLASSES, CompletedRequests, RequestSums, Requests};
+use super::columns::{ColumnId, counter, set};
+use super::event::{Event, EventKind};
+use super::reducer::{Reducer, TraceSums};
 use super::threads::Threads;
 use crate::registry::{Registry, Row};
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 #[derive(Debug)]
 pub struct BlockSeries {
     requests: Requests,
-    columns: Option<Block>,
+    columns: Option<BlockColumns>,
 }
 
 impl Default for BlockSeries {
@@ -27,7 +27,7 @@ impl Default for BlockSeries {
 
 impl Reducer for BlockSeries {
     fn open(&mut self, families: &BTreeSet<Family>, registry: &mut Registry) {
-        self.columns = families.contains(&Family::Block).then(|| Block {
+        self.columns = families.contains(&Family::Block).then(|| BlockColumns {
             issued: counter(registry, "trace.block.issued", "count"),
             all: directions(registry, "trace.block"),
             devices: Vec::new(),
@@ -37,14 +37,14 @@ impl Reducer for BlockSeries {
     fn take(&mut self, event: &Event, _: &Threads) {
         let (requests, time_ns) = (&mut self.requests, event.time_ns);
         match event.what {
-            What::Issue { request, bytes } => requests.issue(request, bytes, time_ns),
-            What::Complete { request, bytes } => requests.complete(request, bytes, time_ns),
-            What::Requeue { request } => requests.requeue(request),
+            EventKind::Issue { request, bytes } => requests.issue(request, bytes, time_ns),
+            EventKind::Complete { request, bytes } => requests.complete(request, bytes, time_ns),
+            EventKind::Requeue { request } => requests.requeue(request),
             _ => {}
         }
     }
 
-    fn fill(&mut self, _: &Sums<'_>, registry: &mut Registry, row: &mut Row) {
+    fn fill(&mut self, _: &TraceSums<'_>, registry: &mut Registry, row: &mut Row) {
         let (Some(columns), requests) = (&mut self.columns, &self.requests) else {
             return;
         };
@@ -52,7 +52,7 @@ impl Reducer for BlockSeries {
         fill_directions(&columns.all, requests.all(), row);
         let known = columns.devices.len();
         for device in requests.devices().iter().skip(known) {
-            columns.devices.push(Device::new(device.number, registry));
+            columns.devices.push(DeviceColumns::new(device.number, registry));
         }
         for (columns, device) in columns.devices.iter().zip(requests.devices()) {
             columns.fill(&device.sums, row);
@@ -61,26 +61,26 @@ impl Reducer for BlockSeries {
 }
 
 #[derive(Debug)]
-struct Block {
-    issued: Column,
-    all: [Direction; 3],
-    devices: Vec<Device>,
+struct BlockColumns {
+    issued: ColumnId,
+    all: [DirectionColumns; 3],
+    devices: Vec<DeviceColumns>,
 }
 
 /// Requests, bytes, latency.
 #[derive(Debug)]
-struct Direction([Column; 3]);
+struct DirectionColumns([ColumnId; 3]);
 
 #[derive(Debug)]
-struct Device {
-    directions: [Direction; 3],
+struct DeviceColumns {
+    directions: [DirectionColumns; 3],
     /// Reads and writes by latency.
-    classes: [Vec<Column>; 2],
+    classes: [Vec<ColumnId>; 2],
     /// Reads and writes that do not fit the medium's blocks.
-    misaligned: [Column; 2],
+    misaligned: [ColumnId; 2],
 }
 
-impl Device {
+impl DeviceColumns {
     fn new(number: u32, registry: &mut Registry) -> Self {
         let prefix = format!("trace.block.{}", device_name(number));
         let mut classes = |direction: &str| {
@@ -112,12 +112,12 @@ impl Device {
 }
 
 /// Columns for reads, writes, flushes. A flush carries no bytes.
-fn directions(registry: &mut Registry, prefix: &str) -> [Direction; 3] {
+fn directions(registry: &mut Registry, prefix: &str) -> [DirectionColumns; 3] {
     [("read", true), ("write", true), ("flush", false)].map(|(name, has_bytes)| {
         let plural = if name == "flush" { "es" } else { "s" };
         let mut column =
             |last: &str, unit: &str| counter(registry, &format!("{prefix}.{name}{last}"), unit);
-        Direction([
+        DirectionColumns([
             column(plural, "count"),
             has_bytes.then(|| column("_bytes", "bytes")).flatten(),
             column("_ns", "ns"),
@@ -125,9 +125,9 @@ fn directions(registry: &mut Registry, prefix: &str) -> [Direction; 3] {
     })
 }
 
-fn fill_directions(directions: &[Direction; 3], sums: &RequestSums, row: &mut Row) {
-    for (Direction([requests, bytes, latency]), done) in directions.iter().zip(sums) {
-        let Done { requests: count, bytes: sum, latency_ns, .. } = *done;
+fn fill_directions(directions: &[DirectionColumns; 3], sums: &RequestSums, row: &mut Row) {
+    for (DirectionColumns([requests, bytes, latency]), done) in directions.iter().zip(sums) {
+        let CompletedRequests { requests: count, bytes: sum, latency_ns, .. } = *done;
         set(row, *requests, count);
         set(row, *bytes, sum);
         set(row, *latency, latency_ns);

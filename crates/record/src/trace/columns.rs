@@ -8,15 +8,15 @@ use model::recording::SeriesKind;
 pub const SOURCE: &str = "kernel events";
 
 /// A column; `None` if the recording has too many.
-pub type Column = Option<u32>;
+pub type ColumnId = Option<u32>;
 
 /// Adds a counter.
-pub fn counter(registry: &mut Registry, name: &str, unit: &str) -> Column {
+pub fn counter(registry: &mut Registry, name: &str, unit: &str) -> ColumnId {
     registry.id(name, unit, SeriesKind::Counter, SOURCE)
 }
 
 /// Writes a value, if it has a column.
-pub fn set(row: &mut Row, column: Column, value: u64) {
+pub fn set(row: &mut Row, column: ColumnId, value: u64) {
     if let Some(id) = column {
         row.count(id, value);
     }
@@ -24,12 +24,12 @@ pub fn set(row: &mut Row, column: Column, value: u64) {
 
 /// How often, and how long.
 #[derive(Debug)]
-pub struct Pair {
-    count: Column,
-    time_ns: Column,
+pub struct CountAndTime {
+    count: ColumnId,
+    time_ns: ColumnId,
 }
 
-impl Pair {
+impl CountAndTime {
     /// Adds the two columns.
     pub fn new(registry: &mut Registry, count: &str, time: &str) -> Self {
         Self { count: counter(registry, count, "count"), time_ns: counter(registry, time, "ns") }

@@ -4,8 +4,8 @@
 //! sample's own are those of this process.
 
 use super::block::direction;
-use super::event::{Event, Leave, Request, What};
-use super::stack::Table;
+use super::event::{BlockRequest, Event, EventKind, Leave};
+use super::stack::FunctionTable;
 use sys::perf::Sample;
 use sys::tracefs::{Field, Tracepoint};
 
@@ -58,8 +58,8 @@ impl RequestFields {
         })
     }
 
-    fn read(&self, raw: &[u8]) -> Option<Request> {
-        Some(Request {
+    fn read(&self, raw: &[u8]) -> Option<BlockRequest> {
+        Some(BlockRequest {
             device: u32::try_from(self.device.number(raw)?).ok()?,
             sector: self.sector.number(raw)?,
             direction: direction(self.letters.data(raw)?),
@@ -92,7 +92,7 @@ impl Decoder {
     }
 
     /// What a sample says; `None` if it is of no interest.
-    pub fn decode(&self, sample: &Sample<'_>, table: &Table) -> Option<Event> {
+    pub fn decode(&self, sample: &Sample<'_>, table: &FunctionTable) -> Option<Event> {
         let (process, thread, raw) = (sample.process, sample.thread, sample.raw);
         let what = match self {
             Decoder::Switch { thread, state, next } => {
@@ -102,7 +102,7 @@ impl Decoder {
                     Some(state) => Leave::Waits(state),
                     None => Leave::Ready,
                 };
-                What::Switch {
+                EventKind::Switch {
                     // From the data: the sample has no number any more for one that is dead.
                     thread: u32::try_from(thread.number(raw)?).ok()?,
                     leave,
@@ -110,24 +110,26 @@ impl Decoder {
                 }
             }
             Decoder::Wakeup { thread } => {
-                What::Wakeup { thread: u32::try_from(thread.number(raw)?).ok()? }
+                EventKind::Wakeup { thread: u32::try_from(thread.number(raw)?).ok()? }
             }
-            Decoder::Issue { request, bytes } => What::Issue {
+            Decoder::Issue { request, bytes } => EventKind::Issue {
                 request: request.read(raw)?,
                 bytes: u32::try_from(bytes.number(raw)?).ok()?,
             },
-            Decoder::Complete { request, sectors } => What::Complete {
+            Decoder::Complete { request, sectors } => EventKind::Complete {
                 request: request.read(raw)?,
                 bytes: u32::try_from(sectors.number(raw)?.checked_mul(512)?).ok()?,
             },
-            Decoder::Requeue { request } => What::Requeue { request: request.read(raw)? },
-            Decoder::Reclaim { begins } => What::Reclaim { process, thread, begins: *begins },
-            Decoder::Compaction { begins } => What::Compaction { process, thread, begins: *begins },
+            Decoder::Requeue { request } => EventKind::Requeue { request: request.read(raw)? },
+            Decoder::Reclaim { begins } => EventKind::Reclaim { process, thread, begins: *begins },
+            Decoder::Compaction { begins } => {
+                EventKind::Compaction { process, thread, begins: *begins }
+            }
             Decoder::Throttled { delay_us } => {
-                What::Throttled { process, delay_ns: delay_us.number(raw)?.checked_mul(1000)? }
+                EventKind::Throttled { process, delay_ns: delay_us.number(raw)?.checked_mul(1000)? }
             }
             // A pause of 0 or less is a note without a wait.
-            Decoder::DirtyPages { pause_ms } => What::DirtyWait {
+            Decoder::DirtyPages { pause_ms } => EventKind::DirtyWait {
                 process,
                 pause_ns: positive(pause_ms.number(raw)?)?.checked_mul(1_000_000)?,
             },

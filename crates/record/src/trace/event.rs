@@ -143,7 +143,7 @@ pub enum Direction {
 
 /// Which request on which device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Request {
+pub struct BlockRequest {
     /// The kernel's number of the device.
     pub device: u32,
     /// Its first sector of 512 bytes.
@@ -158,12 +158,12 @@ pub struct Event {
     /// When, on the clock of [`sys::clock`].
     pub time_ns: u64,
     /// What.
-    pub what: What,
+    pub what: EventKind,
 }
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum EventKind {
     /// The sums start at 0 here.
     Start,
     /// /proc shows this thread in this state; `None`: it runs or could run.
@@ -177,9 +177,9 @@ pub enum What {
     /// A processor begins to change its thread. Reported before the stack was read, so the time
     /// that this takes is part of the wait.
     Switch { thread: u32, leave: Leave, next: u32 },
-    /// A thread has left; reported even if [`What::Switch`] is not.
+    /// A thread has left; reported even if [`EventKind::Switch`] is not.
     Out { thread: u32, is_preempted: bool },
-    /// A thread has come; reported even if [`What::Switch`] is not.
+    /// A thread has come; reported even if [`EventKind::Switch`] is not.
     In { thread: u32 },
     /// It may run again.
     Wakeup { thread: u32 },
@@ -192,11 +192,11 @@ pub enum What {
     /// A writer is made to wait for write-back, for so long, from now on.
     DirtyWait { process: u32, pause_ns: u64 },
     /// A request went to its device.
-    Issue { request: Request, bytes: u32 },
+    Issue { request: BlockRequest, bytes: u32 },
     /// The device did so much of it.
-    Complete { request: Request, bytes: u32 },
+    Complete { request: BlockRequest, bytes: u32 },
     /// The device sent it back.
-    Requeue { request: Request },
+    Requeue { request: BlockRequest },
 }
 
 #[cfg(test)]

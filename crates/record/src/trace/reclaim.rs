@@ -4,9 +4,9 @@
 //! An interval counts when it ends, so one that still goes on is not in the sums.
 
 use super::Family;
-use super::columns::Pair;
-use super::event::{Event, Leave, What};
-use super::reducer::{Reducer, Sums};
+use super::columns::CountAndTime;
+use super::event::{Event, EventKind, Leave};
+use super::reducer::{Reducer, TraceSums};
 use super::threads::Threads;
 use crate::registry::{Registry, Row};
 use std::collections::{BTreeSet, HashMap};
@@ -27,7 +27,7 @@ impl Sum {
         self.time_ns = self.time_ns.saturating_add(time_ns);
     }
 
-    fn fill(self, columns: &Pair, row: &mut Row) {
+    fn fill(self, columns: &CountAndTime, row: &mut Row) {
         columns.fill(self.count, self.time_ns, row);
     }
 }
@@ -60,8 +60,8 @@ pub struct Reclaim {
     compactions: Intervals,
     throttles: Sum,
     dirty_waits: Sum,
-    vmscan: Option<[Pair; 3]>,
-    writeback: Option<Pair>,
+    vmscan: Option<[CountAndTime; 3]>,
+    writeback: Option<CountAndTime>,
 }
 
 impl Reducer for Reclaim {
@@ -69,7 +69,7 @@ impl Reducer for Reclaim {
         self.vmscan = families.contains(&Family::Vmscan).then(|| {
             let mut pair = |count: &str, time: &str| {
                 let name = |last: &str| format!("trace.vmscan.{last}");
-                Pair::new(registry, &name(count), &name(time))
+                CountAndTime::new(registry, &name(count), &name(time))
             };
             [
                 pair("direct_reclaims", "direct_reclaim_ns"),
@@ -79,7 +79,7 @@ impl Reducer for Reclaim {
         });
         self.writeback = families.contains(&Family::Writeback).then(|| {
             let time = "trace.writeback.dirty_wait_ns";
-            Pair::new(registry, "trace.writeback.dirty_waits", time)
+            CountAndTime::new(registry, "trace.writeback.dirty_waits", time)
         });
     }
 
@@ -87,19 +87,19 @@ impl Reducer for Reclaim {
         let includes = |process| threads.includes(process);
         let time_ns = event.time_ns;
         match event.what {
-            What::Reclaim { process, thread, begins } if includes(process) => {
+            EventKind::Reclaim { process, thread, begins } if includes(process) => {
                 self.reclaims.note(thread, begins, time_ns)
             }
-            What::Compaction { process, thread, begins } if includes(process) => {
+            EventKind::Compaction { process, thread, begins } if includes(process) => {
                 self.compactions.note(thread, begins, time_ns)
             }
-            What::Throttled { process, delay_ns } if includes(process) => {
+            EventKind::Throttled { process, delay_ns } if includes(process) => {
                 self.throttles.add(delay_ns);
             }
-            What::DirtyWait { process, pause_ns } if includes(process) => {
+            EventKind::DirtyWait { process, pause_ns } if includes(process) => {
                 self.dirty_waits.add(pause_ns);
             }
-            What::Exit { thread } | What::Switch { thread, leave: Leave::Ended, .. } => {
+            EventKind::Exit { thread } | EventKind::Switch { thread, leave: Leave::Ended, .. } => {
                 self.reclaims.begun.remove(&thread);
                 self.compactions.begun.remove(&thread);
             }
@@ -107,7 +107,7 @@ impl Reducer for Reclaim {
         }
     }
 
-    fn fill(&mut self, _: &Sums<'_>, _: &mut Registry, row: &mut Row) {
+    fn fill(&mut self, _: &TraceSums<'_>, _: &mut Registry, row: &mut Row) {
         if let Some([reclaims, throttles, compactions]) = &self.vmscan {
             self.reclaims.sum.fill(reclaims, row);
             self.throttles.fill(throttles, row);
@@ -125,7 +125,7 @@ mod tests {
 
     fn reclaim(time_ns: u64, process: u32, begins: bool) -> Event {
         let thread = process;
-        let what = What::Reclaim { process, thread, begins };
+        let what = EventKind::Reclaim { process, thread, begins };
         Event { time_ns, what }
     }
 

@@ -13,7 +13,7 @@ use std::fmt::Debug;
 
 /// What is summed up outside of the reducers: by the kernel, or by the tracer for all of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Sums<'a> {
+pub struct TraceSums<'a> {
     /// The subject's threads, settled to the instant of the sample.
     pub threads: &'a Threads,
     /// Events that were read.
@@ -35,7 +35,7 @@ pub trait Reducer: Debug + Default {
     fn take(&mut self, _event: &Event, _threads: &Threads) {}
 
     /// Writes its values; may add columns for what has appeared.
-    fn fill(&mut self, sums: &Sums<'_>, registry: &mut Registry, row: &mut Row);
+    fn fill(&mut self, sums: &TraceSums<'_>, registry: &mut Registry, row: &mut Row);
 }
 
 impl<A: Reducer, B: Reducer> Reducer for (A, B) {
@@ -49,7 +49,7 @@ impl<A: Reducer, B: Reducer> Reducer for (A, B) {
         self.1.take(event, threads);
     }
 
-    fn fill(&mut self, sums: &Sums<'_>, registry: &mut Registry, row: &mut Row) {
+    fn fill(&mut self, sums: &TraceSums<'_>, registry: &mut Registry, row: &mut Row) {
         self.0.fill(sums, registry, row);
         self.1.fill(sums, registry, row);
     }

@@ -4,8 +4,8 @@
 //! reported by events as well, and an event sets a state whatever it was before, so nothing is
 //! counted twice.
 
-use super::event::{Event, Sleep, State, What};
-use super::stack::Table;
+use super::event::{Event, EventKind, Sleep, State};
+use super::stack::FunctionTable;
 use crate::process_tree::{self, numbers, state_and_parent};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -13,7 +13,7 @@ use sys::clock::now_ns;
 
 /// Adds an event for each thread of `processes`, or of every process where there are none
 /// named.
-pub fn threads(processes: Option<&HashSet<u32>>, table: &Table, events: &mut Vec<Event>) {
+pub fn threads(processes: Option<&HashSet<u32>>, table: &FunctionTable, events: &mut Vec<Event>) {
     match processes {
         Some(processes) => {
             for process in processes {
@@ -44,7 +44,7 @@ pub fn with_children(processes: &[u32]) -> HashSet<u32> {
     found
 }
 
-fn threads_of(process: u32, table: &Table, events: &mut Vec<Event>) {
+fn threads_of(process: u32, table: &FunctionTable, events: &mut Vec<Event>) {
     let directory = format!("/proc/{process}/task");
     for thread in numbers(Path::new(&directory)) {
         let time_ns = now_ns();
@@ -62,7 +62,7 @@ fn threads_of(process: u32, table: &Table, events: &mut Vec<Event>) {
                 Err(_) => State::Sleep(Sleep::Unknown),
             }),
         };
-        let what = What::Seen { process, thread, state };
+        let what = EventKind::Seen { process, thread, state };
         events.push(Event { time_ns, what });
     }
 }
@@ -77,10 +77,9 @@ mod tests {
         let sleeper = std::thread::spawn(move || wait.recv());
         let own = std::process::id();
         let mut events = Vec::new();
-        let table = Table::of_kernel();
+        let table = FunctionTable::of_kernel();
         threads(Some(&HashSet::from([own])), table, &mut events);
-        let of_own =
-            |event: &&Event| matches!(event.what, What::Seen { process, .. } if process == own);
+        let of_own = |event: &&Event| matches!(event.what, EventKind::Seen { process, .. } if process == own);
         assert!(events.iter().filter(of_own).count() >= 2);
         drop(end);
         sleeper.join().unwrap().unwrap_err();

@@ -5,8 +5,8 @@
 
 use super::Family;
 use super::decode::{Decoder, Point};
-use super::event::{Event, What};
-use super::stack::Table;
+use super::event::{Event, EventKind};
+use super::stack::FunctionTable;
 use model::recording::SourceState;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::CStr;
@@ -64,7 +64,7 @@ fn wanted(family: Family) -> &'static [Wanted] {
 
 /// Everything that is open.
 #[derive(Debug, Default)]
-pub struct Sources {
+pub struct EventSources {
     rings: Vec<Ring>,
     events: Vec<perf::Event>,
     decoders: HashMap<u64, Decoder>,
@@ -89,7 +89,7 @@ struct Described {
     decoder: Decoder,
 }
 
-impl Sources {
+impl EventSources {
     /// Opens and starts the families; which of them are open, and what is to be said of each.
     pub fn open(families: &BTreeSet<Family>) -> (Self, BTreeMap<Family, SourceState>) {
         let mut sources = Self::default();
@@ -185,7 +185,7 @@ impl Sources {
     }
 
     /// Appends what the kernel reported until now, each processor's in its order.
-    pub fn drain(&mut self, table: &Table, into: &mut Vec<Event>) -> Drained {
+    pub fn drain(&mut self, table: &FunctionTable, into: &mut Vec<Event>) -> Drained {
         let mut drained = Drained::default();
         let (decoders, switches) = (&self.decoders, self.switches);
         for ring in &mut self.rings {
@@ -236,7 +236,11 @@ fn variants(decoder: &Decoder) -> &'static [(Option<&'static CStr>, u16)] {
     }
 }
 
-fn event(record: &Record<'_>, decoders: &HashMap<u64, Decoder>, table: &Table) -> Option<Event> {
+fn event(
+    record: &Record<'_>,
+    decoders: &HashMap<u64, Decoder>,
+    table: &FunctionTable,
+) -> Option<Event> {
     let (time_ns, what) = match record {
         Record::Sample(sample) => {
             return decoders.get(&sample.id)?.decode(sample, table);
@@ -244,9 +248,9 @@ fn event(record: &Record<'_>, decoders: &HashMap<u64, Decoder>, table: &Table) -
         Record::Switch(switch) => {
             let thread = switch.thread;
             let what = if switch.is_out {
-                What::Out { thread, is_preempted: switch.is_preempted }
+                EventKind::Out { thread, is_preempted: switch.is_preempted }
             } else {
-                What::In { thread }
+                EventKind::In { thread }
             };
             // The idle task belongs to no process.
             if thread == 0 {
@@ -256,15 +260,15 @@ fn event(record: &Record<'_>, decoders: &HashMap<u64, Decoder>, table: &Table) -
         }
         Record::Fork(task) => {
             let what =
-                What::Fork { process: task.process, thread: task.thread, parent: task.parent };
+                EventKind::Fork { process: task.process, thread: task.thread, parent: task.parent };
             (task.time_ns, what)
         }
         Record::Exit(task) => {
             let thread = task.thread;
-            (task.time_ns, What::Exit { thread })
+            (task.time_ns, EventKind::Exit { thread })
         }
         Record::Exec(task) => {
-            let what = What::Exec { process: task.process, thread: task.thread };
+            let what = EventKind::Exec { process: task.process, thread: task.thread };
             (task.time_ns, what)
         }
         Record::Lost { .. } | Record::Other => return None,

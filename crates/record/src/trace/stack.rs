@@ -9,7 +9,7 @@ mod kept;
 mod symbols;
 
 use super::event::{Io, Sleep, State};
-use functions::{Meaning, Names, Purpose};
+use functions::{FunctionMeaning, FunctionNames, IoPurpose};
 use std::sync::OnceLock;
 use symbols::Function;
 
@@ -18,16 +18,16 @@ const UNINTERRUPTIBLE: u64 = 2;
 
 /// The functions that matter, by name and by address.
 #[derive(Debug)]
-pub struct Table {
-    names: Names,
+pub struct FunctionTable {
+    names: FunctionNames,
     /// In order of their addresses.
     functions: Vec<Function>,
 }
 
-impl Table {
+impl FunctionTable {
     /// The table of the running kernel, found on first use.
     pub fn of_kernel() -> &'static Self {
-        static TABLE: OnceLock<Table> = OnceLock::new();
+        static TABLE: OnceLock<FunctionTable> = OnceLock::new();
         TABLE.get_or_init(|| {
             let names = functions::names();
             let functions = kept::functions(&names);
@@ -37,11 +37,11 @@ impl Table {
 
     /// A table without addresses, if stacks are not needed.
     pub fn none() -> &'static Self {
-        static TABLE: OnceLock<Table> = OnceLock::new();
+        static TABLE: OnceLock<FunctionTable> = OnceLock::new();
         TABLE.get_or_init(|| Self { names: functions::names(), functions: Vec::new() })
     }
 
-    fn meaning(&self, address: u64) -> Option<Meaning> {
+    fn meaning(&self, address: u64) -> Option<FunctionMeaning> {
         // A return address may be the first byte behind the function, never its first byte.
         let after = self.functions.partition_point(|function| function.start < address);
         let function = self.functions.get(after.checked_sub(1)?)?;
@@ -67,7 +67,7 @@ impl Table {
         Some(judge.verdict(is_io, !self.functions.is_empty()))
     }
 
-    /// As [`Table::classify`] for a thread that sleeps already, from the text of
+    /// As [`FunctionTable::classify`] for a thread that sleeps already, from the text of
     /// /proc/PID/task/TID/stack, which leaves the scheduler's own functions out.
     pub fn classify_text(&self, is_blocked: bool, text: &str) -> State {
         let mut judge = Judge::default();
@@ -89,14 +89,14 @@ impl Table {
 struct Judge {
     frames: usize,
     sleep: Option<Sleep>,
-    purpose: Option<Purpose>,
+    purpose: Option<IoPurpose>,
     is_io_wait: bool,
     is_children: bool,
 }
 
 impl Judge {
     /// Adds a function, from the innermost outwards.
-    fn add(&mut self, meaning: Meaning) {
+    fn add(&mut self, meaning: FunctionMeaning) {
         if !self.is_children {
             self.sleep = self.sleep.or(meaning.sleep);
         }
@@ -108,7 +108,7 @@ impl Judge {
 
     fn verdict(&self, is_io: bool, has_names: bool) -> State {
         if is_io {
-            return State::BlockIo(self.purpose.map_or(Io::Other, Purpose::io));
+            return State::BlockIo(self.purpose.map_or(Io::Other, IoPurpose::io));
         }
         if self.is_children {
             return State::Children;
@@ -128,10 +128,10 @@ mod tests {
         3000 T do_swap_page\n3100 T do_sys_poll\n3200 T handle_mm_fault\n3300 T do_wait\n\
         3400 T futex_wait\n3500 T end\n";
 
-    fn table(symbols: &str) -> Table {
+    fn table(symbols: &str) -> FunctionTable {
         let names = functions::names();
         let functions = symbols::read(symbols.as_bytes(), &names);
-        Table { names, functions }
+        FunctionTable { names, functions }
     }
 
     fn classify(state: u64, stack: &[u64]) -> Option<State> {
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_stack_in_proc_is_read_by_name() {
-        let table = Table::none();
+        let table = FunctionTable::none();
         let text = "[<0>] futex_do_wait+0x41/0x80\n[<0>] __futex_wait+0x8a/0x100\n";
         assert_eq!(table.classify_text(false, text), State::Sleep(Sleep::Lock));
         let text = "[<0>] folio_wait_bit_common+0x1/0x2\n[<0>] filemap_read.isra.0+0x1/0x2\n";
@@ -200,15 +200,15 @@ mod tests {
 
     #[test]
     fn this_kernel_has_functions_of_each_class() {
-        let table = Table::of_kernel();
+        let table = FunctionTable::of_kernel();
         if table.functions.is_empty() {
             return testkit::skip("/proc/kallsyms with addresses");
         }
         let meanings = || table.functions.iter().map(|function| function.meaning);
-        let has = |wanted: fn(&Meaning) -> bool| meanings().any(|meaning| wanted(&meaning));
+        let has = |wanted: fn(&FunctionMeaning) -> bool| meanings().any(|meaning| wanted(&meaning));
         assert!(has(|meaning| meaning.is_io_wait));
         assert!(has(|meaning| meaning.is_children));
         assert!(has(|meaning| meaning.sleep == Some(Sleep::Lock)));
-        assert!(has(|meaning| meaning.purpose == Some(Purpose::Read)));
+        assert!(has(|meaning| meaning.purpose == Some(IoPurpose::Read)));
     }
 }

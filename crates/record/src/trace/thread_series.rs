@@ -2,9 +2,9 @@
 //! The sums are kept by `threads`, which every other reducer may ask as well.
 
 use super::Family;
-use super::columns::{Column, counter, set};
+use super::columns::{ColumnId, counter, set};
 use super::event::{Io, Sleep, State};
-use super::reducer::{Reducer, Sums};
+use super::reducer::{Reducer, TraceSums};
 use super::threads::{Threads, WALL};
 use crate::registry::{Registry, Row};
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ impl Reducer for ThreadSeries {
         self.0 = families.contains(&Family::Sched).then(|| Sched::new(registry));
     }
 
-    fn fill(&mut self, sums: &Sums<'_>, _: &mut Registry, row: &mut Row) {
+    fn fill(&mut self, sums: &TraceSums<'_>, _: &mut Registry, row: &mut Row) {
         if let Some(sched) = &self.0 {
             sched.fill(sums.threads, row);
         }
@@ -28,15 +28,15 @@ impl Reducer for ThreadSeries {
 #[derive(Debug)]
 struct Sched {
     /// Run, queue, block I/O, children, sleep.
-    states: [Column; 5],
-    switches: Column,
-    block_io_waits: Column,
-    waits: Column,
-    untold_wakeups: Column,
-    threads: Column,
-    wall: [Column; WALL.len()],
-    sleeps: Vec<(Sleep, Column)>,
-    ios: Vec<(Io, Column)>,
+    states: [ColumnId; 5],
+    switches: ColumnId,
+    block_io_waits: ColumnId,
+    waits: ColumnId,
+    untold_wakeups: ColumnId,
+    threads: ColumnId,
+    wall: [ColumnId; WALL.len()],
+    sleeps: Vec<(Sleep, ColumnId)>,
+    ios: Vec<(Io, ColumnId)>,
 }
 
 impl Sched {

@@ -5,7 +5,7 @@
 //! wall's four sums are exactly the time since the start. Events come in order; a late one counts
 //! from the latest instant seen.
 
-use super::event::{Event, Leave, Sleep, State, What};
+use super::event::{Event, EventKind, Leave, Sleep, State};
 use std::collections::HashMap;
 
 /// The wall's states, in order of precedence.
@@ -13,7 +13,7 @@ pub const WALL: [&str; 4] = ["run", "queue", "block_io", "asleep"];
 
 /// One thread.
 #[derive(Clone, Copy, Debug)]
-struct Thread {
+struct TracedThread {
     process: u32,
     state: State,
     /// Whether the tracepoint has reported that it leaves, and the notice that it has left is to
@@ -24,7 +24,7 @@ struct Thread {
     is_reported: bool,
 }
 
-impl Thread {
+impl TracedThread {
     fn is_asleep(&self) -> bool {
         !matches!(self.state, State::Run | State::Queue)
     }
@@ -52,7 +52,7 @@ pub struct Threads {
     everyone: bool,
     /// Its processes, with how many threads of theirs are known.
     processes: HashMap<u32, u32>,
-    threads: HashMap<u32, Thread>,
+    threads: HashMap<u32, TracedThread>,
     clock_ns: u64,
     states: [StateTime; State::COUNT],
     /// Threads by index in [`WALL`].
@@ -118,19 +118,19 @@ impl Threads {
     pub fn apply(&mut self, event: &Event) {
         self.advance(event.time_ns);
         match event.what {
-            What::Start => self.restart(),
-            What::Seen { process, thread, state } if self.includes(process) => {
+            EventKind::Start => self.restart(),
+            EventKind::Seen { process, thread, state } if self.includes(process) => {
                 self.put(process, thread, state.unwrap_or(State::Run));
             }
-            What::Fork { process, thread, parent }
+            EventKind::Fork { process, thread, parent }
                 if self.includes(parent) || self.includes(process) =>
             {
                 self.put(process, thread, State::Queue);
                 self.mark_reported(thread);
             }
-            What::Exit { thread } => self.remove(thread),
-            What::Exec { process, thread } => self.exec(process, thread),
-            What::Switch { thread, leave, next } => {
+            EventKind::Exit { thread } => self.remove(thread),
+            EventKind::Exec { process, thread } => self.exec(process, thread),
+            EventKind::Switch { thread, leave, next } => {
                 match leave {
                     Leave::Ready => self.leave(thread, State::Queue, true),
                     Leave::Waits(state) => self.leave(thread, state, true),
@@ -138,9 +138,9 @@ impl Threads {
                 }
                 self.come(next);
             }
-            What::Out { thread, is_preempted } => self.notice_left(thread, is_preempted),
-            What::In { thread } => self.come(thread),
-            What::Wakeup { thread } => {
+            EventKind::Out { thread, is_preempted } => self.notice_left(thread, is_preempted),
+            EventKind::In { thread } => self.come(thread),
+            EventKind::Wakeup { thread } => {
                 let woken = self.threads.get(&thread);
                 if woken.is_some_and(|thread| thread.is_reported && thread.is_asleep()) {
                     self.waits += 1;
@@ -159,7 +159,7 @@ impl Threads {
         }
     }
 
-    /// Thread time in one state, as of the last [`Threads::settle`].
+    /// TracedThread time in one state, as of the last [`Threads::settle`].
     pub fn sum_ns(&self, state: State) -> u64 {
         self.states[state.index()].sum_ns
     }
@@ -210,7 +210,7 @@ impl Threads {
         if self.threads.contains_key(&thread) {
             return self.change(thread, state);
         }
-        let new = Thread { process, state, is_leaving: false, is_reported: false };
+        let new = TracedThread { process, state, is_leaving: false, is_reported: false };
         self.threads.insert(thread, new);
         *self.processes.entry(process).or_insert(0) += 1;
         self.seen += 1;
@@ -287,7 +287,8 @@ impl Threads {
         if !self.includes(process) {
             return;
         }
-        let is_other = |(id, other): &(&u32, &Thread)| other.process == process && **id != thread;
+        let is_other =
+            |(id, other): &(&u32, &TracedThread)| other.process == process && **id != thread;
         let others: Vec<u32> = self.threads.iter().filter(is_other).map(|(id, _)| *id).collect();
         self.put(process, thread, State::Run);
         self.change(thread, State::Run);
@@ -306,27 +307,27 @@ fn wall_index(state: State) -> usize {
     }
 }
 
-/// Decides for every [`What::Seen`] thread that ran or could run which of the two it was:
+/// Decides for every [`EventKind::Seen`] thread that ran or could run which of the two it was:
 /// if the next switch brings it to a processor, it waited for one. Events are in order.
 pub fn settle_seen(events: &mut [Event]) {
-    let unknown = |event: &&Event| matches!(event.what, What::Seen { state: None, .. });
+    let unknown = |event: &&Event| matches!(event.what, EventKind::Seen { state: None, .. });
     let Some(first) = events.iter().position(|event| unknown(&event)) else {
         return;
     };
     let mut next_is_in: HashMap<u32, bool> = HashMap::new();
     for event in events[first..].iter_mut().rev() {
         match &mut event.what {
-            What::In { thread } => {
+            EventKind::In { thread } => {
                 next_is_in.insert(*thread, true);
             }
-            What::Out { thread, .. } => {
+            EventKind::Out { thread, .. } => {
                 next_is_in.insert(*thread, false);
             }
-            What::Switch { thread, next, .. } => {
+            EventKind::Switch { thread, next, .. } => {
                 next_is_in.insert(*thread, false);
                 next_is_in.insert(*next, true);
             }
-            What::Seen { thread, state, .. } if state.is_none() => {
+            EventKind::Seen { thread, state, .. } if state.is_none() => {
                 let waited = next_is_in.get(thread).copied().unwrap_or(false);
                 *state = Some(if waited { State::Queue } else { State::Run });
             }

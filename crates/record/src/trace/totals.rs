@@ -2,8 +2,8 @@
 //! They take sums and no events.
 
 use super::Family;
-use super::columns::{Column, SOURCE, counter, set};
-use super::reducer::{Reducer, Sums};
+use super::columns::{ColumnId, SOURCE, counter, set};
+use super::reducer::{Reducer, TraceSums};
 use crate::registry::{Registry, Row};
 use model::recording::SeriesKind;
 use std::collections::BTreeSet;
@@ -11,9 +11,9 @@ use std::collections::BTreeSet;
 /// How many events there were, how many were lost, and whether they were stopped.
 #[derive(Debug, Default)]
 pub struct EventTotals {
-    events: Column,
-    lost: Column,
-    stopped: Column,
+    events: ColumnId,
+    lost: ColumnId,
+    stopped: ColumnId,
 }
 
 impl Reducer for EventTotals {
@@ -23,7 +23,7 @@ impl Reducer for EventTotals {
         self.stopped = registry.id("trace.stopped", "count", SeriesKind::Gauge, SOURCE);
     }
 
-    fn fill(&mut self, sums: &Sums<'_>, _: &mut Registry, row: &mut Row) {
+    fn fill(&mut self, sums: &TraceSums<'_>, _: &mut Registry, row: &mut Row) {
         set(row, self.events, sums.events);
         set(row, self.lost, sums.lost);
         set(row, self.stopped, u64::from(sums.stopped));
@@ -32,7 +32,7 @@ impl Reducer for EventTotals {
 
 /// Page faults of user code.
 #[derive(Debug, Default)]
-pub struct FaultTotal(Column);
+pub struct FaultTotal(ColumnId);
 
 impl Reducer for FaultTotal {
     fn open(&mut self, families: &BTreeSet<Family>, registry: &mut Registry) {
@@ -41,7 +41,7 @@ impl Reducer for FaultTotal {
         }
     }
 
-    fn fill(&mut self, sums: &Sums<'_>, _: &mut Registry, row: &mut Row) {
+    fn fill(&mut self, sums: &TraceSums<'_>, _: &mut Registry, row: &mut Row) {
         set(row, self.0, sums.faults);
     }
 }

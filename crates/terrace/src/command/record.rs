@@ -12,7 +12,7 @@ use crate::output::prose::{count, long_time, shell_word};
 use crate::output::{self, Target};
 use crate::service::Service;
 use model::recording::Recording;
-use record::capture::{self, Captured, Event, RecordOptions};
+use record::capture::{self, Captured, RecordOptions, WatchEvent};
 use std::path::Path;
 use std::time::Duration;
 
@@ -39,15 +39,15 @@ pub fn record(args: &RecordArgs) -> Result<Exit> {
     let mut service = args.keep.map(|_| start_service(&args.output));
     let captured = capture::watch_reporting(&target, for_ns, &watch, |event| {
         match event {
-            Event::Started if is_sigint_ignored => output::announce("record", SIGINT_IGNORED),
-            Event::Text(text) => output::announce("record", text),
+            WatchEvent::Started if is_sigint_ignored => output::announce("record", SIGINT_IGNORED),
+            WatchEvent::Text(text) => output::announce("record", text),
             _ => {}
         }
         let Some(service) = &mut service else { return };
         match event {
-            Event::Started => service.ready(&format!("records to {file}")),
-            Event::Alive => service.turn(),
-            Event::Text(text) => service.status(text),
+            WatchEvent::Started => service.ready(&format!("records to {file}")),
+            WatchEvent::Alive => service.turn(),
+            WatchEvent::Text(text) => service.status(text),
         }
     })?;
     drop(service);

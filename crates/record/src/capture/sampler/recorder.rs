@@ -4,7 +4,7 @@
 //! Events are read last, so that their sums reach to the end of the sample. A recording that cannot
 //! be written any more stops; the command never notices.
 
-use super::{Assignment, News, Purpose, Watched};
+use super::{Assignment, News, RecordingPurpose, Watched};
 use crate::capture::burst::Burst;
 use crate::capture::{out_of_memory, prioritize_thread, without_samples};
 use crate::collect::Collectors;
@@ -12,9 +12,9 @@ use crate::registry::{Registry, Row};
 use crate::sink::RecordSink;
 use crate::tasks::{Listener, TaskReport};
 use crate::trace::{Family, Tracer};
-use crate::{Error, Kind, Result};
+use crate::{Error, ErrorKind, Result};
 use machine::Root;
-use model::recording::{Facts, Outcome, Recording, SourceState, Span, Tick};
+use model::recording::{Facts, Recording, RecordingOutcome, SourceState, Span, Tick};
 use std::sync::mpsc::Sender;
 
 /// Between two looks whether the file is still there.
@@ -84,7 +84,7 @@ impl<S: RecordSink> Recorder<S> {
             started_ns: 0,
             stopped_early: None,
             report,
-            file_look_ns: (*purpose == Purpose::File).then_some(0),
+            file_look_ns: (*purpose == RecordingPurpose::File).then_some(0),
         })
     }
 
@@ -177,7 +177,7 @@ impl<S: RecordSink> Recorder<S> {
         }
         self.file_look_ns = Some(at_ns.saturating_add(FILE_LOOK_NS));
         if let Some(why) = self.sink.loss() {
-            self.check(Err(Error::new(Kind::Failed, "record", why)));
+            self.check(Err(Error::new(ErrorKind::Failed, "record", why)));
         }
     }
 
@@ -224,7 +224,7 @@ impl<S: RecordSink> Recorder<S> {
     }
 
     /// Ends the recording with this outcome and reads it back.
-    pub fn finish(self, mut outcome: Outcome) -> Recording {
+    pub fn finish(self, mut outcome: RecordingOutcome) -> Recording {
         outcome.stopped_early = self.stopped_early;
         let finished = self.sink.finish(&self.facts, &outcome);
         // The command's exit status must not depend on a disk.

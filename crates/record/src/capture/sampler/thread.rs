@@ -2,16 +2,16 @@
 //! samples. What a sample reads, and where it goes, is the `Recorder`'s.
 
 use super::recorder::Recorder;
-use super::{Assignment, Ended, Inbox, News, Purpose, Request, Watched};
+use super::{Assignment, Ended, Inbox, News, RecordingPurpose, SamplerRequest, Watched};
 use crate::capture::burst;
 use crate::capture::day_clock::DayClock;
 use crate::capture::marks::MarkSocket;
 use crate::capture::pace::Pace;
 use crate::capture::{listen_for_marks, process_cpu_ns};
 use crate::sink::RecordSink;
-use crate::{Error, Kind, Result};
+use crate::{Error, ErrorKind, Result};
 use model::duration::SECOND_NS;
-use model::recording::{ClockSet, Ending, Facts, Outcome, Recording, SourceState, Tick};
+use model::recording::{ClockSet, Ending, Facts, Recording, RecordingOutcome, SourceState, Tick};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -39,7 +39,7 @@ pub(super) struct SamplerThread<S> {
     /// The clock of the day less the steady one, when last looked at.
     day_offset_ns: i128,
     last_taken: bool,
-    purpose: Purpose,
+    purpose: RecordingPurpose,
     cpu_before_ns: u64,
     setup_ns: u64,
     last_sample_cpu_ns: u64,
@@ -54,7 +54,7 @@ impl<S: RecordSink> SamplerThread<S> {
     ) -> Result<Self> {
         let mut facts = std::mem::take(&mut assignment.facts);
         let (marks, sight) = match assignment.purpose {
-            Purpose::Viewer => (None, SourceState::NotAsked),
+            RecordingPurpose::Viewer => (None, SourceState::NotAsked),
             _ => listen_for_marks(),
         };
         facts.sights.insert("marks".to_owned(), sight);
@@ -101,14 +101,14 @@ impl<S: RecordSink> SamplerThread<S> {
             inbox.clear();
             while let Some(request) = inbox.next() {
                 match request {
-                    Request::Mark(text) => self.mark(text),
-                    Request::LastSample(taken) => {
+                    SamplerRequest::Mark(text) => self.mark(text),
+                    SamplerRequest::LastSample(taken) => {
                         self.last_sample();
                         // A caller that is gone does not wait for it.
                         let _ = taken.send(());
                     }
-                    Request::Close(ended) => return Some(self.close(*ended)),
-                    Request::Discard => {
+                    SamplerRequest::Close(ended) => return Some(self.close(*ended)),
+                    SamplerRequest::Discard => {
                         self.recorder.discard();
                         return None;
                     }
@@ -156,7 +156,7 @@ impl<S: RecordSink> SamplerThread<S> {
     fn check_limits(&mut self) {
         if sys::signals::is_cpu_used_up() {
             let why = "the limit of processor time is reached (RLIMIT_CPU)";
-            self.recorder.check(Err(Error::new(Kind::Failed, "record", why)));
+            self.recorder.check(Err(Error::new(ErrorKind::Failed, "record", why)));
         }
     }
 
@@ -288,7 +288,7 @@ impl<S: RecordSink> SamplerThread<S> {
             own_cpu_ns: cpu_ns.saturating_sub(self.cpu_before_ns),
             own_setup_ns: self.setup_ns + cpu_ns.saturating_sub(self.last_sample_cpu_ns),
             // What was lost, and why it stopped, is known where it is written.
-            ..Outcome::default()
+            ..RecordingOutcome::default()
         };
         if self.recorder.facts.sight("locked").is_open() {
             // Cannot fail on Linux; the process goes on without a recorder.
@@ -305,7 +305,7 @@ impl<S: RecordSink> SamplerThread<S> {
 
     /// CPU time of the recorder: of the process, or beside a probe of this thread alone.
     fn cpu_ns(&self) -> u64 {
-        if self.purpose == Purpose::Probe {
+        if self.purpose == RecordingPurpose::Probe {
             return sys::scheduling::thread_cpu_ns();
         }
         process_cpu_ns()

@@ -5,7 +5,7 @@
 //! new group counted before the subject came is not the subject's: its counters begin at 0,
 //! which is a reset and no growth. Processes that the subject starts are not followed.
 
-use super::{Sources, membership, open_levels};
+use super::{TieredSources, membership, open_levels};
 use crate::collect::{Moment, Scope, Tier};
 use crate::registry::{ABSENT, Registry, Row};
 use machine::{ProcFile, Root};
@@ -30,7 +30,7 @@ pub(in crate::collect) struct FollowedGroups {
     /// The process and its /proc/PID/cgroup; `None` if the subject is not a process.
     process: Option<(u32, ProcFile)>,
     membership: String,
-    sources: Sources,
+    sources: TieredSources,
     /// What the files say.
     read: Row,
     /// The value that each series starts from: 0 in the first groups, later its first value.
@@ -52,7 +52,7 @@ impl FollowedGroups {
             root: root.clone(),
             process,
             membership: membership(root, scope),
-            sources: Sources::new(),
+            sources: TieredSources::new(),
             read: Row::default(),
             bases: HashMap::new(),
             moves: 0,

@@ -23,7 +23,7 @@ fn columns(prefix: &str, key: &str) -> Vec<Column> {
 /// A file in a tree of its own, with its table, registry and row.
 struct Fixture {
     root: FakeRoot,
-    table: Table<Keyed>,
+    table: LineTable<Keyed>,
     registry: Registry,
     row: Row,
 }
@@ -32,7 +32,7 @@ impl Fixture {
     fn new(text: &str) -> Self {
         let root = FakeRoot::new().file("/file", text);
         let shape = Keyed::new("t", columns);
-        let table = Table::open(&Root::at(root.path()), "/file", shape).unwrap();
+        let table = LineTable::open(&Root::at(root.path()), "/file", shape).unwrap();
         let mut fixture = Self { root, table, registry: Registry::new(), row: Row::default() };
         fixture.read();
         fixture
@@ -105,14 +105,15 @@ fn no_number_is_absent_and_never_0() {
 #[test]
 fn limits_may_say_that_there_is_none() {
     let root = FakeRoot::new().file("/limits", "9223372036854771712 0 4096\n");
-    let limit = |word, name, meaning| Column::gauge(word, name, "bytes", 1).meaning(meaning);
+    let limit =
+        |word, name, absent_when| Column::gauge(word, name, "bytes", 1).absent_when(absent_when);
     let shape = Single(vec![
-        limit(0, "v1", Meaning::Limit),
-        limit(1, "zero", Meaning::NonZero),
-        limit(2, "some", Meaning::Limit),
-        limit(9, "beyond", Meaning::Plain),
+        limit(0, "v1", AbsentWhen::Unlimited),
+        limit(1, "zero", AbsentWhen::Zero),
+        limit(2, "some", AbsentWhen::Unlimited),
+        limit(9, "beyond", AbsentWhen::Never),
     ]);
-    let mut table = Table::open(&Root::at(root.path()), "/limits", shape).unwrap();
+    let mut table = LineTable::open(&Root::at(root.path()), "/limits", shape).unwrap();
     let (mut registry, mut row) = (Registry::new(), Row::default());
     table.read(&mut registry, &mut row);
     assert_eq!(row.values(), [ABSENT, ABSENT, 4096], "a word that is not there is no series");

@@ -56,7 +56,7 @@ impl Handle {
 }
 
 #[derive(Debug)]
-struct Thread {
+struct ThreadFigures {
     number: u32,
     schedstat: Handle,
     /// `None` for the main thread, whose waits are in the `stat` of the process.
@@ -78,7 +78,7 @@ pub(super) struct Process {
     stat_file: Handle,
     io_file: Handle,
     started_ticks: Option<u64>,
-    threads: Vec<Thread>,
+    threads: Vec<ThreadFigures>,
     ended_threads: [u64; OF_THREADS],
     /// What it had done before it belonged to the subject.
     base: [u64; FIGURES],
@@ -268,14 +268,14 @@ impl Process {
         }
     }
 
-    fn thread(&self, number: u32) -> Thread {
+    fn thread(&self, number: u32) -> ThreadFigures {
         let main = number == self.number;
         let directory = if main {
             self.directory.clone()
         } else {
             self.directory.join(format!("task/{number}"))
         };
-        Thread {
+        ThreadFigures {
             number,
             schedstat: Handle::new(directory.join("schedstat")),
             stat: (!main).then(|| Handle::new(directory.join("stat"))),
@@ -284,7 +284,7 @@ impl Process {
     }
 }
 
-impl Thread {
+impl ThreadFigures {
     /// Whether it ran since the last look; `None` if it has ended.
     fn read(&mut self, round: &mut Round) -> Option<bool> {
         let times = match self.schedstat.read(round) {

@@ -111,7 +111,7 @@ fn only_a_recording_is_followed() {
     assert!(error.to_string().contains("only a file"), "{error}");
     let path = directory.join("x");
     std::fs::write(&path, "no recording at all").unwrap();
-    assert_eq!(Follower::open(&path).unwrap_err().kind, Kind::NotARecording);
+    assert_eq!(Follower::open(&path).unwrap_err().kind, ErrorKind::NotARecording);
 }
 
 /// Segments of a second, none of which is removed.

@@ -9,7 +9,7 @@
 
 use super::{Ring, SEGMENTS, start};
 use crate::sink::RecordSink;
-use crate::{Error, Kind, Result};
+use crate::{Error, ErrorKind, Result};
 use model::recording::Span;
 
 /// Between two tries to begin the next segment.
@@ -85,7 +85,7 @@ impl Outages {
 
 /// Whether an error is one that room mends.
 pub(super) fn is_no_space(error: &Error) -> bool {
-    matches!(error.kind, Kind::NoSpace | Kind::FileTooLarge)
+    matches!(error.kind, ErrorKind::NoSpace | ErrorKind::FileTooLarge)
 }
 
 impl Ring {
@@ -100,7 +100,7 @@ impl Ring {
     /// A write failed for lack of space: what was held is lost, and the ring goes on if it can.
     pub(super) fn lose(&mut self, error: &Error, held: PendingSamples, now_ns: u64) -> Result<()> {
         let is_empty = self.end_segment();
-        if error.kind == Kind::FileTooLarge && is_empty {
+        if error.kind == ErrorKind::FileTooLarge && is_empty {
             // Not even one chunk may be written: no segment of any size would do.
             return Err(
                 Error::new(error.kind, "record to", error.source.to_string()).at(&self.path)
@@ -117,7 +117,7 @@ impl Ring {
                 self.path.display()
             ));
         }
-        if error.kind == Kind::NoSpace {
+        if error.kind == ErrorKind::NoSpace {
             self.make_room()?;
         }
         self.begin_again(now_ns).map(drop)
@@ -175,7 +175,7 @@ impl Ring {
             Err(error) => {
                 self.base_ns = base_before_ns;
                 if let Some(why) = self.loss() {
-                    return Err(Error::new(Kind::Failed, "record to", why).at(&self.path));
+                    return Err(Error::new(ErrorKind::Failed, "record to", why).at(&self.path));
                 }
                 if !is_no_space(&error) {
                     return Err(error);

@@ -2,14 +2,14 @@
 //!
 //! Names change between kernels, so each wait is known by several functions, the system call
 //! among them. For block I/O the purpose decides, which may be further out than the wait: a
-//! read inside of `fsync` belongs to the flush. [`Purpose`] is in order of its weight.
+//! read inside of `fsync` belongs to the flush. [`IoPurpose`] is in order of its weight.
 
 use crate::trace::event::{Io, Sleep};
 use std::collections::HashMap;
 
 /// What block I/O is for; the first one that the stack holds decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Purpose {
+pub(super) enum IoPurpose {
     Reclaim,
     SwapIn,
     Dirty,
@@ -19,25 +19,25 @@ pub(super) enum Purpose {
     Write,
 }
 
-impl Purpose {
+impl IoPurpose {
     pub fn io(self) -> Io {
         match self {
-            Purpose::SwapIn => Io::SwapIn,
-            Purpose::Dirty => Io::Dirty,
-            Purpose::Flush => Io::Flush,
-            Purpose::Direct => Io::Direct,
-            Purpose::Read => Io::Read,
+            IoPurpose::SwapIn => Io::SwapIn,
+            IoPurpose::Dirty => Io::Dirty,
+            IoPurpose::Flush => Io::Flush,
+            IoPurpose::Direct => Io::Direct,
+            IoPurpose::Read => Io::Read,
             // What reclaim waits for are pages that it writes.
-            Purpose::Reclaim | Purpose::Write => Io::Write,
+            IoPurpose::Reclaim | IoPurpose::Write => Io::Write,
         }
     }
 }
 
 /// What a function in a stack says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Meaning {
+pub(super) struct FunctionMeaning {
     pub sleep: Option<Sleep>,
-    pub purpose: Option<Purpose>,
+    pub purpose: Option<IoPurpose>,
     /// Whether a wait for a block device begins here.
     pub is_io_wait: bool,
     /// Whether children are waited for.
@@ -45,7 +45,7 @@ pub(super) struct Meaning {
 }
 
 /// Functions, separated by white space, with one meaning for sleepers and one for block I/O.
-type Group = (Option<Sleep>, Option<Purpose>, &'static str);
+type Group = (Option<Sleep>, Option<IoPurpose>, &'static str);
 
 const GROUPS: &[Group] = &[
     (Some(Sleep::Kernel), None, "copy_process"),
@@ -88,7 +88,7 @@ const GROUPS: &[Group] = &[
     ),
     (
         Some(Sleep::Flush),
-        Some(Purpose::Flush),
+        Some(IoPurpose::Flush),
         "jbd2_log_wait_commit jbd2_complete_transaction blkdev_issue_flush ext4_sync_file \
         ext4_fc_commit xfs_file_fsync btrfs_sync_file f2fs_sync_file blkdev_fsync vfs_fsync_range \
         do_fsync file_write_and_wait_range sync_filesystem ksys_sync sync_inodes_sb \
@@ -96,32 +96,32 @@ const GROUPS: &[Group] = &[
     ),
     (
         Some(Sleep::Reclaim),
-        Some(Purpose::Reclaim),
+        Some(IoPurpose::Reclaim),
         "reclaim_throttle shrink_folio_list shrink_inactive_list shrink_lruvec shrink_node \
         try_to_free_pages try_to_free_mem_cgroup_pages throttle_direct_reclaim \
         mem_cgroup_handle_over_high __mem_cgroup_handle_over_high mem_cgroup_oom_synchronize",
     ),
     (
         Some(Sleep::Fault),
-        Some(Purpose::SwapIn),
+        Some(IoPurpose::SwapIn),
         "do_swap_page swapin_readahead swap_cluster_readahead shmem_swapin_folio \
         swap_vma_readahead",
     ),
     (
         Some(Sleep::File),
-        Some(Purpose::Dirty),
+        Some(IoPurpose::Dirty),
         "balance_dirty_pages balance_dirty_pages_ratelimited_flags",
     ),
     (
         Some(Sleep::File),
-        Some(Purpose::Direct),
+        Some(IoPurpose::Direct),
         "__iomap_dio_rw iomap_dio_rw __blockdev_direct_IO blkdev_direct_IO __blkdev_direct_IO \
         __blkdev_direct_IO_simple blkdev_direct_write",
     ),
-    (Some(Sleep::Fault), Some(Purpose::Read), "filemap_fault"),
+    (Some(Sleep::Fault), Some(IoPurpose::Read), "filemap_fault"),
     (
         Some(Sleep::File),
-        Some(Purpose::Read),
+        Some(IoPurpose::Read),
         "filemap_read filemap_get_pages filemap_update_page filemap_splice_read \
         page_cache_ra_unbounded page_cache_ra_order page_cache_sync_ra page_cache_async_ra \
         page_cache_sync_readahead force_page_cache_ra do_read_cache_folio read_cache_folio \
@@ -132,7 +132,7 @@ const GROUPS: &[Group] = &[
     ),
     (
         Some(Sleep::File),
-        Some(Purpose::Write),
+        Some(IoPurpose::Write),
         "generic_perform_write iomap_file_buffered_write ext4_buffered_write_iter ext4_writepages \
         ext4_do_writepages xfs_file_write_iter ext4_page_mkwrite folio_wait_writeback \
         folio_wait_stable do_writepages wb_workfn jbd2_journal_commit_transaction kjournald2 \
@@ -176,11 +176,11 @@ const CHILDREN: &[&str] = &[
 ];
 
 /// The functions that say something, by name.
-pub(super) type Names = HashMap<&'static str, Meaning>;
+pub(super) type FunctionNames = HashMap<&'static str, FunctionMeaning>;
 
 /// All of them.
-pub(super) fn names() -> Names {
-    let mut names: Names = HashMap::new();
+pub(super) fn names() -> FunctionNames {
+    let mut names: FunctionNames = HashMap::new();
     for (sleep, purpose, functions) in GROUPS {
         for name in functions.split_ascii_whitespace() {
             let meaning = names.entry(name).or_default();

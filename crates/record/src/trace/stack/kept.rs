@@ -4,7 +4,7 @@
 //! The first line says what they hold for: this start of the machine, the modules as they
 //! are loaded, the names that are looked for. Anything else is read anew and replaces it.
 
-use super::functions::Names;
+use super::functions::FunctionNames;
 use super::symbols::{self, Function};
 use crate::run_directory;
 use std::ffi::OsStr;
@@ -22,7 +22,7 @@ const BYTES_MAX: u64 = 256 << 10;
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// The functions of the running kernel; none where it hides their addresses.
-pub(super) fn functions(names: &Names) -> Vec<Function> {
+pub(super) fn functions(names: &FunctionNames) -> Vec<Function> {
     // A recorder makes it for its marks in any case.
     let directory = run_directory::own().ok();
     let place = directory.zip(validity(names));
@@ -42,7 +42,7 @@ pub(super) fn functions(names: &Names) -> Vec<Function> {
 }
 
 /// What the functions hold for; `None` where it cannot be known.
-fn validity(names: &Names) -> Option<String> {
+fn validity(names: &FunctionNames) -> Option<String> {
     let start = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     // A kernel without modules has no such file.
     let modules = fs::read_to_string("/proc/modules").unwrap_or_default();
@@ -59,7 +59,7 @@ fn validity(names: &Names) -> Option<String> {
 }
 
 /// Reads what is kept, if it holds and is whole.
-fn read(directory: &Directory, valid: &str, names: &Names) -> Option<Vec<Function>> {
+fn read(directory: &Directory, valid: &str, names: &FunctionNames) -> Option<Vec<Function>> {
     let mut text = String::new();
     let file = directory.open_regular(OsStr::new(FILE)).ok()?;
     file.take(BYTES_MAX).read_to_string(&mut text).ok()?;
@@ -73,7 +73,7 @@ fn read(directory: &Directory, valid: &str, names: &Names) -> Option<Vec<Functio
     (in_order && !functions.is_empty()).then_some(functions)
 }
 
-fn function(line: &str, names: &Names) -> Option<Function> {
+fn function(line: &str, names: &FunctionNames) -> Option<Function> {
     let mut words = line.split(' ');
     let mut address = || u64::from_str_radix(words.next()?, 16).ok();
     let (start, end) = (address()?, address()?);
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use testkit::TempDir;
 
-    fn found(names: &Names) -> Vec<Function> {
+    fn found(names: &FunctionNames) -> Vec<Function> {
         let symbols = "1000 T io_schedule\n1100 t futex_wait\n1200 T end\n";
         symbols::read(symbols.as_bytes(), names)
     }

@@ -2,7 +2,7 @@
 //!
 //! Nothing else of that file is kept: some two hundred of a hundred thousand lines matter.
 
-use super::functions::{Meaning, Names};
+use super::functions::{FunctionMeaning, FunctionNames};
 use std::io::BufRead;
 
 /// No function is longer; a table that is out of order shall not claim more.
@@ -15,11 +15,11 @@ pub(super) struct Function {
     /// The first byte behind it.
     pub end: u64,
     pub name: &'static str,
-    pub meaning: Meaning,
+    pub meaning: FunctionMeaning,
 }
 
 /// Reads lines of address, kind and name; in order of the addresses.
-pub(super) fn read(mut source: impl BufRead, names: &Names) -> Vec<Function> {
+pub(super) fn read(mut source: impl BufRead, names: &FunctionNames) -> Vec<Function> {
     let shapes = Shapes::of(names.keys().copied());
     let mut functions: Vec<Function> = Vec::new();
     let mut line = Vec::new();

@@ -7,17 +7,17 @@ use proptest::prelude::*;
 
 const TIMER: State = State::Sleep(Sleep::Timer);
 
-fn at(time_ns: u64, what: What) -> Event {
+fn at(time_ns: u64, what: EventKind) -> Event {
     Event { time_ns, what }
 }
 
-fn seen(process: u32, thread: u32, state: State) -> What {
-    What::Seen { process, thread, state: Some(state) }
+fn seen(process: u32, thread: u32, state: State) -> EventKind {
+    EventKind::Seen { process, thread, state: Some(state) }
 }
 
 /// It leaves, and its processor has nothing else to do.
-fn out(thread: u32, state: State) -> What {
-    What::Switch { thread, leave: Leave::Waits(state), next: 0 }
+fn out(thread: u32, state: State) -> EventKind {
+    EventKind::Switch { thread, leave: Leave::Waits(state), next: 0 }
 }
 
 fn run(threads: &mut Threads, events: &[Event]) {
@@ -36,17 +36,17 @@ fn a_sleep_goes_through_all_states() {
     run(
         &mut threads,
         &[
-            at(100, What::Start),
+            at(100, EventKind::Start),
             at(100, seen(10, 10, State::Run)),
             at(110, out(thread, TIMER)),
-            at(111, What::Out { thread, is_preempted }),
-            at(150, What::Wakeup { thread }),
-            at(153, What::In { thread }),
-            at(160, What::Out { thread, is_preempted: true }),
-            at(165, What::In { thread }),
-            at(170, What::Exit { thread }),
+            at(111, EventKind::Out { thread, is_preempted }),
+            at(150, EventKind::Wakeup { thread }),
+            at(153, EventKind::In { thread }),
+            at(160, EventKind::Out { thread, is_preempted: true }),
+            at(165, EventKind::In { thread }),
+            at(170, EventKind::Exit { thread }),
             // The last switch of a thread comes after its end.
-            at(171, What::Out { thread, is_preempted }),
+            at(171, EventKind::Out { thread, is_preempted }),
         ],
     );
     threads.settle(200);
@@ -63,17 +63,17 @@ fn a_sleep_goes_through_all_states() {
 #[test]
 fn a_wait_shorter_than_the_read_of_its_stack_is_counted() {
     let mut threads = Threads::new(true);
-    let notice = What::Out { thread: 1, is_preempted: false };
+    let notice = EventKind::Out { thread: 1, is_preempted: false };
     run(
         &mut threads,
         &[
-            at(10, What::Start),
+            at(10, EventKind::Start),
             at(10, seen(1, 1, State::Run)),
-            at(10, What::In { thread: 1 }),
+            at(10, EventKind::In { thread: 1 }),
             at(20, out(1, State::BlockIo(Io::Read))),
-            at(23, What::Wakeup { thread: 1 }),
+            at(23, EventKind::Wakeup { thread: 1 }),
             at(25, notice),
-            at(31, What::In { thread: 1 }),
+            at(31, EventKind::In { thread: 1 }),
             // Only the notice reports this one.
             at(40, notice),
         ],
@@ -92,16 +92,16 @@ fn unreported_wake_ups_are_counted() {
     run(
         &mut threads,
         &[
-            at(10, What::Start),
+            at(10, EventKind::Start),
             at(10, seen(1, 1, TIMER)),
             // It slept before the first event.
-            at(20, What::In { thread: 1 }),
+            at(20, EventKind::In { thread: 1 }),
             at(30, out(1, TIMER)),
-            at(40, What::Wakeup { thread: 1 }),
-            at(41, What::Wakeup { thread: 1 }),
-            at(50, What::In { thread: 1 }),
+            at(40, EventKind::Wakeup { thread: 1 }),
+            at(41, EventKind::Wakeup { thread: 1 }),
+            at(50, EventKind::In { thread: 1 }),
             at(60, out(1, TIMER)),
-            at(70, What::In { thread: 1 }),
+            at(70, EventKind::In { thread: 1 }),
         ],
     );
     assert_eq!((threads.waits, threads.untold_wakeups), (2, 1));
@@ -110,11 +110,11 @@ fn unreported_wake_ups_are_counted() {
 #[test]
 fn one_switch_tells_who_leaves_and_who_comes() {
     let mut threads = Threads::new(true);
-    let switch = |thread, leave, next| What::Switch { thread, leave, next };
+    let switch = |thread, leave, next| EventKind::Switch { thread, leave, next };
     run(
         &mut threads,
         &[
-            at(10, What::Start),
+            at(10, EventKind::Start),
             at(10, seen(1, 1, State::Run)),
             at(10, seen(2, 2, State::Queue)),
             at(20, switch(1, Leave::Ready, 2)),
@@ -133,15 +133,15 @@ fn the_wall_belongs_to_the_first_state_that_someone_holds() {
     run(
         &mut threads,
         &[
-            at(10, What::Start),
+            at(10, EventKind::Start),
             at(10, seen(1, 1, State::BlockIo(Io::Read))),
             at(10, seen(2, 2, TIMER)),
-            at(10, What::In { thread: 2 }),
+            at(10, EventKind::In { thread: 2 }),
             at(10, out(2, TIMER)),
-            at(10, What::Out { thread: 2, is_preempted: false }),
-            at(30, What::Wakeup { thread: 2 }),
-            at(40, What::In { thread: 2 }),
-            at(70, What::Exit { thread: 2 }),
+            at(10, EventKind::Out { thread: 2, is_preempted: false }),
+            at(30, EventKind::Wakeup { thread: 2 }),
+            at(40, EventKind::In { thread: 2 }),
+            at(70, EventKind::Exit { thread: 2 }),
         ],
     );
     threads.settle(100);
@@ -153,11 +153,11 @@ fn the_wall_belongs_to_the_first_state_that_someone_holds() {
 fn children_belong_and_strangers_do_not() {
     let mut threads = Threads::new(false);
     threads.expect(10);
-    let fork = |process, thread, parent| What::Fork { process, thread, parent };
+    let fork = |process, thread, parent| EventKind::Fork { process, thread, parent };
     run(
         &mut threads,
         &[
-            at(1, What::Start),
+            at(1, EventKind::Start),
             at(2, fork(10, 10, 5)),
             at(3, fork(11, 11, 10)),
             at(4, fork(20, 20, 5)),
@@ -168,7 +168,10 @@ fn children_belong_and_strangers_do_not() {
     known.sort_unstable();
     assert_eq!(known, [10, 11, 12]);
     assert!(threads.includes(11) && !threads.includes(20));
-    run(&mut threads, &[at(6, What::Exit { thread: 12 }), at(7, What::Exit { thread: 11 })]);
+    run(
+        &mut threads,
+        &[at(6, EventKind::Exit { thread: 12 }), at(7, EventKind::Exit { thread: 11 })],
+    );
     assert!(!threads.includes(11), "its number may be used again");
 }
 
@@ -179,11 +182,11 @@ fn a_thread_that_starts_a_program_takes_the_number_of_its_process() {
     run(
         &mut threads,
         &[
-            at(1, What::Start),
+            at(1, EventKind::Start),
             at(1, seen(10, 10, TIMER)),
             at(1, seen(10, 12, State::Run)),
-            at(5, What::Exit { thread: 10 }),
-            at(6, What::Exec { process: 10, thread: 10 }),
+            at(5, EventKind::Exit { thread: 10 }),
+            at(6, EventKind::Exec { process: 10, thread: 10 }),
         ],
     );
     assert_eq!(threads.known().collect::<Vec<_>>(), [10]);
@@ -197,15 +200,15 @@ fn a_late_event_counts_from_the_latest_instant() {
     run(
         &mut threads,
         &[
-            at(10, What::Start),
+            at(10, EventKind::Start),
             at(10, seen(1, 1, TIMER)),
-            at(10, What::In { thread: 1 }),
+            at(10, EventKind::In { thread: 1 }),
             at(10, out(1, TIMER)),
-            at(10, What::Out { thread: 1, is_preempted: false }),
+            at(10, EventKind::Out { thread: 1, is_preempted: false }),
         ],
     );
     threads.settle(50);
-    run(&mut threads, &[at(40, What::Wakeup { thread: 1 })]);
+    run(&mut threads, &[at(40, EventKind::Wakeup { thread: 1 })]);
     threads.settle(60);
     assert_eq!(threads.sum_ns(TIMER), 40);
     assert_eq!(threads.sum_ns(State::Queue), 10);
@@ -213,18 +216,18 @@ fn a_late_event_counts_from_the_latest_instant() {
 
 #[test]
 fn a_runnable_thread_is_judged_by_its_next_switch() {
-    let unknown = |thread| What::Seen { process: 1, thread, state: None };
+    let unknown = |thread| EventKind::Seen { process: 1, thread, state: None };
     let mut events = [
         at(1, unknown(1)),
         at(1, unknown(2)),
         at(1, unknown(3)),
-        at(2, What::In { thread: 1 }),
-        at(3, What::Out { thread: 1, is_preempted: true }),
-        at(3, What::Out { thread: 2, is_preempted: true }),
+        at(2, EventKind::In { thread: 1 }),
+        at(3, EventKind::Out { thread: 1, is_preempted: true }),
+        at(3, EventKind::Out { thread: 2, is_preempted: true }),
     ];
     settle_seen(&mut events);
     let states = events[..3].iter().map(|event| match event.what {
-        What::Seen { state, .. } => state,
+        EventKind::Seen { state, .. } => state,
         _ => None,
     });
     let expected = [State::Queue, State::Run, State::Run].map(Some);
@@ -232,7 +235,7 @@ fn a_runnable_thread_is_judged_by_its_next_switch() {
 }
 
 /// Any event about a few threads.
-fn any_event() -> impl Strategy<Value = What> {
+fn any_event() -> impl Strategy<Value = EventKind> {
     let (process, thread) = (1..4u32, 1..6u32);
     let any_state = prop_oneof![
         Just(State::Run),
@@ -244,13 +247,13 @@ fn any_event() -> impl Strategy<Value = What> {
     (0..8u32, process, thread, any_state, any::<bool>()).prop_map(
         |(kind, process, thread, state, is_preempted)| match kind {
             0 => seen(process, thread, state),
-            1 => What::Fork { process, thread, parent: 1 },
-            2 => What::Exit { thread },
-            3 => What::Exec { process, thread },
-            4 => What::Switch { thread, leave: Leave::Waits(state), next: process },
-            5 => What::Out { thread, is_preempted },
-            6 => What::In { thread },
-            _ => What::Wakeup { thread },
+            1 => EventKind::Fork { process, thread, parent: 1 },
+            2 => EventKind::Exit { thread },
+            3 => EventKind::Exec { process, thread },
+            4 => EventKind::Switch { thread, leave: Leave::Waits(state), next: process },
+            5 => EventKind::Out { thread, is_preempted },
+            6 => EventKind::In { thread },
+            _ => EventKind::Wakeup { thread },
         },
     )
 }
@@ -263,7 +266,7 @@ proptest! {
     fn sums_close_after_any_events(steps in prop::collection::vec((0..20u64, any_event()), 0..80)) {
         let mut threads = Threads::new(false);
         threads.expect(1);
-        threads.apply(&at(1000, What::Start));
+        threads.apply(&at(1000, EventKind::Start));
         let (mut now, mut lives) = (1000, 0);
         for (pause, what) in steps {
             lives += pause * threads.threads.len() as u64;
@@ -283,17 +286,21 @@ fn a_wakeup_alone_makes_no_thread_runnable() {
     let mut threads = Threads::new(true);
     run(
         &mut threads,
-        &[at(10, What::Start), at(10, seen(1, 1, TIMER)), at(20, What::Wakeup { thread: 1 })],
+        &[
+            at(10, EventKind::Start),
+            at(10, seen(1, 1, TIMER)),
+            at(20, EventKind::Wakeup { thread: 1 }),
+        ],
     );
     threads.settle(100);
     assert_eq!(threads.sum_ns(TIMER), 90);
     run(
         &mut threads,
         &[
-            at(110, What::In { thread: 1 }),
+            at(110, EventKind::In { thread: 1 }),
             at(120, out(1, TIMER)),
-            at(120, What::Out { thread: 1, is_preempted: false }),
-            at(130, What::Wakeup { thread: 1 }),
+            at(120, EventKind::Out { thread: 1, is_preempted: false }),
+            at(130, EventKind::Wakeup { thread: 1 }),
         ],
     );
     threads.settle(140);
