@@ -28,7 +28,7 @@ pub struct Experiment {
     /// What is done, in order.
     pub steps: Vec<String>,
     /// What it is made of: the ways that are compared, the methods, the sizes.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ExperimentPart>,
     /// What cannot be repeated.
     pub cannot: Vec<String>,
     /// What it does to the machine, and what it needs.
@@ -68,7 +68,7 @@ impl fmt::Display for Figure {
 /// Things of one kind that an experiment is made of.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Part {
+pub struct ExperimentPart {
     /// What its driver calls it.
     pub id: String,
     /// What a person reads: `The ways`.

@@ -7,7 +7,7 @@ mod plan;
 mod table;
 
 pub use open::{Load, Stride};
-pub use plan::{ARTICLE_BYTES, CACHED_BYTES, Options, Plan};
+pub use plan::{ARTICLE_BYTES, CACHED_BYTES, MemoryCopyOptions, MemoryCopyPlan};
 pub use table::{Row, SYSTEMS, Then, systems};
 
 use crate::description::Experiment;
@@ -22,7 +22,7 @@ use measure::memory::classic::METHODS;
 use measure::memory::copy::{self, CopyRow};
 use measure::memory::mover::{self, Mover};
 use model::Estimate;
-use plan::Part;
+use plan::CopyPart;
 use record::capture::BackgroundRecording;
 use serde::Serialize;
 
@@ -31,7 +31,7 @@ const STRING: &str = "rep-movsb";
 
 /// What came of it; parts that were not reached are empty.
 #[derive(Debug, Default, Serialize)]
-pub struct Outcome {
+pub struct MemoryCopyOutcome {
     /// The experiment's name.
     pub experiment: String,
     /// Bytes of the original's block.
@@ -75,9 +75,9 @@ pub struct Outcome {
 pub fn run(
     host: &Host,
     experiment: &Experiment,
-    plan: &Plan,
+    plan: &MemoryCopyPlan,
     progress: &mut dyn FnMut(&str),
-) -> Result<Outcome> {
+) -> Result<MemoryCopyOutcome> {
     let file = plan.out.as_ref().map(|out| out.join("whole.trec"));
     let background = host.record(file.as_deref())?;
     let outcome = measure_all(&Root::system(), experiment, plan, progress);
@@ -88,17 +88,17 @@ pub fn run(
 fn measure_all(
     root: &Root,
     experiment: &Experiment,
-    plan: &Plan,
+    plan: &MemoryCopyPlan,
     progress: &mut dyn FnMut(&str),
-) -> Result<Outcome> {
+) -> Result<MemoryCopyOutcome> {
     let budget = Budget::of(plan.budget);
-    let mut outcome = Outcome {
+    let mut outcome = MemoryCopyOutcome {
         experiment: experiment.name.clone(),
         size_bytes: ARTICLE_BYTES,
         passes: plan::PASSES,
         memory_bytes: plan.memory_bytes,
         notes: plan.notes.clone(),
-        ..Outcome::default()
+        ..MemoryCopyOutcome::default()
     };
     progress("the table of 2001");
     (outcome.rows, outcome.tally) = table::measure(root, experiment, plan, &budget)?;
@@ -141,14 +141,19 @@ fn noted<T: Default>(notes: &mut Vec<String>, what: &str, measured: measure::Res
     })
 }
 
-fn control(root: &Root, plan: &Plan, budget: &Budget) -> measure::Result<ComputeReport> {
-    let time = plan.share(Part::Control);
+fn control(root: &Root, plan: &MemoryCopyPlan, budget: &Budget) -> measure::Result<ComputeReport> {
+    let time = plan.share(CopyPart::Control);
     let plan = ComputePlan { budget: time, ..ComputePlan::default() };
     compute::measure(&plan, root, &budget.part(time))
 }
 
-fn find_movers(root: &Root, plan: &Plan, budget: &Budget, outcome: &mut Outcome) {
-    let time = plan.share(Part::Movers) / METHODS.len() as u32;
+fn find_movers(
+    root: &Root,
+    plan: &MemoryCopyPlan,
+    budget: &Budget,
+    outcome: &mut MemoryCopyOutcome,
+) {
+    let time = plan.share(CopyPart::Movers) / METHODS.len() as u32;
     for method in METHODS {
         match mover::find(method, ARTICLE_BYTES, time, root, budget) {
             Ok(found) => outcome.movers.push(found),
@@ -159,7 +164,7 @@ fn find_movers(root: &Root, plan: &Plan, budget: &Budget, outcome: &mut Outcome)
 }
 
 /// What `explain` makes of the figures.
-fn judge(outcome: &mut Outcome, experiment: &Experiment, plan: &Plan) {
+fn judge(outcome: &mut MemoryCopyOutcome, experiment: &Experiment, plan: &MemoryCopyPlan) {
     let verdicts = METHODS.map(|method| copying::limit(&seen(outcome, plan, method)));
     // Without a figure there is nothing to say of any method.
     outcome.verdicts = Vec::from(verdicts);
@@ -177,7 +182,7 @@ fn judge(outcome: &mut Outcome, experiment: &Experiment, plan: &Plan) {
     outcome.reach_bytes = open::reach(&outcome.loads);
 }
 
-fn seen(outcome: &Outcome, plan: &Plan, method: &str) -> Seen {
+fn seen(outcome: &MemoryCopyOutcome, plan: &MemoryCopyPlan, method: &str) -> Seen {
     let at = |bytes: u64| Some((bytes, rate_of(&outcome.blocks, method, bytes)?));
     let moved_by = moved_by(&outcome.movers, method);
     let streamed = streamed(method, moved_by);

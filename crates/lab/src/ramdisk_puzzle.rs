@@ -8,15 +8,15 @@ use crate::host::Host;
 use crate::{Error, Result};
 use explain::ramdisk::course::{self, Course, Step};
 use machine::Root;
-use measure::pressure::Content;
+use measure::pressure::PageContent;
 use measure::storage;
 use measure::storage::iolat::{DEFAULT_REGION, IolatPlan};
-use measure::storage::seqio::{Phase, PhaseName, SeqPlan};
+use measure::storage::seqio::{PhaseName, SeqPhase, SeqPlan};
 use measure::{Budget, ramdisk};
 use model::Bytes;
 use model::ramdisk::{RamDiskObservation, RamDiskVerdict, Round};
-pub use plan::{Options, Plan};
-use plan::{Place, Size};
+pub use plan::{RamDiskPuzzleOptions, RamDiskPuzzlePlan};
+use plan::{Size, TimedPlace};
 use record::capture::BackgroundRecording;
 use serde::Serialize;
 use std::time::Duration;
@@ -30,7 +30,7 @@ const GB: u64 = 1_000_000_000;
 
 /// What came of it; parts that were not reached are empty.
 #[derive(Debug, Default, Serialize)]
-pub struct Outcome {
+pub struct RamDiskPuzzleOutcome {
     /// The experiment's name.
     pub experiment: String,
     /// What stands for the original's 1 GB.
@@ -79,7 +79,7 @@ pub struct Repeat {
 #[derive(Debug, Serialize)]
 pub struct Written {
     /// What was written.
-    pub content: Content,
+    pub content: PageContent,
     /// As the original calls it: 4 for 4 GB.
     pub units: u64,
     /// The bytes that were written.
@@ -100,21 +100,21 @@ pub struct Written {
 pub fn run(
     host: &Host,
     experiment: &Experiment,
-    plan: &Plan,
+    plan: &RamDiskPuzzlePlan,
     progress: &mut dyn FnMut(&str),
-) -> Result<Outcome> {
+) -> Result<RamDiskPuzzleOutcome> {
     let root = &Root::system();
-    let mut outcome = Outcome {
+    let mut outcome = RamDiskPuzzleOutcome {
         experiment: experiment.name.clone(),
         unit_bytes: plan.unit.0,
         original: original(experiment),
         notes: plan.notes.clone(),
-        ..Outcome::default()
+        ..RamDiskPuzzleOutcome::default()
     };
     for place in &plan.places {
         beside(root, plan, place, &mut outcome, progress);
     }
-    for content in [Content::Random, Content::Zero] {
+    for content in [PageContent::Random, PageContent::Zero] {
         for size in &plan.sizes {
             if sys::interrupt::requested() {
                 break;
@@ -141,17 +141,17 @@ pub fn run(
 }
 
 /// What the recordings and the notes call it.
-pub fn name(content: Content) -> &'static str {
+pub fn name(content: PageContent) -> &'static str {
     match content {
-        Content::Zero => "zeros",
-        Content::Random | Content::Text => "random",
+        PageContent::Zero => "zeros",
+        PageContent::Random | PageContent::Text => "random",
     }
 }
 
 fn steps(written: &[Written]) -> Vec<Step> {
     let whole = written
         .iter()
-        .filter(|one| one.content == Content::Random && one.bytes == one.seen.asked_bytes);
+        .filter(|one| one.content == PageContent::Random && one.bytes == one.seen.asked_bytes);
     whole.map(|one| Step { bytes: one.bytes, ns: one.ns }).collect()
 }
 
@@ -169,9 +169,9 @@ fn original(experiment: &Experiment) -> Course {
 /// without it.
 fn beside(
     root: &Root,
-    plan: &Plan,
-    place: &Place,
-    outcome: &mut Outcome,
+    plan: &RamDiskPuzzlePlan,
+    place: &TimedPlace,
+    outcome: &mut RamDiskPuzzleOutcome,
     progress: &mut dyn FnMut(&str),
 ) {
     progress(&format!("requests on the {}", place.name));
@@ -204,11 +204,16 @@ fn beside(
     }
 }
 
-fn repeat(root: &Root, plan: &Plan, place: &Place, run: u32) -> measure::Result<Repeat> {
+fn repeat(
+    root: &Root,
+    plan: &RamDiskPuzzlePlan,
+    place: &TimedPlace,
+    run: u32,
+) -> measure::Result<Repeat> {
     let two = SeqPlan { size: plan.repeated(), ..SeqPlan::default() };
     let report = storage::seqio(&place.directory, &two, &Budget::of(plan.limit), root)?;
     let rate = |name: PhaseName| {
-        let is_it = |phase: &&Phase| phase.name == name && phase.complete;
+        let is_it = |phase: &&SeqPhase| phase.name == name && phase.complete;
         report.phases.iter().find(is_it)?.bytes_per_s
     };
     Ok(Repeat {
@@ -220,13 +225,19 @@ fn repeat(root: &Root, plan: &Plan, place: &Place, run: u32) -> measure::Result<
 }
 
 /// One size of one content, recorded where results are kept.
-fn write(host: &Host, root: &Root, plan: &Plan, size: &Size, content: Content) -> Result<Written> {
+fn write(
+    host: &Host,
+    root: &Root,
+    plan: &RamDiskPuzzlePlan,
+    size: &Size,
+    content: PageContent,
+) -> Result<Written> {
     let rounds = match content {
-        Content::Random => vec![Round::First, Round::Again, Round::Rewrite],
-        Content::Zero | Content::Text => vec![Round::First],
+        PageContent::Random => vec![Round::First, Round::Again, Round::Rewrite],
+        PageContent::Zero | PageContent::Text => vec![Round::First],
     };
     let judges = rounds.len() > 1;
-    let writing = ramdisk::Plan { content, rounds, repeats: 0, ..size.plan.clone() };
+    let writing = ramdisk::RamDiskPlan { content, rounds, repeats: 0, ..size.plan.clone() };
     let file_name = format!("{}-{}.trec", name(content), size.units);
     let file = plan.out.as_deref().map(|out| out.join(file_name));
     let background = host.record(file.as_deref())?;

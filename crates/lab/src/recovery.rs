@@ -9,7 +9,7 @@ pub mod summary;
 mod trial;
 pub(crate) mod workplace;
 
-pub use plan::{Options, Plan};
+pub use plan::{RecoveryOptions, RecoveryPlan};
 pub use trial::Trial;
 
 use crate::description::Experiment;
@@ -18,15 +18,15 @@ use crate::{Error, Result};
 use application::Running;
 use described::Application;
 use machine::Root;
-use measure::pressure::Group;
+use measure::pressure::HogGroup;
 use serde::Serialize;
 use summary::{Clocks, Summary};
-use trial::{Bench, Way};
+use trial::{Bench, RecoveryMethod};
 use workplace::Workplace;
 
 /// What came of it.
 #[derive(Debug, Serialize)]
-pub struct Outcome {
+pub struct RecoveryOutcome {
     /// The experiment's name.
     pub experiment: String,
     /// What the application and the hogs had together.
@@ -58,15 +58,15 @@ pub struct Outcome {
 pub fn run(
     host: &Host,
     experiment: &Experiment,
-    plan: &Plan,
+    plan: &RecoveryPlan,
     progress: &mut dyn FnMut(&str),
-) -> Result<Outcome> {
+) -> Result<RecoveryOutcome> {
     let root = &Root::system();
     let ways = ways(experiment)?;
     progress("making the swap file");
     // Dropped in the other order: the processes, the group, the swap.
     let workplace = Workplace::make(host, &plan.disk, plan.swap_bytes(), plan.database_bytes())?;
-    let group = if plan.whole_machine { None } else { Some(Group::make(root, plan.memory)?) };
+    let group = if plan.whole_machine { None } else { Some(HogGroup::make(root, plan.memory)?) };
     let bench = Bench::new(host, root, plan, &workplace, group.as_ref());
     let mut outcome = plan.outcome(experiment, bench.disk());
     for described in &plan.applications {
@@ -89,7 +89,7 @@ pub fn run(
 }
 
 /// Why there is no result at all.
-fn nothing_tried(outcome: &Outcome) -> Error {
+fn nothing_tried(outcome: &RecoveryOutcome) -> Error {
     if sys::interrupt::requested() {
         return Error::failed("interrupted before anything was measured");
     }
@@ -103,14 +103,17 @@ fn nothing_tried(outcome: &Outcome) -> Error {
 fn of_application(
     bench: &Bench,
     described: &Application,
-    ways: &[Way],
+    ways: &[RecoveryMethod],
     trials: &mut Vec<Trial>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<()> {
     progress(&format!("{}: filling its working set", described.id));
     let files = bench.files(described)?;
-    let place =
-        application::Place { group: bench.group(), directory: &files.directory, log: &files.log };
+    let place = application::ApplicationHome {
+        group: bench.group(),
+        directory: &files.directory,
+        log: &files.log,
+    };
     let mut running =
         Running::start(bench.host(), bench.root(), described, place, bench.working_set())?;
     for run in 0..bench.runs() {
@@ -124,24 +127,28 @@ fn of_application(
     Ok(())
 }
 
-fn ways(experiment: &Experiment) -> Result<Vec<Way>> {
-    let named = experiment.items("ways").iter().map(|way| Way::named(&way.id));
-    let ways: Option<Vec<Way>> = named.collect();
+fn ways(experiment: &Experiment) -> Result<Vec<RecoveryMethod>> {
+    let named = experiment.items("ways").iter().map(|way| RecoveryMethod::named(&way.id));
+    let ways: Option<Vec<RecoveryMethod>> = named.collect();
     ways.ok_or_else(|| Error::usage("the experiment names a way that nothing does"))
 }
 
-fn summaries(applications: &[Application], ways: &[Way], trials: &[Trial]) -> Vec<Summary> {
-    let clocks = |application: &str, way: Way| -> Vec<Clocks> {
+fn summaries(
+    applications: &[Application],
+    ways: &[RecoveryMethod],
+    trials: &[Trial],
+) -> Vec<Summary> {
+    let clocks = |application: &str, way: RecoveryMethod| -> Vec<Clocks> {
         let own =
             trials.iter().filter(|trial| trial.application == application && trial.way == way.id());
         own.map(|trial| (trial.recovered_ns, trial.normal_disk_ns())).collect()
     };
     let mut all = Vec::new();
     for application in applications {
-        let nothing = clocks(&application.id, Way::Nothing);
+        let nothing = clocks(&application.id, RecoveryMethod::Nothing);
         for way in ways {
             let runs = clocks(&application.id, *way);
-            let beside = (*way != Way::Nothing).then_some(nothing.as_slice());
+            let beside = (*way != RecoveryMethod::Nothing).then_some(nothing.as_slice());
             if !runs.is_empty() {
                 all.push(summary::of(&application.id, way.id(), &runs, beside));
             }
@@ -158,6 +165,9 @@ mod tests {
     #[test]
     fn every_way_of_the_description_is_done_by_something() {
         let experiment = description::named("recovery-2012").unwrap();
-        assert_eq!(ways(&experiment).unwrap(), [Way::Nothing, Way::Swapoff, Way::Restore]);
+        assert_eq!(
+            ways(&experiment).unwrap(),
+            [RecoveryMethod::Nothing, RecoveryMethod::Swapoff, RecoveryMethod::Restore]
+        );
     }
 }

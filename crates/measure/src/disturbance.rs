@@ -32,7 +32,7 @@ pub struct Bracket {
 
 /// The counters at one instant; a part that cannot be read is `None`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Instant {
+pub struct ThreadCounters {
     waited_ns: Option<u64>,
     minor_faults: Option<u64>,
     major_faults: Option<u64>,
@@ -55,7 +55,7 @@ pub struct Disturbance {
 /// Why a trial was thrown away; the worst cause that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cause {
+pub enum DiscardCause {
     /// Other work had the processor.
     Waited,
     /// The host took the processor.
@@ -91,10 +91,10 @@ impl Bracket {
     }
 
     /// Reads the counters.
-    pub fn read(&mut self) -> Instant {
+    pub fn read(&mut self) -> ThreadCounters {
         let usage = sys::usage::thread().ok();
         let cpu = self.cpu;
-        Instant {
+        ThreadCounters {
             waited_ns: self
                 .run_delay
                 .as_mut()
@@ -109,7 +109,7 @@ impl Bracket {
 
 impl Disturbance {
     /// What happened between two readings.
-    pub fn between(before: &Instant, after: &Instant) -> Self {
+    pub fn between(before: &ThreadCounters, after: &ThreadCounters) -> Self {
         let grown = |a: Option<u64>, b: Option<u64>| Some(b?.saturating_sub(a?));
         Self {
             waited_ns: grown(before.waited_ns, after.waited_ns),
@@ -131,15 +131,15 @@ impl Disturbance {
     }
 
     /// Whether a trial of `elapsed_ns` is to be thrown away, and why.
-    pub fn cause(&self, elapsed_ns: f64) -> Option<Cause> {
+    pub fn cause(&self, elapsed_ns: f64) -> Option<DiscardCause> {
         let share = |ns: Option<u64>| ns.unwrap_or(0) as f64 / elapsed_ns.max(1.0);
         let faults = self.minor_faults.unwrap_or(0) as f64 * FAULT_NS / elapsed_ns.max(1.0);
         if share(self.stolen_ns) > SHARE {
-            Some(Cause::Stolen)
+            Some(DiscardCause::Stolen)
         } else if share(self.waited_ns) > SHARE {
-            Some(Cause::Waited)
+            Some(DiscardCause::Waited)
         } else if self.major_faults.unwrap_or(0) > 0 || faults > SHARE {
-            Some(Cause::Faulted)
+            Some(DiscardCause::Faulted)
         } else {
             None
         }
@@ -174,14 +174,15 @@ impl Tally {
         elapsed_ns: f64,
         disturbance: &Disturbance,
         crowded_out: bool,
-    ) -> Option<Cause> {
-        let cause = disturbance.cause(elapsed_ns).or(crowded_out.then_some(Cause::CrowdedOut));
+    ) -> Option<DiscardCause> {
+        let cause =
+            disturbance.cause(elapsed_ns).or(crowded_out.then_some(DiscardCause::CrowdedOut));
         match cause {
             None => self.kept += 1,
-            Some(Cause::Waited) => self.waited += 1,
-            Some(Cause::Stolen) => self.stolen += 1,
-            Some(Cause::Faulted) => self.faulted += 1,
-            Some(Cause::CrowdedOut) => self.crowded_out += 1,
+            Some(DiscardCause::Waited) => self.waited += 1,
+            Some(DiscardCause::Stolen) => self.stolen += 1,
+            Some(DiscardCause::Faulted) => self.faulted += 1,
+            Some(DiscardCause::CrowdedOut) => self.crowded_out += 1,
         }
         self.elapsed_ns += elapsed_ns as u64;
         self.waited_ns += disturbance.waited_ns.unwrap_or(0);
@@ -233,16 +234,16 @@ mod tests {
     #[test]
     fn a_trial_is_judged_by_the_share_that_went_elsewhere() {
         assert_eq!(of(10_000, 0, 0).cause(1e6), None);
-        assert_eq!(of(30_000, 0, 0).cause(1e6), Some(Cause::Waited));
-        assert_eq!(of(0, 30, 0).cause(1e6), Some(Cause::Faulted));
+        assert_eq!(of(30_000, 0, 0).cause(1e6), Some(DiscardCause::Waited));
+        assert_eq!(of(0, 30, 0).cause(1e6), Some(DiscardCause::Faulted));
         assert_eq!(of(0, 10, 0).cause(1e6), None);
-        assert_eq!(of(30_000, 0, 10_000_000).cause(1e8), Some(Cause::Stolen));
+        assert_eq!(of(30_000, 0, 10_000_000).cause(1e8), Some(DiscardCause::Stolen));
     }
 
     #[test]
     fn unseen_counters_disturb_nothing() {
         assert_eq!(Disturbance::default().cause(1e6), None);
-        let missing = Instant::default();
+        let missing = ThreadCounters::default();
         assert_eq!(Disturbance::between(&missing, &missing), Disturbance::default());
     }
 
@@ -276,7 +277,8 @@ mod tests {
             let stolen = disturbance.stolen_ns.unwrap_or(0) > 0;
             let cause = disturbance.cause(2e8);
             assert!(
-                cause == Some(Cause::Waited) || stolen && cause == Some(Cause::Stolen),
+                cause == Some(DiscardCause::Waited)
+                    || stolen && cause == Some(DiscardCause::Stolen),
                 "{disturbance:?}"
             );
         });

@@ -71,7 +71,7 @@ impl TouchMethod {
 /// When memory was touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Phase {
+pub enum TouchPhase {
     /// As the kernel gave it.
     First,
     /// Right after the same amount was freed.
@@ -80,13 +80,13 @@ pub enum Phase {
     AfterWait,
 }
 
-impl Phase {
+impl TouchPhase {
     /// The word used in results.
     pub fn name(self) -> &'static str {
         match self {
-            Phase::First => "first",
-            Phase::Again => "again",
-            Phase::AfterWait => "after_wait",
+            TouchPhase::First => "first",
+            TouchPhase::Again => "again",
+            TouchPhase::AfterWait => "after_wait",
         }
     }
 }
@@ -124,7 +124,7 @@ pub struct FaultSeries {
     /// How.
     pub way: TouchMethod,
     /// When.
-    pub phase: Phase,
+    pub phase: TouchPhase,
     /// Bytes that one timed touch made resident.
     pub touch_bytes: u64,
     /// Timed touches.
@@ -175,7 +175,7 @@ pub struct FaultReport {
     pub limit_bytes: u64,
     /// What made the limit smaller than asked, if anything did.
     pub limited_by: Option<String>,
-    /// How long memory was left alone before [`Phase::AfterWait`], seconds.
+    /// How long memory was left alone before [`TouchPhase::AfterWait`], seconds.
     pub waited_s: f64,
     /// Bytes reported to the host as free during the wait; `None` where the
     /// kernel does not say.
@@ -195,7 +195,7 @@ pub struct FaultReport {
 
 impl FaultReport {
     /// The series of `way` in `phase`, if it was made.
-    pub fn find(&self, way: TouchMethod, phase: Phase) -> Option<&FaultSeries> {
+    pub fn find(&self, way: TouchMethod, phase: TouchPhase) -> Option<&FaultSeries> {
         self.series.iter().find(|series| series.way == way && series.phase == phase)
     }
 }
@@ -231,11 +231,11 @@ pub fn measure(plan: &FaultPlan, root: &Root, stop: &Budget) -> Result<FaultRepo
         let report = empty_report(limit, limited_by, bracket);
         let mut session = Session { plan, root, budget, bracket, report };
         // First every way on memory as it comes, before any of it was used here.
-        session.all_ways(Phase::First);
-        session.all_ways(Phase::Again);
+        session.all_ways(TouchPhase::First);
+        session.all_ways(TouchPhase::Again);
         if !plan.wait.is_zero() && budget.left() > plan.wait {
             wait(plan.wait, root, &budget, &mut session.report);
-            session.all_ways(Phase::AfterWait);
+            session.all_ways(TouchPhase::AfterWait);
         }
         let control_step_ns = compute::control(&budget, session.bracket);
         let mut report = session.report;
@@ -278,7 +278,7 @@ impl Session<'_> {
     ///
     /// All of a phase stays mapped until its end, because memory that one way gave
     /// back would be warm for the next. So the ways share the limit.
-    fn all_ways(&mut self, phase: Phase) {
+    fn all_ways(&mut self, phase: TouchPhase) {
         let ways = &self.plan.ways;
         let each = self.report.limit_bytes / ways.len().max(1) as u64 / (2 * MIB) * (2 * MIB);
         let mut mapped = Vec::new();
@@ -321,7 +321,7 @@ fn wait(duration: Duration, root: &Root, budget: &Budget, report: &mut FaultRepo
 /// Maps `limit` bytes and touches them; the memory goes back with the mapping.
 fn series(
     way: TouchMethod,
-    phase: Phase,
+    phase: TouchPhase,
     limit: u64,
     root: &Root,
     budget: &Budget,
@@ -465,7 +465,7 @@ mod tests {
         let stop = Budget::of(Duration::from_secs(60));
         let report =
             measure(&quick(16 << 20, vec![TouchMethod::Base]), &Root::system(), &stop).unwrap();
-        let first = report.find(TouchMethod::Base, Phase::First).unwrap();
+        let first = report.find(TouchMethod::Base, TouchPhase::First).unwrap();
         assert_eq!(first.touches, 4096);
         assert_eq!(first.bytes, 16 << 20);
         let faults = first.faults.unwrap();
@@ -480,13 +480,13 @@ mod tests {
         let stop = Budget::of(Duration::from_secs(60));
         let plan = quick(16 << 20, vec![TouchMethod::Transparent, TouchMethod::Populate]);
         let report = measure(&plan, &Root::system(), &stop).unwrap();
-        let huge = report.find(TouchMethod::Transparent, Phase::Again).unwrap();
+        let huge = report.find(TouchMethod::Transparent, TouchPhase::Again).unwrap();
         assert_eq!(huge.touches, 4);
         assert_eq!(huge.p99_ns, None, "4 touches have no 99th percentile");
         if huge.huge_bytes == Some(8 << 20) {
             assert!(huge.faults.unwrap() < 100, "{:?}", huge.faults);
         }
-        assert_eq!(report.find(TouchMethod::Populate, Phase::First).unwrap().bytes, 8 << 20);
+        assert_eq!(report.find(TouchMethod::Populate, TouchPhase::First).unwrap().bytes, 8 << 20);
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod launch;
 mod losses;
 mod worker;
 
-pub use group::Group;
+pub use group::HogGroup;
 pub use worker::run_hog;
 pub(crate) use worker::write;
 
@@ -26,9 +26,9 @@ use sys::helper::HiddenCommand;
 /// The pressure of the whole machine.
 const PRESSURE_FILE: &str = "/proc/pressure/memory";
 
-/// What is asked for, checked by [`Plan::check`] against the machine.
+/// What is asked for, checked by [`HogPlan::check`] against the machine.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct HogPlan {
     /// Memory of each hog.
     pub size: Bytes,
     /// Hogs at the same time.
@@ -38,9 +38,9 @@ pub struct Plan {
     /// How long each holds what it has touched.
     pub hold: Duration,
     /// What is written to the pages.
-    pub content: Content,
+    pub content: PageContent,
     /// Once, or again and again while it holds.
-    pub touch: Touch,
+    pub touch: HogTouch,
     /// Put the hogs into a group of their own with this limit.
     pub group_limit: Option<Bytes>,
     /// Stop allocating once tasks wait for memory for this share of the time, in percent.
@@ -51,10 +51,30 @@ pub struct Plan {
     pub helper: HiddenCommand,
 }
 
+impl HogPlan {
+    /// One hog that writes `size` bytes that do not compress, once, and ends. `helper` is the
+    /// hidden command that calls [`run_hog`].
+    #[must_use]
+    pub fn new(size: Bytes, helper: HiddenCommand) -> Self {
+        Self {
+            size,
+            count: 1,
+            repeat: 1,
+            hold: Duration::ZERO,
+            content: PageContent::Random,
+            touch: HogTouch::Once,
+            group_limit: None,
+            until_pressure_percent: None,
+            force: false,
+            helper,
+        }
+    }
+}
+
 /// What the pages hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Content {
+pub enum PageContent {
     /// Bytes that do not compress.
     Random,
     /// Words, that compress about 2:1 to 4:1.
@@ -66,7 +86,7 @@ pub enum Content {
 /// How often the pages are touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Touch {
+pub enum HogTouch {
     /// Once.
     Once,
     /// Again and again while the hog holds them.
@@ -75,7 +95,7 @@ pub enum Touch {
 
 /// What the hogs did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct HogReport {
     /// Rounds of hogs that were begun.
     pub rounds: u32,
     /// Hogs that ran to their end.
@@ -121,19 +141,19 @@ pub struct MemoryLoss {
 /// `Usage` for a plan that makes no sense; `Impossible` for one that would bring the
 /// out-of-memory killer on others, unless forced, and for a group that cannot be made;
 /// `Failed` where no process can be started.
-pub fn hog(root: &Root, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<Report> {
+pub fn hog(root: &Root, plan: &HogPlan, progress: &mut dyn FnMut(&str)) -> Result<HogReport> {
     plan.check(root)?;
     let limit = plan.group_limit;
-    let group = limit.map(|limit| Group::make(root, limit)).transpose()?;
+    let group = limit.map(|limit| HogGroup::make(root, limit)).transpose()?;
     let pressure_of = plan.until_pressure_percent.map(|_| {
-        let own = group.as_ref().and_then(Group::pressure_file);
+        let own = group.as_ref().and_then(HogGroup::pressure_file);
         own.unwrap_or_else(|| PathBuf::from(PRESSURE_FILE))
     });
     progress("looking at who has what");
     let mut losses = Losses::start(root);
     let counters = MachineCounters::read(root);
     let start = Instant::now();
-    let mut report = Report {
+    let mut report = HogReport {
         rounds: 0,
         finished: 0,
         killed: Vec::new(),
@@ -160,7 +180,7 @@ pub fn hog(root: &Root, plan: &Plan, progress: &mut dyn FnMut(&str)) -> Result<R
     Ok(report)
 }
 
-impl Report {
+impl HogReport {
     fn add(&mut self, round: launch::Round) {
         self.rounds += 1;
         self.finished += round.finished;
@@ -186,7 +206,7 @@ impl MachineCounters {
     }
 
     /// Puts the growth until `later` into the report.
-    fn add_growth(&self, later: &Self, report: &mut Report) {
+    fn add_growth(&self, later: &Self, report: &mut HogReport) {
         let grown = |before: Option<u64>, after: Option<u64>| Some(after?.saturating_sub(before?));
         report.machine_swapped_out_bytes = grown(self.swapped_out_pages, later.swapped_out_pages)
             .map(|pages| pages * sys::process::page_bytes() as u64);

@@ -9,18 +9,18 @@ mod counters;
 mod plan;
 mod worker;
 
-pub use plan::{Place, Plan};
+pub use plan::{RamDiskPlan, WritePlace};
 pub use worker::run_writer;
 
 use crate::helper::failed;
 use crate::{Budget, Error, ErrorKind, Result};
-use counters::Counters;
+use counters::PassCounters;
 use machine::Root;
 use model::ramdisk::{Pass, PassEnd, RamDiskObservation, Round};
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 use sys::helper::{Helper, Received};
-use worker::{Order, Report};
+use worker::{WriteOrder, WriterReport};
 
 const OPERATION: &str = "write to memory";
 /// Between two checks for Ctrl-C.
@@ -38,7 +38,7 @@ const REPEAT_BYTES: u64 = 256 << 20;
 /// `Failed` where no process can be started or it fails for another reason than memory.
 pub fn measure(
     root: &Root,
-    plan: &Plan,
+    plan: &RamDiskPlan,
     progress: &mut dyn FnMut(&str),
 ) -> Result<RamDiskObservation> {
     let mut writer = WriterProcess::start(plan)?;
@@ -70,7 +70,7 @@ pub fn measure(
 /// Writes touched memory and huge pages by turns, as often as the plan says and the time permits.
 fn repeat_remedies(
     root: &Root,
-    plan: &Plan,
+    plan: &RamDiskPlan,
     writer: &mut WriterProcess,
     seen: &mut RamDiskObservation,
     budget: &Budget,
@@ -135,7 +135,7 @@ struct WriterProcess {
 }
 
 impl WriterProcess {
-    fn start(plan: &Plan) -> Result<Self> {
+    fn start(plan: &RamDiskPlan) -> Result<Self> {
         Ok(Self {
             helper: Helper::start(&plan.helper).map_err(failed(OPERATION))?,
             has_ended: false,
@@ -148,27 +148,29 @@ impl WriterProcess {
     }
 
     /// Gives an order, and adds to the pass what the counters grew by.
-    fn counted(&mut self, root: &Root, order: &Order) -> Result<OrderResult> {
-        let before = Counters::read(root);
+    fn counted(&mut self, root: &Root, order: &WriteOrder) -> Result<OrderResult> {
+        let before = PassCounters::read(root);
         let mut made = self.make(order)?;
         if let OrderResult::Pass(pass) = &mut made {
-            pass.grew = Counters::read(root).since(&before);
+            pass.grew = PassCounters::read(root).since(&before);
         }
         Ok(made)
     }
 
     /// Gives an order and waits until it is done, the process has ended, or Ctrl-C, which ends it.
-    fn make(&mut self, order: &Order) -> Result<OrderResult> {
+    fn make(&mut self, order: &WriteOrder) -> Result<OrderResult> {
         // A process that cannot receive it has ended, which shows below.
         let _ = self.helper.send(order);
         let mut latest = Pass::begun(order.round);
         while !sys::interrupt::requested() {
             match self.helper.receive(CHECK_INTERVAL).map_err(failed(OPERATION))? {
-                Received::Message(Report::Nothing(why)) => return Ok(OrderResult::Nothing(why)),
-                Received::Message(Report::Pass(pass)) if pass.end.is_some() => {
+                Received::Message(WriterReport::Nothing(why)) => {
+                    return Ok(OrderResult::Nothing(why));
+                }
+                Received::Message(WriterReport::Pass(pass)) if pass.end.is_some() => {
                     return Ok(OrderResult::Pass(pass));
                 }
-                Received::Message(Report::Pass(pass)) => latest = pass,
+                Received::Message(WriterReport::Pass(pass)) => latest = pass,
                 Received::Pending => {}
                 Received::Ended => break,
             }

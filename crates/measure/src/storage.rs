@@ -30,11 +30,11 @@ pub use iolat::{Access, IolatPlan, IolatReport, iolat};
 pub use pace::RateAt;
 pub use random::{RandomReport, random_read};
 pub use raw::{RawComparison, raw_compare};
-pub use seqio::{Phase, PhaseName, SeqPlan, SeqReport, seqio};
+pub use seqio::{PhaseName, SeqPhase, SeqPlan, SeqReport, seqio};
 pub use served::{Served, ServedBy};
-pub use stream::Mode;
+pub use stream::TransferMode;
 pub use survey::{DeviceLimits, survey_device, survey_ram_disk};
-pub use target::{Target, TargetFacts, TargetKind};
+pub use target::{StorageTarget, TargetFacts, TargetKind};
 
 /// A system call's failure as this crate's error.
 fn failed(operation: impl Into<String>, path: &Path, error: sys::Error) -> Error {

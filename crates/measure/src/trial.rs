@@ -55,7 +55,7 @@ impl Default for Schedule {
 
 /// What the trials of one variant gave.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct VariantTrials {
     /// Time of one call in nanoseconds, one value for each kept trial.
     pub kept_ns: Vec<f64>,
     /// Time of one call in the trials that were thrown away.
@@ -66,9 +66,9 @@ pub struct Outcome {
     pub tally: Tally,
 }
 
-impl Outcome {
+impl VariantTrials {
     /// The time of one call, from the kept trials; when every trial was disturbed,
-    /// from those, and [`Outcome::all_disturbed`] says so. `None` without trials.
+    /// from those, and [`VariantTrials::all_disturbed`] says so. `None` without trials.
     pub fn time_ns(&self) -> Option<Estimate> {
         let values = if self.all_disturbed() { &self.disturbed_ns } else { &self.kept_ns };
         Estimate::from_values(values, Better::Lower, self.tally.discarded())
@@ -80,7 +80,7 @@ impl Outcome {
     }
 
     /// Adds the trials of a later pass over the same variant.
-    pub fn merge(&mut self, other: Outcome) {
+    pub fn merge(&mut self, other: VariantTrials) {
         self.kept_ns.extend(other.kept_ns);
         self.disturbed_ns.extend(other.disturbed_ns);
         self.calls = self.calls.max(other.calls);
@@ -98,9 +98,9 @@ pub fn interleave(
     schedule: &Schedule,
     budget: &Budget,
     bracket: &mut Bracket,
-) -> Vec<Outcome> {
+) -> Vec<VariantTrials> {
     let variants = bench.variants();
-    let mut outcomes = vec![Outcome::default(); variants];
+    let mut outcomes = vec![VariantTrials::default(); variants];
     for round in 0..schedule.rounds {
         for turn in 0..variants {
             if budget.over() {
@@ -138,7 +138,12 @@ fn calls_for(bench: &mut impl Bench, variant: usize, trial_ns: u64, budget: &Bud
     }
 }
 
-fn one_trial(bench: &mut impl Bench, variant: usize, outcome: &mut Outcome, bracket: &mut Bracket) {
+fn one_trial(
+    bench: &mut impl Bench,
+    variant: usize,
+    outcome: &mut VariantTrials,
+    bracket: &mut Bracket,
+) {
     bench.prepare(variant);
     let before = bracket.read();
     let start = sys::clock::now_ns();

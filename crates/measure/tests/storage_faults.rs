@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "what helpers cannot do fails the test")]
 
 use machine::Root;
-use measure::storage::iolat::{self, Ended, Prober};
+use measure::storage::iolat::{self, EndReason, Prober};
 use measure::storage::{
-    Access, DeviceLimits, IolatPlan, PhaseName, SeqPlan, ServedBy, Target, iolat as measure_iolat,
-    seqio, survey_device,
+    Access, DeviceLimits, IolatPlan, PhaseName, SeqPlan, ServedBy, StorageTarget,
+    iolat as measure_iolat, seqio, survey_device,
 };
 use measure::{Budget, Error, ErrorKind};
 use model::Bytes;
@@ -124,11 +124,11 @@ fn a_disk_that_fills_up_meanwhile_is_an_error_that_keeps_the_rest() {
         Ok(mount) => mount,
         Err(need) => return testkit::skip(need),
     };
-    let target = Target::open(mount.path(), &Root::system()).unwrap();
+    let target = StorageTarget::open(mount.path(), &Root::system()).unwrap();
     let (size, _) = target.fit(&Root::system(), Bytes(40 * MIB), Bytes(MIB)).unwrap();
     assert_eq!(size, Bytes(40 * MIB));
     std::fs::write(mount.path().join("other"), vec![1; 50 * MIB as usize]).unwrap();
-    let mode = measure::storage::Mode::Buffered;
+    let mode = measure::storage::TransferMode::Buffered;
     let mut stream = measure::storage::stream::Stream::new(target.file(), mode, MIB, 1, 1).unwrap();
     let moved = stream.write(0..size.0, &minute());
     let failure = moved.failure.unwrap();
@@ -145,7 +145,7 @@ fn failing_requests_are_counted_and_located() {
     let mut prober = Prober::new(&device, MIB, &plan, 1).unwrap();
     let requests = iolat::run(&mut prober, &plan, &minute(), None);
     assert_eq!((requests.requests, requests.failed), (48, 2));
-    assert_eq!(requests.ended, Ended::Count);
+    assert_eq!(requests.ended, EndReason::Count);
     let line = line(&requests.failure.unwrap());
     assert!(line.contains("at byte"), "{line}");
     assert!(line.ends_with("input/output error"), "{line}");
@@ -171,7 +171,7 @@ fn a_real_device_error_is_reported_and_ends_a_hopeless_run() {
     let file = std::fs::OpenOptions::new().write(true).open(&image).unwrap();
     file.set_len(0).unwrap();
     let report = measure_iolat(device.path(), &plan, &minute(), &Root::system()).unwrap();
-    assert_eq!(report.requests.ended, Ended::Failure);
+    assert_eq!(report.requests.ended, EndReason::Failure);
     assert_eq!(report.requests.failed, iolat::MOST_FAILURES);
     let failure = report.requests.failure.unwrap();
     assert!(line(&failure).ends_with("input/output error"), "{}", line(&failure));
@@ -199,7 +199,7 @@ fn a_file_that_is_cut_meanwhile_ends_the_run_and_keeps_the_rest() {
     };
     // One that is held up for so long meets an empty file; what was measured before is kept.
     let report = [100, 1000, 5000].into_iter().find_map(measured).unwrap();
-    assert_eq!(report.requests.ended, Ended::Failure);
+    assert_eq!(report.requests.ended, EndReason::Failure);
     let line = line(&report.requests.failure.unwrap());
     assert!(line.contains("shorter"), "{line}");
 }

@@ -4,8 +4,8 @@
 
 use machine::Root;
 use measure::storage::{
-    Access, DeviceLimits, IolatPlan, Mode, PhaseName, SeqPlan, ServedBy, iolat, random_read,
-    raw_compare, seqio, survey_device, survey_ram_disk,
+    Access, DeviceLimits, IolatPlan, PhaseName, SeqPlan, ServedBy, TransferMode, iolat,
+    random_read, raw_compare, seqio, survey_device, survey_ram_disk,
 };
 use measure::{Budget, ErrorKind};
 use model::Bytes;
@@ -148,7 +148,7 @@ fn a_file_of_the_users_is_as_it_was_afterwards() {
         let report = iolat(&path, &quick(access, 50), &minute(), &Root::system()).unwrap();
         assert_eq!(report.requests.requests, 50);
     }
-    for mode in [Mode::Buffered, Mode::Direct] {
+    for mode in [TransferMode::Buffered, TransferMode::Direct] {
         let plan = SeqPlan { mode, ..SeqPlan::default() };
         let report = seqio(&path, &plan, &minute(), &Root::system()).unwrap();
         assert!(report.failure.is_none(), "{:?}", report.failure);
@@ -164,10 +164,10 @@ fn a_file_of_the_users_is_as_it_was_afterwards() {
 fn every_mode_writes_syncs_reads_cold_and_cached() {
     let _alone = alone();
     let Some(disk) = on_disk() else { return };
-    for mode in [Mode::Buffered, Mode::Direct, Mode::Uncached] {
+    for mode in [TransferMode::Buffered, TransferMode::Direct, TransferMode::Uncached] {
         let plan = SeqPlan { size: Bytes(32 * MIB), mode, ..SeqPlan::default() };
         let report = match seqio(disk.path(), &plan, &minute(), &Root::system()) {
-            Err(error) if mode == Mode::Uncached && error.kind == ErrorKind::Impossible => {
+            Err(error) if mode == TransferMode::Uncached && error.kind == ErrorKind::Impossible => {
                 testkit::skip("RWF_DONTCACHE (Linux 6.14)");
                 continue;
             }
@@ -216,7 +216,7 @@ fn the_rates_over_time_add_up_to_the_bytes() {
 fn a_mode_that_the_file_system_lacks_is_impossible_here() {
     let _alone = alone();
     let Some(ram) = in_ram() else { return };
-    let plan = SeqPlan { size: Bytes(4 * MIB), mode: Mode::Uncached, ..SeqPlan::default() };
+    let plan = SeqPlan { size: Bytes(4 * MIB), mode: TransferMode::Uncached, ..SeqPlan::default() };
     match seqio(ram.path(), &plan, &minute(), &Root::system()) {
         Err(error) => assert_eq!(error.kind, ErrorKind::Impossible, "{error}"),
         Ok(report) => assert!(report.failure.is_none(), "{:?}", report.failure),
@@ -227,7 +227,7 @@ fn a_mode_that_the_file_system_lacks_is_impossible_here() {
 fn direct_on_a_ram_disk_is_labelled() {
     let _alone = alone();
     let Some(ram) = in_ram() else { return };
-    let plan = SeqPlan { size: Bytes(16 * MIB), mode: Mode::Direct, ..SeqPlan::default() };
+    let plan = SeqPlan { size: Bytes(16 * MIB), mode: TransferMode::Direct, ..SeqPlan::default() };
     let report = seqio(ram.path(), &plan, &minute(), &Root::system()).unwrap();
     assert!(report.target.in_ram);
     for phase in &report.phases {

@@ -36,5 +36,5 @@ pub use chase::Chase;
 pub use disassemble::DisassembleError;
 pub use element::{Width, copy_strided};
 pub use instruction::Instruction;
-pub use method::{Group, Method, Operation, Traffic};
+pub use method::{Family, Method, Operation, Traffic};
 pub use registry::{find, methods};

@@ -22,7 +22,7 @@ pub enum Operation {
 
 /// The family that a method belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Group {
+pub enum Family {
     /// Element by element, in assembly: the pointer loops of 2001 and their 64-bit word
     /// counterparts.
     Classic,
@@ -83,7 +83,7 @@ pub struct Method {
     pub(crate) name: &'static str,
     pub(crate) describe: &'static str,
     pub(crate) operation: Operation,
-    pub(crate) group: Group,
+    pub(crate) group: Family,
     pub(crate) traffic: Traffic,
     pub(crate) need: Need,
     /// The loop, where this architecture has one.
@@ -111,7 +111,7 @@ impl Method {
 
     /// The family that it belongs to.
     #[must_use]
-    pub fn group(&self) -> Group {
+    pub fn group(&self) -> Family {
         self.group
     }
 
@@ -122,7 +122,7 @@ impl Method {
     #[must_use]
     pub fn traffic(&self) -> Traffic {
         let by_string_instruction =
-            self.group == Group::StringInstruction || self.group == Group::Libc;
+            self.group == Family::StringInstruction || self.group == Family::Libc;
         match self.traffic {
             Traffic::CopyStreamed if by_string_instruction && !cpu::has_fast_strings() => {
                 Traffic::CopyAllocate
@@ -213,8 +213,8 @@ impl Method {
     fn entry(&self) -> Option<*const u8> {
         let kernel = self.kernel?;
         Some(match (self.group, self.operation) {
-            (Group::Libc, Operation::Copy) => libc::memcpy_entry(),
-            (Group::Libc, Operation::Write) => libc::memset_entry(),
+            (Family::Libc, Operation::Copy) => libc::memcpy_entry(),
+            (Family::Libc, Operation::Write) => libc::memset_entry(),
             _ => kernel.entry(),
         })
     }

@@ -6,7 +6,7 @@
 
 use crate::cpu::Need;
 use crate::kernel::Kernel;
-use crate::method::{Group, Method, Operation, Traffic};
+use crate::method::{Family, Method, Operation, Traffic};
 use crate::{compiled, element, libc, word};
 
 #[cfg(target_arch = "aarch64")]
@@ -57,7 +57,7 @@ macro_rules! aarch64 {
 const fn row(
     name: &'static str,
     operation: Operation,
-    group: Group,
+    group: Family,
     traffic: Traffic,
     need: Need,
     kernel: Option<Kernel>,
@@ -66,7 +66,7 @@ const fn row(
     Method { name, describe, operation, group, traffic, need, kernel }
 }
 
-use Group::{Avx2, Avx512, CacheLine, Classic, Compiler, Libc, Neon, Sse2, StringInstruction};
+use Family::{Avx2, Avx512, CacheLine, Classic, Compiler, Libc, Neon, Sse2, StringInstruction};
 use Operation::{Copy, Read, Write};
 use Traffic::{CopyAllocate, CopyStreamed, WriteAllocate, WriteStreamed};
 

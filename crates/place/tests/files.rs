@@ -12,7 +12,7 @@ use place::workingset::cached::CacheQueries;
 use place::workingset::files::{self, UsedFile};
 use place::workingset::read_plan::{FileIdentity, NamedFile, Piece, ReadPlan};
 use place::workingset::restore::{self, RestoreRequest};
-use place::workingset::targets::{self, Selection, Target};
+use place::workingset::targets::{self, Selection, TargetProcess};
 use place::workingset::{cached, ranges, read};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -55,7 +55,7 @@ fn cached_bytes(file: &File) -> Option<u64> {
 /// A shell that holds files open; it ends with its input.
 struct Holder {
     child: Child,
-    targets: Vec<Target>,
+    targets: Vec<TargetProcess>,
 }
 
 impl Holder {

@@ -54,7 +54,7 @@ fn dropped(path: &Path) -> bool {
     evict::evict(&Root::system(), &victim).unwrap().after_bytes == 0
 }
 
-fn read_back(missing: &MissingFiles) -> read::Read {
+fn read_back(missing: &MissingFiles) -> read::ReadCounts {
     let named = |(path, identity, _): &(PathBuf, _, _)| NamedFile {
         path: path.clone(),
         identity: *identity,

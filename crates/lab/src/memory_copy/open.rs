@@ -1,7 +1,7 @@
 //! The parameters that the author of 2001 named and left open: stride and page size of a copy, and
 //! how far the page tables' own cache reaches.
 
-use super::plan::{ARTICLE_BYTES, Part, Plan};
+use super::plan::{ARTICLE_BYTES, CopyPart, MemoryCopyPlan};
 use explain::copying;
 use machine::Root;
 use measure::Budget;
@@ -48,7 +48,12 @@ pub struct Load {
 }
 
 /// Every walk on both kinds of pages.
-pub fn strides(root: &Root, plan: &Plan, budget: &Budget, notes: &mut Vec<String>) -> Vec<Stride> {
+pub fn strides(
+    root: &Root,
+    plan: &MemoryCopyPlan,
+    budget: &Budget,
+    notes: &mut Vec<String>,
+) -> Vec<Stride> {
     let (matrix, columns) = MATRIX;
     let large = STEPS.map(|step| (ARTICLE_BYTES, step));
     let mut walks = vec![(matrix, 0), (matrix, columns), (ARTICLE_BYTES, 0)];
@@ -83,11 +88,11 @@ pub fn strides(root: &Root, plan: &Plan, budget: &Budget, notes: &mut Vec<String
 ///
 /// # Errors
 /// Where the memory cannot be had, or the time ended before the first trial.
-pub fn loads(root: &Root, plan: &Plan, budget: &Budget) -> measure::Result<Vec<Load>> {
+pub fn loads(root: &Root, plan: &MemoryCopyPlan, budget: &Budget) -> measure::Result<Vec<Load>> {
     let chains = LatencyPlan {
         sizes: CHAINS.to_vec(),
         orders: vec![ChaseOrder::Random],
-        budget: plan.share(Part::Loads),
+        budget: plan.share(CopyPart::Loads),
         ..LatencyPlan::default()
     };
     let report = latency::measure(&chains, root, &budget.part(chains.budget))?;

@@ -29,7 +29,7 @@ const LEAST_MEMORY: u64 = 64 << 20;
 
 /// The parts of the experiment.
 #[derive(Clone, Copy, Debug)]
-pub enum Part {
+pub enum CopyPart {
     Table,
     Control,
     Movers,
@@ -39,7 +39,7 @@ pub enum Part {
     Loads,
 }
 
-impl Part {
+impl CopyPart {
     /// Its share of the time, in percent; together 100.
     fn percent(self) -> u32 {
         match self {
@@ -56,7 +56,7 @@ impl Part {
 
 /// What the user chose.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct MemoryCopyOptions {
     /// Where the result is kept; not kept if absent.
     pub out: Option<PathBuf>,
     /// Time for everything.
@@ -67,7 +67,7 @@ pub struct Options {
 
 /// What will be done.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct MemoryCopyPlan {
     /// Time for everything.
     pub budget: Duration,
     /// The size that stands for main memory; `None` where not enough can be had.
@@ -80,12 +80,12 @@ pub struct Plan {
     pub notes: Vec<String>,
 }
 
-impl Plan {
+impl MemoryCopyPlan {
     /// Checks the options and makes the plan.
     ///
     /// # Errors
     /// `Usage` for a directory that is taken, `Impossible` where two blocks of 2001 do not fit.
-    pub fn of(options: &Options, root: &Root) -> Result<Self> {
+    pub fn of(options: &MemoryCopyOptions, root: &Root) -> Result<Self> {
         output_directory::check_options(options.out.as_deref(), None)?;
         arena::check_fits(root, 2 * ARTICLE_BYTES)?;
         // Both buffers of a copy lie in it.
@@ -120,7 +120,7 @@ impl Plan {
     }
 
     /// The time of a part.
-    pub fn share(&self, part: Part) -> Duration {
+    pub fn share(&self, part: CopyPart) -> Duration {
         self.budget * part.percent() / 100
     }
 
@@ -134,7 +134,7 @@ impl Plan {
         CopyPlan {
             methods: methods.chain(compiled).collect(),
             sizes: SIZES.into_iter().chain(self.memory_bytes).collect(),
-            budget: self.share(Part::Blocks),
+            budget: self.share(CopyPart::Blocks),
             schedule: Schedule {
                 // More rounds than this narrow no verdict; they leave time for main memory.
                 rounds: 40,
@@ -152,7 +152,7 @@ impl Plan {
             methods: METHODS.map(str::to_owned).to_vec(),
             sizes: vec![size],
             threads: 2,
-            budget: self.share(Part::TwoCores),
+            budget: self.share(CopyPart::TwoCores),
             ..CopyPlan::default()
         })
     }
@@ -164,7 +164,7 @@ impl Plan {
             sizes: vec![size],
             stride,
             pages,
-            budget: self.share(Part::Strides) / passes,
+            budget: self.share(CopyPart::Strides) / passes,
             ..CopyPlan::default()
         }
     }
@@ -177,14 +177,14 @@ mod tests {
     #[test]
     fn the_parts_share_all_of_the_time() {
         let parts = [
-            Part::Table,
-            Part::Control,
-            Part::Movers,
-            Part::Blocks,
-            Part::TwoCores,
-            Part::Strides,
-            Part::Loads,
+            CopyPart::Table,
+            CopyPart::Control,
+            CopyPart::Movers,
+            CopyPart::Blocks,
+            CopyPart::TwoCores,
+            CopyPart::Strides,
+            CopyPart::Loads,
         ];
-        assert_eq!(parts.map(Part::percent).iter().sum::<u32>(), 100);
+        assert_eq!(parts.map(CopyPart::percent).iter().sum::<u32>(), 100);
     }
 }

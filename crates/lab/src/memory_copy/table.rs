@@ -1,7 +1,7 @@
 //! The table of 2001: the same seven methods, size and passes, today's rate beside the published
 //! ones, under both readings of their unit.
 
-use super::plan::{ARTICLE_BYTES, PASSES, Part, Plan};
+use super::plan::{ARTICLE_BYTES, CopyPart, MemoryCopyPlan, PASSES};
 use crate::description::Experiment;
 use crate::error::Result;
 use explain::copying::System;
@@ -56,7 +56,7 @@ pub struct Then {
 pub fn measure(
     root: &Root,
     experiment: &Experiment,
-    plan: &Plan,
+    plan: &MemoryCopyPlan,
     budget: &Budget,
 ) -> Result<(Vec<Row>, Tally)> {
     let plan = ClassicPlan {
@@ -66,7 +66,7 @@ pub fn measure(
         size_bytes: ARTICLE_BYTES,
         passes: PASSES,
         methods: METHODS.map(str::to_owned).to_vec(),
-        budget: plan.share(Part::Table),
+        budget: plan.share(CopyPart::Table),
     };
     let report = classic::measure(&plan, root, budget)?;
     let all = systems(experiment);

@@ -20,12 +20,12 @@ pub struct Size {
     /// As the original calls it: 4 for 4 GB.
     pub units: u64,
     /// How it is written.
-    pub plan: ramdisk::Plan,
+    pub plan: ramdisk::RamDiskPlan,
 }
 
 /// Where requests are timed.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct TimedPlace {
     /// `RAM disk` or `disk`.
     pub name: &'static str,
     /// The directory for the file.
@@ -34,7 +34,7 @@ pub struct Place {
 
 /// What the user chose.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RamDiskPuzzleOptions {
     /// Where the result is kept; not kept if absent.
     pub out: Option<PathBuf>,
     /// A directory on the disk to compare with.
@@ -49,7 +49,7 @@ pub struct Options {
 
 /// What will be done.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct RamDiskPuzzlePlan {
     /// Where the result is kept; not kept if absent.
     pub out: Option<PathBuf>,
     /// What stands for the original's 1 GB.
@@ -57,20 +57,20 @@ pub struct Plan {
     /// The most time for each size.
     pub limit: Duration,
     /// Where requests are timed.
-    pub places: Vec<Place>,
+    pub places: Vec<TimedPlace>,
     /// The sizes that this machine bears.
     pub sizes: Vec<Size>,
     /// What is left out, with the reason.
     pub notes: Vec<String>,
 }
 
-impl Plan {
+impl RamDiskPuzzlePlan {
     /// Checks the options and makes the plan.
     ///
     /// # Errors
     /// `Usage` for what makes no sense, `Impossible` where not even the smallest size can be had.
     pub fn of(
-        options: &Options,
+        options: &RamDiskPuzzleOptions,
         experiment: &Experiment,
         host: &Host,
         root: &Root,
@@ -94,7 +94,7 @@ impl Plan {
             let units = item.own.as_u64().unwrap_or(1);
             let bytes = Bytes(self.unit.0.saturating_mul(units));
             let helper = host.programs.page_writer.clone();
-            match ramdisk::Plan::new(root, None, Some(bytes), self.limit, helper) {
+            match ramdisk::RamDiskPlan::new(root, None, Some(bytes), self.limit, helper) {
                 Ok(plan) => match &plan.beyond {
                     None => self.sizes.push(Size { units, plan }),
                     Some((group, left)) => self.notes.push(format!(
@@ -113,12 +113,17 @@ impl Plan {
     }
 
     /// The RAM disk takes memory as well: as much must be bearable as is written there.
-    fn take_places(&mut self, options: &Options, host: &Host, root: &Root) -> Result<()> {
+    fn take_places(
+        &mut self,
+        options: &RamDiskPuzzleOptions,
+        host: &Host,
+        root: &Root,
+    ) -> Result<()> {
         let (directory, size) = (options.ramdisk.clone(), Some(self.repeated()));
         let helper = host.programs.page_writer.clone();
-        match ramdisk::Plan::new(root, Some(&directory), size, self.limit, helper) {
+        match ramdisk::RamDiskPlan::new(root, Some(&directory), size, self.limit, helper) {
             Ok(plan) if plan.beyond.is_none() => {
-                self.places.push(Place { name: "RAM disk", directory })
+                self.places.push(TimedPlace { name: "RAM disk", directory })
             }
             Ok(_) => self
                 .notes
@@ -127,7 +132,7 @@ impl Plan {
         }
         match &options.disk {
             Some(directory) => {
-                self.places.push(Place { name: "disk", directory: directory.clone() })
+                self.places.push(TimedPlace { name: "disk", directory: directory.clone() })
             }
             None => self.notes.push("no disk was compared: --disk DIR names one".to_owned()),
         }

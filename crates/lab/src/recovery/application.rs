@@ -40,7 +40,7 @@ pub struct Answers {
 
 /// Where an application lives.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct ApplicationHome<'a> {
     /// The directory of its group; none on the whole machine.
     pub group: Option<&'a Path>,
     /// The directory for its files, which it may write to and come to own.
@@ -81,7 +81,7 @@ impl<'a> Running<'a> {
         host: &Host,
         root: &Root,
         described: &'a Application,
-        place: Place<'a>,
+        place: ApplicationHome<'a>,
         bytes: u64,
     ) -> Result<Self> {
         let bytes = described.content_bytes(bytes);
@@ -113,7 +113,7 @@ impl<'a> Running<'a> {
         root: &Root,
         described: &'a Application,
         sql: &Sql,
-        place: Place<'a>,
+        place: ApplicationHome<'a>,
         bytes: u64,
     ) -> Result<Self> {
         let user = sql.user.as_ref().and_then(|user| numbers_of(root, user));
@@ -144,7 +144,7 @@ impl<'a> Running<'a> {
     fn spawn(
         host: &Host,
         described: &'a Application,
-        place: Place<'a>,
+        place: ApplicationHome<'a>,
         user: Option<(u32, u32)>,
         words: Vec<OsString>,
         rows: u64,
@@ -294,7 +294,7 @@ impl Drop for Running<'_> {
 fn member(
     host: &Host,
     described: &Application,
-    place: Place,
+    place: ApplicationHome,
     user: Option<(u32, u32)>,
     words: Vec<OsString>,
 ) -> Result<Command> {

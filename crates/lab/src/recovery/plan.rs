@@ -1,7 +1,7 @@
 //! What will be done, checked before anything is touched: sizes, applications, directories. What
 //! makes no sense is refused before what this user or machine cannot do.
 
-use super::Outcome;
+use super::RecoveryOutcome;
 use super::described::{self, Application};
 use crate::description::Experiment;
 use crate::output_directory;
@@ -23,7 +23,7 @@ const USUAL_PERCENT: u64 = 75;
 
 /// What the user chose.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RecoveryOptions {
     /// Where the results are kept; a directory of this experiment's name if absent.
     pub out: Option<PathBuf>,
     /// The directory on the disk that is tried; that of the results if absent.
@@ -46,7 +46,7 @@ pub struct Options {
 
 /// What will be done.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct RecoveryPlan {
     /// What the application and the hogs have together.
     pub memory: Bytes,
     /// Whether memory becomes short on the whole machine, and not in a group.
@@ -67,12 +67,12 @@ pub struct Plan {
     pub(crate) applications: Vec<Application>,
 }
 
-impl Plan {
+impl RecoveryPlan {
     /// Checks the options and makes the plan.
     ///
     /// # Errors
     /// `Usage` for what makes no sense, `Impossible` for what this user or machine cannot do.
-    pub fn of(options: &Options, experiment: &Experiment, root: &Root) -> Result<Self> {
+    pub fn of(options: &RecoveryOptions, experiment: &Experiment, root: &Root) -> Result<Self> {
         let free = memory::obtainable(root).ok_or_else(|| {
             Error::impossible("the kernel does not say how much memory is available")
         })?;
@@ -147,8 +147,8 @@ impl Plan {
     }
 
     /// The outcome before anything was done.
-    pub(super) fn outcome(&self, experiment: &Experiment, disk: Option<String>) -> Outcome {
-        Outcome {
+    pub(super) fn outcome(&self, experiment: &Experiment, disk: Option<String>) -> RecoveryOutcome {
+        RecoveryOutcome {
             experiment: experiment.name.clone(),
             memory_bytes: self.memory.0,
             whole_machine: self.whole_machine,

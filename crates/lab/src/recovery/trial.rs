@@ -4,12 +4,12 @@
 use super::application::Running;
 use super::described::Application;
 use super::disk_watch::DiskWatch;
-use super::plan::{HOGS, Plan};
+use super::plan::{HOGS, RecoveryPlan};
 use super::workplace::Workplace;
 use crate::{Error, Host, Result};
 use explain::recording::{Window, explain};
 use machine::{Root, diskstats, mounts};
-use measure::pressure::{self, Content, Group, Touch};
+use measure::pressure::{self, HogGroup};
 use model::explanation::Explanation;
 use place::background::Limits;
 use place::workingset::restore::{self, RestoreRequest};
@@ -33,13 +33,13 @@ const NORMAL_TIMES: f64 = 1.2;
 const QUIET_PATIENCE: Duration = Duration::from_secs(3);
 /// What can be done after the hogs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum RecoveryMethod {
     Nothing,
     Swapoff,
     Restore,
 }
 
-impl Way {
+impl RecoveryMethod {
     /// The way that a description calls so.
     pub fn named(id: &str) -> Option<Self> {
         let all = [Self::Nothing, Self::Swapoff, Self::Restore];
@@ -106,9 +106,9 @@ impl Trial {
 pub struct Bench<'a> {
     host: &'a Host,
     root: &'a Root,
-    plan: &'a Plan,
+    plan: &'a RecoveryPlan,
     workplace: &'a Workplace,
-    group: Option<&'a Group>,
+    group: Option<&'a HogGroup>,
     device: Option<(u32, u32)>,
 }
 
@@ -133,9 +133,9 @@ impl<'a> Bench<'a> {
     pub fn new(
         host: &'a Host,
         root: &'a Root,
-        plan: &'a Plan,
+        plan: &'a RecoveryPlan,
         workplace: &'a Workplace,
-        group: Option<&'a Group>,
+        group: Option<&'a HogGroup>,
     ) -> Self {
         let directory = workplace.directory().canonicalize().ok();
         let mounts = mounts::read(root);
@@ -161,7 +161,7 @@ impl<'a> Bench<'a> {
     }
 
     pub fn group(&self) -> Option<&Path> {
-        self.group.map(Group::directory)
+        self.group.map(HogGroup::directory)
     }
 
     pub fn working_set(&self) -> u64 {
@@ -192,7 +192,7 @@ impl<'a> Bench<'a> {
         &self,
         running: &mut Running,
         application: &str,
-        way: Way,
+        way: RecoveryMethod,
         run: u32,
         step: &mut dyn FnMut(&str),
     ) -> Result<Trial> {
@@ -206,7 +206,7 @@ impl<'a> Bench<'a> {
         }
         let usual_p99_ns = p99(&mut usual);
         let hogs =
-            pressure::hog(self.root, &self.hogs()?, &mut |what| step(&format!("hogs, {what}")))?;
+            pressure::hog(self.root, &self.hogs(), &mut |what| step(&format!("hogs, {what}")))?;
         uninterrupted()?;
         step("the clock runs");
         let file = format!("{application}-{}-{}.trec", way.id(), run + 1);
@@ -244,7 +244,7 @@ impl<'a> Bench<'a> {
     }
 
     /// The hogs, in the group of the application.
-    fn hogs(&self) -> Result<pressure::Plan> {
+    fn hogs(&self) -> pressure::HogPlan {
         let mut words = self.host.programs.lab.words().to_vec();
         words.push("member".into());
         if let Some(group) = self.group() {
@@ -252,22 +252,16 @@ impl<'a> Bench<'a> {
         }
         words.push("--".into());
         words.extend(self.host.programs.hog.command_line());
-        Ok(pressure::Plan {
-            size: self.plan.hog(),
+        let helper = HiddenCommand::new(words);
+        pressure::HogPlan {
             count: HOGS,
             repeat: self.plan.rounds,
-            hold: Duration::ZERO,
-            content: Content::Random,
-            touch: Touch::Once,
-            group_limit: None,
-            until_pressure_percent: None,
-            force: false,
-            helper: HiddenCommand::new(words),
-        })
+            ..pressure::HogPlan::new(self.plan.hog(), helper)
+        }
     }
 
     /// What the hogs took from the application: its process's memory and its files' pages.
-    fn lost(&self, pid: u32, hogs: &pressure::Report) -> u64 {
+    fn lost(&self, pid: u32, hogs: &pressure::HogReport) -> u64 {
         let directory = self.workplace.directory();
         let theirs = hogs.pushed_out.iter().filter(|who| {
             who.pid == Some(pid)
@@ -276,17 +270,17 @@ impl<'a> Bench<'a> {
         theirs.map(|who| who.to_swap_bytes + who.from_cache_bytes).sum()
     }
 
-    fn act(&self, way: Way) -> Result<Done> {
+    fn act(&self, way: RecoveryMethod) -> Result<Done> {
         match way {
-            Way::Nothing => Ok(Done::default()),
+            RecoveryMethod::Nothing => Ok(Done::default()),
             // The lab's own area, and never another.
-            Way::Swapoff => {
+            RecoveryMethod::Swapoff => {
                 let swap = self.workplace.swap();
                 sys::swap_area::off(&swap)?;
                 sys::swap_area::on(&swap, sys::swap_area::FIRST)?;
                 Ok(Done::default())
             }
-            Way::Restore => self.restore(),
+            RecoveryMethod::Restore => self.restore(),
         }
     }
 
@@ -366,7 +360,7 @@ mod tests {
 
     #[test]
     fn ways_have_names() {
-        assert_eq!(Way::named("restore"), Some(Way::Restore));
-        assert_eq!(Way::named("prayer"), None);
+        assert_eq!(RecoveryMethod::named("restore"), Some(RecoveryMethod::Restore));
+        assert_eq!(RecoveryMethod::named("prayer"), None);
     }
 }

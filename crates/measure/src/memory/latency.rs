@@ -14,7 +14,7 @@ use super::arena::{self, Arena, PageKind, PagesGranted};
 use super::copy::SkippedMethod;
 use crate::calibrate::{self, Overhead};
 use crate::disturbance::{Bracket, Tally};
-use crate::trial::{self, Bench, Outcome, Schedule};
+use crate::trial::{self, Bench, Schedule, VariantTrials};
 use crate::{Budget, Error, ErrorKind, Result, compute, team};
 use machine::Root;
 use memops::Chase;
@@ -323,7 +323,7 @@ impl<'a> Chains<'a> {
     }
 
     /// Nanoseconds of one load from the time of one call of the harness.
-    pub fn load_ns(outcome: &Outcome) -> Option<Estimate> {
+    pub fn load_ns(outcome: &VariantTrials) -> Option<Estimate> {
         Some(outcome.time_ns()?.scaled(1.0 / CALL_LOADS as f64))
     }
 }
@@ -380,9 +380,9 @@ fn one_size(
     plan: &LatencyPlan,
     budget: &Budget,
     bracket: &mut Bracket,
-) -> Vec<Outcome> {
+) -> Vec<VariantTrials> {
     if budget.over() {
-        return vec![Outcome::default(); arenas.len()];
+        return vec![VariantTrials::default(); arenas.len()];
     }
     let buffers = arenas.iter_mut().map(|arena| &mut arena.bytes_mut()[..size as usize]).collect();
     let mut chains = Chains::through(buffers, order);
@@ -395,7 +395,7 @@ fn add_rows(
     arenas: &[Arena],
     size: u64,
     order: ChaseOrder,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<VariantTrials>,
 ) -> Result<()> {
     for (arena, outcome) in arenas.iter().zip(outcomes) {
         tally.merge(&outcome.tally);

@@ -9,10 +9,10 @@ use super::arena::{self, Arena, PageKind, PagesGranted};
 use super::latency::Chains;
 use super::technique::Technique;
 use crate::disturbance::Tally;
-use crate::trial::{self, Bench, Outcome, Schedule};
+use crate::trial::{self, Bench, Schedule, VariantTrials};
 use crate::{Budget, Result, team};
 use machine::Root;
-use memops::{Group, Operation};
+use memops::{Family, Operation};
 use model::{ChaseOrder, Estimate};
 use serde::{Deserialize, Serialize};
 
@@ -88,12 +88,12 @@ pub struct LevelReport {
 
 /// Memory for all levels, resident.
 #[derive(Debug)]
-pub struct Store {
+pub struct LevelBuffers {
     chains: Vec<Arena>,
     halves: Arena,
 }
 
-impl Store {
+impl LevelBuffers {
     /// Buffers for `levels`: one for each chase, and two halves of the largest.
     pub fn resident(levels: &[LevelPlan], root: &Root, budget: &Budget) -> Result<Self> {
         let largest = levels.iter().map(|level| level.size_bytes).max().unwrap_or(0);
@@ -114,7 +114,7 @@ impl Store {
     }
 }
 
-/// The interleaved bench of all levels; borrows a [`Store`].
+/// The interleaved bench of all levels; borrows a [`LevelBuffers`].
 #[derive(Debug)]
 pub struct Levels<'a> {
     plans: Vec<LevelPlan>,
@@ -122,12 +122,12 @@ pub struct Levels<'a> {
     target: &'a mut [u8],
     source: &'a mut [u8],
     techniques: Vec<(&'static str, Technique)>,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<VariantTrials>,
 }
 
 impl<'a> Levels<'a> {
     /// Lays the chains and chooses the methods; nothing is timed yet.
-    pub fn over(store: &'a mut Store, plans: &[LevelPlan]) -> Self {
+    pub fn over(store: &'a mut LevelBuffers, plans: &[LevelPlan]) -> Self {
         let chains: Vec<Chains<'a>> = store
             .chains
             .iter_mut()
@@ -145,7 +145,7 @@ impl<'a> Levels<'a> {
             target,
             source,
             techniques,
-            outcomes: vec![Outcome::default(); variants],
+            outcomes: vec![VariantTrials::default(); variants],
         }
     }
 
@@ -177,7 +177,7 @@ impl<'a> Levels<'a> {
         outcomes.iter().for_each(|outcome| tally.merge(&outcome.tally));
         let plan = &self.plans[level];
         let bytes = (plan.size_bytes / 2) as f64;
-        let reached: Vec<(Operation, Group, BestRate)> = self
+        let reached: Vec<(Operation, Family, BestRate)> = self
             .techniques
             .iter()
             .zip(&outcomes[1..])
@@ -201,7 +201,7 @@ impl<'a> Levels<'a> {
             libc_copy: reached
                 .iter()
                 .find(|(operation, group, _)| {
-                    *operation == Operation::Copy && *group == Group::Libc
+                    *operation == Operation::Copy && *group == Family::Libc
                 })
                 .map(|(_, _, reached)| reached.clone()),
             copies: reached
@@ -210,7 +210,7 @@ impl<'a> Levels<'a> {
                 .map(|(_, _, reached)| reached.clone())
                 .collect(),
             tally,
-            all_disturbed: outcomes.iter().any(Outcome::all_disturbed),
+            all_disturbed: outcomes.iter().any(VariantTrials::all_disturbed),
         }
     }
 
@@ -222,7 +222,7 @@ impl<'a> Levels<'a> {
 }
 
 /// The best method of one operation by its median.
-fn best(reached: &[(Operation, Group, BestRate)], operation: Operation) -> Option<BestRate> {
+fn best(reached: &[(Operation, Family, BestRate)], operation: Operation) -> Option<BestRate> {
     reached
         .iter()
         .filter(|(of, _, _)| *of == operation)
@@ -279,7 +279,7 @@ mod tests {
         let plans = [("L1", 16 << 10), ("RAM", 128 << 20)]
             .map(|(name, size_bytes)| LevelPlan { name: name.to_owned(), size_bytes });
         let budget = Budget::of(Duration::from_secs(60));
-        let mut store = Store::resident(&plans, &root, &budget).unwrap();
+        let mut store = LevelBuffers::resident(&plans, &root, &budget).unwrap();
         let mut levels = Levels::over(&mut store, &plans);
         let schedule = Schedule { trial_ns: 300_000, rounds: 3 };
         levels.measure_pass(&schedule, &root, &budget).unwrap();

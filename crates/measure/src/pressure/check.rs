@@ -1,7 +1,7 @@
 //! What is refused before anything starts: plans without sense, and more memory than there
 //! is, for which the kernel would kill others.
 
-use super::Plan;
+use super::HogPlan;
 use crate::{Error, ErrorKind, Result};
 use machine::memory::{self, Usable};
 use machine::{Root, pressure};
@@ -18,7 +18,7 @@ const PROCESS_BYTES: u64 = 4 << 20;
 const LEAST_GROUP_BYTES: u64 = 8 << 20;
 const OPERATION: &str = "start the hogs";
 
-impl Plan {
+impl HogPlan {
     /// Whether it makes sense and this machine bears it.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Plan {
         } else if group < LEAST_GROUP_BYTES {
             let least = Bytes(LEAST_GROUP_BYTES);
             Some(format!("a group needs at least {least} to hold a process"))
-        } else if self.touch == super::Touch::Loop && self.hold.is_zero() {
+        } else if self.touch == super::HogTouch::Loop && self.hold.is_zero() {
             Some("memory is touched in a loop while it is held, and it is not held".to_owned())
         } else {
             None
@@ -96,25 +96,14 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Content, Touch};
+    use super::super::HogTouch;
     use super::*;
-    use std::time::Duration;
     use sys::helper::HiddenCommand;
     use testkit::FakeRoot;
 
-    fn plan() -> Plan {
-        Plan {
-            size: Bytes(1 << 30),
-            count: 2,
-            repeat: 25,
-            hold: Duration::ZERO,
-            content: Content::Random,
-            touch: Touch::Once,
-            group_limit: None,
-            until_pressure_percent: None,
-            force: false,
-            helper: HiddenCommand::new(["none"]),
-        }
+    fn plan() -> HogPlan {
+        let helper = HiddenCommand::new(["none"]);
+        HogPlan { count: 2, repeat: 25, ..HogPlan::new(Bytes(1 << 30), helper) }
     }
 
     /// A machine with this many MiB available and free in swap, of 2,000 MiB.
@@ -131,20 +120,20 @@ mod tests {
 
     #[test]
     fn what_would_not_fit_is_refused_with_the_figure() {
-        let check = |tree: FakeRoot, plan: &Plan| plan.check(&Root::at(tree.path()));
+        let check = |tree: FakeRoot, plan: &HogPlan| plan.check(&Root::at(tree.path()));
         // 2 GiB and two processes are 2,056 MiB; 100 MiB are left to others.
         assert!(check(machine(1160, 1000), &plan()).is_ok());
         let error = check(machine(1150, 1000), &plan()).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Impossible);
         let text = error.to_string();
         assert!(text.contains("2.01 GiB") && text.contains("2 GiB of memory"), "{text}");
-        let forced = Plan { force: true, ..plan() };
+        let forced = HogPlan { force: true, ..plan() };
         assert!(check(machine(1150, 1000), &forced).is_ok());
     }
 
     #[test]
     fn an_own_group_bounds_what_stays_in_memory() {
-        let in_group = |limit: u64| Plan { group_limit: Some(Bytes(limit << 20)), ..plan() };
+        let in_group = |limit: u64| HogPlan { group_limit: Some(Bytes(limit << 20)), ..plan() };
         let tree = machine(1500, 1000);
         let root = Root::at(tree.path());
         assert!(in_group(1100).check(&root).is_ok());
@@ -158,17 +147,17 @@ mod tests {
         let tree = machine(4000, 4000);
         let root = Root::at(tree.path());
         let nonsense = [
-            Plan { count: 0, ..plan() },
-            Plan { repeat: 0, ..plan() },
-            Plan { size: Bytes(0), ..plan() },
-            Plan { until_pressure_percent: Some(101), ..plan() },
-            Plan { touch: Touch::Loop, ..plan() },
+            HogPlan { count: 0, ..plan() },
+            HogPlan { repeat: 0, ..plan() },
+            HogPlan { size: Bytes(0), ..plan() },
+            HogPlan { until_pressure_percent: Some(101), ..plan() },
+            HogPlan { touch: HogTouch::Loop, ..plan() },
         ];
         for plan in nonsense {
-            let forced = Plan { force: true, ..plan };
+            let forced = HogPlan { force: true, ..plan };
             assert_eq!(forced.check(&root).unwrap_err().kind, ErrorKind::Usage, "{forced:?}");
         }
-        let until = Plan { until_pressure_percent: Some(20), ..plan() };
+        let until = HogPlan { until_pressure_percent: Some(20), ..plan() };
         assert_eq!(until.check(&root).unwrap_err().kind, ErrorKind::Impossible);
     }
 }

@@ -24,11 +24,11 @@ const REMOVAL_PAUSE: Duration = Duration::from_millis(10);
 
 /// The group; removed on drop, when what was in it has ended.
 #[derive(Debug)]
-pub struct Group {
+pub struct HogGroup {
     directory: PathBuf,
 }
 
-impl Group {
+impl HogGroup {
     /// A group whose processes may have `limit` bytes of memory together.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for HogGroup {
     fn drop(&mut self) {
         for _ in 0..REMOVAL_TRIES {
             if std::fs::remove_dir(&self.directory).is_ok() || !self.directory.exists() {

@@ -2,8 +2,8 @@
 //!
 //! Each is owned by a guard that kills it, so that none outlives its round, whatever ends it.
 
-use super::Plan;
-use super::group::Group;
+use super::HogPlan;
+use super::group::HogGroup;
 use super::worker::{HogProgress, HogTask, PressureLimit};
 use crate::Result;
 use crate::helper::failed;
@@ -30,9 +30,9 @@ pub(super) struct Round {
 /// # Errors
 /// `Failed` where no process can be started or moved.
 pub(super) fn round(
-    plan: &Plan,
+    plan: &HogPlan,
     number: u32,
-    group: Option<&Group>,
+    group: Option<&HogGroup>,
     pressure_file: Option<&PathBuf>,
 ) -> Result<Round> {
     let until = plan
@@ -73,7 +73,7 @@ struct Hog {
 
 impl Hog {
     /// Starts a hog that waits for its work, inside of its group.
-    fn start(plan: &Plan, group: Option<&Group>) -> Result<Self> {
+    fn start(plan: &HogPlan, group: Option<&HogGroup>) -> Result<Self> {
         let helper = Helper::start(&plan.helper).map_err(failed(OPERATION))?;
         if let Some(group) = group {
             helper.join(group.directory()).map_err(failed("put a hog into its group"))?;

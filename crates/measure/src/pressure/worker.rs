@@ -3,7 +3,7 @@
 //! Its work is its first message: the caller puts it into a group before. It reports its progress
 //! while it works, so that the progress of a hog that is killed is known as well.
 
-use super::{Content, Touch};
+use super::{HogTouch, PageContent};
 use crate::helper::become_expendable;
 use crate::{Budget, Error, ErrorKind, Result};
 use machine::{Root, pressure};
@@ -20,8 +20,8 @@ use sys::memory::{Mapping, Pages};
 pub(super) struct HogTask {
     pub bytes: u64,
     pub hold: Duration,
-    pub content: Content,
-    pub touch: Touch,
+    pub content: PageContent,
+    pub touch: HogTouch,
     /// Differs between hogs, so that no two hold the same pages.
     pub seed: u64,
     pub until: Option<PressureLimit>,
@@ -122,8 +122,8 @@ fn hold(memory: &mut [u8], work: &HogTask) {
     let step = STEP_BYTES.next_multiple_of(page_bytes);
     while !budget.over() {
         match work.touch {
-            Touch::Once => std::thread::sleep(NAP.min(budget.left())),
-            Touch::Loop => {
+            HogTouch::Once => std::thread::sleep(NAP.min(budget.left())),
+            HogTouch::Loop => {
                 for part in memory.chunks_mut(step).take_while(|_| !budget.over()) {
                     for byte in part.iter_mut().step_by(page_bytes) {
                         *std::hint::black_box(byte) ^= 1;
@@ -135,10 +135,10 @@ fn hold(memory: &mut [u8], work: &HogTask) {
 }
 
 /// Fills `part` so that each of its pages is written to.
-pub(crate) fn write(part: &mut [u8], content: Content, random: &mut Random) {
+pub(crate) fn write(part: &mut [u8], content: PageContent, random: &mut Random) {
     match content {
-        Content::Random => random.fill(part),
-        Content::Text => {
+        PageContent::Random => random.fill(part),
+        PageContent::Text => {
             let mut rest = part;
             while !rest.is_empty() {
                 let word = WORDS[(random.next_u64() >> 60) as usize];
@@ -149,7 +149,7 @@ pub(crate) fn write(part: &mut [u8], content: Content, random: &mut Random) {
             }
         }
         // Not left out by the compiler: a page that is only read is the kernel's own.
-        Content::Zero => {
+        PageContent::Zero => {
             for byte in part.iter_mut().step_by(sys::process::page_bytes()) {
                 *std::hint::black_box(byte) = 0;
             }
@@ -200,7 +200,7 @@ mod tests {
     use testkit::FakeRoot;
 
     /// Bytes that take few values compress; those of a page of random ones hardly do.
-    fn values(content: Content) -> usize {
+    fn values(content: PageContent) -> usize {
         let mut page = vec![7; 4096];
         write(&mut page, content, &mut Random(1));
         let mut seen = [false; 256];
@@ -210,10 +210,10 @@ mod tests {
 
     #[test]
     fn contents_differ_in_kind() {
-        assert!(values(Content::Random) > 250);
-        assert!((10..30).contains(&values(Content::Text)));
+        assert!(values(PageContent::Random) > 250);
+        assert!((10..30).contains(&values(PageContent::Text)));
         let mut page = vec![7; 8192];
-        write(&mut page, Content::Zero, &mut Random(1));
+        write(&mut page, PageContent::Zero, &mut Random(1));
         assert_eq!((page[0], page[4096], page[1]), (0, 0, 7));
     }
 
@@ -221,7 +221,7 @@ mod tests {
     fn two_hogs_hold_different_pages() {
         let page = |seed| {
             let mut page = vec![0; 4096];
-            write(&mut page, Content::Random, &mut Random(seed));
+            write(&mut page, PageContent::Random, &mut Random(seed));
             page
         };
         assert!(page(1) != page(2));

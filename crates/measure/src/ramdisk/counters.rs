@@ -41,9 +41,9 @@ const OF_GROUP: [&str; 4] = ["high", "max", "oom", "oom_kill"];
 
 /// All counters at one instant.
 #[derive(Debug, Default)]
-pub(super) struct Counters(BTreeMap<String, u64>);
+pub(super) struct PassCounters(BTreeMap<String, u64>);
 
-impl Counters {
+impl PassCounters {
     /// Reads them.
     pub fn read(root: &Root) -> Self {
         let mut values = BTreeMap::new();
@@ -124,7 +124,7 @@ mod tests {
                 .file("/m/a/memory.oom_control", format!("under_oom 0\noom_kill {killed}\n"))
         };
         let (before, after) = (machine(1, 10, 0), machine(4, 30, 1));
-        let read = |tree: &FakeRoot| Counters::read(&Root::at(tree.path()));
+        let read = |tree: &FakeRoot| PassCounters::read(&Root::at(tree.path()));
         let grew = read(&after).since(&read(&before));
         let of = |name: &str| grew.get(name).copied();
         assert_eq!(of("vmstat.allocstall"), Some(3));

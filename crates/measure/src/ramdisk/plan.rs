@@ -4,8 +4,8 @@
 //! the own groups. A requested size may exceed a group's limit, which is how such a limit is found
 //! out, but always leaves the floor to others.
 
-use super::worker::Order;
-use crate::pressure::Content;
+use super::worker::WriteOrder;
+use crate::pressure::PageContent;
 use crate::{Error, ErrorKind, Result};
 use machine::{Root, cgroup, kernel, memory};
 use model::Bytes;
@@ -36,7 +36,7 @@ const OPERATION: &str = "write to memory";
 /// Where is written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum WritePlace {
     /// A file of shared memory, which is the kernel's own RAM disk.
     SharedMemory,
     /// A file without a name on the RAM disk that holds this directory.
@@ -45,11 +45,11 @@ pub enum Place {
 
 /// What will be done.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct RamDiskPlan {
     /// Where.
-    pub place: Place,
+    pub place: WritePlace,
     /// What is written.
-    pub content: Content,
+    pub content: PageContent,
     /// The passes, in order, the first of them [`Round::First`].
     pub rounds: Vec<Round>,
     /// How often each remedy is repeated, by turns with memory without it, to know the noise.
@@ -66,7 +66,7 @@ pub struct Plan {
     pub helper: HiddenCommand,
 }
 
-impl Plan {
+impl RamDiskPlan {
     /// The plan for the RAM disk at `directory`, or for shared memory; of `size` bytes, or of as
     /// many as can be had without danger to others.
     ///
@@ -88,8 +88,9 @@ impl Plan {
         };
         let beyond = room.group.filter(|(_, left)| left.0 < bytes);
         Ok(Self {
-            place: directory.map_or(Place::SharedMemory, |at| Place::Directory(at.to_owned())),
-            content: Content::Random,
+            place: directory
+                .map_or(WritePlace::SharedMemory, |at| WritePlace::Directory(at.to_owned())),
+            content: PageContent::Random,
             rounds: vec![Round::First, Round::Again, Round::Rewrite, Round::Huge],
             repeats: REPEATS,
             bytes,
@@ -119,14 +120,14 @@ impl Plan {
 
     fn place_in_words(&self) -> String {
         match &self.place {
-            Place::SharedMemory => "shared memory".to_owned(),
-            Place::Directory(path) => format!("a file without a name in {}", path.display()),
+            WritePlace::SharedMemory => "shared memory".to_owned(),
+            WritePlace::Directory(path) => format!("a file without a name in {}", path.display()),
         }
     }
 
     /// The order for a pass of `bytes` within `budget`.
-    pub(super) fn order(&self, round: Round, bytes: u64, budget: Duration) -> Order {
-        Order {
+    pub(super) fn order(&self, round: Round, bytes: u64, budget: Duration) -> WriteOrder {
+        WriteOrder {
             round,
             place: self.place.clone(),
             content: self.content,

@@ -4,10 +4,10 @@
 //! Every page is different and does not compress, so that nothing can save what it takes. Around
 //! each chunk the thread reads how long it waited for a processor and how long the host took it.
 
-use super::Place;
+use super::WritePlace;
 use crate::disturbance::{Bracket, Disturbance};
 use crate::helper::{become_expendable, failed};
-use crate::pressure::{self, Content};
+use crate::pressure::{self, PageContent};
 use crate::{Budget, Error, ErrorKind, Result};
 use machine::{Root, memory};
 use model::Histogram;
@@ -30,10 +30,10 @@ const SPARE_BYTES: u64 = 16 * MIB;
 
 /// What to write.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Order {
+pub(super) struct WriteOrder {
     pub round: Round,
-    pub place: Place,
-    pub content: Content,
+    pub place: WritePlace,
+    pub content: PageContent,
     pub bytes: u64,
     pub floor_bytes: u64,
     pub budget: Duration,
@@ -42,7 +42,7 @@ pub(super) struct Order {
 /// What it reports. A pass is done when it has an end.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Report {
+pub(super) enum WriterReport {
     Pass(Pass),
     /// It cannot be done here, and why.
     Nothing(String),
@@ -60,14 +60,14 @@ pub fn run_writer<R: BufRead, W: Write>(root: &Root, caller: &mut Caller<R, W>) 
     let mut writer = Writer { root, file: None, chunk: vec![0; CHUNK_BYTES], random: Random(seed) };
     while let Some(order) = caller.receive().map_err(failed("read what to do"))? {
         let mut report =
-            |report: &Report| caller.send(report).map_err(failed("report the progress"));
+            |report: &WriterReport| caller.send(report).map_err(failed("report the progress"));
         match writer.file_for(&order) {
             Ok(()) => writer.pass(&order, &mut report)?,
             // The other passes can do without it.
             Err(error) if order.round == Round::Huge => {
                 let reason = sys::plain_reason(&error.source);
                 let note = format!("huge pages were not tried: {reason}");
-                report(&Report::Nothing(note))?;
+                report(&WriterReport::Nothing(note))?;
             }
             Err(error) => return Err(Error::caused(ErrorKind::Failed, "make the file", error)),
         }
@@ -84,7 +84,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     /// Has the file that the pass is to write to, which is empty but for a rewrite.
-    fn file_for(&mut self, order: &Order) -> sys::Result<()> {
+    fn file_for(&mut self, order: &WriteOrder) -> sys::Result<()> {
         if order.round == Round::Rewrite {
             return Ok(());
         }
@@ -92,13 +92,17 @@ impl Writer<'_> {
         self.file = None;
         self.file = Some(match (&order.place, order.round) {
             (_, Round::Huge) => sys::shared_memory::huge_file(order.bytes + SPARE_BYTES)?,
-            (Place::SharedMemory, _) => sys::shared_memory::file()?,
-            (Place::Directory(path), _) => Scratch::create_in(path)?.reopen()?,
+            (WritePlace::SharedMemory, _) => sys::shared_memory::file()?,
+            (WritePlace::Directory(path), _) => Scratch::create_in(path)?.reopen()?,
         });
         Ok(())
     }
 
-    fn pass(&mut self, order: &Order, report: &mut dyn FnMut(&Report) -> Result<()>) -> Result<()> {
+    fn pass(
+        &mut self,
+        order: &WriteOrder,
+        report: &mut dyn FnMut(&WriterReport) -> Result<()>,
+    ) -> Result<()> {
         let mut pass = Pass::begun(order.round);
         let mut touches = Histogram::new();
         let budget = Budget::of(order.budget);
@@ -126,13 +130,13 @@ impl Writer<'_> {
             if pass.bytes - reported_bytes >= REPORT_EVERY_BYTES {
                 reported_bytes = pass.bytes;
                 pass.describe(&touches);
-                report(&Report::Pass(pass.clone()))?;
+                report(&WriterReport::Pass(pass.clone()))?;
             }
         };
         pass.describe(&touches);
         pass.left_memory_bytes = self.left_memory(pass.bytes);
         pass.end = Some(end);
-        report(&Report::Pass(pass))
+        report(&WriterReport::Pass(pass))
     }
 
     /// Writes the first `length` bytes of the chunk behind what the pass has written, each page
@@ -182,7 +186,7 @@ struct Watch<'a> {
     root: &'a Root,
     cpu: Option<usize>,
     bracket: Bracket,
-    before: crate::disturbance::Instant,
+    before: crate::disturbance::ThreadCounters,
 }
 
 impl<'a> Watch<'a> {
@@ -213,11 +217,11 @@ impl<'a> Watch<'a> {
 mod tests {
     use super::*;
 
-    fn order(round: Round, mib: u64) -> Order {
-        Order {
+    fn order(round: Round, mib: u64) -> WriteOrder {
+        WriteOrder {
             round,
-            place: Place::SharedMemory,
-            content: Content::Random,
+            place: WritePlace::SharedMemory,
+            content: PageContent::Random,
             bytes: mib * MIB,
             floor_bytes: 0,
             budget: Duration::from_secs(60),
@@ -228,15 +232,15 @@ mod tests {
         Writer { root, file: None, chunk: vec![0; CHUNK_BYTES], random: Random(1) }
     }
 
-    fn made(writer: &mut Writer<'_>, order: &Order) -> Vec<Pass> {
+    fn made(writer: &mut Writer<'_>, order: &WriteOrder) -> Vec<Pass> {
         writer.file_for(order).unwrap();
         let mut passes = Vec::new();
-        let mut keep = |report: &Report| match report {
-            Report::Pass(pass) => {
+        let mut keep = |report: &WriterReport| match report {
+            WriterReport::Pass(pass) => {
                 passes.push(pass.clone());
                 Ok(())
             }
-            Report::Nothing(why) => panic!("{why}"),
+            WriterReport::Nothing(why) => panic!("{why}"),
         };
         writer.pass(order, &mut keep).unwrap();
         passes
@@ -266,10 +270,10 @@ mod tests {
     fn the_floor_is_kept_and_time_ends() {
         let root = Root::system();
         let mut writer = writer(&root);
-        let at_floor = Order { floor_bytes: u64::MAX, ..order(Round::First, 8) };
+        let at_floor = WriteOrder { floor_bytes: u64::MAX, ..order(Round::First, 8) };
         let pass = made(&mut writer, &at_floor).pop().unwrap();
         assert_eq!((pass.end, pass.bytes), (Some(PassEnd::Floor), 0));
-        let late = Order { budget: Duration::ZERO, ..order(Round::First, 8) };
+        let late = WriteOrder { budget: Duration::ZERO, ..order(Round::First, 8) };
         assert_eq!(made(&mut writer, &late).pop().unwrap().end, Some(PassEnd::Time));
     }
 

@@ -12,10 +12,10 @@
 mod prepare;
 mod requests;
 
-pub use requests::{Ended, Prober, Requests, run};
+pub use requests::{EndReason, Prober, RequestReport, run};
 
-use super::served::{Direction, Served, Watch};
-use super::target::{Target, TargetFacts};
+use super::served::{Direction, Served, ServedWatch};
+use super::target::{StorageTarget, TargetFacts};
 use crate::disturbance::{Bracket, Disturbance};
 use crate::memory::arena::check_fits;
 use crate::{Budget, Error, ErrorKind, Result};
@@ -130,7 +130,7 @@ pub struct IolatReport {
     pub seed: u64,
     /// The figures.
     #[serde(flatten)]
-    pub requests: Requests,
+    pub requests: RequestReport,
     /// Who served them.
     pub served: Served,
     /// What happened to the thread meanwhile.
@@ -142,12 +142,12 @@ pub struct IolatReport {
 /// Measures latency at `path` until the plan's count or `budget` ends.
 ///
 /// # Errors
-/// `Usage` and `Impossible` as [`Target::open`] and [`IolatPlan::check`]; `Failed`
+/// `Usage` and `Impossible` as [`StorageTarget::open`] and [`IolatPlan::check`]; `Failed`
 /// if its own file cannot be filled. Failing requests are counted in the report.
 pub fn iolat(path: &Path, plan: &IolatPlan, budget: &Budget, root: &Root) -> Result<IolatReport> {
     plan.check()?;
     check_fits(root, plan.request.0)?;
-    let target = Target::open(path, root)?;
+    let target = StorageTarget::open(path, root)?;
     if plan.write {
         target.require_own()?;
     }
@@ -162,7 +162,7 @@ pub fn iolat(path: &Path, plan: &IolatPlan, budget: &Budget, root: &Root) -> Res
     let evicted_each_pass =
         (plan.access == Access::Cold && target.is_own() && !plan.write).then(|| target.file());
     let mut prober = Prober::new(&device, region_bytes, plan, seed)?;
-    let watch = Watch::start(root, &target);
+    let watch = ServedWatch::start(root, &target);
     let mut bracket = Bracket::for_this_thread(root, None);
     let before = bracket.read();
     let mut requests = run(&mut prober, plan, budget, evicted_each_pass);

@@ -12,13 +12,13 @@ const ROUNDS: u64 = 4;
 
 /// A shuffled order of the numbers `0..blocks`.
 #[derive(Clone, Copy, Debug)]
-pub struct Order {
+pub struct RequestOrder {
     blocks: u64,
     half_bits: u32,
     seed: u64,
 }
 
-impl Order {
+impl RequestOrder {
     /// The order for `blocks` blocks that `seed` gives; 0 blocks are taken as 1.
     pub fn new(blocks: u64, seed: u64) -> Self {
         let blocks = blocks.max(1);
@@ -62,13 +62,13 @@ mod tests {
 
     #[test]
     fn a_whole_disk_needs_no_table() {
-        let order = Order::new(u64::MAX >> 12, 1);
+        let order = RequestOrder::new(u64::MAX >> 12, 1);
         assert!((0..1000).all(|turn| order.at(turn) < order.blocks()));
     }
 
     #[test]
     fn neighbours_in_time_are_not_neighbours_on_the_disk() {
-        let order = Order::new(1 << 20, 4);
+        let order = RequestOrder::new(1 << 20, 4);
         let near =
             (0..10_000).filter(|&turn| order.at(turn).abs_diff(order.at(turn + 1)) < 64).count();
         assert!(near < 20, "{near} of 10,000; 1 is expected");
@@ -77,7 +77,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_block_comes_once_in_each_pass(blocks in 1_u64..3000, seed: u64) {
-            let order = Order::new(blocks, seed);
+            let order = RequestOrder::new(blocks, seed);
             for pass in 0..2 {
                 let mut seen = vec![false; blocks as usize];
                 for turn in 0..blocks {

@@ -6,7 +6,7 @@
 //! one reading of the clock.
 
 use super::latency::RequestLatency;
-use super::order::Order;
+use super::order::RequestOrder;
 use super::{failed_request, per_second, seconds};
 use crate::{Budget, Error, ErrorKind, Result};
 use model::Histogram;
@@ -69,7 +69,7 @@ pub(super) struct RandomReader {
     queue: Queue,
     /// Its index in the queue.
     file: usize,
-    order: Order,
+    order: RequestOrder,
     turn: u64,
     block_bytes: usize,
 }
@@ -115,7 +115,10 @@ impl RandomReader {
         Ok(Self {
             queue,
             file,
-            order: Order::new(region / block_bytes, sys::random::seed().map_err(impossible)?),
+            order: RequestOrder::new(
+                region / block_bytes,
+                sys::random::seed().map_err(impossible)?,
+            ),
             turn: 0,
             block_bytes: block,
         })

@@ -14,8 +14,8 @@ mod run;
 use super::fill;
 use super::pace::RateAt;
 use super::served::Served;
-use super::stream::{Mode, Stream};
-use super::target::{Target, TargetFacts};
+use super::stream::{Stream, TransferMode};
+use super::target::{StorageTarget, TargetFacts};
 use crate::memory::arena::check_fits;
 use crate::{Budget, Error, ErrorKind, Result};
 use machine::Root;
@@ -37,15 +37,15 @@ pub struct SeqPlan {
     pub size: Bytes,
     /// Bytes of each request, a multiple of 4 KiB.
     pub block: Bytes,
-    /// Requests in flight in [`Mode::Direct`]; the other modes make one after the other.
+    /// Requests in flight in [`TransferMode::Direct`]; the other modes make one after the other.
     pub depth: u32,
     /// How the bytes move.
-    pub mode: Mode,
+    pub mode: TransferMode,
 }
 
 impl Default for SeqPlan {
     fn default() -> Self {
-        Self { size: Bytes(GIB), block: Bytes(MIB), depth: 8, mode: Mode::Buffered }
+        Self { size: Bytes(GIB), block: Bytes(MIB), depth: 8, mode: TransferMode::Buffered }
     }
 }
 
@@ -93,7 +93,7 @@ pub enum PhaseName {
 
 /// One part of the run.
 #[derive(Clone, Debug, Serialize)]
-pub struct Phase {
+pub struct SeqPhase {
     /// Which.
     pub name: PhaseName,
     /// Bytes that it moved; of a sync those that were still only in the page cache.
@@ -122,7 +122,7 @@ pub struct SeqReport {
     /// On what.
     pub target: TargetFacts,
     /// How.
-    pub mode: Mode,
+    pub mode: TransferMode,
     /// Bytes of each request.
     pub block_bytes: u64,
     /// Requests that were really in flight.
@@ -130,7 +130,7 @@ pub struct SeqReport {
     /// Bytes that were to be transferred.
     pub size_bytes: u64,
     /// The parts, in order; those that were not reached are missing.
-    pub phases: Vec<Phase>,
+    pub phases: Vec<SeqPhase>,
     /// Bytes over the time of write and sync together; `None` unless both are complete.
     pub durable_bytes_per_s: Option<f64>,
     /// Whether the person stopped it.
@@ -146,18 +146,18 @@ pub struct SeqReport {
 /// the read alone on a file or block device, which is never written.
 ///
 /// # Errors
-/// `Usage` and `Impossible` as [`Target::open`] and [`SeqPlan::check`], `Usage` for a
+/// `Usage` and `Impossible` as [`StorageTarget::open`] and [`SeqPlan::check`], `Usage` for a
 /// file smaller than one block, `Impossible` for a mode that the file system lacks. A
 /// failure on the way is in the report.
 pub fn seqio(path: &Path, plan: &SeqPlan, budget: &Budget, root: &Root) -> Result<SeqReport> {
     plan.check()?;
     // The requests in flight, and as many blocks of prepared data.
     check_fits(root, 2 * plan.block.0.saturating_mul(u64::from(plan.depth)))?;
-    let target = Target::open(path, root)?;
+    let target = StorageTarget::open(path, root)?;
     let mut notes = Vec::new();
     let size = transfer_size(&target, plan, root, &mut notes)?;
     let stream = open_stream(&target, plan)?;
-    if plan.mode == Mode::Direct && stream.depth() < plan.depth as usize {
+    if plan.mode == TransferMode::Direct && stream.depth() < plan.depth as usize {
         notes.push("io_uring is not to be had here: one request at a time".to_owned());
     }
     let mut run = Run::new(&target, root, budget, stream, size, notes);
@@ -191,7 +191,7 @@ pub fn seqio(path: &Path, plan: &SeqPlan, budget: &Budget, root: &Root) -> Resul
 
 /// How much is transferred: whole blocks that fit, or that are there.
 fn transfer_size(
-    target: &Target,
+    target: &StorageTarget,
     plan: &SeqPlan,
     root: &Root,
     notes: &mut Vec<String>,
@@ -216,20 +216,20 @@ fn transfer_size(
     Ok(size)
 }
 
-fn open_stream(target: &Target, plan: &SeqPlan) -> Result<Stream> {
+fn open_stream(target: &StorageTarget, plan: &SeqPlan) -> Result<Stream> {
     let direct;
     let file = match plan.mode {
-        Mode::Direct => {
+        TransferMode::Direct => {
             direct = target.direct()?;
             &direct
         }
-        Mode::Buffered | Mode::Uncached => target.file(),
+        TransferMode::Buffered | TransferMode::Uncached => target.file(),
     };
     Stream::new(file, plan.mode, plan.block.0, plan.depth, target.draw_seed()?)
 }
 
 /// The rate at which bytes became durable: over write and sync together.
-fn durable_rate(phases: &[Phase]) -> Option<f64> {
+fn durable_rate(phases: &[SeqPhase]) -> Option<f64> {
     let phase = |name| phases.iter().find(|p| p.name == name && p.complete);
     let (write, sync) = (phase(PhaseName::Write)?, phase(PhaseName::Sync)?);
     let wall_s = write.wall_s + sync.wall_s;

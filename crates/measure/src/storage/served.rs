@@ -6,7 +6,7 @@
 //! saw nothing"), and replace the process's counters where those are absent. A file system in RAM
 //! needs no evidence.
 
-use super::target::Target;
+use super::target::StorageTarget;
 use machine::Root;
 use machine::diskstats::SECTOR_BYTES;
 use model::Evidence;
@@ -73,15 +73,15 @@ pub enum Direction {
 
 /// The counters before a probe.
 #[derive(Debug)]
-pub struct Watch<'a> {
+pub struct ServedWatch<'a> {
     root: &'a Root,
-    target: &'a Target,
-    before: Counters,
+    target: &'a StorageTarget,
+    before: ServedCounters,
 }
 
 /// Running totals; a counter that cannot be read is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Counters {
+pub struct ServedCounters {
     /// Bytes that this process made the block layer read.
     pub process_read: Option<u64>,
     /// Bytes that the device read, for everyone.
@@ -94,15 +94,15 @@ pub struct Counters {
     pub cached: Option<u64>,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> ServedWatch<'a> {
     /// Reads the counters.
-    pub fn start(root: &'a Root, target: &'a Target) -> Self {
-        Self { root, target, before: Counters::read(root, target) }
+    pub fn start(root: &'a Root, target: &'a StorageTarget) -> Self {
+        Self { root, target, before: ServedCounters::read(root, target) }
     }
 
     /// Reads them again and judges: `bytes` went in `direction` in between.
     pub fn finish(&self, direction: Direction, bytes: u64) -> Served {
-        let after = Counters::read(self.root, self.target);
+        let after = ServedCounters::read(self.root, self.target);
         let mut evidence = vec![Evidence::new("bytes asked", bytes as f64, "bytes", "the probe")];
         evidence.extend(self.before.grown_to(&after));
         let in_ram = self.target.in_ram().then(|| {
@@ -114,8 +114,8 @@ impl<'a> Watch<'a> {
     }
 }
 
-impl Counters {
-    fn read(root: &Root, target: &Target) -> Self {
+impl ServedCounters {
+    fn read(root: &Root, target: &StorageTarget) -> Self {
         let io = machine::process_io::read(root);
         let device =
             target.device().and_then(|(major, minor)| machine::diskstats::of(root, major, minor));
@@ -131,7 +131,7 @@ impl Counters {
     }
 
     /// Each counter's growth as evidence; absent ones leave no line.
-    fn grown_to(&self, after: &Counters) -> Vec<Evidence> {
+    fn grown_to(&self, after: &ServedCounters) -> Vec<Evidence> {
         let rows = [
             (
                 "read by this process from devices",
@@ -174,8 +174,8 @@ fn grown(before: Option<u64>, after: Option<u64>) -> Option<u64> {
 
 /// The verdict, from the counters alone; `in_ram` names a file system in RAM.
 fn judge(
-    before: &Counters,
-    after: &Counters,
+    before: &ServedCounters,
+    after: &ServedCounters,
     direction: Direction,
     bytes: u64,
     in_ram: Option<&str>,
@@ -217,15 +217,15 @@ mod tests {
     use super::*;
 
     fn after_reads(process: Option<u64>, device: Option<u64>) -> ServedBy {
-        let before = Counters {
+        let before = ServedCounters {
             process_read: process.map(|_| 1000),
             device_read: device.map(|_| 5000),
-            ..Counters::default()
+            ..ServedCounters::default()
         };
-        let after = Counters {
+        let after = ServedCounters {
             process_read: process.map(|grown| 1000 + grown),
             device_read: device.map(|grown| 5000 + grown),
-            ..Counters::default()
+            ..ServedCounters::default()
         };
         judge(&before, &after, Direction::Read, 4096, None).0
     }
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_file_system_in_ram_needs_no_counter() {
-        let none = Counters::default();
+        let none = ServedCounters::default();
         let (by, reason) = judge(&none, &none, Direction::Read, 4096, Some("tmpfs"));
         assert_eq!(by, ServedBy::Ram);
         assert!(reason.contains("tmpfs"), "{reason}");
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn absent_counters_leave_no_evidence() {
-        let none = Counters::default();
+        let none = ServedCounters::default();
         assert!(none.grown_to(&none).is_empty());
     }
 }

@@ -22,7 +22,7 @@ use transfer::{Extent, FileEngine, MovedPiece, Observer, Route};
 /// How the bytes move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mode {
+pub enum TransferMode {
     /// Through the page cache, one call after the other.
     #[default]
     Buffered,
@@ -69,13 +69,19 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream over `file`, which for [`Mode::Direct`] is opened with `O_DIRECT`;
+    /// A stream over `file`, which for [`TransferMode::Direct`] is opened with `O_DIRECT`;
     /// `depth` counts for that mode only.
     ///
     /// # Errors
     /// `Usage` for a block of 0 bytes or a depth of 0; `Impossible` where the buffers
     /// do not fit into memory.
-    pub fn new(file: &File, mode: Mode, block_bytes: u64, depth: u32, seed: u64) -> Result<Self> {
+    pub fn new(
+        file: &File,
+        mode: TransferMode,
+        block_bytes: u64,
+        depth: u32,
+        seed: u64,
+    ) -> Result<Self> {
         if block_bytes == 0 || depth == 0 {
             let reason = "the block size and the depth must be at least 1";
             return Err(Error::new(ErrorKind::Usage, "transfer", reason));
@@ -171,15 +177,20 @@ impl Stream {
 }
 
 /// The engine of a mode.
-fn open_engine(file: &File, mode: Mode, block: usize, depth: u32) -> sys::Result<FileEngine> {
-    if mode == Mode::Direct
+fn open_engine(
+    file: &File,
+    mode: TransferMode,
+    block: usize,
+    depth: u32,
+) -> sys::Result<FileEngine> {
+    if mode == TransferMode::Direct
         && let Some(ring) = FileEngine::ring(&[file], depth, block)?
     {
         return Ok(ring);
     }
     let clone = file.try_clone().map_err(|source| sys::Error::new("duplicate", source))?;
     let mut device = FileDevice::new(clone)?;
-    if mode == Mode::Uncached {
+    if mode == TransferMode::Uncached {
         device = device.uncached();
     }
     FileEngine::calls(vec![device], block)
@@ -247,10 +258,12 @@ mod tests {
     /// Every mode writes what every mode reads; an odd end of the range included.
     #[test]
     fn modes_agree_on_the_content() {
-        for (mode, depth) in [(Mode::Buffered, 1), (Mode::Direct, 4), (Mode::Uncached, 1)] {
+        for (mode, depth) in
+            [(TransferMode::Buffered, 1), (TransferMode::Direct, 4), (TransferMode::Uncached, 1)]
+        {
             let scratch = scratch();
             let file = match mode {
-                Mode::Direct => scratch.reopen_direct(),
+                TransferMode::Direct => scratch.reopen_direct(),
                 _ => scratch.reopen(),
             };
             let Ok(file) = file else {
@@ -261,7 +274,7 @@ mod tests {
             let end = 3 * MIB + 8192;
             let wrote = stream.write(0..end, &minute());
             if let Some(error) = &wrote.failure {
-                assert_eq!((mode, error.kind), (Mode::Uncached, ErrorKind::Impossible));
+                assert_eq!((mode, error.kind), (TransferMode::Uncached, ErrorKind::Impossible));
                 println!("skipped: needs RWF_DONTCACHE");
                 continue;
             }
@@ -269,7 +282,8 @@ mod tests {
             let read = stream.read(0..end, &minute());
             assert_eq!((read.bytes, read.whole_until), (end, end), "{mode:?}");
             assert!(stream.verify().unwrap() > 0);
-            let mut again = Stream::new(scratch.file(), Mode::Buffered, MIB, 1, 11).unwrap();
+            let mut again =
+                Stream::new(scratch.file(), TransferMode::Buffered, MIB, 1, 11).unwrap();
             again.read(0..end, &minute());
             assert!(again.verify().unwrap() > 0, "{mode:?}");
         }
@@ -279,7 +293,7 @@ mod tests {
     fn foreign_content_is_not_trusted() {
         let scratch = scratch();
         scratch.file().set_len(MIB).unwrap();
-        let mut stream = Stream::new(scratch.file(), Mode::Buffered, MIB, 1, 3).unwrap();
+        let mut stream = Stream::new(scratch.file(), TransferMode::Buffered, MIB, 1, 3).unwrap();
         stream.read(0..MIB, &minute());
         assert_eq!(stream.verify().unwrap_err().kind, ErrorKind::Implausible);
     }
@@ -287,7 +301,7 @@ mod tests {
     #[test]
     fn a_file_that_is_too_short_ends_the_read_with_what_was_there() {
         let scratch = scratch();
-        let mut stream = Stream::new(scratch.file(), Mode::Buffered, MIB, 1, 3).unwrap();
+        let mut stream = Stream::new(scratch.file(), TransferMode::Buffered, MIB, 1, 3).unwrap();
         stream.write(0..2 * MIB, &minute());
         scratch.file().set_len(MIB + 4096).unwrap();
         let read = stream.read(0..2 * MIB, &minute());
@@ -298,7 +312,7 @@ mod tests {
     #[test]
     fn no_time_moves_nothing() {
         let scratch = scratch();
-        let mut stream = Stream::new(scratch.file(), Mode::Buffered, MIB, 1, 3).unwrap();
+        let mut stream = Stream::new(scratch.file(), TransferMode::Buffered, MIB, 1, 3).unwrap();
         let wrote = stream.write(0..MIB, &Budget::of(Duration::ZERO));
         assert_eq!((wrote.bytes, wrote.failure.is_none()), (0, true));
     }

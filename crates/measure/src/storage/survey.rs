@@ -13,11 +13,11 @@ mod windows;
 
 pub use memory::survey_ram_disk;
 
-use super::iolat::{self, Access, IolatPlan, Prober, Requests, fill_own};
+use super::iolat::{self, Access, IolatPlan, Prober, RequestReport, fill_own};
 use super::latency::RequestLatency;
 use super::raw::raw_compare;
-use super::served::{Direction, Watch};
-use super::target::Target;
+use super::served::{Direction, ServedWatch};
+use super::target::StorageTarget;
 use crate::disturbance::Bracket;
 use crate::{Budget, Error, ErrorKind, Result};
 use machine::Root;
@@ -65,12 +65,12 @@ impl Default for DeviceLimits {
 /// Measures the device behind the directory `dir` within `limits`.
 ///
 /// # Errors
-/// As [`Target::open`] and [`Target::fit`]; `Failed` when its own file cannot be
+/// As [`StorageTarget::open`] and [`StorageTarget::fit`]; `Failed` when its own file cannot be
 /// written. A failure after that is in the report.
 pub fn survey_device(dir: &Path, limits: &DeviceLimits, root: &Root) -> Result<DeviceReport> {
     let budget = Budget::of(limits.total);
     let share = |percent: u32| budget.part(limits.total * percent / 100);
-    let target = Target::open(dir, root)?;
+    let target = StorageTarget::open(dir, root)?;
     let seed = target.draw_seed()?;
     let (written, note) = target.fit(root, limits.written, LEAST_FILE)?;
     let size = Bytes((written.0 / FILE_SHARE).max(LEAST_FILE.0));
@@ -82,7 +82,7 @@ pub fn survey_device(dir: &Path, limits: &DeviceLimits, root: &Root) -> Result<D
         return Err(Error::new(ErrorKind::Failed, "fill a test file in", reason).at(dir));
     }
     let mut bracket = Bracket::for_this_thread(root, None);
-    let watch = Watch::start(root, &target);
+    let watch = ServedWatch::start(root, &target);
     let mut rounds = Rounds::new(&target, file_bytes, seed, file_bytes as f64 / fill_ns as f64)?;
     let room = written.0.saturating_sub(file_bytes);
     let rounds_budget = share(ROUNDS_PERCENT);
@@ -113,7 +113,7 @@ pub fn survey_device(dir: &Path, limits: &DeviceLimits, root: &Root) -> Result<D
 
 /// The parts after the rounds: paced requests, the raw device, the page cache.
 struct FinalSteps<'a> {
-    target: &'a Target,
+    target: &'a StorageTarget,
     disk: Option<&'a Disk>,
     access: Access,
     limits: &'a DeviceLimits,
@@ -172,7 +172,7 @@ impl FinalSteps<'_> {
 }
 
 fn paced(
-    target: &Target,
+    target: &StorageTarget,
     access: Access,
     bytes: u64,
     seed: u64,
@@ -187,7 +187,7 @@ fn paced(
     let device = target.device_over(file)?;
     // Another order than the windows', which may have reached any block already.
     let mut prober = Prober::new(&device, bytes, &plan, !seed)?;
-    let requests: Requests = iolat::run(&mut prober, &plan, budget, None);
+    let requests: RequestReport = iolat::run(&mut prober, &plan, budget, None);
     match requests.failure {
         Some(error) => Err(error),
         None => Ok(Some(requests.latency).filter(|latency| latency.requests > 0)),

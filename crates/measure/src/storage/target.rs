@@ -57,7 +57,7 @@ pub struct TargetFacts {
 
 /// An open target.
 #[derive(Debug)]
-pub struct Target {
+pub struct StorageTarget {
     path: PathBuf,
     kind: TargetKind,
     /// The probe's own file; `None` unless the target is a directory.
@@ -69,7 +69,7 @@ pub struct Target {
     device: Option<(u32, u32)>,
 }
 
-impl Target {
+impl StorageTarget {
     /// Opens `path`; in a directory this makes the scratch file, still empty.
     ///
     /// # Errors
@@ -171,7 +171,7 @@ impl Target {
         .map_err(|e| failed("open with direct I/O", &self.path, e))
     }
 
-    /// Another handle of [`Target::file`].
+    /// Another handle of [`StorageTarget::file`].
     ///
     /// # Errors
     /// `Failed` without a free descriptor.
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_measured_says_what_it_is() {
-        let error = |path: &str| Target::open(Path::new(path), &Root::system()).unwrap_err();
+        let error = |path: &str| StorageTarget::open(Path::new(path), &Root::system()).unwrap_err();
         let null = error("/dev/null");
         assert_eq!(null.kind, ErrorKind::Usage);
         assert!(null.to_string().contains("character device"), "{null}");

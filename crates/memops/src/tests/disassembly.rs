@@ -1,7 +1,7 @@
 //! What the disassemblies of live code must show:
 //! each method's own instruction, in its loop.
 
-use crate::{DisassembleError, Group, Instruction, find, methods};
+use crate::{DisassembleError, Family, Instruction, find, methods};
 
 fn loop_texts(name: &str) -> Vec<String> {
     listing(name).into_iter().filter(|line| line.in_loop).map(|line| line.text).collect()
@@ -48,13 +48,13 @@ fn non_temporal_loops_store_past_the_caches_and_fence() {
 
 #[test]
 fn every_listing_is_whole_and_ends_in_a_way_out() {
-    for method in methods().iter().filter(|method| method.group() != Group::Neon) {
+    for method in methods().iter().filter(|method| method.group() != Family::Neon) {
         let lines = method.disassemble().unwrap();
         let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
         // The C library may use instructions that the decoder lacks (seen: kmovq in memset); our
         // loops must not.
         let whole =
-            method.group() == Group::Libc || !texts.iter().any(|text| text.contains("unknown"));
+            method.group() == Family::Libc || !texts.iter().any(|text| text.contains("unknown"));
         assert!(whole, "{}: {texts:?}", method.name());
         assert!(
             texts.iter().any(|text| *text == "ret" || text.starts_with("jmp")),

@@ -3,7 +3,7 @@
 //! /proc/PID/pagemap reports both. The kernel shows the slot only with `CAP_SYS_ADMIN`; without it
 //! the pages can be counted but not ordered.
 
-use super::targets::Target;
+use super::targets::TargetProcess;
 use crate::{Error, ErrorKind, Result};
 use machine::Root;
 use machine::maps::{self, Mapping};
@@ -24,7 +24,7 @@ pub struct SwappedPage {
 
 /// The anonymous pages of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Scan {
+pub struct AnonymousPages {
     /// Its pages in swap.
     pub swapped: Vec<SwappedPage>,
     /// Anonymous pages that are present.
@@ -35,12 +35,12 @@ pub struct Scan {
 ///
 /// # Errors
 /// `Impossible` where this user may not read its pagemap; `Failed` where it has ended.
-pub fn scan(root: &Root, target: &Target, index: u32) -> Result<Scan> {
+pub fn scan(root: &Root, target: &TargetProcess, index: u32) -> Result<AnonymousPages> {
     let failed = |error: machine::Error| failure(target, &error);
     // Opened first: it stays with this memory if the process executes another program.
     let mut pagemap = Pagemap::open(root, target.pid).map_err(failed)?;
     let mappings = maps::read(root, target.pid).map_err(failed)?;
-    let mut scan = Scan::default();
+    let mut scan = AnonymousPages::default();
     for mapping in mappings.into_iter().filter(may_hold_private_pages) {
         if sys::interrupt::requested() {
             break;
@@ -69,7 +69,7 @@ fn may_hold_private_pages(mapping: &Mapping) -> bool {
     mapping.readable && !mapping.shared && mapping.kind != maps::MappingKind::Special
 }
 
-fn failure(target: &Target, error: &machine::Error) -> Error {
+fn failure(target: &TargetProcess, error: &machine::Error) -> Error {
     let kind = match error.kind {
         machine::ErrorKind::Denied => ErrorKind::Impossible,
         _ => ErrorKind::Failed,
@@ -77,7 +77,7 @@ fn failure(target: &Target, error: &machine::Error) -> Error {
     failure_of(target, kind, &sys::plain_reason(&error.source))
 }
 
-fn failure_of(target: &Target, kind: ErrorKind, reason: &str) -> Error {
+fn failure_of(target: &TargetProcess, kind: ErrorKind, reason: &str) -> Error {
     let operation = format!("see where the pages of {} ({}) lie", target.pid, target.name);
     Error::new(kind, operation, reason)
 }

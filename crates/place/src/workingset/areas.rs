@@ -22,7 +22,7 @@ pub(super) enum SwapMedium {
 
 /// An area that is in use.
 #[derive(Clone, Debug)]
-pub(super) struct Source {
+pub(super) struct SwapSource {
     /// Its line of /proc/swaps.
     pub area: Area,
     /// How it wants to be read.
@@ -31,7 +31,7 @@ pub(super) struct Source {
 
 /// The areas in use, by the kernel's numbers as they are in `pages`. Entries with a number
 /// that no area can have are pages on their way within memory and are not in here.
-pub(super) fn of_pages(root: &Root, pages: &[SwappedPage]) -> BTreeMap<u8, Source> {
+pub(super) fn of_pages(root: &Root, pages: &[SwappedPage]) -> BTreeMap<u8, SwapSource> {
     let mut last_slots: BTreeMap<u8, u64> = BTreeMap::new();
     for page in pages {
         let last = last_slots.entry(page.area).or_default();
@@ -44,7 +44,7 @@ pub(super) fn of_pages(root: &Root, pages: &[SwappedPage]) -> BTreeMap<u8, Sourc
         .map(|(number, area)| {
             let medium = medium_of(root, area);
             let area = area.clone();
-            (number, Source { area, medium })
+            (number, SwapSource { area, medium })
         })
         .collect()
 }

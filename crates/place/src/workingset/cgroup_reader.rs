@@ -6,7 +6,7 @@
 //! the group. A message to it is a list of pieces ([`ReadPlan`]); it reports what it has read
 //! (`ReaderReport`) after each batch. It ends with its input and with its caller.
 
-use super::read::{self, Read};
+use super::read::{self, ReadCounts};
 use super::read_plan::ReadPlan;
 use crate::{Error, ErrorKind, Result};
 use model::Control;
@@ -26,7 +26,7 @@ const RECEIVE: &str = "receive from the reader inside a group";
 #[derive(Debug, Serialize, Deserialize)]
 struct ReaderReport {
     /// What was read of this message so far.
-    read: Read,
+    read: ReadCounts,
     /// Whether that was all of it.
     ended: bool,
 }
@@ -41,14 +41,14 @@ pub fn read_inside(
     group: &Path,
     command: &HiddenCommand,
     work: &ReadPlan,
-    progress: &mut dyn FnMut(&Read) -> Control,
-) -> Result<Read> {
+    progress: &mut dyn FnMut(&ReadCounts) -> Control,
+) -> Result<ReadCounts> {
     let mut helper = Helper::start(command).map_err(failed("start the reader inside a group"))?;
     helper.join(group).map_err(|error| {
         let reason = sys::plain_reason(&error.source);
         Error::new(ErrorKind::Impossible, "read from inside of the group", reason).at(group)
     })?;
-    let mut done = Read::default();
+    let mut done = ReadCounts::default();
     for part in work.pieces.chunks(PIECES_PER_MESSAGE) {
         helper.send(&work.of_pieces(part)).map_err(failed(RECEIVE))?;
         // While the helper waits for its disk the last report is repeated.

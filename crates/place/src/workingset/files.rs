@@ -8,7 +8,7 @@
 use super::access::Access;
 use super::ranges;
 use super::read_plan::{FileIdentity, Piece};
-use super::targets::Target;
+use super::targets::TargetProcess;
 use crate::Result;
 use machine::Root;
 use machine::maps::MappingKind;
@@ -40,7 +40,7 @@ pub struct UsedFile {
 ///
 /// # Errors
 /// None of a single process; `Impossible` where /proc cannot be read at all.
-pub fn find(root: &Root, targets: &[Target], access: &mut Access) -> Result<Vec<UsedFile>> {
+pub fn find(root: &Root, targets: &[TargetProcess], access: &mut Access) -> Result<Vec<UsedFile>> {
     let mut files = in_use(root, targets, access)?;
     for file in &mut files {
         if sys::interrupt::requested() {
@@ -60,7 +60,7 @@ pub fn find(root: &Root, targets: &[Target], access: &mut Access) -> Result<Vec<
 /// As [`find`], without asking for what is in the page cache.
 pub(super) fn in_use(
     root: &Root,
-    targets: &[Target],
+    targets: &[TargetProcess],
     access: &mut Access,
 ) -> Result<Vec<UsedFile>> {
     let mut found = Found::new(root, access)?;

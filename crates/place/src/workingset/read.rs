@@ -37,7 +37,7 @@ const MAX_OPEN_FILES: usize = 256;
 
 /// What was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Read {
+pub struct ReadCounts {
     /// Bytes asked for.
     pub bytes: u64,
     /// Of these, bytes that were in the page cache afterwards; those that the kernel does not
@@ -47,7 +47,7 @@ pub struct Read {
     pub changed_files: u64,
 }
 
-impl Read {
+impl ReadCounts {
     /// Adds what another reading did.
     pub fn add(&mut self, other: &Self) {
         self.bytes += other.bytes;
@@ -58,7 +58,7 @@ impl Read {
 
 /// Reads the pieces of `work` in their order. After each batch `progress` gets what was done
 /// so far and may stop it; batches on their way still arrive.
-pub fn pieces(work: &ReadPlan, progress: &mut dyn FnMut(&Read) -> Control) -> Read {
+pub fn pieces(work: &ReadPlan, progress: &mut dyn FnMut(&ReadCounts) -> Control) -> ReadCounts {
     let mut reader = Reader {
         work,
         access: Access::new(&Root::system()),
@@ -67,7 +67,7 @@ pub fn pieces(work: &ReadPlan, progress: &mut dyn FnMut(&Read) -> Control) -> Re
         open: HashMap::new(),
         left_out: HashSet::new(),
         steps: HashMap::new(),
-        done: Read::default(),
+        done: ReadCounts::default(),
     };
     let mut batch_bytes = FIRST_BATCH_BYTES;
     let mut before = reader.ask(batch_bytes);
@@ -102,7 +102,7 @@ struct Reader<'a> {
     left_out: HashSet<u32>,
     /// By number of device.
     steps: HashMap<u64, u64>,
-    done: Read,
+    done: ReadCounts,
 }
 
 impl Reader<'_> {

@@ -10,7 +10,7 @@
 //!    it up once that is full, so it is sized by its time as well.
 
 use super::anonymous::SwappedPage;
-use super::targets::Target;
+use super::targets::TargetProcess;
 use crate::background::batch::fitting;
 use serde::{Deserialize, Serialize};
 use std::ops::{Range, RangeInclusive};
@@ -62,7 +62,7 @@ pub(super) struct Batch {
 /// Reads with one method, batch after batch.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
-    targets: &'a [Target],
+    targets: &'a [TargetProcess],
     method: RestoreMethod,
     /// Pages of one call: learnt from the last one.
     call_pages: AtomicUsize,
@@ -73,7 +73,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(targets: &'a [Target], method: RestoreMethod) -> Self {
+    pub(super) fn new(targets: &'a [TargetProcess], method: RestoreMethod) -> Self {
         Self {
             targets,
             method,

@@ -21,7 +21,7 @@ pub use super::remote::RestoreMethod;
 pub use plan::{MemoryKind, PlannedSource, PlannedWork, RestorePlan, RestoreRequest};
 pub use run::{RestoreReport, RestoredSource};
 
-use super::targets::{self, Target};
+use super::targets::{self, TargetProcess};
 use crate::background::StopReason;
 use crate::{Error, ErrorKind, Result};
 use machine::{Root, damon};
@@ -64,7 +64,7 @@ pub fn plan(root: &Root, request: &RestoreRequest) -> Result<RestorePlan> {
 }
 
 /// The indices of the targets that come first.
-fn first_targets(targets: &[Target], first: &[u32]) -> Result<Vec<u32>> {
+fn first_targets(targets: &[TargetProcess], first: &[u32]) -> Result<Vec<u32>> {
     let index_of = |pid: &u32| {
         let found = targets.iter().position(|target| target.pid == *pid);
         found.map(|index| index as u32).ok_or_else(|| {

@@ -6,7 +6,7 @@
 //! Its slots cannot be seen at all, so it is restored in the order of its own offsets,
 //! which is the order in which it went, where one thing pushed it out.
 
-use super::targets::Target;
+use super::targets::TargetProcess;
 use super::{cached, ranges};
 use crate::background::batch::next_size;
 use crate::{Error, ErrorKind, Result};
@@ -49,7 +49,7 @@ pub struct SharedObject {
 /// # Errors
 /// `Impossible` where map_files is closed to this user (`CAP_SYS_ADMIN` or
 /// `CAP_CHECKPOINT_RESTORE`).
-pub fn find(root: &Root, targets: &[Target]) -> Result<Vec<SharedObject>> {
+pub fn find(root: &Root, targets: &[TargetProcess]) -> Result<Vec<SharedObject>> {
     let mut objects: Vec<SharedObject> = Vec::new();
     let mut by_identity: HashMap<(u64, u64), usize> = HashMap::new();
     let mut reach = Reach::new(root);

@@ -5,7 +5,7 @@ use super::access::Access;
 use super::files::{self, UsedFile};
 use super::restore::{self, PlannedSource, RestoreRequest};
 use super::shared::{self, SharedObject};
-use super::targets::{self, Selection, Target};
+use super::targets::{self, Selection, TargetProcess};
 use super::{anonymous, ranges};
 use crate::{ErrorKind, Result};
 use machine::Root;
@@ -114,7 +114,7 @@ impl Used {
     fn processes(
         &self,
         root: &Root,
-        targets: &[Target],
+        targets: &[TargetProcess],
         named: bool,
         notes: &mut Vec<String>,
     ) -> Result<Vec<ProcessMemory>> {
@@ -149,7 +149,7 @@ impl Used {
     }
 
     /// What the target with this index has.
-    fn process(&self, root: &Root, target: &Target, index: u32) -> Result<ProcessMemory> {
+    fn process(&self, root: &Root, target: &TargetProcess, index: u32) -> Result<ProcessMemory> {
         let scan = anonymous::scan(root, target, index)?;
         let group = cgroup::memory_group_of(root, &self.mounts, target.pid);
         let page_bytes = sys::process::page_bytes() as u64;

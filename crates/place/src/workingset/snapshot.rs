@@ -11,7 +11,7 @@ pub use model::frame::reseal_end as reseal;
 use super::access::Access;
 use super::files::{self, UsedFile};
 use super::read_plan::FileIdentity;
-use super::targets::{self, Selection, Target};
+use super::targets::{self, Selection, TargetProcess};
 use super::tree::{self, WalkEvent};
 use super::{path_text, ranges};
 use crate::{Error, ErrorKind, Result};
@@ -88,7 +88,7 @@ impl ProcessSnapshot {
     /// Whether `target` is this process. Number, start and executable must agree: the start
     /// counts from the boot, so number and start alone may come again after the next one.
     #[must_use]
-    pub fn is_process(&self, root: &Root, target: &Target) -> bool {
+    pub fn is_process(&self, root: &Root, target: &TargetProcess) -> bool {
         (self.pid, self.start_ticks) == (target.pid, target.start_ticks)
             && self.executable == executable(root, target.pid)
     }
@@ -164,7 +164,7 @@ impl Snapshot {
 }
 
 /// The anonymous memory of a process that is present; `None` if this user may not read it.
-fn process_snapshot(root: &Root, target: &Target) -> Option<ProcessSnapshot> {
+fn process_snapshot(root: &Root, target: &TargetProcess) -> Option<ProcessSnapshot> {
     let mut pagemap = Pagemap::open(root, target.pid).ok()?;
     let page_bytes = sys::process::page_bytes() as u64;
     let mut present = Vec::new();

@@ -29,7 +29,7 @@ pub enum Selection {
 
 /// A process with a descriptor.
 #[derive(Debug)]
-pub struct Target {
+pub struct TargetProcess {
     /// Its number.
     pub pid: u32,
     /// Its `comm`.
@@ -40,7 +40,7 @@ pub struct Target {
     pub descriptor: OwnedFd,
 }
 
-impl Target {
+impl TargetProcess {
     /// Whether the process still lives.
     #[must_use]
     pub fn lives(&self) -> bool {
@@ -54,7 +54,7 @@ impl Target {
 /// # Errors
 /// `Usage` for a process, group or name that is not there; `Impossible` for one that this
 /// user may not look into.
-pub fn find(root: &Root, selection: &Selection) -> Result<Vec<Target>> {
+pub fn find(root: &Root, selection: &Selection) -> Result<Vec<TargetProcess>> {
     let opened = match selection {
         Selection::Processes(pids) => {
             let mut pids = pids.clone();
@@ -82,7 +82,7 @@ pub fn find(root: &Root, selection: &Selection) -> Result<Vec<Target>> {
 
 /// The targets that could be opened, and the first refusal.
 struct OpenedTargets {
-    targets: Vec<Target>,
+    targets: Vec<TargetProcess>,
     refused: Option<Error>,
 }
 
@@ -105,7 +105,7 @@ fn open_permitted(root: &Root, mut pids: Vec<u32>) -> Result<OpenedTargets> {
 }
 
 /// Opens a process that the user named by its number.
-fn open_named(root: &Root, pid: u32) -> Result<Target> {
+fn open_named(root: &Root, pid: u32) -> Result<TargetProcess> {
     if pid == std::process::id() {
         return Err(absent(format!("{pid} is this very process")));
     }
@@ -113,7 +113,7 @@ fn open_named(root: &Root, pid: u32) -> Result<Target> {
 }
 
 /// Opens a process; `None` for a kernel thread.
-fn open_target(root: &Root, pid: u32) -> Result<Option<Target>> {
+fn open_target(root: &Root, pid: u32) -> Result<Option<TargetProcess>> {
     let gone = |_| absent(format!("there is no process {pid}"));
     let descriptor = sys::pidfd::open(pid).map_err(|error| {
         if root.path(format!("/proc/{pid}/stat")).exists() { Error::from(error) } else { gone(()) }
@@ -123,7 +123,7 @@ fn open_target(root: &Root, pid: u32) -> Result<Option<Target>> {
     if flags & KERNEL_THREAD != 0 {
         return Ok(None);
     }
-    let target = Target { pid, name: name.to_owned(), start_ticks, descriptor };
+    let target = TargetProcess { pid, name: name.to_owned(), start_ticks, descriptor };
     // What was read is that of the process behind the descriptor only if it lives still.
     if !target.lives() {
         return Err(gone(()));

@@ -6,7 +6,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, Command, Error};
 use measure::faults::TouchMethod;
 use measure::memory::PageKind;
-use measure::pressure::{Content, Touch};
+use measure::pressure::{HogTouch, PageContent};
 use memops::Operation;
 use model::ChaseOrder;
 use place::workingset::restore::MemoryKind;
@@ -55,10 +55,10 @@ pub const WAYS: Choice<TouchMethod> = Choice(&[
 ]);
 
 /// What the memory of a hog holds.
-pub const CONTENTS: Choice<Content> = Choice(&[
-    ("random", Content::Random, "Bytes that do not compress"),
-    ("text", Content::Text, "Words, which compress as prose does"),
-    ("zero", Content::Zero, "Zeros, which the kernel may swap without writing"),
+pub const CONTENTS: Choice<PageContent> = Choice(&[
+    ("random", PageContent::Random, "Bytes that do not compress"),
+    ("text", PageContent::Text, "Words, which compress as prose does"),
+    ("zero", PageContent::Zero, "Zeros, which the kernel may swap without writing"),
 ]);
 
 /// The kinds of memory that `warm restore` restores.
@@ -109,9 +109,9 @@ pub const TOOLS: Choice<Form> = Choice(&[
 ]);
 
 /// How often the memory of a hog is touched.
-pub const TOUCHES: Choice<Touch> = Choice(&[
-    ("once", Touch::Once, "Once"),
-    ("loop", Touch::Loop, "Again and again while it is held"),
+pub const TOUCHES: Choice<HogTouch> = Choice(&[
+    ("once", HogTouch::Once, "Once"),
+    ("loop", HogTouch::Loop, "Again and again while it is held"),
 ]);
 
 impl<T: Clone + Send + Sync + 'static> Choice<T> {

@@ -5,7 +5,7 @@ use super::choice;
 use super::form::FormArgs;
 use super::value;
 use clap::Args;
-use measure::pressure::{Content, Touch};
+use measure::pressure::{HogTouch, PageContent};
 use model::Bytes;
 use std::time::Duration;
 
@@ -29,11 +29,11 @@ pub struct HogArgs {
 
     /// What the memory is filled with
     #[arg(long, value_name = "WHAT", value_parser = choice::CONTENTS, default_value = "random")]
-    pub content: Content,
+    pub content: PageContent,
 
     /// Touch the memory once, or in a loop while it is held
     #[arg(long, value_name = "HOW", value_parser = choice::TOUCHES, default_value = "once")]
-    pub touch: Touch,
+    pub touch: HogTouch,
 
     /// Put the hogs into their own control group with this memory limit
     #[arg(long, value_name = "LIMIT", value_parser = value::size, allow_hyphen_values = true)]

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::hog::HogResult;
 use machine::Root;
-use measure::pressure::{self, Plan};
+use measure::pressure::{self, HogPlan};
 use sys::helper::HiddenCommand;
 
 /// The hidden command of a hog.
@@ -38,8 +38,8 @@ pub fn process() -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn plan(args: &HogArgs) -> Plan {
-    Plan {
+fn plan(args: &HogArgs) -> HogPlan {
+    HogPlan {
         size: args.size,
         count: args.count,
         repeat: args.repeat,

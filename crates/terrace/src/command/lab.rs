@@ -65,7 +65,7 @@ fn run(typed: &Typed, color: When) -> Result<Exit> {
         Typed::MemoryCopy2001(args) => {
             let experiment = description::named("memory-copy-2001")?;
             let largest = ram_bytes(&root, &machine::cpu::read(&root).caches);
-            let plan = memory_copy::Plan::of(&args.options(largest), &root)?;
+            let plan = memory_copy::MemoryCopyPlan::of(&args.options(largest), &root)?;
             let out = plan.out.as_deref();
             let stated = plan.announcement();
             deliver(&experiment, args.json, out, &stated, color, |progress| {
@@ -74,7 +74,8 @@ fn run(typed: &Typed, color: When) -> Result<Exit> {
         }
         Typed::RamdiskPuzzle(args) => {
             let experiment = description::named("ramdisk-puzzle")?;
-            let plan = ramdisk_puzzle::Plan::of(&args.options(), &experiment, &host, &root)?;
+            let plan =
+                ramdisk_puzzle::RamDiskPuzzlePlan::of(&args.options(), &experiment, &host, &root)?;
             let out = plan.out.as_deref();
             let stated = plan.announcement();
             deliver(&experiment, args.json, out, &stated, color, |progress| {
@@ -83,7 +84,7 @@ fn run(typed: &Typed, color: When) -> Result<Exit> {
         }
         Typed::Recovery2012(args) => {
             let experiment = description::named("recovery-2012")?;
-            let plan = recovery::Plan::of(&args.options(), &experiment, &root)?;
+            let plan = recovery::RecoveryPlan::of(&args.options(), &experiment, &root)?;
             let (out, stated) = (Some(plan.out.as_path()), plan.announcement());
             deliver(&experiment, args.json, out, &stated, color, |progress| {
                 recovery::run(&host, &experiment, &plan, progress)

@@ -13,7 +13,7 @@ use measure::compute::ComputePlan;
 use measure::faults::FaultPlan;
 use measure::memory::copy::CopyPlan;
 use measure::memory::latency::LatencyPlan;
-use measure::storage::{Access, IolatPlan, Mode, SeqPlan};
+use measure::storage::{Access, IolatPlan, SeqPlan, TransferMode};
 use model::Bytes;
 use std::time::Duration;
 
@@ -102,9 +102,9 @@ pub fn sequential(args: &SeqioArgs) -> SeqPlan {
         block: args.bs,
         depth: args.iodepth.unwrap_or(default.depth),
         mode: match (args.direct, args.uncached) {
-            (true, _) => Mode::Direct,
-            (_, true) => Mode::Uncached,
-            _ => Mode::Buffered,
+            (true, _) => TransferMode::Direct,
+            (_, true) => TransferMode::Uncached,
+            _ => TransferMode::Buffered,
         },
     }
 }

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::output::ramdisk::Answer;
 use crate::output::{self, Report};
 use machine::Root;
-use measure::ramdisk::{self, Plan};
+use measure::ramdisk::{self, RamDiskPlan};
 use sys::helper::HiddenCommand;
 
 /// The hidden command of the process that writes.
@@ -29,7 +29,7 @@ pub fn run(action: &Ramdisk, color: When) -> Result<Exit> {
 fn why(args: &WhyArgs, color: When) -> Result<Exit> {
     let root = Root::system();
     let helper = HiddenCommand::new([HELPER]);
-    let plan = Plan::new(&root, args.mount.as_deref(), args.size, args.budget, helper)?;
+    let plan = RamDiskPlan::new(&root, args.mount.as_deref(), args.size, args.budget, helper)?;
     Delivery::of(&args.form, color)?.carry_out(&root, |activity| {
         output::announce(Answer::COMMAND, &plan.stated());
         let seen = ramdisk::measure(&root, &plan, &mut |step| activity.begin(step))?;

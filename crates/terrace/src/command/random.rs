@@ -10,8 +10,8 @@ use crate::output::report::RandomResult;
 use machine::Root;
 use measure::Budget;
 use measure::storage::iolat::{DEFAULT_REGION, LARGEST_REQUEST, fill_own};
-use measure::storage::served::{Direction, Watch};
-use measure::storage::{Target, random_read};
+use measure::storage::served::{Direction, ServedWatch};
+use measure::storage::{StorageTarget, random_read};
 use model::Bytes;
 
 /// The buffers of all requests in flight together: as much as the largest request alone.
@@ -53,7 +53,7 @@ pub fn depth(args: &IolatArgs) -> Result<Option<u32>> {
 /// Measures at `depth`.
 ///
 /// # Errors
-/// `Usage` and `Impossible` as [`Target::open`], without direct I/O or io_uring; `Failed`
+/// `Usage` and `Impossible` as [`StorageTarget::open`], without direct I/O or io_uring; `Failed`
 /// if the scratch file cannot be filled. A failing request is in the result.
 pub fn measure(
     args: &IolatArgs,
@@ -62,7 +62,7 @@ pub fn measure(
     root: &Root,
 ) -> measure::Result<RandomResult> {
     measure::memory::arena::check_fits(root, args.size.0 * u64::from(depth))?;
-    let target = Target::open(&args.path, root)?;
+    let target = StorageTarget::open(&args.path, root)?;
     let file = target.direct()?;
     target.check_direct(&file, args.size, false)?;
     let mut notes = Vec::new();
@@ -76,7 +76,7 @@ pub fn measure(
         let there = target.bytes()?;
         args.working_set.map_or(there, |asked| asked.0.min(there))
     };
-    let watch = Watch::start(root, &target);
+    let watch = ServedWatch::start(root, &target);
     let mut random = random_read(&file, region_bytes, depth, args.size.0, budget)?;
     random.failure = random.failure.map(|error| error.at(&args.path));
     Ok(RandomResult {

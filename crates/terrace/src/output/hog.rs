@@ -6,7 +6,7 @@ use super::figure::{self, Digits, or_absent};
 use super::prose::{heading, note, sentence};
 use super::table::{Cell, Column, Table};
 use super::{Page, Report};
-use measure::pressure::{self, MemoryLoss, Plan};
+use measure::pressure::{self, HogPlan, MemoryLoss};
 use model::Bytes;
 use serde::Serialize;
 
@@ -17,9 +17,9 @@ const MOST_LINES: usize = 20;
 #[derive(Debug, Serialize)]
 pub struct HogResult {
     #[serde(skip)]
-    pub plan: Plan,
+    pub plan: HogPlan,
     #[serde(flatten)]
-    pub report: pressure::Report,
+    pub report: pressure::HogReport,
 }
 
 impl Report for HogResult {
@@ -43,7 +43,7 @@ impl Report for HogResult {
     }
 }
 
-fn hog_page(plan: &Plan, report: &pressure::Report, page: Page) -> String {
+fn hog_page(plan: &HogPlan, report: &pressure::HogReport, page: Page) -> String {
     let mut text = heading(page, &title(plan));
     let mut line = |words: &str| text.push_str(&sentence(page, words));
     line(&done(report));
@@ -66,13 +66,13 @@ fn hog_page(plan: &Plan, report: &pressure::Report, page: Page) -> String {
 }
 
 /// "terrace hog: 2 of 1 GiB, 25 times, in a group of 256 MiB"
-fn title(plan: &Plan) -> String {
+fn title(plan: &HogPlan) -> String {
     let times = if plan.repeat == 1 { "once".to_owned() } else { format!("{} times", plan.repeat) };
     let group = plan.group_limit.map_or(String::new(), |limit| format!(", in a group of {limit}"));
     format!("terrace hog: {} of {}, {times}{group}", plan.count, plan.size)
 }
 
-fn done(report: &pressure::Report) -> String {
+fn done(report: &pressure::HogReport) -> String {
     let swapped = or_absent(report.machine_swapped_out_bytes, |bytes| Bytes(bytes).to_string());
     let ended = match report.finished {
         1 => "1 hog ended by itself".to_owned(),
@@ -85,7 +85,7 @@ fn done(report: &pressure::Report) -> String {
     )
 }
 
-fn pressure(plan: &Plan, report: &pressure::Report) -> Option<String> {
+fn pressure(plan: &HogPlan, report: &pressure::HogReport) -> Option<String> {
     let (percent, file) = (plan.until_pressure_percent?, report.pressure_of.as_ref()?);
     let what =
         if report.pressure_reached? { "reached: they stopped growing" } else { "not reached" };
@@ -116,22 +116,15 @@ fn losers(all: &[MemoryLoss]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use measure::pressure::{Content, Touch};
-    use std::time::Duration;
     use sys::helper::HiddenCommand;
 
-    fn plan() -> Plan {
-        Plan {
-            size: Bytes(1 << 30),
+    fn plan() -> HogPlan {
+        HogPlan {
             count: 2,
             repeat: 25,
-            hold: Duration::ZERO,
-            content: Content::Random,
-            touch: Touch::Once,
             group_limit: Some(Bytes(256 << 20)),
             until_pressure_percent: Some(20),
-            force: false,
-            helper: HiddenCommand::new(["none"]),
+            ..HogPlan::new(Bytes(1 << 30), HiddenCommand::new(["none"]))
         }
     }
 
@@ -142,7 +135,7 @@ mod tests {
             to_swap_bytes: 16 << 20,
             from_cache_bytes: 0,
         };
-        let report = pressure::Report {
+        let report = pressure::HogReport {
             rounds: 25,
             finished: 49,
             killed: vec!["ended by signal 9 after 1 MiB".to_owned()],

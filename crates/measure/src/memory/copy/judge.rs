@@ -3,7 +3,7 @@
 
 use super::worker::{CACHED_BYTES, Measured};
 use super::{CopyPlan, CopyReport, CopyRow, Winner, nature, operation_name};
-use memops::{Group, Operation};
+use memops::{Family, Operation};
 use model::Estimate;
 use model::bytes::show_rate;
 
@@ -102,7 +102,7 @@ fn is_cache_bypassing(name: &str) -> bool {
 }
 
 fn is_libc(name: &str) -> bool {
-    memops::find(name).is_some_and(|method| method.group() == Group::Libc)
+    memops::find(name).is_some_and(|method| method.group() == Family::Libc)
 }
 
 #[cfg(test)]

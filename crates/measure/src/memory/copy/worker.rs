@@ -6,7 +6,7 @@ use crate::disturbance::{Bracket, Disturbance};
 use crate::memory::arena::Arena;
 use crate::memory::technique::Technique;
 use crate::team::Team;
-use crate::trial::{self, Bench, Outcome};
+use crate::trial::{self, Bench, VariantTrials};
 use crate::{Budget, Result};
 use memops::{Operation, Width};
 
@@ -17,7 +17,7 @@ pub(super) const CACHED_BYTES: u64 = 64 << 20;
 /// What one method gave at one size.
 #[derive(Debug)]
 pub(super) struct Measured {
-    pub(super) outcome: Outcome,
+    pub(super) outcome: VariantTrials,
     pub(super) verified: bool,
     pub(super) failed: Option<String>,
 }

@@ -3,8 +3,8 @@
 
 use super::{Access, DEFAULT_REGION, IolatPlan};
 use crate::storage::evict::evict;
-use crate::storage::stream::{Mode, Stream};
-use crate::storage::target::Target;
+use crate::storage::stream::{Stream, TransferMode};
+use crate::storage::target::StorageTarget;
 use crate::storage::{failed, fill};
 use crate::{Budget, Error, ErrorKind, Result};
 use machine::Root;
@@ -23,7 +23,7 @@ const FILL_STEP: u64 = 32 * MIB;
 
 /// The region that the requests go to: filled in the own file, else what is there.
 pub(super) fn region(
-    target: &Target,
+    target: &StorageTarget,
     plan: &IolatPlan,
     seed: u64,
     budget: &Budget,
@@ -64,12 +64,12 @@ pub(super) fn region(
 ///
 /// # Errors
 /// `Failed` when a write or a sync fails.
-pub fn fill_own(target: &Target, size: Bytes, seed: u64, budget: &Budget) -> Result<u64> {
+pub fn fill_own(target: &StorageTarget, size: Bytes, seed: u64, budget: &Budget) -> Result<u64> {
     let path = target.path();
     let whole = size.0.next_multiple_of(fill::BLOCK_BYTES as u64);
     let mut stream = match target.direct() {
-        Ok(file) => Stream::new(&file, Mode::Direct, FILL_BLOCK, FILL_DEPTH, seed)?,
-        Err(_) => Stream::new(target.file(), Mode::Buffered, FILL_BLOCK, 1, seed)?,
+        Ok(file) => Stream::new(&file, TransferMode::Direct, FILL_BLOCK, FILL_DEPTH, seed)?,
+        Err(_) => Stream::new(target.file(), TransferMode::Buffered, FILL_BLOCK, 1, seed)?,
     };
     // Made durable in steps: buffered writes end at once, and one sync of them all could
     // outlast any budget on a slow disk.
@@ -89,7 +89,7 @@ pub fn fill_own(target: &Target, size: Bytes, seed: u64, budget: &Budget) -> Res
 }
 
 /// The device that the requests go to, opened as the plan says.
-pub(super) fn device(target: &Target, plan: &IolatPlan) -> Result<FileDevice> {
+pub(super) fn device(target: &StorageTarget, plan: &IolatPlan) -> Result<FileDevice> {
     if plan.access == Access::Direct {
         let file = target.direct()?;
         target.check_direct(&file, plan.request, plan.write)?;
@@ -102,7 +102,7 @@ pub(super) fn device(target: &Target, plan: &IolatPlan) -> Result<FileDevice> {
 
 /// Brings the own file's pages into the state that the plan names.
 pub(super) fn cache(
-    target: &Target,
+    target: &StorageTarget,
     plan: &IolatPlan,
     region_bytes: u64,
     budget: &Budget,
@@ -126,7 +126,7 @@ pub(super) fn cache(
             }
         }
         Access::Cached => {
-            let mut stream = Stream::new(target.file(), Mode::Buffered, MIB, 1, 0)?;
+            let mut stream = Stream::new(target.file(), TransferMode::Buffered, MIB, 1, 0)?;
             let moved = stream.read(0..region_bytes, budget);
             if let Some(error) = moved.failure {
                 return Err(error.at(path));

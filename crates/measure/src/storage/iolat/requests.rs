@@ -4,7 +4,7 @@
 use super::{IolatPlan, MOST_FAILURES, MOST_RAW};
 use crate::storage::evict::evict;
 use crate::storage::latency::RequestLatency;
-use crate::storage::order::Order;
+use crate::storage::order::RequestOrder;
 use crate::storage::{failed_request, fill, per_second, seconds};
 use crate::{Budget, Error, ErrorKind, Result};
 use model::Histogram;
@@ -20,7 +20,7 @@ const NAP: Duration = Duration::from_millis(50);
 /// Why the requests ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ended {
+pub enum EndReason {
     /// As many as planned.
     Count,
     /// The budget.
@@ -33,9 +33,9 @@ pub enum Ended {
 
 /// The figures of a run of requests.
 #[derive(Debug, Serialize)]
-pub struct Requests {
+pub struct RequestReport {
     /// Why they ended.
-    pub ended: Ended,
+    pub ended: EndReason,
     /// Times of the warm-up requests, nanoseconds; in none of the other figures.
     pub first_ns: Vec<u64>,
     /// Requests that succeeded, warm-up not counted.
@@ -63,7 +63,7 @@ pub struct Requests {
 #[derive(Debug)]
 pub struct Prober<'d, D> {
     device: &'d D,
-    order: Order,
+    order: RequestOrder,
     turn: u64,
     buffer: AlignedBuffer,
     write: bool,
@@ -83,7 +83,7 @@ impl<'d, D: BlockDevice> Prober<'d, D> {
         fill::fill(&mut buffer, seed, u64::from(u32::MAX));
         Ok(Self {
             device,
-            order: Order::new(region_bytes / plan.request.0.max(1), seed),
+            order: RequestOrder::new(region_bytes / plan.request.0.max(1), seed),
             turn: 0,
             buffer,
             write: plan.write,
@@ -133,16 +133,16 @@ pub fn run<D: BlockDevice>(
     plan: &IolatPlan,
     budget: &Budget,
     evicted_each_pass: Option<&File>,
-) -> Requests {
+) -> RequestReport {
     let mut seen = Seen::new(plan);
     let start = Instant::now();
     let mut started: u32 = 0;
     let ended = loop {
         if budget.over() {
-            break if budget.interrupted() { Ended::Interrupted } else { Ended::Budget };
+            break if budget.interrupted() { EndReason::Interrupted } else { EndReason::Budget };
         }
         if plan.count.is_some_and(|count| seen.histogram.len() + seen.failed >= count) {
-            break Ended::Count;
+            break EndReason::Count;
         }
         if let Some(file) = evicted_each_pass
             && started > 0
@@ -158,7 +158,7 @@ pub fn run<D: BlockDevice>(
         started = started.saturating_add(1);
         seen.take(prober.request(), u64::from(started) <= plan.warmup);
         if seen.failed >= MOST_FAILURES {
-            break Ended::Failure;
+            break EndReason::Failure;
         }
     };
     seen.into_requests(ended, start.elapsed(), plan)
@@ -218,10 +218,10 @@ impl Seen {
         }
     }
 
-    fn into_requests(self, ended: Ended, wall: Duration, plan: &IolatPlan) -> Requests {
+    fn into_requests(self, ended: EndReason, wall: Duration, plan: &IolatPlan) -> RequestReport {
         let requests = self.histogram.len();
         let bytes = requests * plan.request.0;
-        Requests {
+        RequestReport {
             ended,
             first_ns: self.first_ns,
             requests,
@@ -283,7 +283,7 @@ mod tests {
         }
     }
 
-    fn probe(plan: &IolatPlan, fails_every: usize, limit: Duration) -> (Requests, Vec<u64>) {
+    fn probe(plan: &IolatPlan, fails_every: usize, limit: Duration) -> (RequestReport, Vec<u64>) {
         let device = Recorder { asked: RefCell::default(), fails_every };
         let mut prober = Prober::new(&device, 1 << 20, plan, 5).unwrap();
         let requests = run(&mut prober, plan, &Budget::of(limit), None);
@@ -298,7 +298,7 @@ mod tests {
     fn the_count_leaves_the_warm_up_out_and_no_block_comes_twice() {
         let plan = IolatPlan { raw: true, ..back_to_back(Some(255)) };
         let (requests, mut asked) = probe(&plan, 0, Duration::from_secs(60));
-        assert_eq!(requests.ended, Ended::Count);
+        assert_eq!(requests.ended, EndReason::Count);
         assert_eq!((requests.requests, requests.first_ns.len()), (255, 1));
         assert_eq!(requests.raw_ns.unwrap().len(), 255);
         asked.sort_unstable();
@@ -309,11 +309,11 @@ mod tests {
     fn failures_are_counted_and_end_it_when_there_are_too_many() {
         let (requests, _) = probe(&back_to_back(Some(20)), 7, Duration::from_secs(60));
         assert_eq!((requests.requests, requests.failed), (17, 3));
-        assert_eq!(requests.ended, Ended::Count);
+        assert_eq!(requests.ended, EndReason::Count);
         let failure = requests.failure.unwrap();
         assert_eq!(failure.kind, ErrorKind::Failed);
         let (requests, asked) = probe(&back_to_back(None), 1, Duration::from_secs(60));
-        assert_eq!(requests.ended, Ended::Failure);
+        assert_eq!(requests.ended, EndReason::Failure);
         assert_eq!(asked.len() as u64, MOST_FAILURES);
         assert_eq!(requests.latency.p50_ns, None);
     }
@@ -326,6 +326,6 @@ mod tests {
         assert!(requests.wall_s >= 0.080, "{}", requests.wall_s);
         let plan = IolatPlan { interval: Duration::from_secs(3600), ..plan };
         let (requests, _) = probe(&plan, 0, Duration::from_millis(30));
-        assert_eq!((requests.ended, requests.requests), (Ended::Budget, 0));
+        assert_eq!((requests.ended, requests.requests), (EndReason::Budget, 0));
     }
 }

@@ -1,11 +1,11 @@
 //! The phases of a sequential run, one after the other, each kept in the report before
 //! a failure in it ends the run.
 
-use super::{Phase, PhaseName};
+use super::{PhaseName, SeqPhase};
 use crate::storage::evict::{cached_bytes, dirty_bytes, evict};
-use crate::storage::served::{Direction, Served, ServedBy, Watch};
-use crate::storage::stream::{Mode, Stream, TransferResult};
-use crate::storage::target::Target;
+use crate::storage::served::{Direction, Served, ServedBy, ServedWatch};
+use crate::storage::stream::{Stream, TransferMode, TransferResult};
+use crate::storage::target::StorageTarget;
 use crate::storage::{cpu_ns, failed, per_second, seconds};
 use crate::{Budget, Result};
 use machine::Root;
@@ -21,19 +21,19 @@ const CACHED_SHARE: u64 = 4;
 
 /// A run over one target.
 pub(super) struct Run<'a> {
-    target: &'a Target,
+    target: &'a StorageTarget,
     root: &'a Root,
     budget: &'a Budget,
     pub(super) stream: Stream,
     size: u64,
-    pub(super) phases: Vec<Phase>,
+    pub(super) phases: Vec<SeqPhase>,
     pub(super) notes: Vec<String>,
 }
 
 impl<'a> Run<'a> {
     /// A run of `size` bytes, no phase done yet.
     pub(super) fn new(
-        target: &'a Target,
+        target: &'a StorageTarget,
         root: &'a Root,
         budget: &'a Budget,
         stream: Stream,
@@ -89,7 +89,7 @@ impl<'a> Run<'a> {
         };
         let whole = range.end;
         let cached = self.cached(whole);
-        let watch = Watch::start(self.root, self.target);
+        let watch = ServedWatch::start(self.root, self.target);
         let moved = match direction {
             Direction::Write => self.stream.write(range, budget),
             Direction::Read => self.stream.read(range, budget),
@@ -120,7 +120,7 @@ impl<'a> Run<'a> {
         let file = self.target.file();
         let fail = |e| failed("sync", self.target.path(), e);
         let dirty = dirty_bytes(file);
-        let watch = Watch::start(self.root, self.target);
+        let watch = ServedWatch::start(self.root, self.target);
         let cpu_before = cpu_ns();
         let start_ns = sys::clock::now_ns();
         let mut done = 0;
@@ -143,7 +143,7 @@ impl<'a> Run<'a> {
             served.reason = "nothing was left in the page cache to write".to_owned();
         }
         let bytes = dirty.unwrap_or(done).min(done);
-        self.phases.push(Phase {
+        self.phases.push(SeqPhase {
             name: PhaseName::Sync,
             bytes,
             wall_s: seconds(wall_ns),
@@ -192,7 +192,7 @@ impl<'a> Run<'a> {
             self.notes.push(format!("the cached read covers {} of it", Bytes(bytes)));
         }
         let file = self.target.file();
-        let fresh = Stream::new(file, Mode::Buffered, block, 1, self.stream.seed())?;
+        let fresh = Stream::new(file, TransferMode::Buffered, block, 1, self.stream.seed())?;
         let old = std::mem::replace(&mut self.stream, fresh);
         let part = self.budget.part(self.budget.left() / PHASE_SHARE);
         let warm = self.stream.read(0..bytes, &part);
@@ -207,8 +207,8 @@ impl<'a> Run<'a> {
     }
 }
 
-fn phase_of(name: PhaseName, moved: &TransferResult, served: Served, complete: bool) -> Phase {
-    Phase {
+fn phase_of(name: PhaseName, moved: &TransferResult, served: Served, complete: bool) -> SeqPhase {
+    SeqPhase {
         name,
         bytes: moved.bytes,
         wall_s: seconds(moved.wall_ns),

@@ -5,8 +5,8 @@ use super::windows::Windows;
 use crate::disturbance::Bracket;
 use crate::storage::failed;
 use crate::storage::iolat::{IolatPlan, Prober};
-use crate::storage::stream::{Mode, Stream};
-use crate::storage::target::Target;
+use crate::storage::stream::{Stream, TransferMode};
+use crate::storage::target::StorageTarget;
 use crate::{Budget, Result};
 use machine::Root;
 use model::bytes::MIB;
@@ -44,14 +44,14 @@ pub(super) struct CachedReport {
 /// Measures a RAM disk at `dir` for about `total`.
 ///
 /// # Errors
-/// As [`Target::open`] and [`Target::fit`]; `Failed` when its own file cannot be
+/// As [`StorageTarget::open`] and [`StorageTarget::fit`]; `Failed` when its own file cannot be
 /// written or read.
 pub fn survey_ram_disk(dir: &Path, total: Duration, root: &Root) -> Result<RamDiskReport> {
     let budget = Budget::of(total);
-    let target = Target::open(dir, root)?;
+    let target = StorageTarget::open(dir, root)?;
     let (fitted, note) = target.fit(root, RAM_FILE, Bytes(WINDOW))?;
     let seed = target.draw_seed()?;
-    let mut stream = Stream::new(target.file(), Mode::Buffered, CALL, 1, seed)?;
+    let mut stream = Stream::new(target.file(), TransferMode::Buffered, CALL, 1, seed)?;
     let first = stream.write(0..fitted.0, &budget.part(budget.left() / 2));
     if let Some(error) = first.failure {
         return Err(error.at(dir));
@@ -85,7 +85,7 @@ pub(super) fn cached_file(
     budget: &Budget,
     bracket: &mut Bracket,
 ) -> Result<CachedReport> {
-    let mut stream = Stream::new(file, Mode::Buffered, CALL, 1, seed)?;
+    let mut stream = Stream::new(file, TransferMode::Buffered, CALL, 1, seed)?;
     let warm = stream.read(0..bytes, &budget.part(budget.left() / 2));
     if let Some(error) = warm.failure {
         return Err(error);
@@ -112,7 +112,7 @@ impl Sides {
         let fail = |error| failed("open", Path::new("the test file"), error);
         let own = file.try_clone().map_err(|source| fail(sys::Error::new("duplicate", source)))?;
         Ok(Self {
-            stream: Stream::new(file, Mode::Buffered, CALL, 1, seed)?,
+            stream: Stream::new(file, TransferMode::Buffered, CALL, 1, seed)?,
             device: FileDevice::new(own).map_err(fail)?,
             bytes,
             seed,

@@ -10,8 +10,8 @@ use crate::storage::failed;
 use crate::storage::iolat::{Access, IolatPlan, Prober};
 use crate::storage::per_second;
 use crate::storage::random::RandomReader;
-use crate::storage::stream::{Mode, Stream};
-use crate::storage::target::Target;
+use crate::storage::stream::{Stream, TransferMode};
+use crate::storage::target::StorageTarget;
 use crate::{Budget, Error, Result};
 use model::Histogram;
 use model::bytes::{KIB, MIB};
@@ -38,7 +38,7 @@ const PILOT_TIME: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// The windows and what they run on.
 pub(super) struct Rounds<'a> {
-    target: &'a Target,
+    target: &'a StorageTarget,
     access: Access,
     file: File,
     stream: Stream,
@@ -65,7 +65,7 @@ pub(super) struct Rounds<'a> {
 }
 
 /// Opens the target for single requests: direct, or buffered without read-ahead.
-pub(super) fn open(target: &Target, access: Access) -> Result<File> {
+pub(super) fn open(target: &StorageTarget, access: Access) -> Result<File> {
     if access == Access::Direct {
         return target.direct();
     }
@@ -78,7 +78,7 @@ pub(super) fn open(target: &Target, access: Access) -> Result<File> {
 impl<'a> Rounds<'a> {
     /// Prepares everything; `bytes_per_ns` is what filling the file suggests.
     pub(super) fn new(
-        target: &'a Target,
+        target: &'a StorageTarget,
         bytes: u64,
         seed: u64,
         bytes_per_ns: f64,
@@ -89,8 +89,8 @@ impl<'a> Rounds<'a> {
         };
         let file = open(target, access)?;
         let mode = match access {
-            Access::Direct => Mode::Direct,
-            Access::Cold | Access::Cached => Mode::Buffered,
+            Access::Direct => TransferMode::Direct,
+            Access::Cold | Access::Cached => TransferMode::Buffered,
         };
         let block = block_for(bytes_per_ns.min(pilot(&file, mode, bytes, seed)?));
         let mut notes = Vec::new();
@@ -112,8 +112,8 @@ impl<'a> Rounds<'a> {
             access,
             stream: Stream::new(&file, mode, block, DEPTH, seed)?,
             wide: match mode {
-                Mode::Direct => Stream::new(&file, mode, block, DEEP, seed).ok(),
-                Mode::Buffered | Mode::Uncached => None,
+                TransferMode::Direct => Stream::new(&file, mode, block, DEEP, seed).ok(),
+                TransferMode::Buffered | TransferMode::Uncached => None,
             },
             file,
             deep,
@@ -356,7 +356,7 @@ const PILOT: u64 = 16 * MIB;
 
 /// The rate of reading, in bytes a nanosecond: a volume may be held to a rate for
 /// reads alone, so the rate of filling the file does not show it.
-fn pilot(file: &File, mode: Mode, bytes: u64, seed: u64) -> Result<f64> {
+fn pilot(file: &File, mode: TransferMode, bytes: u64, seed: u64) -> Result<f64> {
     let mut stream = Stream::new(file, mode, LEAST_BLOCK, DEPTH, seed)?;
     let end = PILOT.min(bytes / LEAST_BLOCK * LEAST_BLOCK);
     let start_ns = sys::clock::now_ns();

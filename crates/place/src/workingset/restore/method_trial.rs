@@ -13,7 +13,7 @@
 use crate::workingset::anonymous::SwappedPage;
 use crate::workingset::areas::SwapMedium;
 use crate::workingset::remote::{self, Batch, Reader, RestoreMethod};
-use crate::workingset::targets::Target;
+use crate::workingset::targets::TargetProcess;
 use machine::Root;
 use machine::demand::{Demand, DemandReader};
 use std::os::fd::AsFd;
@@ -47,7 +47,7 @@ impl<'a> ReaderChoice<'a> {
     /// For `pages` pages on `medium`.
     pub(super) fn new(
         root: &Root,
-        targets: &'a [Target],
+        targets: &'a [TargetProcess],
         wanted: Option<RestoreMethod>,
         medium: SwapMedium,
         pages: &[SwappedPage],
@@ -87,7 +87,7 @@ impl<'a> ReaderChoice<'a> {
 
     /// Reading was refused: from now on the kernel is only advised, if it takes advice from
     /// this process. Whether it does, and had not been so before.
-    pub(super) fn fall_back(&mut self, targets: &'a [Target]) -> bool {
+    pub(super) fn fall_back(&mut self, targets: &'a [TargetProcess]) -> bool {
         let changes = self.method() != Some(RestoreMethod::AdviceOnly) && may_advise();
         if changes {
             self.readers = vec![Reader::new(targets, RestoreMethod::AdviceOnly)];

@@ -3,14 +3,14 @@
 
 use crate::background::Limits;
 use crate::workingset::anonymous::SwappedPage;
-use crate::workingset::areas::{Source, SwapMedium};
+use crate::workingset::areas::{SwapMedium, SwapSource};
 use crate::workingset::order;
 use crate::workingset::read_plan::ReadPlan;
 use crate::workingset::remote::RestoreMethod;
 use crate::workingset::shared::SharedObject;
 use crate::workingset::snapshot::Snapshot;
 use crate::workingset::speed::DiskSpeed;
-use crate::workingset::targets::{Selection, Target};
+use crate::workingset::targets::{Selection, TargetProcess};
 use machine::{Root, swap};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -116,7 +116,7 @@ pub enum MemoryKind {
 /// The open processes, their pages in order, and the files.
 #[derive(Debug, Default)]
 pub struct PlannedWork {
-    pub(super) targets: Vec<Target>,
+    pub(super) targets: Vec<TargetProcess>,
     /// Anonymous pages in the order of work.
     pub(super) segments: Vec<Segment>,
     /// Why anonymous memory cannot be restored, if so.
@@ -160,7 +160,7 @@ pub(super) struct FileGroup {
 /// Anonymous pages in one swap area that are read together.
 #[derive(Debug)]
 pub(super) struct Segment {
-    pub(super) source: Source,
+    pub(super) source: SwapSource,
     /// By slot.
     pub(super) pages: Vec<SwappedPage>,
     /// The area's device: an index into the speeds.

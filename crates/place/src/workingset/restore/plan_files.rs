@@ -7,7 +7,7 @@ use crate::Result;
 use crate::workingset::access::Access;
 use crate::workingset::read_plan::{FileIdentity, NamedFile, Piece, ReadPlan};
 use crate::workingset::speed::TrialPurpose;
-use crate::workingset::targets::Target;
+use crate::workingset::targets::TargetProcess;
 use crate::workingset::{files, ranges, shared, snapshot};
 use machine::cgroup::{self, GroupPlace};
 use machine::mounts::{self, Mount};
@@ -139,7 +139,7 @@ fn plan_device(
 struct FileGroups<'a> {
     root: &'a Root,
     mounts: &'a [Mount],
-    targets: &'a [Target],
+    targets: &'a [TargetProcess],
     /// That of this process.
     own: Option<PathBuf>,
     by_target: HashMap<u32, Option<FileGroup>>,
@@ -148,7 +148,7 @@ struct FileGroups<'a> {
 }
 
 impl<'a> FileGroups<'a> {
-    fn new(root: &'a Root, mounts: &'a [Mount], targets: &'a [Target]) -> Self {
+    fn new(root: &'a Root, mounts: &'a [Mount], targets: &'a [TargetProcess]) -> Self {
         Self {
             root,
             mounts,

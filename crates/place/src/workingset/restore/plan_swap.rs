@@ -8,7 +8,7 @@ use crate::workingset::areas::{self, SwapMedium};
 use crate::workingset::order;
 use crate::workingset::snapshot::Snapshot;
 use crate::workingset::speed::TrialPurpose;
-use crate::workingset::targets::{Selection, Target};
+use crate::workingset::targets::{Selection, TargetProcess};
 use crate::{ErrorKind, Result};
 use machine::{Root, swap};
 use std::cmp::Reverse;
@@ -123,7 +123,7 @@ fn scan_all(
 fn was_present(
     root: &Root,
     snapshot: &Snapshot,
-    targets: &[Target],
+    targets: &[TargetProcess],
 ) -> impl FnMut(&SwappedPage) -> bool {
     // A snapshot may name millions.
     let mut by_start = HashMap::new();

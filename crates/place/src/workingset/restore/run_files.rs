@@ -7,7 +7,7 @@ use super::plan::{FileGroup, FileRead, MemoryKind, PlannedWork};
 use super::run::{RestoreRun, RestoredSource};
 use crate::background::{GROUP_MARGIN, StopReason};
 use crate::workingset::cgroup_reader;
-use crate::workingset::read::{self, Read};
+use crate::workingset::read::{self, ReadCounts};
 use crate::workingset::{metadata, shared};
 use crate::{ErrorKind, Result};
 use model::Control;
@@ -98,7 +98,7 @@ fn read_files(
     run: &mut RestoreRun<'_>,
     files: &FileRead,
     restored: u64,
-) -> Result<(Read, Option<StopReason>)> {
+) -> Result<(ReadCounts, Option<StopReason>)> {
     let group = files.group.as_ref();
     let free = group.and_then(|group| run.allowance.group_room(group.target));
     let room = free.map(|free| free.0.saturating_sub(GROUP_MARGIN.0 + restored));

@@ -13,7 +13,7 @@ use crate::background::batch::BATCH_TIME;
 use crate::workingset::anonymous::SwappedPage;
 use crate::workingset::areas::SwapMedium;
 use crate::workingset::remote::{Batch, RestoreMethod};
-use crate::workingset::targets::Target;
+use crate::workingset::targets::TargetProcess;
 use crate::{Error, ErrorKind, Result};
 use machine::Root;
 use std::collections::BTreeSet;
@@ -55,7 +55,7 @@ pub(super) fn restore_swapped(
 
 fn restore_segment(
     run: &mut RestoreRun<'_>,
-    targets: &[Target],
+    targets: &[TargetProcess],
     segment: &Segment,
 ) -> Result<(RestoredSource, Option<StopReason>)> {
     let (started, before) = (Instant::now(), SwapIns::read(run.root));
@@ -111,7 +111,7 @@ fn restore_segment(
 
 /// A segment while it is restored.
 struct SegmentRun<'a> {
-    targets: &'a [Target],
+    targets: &'a [TargetProcess],
     segment: &'a Segment,
     /// Those before `front` were asked for.
     pages: Vec<SwappedPage>,
@@ -221,7 +221,12 @@ impl<'a> SegmentRun<'a> {
 }
 
 /// The refusal with the right that is missing.
-fn refusal(root: &Root, targets: &[Target], pages: &[SwappedPage], error: &sys::Error) -> Error {
+fn refusal(
+    root: &Root,
+    targets: &[TargetProcess],
+    pages: &[SwappedPage],
+    error: &sys::Error,
+) -> Error {
     let reason = sys::plain_reason(&error.source);
     let operation = match pages.first() {
         Some(page) => format!("{} of {}", error.operation, targets[page.target as usize].pid),

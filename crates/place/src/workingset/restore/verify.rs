@@ -2,7 +2,7 @@
 //! page at the end.
 
 use crate::workingset::anonymous::SwappedPage;
-use crate::workingset::targets::Target;
+use crate::workingset::targets::TargetProcess;
 use machine::Root;
 use machine::pagemap::{Page, Pagemap};
 use std::collections::VecDeque;
@@ -45,7 +45,11 @@ impl PageLocations {
 }
 
 /// Looks each of `pages` up.
-pub(super) fn locate(root: &Root, targets: &[Target], pages: &[SwappedPage]) -> PageLocations {
+pub(super) fn locate(
+    root: &Root,
+    targets: &[TargetProcess],
+    pages: &[SwappedPage],
+) -> PageLocations {
     let page_bytes = sys::process::page_bytes() as u64;
     let mut by_address: Vec<(u32, u64)> =
         pages.iter().map(|page| (page.target, page.address)).collect();
@@ -77,7 +81,7 @@ pub(super) fn locate(root: &Root, targets: &[Target], pages: &[SwappedPage]) -> 
 }
 
 /// The pagemap of a process that lives; `None` where it does not or is closed.
-fn open(root: &Root, target: &Target) -> Option<Pagemap> {
+fn open(root: &Root, target: &TargetProcess) -> Option<Pagemap> {
     let pagemap = Pagemap::open(root, target.pid).ok()?;
     // Its number is not another's as long as it lives.
     target.lives().then_some(pagemap)
@@ -94,7 +98,7 @@ impl Yield {
     pub(super) fn sample(
         &mut self,
         root: &Root,
-        targets: &[Target],
+        targets: &[TargetProcess],
         pages: &[SwappedPage],
     ) -> PageLocations {
         let step = pages.len().div_ceil(SAMPLE_PAGES).max(1);

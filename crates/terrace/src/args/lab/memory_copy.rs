@@ -29,7 +29,11 @@ pub struct MemoryCopyArgs {
 
 impl MemoryCopyArgs {
     /// The options of the experiment; `main_memory_bytes` is a buffer that no cache holds.
-    pub fn options(&self, main_memory_bytes: u64) -> lab::memory_copy::Options {
-        lab::memory_copy::Options { out: self.out.clone(), budget: self.budget, main_memory_bytes }
+    pub fn options(&self, main_memory_bytes: u64) -> lab::memory_copy::MemoryCopyOptions {
+        lab::memory_copy::MemoryCopyOptions {
+            out: self.out.clone(),
+            budget: self.budget,
+            main_memory_bytes,
+        }
     }
 }

@@ -42,8 +42,8 @@ pub struct RamdiskPuzzleArgs {
 
 impl RamdiskPuzzleArgs {
     /// The options of the experiment.
-    pub fn options(&self) -> lab::ramdisk_puzzle::Options {
-        lab::ramdisk_puzzle::Options {
+    pub fn options(&self) -> lab::ramdisk_puzzle::RamDiskPuzzleOptions {
+        lab::ramdisk_puzzle::RamDiskPuzzleOptions {
             out: self.out.clone(),
             disk: self.disk.clone(),
             ramdisk: self.ramdisk.clone(),

@@ -60,8 +60,8 @@ pub struct RecoveryArgs {
 
 impl RecoveryArgs {
     /// The options of the experiment.
-    pub fn options(&self) -> lab::recovery::Options {
-        lab::recovery::Options {
+    pub fn options(&self) -> lab::recovery::RecoveryOptions {
+        lab::recovery::RecoveryOptions {
             out: self.out.clone(),
             disk: self.disk.clone(),
             applications: self.app.clone(),

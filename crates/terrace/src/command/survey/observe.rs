@@ -7,7 +7,7 @@ use explain::observed::{
     CopySeen, FaultKind, FaultsSeen, NoiseSeen, Observed, PagesSeen, Recooled, SwapSeen,
     TranslationSeen,
 };
-use measure::faults::{FaultReport, FaultSeries, Phase, TouchMethod};
+use measure::faults::{FaultReport, FaultSeries, TouchMethod, TouchPhase};
 use measure::memory::levels::LevelReport;
 use model::Tier;
 use model::machine::MachineFacts;
@@ -66,10 +66,10 @@ fn copy(level: &LevelReport, seen: &Measured, facts: &MachineFacts) -> Option<Co
 
 fn faults(report: &FaultReport, virtualized: bool) -> FaultsSeen {
     let kind = |way, phase| report.find(way, phase).map(fault_kind);
-    let again = |way| report.find(way, Phase::Again)?.p50_ns;
+    let again = |way| report.find(way, TouchPhase::Again)?.p50_ns;
     FaultsSeen {
-        base: kind(TouchMethod::Base, Phase::First),
-        huge: kind(TouchMethod::Transparent, Phase::First),
+        base: kind(TouchMethod::Base, TouchPhase::First),
+        huge: kind(TouchMethod::Transparent, TouchPhase::First),
         again_ns: again(TouchMethod::Base),
         huge_again_ns: again(TouchMethod::Transparent),
         recooled: recooled(report),
@@ -91,8 +91,8 @@ fn fault_kind(series: &FaultSeries) -> FaultKind {
 /// Whether memory that was given back is slow again; judged on huge pages, since a
 /// host takes memory back in blocks of that size.
 fn recooled(report: &FaultReport) -> Option<Recooled> {
-    let again = report.find(TouchMethod::Transparent, Phase::Again)?;
-    let after = report.find(TouchMethod::Transparent, Phase::AfterWait)?;
+    let again = report.find(TouchMethod::Transparent, TouchPhase::Again)?;
+    let after = report.find(TouchMethod::Transparent, TouchPhase::AfterWait)?;
     let slow = |series: &FaultSeries| series.slow_share(again.p50_ns);
     Some(Recooled {
         waited_s: report.waited_s,

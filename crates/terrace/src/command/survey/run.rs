@@ -14,7 +14,7 @@ use measure::disturbance::Tally;
 use measure::faults::FaultReport;
 use measure::memory::PagesGranted;
 use measure::memory::latency::LatencyReport;
-use measure::memory::levels::{LevelReport, Levels, Store};
+use measure::memory::levels::{LevelBuffers, LevelReport, Levels};
 use measure::storage::DeviceLimits;
 use measure::{Budget, Error, storage};
 use model::duration::CLOCK_TICK_NS;
@@ -96,7 +96,7 @@ pub fn run(
     let found = seen.ladder.as_ref().map_or(&[][..], |ladder| &ladder.caches);
     let ram_bytes = plan.translation.sizes.first().copied().unwrap_or(4 << 20);
     let levels = plan::levels(&machine.caches, found, ram_bytes);
-    match Store::resident(&levels, root, stop) {
+    match LevelBuffers::resident(&levels, root, stop) {
         Err(error) => {
             seen.skip("memory levels", &error);
             seen.disks(plan, places.places, machine, root, stop, progress);

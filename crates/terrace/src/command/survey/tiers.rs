@@ -4,7 +4,7 @@
 use super::plan::TIMES_CACHE;
 use super::run::Measured;
 use machine::memory::Memory;
-use measure::faults::{Phase, TouchMethod};
+use measure::faults::{TouchMethod, TouchPhase};
 use measure::memory::PagesGranted;
 use measure::memory::levels::{BestRate, LevelReport};
 use model::bytes::three_digits;
@@ -146,7 +146,7 @@ fn ram(report: &LevelReport, pages: &str, caches: &[CacheLevel], total: Option<B
 
 fn new_memory(seen: &Measured) -> Option<Tier> {
     let report = seen.faults.as_ref()?;
-    let first = report.find(TouchMethod::Base, Phase::First)?;
+    let first = report.find(TouchMethod::Base, TouchPhase::First)?;
     let latency_ns = Some(Latency {
         median: first.p50_ns?,
         p50: first.p50_ns,
@@ -156,7 +156,7 @@ fn new_memory(seen: &Measured) -> Option<Tier> {
         trials: first.touches as u32,
         discarded: 0,
     });
-    let huge = report.find(TouchMethod::Transparent, Phase::First).map(|huge| {
+    let huge = report.find(TouchMethod::Transparent, TouchPhase::First).map(|huge| {
         let each = huge.p50_ns.map(model::duration::show_ns).unwrap_or_default();
         format!("; on huge pages {each} for 2 MiB, {} GB/s", three_digits(huge.bytes_per_s / 1e9))
     });

@@ -9,7 +9,9 @@ use crate::output::style::Tone;
 use crate::output::table::{Cell, Column, Table};
 use explain::copying::{Limit, Ratio, Verdict};
 use lab::description::Experiment;
-use lab::memory_copy::{ARTICLE_BYTES, CACHED_BYTES, Outcome, Row, SYSTEMS, Stride, Then};
+use lab::memory_copy::{
+    ARTICLE_BYTES, CACHED_BYTES, MemoryCopyOutcome, Row, SYSTEMS, Stride, Then,
+};
 use measure::memory::PageKind;
 use measure::memory::classic::METHODS;
 use measure::memory::copy::CopyRow;
@@ -19,7 +21,7 @@ use std::path::Path;
 /// The titles that the systems have in a table.
 const SHORT: [&str; 3] = ["2.2.16", "2.4.4", "Win2000"];
 
-impl super::OutcomePage for Outcome {
+impl super::OutcomePage for MemoryCopyOutcome {
     fn page(&self, experiment: &Experiment, out: Option<&Path>, page: Page) -> String {
         let title = format!("{}: {}", experiment.name, experiment.title);
         let mut text = heading(page, &title);
@@ -53,7 +55,7 @@ impl super::OutcomePage for Outcome {
 }
 
 /// Why two systems differed, and by how much memory and processor gained.
-fn answer(outcome: &Outcome) -> Vec<String> {
+fn answer(outcome: &MemoryCopyOutcome) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(answer) = &outcome.answer {
         lines.push(format!("Why two systems differ: {}", answer.now));
@@ -81,7 +83,7 @@ fn answer(outcome: &Outcome) -> Vec<String> {
 }
 
 /// What moves the data of each method and what limits it, with the sentences that prove it.
-fn limits(outcome: &Outcome, page: Page) -> String {
+fn limits(outcome: &MemoryCopyOutcome, page: Page) -> String {
     let memory = outcome.memory_bytes;
     let size = or_absent(memory, |bytes| Bytes(bytes).to_string());
     let mut text = heading(page, "What moves the data, and what limits it; GB/s");
@@ -122,7 +124,7 @@ fn limits(outcome: &Outcome, page: Page) -> String {
 }
 
 /// One loop as two compilers make it.
-fn pairs(outcome: &Outcome) -> impl Iterator<Item = String> {
+fn pairs(outcome: &MemoryCopyOutcome) -> impl Iterator<Item = String> {
     outcome.pairs.iter().filter_map(|pair| {
         let mut said = Vec::new();
         let mut add = |what: &str, ratio: &Option<Ratio>| {
@@ -136,7 +138,7 @@ fn pairs(outcome: &Outcome) -> impl Iterator<Item = String> {
 }
 
 /// The table of 2001.
-fn then_and_now(outcome: &Outcome, page: Page) -> String {
+fn then_and_now(outcome: &MemoryCopyOutcome, page: Page) -> String {
     let title = format!(
         "The table of 2001: {}, {} passes, prepared; MB/s, each byte once",
         Bytes(outcome.size_bytes),
@@ -175,7 +177,7 @@ fn then_and_now(outcome: &Outcome, page: Page) -> String {
 }
 
 /// Each method beside memcpy of the same column, and how many times faster than then.
-fn relations(outcome: &Outcome) -> Table {
+fn relations(outcome: &MemoryCopyOutcome) -> Table {
     let mut columns = vec![Column::words("of memcpy"), Column::numbers("today")];
     columns.extend(SHORT.map(Column::numbers));
     columns.extend(SHORT.map(|system| Column::numbers(&format!("x {system}"))));
@@ -197,7 +199,7 @@ fn then(row: &Row, shown: impl Fn(&Then) -> String) -> Vec<Cell> {
 }
 
 /// Block size, stride, page size, page tables.
-fn open_parameters(outcome: &Outcome, page: Page) -> String {
+fn open_parameters(outcome: &MemoryCopyOutcome, page: Page) -> String {
     let mut text = String::new();
     let mut part = |title: &str, table: Table, said: Vec<String>| {
         if !table.is_empty() {
@@ -218,7 +220,7 @@ fn open_parameters(outcome: &Outcome, page: Page) -> String {
     text
 }
 
-fn blocks(outcome: &Outcome) -> Table {
+fn blocks(outcome: &MemoryCopyOutcome) -> Table {
     let mut sizes: Vec<u64> = outcome.blocks.iter().map(|row| row.size_bytes).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -298,7 +300,7 @@ fn as_fast(ratio: &Ratio) -> String {
     format!("{ratio} as fast{doubt}")
 }
 
-fn loads(outcome: &Outcome) -> Table {
+fn loads(outcome: &MemoryCopyOutcome) -> Table {
     let mut table = Table::new(vec![
         Column::words("buffer"),
         Column::numbers("4 KiB pages"),

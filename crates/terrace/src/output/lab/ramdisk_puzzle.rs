@@ -8,12 +8,12 @@ use crate::output::report::interrupted;
 use crate::output::table::{Cell, Column, Table};
 use explain::ramdisk::course::{Course, Standing};
 use lab::description::{Experiment, Figure};
-use lab::ramdisk_puzzle::{Outcome, Written};
-use measure::pressure::Content;
+use lab::ramdisk_puzzle::{RamDiskPuzzleOutcome, Written};
+use measure::pressure::PageContent;
 use model::Bytes;
 use std::path::Path;
 
-impl super::OutcomePage for Outcome {
+impl super::OutcomePage for RamDiskPuzzleOutcome {
     fn page(&self, experiment: &Experiment, out: Option<&Path>, page: Page) -> String {
         let title = format!("{}: {}", experiment.name, experiment.title);
         let mut text = heading(page, &title);
@@ -71,7 +71,7 @@ fn original(course: &Course) -> Vec<String> {
     lines
 }
 
-fn sizes(experiment: &Experiment, outcome: &Outcome) -> Table {
+fn sizes(experiment: &Experiment, outcome: &RamDiskPuzzleOutcome) -> Table {
     let mut table = Table::new(vec![
         Column::numbers("then"),
         Column::numbers("zeros then"),
@@ -81,11 +81,11 @@ fn sizes(experiment: &Experiment, outcome: &Outcome) -> Table {
         Column::words("its cause"),
     ]);
     for size in experiment.items("sizes") {
-        let of = |content: Content| {
+        let of = |content: PageContent| {
             let is_it = |one: &&Written| one.content == content && one.units.to_string() == size.id;
             outcome.written.iter().find(is_it)
         };
-        let (zeros, random) = (of(Content::Zero), of(Content::Random));
+        let (zeros, random) = (of(PageContent::Zero), of(PageContent::Random));
         let published = size.original.as_deref().and_then(|what| experiment.figure(what));
         let time = |one: Option<&Written>| or_absent(one, time);
         let judged = random.and_then(|one| one.judged.as_ref());
@@ -108,7 +108,7 @@ fn time(one: &Written) -> String {
 }
 
 /// The knee of today, and the claim about the largest size.
-fn today(outcome: &Outcome) -> Vec<String> {
+fn today(outcome: &RamDiskPuzzleOutcome) -> Vec<String> {
     let none = || "No knee here: a further byte costs about what the first did.".to_owned();
     let mut lines = vec![knee(&outcome.today).unwrap_or_else(none)];
     let largest = outcome.written.iter().rev().find_map(|one| Some((one, one.judged.as_ref()?)));
@@ -124,7 +124,7 @@ fn today(outcome: &Outcome) -> Vec<String> {
 }
 
 /// Today's figures, and below each place the published ones.
-fn places(experiment: &Experiment, outcome: &Outcome) -> Table {
+fn places(experiment: &Experiment, outcome: &RamDiskPuzzleOutcome) -> Table {
     let mut table = Table::new(vec![
         Column::words("where"),
         Column::numbers("min"),

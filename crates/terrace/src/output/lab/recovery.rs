@@ -10,12 +10,12 @@ use crate::output::table::{Cell, Column, Table};
 use crate::output::verdict::{self, Setting};
 use lab::description::{Experiment, Figure, Item};
 use lab::recovery::summary::Summary;
-use lab::recovery::{Outcome, Trial};
+use lab::recovery::{RecoveryOutcome, Trial};
 use model::Bytes;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-impl super::OutcomePage for Outcome {
+impl super::OutcomePage for RecoveryOutcome {
     fn page(&self, experiment: &Experiment, out: Option<&Path>, page: Page) -> String {
         whole(experiment, self, out.unwrap_or(Path::new("")), page)
     }
@@ -36,7 +36,7 @@ impl super::OutcomePage for Outcome {
 }
 
 /// The figures, and where the time went.
-fn whole(experiment: &Experiment, outcome: &Outcome, out: &Path, page: Page) -> String {
+fn whole(experiment: &Experiment, outcome: &RecoveryOutcome, out: &Path, page: Page) -> String {
     let mut text = heading(page, &title(outcome));
     for application in applications(outcome) {
         text.push_str(&heading(page, application));
@@ -60,7 +60,7 @@ fn whole(experiment: &Experiment, outcome: &Outcome, out: &Path, page: Page) -> 
     text
 }
 
-fn title(outcome: &Outcome) -> String {
+fn title(outcome: &RecoveryOutcome) -> String {
     let bytes = |bytes| Bytes(bytes).to_string();
     let within = if outcome.whole_machine {
         format!("the whole machine, {}", bytes(outcome.memory_bytes))
@@ -77,14 +77,14 @@ fn title(outcome: &Outcome) -> String {
     )
 }
 
-fn applications(outcome: &Outcome) -> Vec<&str> {
+fn applications(outcome: &RecoveryOutcome) -> Vec<&str> {
     let mut all: Vec<&str> = outcome.summaries.iter().map(|one| one.application.as_str()).collect();
     all.dedup();
     all
 }
 
 /// One line for each way, those of the original that are missing here after them.
-fn figures(experiment: &Experiment, outcome: &Outcome, application: &str) -> Table {
+fn figures(experiment: &Experiment, outcome: &RecoveryOutcome, application: &str) -> Table {
     let mut table = Table::new(vec![
         Column::words("way"),
         Column::numbers("2012"),
@@ -127,7 +127,7 @@ fn figures(experiment: &Experiment, outcome: &Outcome, application: &str) -> Tab
 }
 
 /// What the runs prove.
-fn judgements(outcome: &Outcome, application: &str) -> Vec<String> {
+fn judgements(outcome: &RecoveryOutcome, application: &str) -> Vec<String> {
     let own = outcome.summaries.iter().filter(|one| one.application == application);
     own.filter_map(|summary| {
         let (proven, way) = (summary.proven?, &summary.way);
@@ -151,7 +151,7 @@ fn judgements(outcome: &Outcome, application: &str) -> Vec<String> {
 }
 
 /// The run in the middle of a way's, which stands for all of them.
-fn middle<'o>(outcome: &'o Outcome, summary: &Summary) -> Option<&'o Trial> {
+fn middle<'o>(outcome: &'o RecoveryOutcome, summary: &Summary) -> Option<&'o Trial> {
     let is_own =
         |trial: &&Trial| trial.application == summary.application && trial.way == summary.way;
     let mut own: Vec<&Trial> = outcome.trials.iter().filter(is_own).collect();

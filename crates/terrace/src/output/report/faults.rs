@@ -9,7 +9,7 @@ use crate::output::Page;
 use crate::output::csv::Sheet;
 use crate::output::figure::{self, Digits, or_absent};
 use crate::output::table::{Cell, Column, Table};
-use measure::faults::{FaultReport, FaultSeries, Phase, TouchMethod};
+use measure::faults::{FaultReport, FaultSeries, TouchMethod, TouchPhase};
 use model::Bytes;
 
 impl Report for FaultReport {
@@ -22,7 +22,7 @@ impl Report for FaultReport {
             &format!("terrace measure faults: first touch of {}", Bytes(self.limit_bytes)),
         );
         text.push_str(&table(self).render(page, 1));
-        if let Some(first) = self.find(TouchMethod::Base, Phase::First) {
+        if let Some(first) = self.find(TouchMethod::Base, TouchPhase::First) {
             text.push_str(&sentence(page, "Touches of new 4 KiB pages by their time:"));
             text.push_str(&histogram(page, &first.bars));
         }
@@ -119,11 +119,11 @@ fn modes(page: Page, series: &FaultSeries) -> String {
     )
 }
 
-fn when(phase: Phase, waited_s: f64) -> String {
+fn when(phase: TouchPhase, waited_s: f64) -> String {
     match phase {
-        Phase::First => "new".to_owned(),
-        Phase::Again => "again at once".to_owned(),
-        Phase::AfterWait if waited_s > 0.0 => format!("after {waited_s:.0} s"),
-        Phase::AfterWait => "after the wait".to_owned(),
+        TouchPhase::First => "new".to_owned(),
+        TouchPhase::Again => "again at once".to_owned(),
+        TouchPhase::AfterWait if waited_s > 0.0 => format!("after {waited_s:.0} s"),
+        TouchPhase::AfterWait => "after the wait".to_owned(),
     }
 }

@@ -6,7 +6,7 @@ use crate::output::Page;
 use crate::output::csv::Sheet;
 use crate::output::figure::{self, Digits, or_absent};
 use crate::output::json::word;
-use measure::storage::iolat::Ended;
+use measure::storage::iolat::EndReason;
 use measure::storage::latency::RequestLatency;
 use measure::storage::{IolatReport, Served, ServedBy, TargetFacts, TargetKind};
 use model::Bytes;
@@ -61,7 +61,7 @@ impl Report for IolatResult {
         let failed = failure.map(|error| {
             format!("{} requests failed: {}", self.report.requests.failed, error_chain(error))
         });
-        failed.or_else(|| interrupted(self.report.requests.ended == Ended::Interrupted))
+        failed.or_else(|| interrupted(self.report.requests.ended == EndReason::Interrupted))
     }
 
     fn written_bytes(&self) -> u64 {

@@ -8,7 +8,7 @@ use crate::output::csv::Sheet;
 use crate::output::figure::{self, Digits, or_absent};
 use crate::output::json::word;
 use crate::output::table::{Cell, Column, Table};
-use measure::storage::{Phase, PhaseName, SeqReport};
+use measure::storage::{PhaseName, SeqPhase, SeqReport};
 use model::Bytes;
 use model::error_chain;
 
@@ -77,7 +77,7 @@ impl Report for SeqReport {
     }
 }
 
-fn table(phases: &[Phase]) -> Table {
+fn table(phases: &[SeqPhase]) -> Table {
     let mut table = Table::new(vec![
         Column::words("phase"),
         Column::numbers("rate"),
@@ -106,7 +106,7 @@ fn table(phases: &[Phase]) -> Table {
 }
 
 /// The rate of the slowest stretch of 100 ms, if there were at least two.
-fn slowest(phase: &Phase) -> Option<f64> {
+fn slowest(phase: &SeqPhase) -> Option<f64> {
     let rates = phase.series.iter().map(|at| at.bytes_per_s);
     (phase.series.len() > 1).then(|| rates.fold(f64::INFINITY, f64::min))
 }
