@@ -5,7 +5,7 @@
 //! causes by fetching what it overwrites, what one core can have under way, and the bus of all
 //! cores. Each verdict is an experiment that only one of them explains; none of them is guessed.
 
-use crate::numbers::{Interval, interval};
+use crate::numbers::{ErrorBars, interval};
 use crate::wording::{percent, times};
 use model::bytes::show_rate;
 use model::{Bytes, Estimate, Evidence};
@@ -20,7 +20,7 @@ const SPARED: std::ops::RangeInclusive<f64> = 1.2..=1.8;
 
 /// What was measured of one method.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct MethodRates {
     /// Its name.
     pub method: String,
     /// In the caches, where it was fastest: the size and its rate, bytes a second.
@@ -69,7 +69,7 @@ impl Limit {
 
 /// What limits one method, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct MethodLimit {
     /// Its name.
     pub method: String,
     /// What was proven.
@@ -104,7 +104,7 @@ impl Ratio {
         self.low > 1.0 || self.high < 1.0
     }
 
-    fn between(of: Interval, over: Interval) -> Self {
+    fn between(of: ErrorBars, over: ErrorBars) -> Self {
         Self { times: of.median / over.median, low: of.low / over.high, high: of.high / over.low }
     }
 }
@@ -119,22 +119,22 @@ impl std::fmt::Display for Ratio {
 
 /// What limits `seen`. The first experiment that proves anything counts.
 #[must_use]
-pub fn limit(seen: &Seen) -> Verdict {
+pub fn limit(seen: &MethodRates) -> MethodLimit {
     let proven = [in_memory, write_allocate, bus, one_core, with_a_disturbed_memory]
         .iter()
         .find_map(|experiment| experiment(seen));
     let (limit, because) = proven.unwrap_or_else(|| (Limit::Unproven, missing(seen)));
-    Verdict { method: seen.method.clone(), limit, because, evidence: evidence(seen) }
+    MethodLimit { method: seen.method.clone(), limit, because, evidence: evidence(seen) }
 }
 
 type Proof = Option<(Limit, String)>;
 
-fn in_memory(seen: &Seen) -> Proof {
+fn in_memory(seen: &MethodRates) -> Proof {
     processor(seen, rate(&seen.memory)?)
 }
 
 /// What memory was too disturbed to tell, the original's size may.
-fn with_a_disturbed_memory(seen: &Seen) -> Proof {
+fn with_a_disturbed_memory(seen: &MethodRates) -> Proof {
     match rate(&seen.memory) {
         Some(_) => None,
         None => processor(seen, rate(&seen.block)?),
@@ -143,7 +143,7 @@ fn with_a_disturbed_memory(seen: &Seen) -> Proof {
 
 /// No slower there than at best in the caches: then that is not what it waits for. The best trial,
 /// because a neighbour that slowed the whole sitting in the caches would else prove it.
-fn processor(seen: &Seen, (bytes, there): (u64, Interval)) -> Proof {
+fn processor(seen: &MethodRates, (bytes, there): (u64, ErrorBars)) -> Proof {
     let (cached_bytes, cached) = seen.cached.as_ref()?;
     rate(&seen.cached)?;
     (there.low >= EQUAL * cached.best).then(|| {
@@ -160,7 +160,7 @@ fn processor(seen: &Seen, (bytes, there): (u64, Interval)) -> Proof {
 }
 
 /// The same width without the fetch is faster by what it spares.
-fn write_allocate(seen: &Seen) -> Proof {
+fn write_allocate(seen: &MethodRates) -> Proof {
     let (_, memory) = rate(&seen.memory)?;
     let (name, streamed) = seen.streamed.as_ref()?;
     let gain = Ratio::between(interval(streamed)?, memory);
@@ -176,7 +176,7 @@ fn write_allocate(seen: &Seen) -> Proof {
 
 /// A second core adds nothing, not even in the best trial of the two: they are apart from the one,
 /// and a neighbour that slowed them would else prove it.
-fn bus(seen: &Seen) -> Proof {
+fn bus(seen: &MethodRates) -> Proof {
     let (both, gain) = second_core(seen)?;
     let (_, memory) = rate(&seen.memory)?;
     let best = seen.two_cores.as_ref()?.best;
@@ -191,7 +191,7 @@ fn bus(seen: &Seen) -> Proof {
 
 /// A second core adds, and the cache is faster by more than what counts as equal: memory has more
 /// to give than one core takes. A loop that is a few percent slower there waits for itself.
-fn one_core(seen: &Seen) -> Proof {
+fn one_core(seen: &MethodRates) -> Proof {
     let ((_, cached), (_, memory)) = (rate(&seen.cached)?, rate(&seen.memory)?);
     let (both, gain) = second_core(seen)?;
     (EQUAL * cached.low > memory.high && gain.low > 1.0 / EQUAL).then(|| {
@@ -206,19 +206,19 @@ fn one_core(seen: &Seen) -> Proof {
 }
 
 /// Two cores: their rate, and over one core's.
-fn second_core(seen: &Seen) -> Option<(f64, Ratio)> {
+fn second_core(seen: &MethodRates) -> Option<(f64, Ratio)> {
     let both = interval(seen.two_cores.as_ref()?)?;
     let (_, memory) = rate(&seen.memory)?;
     Some((both.median, Ratio::between(both, memory)))
 }
 
-fn rate(of: &Option<(u64, Estimate)>) -> Option<(u64, Interval)> {
+fn rate(of: &Option<(u64, Estimate)>) -> Option<(u64, ErrorBars)> {
     let (bytes, estimate) = of.as_ref()?;
     Some((*bytes, interval(estimate)?))
 }
 
 /// Why nothing is proven.
-fn missing(seen: &Seen) -> String {
+fn missing(seen: &MethodRates) -> String {
     let why = match (rate(&seen.cached), rate(&seen.memory), second_core(seen)) {
         (None, _, _) => "too few undisturbed trials in the cache",
         (_, None, _) => "too few undisturbed trials beyond the caches",
@@ -230,7 +230,7 @@ fn missing(seen: &Seen) -> String {
     format!("{why}.")
 }
 
-fn evidence(seen: &Seen) -> Vec<Evidence> {
+fn evidence(seen: &MethodRates) -> Vec<Evidence> {
     let sized = |of: &Option<(u64, Estimate)>| {
         let (bytes, rate) = of.as_ref()?;
         Some((format!("{}, {}", seen.method, Bytes(*bytes)), rate.median))
@@ -270,7 +270,7 @@ pub struct System {
 
 /// Why two systems differed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct SystemsDifference {
     /// What this machine shows, in one or two sentences.
     pub now: String,
     /// What the original's own figures say.
@@ -285,7 +285,7 @@ const ONE_PACE: f64 = 1.05;
 
 /// Whether a compiler alone can make the difference that lay between `systems`.
 #[must_use]
-pub fn answer(pairs: &[Pair], systems: &[System]) -> Answer {
+pub fn answer(pairs: &[Pair], systems: &[System]) -> SystemsDifference {
     let apart = farthest(systems);
     let proven = pairs
         .iter()
@@ -325,7 +325,7 @@ pub fn answer(pairs: &[Pair], systems: &[System]) -> Answer {
         ),
     };
     let then = systems.iter().filter_map(pace).collect::<Vec<_>>();
-    Answer { now, then: then.join(" "), compiler_suffices }
+    SystemsDifference { now, then: then.join(" "), compiler_suffices }
 }
 
 /// How far two systems are apart in one method, at most.

@@ -34,7 +34,7 @@ pub(crate) fn bytes(bytes: Option<u64>) -> Option<u64> {
 
 /// A measured quantity with error bars that are known to be in order.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Interval {
+pub struct ErrorBars {
     /// Lower end of the 95 % interval of the median.
     pub low: f64,
     /// The median.
@@ -43,9 +43,9 @@ pub struct Interval {
     pub high: f64,
 }
 
-impl Interval {
+impl ErrorBars {
     /// Whether this one is larger by more than the error bars allow.
-    pub fn above(&self, other: &Interval) -> bool {
+    pub fn above(&self, other: &ErrorBars) -> bool {
         self.low > other.high
     }
 
@@ -56,13 +56,13 @@ impl Interval {
 }
 
 /// The interval of an estimate; `None` where it has none that can be used.
-pub(crate) fn interval(estimate: &Estimate) -> Option<Interval> {
-    Interval::new(estimate.low, estimate.median, estimate.high)
+pub(crate) fn interval(estimate: &Estimate) -> Option<ErrorBars> {
+    ErrorBars::new(estimate.low, estimate.median, estimate.high)
 }
 
 /// The interval of a latency; `None` where it has none that can be used.
-pub(crate) fn latency_interval(latency: &Latency) -> Option<Interval> {
-    Interval::new(latency.low, latency.median, latency.high)
+pub(crate) fn latency_interval(latency: &Latency) -> Option<ErrorBars> {
+    ErrorBars::new(latency.low, latency.median, latency.high)
 }
 
 #[cfg(test)]
@@ -82,11 +82,11 @@ mod tests {
 
     #[test]
     fn an_interval_out_of_order_is_none() {
-        assert_eq!(Interval::new(Some(3.0), 2.0, Some(4.0)), None);
-        assert_eq!(Interval::new(None, 2.0, Some(4.0)), None);
-        let two = Interval::new(Some(1.0), 2.0, Some(3.0)).unwrap();
-        let four = Interval::new(Some(3.0), 4.0, Some(5.0)).unwrap();
-        let five = Interval::new(Some(3.1), 5.0, Some(6.0)).unwrap();
+        assert_eq!(ErrorBars::new(Some(3.0), 2.0, Some(4.0)), None);
+        assert_eq!(ErrorBars::new(None, 2.0, Some(4.0)), None);
+        let two = ErrorBars::new(Some(1.0), 2.0, Some(3.0)).unwrap();
+        let four = ErrorBars::new(Some(3.0), 4.0, Some(5.0)).unwrap();
+        let five = ErrorBars::new(Some(3.1), 5.0, Some(6.0)).unwrap();
         assert!(!four.above(&two), "they meet at 3");
         assert!(five.above(&two));
     }

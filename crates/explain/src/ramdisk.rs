@@ -33,10 +33,10 @@ pub fn judge(seen: &RamDiskObservation) -> RamDiskVerdict {
     // What holds and cost nothing has no time.
     let (mut causes, cheap): (Vec<(Reason, Cause)>, Vec<_>) =
         found.into_iter().partition(|(_, cause)| cause.ns.is_some());
-    let excluded = cleared.into_iter().map(|(reason, evidence)| ExcludedCause { reason, evidence });
-    let mut excluded: Vec<ExcludedCause> = excluded.collect();
-    let unseen = unseen.into_iter().map(|(reason, why, _)| format!("{}: {why}", reason.words()));
-    let mut unseen: Vec<String> = unseen.collect();
+    let mut excluded: Vec<ExcludedCause> =
+        cleared.into_iter().map(|(reason, evidence)| ExcludedCause { reason, evidence }).collect();
+    let named = |(reason, why, _): (Reason, String, _)| format!("{}: {why}", reason.words());
+    let mut unseen: Vec<String> = unseen.into_iter().map(named).collect();
     match host::check(&case, &causes) {
         Ok(cause) => causes.push(cause),
         Err(NoFinding::Cleared(evidence)) => {

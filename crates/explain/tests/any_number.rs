@@ -33,10 +33,10 @@ fn judged_soundly(observed: &Observed) {
         assert!(!finding.evidence.is_empty(), "{finding:?}");
         assert!(finding.evidence.iter().all(|e| e.value.is_finite()), "{finding:?}");
     }
-    let ids = judgement.findings.iter().map(|f| f.id.as_str());
-    let ids = ids.chain(judgement.fine.iter().map(String::as_str));
-    let ids: std::collections::BTreeSet<&str> =
-        ids.chain(judgement.unchecked.iter().map(|u| u.id.as_str())).collect();
+    let found = judgement.findings.iter().map(|f| f.id.as_str());
+    let fine = judgement.fine.iter().map(String::as_str);
+    let unchecked = judgement.unchecked.iter().map(|u| u.id.as_str());
+    let ids: std::collections::BTreeSet<&str> = found.chain(fine).chain(unchecked).collect();
     assert_eq!(ids.len(), RULES.len());
 }
 

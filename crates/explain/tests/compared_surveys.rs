@@ -7,7 +7,7 @@
 
 use explain::comparison::surveys;
 use model::compared::{Basis, ComparedFigure};
-use model::comparison::Verdict;
+use model::comparison::DifferenceVerdict;
 use model::estimate::{Better, Estimate, Latency};
 use model::survey::{Cost, SCHEMA, Survey};
 use model::{Tier, TierKind};
@@ -112,11 +112,11 @@ fn equal_groups_are_rarely_called_different_and_a_slowdown_is_found() {
         let (first, second) = drawn(&plain, seed);
         let items = judged(&first, &second);
         all += items.len();
-        called += items.iter().filter(|item| item.verdict != Verdict::Unproven).count();
+        called += items.iter().filter(|item| item.verdict != DifferenceVerdict::Unproven).count();
         for item in judged(&first, &slowed) {
             if item.name == "latency" && memory.contains(&item.of.as_str()) {
                 slower += 1;
-                found += usize::from(item.verdict == Verdict::Larger);
+                found += usize::from(item.verdict == DifferenceVerdict::Larger);
             }
         }
     }

@@ -85,8 +85,8 @@ fn a_larger_read_ahead_is_advised_always() {
     for kib in [0, 4, 128, 1024, 2047] {
         machine["devices"][0]["read_ahead_bytes"] = (kib * 1024).into();
         let remedy = only(&machine).remedy.unwrap();
-        let advised = remedy.split("echo ").nth(1).unwrap();
-        let advised: u64 = advised.split(' ').next().unwrap().parse().unwrap();
+        let (_, command) = remedy.split_once("echo ").unwrap();
+        let advised: u64 = command.split(' ').next().unwrap().parse().unwrap();
         assert!(advised > kib && advised <= 4096, "{kib}: {remedy}");
     }
 }

@@ -132,10 +132,13 @@ impl Fixture {
     /// Gives each slice and each part a series of its own, as accounting does.
     fn record_bars(&mut self) {
         let accounts = &mut self.accounts;
-        let slices = accounts.bars.thread.iter_mut();
-        let slices = slices.map(|slice| (&slice.name, slice.ns, &mut slice.evidence));
-        let parts = accounts.of_which.iter_mut();
-        let parts = parts.map(|part| (&part.name, part.ns, &mut part.evidence));
+        let slices = accounts
+            .bars
+            .thread
+            .iter_mut()
+            .map(|slice| (&slice.name, slice.ns, &mut slice.evidence));
+        let parts =
+            accounts.of_which.iter_mut().map(|part| (&part.name, part.ns, &mut part.evidence));
         for (name, ns, evidence) in slices.chain(parts) {
             let name = format!("bars.{name}");
             evidence.push(Evidence::new("of it", ns as f64, "ns", "x").seen_in([&name]));

@@ -13,7 +13,7 @@ pub use table::{Row, SYSTEMS, Then, systems};
 use crate::description::Experiment;
 use crate::host::Host;
 use crate::{Error, Result};
-use explain::copying::{self, Answer, Pair, Ratio, Seen, Verdict};
+use explain::copying::{self, MethodLimit, MethodRates, Pair, Ratio, SystemsDifference};
 use machine::Root;
 use measure::Budget;
 use measure::compute::{self, ComputePlan, ComputeReport};
@@ -41,9 +41,9 @@ pub struct MemoryCopyOutcome {
     /// The size that stands for main memory; `None` without enough of it.
     pub memory_bytes: Option<u64>,
     /// Why two systems differed.
-    pub answer: Option<Answer>,
+    pub answer: Option<SystemsDifference>,
     /// What limits each method.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<MethodLimit>,
     /// What moves each method's bytes.
     pub movers: Vec<Mover>,
     /// The loops as two compilers make them, at the original's size.
@@ -182,7 +182,7 @@ fn judge(outcome: &mut MemoryCopyOutcome, experiment: &Experiment, plan: &Memory
     outcome.reach_bytes = open::reach(&outcome.loads);
 }
 
-fn seen(outcome: &MemoryCopyOutcome, plan: &MemoryCopyPlan, method: &str) -> Seen {
+fn seen(outcome: &MemoryCopyOutcome, plan: &MemoryCopyPlan, method: &str) -> MethodRates {
     let at = |bytes: u64| Some((bytes, rate_of(&outcome.blocks, method, bytes)?));
     let moved_by = moved_by(&outcome.movers, method);
     let streamed = streamed(method, moved_by);
@@ -190,7 +190,7 @@ fn seen(outcome: &MemoryCopyOutcome, plan: &MemoryCopyPlan, method: &str) -> See
         let rate = rate_of(&outcome.blocks, name, plan.memory_bytes?)?;
         Some((name.to_owned(), rate))
     };
-    Seen {
+    MethodRates {
         method: method.to_owned(),
         cached: fastest_cached(&outcome.blocks, method),
         block: at(ARTICLE_BYTES),

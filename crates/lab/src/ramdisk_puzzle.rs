@@ -6,7 +6,7 @@ mod plan;
 use crate::description::Experiment;
 use crate::host::Host;
 use crate::{Error, Result};
-use explain::ramdisk::course::{self, Course, Step};
+use explain::ramdisk::course::{self, Course, TimedWrite};
 use machine::Root;
 use measure::pressure::PageContent;
 use measure::storage;
@@ -148,11 +148,11 @@ pub fn name(content: PageContent) -> &'static str {
     }
 }
 
-fn steps(written: &[Written]) -> Vec<Step> {
+fn steps(written: &[Written]) -> Vec<TimedWrite> {
     let whole = written
         .iter()
         .filter(|one| one.content == PageContent::Random && one.bytes == one.seen.asked_bytes);
-    whole.map(|one| Step { bytes: one.bytes, ns: one.ns }).collect()
+    whole.map(|one| TimedWrite { bytes: one.bytes, ns: one.ns }).collect()
 }
 
 /// The published sizes and times.
@@ -160,7 +160,7 @@ fn original(experiment: &Experiment) -> Course {
     let sizes = experiment.items("sizes").iter();
     let steps = sizes.filter_map(|size| {
         let figure = experiment.figure(size.original.as_deref()?)?;
-        Some(Step { bytes: size.own.as_u64()? * GB, ns: (figure.value * 1e9) as u64 })
+        Some(TimedWrite { bytes: size.own.as_u64()? * GB, ns: (figure.value * 1e9) as u64 })
     });
     course::course(&steps.collect::<Vec<_>>())
 }

@@ -3,7 +3,7 @@
 //!
 //! A difference is always the second less the first, in the unit of the figure.
 
-use crate::comparison::Verdict;
+use crate::comparison::DifferenceVerdict;
 use crate::estimate::Better;
 use serde::{Deserialize, Serialize};
 
@@ -78,7 +78,7 @@ pub struct ComparedFigure {
     /// How many of the second.
     pub second_runs: u32,
     /// What can be said of the second beside the first.
-    pub verdict: Verdict,
+    pub verdict: DifferenceVerdict,
     /// What that rests on.
     pub basis: Basis,
 }
@@ -96,7 +96,8 @@ impl ComparedFigure {
     pub fn worse_by(&self) -> Option<f64> {
         let is_worse = matches!(
             (self.better?, self.verdict),
-            (Better::Lower, Verdict::Larger) | (Better::Higher, Verdict::Smaller)
+            (Better::Lower, DifferenceVerdict::Larger)
+                | (Better::Higher, DifferenceVerdict::Smaller)
         );
         self.change().filter(|_| is_worse).map(f64::abs)
     }
@@ -121,7 +122,7 @@ pub struct DifferencePart {
     /// Its upper end.
     pub high_ns: Option<f64>,
     /// Whether the part is longer or shorter for sure.
-    pub verdict: Verdict,
+    pub verdict: DifferenceVerdict,
 }
 
 /// A difference in wall time, and the parts that add up to it.
@@ -213,7 +214,7 @@ impl Comparison {
 mod tests {
     use super::*;
 
-    fn item(better: Better, second: f64, verdict: Verdict) -> ComparedFigure {
+    fn item(better: Better, second: f64, verdict: DifferenceVerdict) -> ComparedFigure {
         ComparedFigure {
             of: "RAM".to_owned(),
             name: "latency".to_owned(),
@@ -236,19 +237,24 @@ mod tests {
     #[test]
     fn only_what_is_proven_and_of_the_bad_end_is_worse() {
         let worse = |better, second, verdict| item(better, second, verdict).worse_by();
-        assert_eq!(worse(Better::Lower, 110.0, Verdict::Larger), Some(0.1));
-        assert_eq!(worse(Better::Higher, 80.0, Verdict::Smaller), Some(0.2));
-        assert_eq!(worse(Better::Lower, 110.0, Verdict::Unproven), None);
-        assert_eq!(worse(Better::Lower, 80.0, Verdict::Smaller), None);
-        assert_eq!(worse(Better::Higher, 110.0, Verdict::Larger), None);
-        let part = ComparedFigure { better: None, ..item(Better::Lower, 110.0, Verdict::Larger) };
+        assert_eq!(worse(Better::Lower, 110.0, DifferenceVerdict::Larger), Some(0.1));
+        assert_eq!(worse(Better::Higher, 80.0, DifferenceVerdict::Smaller), Some(0.2));
+        assert_eq!(worse(Better::Lower, 110.0, DifferenceVerdict::Unproven), None);
+        assert_eq!(worse(Better::Lower, 80.0, DifferenceVerdict::Smaller), None);
+        assert_eq!(worse(Better::Higher, 110.0, DifferenceVerdict::Larger), None);
+        let part = ComparedFigure {
+            better: None,
+            ..item(Better::Lower, 110.0, DifferenceVerdict::Larger)
+        };
         assert_eq!(part.worse_by(), None);
     }
 
     #[test]
     fn of_nothing_there_is_no_share() {
-        let from_nothing =
-            ComparedFigure { first: Some(0.0), ..item(Better::Lower, 110.0, Verdict::Larger) };
+        let from_nothing = ComparedFigure {
+            first: Some(0.0),
+            ..item(Better::Lower, 110.0, DifferenceVerdict::Larger)
+        };
         assert_eq!(from_nothing.change(), None);
     }
 }

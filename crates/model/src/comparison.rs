@@ -34,7 +34,7 @@ pub const EQUAL_SHARE: f64 = 0.98;
 /// What can be said of a second result beside a first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum DifferenceVerdict {
     /// The second is larger by more than the noise explains.
     Larger,
     /// The second is smaller by more than the noise explains.
@@ -81,15 +81,15 @@ impl Noise {
     }
 
     /// Compares two runs' medians of one quantity.
-    pub fn judge(&self, first: f64, second: f64) -> Verdict {
+    pub fn judge(&self, first: f64, second: f64) -> DifferenceVerdict {
         let difference = (second / first).ln();
         let bound = self.provable().ln_1p();
         if difference > bound {
-            Verdict::Larger
+            DifferenceVerdict::Larger
         } else if difference < -bound {
-            Verdict::Smaller
+            DifferenceVerdict::Smaller
         } else {
-            Verdict::Unproven
+            DifferenceVerdict::Unproven
         }
     }
 }
@@ -122,8 +122,8 @@ mod tests {
         for (i, &a) in values.iter().enumerate() {
             for &b in &values[i + 1..] {
                 pairs += 1;
-                called += usize::from(noise.judge(a, b) != Verdict::Unproven);
-                found += usize::from(noise.judge(a, b * 1.15) == Verdict::Larger);
+                called += usize::from(noise.judge(a, b) != DifferenceVerdict::Unproven);
+                found += usize::from(noise.judge(a, b * 1.15) == DifferenceVerdict::Larger);
             }
         }
         assert!(called * 100 <= pairs * 5, "{called} of {pairs}");
@@ -133,9 +133,9 @@ mod tests {
     #[test]
     fn noise_wins_over_a_difference_inside_it() {
         let noise = Noise { log_deviation: 0.1, log_bound: 0.25, runs: 10 };
-        assert_eq!(noise.judge(100.0, 120.0), Verdict::Unproven);
-        assert_eq!(noise.judge(100.0, 150.0), Verdict::Larger);
-        assert_eq!(noise.judge(150.0, 100.0), Verdict::Smaller);
+        assert_eq!(noise.judge(100.0, 120.0), DifferenceVerdict::Unproven);
+        assert_eq!(noise.judge(100.0, 150.0), DifferenceVerdict::Larger);
+        assert_eq!(noise.judge(150.0, 100.0), DifferenceVerdict::Smaller);
     }
 
     /// Half of the runs beside a neighbour, half without: neither is news.
@@ -144,15 +144,15 @@ mod tests {
         let mut values = runs(0.01, 3, 10);
         values.extend(runs(0.01, 5, 10).iter().map(|value| value * 1.3));
         let noise = Noise::learn(&values).unwrap();
-        assert_eq!(noise.judge(100.0, 130.0), Verdict::Unproven);
-        assert_eq!(noise.judge(100.0, 150.0), Verdict::Larger);
+        assert_eq!(noise.judge(100.0, 130.0), DifferenceVerdict::Unproven);
+        assert_eq!(noise.judge(100.0, 150.0), DifferenceVerdict::Larger);
     }
 
     #[test]
     fn what_was_not_learnt_is_taken_as_usual() {
-        assert_eq!(Noise::usual(false).judge(100.0, 124.0), Verdict::Unproven);
-        assert_eq!(Noise::usual(false).judge(100.0, 126.0), Verdict::Larger);
-        assert_eq!(Noise::usual(true).judge(100.0, 126.0), Verdict::Unproven);
+        assert_eq!(Noise::usual(false).judge(100.0, 124.0), DifferenceVerdict::Unproven);
+        assert_eq!(Noise::usual(false).judge(100.0, 126.0), DifferenceVerdict::Larger);
+        assert_eq!(Noise::usual(true).judge(100.0, 126.0), DifferenceVerdict::Unproven);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! where it is larger than unchanged machines were seen to differ.
 
 use model::compared::{Basis, ComparedFigure};
-use model::comparison::{Noise, Verdict};
+use model::comparison::{DifferenceVerdict, Noise};
 use model::estimate::Better;
 use model::statistics::{self, bootstrap, ranks};
 
@@ -40,15 +40,15 @@ pub(super) fn proven(
     interval: Option<(f64, f64)>,
     difference: f64,
     least: f64,
-) -> Verdict {
+) -> DifferenceVerdict {
     let Some((low, high)) = interval.filter(|_| can_prove(first.len(), second.len())) else {
-        return Verdict::Unproven;
+        return DifferenceVerdict::Unproven;
     };
     let is_rare = ranks::mann_whitney(first, second).is_some_and(|test| test.p < LEVEL);
     match is_rare && difference.abs() >= least {
-        true if low > 0.0 && difference > 0.0 => Verdict::Larger,
-        true if high < 0.0 && difference < 0.0 => Verdict::Smaller,
-        _ => Verdict::Unproven,
+        true if low > 0.0 && difference > 0.0 => DifferenceVerdict::Larger,
+        true if high < 0.0 && difference < 0.0 => DifferenceVerdict::Smaller,
+        _ => DifferenceVerdict::Unproven,
     }
 }
 
@@ -70,7 +70,7 @@ impl Figure {
             provable: None,
             first_runs: self.first.len() as u32,
             second_runs: self.second.len() as u32,
-            verdict: Verdict::Unproven,
+            verdict: DifferenceVerdict::Unproven,
             basis: Basis::Nothing,
         }
     }
@@ -135,29 +135,29 @@ mod tests {
     #[test]
     fn a_clear_difference_is_proven_with_its_interval() {
         let item = figure(&CALM, &CALM.map(|value| value + 15.0)).by_ranks(1.0);
-        assert_eq!((item.verdict, item.basis), (Verdict::Larger, Basis::Ranks));
+        assert_eq!((item.verdict, item.basis), (DifferenceVerdict::Larger, Basis::Ranks));
         let (low, high) = (item.low.unwrap(), item.high.unwrap());
         assert!(low > 12.0 && low < 15.0 && high > 15.0 && high < 18.0, "{low} {high}");
         assert!(item.p.unwrap() < 0.001);
         let less = figure(&CALM.map(|value| value + 15.0), &CALM).by_ranks(1.0);
-        assert_eq!(less.verdict, Verdict::Smaller);
+        assert_eq!(less.verdict, DifferenceVerdict::Smaller);
     }
 
     #[test]
     fn a_difference_not_worth_naming_and_one_inside_of_the_noise_are_unproven() {
         let item = figure(&CALM, &CALM.map(|value| value + 15.0)).by_ranks(20.0);
-        assert_eq!(item.verdict, Verdict::Unproven);
+        assert_eq!(item.verdict, DifferenceVerdict::Unproven);
         let mut other = CALM;
         other.reverse();
         other[0] += 30.0;
         let item = figure(&CALM, &other).by_ranks(0.0);
-        assert_eq!(item.verdict, Verdict::Unproven);
+        assert_eq!(item.verdict, DifferenceVerdict::Unproven);
     }
 
     #[test]
     fn few_runs_prove_nothing_and_a_missing_side_has_no_difference() {
         let item = figure(&CALM[..3], &[500.0; 8]).by_ranks(1.0);
-        assert_eq!((item.verdict, item.basis), (Verdict::Unproven, Basis::Nothing));
+        assert_eq!((item.verdict, item.basis), (DifferenceVerdict::Unproven, Basis::Nothing));
         assert!(item.difference.unwrap() > 300.0 && item.p.is_none());
         let item = figure(&[], &CALM).by_ranks(1.0);
         assert_eq!((item.first, item.difference), (None, None));
@@ -167,10 +167,10 @@ mod tests {
     fn noise_leaves_open_what_it_explains() {
         let noise = Noise { log_deviation: 0.05, log_bound: 0.1, runs: 9 };
         let item = figure(&[100.0], &[105.0]).by_noise(&noise, Basis::KeptRuns);
-        assert_eq!(item.verdict, Verdict::Unproven);
+        assert_eq!(item.verdict, DifferenceVerdict::Unproven);
         assert!(item.low.unwrap() < 0.0 && item.high.unwrap() > 0.0);
         let item = figure(&[100.0], &[115.0]).by_noise(&noise, Basis::KeptRuns);
-        assert_eq!(item.verdict, Verdict::Larger);
+        assert_eq!(item.verdict, DifferenceVerdict::Larger);
         assert!(item.low.unwrap() > 0.0);
     }
 }

@@ -4,7 +4,7 @@
 use super::split::{causes, gains, is_proven, most_inside};
 use crate::wording::{list, percent};
 use model::compared::{Basis, ComparedFigure, Comparison, DifferencePart, TimeDifference};
-use model::comparison::Verdict;
+use model::comparison::DifferenceVerdict;
 use model::duration::show_ns;
 use model::explanation::short_words;
 
@@ -34,14 +34,14 @@ pub(super) fn of_recordings(items: &[ComparedFigure], split: Option<&TimeDiffere
         "from nothing".to_owned()
     };
     match (wall.verdict, wall.basis) {
-        (Verdict::Unproven, Basis::Ranks) => format!(
+        (DifferenceVerdict::Unproven, Basis::Ranks) => format!(
             "Unproven: runs of one side differ as much as the sides do. The second took {amount} \
              {longer} \
              ({change}{}){}.",
             interval(wall),
             more_runs(wall)
         ),
-        (Verdict::Unproven, _) => format!(
+        (DifferenceVerdict::Unproven, _) => format!(
             "Unproven: {}. This time the second took {amount} {longer} ({change}){}.",
             runs(wall),
             because(split, |_| true)
@@ -137,7 +137,7 @@ pub(super) fn of_surveys(items: &[ComparedFigure]) -> String {
         return "Unproven: no figure can be judged.".to_owned();
     }
     let mut differ: Vec<&ComparedFigure> = judged.clone();
-    differ.retain(|item| item.verdict != Verdict::Unproven);
+    differ.retain(|item| item.verdict != DifferenceVerdict::Unproven);
     differ.sort_by(|a, b| change(b).abs().total_cmp(&change(a).abs()));
     let all = judged.len();
     if differ.is_empty() {
@@ -158,7 +158,7 @@ fn change(item: &ComparedFigure) -> f64 {
 /// `RAM latency 15 % larger (worse)`.
 fn one(item: &ComparedFigure) -> String {
     let way = match item.verdict {
-        Verdict::Larger => "larger",
+        DifferenceVerdict::Larger => "larger",
         _ => "smaller",
     };
     let worse = match item.worse_by() {

@@ -7,7 +7,7 @@
 
 use super::judge;
 use model::compared::{DifferencePart, TimeDifference};
-use model::comparison::Verdict;
+use model::comparison::DifferenceVerdict;
 use model::explanation::Explanation;
 use model::explanation::{TimePart, TimeSlice};
 use model::statistics::bootstrap;
@@ -198,5 +198,5 @@ pub(super) fn most_inside<'a>(
 
 /// Whether a cause is certain enough to be named beside a proven difference.
 pub(super) fn is_proven(part: &DifferencePart) -> bool {
-    part.verdict != Verdict::Unproven
+    part.verdict != DifferenceVerdict::Unproven
 }

@@ -7,7 +7,7 @@
 use super::judge::{Figure, can_prove, median};
 use super::sentence;
 use model::compared::{Basis, ComparedFigure, Comparison, ComparisonSubject, SCHEMA, Side};
-use model::comparison::{LEAST_DIFFERENCE, Noise, Verdict};
+use model::comparison::{DifferenceVerdict, LEAST_DIFFERENCE, Noise};
 use model::estimate::Better;
 use model::machine::MachineFacts;
 use model::survey::Survey;
@@ -143,7 +143,7 @@ fn judged(trial: &Trial, firsts: &[Trial], seconds: &[Trial], kept: &[Trial]) ->
     if first.1 < second.0 || second.1 < first.0 {
         item
     } else {
-        ComparedFigure { verdict: Verdict::Unproven, ..item }
+        ComparedFigure { verdict: DifferenceVerdict::Unproven, ..item }
     }
 }
 

@@ -15,8 +15,8 @@ fn gb(median: f64, percent: f64) -> Estimate {
 }
 
 /// A method that fetches, in GB/s: cached, from memory, by two cores, streamed.
-fn seen(cached: f64, memory: f64, both: f64, streamed: f64, percent: f64) -> Seen {
-    Seen {
+fn seen(cached: f64, memory: f64, both: f64, streamed: f64, percent: f64) -> MethodRates {
+    MethodRates {
         method: "memcpy".to_owned(),
         cached: Some((64 << 10, gb(cached, percent))),
         block: Some((16 << 20, gb(memory, percent))),
@@ -27,7 +27,7 @@ fn seen(cached: f64, memory: f64, both: f64, streamed: f64, percent: f64) -> See
     }
 }
 
-fn of(seen: &Seen) -> Limit {
+fn of(seen: &MethodRates) -> Limit {
     let verdict = limit(seen);
     assert_eq!(verdict.evidence.len(), 5, "{verdict:?}");
     verdict.limit
@@ -55,7 +55,8 @@ fn the_original_size_tells_where_memory_was_disturbed() {
     let verdict = limit(&disturbed);
     assert_eq!(verdict.limit, Limit::Processor);
     assert!(verdict.because.contains("16 MiB"), "{verdict:?}");
-    let slower = Seen { memory: Some((128 << 20, gb(3.4, 8.0))), two_cores: None, ..disturbed };
+    let slower =
+        MethodRates { memory: Some((128 << 20, gb(3.4, 8.0))), two_cores: None, ..disturbed };
     assert_eq!(limit(&slower).limit, Limit::Unproven);
 }
 
@@ -69,7 +70,7 @@ fn sparing_the_fetch_gains_a_half() {
     assert_ne!(of(&seen(110.0, 20.0, 36.0, 20.5, 2.0)), Limit::WriteAllocate);
     // Twice as far apart, but the error bars meet.
     assert_eq!(of(&seen(110.0, 20.0, 24.0, 29.0, 20.0)), Limit::Unproven);
-    let streams = Seen { fetches: false, ..slow };
+    let streams = MethodRates { fetches: false, ..slow };
     assert_eq!(of(&streams), Limit::OneCore);
 }
 
@@ -90,14 +91,14 @@ fn a_second_core_tells_the_bus_from_the_core() {
 #[test]
 fn what_was_not_measured_proves_nothing() {
     let whole = seen(110.0, 29.0, 42.0, 29.0, 2.0);
-    let alone = Seen { two_cores: None, ..whole.clone() };
+    let alone = MethodRates { two_cores: None, ..whole.clone() };
     let verdict = limit(&alone);
     assert_eq!(verdict.limit, Limit::Unproven);
     assert!(verdict.because.contains("no second core"), "{verdict:?}");
     let mut few = whole;
     few.cached.as_mut().unwrap().1.low = None;
     assert_eq!(limit(&few).limit, Limit::Unproven);
-    assert_eq!(limit(&Seen::default()).limit, Limit::Unproven);
+    assert_eq!(limit(&MethodRates::default()).limit, Limit::Unproven);
 }
 
 #[test]

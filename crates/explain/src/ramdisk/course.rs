@@ -24,7 +24,7 @@ const MOST_CROWDED: f64 = 0.9;
 
 /// So much was written in so much time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub struct TimedWrite {
     /// Bytes.
     pub bytes: u64,
     /// Time for all of them, ns.
@@ -91,8 +91,8 @@ pub struct Course {
 
 /// Looks for the knee of `steps`, smallest first, and weighs every reason for it.
 #[must_use]
-pub fn course(steps: &[Step]) -> Course {
-    let mut before = Step { bytes: 0, ns: 0 };
+pub fn course(steps: &[TimedWrite]) -> Course {
+    let mut before = TimedWrite { bytes: 0, ns: 0 };
     let mut marginals = Vec::new();
     for step in steps {
         if step.bytes <= before.bytes {
@@ -221,8 +221,10 @@ mod tests {
     const GB: u64 = 1_000_000_000;
 
     fn of(seconds: &[(u64, f64)]) -> Course {
-        let steps: Vec<Step> =
-            seconds.iter().map(|(gb, s)| Step { bytes: gb * GB, ns: (s * 1e9) as u64 }).collect();
+        let steps: Vec<TimedWrite> = seconds
+            .iter()
+            .map(|(gb, s)| TimedWrite { bytes: gb * GB, ns: (s * 1e9) as u64 })
+            .collect();
         course(&steps)
     }
 

@@ -7,7 +7,7 @@
 
 use super::case::Case;
 use model::Bytes;
-use model::comparison::{Noise, Verdict};
+use model::comparison::{DifferenceVerdict, Noise};
 use model::ramdisk::{Effect, Pass, PassEnd, Round, RunRange, TriedRemedy};
 use model::statistics::ranks::mann_whitney;
 use model::statistics::{median, sorted};
@@ -57,7 +57,7 @@ fn touched_before(new_ns: f64, again_ns: f64, touched: &[f64]) -> TriedRemedy {
         return single;
     };
     let after_ns = median_of(touched);
-    let is_proven = noise.judge(new_ns, after_ns) != Verdict::Unproven;
+    let is_proven = noise.judge(new_ns, after_ns) != DifferenceVerdict::Unproven;
     let factor = noise.log_bound.exp();
     TriedRemedy {
         after_ns,

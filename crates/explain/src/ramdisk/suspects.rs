@@ -168,9 +168,8 @@ fn guest_swap(case: &Case) -> Verdict<Cause> {
         let last = evidence.pop().ok_or("whose pages were swapped is not known")?;
         return clear(Some(last));
     }
-    let areas = &case.seen.swap_areas;
-    let to = areas.iter().max_by_key(|(_, bytes)| *bytes);
-    let to = to.map_or(String::new(), |(area, _)| format!(" to {area}"));
+    let fullest = case.seen.swap_areas.iter().max_by_key(|(_, bytes)| *bytes);
+    let to = fullest.map_or(String::new(), |(area, _)| format!(" to {area}"));
     let clause = format!("This machine swapped {} pages out{to} meanwhile", count(pages));
     case.cause_or_cheap(
         &clause,

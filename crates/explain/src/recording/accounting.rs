@@ -17,6 +17,7 @@ mod threads;
 mod wall;
 
 use super::View;
+pub(super) use check::disagreements;
 use model::explanation::{Bars, OverlappingPart, Repair};
 use model::explanation::{TimePart, TimeSlice};
 pub use parts::ELAPSED;
@@ -79,11 +80,4 @@ pub fn account(view: &View) -> Accounts {
         of_which,
         repairs,
     }
-}
-
-/// Where two sources that know the same thing differ by more than noise, in sentences with
-/// both numbers.
-#[must_use]
-pub fn disagreements(view: &View) -> Vec<String> {
-    check::disagreements(view)
 }

@@ -140,8 +140,8 @@ mod tests {
 
     fn span_of(recording: &Recording, window: Window) -> Option<(u64, u64)> {
         let view = View::new(recording, window);
-        let evidence = Evidence::new("in words", 1.0, "ns", "x").seen_in(["gone", "a", "trace.a"]);
-        let mut evidence = [evidence];
+        let number = Evidence::new("in words", 1.0, "ns", "x");
+        let mut evidence = [number.seen_in(["gone", "a", "trace.a"])];
         keep_recorded(&view, &mut evidence);
         assert!(evidence[0].series.len() <= 1);
         span(&view, &evidence).map(|span| (span.from_ns, span.to_ns))

@@ -38,10 +38,9 @@ impl<'a> View<'a> {
         let ticks = &recording.ticks;
         let count = ticks.len();
         let first = ticks.partition_point(|tick| tick.at_ns <= from_ns).saturating_sub(1);
-        let last = ticks.partition_point(|tick| tick.at_ns < to_ns).min(count.saturating_sub(1));
         let whole = from_ns == 0 && to_ns == wall;
-        let last = if whole { count.saturating_sub(1) } else { last };
-        let last = last.max(first);
+        let until = if whole { count } else { ticks.partition_point(|tick| tick.at_ns < to_ns) };
+        let last = until.min(count.saturating_sub(1)).max(first);
         let (from_ns, to_ns) = match (whole, ticks.get(first), ticks.get(last)) {
             (false, Some(start), Some(end)) => {
                 let start = start.at_ns.min(wall);

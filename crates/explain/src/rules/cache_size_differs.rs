@@ -58,8 +58,10 @@ pub fn check(observed: &Observed) -> SurveyVerdict {
 /// Checks a cache; `next_bytes` is the claimed size of the next level.
 fn check_cache(cache: &CacheLevel, next_bytes: Option<u64>) -> SurveyVerdict {
     let level = cache.level;
-    let edge = cache.measured.filter(is_sound);
-    let edge = edge.ok_or_else(|| format!("no edge of the L{level} cache was found"))?;
+    let edge = cache
+        .measured
+        .filter(is_sound)
+        .ok_or_else(|| format!("no edge of the L{level} cache was found"))?;
     if is_of_next_level(&edge, cache, next_bytes) {
         let why = format!("the edge at {} may be of the next level", Bytes(edge.fits_bytes));
         return Err(format!("no edge of the L{level} cache was found: {why}").into());

@@ -33,8 +33,7 @@ pub fn check(observed: &Observed) -> SurveyVerdict {
 
 fn check_device(device: &DeviceReport) -> SurveyVerdict {
     let name = &device.name;
-    let rotational = device.rotational;
-    let rotational = rotational.ok_or_else(|| format!("{name} has no rotational flag"))?;
+    let rotational = device.rotational.ok_or_else(|| format!("{name} has no rotational flag"))?;
     let latency = device_latency(device)?;
     let at_odds = if rotational {
         latency.ns.high < FASTEST_ARM_NS

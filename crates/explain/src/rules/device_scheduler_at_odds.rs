@@ -26,8 +26,8 @@ pub fn check(observed: &Observed) -> SurveyVerdict {
 
 fn check_device(device: &DeviceReport) -> SurveyVerdict {
     let name = &device.name;
-    let scheduler = device.scheduler.as_ref();
-    let scheduler = scheduler.ok_or_else(|| format!("{name} shows no scheduler"))?;
+    let scheduler =
+        device.scheduler.as_ref().ok_or_else(|| format!("{name} shows no scheduler"))?;
     let latency = device_latency(device)?;
     let has_arm = device.rotational == Some(true) && latency.ns.low >= FASTEST_ARM_NS;
     let (better, why, risk) = match scheduler.as_str() {

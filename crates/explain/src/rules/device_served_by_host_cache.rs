@@ -7,7 +7,7 @@
 use super::devices::{FASTEST_ARM_NS, NO_DEVICE, device_label};
 use super::{SurveyVerdict, check_each};
 use crate::finding::{Class, found};
-use crate::numbers::{Interval, latency_interval};
+use crate::numbers::{ErrorBars, latency_interval};
 use crate::observed::Observed;
 use crate::verdict::NoFinding;
 use crate::wording::{survey_path, times};
@@ -53,7 +53,7 @@ fn check_device(device: &DeviceReport) -> SurveyVerdict {
     } else {
         "a cache in the drive or its controller"
     };
-    let read = |name, ns: Interval| Evidence::new(name, ns.median, "ns", SOURCE);
+    let read = |name, ns: ErrorBars| Evidence::new(name, ns.median, "ns", SOURCE);
     let claim = format!(
         "Fresh data on {} is read in {}, the rest of the device in {}, {} times as long: {cache} \
          seems to answer for what was just written.",

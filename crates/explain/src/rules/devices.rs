@@ -4,7 +4,7 @@
 //! raw device count for more than reads of the survey's own fresh file, and those
 //! only where the counters say that the device served them.
 
-use crate::numbers::{Interval, latency_interval};
+use crate::numbers::{ErrorBars, latency_interval};
 use model::probe::{DeviceReport, SERVED_BY_DEVICE};
 use model::{Evidence, Grade};
 
@@ -19,7 +19,7 @@ pub(super) const FASTEST_ARM_NS: f64 = 2_000_000.0;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct DeviceLatency {
     /// The latency of one read of 4 KiB, in nanoseconds.
-    pub(super) ns: Interval,
+    pub(super) ns: ErrorBars,
     /// Whether no host's cache can have answered: bare metal, or the raw device.
     pub(super) certain: bool,
 }

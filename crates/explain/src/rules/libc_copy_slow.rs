@@ -7,7 +7,7 @@
 
 use super::SurveyVerdict;
 use crate::finding::{Class, found};
-use crate::numbers::{Interval, bytes, interval};
+use crate::numbers::{ErrorBars, bytes, interval};
 use crate::observed::{CopySeen, Observed};
 use crate::verdict::NoFinding;
 use crate::wording::times;
@@ -26,9 +26,9 @@ const SOURCE: &str = "measure memcpy";
 struct Gain<'a> {
     copy: &'a CopySeen,
     /// The C library's memcpy, copied bytes a second.
-    libc: Interval,
+    libc: ErrorBars,
     /// The best method, copied bytes a second.
-    best: Interval,
+    best: ErrorBars,
 }
 
 /// Compares the two copies of every size.
@@ -84,7 +84,7 @@ impl Gain<'_> {
 
     fn evidence(&self, libc: &str) -> [Evidence; 2] {
         let size = Bytes(self.copy.size_bytes);
-        let rate = |name, of: Interval| Evidence::new(name, of.median, "bytes_per_s", SOURCE);
+        let rate = |name, of: ErrorBars| Evidence::new(name, of.median, "bytes_per_s", SOURCE);
         [
             rate(format!("memcpy of {libc}, {size}"), self.libc),
             rate(format!("{}, {size}", self.copy.best_method), self.best),

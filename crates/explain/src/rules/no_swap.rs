@@ -12,8 +12,7 @@ use model::{Bytes, Evidence, Finding, Grade};
 
 /// Finds that there is no area.
 pub fn check(observed: &Observed) -> SurveyVerdict {
-    let swap = observed.swap.as_ref();
-    let swap = swap.ok_or("the swap areas could not be read")?;
+    let swap = observed.swap.as_ref().ok_or("the swap areas could not be read")?;
     if swap.areas.iter().any(|area| area.size_bytes > 0) {
         return Err(NoFinding::Nothing);
     }

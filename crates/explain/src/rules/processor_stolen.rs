@@ -20,12 +20,11 @@ pub const LEAST_SHARE: f64 = 0.05;
 /// Compares the stolen share with its threshold.
 pub fn check(observed: &Observed) -> SurveyVerdict {
     let processor = processor(observed)?;
-    let stolen = processor.steal_share.and_then(share);
-    let stolen = stolen.ok_or("this kernel does not count stolen time")?;
+    let counted = processor.steal_share.and_then(share);
+    let stolen = counted.ok_or("this kernel does not count stolen time")?.min(1.0);
     if stolen < LEAST_SHARE {
         return Err(NoFinding::Nothing);
     }
-    let stolen = stolen.min(1.0);
     let online = f64::from(processor.online_cpus);
     let claim = format!(
         "During the survey the host took {} of this guest's processor time for others.",

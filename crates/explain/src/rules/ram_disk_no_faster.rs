@@ -6,7 +6,7 @@
 
 use super::{SurveyVerdict, check_each};
 use crate::finding::{Class, found};
-use crate::numbers::{Interval, interval};
+use crate::numbers::{ErrorBars, interval};
 use crate::observed::Observed;
 use crate::verdict::NoFinding;
 use crate::wording::{shell_word, survey_path};
@@ -39,7 +39,7 @@ fn check_disk(disk: &RamDiskReport) -> SurveyVerdict {
     if read.high >= GAIN_RULED_OUT * cached.low {
         return Err(NoFinding::Nothing);
     }
-    let rate = |name, of: Interval| Evidence::new(name, of.median, "bytes_per_s", SOURCE);
+    let rate = |name, of: ErrorBars| Evidence::new(name, of.median, "bytes_per_s", SOURCE);
     let claim = format!(
         "The RAM disk {path} reads at {}, a cached file of a disk at {}: for reads it is no \
          faster.",

@@ -26,8 +26,7 @@ const PAGES_PER_GIB: f64 = 262_144.0;
 
 /// Looks at each area.
 pub fn check(observed: &Observed) -> SurveyVerdict {
-    let swap = observed.swap.as_ref();
-    let swap = swap.ok_or("the swap areas could not be read")?;
+    let swap = observed.swap.as_ref().ok_or("the swap areas could not be read")?;
     if swap.areas.is_empty() {
         // None at all is what no_swap finds.
         return Err(NoFinding::Nothing);

@@ -22,8 +22,7 @@ pub const LEAST_ASKED_BYTES: u64 = 64 * MIB;
 
 /// Compares what was asked for with what was granted.
 pub fn check(observed: &Observed) -> SurveyVerdict {
-    let pages = observed.pages.as_ref();
-    let pages = pages.ok_or("no memory was asked for in huge pages")?;
+    let pages = observed.pages.as_ref().ok_or("no memory was asked for in huge pages")?;
     if !matches!(pages.thp_setting.as_deref(), Some("always" | "madvise")) {
         return Err("huge pages are switched off, or their setting is not known".into());
     }

@@ -15,8 +15,7 @@ const SWITCH: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 /// Reads the switch, and whether huge pages were granted all the same.
 pub fn check(observed: &Observed) -> SurveyVerdict {
-    let pages = observed.pages.as_ref();
-    let pages = pages.ok_or("the setting of huge pages was not read")?;
+    let pages = observed.pages.as_ref().ok_or("the setting of huge pages was not read")?;
     match pages.thp_setting.as_deref() {
         Some("never") if pages.granted_bytes.is_none_or(|granted| granted == 0) => {}
         Some("never" | "always" | "madvise") => return Err(NoFinding::Nothing),

@@ -6,7 +6,7 @@
 
 use super::SurveyVerdict;
 use crate::finding::{Class, found};
-use crate::numbers::{Interval, interval};
+use crate::numbers::{ErrorBars, interval};
 use crate::observed::Observed;
 use crate::verdict::NoFinding;
 use crate::wording::times;
@@ -34,7 +34,7 @@ pub fn check(observed: &Observed) -> SurveyVerdict {
         return Err(NoFinding::Nothing);
     }
     let size = Bytes(seen.size_bytes);
-    let load = |pages: &str, of: Interval| {
+    let load = |pages: &str, of: ErrorBars| {
         let name = format!("load, {size}, {pages} pages");
         Evidence::new(name, of.median, "ns", SOURCE)
     };

@@ -190,8 +190,9 @@ fn recording() -> impl Strategy<Value = Recording> {
 fn parts_fit(explanation: &Explanation, machine: bool) {
     for part in &explanation.of_which {
         let mut slices = explanation.bars.thread.iter();
-        let within = slices.find(|slice| slice.name == part.within);
-        let within = within.unwrap_or_else(|| panic!("{} in no slice", part.name));
+        let within = slices
+            .find(|slice| slice.name == part.within)
+            .unwrap_or_else(|| panic!("{} in no slice", part.name));
         let bound = if ELAPSED.iter().any(|of| part.name == *of) {
             explanation.thread_ns
         } else {

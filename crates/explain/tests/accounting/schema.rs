@@ -44,8 +44,7 @@ fn check(root: &Value, rules: &Map<String, Value>, value: &Value, at: &str) -> R
                 true
             }
             "required" => {
-                let names = rule.as_array().unwrap().iter();
-                let mut names = names.map(|name| name.as_str().unwrap());
+                let mut names = rule.as_array().unwrap().iter().map(|name| name.as_str().unwrap());
                 let fields = value.as_object();
                 fields.is_none_or(|fields| names.all(|name| fields.contains_key(name)))
             }

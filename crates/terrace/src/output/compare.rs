@@ -18,7 +18,7 @@ use model::compared::{
     Basis, ComparedFigure, Comparison, ComparisonSubject, DifferencePart, Side, TimeDifference,
     WorkAlignment,
 };
-use model::comparison::Verdict;
+use model::comparison::DifferenceVerdict;
 use model::explanation::short_words;
 
 /// A heading, what stands below it, and what must be known to read it.
@@ -129,7 +129,7 @@ fn sections(comparison: &Comparison, all: bool) -> Vec<Section> {
 }
 
 fn is_proven_finding(item: &ComparedFigure) -> bool {
-    item.of == "finding" && item.verdict != Verdict::Unproven
+    item.of == "finding" && item.verdict != DifferenceVerdict::Unproven
 }
 
 /// A part that is less than this share of either whole is left out of a brief page.
@@ -236,7 +236,7 @@ fn said(item: &ComparedFigure) -> String {
     match (item.basis, item.verdict) {
         (Basis::Nothing, _) if item.difference.is_none() => "one side only".to_owned(),
         (Basis::Nothing, _) => "unproven: too few runs".to_owned(),
-        (_, Verdict::Unproven) => verdict(item.verdict).to_owned(),
+        (_, DifferenceVerdict::Unproven) => verdict(item.verdict).to_owned(),
         (_, proven) => match (item.better.is_some(), item.worse_by().is_some()) {
             (false, _) => verdict(proven).to_owned(),
             (true, true) => format!("{}, worse", verdict(proven)),
@@ -245,11 +245,11 @@ fn said(item: &ComparedFigure) -> String {
     }
 }
 
-fn verdict(verdict: Verdict) -> &'static str {
+fn verdict(verdict: DifferenceVerdict) -> &'static str {
     match verdict {
-        Verdict::Larger => "larger",
-        Verdict::Smaller => "smaller",
-        Verdict::Unproven => "unproven",
+        DifferenceVerdict::Larger => "larger",
+        DifferenceVerdict::Smaller => "smaller",
+        DifferenceVerdict::Unproven => "unproven",
     }
 }
 

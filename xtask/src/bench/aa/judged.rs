@@ -3,7 +3,7 @@
 //! The noise of a quantity is learnt from all plain runs but the ones that are judged: a run that
 //! helped to say what is normal would be called normal.
 
-use model::comparison::{Noise, Verdict};
+use model::comparison::{DifferenceVerdict, Noise};
 use model::survey::Survey;
 use model::{Tier, TierKind};
 
@@ -88,7 +88,7 @@ impl Quantity {
     fn differs(&self, first: usize, second: usize) -> Option<bool> {
         let (a, b) = (self.values[first]?, self.values[second]?);
         let verdict = self.noise_without(&[first, second])?.judge(a, b);
-        Some(verdict != Verdict::Unproven)
+        Some(verdict != DifferenceVerdict::Unproven)
     }
 
     fn noise_without(&self, judged: &[usize]) -> Option<Noise> {
@@ -176,7 +176,7 @@ pub(super) fn slower(plain: &[Quantity], slowed: &[Quantity]) -> Vec<Found> {
                 continue;
             };
             for slowed in slowed.present() {
-                pairs.add(noise.judge(*value, slowed) == Verdict::Larger);
+                pairs.add(noise.judge(*value, slowed) == DifferenceVerdict::Larger);
             }
         }
         all.push(Found { tier: quantity.tier.clone(), pairs });

@@ -3,7 +3,7 @@
 
 use super::*;
 use model::Grade;
-use model::comparison::Verdict;
+use model::comparison::DifferenceVerdict;
 use model::explanation::{Bars, OverlappingPart, Slice};
 use proptest::prelude::*;
 
@@ -47,15 +47,15 @@ const CPU_MS: [u64; 8] = [500, 510, 490, 505, 495, 520, 480, 501];
 fn a_difference_is_attributed_to_the_slice_that_made_it() {
     let compared = recordings(&runs(&CPU_MS, 100), &runs(&CPU_MS, 400));
     let wall = &compared.items[0];
-    assert_eq!((wall.of.as_str(), wall.verdict), ("wall", Verdict::Larger));
+    assert_eq!((wall.of.as_str(), wall.verdict), ("wall", DifferenceVerdict::Larger));
     let split = compared.split.as_ref().unwrap();
     let device = &split.parts[0];
-    assert_eq!((device.name.as_str(), device.verdict), ("block_io", Verdict::Larger));
+    assert_eq!((device.name.as_str(), device.verdict), ("block_io", DifferenceVerdict::Larger));
     assert_eq!(device.difference_ns, 300e6);
     assert_eq!((split.parts[1].name.as_str(), split.parts[1].difference_ns), ("refault", 270e6));
     assert_eq!((split.low_ns, split.high_ns), (wall.low, wall.high));
     let cpu = split.parts.iter().find(|part| part.name == "run").unwrap();
-    assert_eq!(cpu.verdict, Verdict::Unproven);
+    assert_eq!(cpu.verdict, DifferenceVerdict::Unproven);
     assert!(
         compared.sentence.starts_with("The second takes 300 ms longer (50 %; 95 % interval +")
             && compared
@@ -73,7 +73,7 @@ fn what_noise_hides_comes_with_the_runs_that_would_show_it() {
     let noisy = [450, 550, 500, 460, 540, 470, 530, 505];
     let more = noisy.map(|ms| ms + 30);
     let compared = recordings(&runs(&noisy, 100), &runs(&more, 100));
-    assert_eq!(compared.items[0].verdict, Verdict::Unproven);
+    assert_eq!(compared.items[0].verdict, DifferenceVerdict::Unproven);
     assert!(
         compared.items[0].provable.is_some_and(|share| share > 0.05),
         "{:?}",
@@ -92,7 +92,7 @@ fn the_same_is_not_called_different_and_a_gain_is_less() {
     let mut shuffled = CPU_MS;
     shuffled.rotate_left(3);
     let compared = recordings(&runs(&CPU_MS, 100), &runs(&shuffled, 100));
-    assert!(compared.items.iter().all(|item| item.verdict == Verdict::Unproven));
+    assert!(compared.items.iter().all(|item| item.verdict == DifferenceVerdict::Unproven));
     assert!(
         compared.sentence.starts_with("Unproven: runs of one side differ"),
         "{}",

@@ -46,7 +46,7 @@ fn single_surveys_are_judged_by_those_that_are_kept() {
     let kept = all(1, &CALM);
     let slower = surveys(&[survey(20, 100.0)], &[survey(21, 112.0)], &kept);
     let item = &slower.items[0];
-    assert_eq!((item.basis, item.verdict), (Basis::KeptRuns, Verdict::Larger));
+    assert_eq!((item.basis, item.verdict), (Basis::KeptRuns, DifferenceVerdict::Larger));
     assert_eq!(item.provable, Some(0.05));
     assert_eq!(slower.sentence, "1 of 1 figures differs: RAM latency 12 % larger (worse).");
     let same = surveys(&[survey(20, 100.0)], &[survey(21, 103.0)], &kept);
@@ -58,7 +58,7 @@ fn a_survey_does_not_teach_the_noise_that_judges_it() {
     let mut kept = all(1, &CALM[..4]);
     kept.push(survey(21, 150.0));
     let judged = surveys(&[survey(20, 100.0)], &[survey(21, 150.0)], &kept);
-    assert_eq!(judged.items[0].verdict, Verdict::Larger);
+    assert_eq!(judged.items[0].verdict, DifferenceVerdict::Larger);
 }
 
 #[test]
@@ -68,25 +68,28 @@ fn without_kept_surveys_the_trials_and_a_usual_noise_decide() {
     let twelve = judged(112.0);
     assert_eq!(
         (twelve.items[0].basis, twelve.items[0].verdict),
-        (Basis::Trials, Verdict::Unproven)
+        (Basis::Trials, DifferenceVerdict::Unproven)
     );
     assert!(twelve.notes[0].starts_with("Fewer than 4 other surveys"), "{:?}", twelve.notes);
-    assert_eq!(judged(140.0).items[0].verdict, Verdict::Larger);
+    assert_eq!(judged(140.0).items[0].verdict, DifferenceVerdict::Larger);
     let mut wide = survey(21, 140.0);
     wide.tiers[0].latency_ns.as_mut().unwrap().low = Some(90.0);
     let judged = surveys(&[survey(20, 100.0)], &[wide], &kept);
-    assert_eq!(judged.items[0].verdict, Verdict::Unproven, "the trials do not agree");
+    assert_eq!(judged.items[0].verdict, DifferenceVerdict::Unproven, "the trials do not agree");
 }
 
 #[test]
 fn many_surveys_are_judged_by_ranks() {
     let second = CALM.map(|value| value * 1.15);
     let judged = surveys(&all(1, &CALM), &all(10, &second), &[]);
-    assert_eq!((judged.items[0].basis, judged.items[0].verdict), (Basis::Ranks, Verdict::Larger));
+    assert_eq!(
+        (judged.items[0].basis, judged.items[0].verdict),
+        (Basis::Ranks, DifferenceVerdict::Larger)
+    );
     assert!(judged.notes[0].starts_with("All surveys of one side are older"), "{:?}", judged.notes);
     let small = CALM.map(|value| value * 1.04);
     let judged = surveys(&all(1, &CALM), &all(10, &small), &[]);
-    assert_eq!(judged.items[0].verdict, Verdict::Unproven, "not worth naming");
+    assert_eq!(judged.items[0].verdict, DifferenceVerdict::Unproven, "not worth naming");
 }
 
 #[test]

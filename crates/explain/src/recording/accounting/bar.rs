@@ -4,9 +4,10 @@
 //! left is cut to it, and the cut is told as a repair unless rounding explains it. What is
 //! left at the end is `unexplained`; nothing gives the rest another name.
 
-use model::explanation::TimeSlice;
-use model::explanation::{Repair, Slice};
-use model::{Evidence, Grade, duration::show_ns};
+use crate::recording::View;
+use model::duration::show_ns;
+use model::explanation::{Repair, Slice, TimeSlice};
+use model::{Evidence, Grade};
 
 /// The part of a time that rounding and the few instants between two readings explain: 1 %.
 const ROUNDING_SHARE: u64 = 100;
@@ -37,6 +38,11 @@ impl Bar {
         Self { whole_ns, left_ns: whole_ns, of, slices: Vec::new(), repairs: Vec::new() }
     }
 
+    /// The same bar of numbers that were repaired before.
+    pub(super) fn repaired(self, repairs: impl IntoIterator<Item = Repair>) -> Self {
+        Self { repairs: repairs.into_iter().collect(), ..self }
+    }
+
     /// Adds a slice, as long as it fits.
     pub(super) fn add(&mut self, name: TimeSlice, ns: u64, grade: Grade, evidence: Vec<Evidence>) {
         let fits = ns.min(self.left_ns);
@@ -63,32 +69,41 @@ impl Bar {
         self.left_ns
     }
 
-    /// The slices, `unexplained` last; and what had to be cut. `whole` says where the
-    /// length of the bar comes from.
-    pub(super) fn close(mut self, whole: Evidence) -> (Vec<Slice>, Vec<Repair>) {
+    /// The bar with `unexplained` as its last slice. `whole` says where its length comes from.
+    pub(super) fn close(mut self, whole: Evidence) -> FilledBar {
         self.slices.push(Slice {
             name: TimeSlice::Unexplained.into(),
             ns: self.left_ns,
             grade: Grade::Unseen,
             evidence: vec![whole],
         });
-        (self.slices, self.repairs)
+        FilledBar { whole_ns: self.whole_ns, slices: self.slices, repairs: self.repairs }
     }
 }
 
-/// A time as evidence.
-pub(super) fn time(name: impl Into<String>, ns: u64, source: &str) -> Evidence {
-    Evidence::new(name, ns as f64, "ns", source)
+/// A bar that is full.
+#[derive(Debug)]
+pub(super) struct FilledBar {
+    pub whole_ns: u64,
+    pub slices: Vec<Slice>,
+    /// What was impossible before it was filled, then what had to be cut.
+    pub repairs: Vec<Repair>,
 }
 
-/// A count as evidence.
-pub(super) fn count(name: impl Into<String>, value: u64, source: &str) -> Evidence {
-    Evidence::new(name, value as f64, "count", source)
+impl FilledBar {
+    /// The length of a slice; `None` where the bar has none.
+    pub(super) fn slice_ns(&self, name: TimeSlice) -> Option<u64> {
+        self.slices.iter().find(|slice| slice.name == name).map(|slice| slice.ns)
+    }
 }
 
-/// A size as evidence.
-pub(super) fn bytes(name: impl Into<String>, value: u64, source: &str) -> Evidence {
-    Evidence::new(name, value as f64, "bytes", source)
+/// How much those of the counters of time grew that are there.
+pub(super) fn times_grown(view: &View, counters: &[&str]) -> Vec<Evidence> {
+    let grown = counters.iter().filter_map(|name| {
+        let ns = view.growth(name)?;
+        Some(Evidence::time(*name, ns, view.source(name)))
+    });
+    grown.collect()
 }
 
 #[cfg(test)]
@@ -103,7 +118,7 @@ mod tests {
     fn what_is_left_is_unexplained() {
         let mut bar = Bar::new("the lives of all threads", 10_000_000_000);
         bar.add(TimeSlice::Run, 4_000_000_000, Grade::Measured, Vec::new());
-        let (slices, repairs) = bar.close(time("life", 10, "x"));
+        let FilledBar { slices, repairs, .. } = bar.close(Evidence::time("life", 10, "x"));
         assert_eq!(slices[1].name, TimeSlice::Unexplained);
         assert_eq!(slices[1].ns, 6_000_000_000);
         assert!(repairs.is_empty());
@@ -114,7 +129,7 @@ mod tests {
         let mut bar = Bar::new("the lives of all threads", 10_000_000_000);
         bar.add(TimeSlice::Run, 9_000_000_000, Grade::Measured, Vec::new());
         bar.add(TimeSlice::Queue, u64::MAX, Grade::Measured, Vec::new());
-        let (slices, repairs) = bar.close(time("life", 10, "x"));
+        let FilledBar { slices, repairs, .. } = bar.close(Evidence::time("life", 10, "x"));
         assert_eq!(length(&slices), 10_000_000_000);
         assert_eq!(repairs.len(), 1);
         assert_eq!(repairs[0].before_ns, u64::MAX);
@@ -125,7 +140,7 @@ mod tests {
     fn rounding_is_cut_in_silence() {
         let mut bar = Bar::new("the lives of all threads", 10_000_000_000);
         bar.add(TimeSlice::Run, 10_090_000_000, Grade::Measured, Vec::new());
-        let (slices, repairs) = bar.close(time("life", 10, "x"));
+        let FilledBar { slices, repairs, .. } = bar.close(Evidence::time("life", 10, "x"));
         assert_eq!(length(&slices), 10_000_000_000);
         assert!(repairs.is_empty());
     }

@@ -13,8 +13,9 @@ const SHARE: u64 = 50;
 /// And by one tick for each thread.
 const EACH_THREAD_NS: u64 = 4_000_000;
 
-/// See [`super::disagreements`].
-pub(super) fn disagreements(view: &View) -> Vec<String> {
+/// Where two sources that know the same thing differ by more than noise, in sentences with
+/// both numbers.
+pub(in crate::recording) fn disagreements(view: &View) -> Vec<String> {
     let sources = Sources::of(view);
     let comparable = sources.events && sources.lost_exits == 0 && !source::is_machine(view);
     let late = Late::of(view, &sources);

@@ -4,10 +4,9 @@
 //! nothing. What a machine has to give is its processors' time: what they ran, what the
 //! host took, and when they were idle, by the kernel's ticks.
 
-use super::bar::{Bar, time};
+use super::bar::{Bar, FilledBar, times_grown};
 use super::sampled;
 use super::source::Sources;
-use super::threads::Filled;
 use super::wall;
 use crate::recording::View;
 use model::explanation::TimeSlice;
@@ -32,12 +31,12 @@ pub(super) fn busy_ns(view: &View) -> Option<u64> {
 }
 
 /// The processors' time: as many as are online, times the wall time.
-pub(super) fn processors_bar(view: &View) -> Filled {
+pub(super) fn processors_bar(view: &View) -> FilledBar {
     let processors = u64::from(view.facts().processors.max(1));
     let whole_ns = processors.saturating_mul(view.wall_ns());
     let mut bar = Bar::new("the time of all processors", whole_ns);
     if let Some(ns) = busy_ns(view) {
-        bar.add(TimeSlice::Run, ns, Grade::Measured, evidence(view, &RUN));
+        bar.add(TimeSlice::Run, ns, Grade::Measured, times_grown(view, &RUN));
     }
     // The kernel gives idle time to iowait when a thread that last ran on the processor
     // waits for a device; with several processors that is a hint.
@@ -47,17 +46,16 @@ pub(super) fn processors_bar(view: &View) -> Filled {
         (TimeSlice::Idle, IDLE, Grade::Measured),
     ] {
         if let Some(ns) = view.growth(name) {
-            bar.add(slice, ns, grade, evidence(view, &[name]));
+            bar.add(slice, ns, grade, times_grown(view, &[name]));
         }
     }
-    let whole = time("processors, times time", whole_ns, "CLOCK_MONOTONIC");
-    let (slices, repairs) = bar.close(whole);
-    Filled { whole_ns, slices, repairs }
+    let whole = Evidence::time("processors, times time", whole_ns, "CLOCK_MONOTONIC");
+    bar.close(whole)
 }
 
 /// The wall time: by events, or as much of each interval as any processor can have
 /// run in it.
-pub(super) fn wall_bar(view: &View, sources: &Sources) -> Filled {
+pub(super) fn wall_bar(view: &View, sources: &Sources) -> FilledBar {
     let by_events = sources.events.then(|| wall::by_events(view, sources));
     if let Some(filled) = by_events.flatten() {
         return filled;
@@ -74,17 +72,9 @@ pub(super) fn wall_bar(view: &View, sources: &Sources) -> Filled {
             (TimeSlice::Idle, idle, &[IDLE]),
         ] {
             if counters.iter().any(|name| view.series(name).is_some()) {
-                bar.add(slice, ns, Grade::Inferred, evidence(view, counters));
+                bar.add(slice, ns, Grade::Inferred, times_grown(view, counters));
             }
         }
     }
     wall::close(view, bar)
-}
-
-fn evidence(view: &View, names: &[&str]) -> Vec<Evidence> {
-    let evidence = names.iter().filter_map(|name| {
-        let grown = view.growth(name)?;
-        Some(time(*name, grown, view.source(name)))
-    });
-    evidence.collect()
 }

@@ -9,8 +9,8 @@ mod counted;
 mod events;
 mod run;
 
+use super::bar::FilledBar;
 use super::source::Sources;
-use super::threads::Filled;
 use crate::recording::View;
 use model::explanation::OverlappingPart;
 use model::explanation::{TimePart, TimeSlice};
@@ -31,7 +31,11 @@ pub const ELAPSED: [TimePart; 7] = [
 ];
 
 /// The parts of a command's, a process's or a group's bar.
-pub(super) fn of_threads(view: &View, sources: &Sources, threads: &Filled) -> Vec<OverlappingPart> {
+pub(super) fn of_threads(
+    view: &View,
+    sources: &Sources,
+    threads: &FilledBar,
+) -> Vec<OverlappingPart> {
     let mut parts = Parts { view, sources, threads, parts: Vec::new() };
     run::split(&mut parts);
     if sources.events {
@@ -52,7 +56,7 @@ pub(super) fn of_threads(view: &View, sources: &Sources, threads: &Filled) -> Ve
 
 /// The parts of the machine's bar: what its processors ran, and what events tell of the
 /// waits of all threads together.
-pub(super) fn of_machine(view: &View, sources: &Sources, bar: &Filled) -> Vec<OverlappingPart> {
+pub(super) fn of_machine(view: &View, sources: &Sources, bar: &FilledBar) -> Vec<OverlappingPart> {
     let mut parts = Parts { view, sources, threads: bar, parts: Vec::new() };
     run::split_machine(&mut parts);
     if sources.events {
@@ -74,33 +78,20 @@ fn longest_first(mut parts: Vec<OverlappingPart>) -> Vec<OverlappingPart> {
 struct Parts<'a> {
     view: &'a View<'a>,
     sources: &'a Sources,
-    threads: &'a Filled,
+    threads: &'a FilledBar,
     parts: Vec<OverlappingPart>,
 }
 
 impl Parts<'_> {
-    /// The length of a slice; `None` where the bar has none.
     fn slice(&self, name: TimeSlice) -> Option<u64> {
-        let mut slices = self.threads.slices.iter();
-        slices.find(|slice| slice.name == name).map(|slice| slice.ns)
-    }
-
-    /// Whether a part is there already, by a better source.
-    fn has(&self, name: TimePart) -> bool {
-        self.parts.iter().any(|part| part.name == name)
-    }
-
-    /// How many pages were read back from swap, by the rows.
-    fn swap_ins(&self) -> Option<u64> {
-        let charged = self.sources.rows.as_ref()?.swap_in?;
-        Some(charged.count)
+        self.threads.slice_ns(name)
     }
 
     /// Adds a part, no longer than what holds it; nothing where there is nothing of it, or
     /// where a better source was asked before.
     fn add(&mut self, part: Part) {
         let Part { name, within, .. } = part;
-        if self.has(name) {
+        if self.parts.iter().any(|known| known.name == name) {
             return;
         }
         let (within, held_ns) = match self.slice(within) {
@@ -139,4 +130,20 @@ struct Part {
     count: Option<u64>,
     grade: Grade,
     evidence: Vec<Evidence>,
+}
+
+impl Part {
+    fn new(
+        name: TimePart,
+        within: TimeSlice,
+        ns: u64,
+        grade: Grade,
+        evidence: impl Into<Vec<Evidence>>,
+    ) -> Self {
+        Self { name, within, ns, count: None, grade, evidence: evidence.into() }
+    }
+
+    fn counted(self, count: Option<u64>) -> Self {
+        Self { count, ..self }
+    }
 }

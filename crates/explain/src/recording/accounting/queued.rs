@@ -4,32 +4,32 @@
 //! that the kernel charges for it is counted from a stamp of when the thread became ready, and
 //! that stamp can be wrong: one that slept for a second on an idle machine was charged 999 ms.
 
-use super::sampled::Step;
+use super::sampled::SampleStep;
 use crate::recording::View;
 
 /// What a reading may miss: two of the ticks of 10 ms in which /proc/stat tells idle time.
 const COARSE_NS: u64 = 20_000_000;
 
 /// The most time that all threads of a step together can have been in the queue.
-pub(super) fn most_ns(view: &View, step: &Step) -> u64 {
+pub(super) fn most_ns(view: &View, step: &SampleStep) -> u64 {
     contended_ns(view, step).saturating_mul(step.threads)
 }
 
 /// The same of one thread and all of the view.
 pub(super) fn longest_ns(view: &View) -> u64 {
     let (first, last) = view.samples();
-    let whole = Step { first, last, length_ns: view.wall_ns(), threads: 1 };
+    let whole = SampleStep { first, last, length_ns: view.wall_ns(), threads: 1 };
     contended_ns(view, &whole)
 }
 
 /// For how long there can have been a queue anywhere. No bound if the idle time was not
 /// counted, or a limit of a group held threads in the queue.
-fn contended_ns(view: &View, step: &Step) -> u64 {
+fn contended_ns(view: &View, step: &SampleStep) -> u64 {
     let counted = (!is_limited(view)).then(|| counted_ns(view, step));
     counted.flatten().unwrap_or(u64::MAX)
 }
 
-fn counted_ns(view: &View, step: &Step) -> Option<u64> {
+fn counted_ns(view: &View, step: &SampleStep) -> Option<u64> {
     let processors = view.facts().machine.as_ref()?.online_cpus;
     let capacity_ns = step.length_ns.saturating_mul(processors.into());
     let grew = |name: &str| view.series(name)?.growth(step.first, step.last);

@@ -14,14 +14,17 @@ const FAST_PROCESSES: i64 = 20;
 
 /// Time between two samples, and how much sums grew in it, in the order they were asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Interval<const N: usize> {
+pub(super) struct SampleInterval<const N: usize> {
     pub length_ns: u64,
     pub grown_ns: [u64; N],
 }
 
 /// The intervals of `view` with the growth of `names`; a series that is absent grows by 0.
 /// `None` where all are absent.
-pub(super) fn intervals<const N: usize>(view: &View, names: [&str; N]) -> Option<Vec<Interval<N>>> {
+pub(super) fn intervals<const N: usize>(
+    view: &View,
+    names: [&str; N],
+) -> Option<Vec<SampleInterval<N>>> {
     let series = names.map(|name| view.series(name));
     if series.iter().all(Option::is_none) {
         return None;
@@ -29,7 +32,7 @@ pub(super) fn intervals<const N: usize>(view: &View, names: [&str; N]) -> Option
     let processes = view.series("tree.processes");
     let most = u64::from(view.facts().processors.max(1));
     let (first, last) = view.samples();
-    let mut intervals: Vec<Interval<N>> = Vec::new();
+    let mut intervals: Vec<SampleInterval<N>> = Vec::new();
     // Intervals since the last one in which anything grew; they may be taken together.
     let mut still_ns = 0u64;
     for sample in first..last {
@@ -51,15 +54,19 @@ pub(super) fn intervals<const N: usize>(view: &View, names: [&str; N]) -> Option
     Some(intervals)
 }
 
-fn push<const N: usize>(intervals: &mut Vec<Interval<N>>, length_ns: u64, grown_ns: [u64; N]) {
+fn push<const N: usize>(
+    intervals: &mut Vec<SampleInterval<N>>,
+    length_ns: u64,
+    grown_ns: [u64; N],
+) {
     if length_ns > 0 {
-        intervals.push(Interval { length_ns, grown_ns });
+        intervals.push(SampleInterval { length_ns, grown_ns });
     }
 }
 
 /// Samples at whose end a sum grew, after the last one at whose end it did.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub(super) struct SampleStep {
     pub first: u32,
     pub last: u32,
     pub length_ns: u64,
@@ -67,7 +74,7 @@ pub(super) struct Step {
     pub threads: u64,
 }
 
-impl Step {
+impl SampleStep {
     /// How long its threads lived.
     pub(super) fn lived_ns(&self) -> u64 {
         self.length_ns.saturating_mul(self.threads)
@@ -84,7 +91,7 @@ impl Step {
 pub(super) fn plausible_ns(
     view: &View,
     name: &str,
-    most_ns: impl Fn(&Step) -> u64,
+    most_ns: impl Fn(&SampleStep) -> u64,
 ) -> Option<(u64, u64)> {
     let series = view.series(name)?;
     view.growth(name)?;
@@ -98,7 +105,7 @@ pub(super) fn plausible_ns(
             continue;
         }
         let at = |sample| threads.and_then(|series| series.at(sample)).unwrap_or(1);
-        let step = Step {
+        let step = SampleStep {
             first: begin,
             last: sample + 1,
             length_ns: since,

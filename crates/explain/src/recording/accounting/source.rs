@@ -4,6 +4,7 @@
 use super::queued;
 use super::rows::Rows;
 use crate::recording::View;
+use model::Grade;
 use model::recording::{Subject, TaskSource};
 
 /// What is known of the subject's threads.
@@ -35,6 +36,11 @@ impl Sources {
             rows: any.then(|| Rows::of(view.tasks(), queued::longest_ns(view))),
             lost_exits: outcome.map_or(0, |outcome| outcome.lost_exits),
         }
+    }
+
+    /// How times by events are known.
+    pub(super) fn events_grade(&self) -> Grade {
+        if self.events_lost { Grade::Inferred } else { Grade::Measured }
     }
 }
 

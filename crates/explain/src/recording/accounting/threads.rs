@@ -1,16 +1,16 @@
 //! The thread bar of a command, a process or a group: the lives of its threads, split by
 //! what they did. Each of the three sources fills it in its own way.
 
-use super::bar::{Bar, time};
+use super::bar::{Bar, FilledBar};
 use super::late::Late;
 use super::queued;
 use super::rows::Rows;
-use super::sampled::{self, Step};
+use super::sampled::{self, SampleStep};
 use super::source::Sources;
 use crate::recording::View;
 use crate::wording::long_time;
+use model::explanation::Repair;
 use model::explanation::TimeSlice;
-use model::explanation::{Repair, Slice};
 use model::recording::Subject;
 use model::{Evidence, Grade};
 
@@ -24,16 +24,8 @@ const OF: &str = "the lives of all threads";
 pub(super) const STATES: [TimeSlice; 5] =
     [TimeSlice::Run, TimeSlice::Queue, TimeSlice::BlockIo, TimeSlice::Children, TimeSlice::Sleep];
 
-/// A filled bar.
-#[derive(Debug, Default)]
-pub(super) struct Filled {
-    pub whole_ns: u64,
-    pub slices: Vec<Slice>,
-    pub repairs: Vec<Repair>,
-}
-
 /// Fills the thread bar from the best source.
-pub(super) fn bar(view: &View, sources: &Sources) -> Filled {
+pub(super) fn bar(view: &View, sources: &Sources) -> FilledBar {
     if sources.events {
         by_events(view, sources)
     } else if let Some(rows) = &sources.rows {
@@ -46,7 +38,7 @@ pub(super) fn bar(view: &View, sources: &Sources) -> Filled {
 /// Every state is measured, so the sum of all is a life, unless rows know of longer ones.
 /// With lost events a state may be counted beyond its end, so the rows' lives are the
 /// limit then.
-fn by_events(view: &View, sources: &Sources) -> Filled {
+fn by_events(view: &View, sources: &Sources) -> FilledBar {
     let names = STATES.map(|state| format!("trace.sched.{}_ns", state.id()));
     let lengths = names.each_ref().map(|name| view.sum(name).unwrap_or(0));
     let known = lengths.iter().fold(0u64, |sum, ns| sum.saturating_add(*ns));
@@ -56,27 +48,28 @@ fn by_events(view: &View, sources: &Sources) -> Filled {
         Some(rows) => rows.alive_ns.max(known),
         None => known,
     };
-    let grade = if sources.events_lost { Grade::Inferred } else { Grade::Measured };
+    let grade = sources.events_grade();
     let late = Late::of(view, sources);
-    let mut bar = Bar::new(OF, whole_ns);
+    let mut bar = Bar::new(OF, whole_ns).repaired(late.repair(lengths[0]));
     for ((state, name), ns) in STATES.into_iter().zip(&names).zip(lengths) {
-        let mut evidence = vec![time(name, ns, view.source(name))];
+        let mut evidence = vec![Evidence::time(name, ns, view.source(name))];
         if let (Some(rows), TimeSlice::Run) = (rows.filter(|_| late.ns() > 0), state) {
-            let charged = time("run of all threads", rows.run_ns, TASKSTATS);
+            let charged = Evidence::time("run of all threads", rows.run_ns, TASKSTATS);
             evidence.push(charged.seen_in(["tree.run_ns"]));
         }
         bar.add(state, late.put_right(state, ns), grade, evidence);
     }
     let whole = match rows {
         Some(rows) => lives(rows),
-        None => time("time of all threads by events", known, "sched_switch").seen_in(&names),
+        None => {
+            Evidence::time("time of all threads by events", known, "sched_switch").seen_in(&names)
+        }
     };
-    let repair = late.repair(lengths[0]);
-    filled(whole_ns, bar.close(whole), repair.into_iter().collect())
+    bar.close(whole)
 }
 
 /// Run, queue and block I/O are charged to each thread; what it slept for is not.
-fn by_rows(view: &View, rows: &Rows, lost_exits: u64) -> Filled {
+fn by_rows(view: &View, rows: &Rows, lost_exits: u64) -> FilledBar {
     // Threads whose end nobody told still ran: `wait4` has their processor time, and they
     // lived at least as long.
     let used = usage_ns(view).filter(|_| lost_exits > 0).unwrap_or(0);
@@ -86,8 +79,8 @@ fn by_rows(view: &View, rows: &Rows, lost_exits: u64) -> Filled {
         _ => Grade::Inferred,
     };
     let whole_ns = rows.alive_ns.saturating_add(unreported);
-    let mut bar = Bar::new(OF, whole_ns);
-    let run = time("run of all threads", rows.run_ns, TASKSTATS);
+    let mut bar = Bar::new(OF, whole_ns).repaired(rows.repairs.clone());
+    let run = Evidence::time("run of all threads", rows.run_ns, TASKSTATS);
     let mut evidence = vec![run.seen_in(["tree.run_ns"])];
     if unreported > 0 {
         evidence.push(waited_for(used));
@@ -101,34 +94,38 @@ fn by_rows(view: &View, rows: &Rows, lost_exits: u64) -> Filled {
     ] {
         if let Some(charged) = charged {
             let grade = if charged.cut { Grade::Inferred } else { grade };
-            let evidence = time(name, charged.ns, TASKSTATS).seen_in([series]);
+            let evidence = Evidence::time(name, charged.ns, TASKSTATS).seen_in([series]);
             bar.add(state, charged.ns, grade, vec![evidence]);
         }
     }
-    let whole = lives(rows);
-    filled(whole_ns, bar.close(whole), rows.repairs.clone())
+    bar.close(lives(rows))
 }
 
 /// Sums over the processes as the samples saw them; short-lived ones are in them only as
 /// far as a sample met them, so `wait4` may know of more processor time.
-fn by_samples(view: &View) -> Filled {
+fn by_samples(view: &View) -> FilledBar {
     let run = view.growth("tree.run_ns");
     let used = usage_ns(view);
     let queued = sampled::plausible_ns(view, "tree.queue_ns", |step| queued::most_ns(view, step));
     let queue = queued.map(|(kept, _)| kept);
     let counted = view.facts().sight("delay_accounting").is_open();
-    let waited = sampled::plausible_ns(view, "tree.block_io_ns", Step::lived_ns);
-    let block_io = waited.map(|(kept, _)| kept);
+    let waited = sampled::plausible_ns(view, "tree.block_io_ns", SampleStep::lived_ns);
     // Where the kernel does not count these waits, the field is there and stays at 0.
     let block_io =
-        block_io.filter(|_| counted || waited.is_some_and(|(kept, out)| kept > 0 || out > 0));
+        waited.filter(|(kept, out)| counted || *kept > 0 || *out > 0).map(|(kept, _)| kept);
     let seen_ns = run.unwrap_or(0).max(used.unwrap_or(0));
     let lives_ns = sampled::lives_ns(view);
     // Only the samples' estimate of the lives can be too short for what was counted.
     let counted_ns = seen_ns.saturating_add(queue.unwrap_or(0));
     let whole_ns = lives_ns.max(counted_ns);
-    let mut bar = Bar::new(OF, whole_ns);
-    let counter = |name: &str, ns: u64| time(name, ns, view.source(name));
+    let repairs = [
+        (queued, "tree.queue_ns", "processors were at work"),
+        (waited, "tree.block_io_ns", "the threads lived"),
+    ]
+    .into_iter()
+    .filter_map(|(sum, name, what)| left_out(sum?.1, name, what));
+    let mut bar = Bar::new(OF, whole_ns).repaired(repairs);
+    let counter = |name: &str, ns: u64| Evidence::time(name, ns, view.source(name));
     if let Some(run_ns) = run.max(used) {
         let mut evidence: Vec<Evidence> = Vec::new();
         evidence.extend(run.map(|ns| counter("tree.run_ns", ns)));
@@ -145,23 +142,17 @@ fn by_samples(view: &View) -> Filled {
             bar.add(state, ns, Grade::Inferred, vec![counter(name, ns)]);
         }
     }
-    let whole = time("threads as sampled, times time", lives_ns, "/proc/PID/stat")
+    let whole = Evidence::time("threads as sampled, times time", lives_ns, "/proc/PID/stat")
         .seen_in(["tree.threads"]);
-    let repairs = [
-        (queued, "tree.queue_ns", "processors were at work"),
-        (waited, "tree.block_io_ns", "the threads lived"),
-    ]
-    .into_iter()
-    .filter_map(|(sum, name, what)| left_out(sum?.1, name, what));
-    filled(whole_ns, bar.close(whole), repairs.collect())
+    bar.close(whole)
 }
 
 fn lives(rows: &Rows) -> Evidence {
-    time("lives of all threads", rows.alive_ns, TASKSTATS).seen_in(["tree.threads"])
+    Evidence::time("lives of all threads", rows.alive_ns, TASKSTATS).seen_in(["tree.threads"])
 }
 
 fn waited_for(used_ns: u64) -> Evidence {
-    time("processor time of the command", used_ns, "wait4").seen_in(["tree.run_ns"])
+    Evidence::time("processor time of the command", used_ns, "wait4").seen_in(["tree.run_ns"])
 }
 
 /// What is said of the steps of a sum that cannot be.
@@ -172,11 +163,6 @@ fn left_out(ns: u64, name: &str, what: &str) -> Option<Repair> {
         long_time(ns as f64)
     );
     (ns > 0).then_some(Repair { text, before_ns: ns, after_ns: 0 })
-}
-
-fn filled(whole_ns: u64, bar: (Vec<Slice>, Vec<Repair>), mut repairs: Vec<Repair>) -> Filled {
-    repairs.extend(bar.1);
-    Filled { whole_ns, slices: bar.0, repairs }
 }
 
 /// The processor time of a whole command by `wait4`.

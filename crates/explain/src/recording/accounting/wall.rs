@@ -4,14 +4,13 @@
 //! Events tell it exactly. Samples tell how much the threads ran in each interval, so as
 //! much of it was run at most; they cannot tell what a command slept for, or that it did.
 
-use super::bar::{Bar, time};
+use super::bar::{Bar, FilledBar};
 use super::late::Late;
-use super::sampled::{self, Interval};
+use super::sampled::{self, SampleInterval};
 use super::source::Sources;
-use super::threads::Filled;
 use crate::recording::View;
-use model::Grade;
 use model::explanation::TimeSlice;
+use model::{Evidence, Grade};
 
 /// What the bar is a bar of.
 pub(super) const OF: &str = "the wall time";
@@ -25,20 +24,20 @@ const STATES: [(TimeSlice, &str); 4] = [
 ];
 
 /// Fills the wall bar; `threads` is the thread bar of the same view.
-pub(super) fn bar(view: &View, sources: &Sources, threads: &Filled) -> Filled {
+pub(super) fn bar(view: &View, sources: &Sources, threads: &FilledBar) -> FilledBar {
     let by_events = sources.events.then(|| by_events(view, sources)).flatten();
     by_events.unwrap_or_else(|| by_samples(view, threads))
 }
 
 /// From the clock of the events; `None` where they kept none.
-pub(super) fn by_events(view: &View, sources: &Sources) -> Option<Filled> {
+pub(super) fn by_events(view: &View, sources: &Sources) -> Option<FilledBar> {
     view.sum(STATES[0].1)?;
-    let grade = if sources.events_lost { Grade::Inferred } else { Grade::Measured };
+    let grade = sources.events_grade();
     let late = Late::of(view, sources).on_the_clock(view);
     let mut bar = Bar::new(OF, view.wall_ns());
     for (state, name) in STATES {
         let ns = view.sum(name).unwrap_or(0);
-        let evidence = time(name, ns, view.source(name));
+        let evidence = Evidence::time(name, ns, view.source(name));
         let ns = late.put_right(state, ns);
         // The events go on until the last sample, a little after the subject's end: all that
         // is left of it is asleep then, so more of that than fits is no error.
@@ -49,9 +48,9 @@ pub(super) fn by_events(view: &View, sources: &Sources) -> Option<Filled> {
     Some(close(view, bar))
 }
 
-/// Interval by interval, in the order of the states; then what the thread bar knows and no
+/// SampleInterval by interval, in the order of the states; then what the thread bar knows and no
 /// sample saw: a command shorter than the samples are apart is one interval.
-fn by_samples(view: &View, threads: &Filled) -> Filled {
+fn by_samples(view: &View, threads: &FilledBar) -> FilledBar {
     let names = ["tree.run_ns", "tree.queue_ns", "tree.block_io_ns"];
     let intervals = sampled::intervals(view, names).unwrap_or_default();
     let seen = first_come(&intervals);
@@ -82,7 +81,7 @@ fn by_samples(view: &View, threads: &Filled) -> Filled {
 }
 
 /// Gives each interval to the first sum as far as that grew, then to the next.
-pub(super) fn first_come<const N: usize>(intervals: &[Interval<N>]) -> [u64; N] {
+pub(super) fn first_come<const N: usize>(intervals: &[SampleInterval<N>]) -> [u64; N] {
     let mut sums = [0u64; N];
     for interval in intervals {
         let mut left = interval.length_ns;
@@ -96,10 +95,8 @@ pub(super) fn first_come<const N: usize>(intervals: &[Interval<N>]) -> [u64; N] 
 }
 
 /// The bar with what is left of the wall time.
-pub(super) fn close(view: &View, bar: Bar) -> Filled {
-    let whole = time("wall time", view.wall_ns(), "CLOCK_MONOTONIC");
-    let (slices, repairs) = bar.close(whole);
-    Filled { whole_ns: view.wall_ns(), slices, repairs }
+pub(super) fn close(view: &View, bar: Bar) -> FilledBar {
+    bar.close(Evidence::time("wall time", view.wall_ns(), "CLOCK_MONOTONIC"))
 }
 
 #[cfg(test)]
@@ -108,7 +105,7 @@ mod tests {
 
     #[test]
     fn the_first_state_wins_and_nothing_is_counted_twice() {
-        let interval = |length_ns, grown_ns| Interval { length_ns, grown_ns };
+        let interval = |length_ns, grown_ns| SampleInterval { length_ns, grown_ns };
         let intervals =
             [interval(100, [60, 60, 60]), interval(100, [250, 9, 9]), interval(100, [0, 0, 30])];
         assert_eq!(first_come(&intervals), [160, 40, 30]);

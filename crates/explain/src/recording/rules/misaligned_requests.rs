@@ -26,9 +26,9 @@ struct Misaligned<'a> {
 }
 
 pub(super) fn check(run: &RunView) -> RunVerdict {
-    let found = [Way::Read, Way::Write].map(|way| misaligned(run, way));
-    let worst = found.into_iter().flatten().max_by_key(|found| found.ns);
-    let worst = worst.ok_or(NoFinding::Nothing)?;
+    let both = [Way::Read, Way::Write].map(|way| misaligned(run, way));
+    let worst =
+        both.into_iter().flatten().max_by_key(|found| found.ns).ok_or(NoFinding::Nothing)?;
     if worst.requests < LEAST_REQUESTS || !run.hurts(worst.ns) {
         return clear_count(Some(worst.counted), "requests");
     }

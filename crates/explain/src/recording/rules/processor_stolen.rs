@@ -37,8 +37,8 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     let measured = Evidence::new("steal", share, "ratio", "/proc/stat").seen_in([STEAL]);
     let wanted = run.growth_of_all(&WANTED).unwrap_or(stolen);
     let of_wanted = ratio(stolen as f64, wanted as f64);
-    let ns = part_of(run.run_ns(), of_wanted);
-    let ns = run.part_ns(TimePart::Steal).unwrap_or(ns).min(stolen);
+    let lost_ns = part_of(run.run_ns(), of_wanted);
+    let ns = run.part_ns(TimePart::Steal).unwrap_or(lost_ns).min(stolen);
     if share < LEAST_STOLEN || !run.hurts(ns) {
         return clear(Some(measured));
     }

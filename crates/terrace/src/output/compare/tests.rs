@@ -5,7 +5,7 @@ use super::*;
 use model::compared::SCHEMA;
 use model::estimate::Better;
 
-fn item(of: &str, name: &str, verdict: Verdict) -> ComparedFigure {
+fn item(of: &str, name: &str, verdict: DifferenceVerdict) -> ComparedFigure {
     ComparedFigure {
         of: of.to_owned(),
         name: name.to_owned(),
@@ -34,7 +34,7 @@ fn part(name: &str, within: Option<&str>, difference_ns: f64) -> DifferencePart 
         difference_ns,
         low_ns: Some(difference_ns - 0.1e9),
         high_ns: Some(difference_ns + 0.1e9),
-        verdict: Verdict::Larger,
+        verdict: DifferenceVerdict::Larger,
     }
 }
 
@@ -51,9 +51,9 @@ fn made() -> Comparison {
         second: side("cat z"),
         sentence: "The second takes 500 ms longer.".to_owned(),
         items: vec![
-            item("wall", "wall", Verdict::Larger),
-            item("slice", "run", Verdict::Unproven),
-            item("finding", "refaults", Verdict::Larger),
+            item("wall", "wall", DifferenceVerdict::Larger),
+            item("slice", "run", DifferenceVerdict::Unproven),
+            item("finding", "refaults", DifferenceVerdict::Larger),
         ],
         split: Some(TimeDifference {
             first_ns: 1e9,
@@ -115,7 +115,7 @@ fn what_a_side_lacks_is_a_dash() {
         difference: None,
         low: None,
         basis: Basis::Nothing,
-        ..item("RAM", "latency", Verdict::Unproven)
+        ..item("RAM", "latency", DifferenceVerdict::Unproven)
     };
     let text = page(&comparison, Page::plain(120));
     let line = text.lines().find(|line| line.contains("RAM")).unwrap();

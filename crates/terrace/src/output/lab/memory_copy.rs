@@ -7,7 +7,7 @@ use crate::output::prose::{heading, sentence};
 use crate::output::report::interrupted;
 use crate::output::style::Tone;
 use crate::output::table::{Cell, Column, Table};
-use explain::copying::{Limit, Ratio, Verdict};
+use explain::copying::{Limit, MethodLimit, Ratio};
 use lab::description::Experiment;
 use lab::memory_copy::{
     ARTICLE_BYTES, CACHED_BYTES, MemoryCopyOutcome, Row, SYSTEMS, Stride, Then,
@@ -116,7 +116,7 @@ fn limits(outcome: &MemoryCopyOutcome, page: Page) -> String {
         ]);
     }
     text.push_str(&table.render(page, 1));
-    let reason = |verdict: &Verdict| format!("{}: {}", verdict.method, verdict.because);
+    let reason = |verdict: &MethodLimit| format!("{}: {}", verdict.method, verdict.because);
     let because = outcome.verdicts.iter().map(reason);
     text.extend(because.map(|line| sentence(page, &line)));
     text.extend(pairs(outcome).map(|line| sentence(page, &line)));

@@ -2,7 +2,6 @@
 //! Waits for devices are not here: the rows have one number for all of them.
 
 use super::{Part, Parts};
-use crate::recording::accounting::bar::{count, time};
 use crate::recording::accounting::rows::{Charged, Rows};
 use crate::recording::accounting::threads::TASKSTATS;
 use model::explanation::{TimePart, TimeSlice};
@@ -71,22 +70,18 @@ pub(super) fn memory(parts: &mut Parts) {
         ),
     ] {
         let Some(charged) = charged else { continue };
-        parts.add(Part {
-            name,
-            within,
-            ns: charged.ns,
-            count: Some(charged.count),
-            grade,
-            evidence: evidence_of(what, charged, series),
-        });
+        parts.add(
+            Part::new(name, within, charged.ns, grade, evidence_of(what, charged, series))
+                .counted(Some(charged.count)),
+        );
     }
     first_touch(parts, rows);
 }
 
 fn evidence_of(what: &str, charged: Charged, series: &[&str]) -> Vec<Evidence> {
     vec![
-        time(what, charged.ns, TASKSTATS).seen_in(series),
-        count("waits", charged.count, TASKSTATS).seen_in(series),
+        Evidence::time(what, charged.ns, TASKSTATS).seen_in(series),
+        Evidence::count("waits", charged.count, TASKSTATS).seen_in(series),
     ]
 }
 
@@ -95,7 +90,7 @@ fn evidence_of(what: &str, charged: Charged, series: &[&str]) -> Vec<Evidence> {
 fn first_touch(parts: &mut Parts, rows: &Rows) {
     let copies = rows.copy_on_write.unwrap_or_default();
     let others = rows.minor_faults.saturating_sub(copies.count);
-    let faults = count("minor faults", rows.minor_faults, TASKSTATS);
+    let faults = Evidence::count("minor faults", rows.minor_faults, TASKSTATS);
     let mut evidence = vec![faults.seen_in(FAULTS)];
     let mut ns = 0;
     if copies.count >= ENOUGH_COPIES {
@@ -103,16 +98,12 @@ fn first_touch(parts: &mut Parts, rows: &Rows) {
         let kernel = parts.parts.iter().find(|part| part.name == TimePart::Kernel);
         let kernel_ns = kernel.map_or(u64::MAX, |part| part.ns);
         ns = u64::try_from(each).unwrap_or(u64::MAX).min(kernel_ns);
-        evidence.push(time("wpcopy_delay_total", copies.ns, TASKSTATS).seen_in(FAULTS));
-        let copied = count("write-protect copies", copies.count, TASKSTATS);
+        evidence.push(Evidence::time("wpcopy_delay_total", copies.ns, TASKSTATS).seen_in(FAULTS));
+        let copied = Evidence::count("write-protect copies", copies.count, TASKSTATS);
         evidence.push(copied.seen_in(FAULTS));
     }
-    parts.add(Part {
-        name: TimePart::FirstTouch,
-        within: TimeSlice::Run,
-        ns,
-        count: Some(rows.minor_faults),
-        grade: Grade::Inferred,
-        evidence,
-    });
+    parts.add(
+        Part::new(TimePart::FirstTouch, TimeSlice::Run, ns, Grade::Inferred, evidence)
+            .counted(Some(rows.minor_faults)),
+    );
 }

@@ -3,7 +3,6 @@
 
 use super::{Part, Parts};
 use crate::recording::View;
-use crate::recording::accounting::bar::{bytes, count, time};
 use crate::recording::accounting::threads::TASKSTATS;
 use model::explanation::{TimePart, TimeSlice};
 use model::{Evidence, Grade};
@@ -24,8 +23,8 @@ pub(super) fn block_io(parts: &mut Parts) {
     };
     let view = parts.view;
     let mut evidence = vec![
-        bytes("read_bytes", read, source).seen_in(["tree.read_bytes"]),
-        bytes("write_bytes", written, source).seen_in(["tree.write_bytes"]),
+        Evidence::bytes("read_bytes", read, source).seen_in(["tree.read_bytes"]),
+        Evidence::bytes("write_bytes", written, source).seen_in(["tree.write_bytes"]),
     ];
     if read > 0 && written <= read / FEW {
         let (swapped, swap_counter) = swapped_in_bytes(view);
@@ -36,7 +35,7 @@ pub(super) fn block_io(parts: &mut Parts) {
         };
         let swap_ns = of_waited(swapped);
         if swapped > 0 {
-            evidence.push(bytes(swap_counter, swapped, view.source(swap_counter)));
+            evidence.push(Evidence::bytes(swap_counter, swapped, view.source(swap_counter)));
         }
         let block_read = inferred(TimePart::BlockRead, waited - swap_ns, evidence.clone());
         parts.add(block_read);
@@ -47,7 +46,7 @@ pub(super) fn block_io(parts: &mut Parts) {
 }
 
 fn inferred(name: TimePart, ns: u64, evidence: Vec<Evidence>) -> Part {
-    Part { name, within: TimeSlice::BlockIo, ns, count: None, grade: Grade::Inferred, evidence }
+    Part::new(name, TimeSlice::BlockIo, ns, Grade::Inferred, evidence)
 }
 
 /// Bytes read from and written to devices by the subject, and who says so.
@@ -91,7 +90,7 @@ pub(super) fn refault(parts: &mut Parts) {
         let name = format!("{prefix}_{kind}");
         if let Some(grown) = view.growth(&name) {
             pages = Some(grown.saturating_add(pages.unwrap_or(0)));
-            evidence.push(count(name.clone(), grown, view.source(&name)));
+            evidence.push(Evidence::count(name.clone(), grown, view.source(&name)));
         }
     }
     let Some(pages) = pages else {
@@ -103,14 +102,10 @@ pub(super) fn refault(parts: &mut Parts) {
         part.evidence.extend(evidence);
         return;
     }
-    parts.add(Part {
-        name: TimePart::Refault,
-        within: TimeSlice::BlockIo,
-        ns: 0,
-        count: Some(pages),
-        grade: Grade::Inferred,
-        evidence,
-    });
+    parts.add(
+        Part::new(TimePart::Refault, TimeSlice::BlockIo, 0, Grade::Inferred, evidence)
+            .counted(Some(pages)),
+    );
 }
 
 /// Time in which a quota kept the group's threads from running: it is in their queue. The
@@ -129,14 +124,10 @@ pub(super) fn cpu_limit(parts: &mut Parts) {
     };
     let periods = format!("group{level}.cpu.throttled_periods");
     let times = view.growth(&periods);
-    let mut evidence = vec![time(name.clone(), ns, view.source(&name))];
-    evidence.extend(times.map(|n| count(periods.clone(), n, view.source(&periods))));
-    parts.add(Part {
-        name: TimePart::CpuLimit,
-        within: TimeSlice::Queue,
-        ns,
-        count: times,
-        grade: Grade::Inferred,
-        evidence,
-    });
+    let mut evidence = vec![Evidence::time(name.clone(), ns, view.source(&name))];
+    evidence.extend(times.map(|n| Evidence::count(periods.clone(), n, view.source(&periods))));
+    parts.add(
+        Part::new(TimePart::CpuLimit, TimeSlice::Queue, ns, Grade::Inferred, evidence)
+            .counted(times),
+    );
 }

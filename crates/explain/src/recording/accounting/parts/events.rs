@@ -2,10 +2,9 @@
 //! reclaim and its kind took from their begin to their end.
 
 use super::{Part, Parts};
-use crate::recording::accounting::bar::{count, time};
 use crate::recording::accounting::threads::TASKSTATS;
+use model::Evidence;
 use model::explanation::{TimePart, TimeSlice};
-use model::{Evidence, Grade};
 
 /// Waits in block I/O by what the stack says: part, and the class in the series' name.
 const BLOCK_IO: [(TimePart, &str); 7] = [
@@ -34,98 +33,94 @@ const SLEEP: [(TimePart, &str); 11] = [
     (TimePart::OtherWait, "unknown"),
 ];
 
+const DIRTY_WAITS: &str = "trace.writeback.dirty_waits";
+const JOURNAL_FLUSH: &str = "trace.sleep.flush_ns";
+
+/// What threads did for memory: part, where most of it lies, its time, and how many times.
+const MEMORY: [(TimePart, TimeSlice, [&str; 2]); 4] = [
+    (
+        TimePart::DirectReclaim,
+        TimeSlice::Run,
+        ["trace.vmscan.direct_reclaim_ns", "trace.vmscan.direct_reclaims"],
+    ),
+    (
+        TimePart::ReclaimThrottle,
+        TimeSlice::Sleep,
+        ["trace.vmscan.throttled_ns", "trace.vmscan.throttles"],
+    ),
+    (
+        TimePart::Compaction,
+        TimeSlice::Run,
+        ["trace.vmscan.compaction_ns", "trace.vmscan.compactions"],
+    ),
+    (TimePart::DirtyThrottle, TimeSlice::BlockIo, ["trace.writeback.dirty_wait_ns", DIRTY_WAITS]),
+];
+
 /// What the waits for block I/O were for.
 pub(super) fn block_io(parts: &mut Parts) {
-    let grade = grade(parts);
+    let (view, grade) = (parts.view, parts.sources.events_grade());
     for (name, class) in BLOCK_IO {
-        let mut within = TimeSlice::BlockIo;
         let series = format!("trace.block_io.{class}_ns");
-        let Some(mut ns) = parts.view.sum(&series) else {
+        let Some(mut ns) = view.sum(&series) else {
             continue;
         };
-        let mut evidence = vec![time_evidence(parts, &series, ns)];
-        // A flush waits for the device, and for the journal, which waits for the device.
-        let journal = parts.view.sum("trace.sleep.flush_ns").unwrap_or(0);
-        if class == "flush" && journal > 0 && parts.slice(TimeSlice::Sleep).is_some() {
-            evidence.push(time_evidence(parts, "trace.sleep.flush_ns", journal));
-            within = if journal > ns { TimeSlice::Sleep } else { within };
-            ns = ns.saturating_add(journal);
+        let mut within = TimeSlice::BlockIo;
+        let mut evidence = vec![Evidence::time(&series, ns, view.source(&series))];
+        let mut waits = None;
+        match name {
+            // A flush waits for the device, and for the journal, which waits for the device.
+            TimePart::Flush => {
+                let journal = view.sum(JOURNAL_FLUSH).unwrap_or(0);
+                if journal > 0 && parts.slice(TimeSlice::Sleep).is_some() {
+                    let source = view.source(JOURNAL_FLUSH);
+                    evidence.push(Evidence::time(JOURNAL_FLUSH, journal, source));
+                    within = if journal > ns { TimeSlice::Sleep } else { within };
+                    ns = ns.saturating_add(journal);
+                }
+            }
+            TimePart::DirtyThrottle => {
+                waits = view.sum(DIRTY_WAITS);
+                let source = view.source(DIRTY_WAITS);
+                let counted = waits.map(|waits| Evidence::count("waits", waits, source));
+                evidence.extend(counted.map(|counted| counted.seen_in([DIRTY_WAITS])));
+            }
+            // How many pages were read back from swap is known by the rows.
+            TimePart::SwapIn => {
+                let charged = parts.sources.rows.as_ref().and_then(|rows| rows.swap_in);
+                waits = charged.map(|charged| charged.count);
+                let counted = waits.map(|waits| Evidence::count("waits", waits, TASKSTATS));
+                evidence.extend(counted.map(|counted| counted.seen_in(["vmstat.pswpin"])));
+            }
+            _ => {}
         }
-        let waits = match class {
-            "dirty" => parts.view.sum(DIRTY_WAITS),
-            "swap_in" => parts.swap_ins(),
-            _ => None,
-        };
-        evidence.extend(waits.map(|waits| {
-            let (series, source) = match class {
-                "dirty" => (DIRTY_WAITS, parts.view.source(DIRTY_WAITS)),
-                _ => ("vmstat.pswpin", TASKSTATS),
-            };
-            count("waits", waits, source).seen_in([series])
-        }));
-        parts.add(Part { name, within, ns, count: waits, grade, evidence });
+        parts.add(Part::new(name, within, ns, grade, evidence).counted(waits));
     }
 }
-
-const DIRTY_WAITS: &str = "trace.writeback.dirty_waits";
 
 /// What threads did for memory: each is timed by its own pair of events, which are open or
 /// not whatever the switch events are.
 pub(super) fn memory(parts: &mut Parts) {
-    for (name, within, sum, times) in [
-        (
-            TimePart::DirectReclaim,
-            TimeSlice::Run,
-            "trace.vmscan.direct_reclaim_ns",
-            "trace.vmscan.direct_reclaims",
-        ),
-        (
-            TimePart::ReclaimThrottle,
-            TimeSlice::Sleep,
-            "trace.vmscan.throttled_ns",
-            "trace.vmscan.throttles",
-        ),
-        (
-            TimePart::Compaction,
-            TimeSlice::Run,
-            "trace.vmscan.compaction_ns",
-            "trace.vmscan.compactions",
-        ),
-        (TimePart::DirtyThrottle, TimeSlice::BlockIo, "trace.writeback.dirty_wait_ns", DIRTY_WAITS),
-    ] {
-        let Some(ns) = parts.view.sum(sum) else {
+    let (view, grade) = (parts.view, parts.sources.events_grade());
+    for (name, within, [time, times]) in MEMORY {
+        let Some(ns) = view.sum(time) else {
             continue;
         };
-        let count = parts.view.sum(times);
-        let mut evidence = vec![time_evidence(parts, sum, ns)];
-        evidence.extend(count.map(|times_seen| count_evidence(parts, times, times_seen)));
-        let grade = grade(parts);
-        parts.add(Part { name, within, ns, count, grade, evidence });
+        let count = view.sum(times);
+        let mut evidence = vec![Evidence::time(time, ns, view.source(time))];
+        evidence.extend(count.map(|count| Evidence::count(times, count, view.source(times))));
+        parts.add(Part::new(name, within, ns, grade, evidence).counted(count));
     }
 }
 
 /// What the other sleep was for.
 pub(super) fn sleep(parts: &mut Parts) {
-    let grade = grade(parts);
-    let reclaim = [(TimePart::ReclaimThrottle, "reclaim"), (TimePart::Flush, "flush")];
-    for (name, class) in SLEEP.into_iter().chain(reclaim) {
+    let (view, grade) = (parts.view, parts.sources.events_grade());
+    let elsewhere_too = [(TimePart::ReclaimThrottle, "reclaim"), (TimePart::Flush, "flush")];
+    for (name, class) in SLEEP.into_iter().chain(elsewhere_too) {
         let series = format!("trace.sleep.{class}_ns");
-        let Some(ns) = parts.view.sum(&series) else {
-            continue;
-        };
-        let evidence = vec![time_evidence(parts, &series, ns)];
-        parts.add(Part { name, within: TimeSlice::Sleep, ns, count: None, grade, evidence });
+        if let Some(ns) = view.sum(&series) {
+            let evidence = Evidence::time(&series, ns, view.source(&series));
+            parts.add(Part::new(name, TimeSlice::Sleep, ns, grade, [evidence]));
+        }
     }
-}
-
-fn grade(parts: &Parts) -> Grade {
-    if parts.sources.events_lost { Grade::Inferred } else { Grade::Measured }
-}
-
-fn time_evidence(parts: &Parts, name: &str, ns: u64) -> Evidence {
-    time(name, ns, parts.view.source(name))
-}
-
-fn count_evidence(parts: &Parts, name: &str, seen: u64) -> Evidence {
-    count(name, seen, parts.view.source(name))
 }

@@ -2,8 +2,7 @@
 //! Both are shares of an exact time, known by ticks or for the machine only.
 
 use super::{Part, Parts};
-use crate::recording::View;
-use crate::recording::accounting::bar::time;
+use crate::recording::accounting::bar::times_grown;
 use crate::recording::accounting::machine;
 use crate::recording::accounting::threads::TASKSTATS;
 use model::explanation::{TimePart, TimeSlice};
@@ -25,20 +24,14 @@ pub(super) fn split(parts: &mut Parts) {
     }
     let user_ns = u128::from(run) * u128::from(user) / both;
     let user_ns = u64::try_from(user_ns).unwrap_or(run).min(run);
-    let by_user = time("user time by ticks", user, source).seen_in(["tree.user_ns"]);
-    let by_kernel = time("kernel time by ticks", system, source).seen_in(["tree.system_ns"]);
+    let by_user = Evidence::time("user time by ticks", user, source).seen_in(["tree.user_ns"]);
+    let by_kernel =
+        Evidence::time("kernel time by ticks", system, source).seen_in(["tree.system_ns"]);
     for (name, ns, evidence) in [
         (TimePart::User, user_ns, [by_user.clone(), by_kernel.clone()]),
         (TimePart::Kernel, run - user_ns, [by_kernel, by_user]),
     ] {
-        parts.add(Part {
-            name,
-            within: TimeSlice::Run,
-            ns,
-            count: None,
-            grade: Grade::Inferred,
-            evidence: evidence.into(),
-        });
+        parts.add(Part::new(name, TimeSlice::Run, ns, Grade::Inferred, evidence));
     }
 }
 
@@ -68,19 +61,12 @@ pub(super) fn split_machine(parts: &mut Parts) {
         (TimePart::Kernel, &["stat.cpu.system_ns"]),
         (TimePart::Interrupts, &["stat.cpu.irq_ns", "stat.cpu.softirq_ns"]),
     ] {
-        let evidence = grown(parts.view, counters);
+        let evidence = times_grown(parts.view, counters);
         let lengths = counters.iter().filter_map(|c| parts.view.growth(c));
         let Some(ns) = lengths.reduce(u64::saturating_add) else {
             continue;
         };
-        parts.add(Part {
-            name,
-            within: TimeSlice::Run,
-            ns,
-            count: None,
-            grade: Grade::Measured,
-            evidence,
-        });
+        parts.add(Part::new(name, TimeSlice::Run, ns, Grade::Measured, evidence));
     }
 }
 
@@ -95,24 +81,15 @@ pub(super) fn steal(parts: &mut Parts) {
         return;
     }
     let ns = u128::from(stolen) * u128::from(run.min(busy)) / u128::from(busy);
-    parts.add(Part {
-        name: TimePart::Steal,
-        within: TimeSlice::Run,
-        ns: u64::try_from(ns).unwrap_or(u64::MAX),
-        count: None,
-        grade: Grade::Inferred,
-        evidence: vec![
-            time("stat.cpu.steal_ns", stolen, view.source("stat.cpu.steal_ns")),
-            time("run of all processes", busy, view.source("stat.cpu.user_ns"))
+    parts.add(Part::new(
+        TimePart::Steal,
+        TimeSlice::Run,
+        u64::try_from(ns).unwrap_or(u64::MAX),
+        Grade::Inferred,
+        [
+            Evidence::time("stat.cpu.steal_ns", stolen, view.source("stat.cpu.steal_ns")),
+            Evidence::time("run of all processes", busy, view.source("stat.cpu.user_ns"))
                 .seen_in(machine::RUN),
         ],
-    });
-}
-
-fn grown(view: &View, counters: &[&str]) -> Vec<Evidence> {
-    let evidence = counters.iter().filter_map(|name| {
-        let grown = view.growth(name)?;
-        Some(time(*name, grown, view.source(name)))
-    });
-    evidence.collect()
+    ));
 }
