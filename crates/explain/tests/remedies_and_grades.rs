@@ -163,8 +163,25 @@ fn less_of_a_cache_than_claimed_is_not_a_wrong_claim() {
     edge["fits_bytes"] = (64_u64 << 20).into();
     edge["spills_bytes"] = (80_u64 << 20).into();
     let found = only(&machine);
-    assert_eq!(found.grade, Grade::Measured);
     assert!(found.claim.contains("(24 MiB) are wrong"), "{}", found.claim);
+}
+
+/// The time of a quick survey may be over before the second search.
+#[test]
+fn an_edge_that_was_found_once_is_inferred() {
+    let mut machine = machine("cache_size_differs-fires");
+    let grade = |machine: &serde_json::Value| only(machine).grade;
+    let edge = machine["caches"][2]["measured"]["fits_bytes"].clone();
+    for (made, found, expected) in
+        [(1, 1, Grade::Inferred), (2, 1, Grade::Inferred), (2, 2, Grade::Measured)]
+    {
+        machine["caches"][2]["searches"] = serde_json::json!({
+            "made": made, "found": found, "low_bytes": edge, "high_bytes": edge,
+        });
+        assert_eq!(grade(&machine), expected, "{made} {found}");
+    }
+    machine["caches"][2]["searches"] = serde_json::Value::Null;
+    assert_eq!(grade(&machine), Grade::Inferred);
 }
 
 /// The first search found more than is claimed, the next one less.

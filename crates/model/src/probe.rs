@@ -85,6 +85,12 @@ impl CacheLevel {
         (!is_same).then_some((all.low_bytes, all.high_bytes))
     }
 
+    /// Whether more than one search found an edge.
+    #[must_use]
+    pub fn is_found_again(&self) -> bool {
+        self.searches.is_some_and(|all| all.found > 1)
+    }
+
     /// Whether each search found the same edge.
     #[must_use]
     pub fn is_steady(&self) -> bool {

@@ -80,8 +80,10 @@ fn check_cache(cache: &CacheLevel, next_bytes: Option<u64>) -> SurveyVerdict {
     }
     let fits = edge.fits_bytes as f64;
     let sources: Vec<String> = wrong.iter().map(|claim| claim.source.to_owned()).collect();
+    // One search alone may have met a neighbour of this minute.
+    let grade = if cache.is_found_again() { Grade::Measured } else { Grade::Inferred };
     let finding =
-        Finding::new(Grade::Measured, sentence(cache, &edge, &of), evidence(cache, &edge, &claims))
+        Finding::new(grade, sentence(cache, &edge, &of), evidence(cache, &edge, &claims))
             .tier(format!("L{level} cache"))
             .remedy(format!(
                 "Size blocks that shall stay in this cache by {}, not by the claim of {}. \

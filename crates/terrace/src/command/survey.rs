@@ -23,7 +23,7 @@ use explain::rules::result_noisy;
 use machine::Root;
 use measure::{Budget, calibrate, disturbance::Bracket};
 use model::Tier;
-use model::progress::{Progress, ProgressSink};
+use model::progress::ProgressSink;
 use model::survey::{Cost, SCHEMA, Survey};
 pub use page::PageFile;
 use plan::Plan;
@@ -40,11 +40,9 @@ pub fn survey(args: &SurveyArgs, root: &Root, progress: &mut ProgressSink<'_>) -
     // One budget from here to the end: whatever is slow takes from what comes after.
     let stop = Budget::of(plan.total);
     let places = places::find(&args.paths, root)?;
-    let seen = run::run(&plan, places, &machine, root, &stop, &mut *progress);
-    let _ = progress(Progress::step("swap"));
-    let swap = swap::areas(root, &stop);
-    let mut tiers = tiers::tiers(&seen, &swap, &machine.memory);
-    let observed = observe::observed(&seen, &tiers, &swap, &machine);
+    let seen = run::run(&plan, places, &machine, root, &stop, progress);
+    let mut tiers = tiers::tiers(&seen, &machine.memory);
+    let observed = observe::observed(&seen, &tiers, &machine);
     let judged = explain::survey(&observed);
     mark_noisy(&mut tiers, &observed.noise);
     let Judgement { findings, fine, unchecked } = judged;

@@ -11,10 +11,10 @@ use measure::faults::{FaultReport, FaultSeries, TouchMethod, TouchPhase};
 use measure::memory::levels::LevelReport;
 use model::Tier;
 use model::machine::MachineFacts;
-use model::probe::{RamDiskReport, SwapArea};
+use model::probe::RamDiskReport;
 
 /// Everything for the rules.
-pub fn observed(seen: &Measured, tiers: &[Tier], swap: &[SwapArea], machine: &Machine) -> Observed {
+pub fn observed(seen: &Measured, tiers: &[Tier], machine: &Machine) -> Observed {
     let facts = &machine.facts;
     let virtualized = facts.virtualization.is_some();
     let mut devices = seen.devices.iter();
@@ -41,7 +41,7 @@ pub fn observed(seen: &Measured, tiers: &[Tier], swap: &[SwapArea], machine: &Ma
             .collect(),
         processor: Some(seen.processor.clone()),
         swap: Some(SwapSeen {
-            areas: swap.to_vec(),
+            areas: seen.swap.clone(),
             memory_bytes: machine.memory.total.map_or(0, |total| total.0),
         }),
         noise: noise(seen, tiers),

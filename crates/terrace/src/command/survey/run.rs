@@ -5,6 +5,7 @@
 
 use super::places::{Place, Places};
 use super::plan::{self, Plan};
+use super::swap;
 use crate::command::machine_facts;
 use machine::Root;
 use machine::cpu::CacheClaims;
@@ -19,7 +20,7 @@ use measure::storage::DeviceLimits;
 use measure::{Budget, Error, storage};
 use model::duration::CLOCK_TICK_NS;
 use model::machine::MachineFacts;
-use model::probe::{DeviceReport, ProcessorLoad, RamDiskReport};
+use model::probe::{DeviceReport, ProcessorLoad, RamDiskReport, SwapArea};
 use model::progress::{Progress, ProgressSink};
 use model::survey::Skipped;
 use std::time::Duration;
@@ -43,6 +44,8 @@ pub struct Measured {
     pub devices: Vec<DeviceReport>,
     /// RAM disks.
     pub ram_disks: Vec<RamDiskReport>,
+    /// Swap areas.
+    pub swap: Vec<SwapArea>,
     /// What failed or was left out.
     pub skipped: Vec<Skipped>,
     /// Processor counters over the whole survey.
@@ -100,6 +103,7 @@ pub fn run(
         Err(error) => {
             seen.skip("memory levels", &error);
             seen.disks(plan, places.places, machine, root, stop, progress);
+            seen.swap_and_edges(plan, root, stop, progress);
         }
         Ok(mut store) => {
             seen.granted = Some(store.granted());
@@ -108,14 +112,13 @@ pub fn run(
             let first = bench.measure_pass(&plan.schedule, root, &stop.part(plan.levels_pass));
             seen.keep("memory levels", first);
             seen.disks(plan, places.places, machine, root, stop, progress);
+            seen.swap_and_edges(plan, root, stop, progress);
             let _ = progress(Progress::step("memory levels again"));
             let second = bench.measure_pass(&plan.schedule, root, &stop.part(plan.levels_pass));
             seen.keep("memory levels", second);
             seen.levels = bench.reports();
         }
     }
-    let _ = progress(Progress::step("cache edges again"));
-    seen.search_edges_again(plan, root, stop);
     seen.processor = before.until(ProcessorReading::now(root), &machine.facts);
     seen.processor.run_delay_share = seen.tally().run_delay_share();
     seen.interrupted = stop.interrupted();
@@ -138,8 +141,19 @@ impl Measured {
         self.skipped.push(Skipped { name: name.to_owned(), reason: model::error_chain(error) });
     }
 
-    /// Searches for the edges of the caches a second time: what moves is not the caches' size.
-    fn search_edges_again(&mut self, plan: &Plan, root: &Root, stop: &Budget) {
+    /// What must be measured even when the disks were slow, before the second pass over memory, which
+    /// can be shortened: the swap areas, and the edges of the caches a second time. An edge that moves
+    /// is not the cache's size; without the second search a finding about a size is only inferred.
+    fn swap_and_edges(
+        &mut self,
+        plan: &Plan,
+        root: &Root,
+        stop: &Budget,
+        progress: &mut ProgressSink<'_>,
+    ) {
+        let _ = progress(Progress::step("swap"));
+        self.swap = swap::areas(root, stop);
+        let _ = progress(Progress::step("cache edges again"));
         let Some(ladder) = self.ladder.as_mut().filter(|_| !stop.over()) else {
             return;
         };
@@ -173,8 +187,8 @@ impl Measured {
             let _ = progress(Progress::step(&name));
             if place.in_ram {
                 let report = storage::survey_ram_disk(&place.directory, share, root);
-                let report = self.keep(&name, report);
-                let placed = report.map(|report| place.ram_disk(report, &machine.memory));
+                let measured = self.keep(&name, report);
+                let placed = measured.map(|measured| place.ram_disk(measured, &machine.memory));
                 self.ram_disks.extend(placed);
             } else {
                 let limits = DeviceLimits {
@@ -184,9 +198,9 @@ impl Measured {
                     raw: sys::process::effective_uid() == 0,
                 };
                 let report = storage::survey_device(&place.directory, &limits, root);
-                let report = self.keep(&name, report);
+                let measured = self.keep(&name, report);
                 let is_guest = machine.facts.virtualization.is_some();
-                self.devices.extend(report.map(|report| place.device(report, is_guest)));
+                self.devices.extend(measured.map(|measured| place.device(measured, is_guest)));
             }
         }
     }

@@ -15,7 +15,7 @@ use model::{Bytes, Grade, Latency, Tier, TierKind};
 pub const NEW_MEMORY: &str = "RAM, new";
 
 /// All tiers of `seen`, in the order of the page.
-pub fn tiers(seen: &Measured, swap: &[SwapArea], memory: &Memory) -> Vec<Tier> {
+pub fn tiers(seen: &Measured, memory: &Memory) -> Vec<Tier> {
     let caches = seen.ladder.as_ref().map_or(&[][..], |ladder| &ladder.caches);
     let pages = pages_word(seen.granted.as_ref());
     let mut tiers: Vec<Tier> = seen
@@ -29,9 +29,10 @@ pub fn tiers(seen: &Measured, swap: &[SwapArea], memory: &Memory) -> Vec<Tier> {
     tiers.extend(new_memory(seen));
     tiers.extend(seen.ram_disks.iter().map(ram_disk));
     tiers.extend(page_cache(seen, memory.available));
-    tiers.extend(swap.iter().filter(|area| area.compressed).map(swap_tier));
+    let (in_ram, on_disk): (Vec<_>, Vec<_>) = seen.swap.iter().partition(|area| area.compressed);
+    tiers.extend(in_ram.into_iter().map(swap_tier));
     tiers.extend(seen.devices.iter().map(device));
-    tiers.extend(swap.iter().filter(|area| !area.compressed).map(swap_tier));
+    tiers.extend(on_disk.into_iter().map(swap_tier));
     tiers
 }
 
