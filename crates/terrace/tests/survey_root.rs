@@ -1,9 +1,9 @@
 //! What a survey finds on machines that are made odd for it, and that the finding goes when the
 //! remedy is applied. Needs root: control groups, swap files, loop devices of its own.
 //!
-//! A survey takes 14 s, so tests share two of them: of a plain machine, and of one with swap and a
-//! wrong flag. Surveys whose rates matter run alone; those in a group that only lowers a limit run
-//! beside each other.
+//! All tests share four surveys ([`surveys`]). Three begin together: the one of a held volume spends
+//! its first 20 s on memory, and the other two, which need no exact rates, have ended by then. The
+//! one of a machine with swap follows. A check of rates that others disturbed is made again, alone.
 // Helpers of tests may unwrap as the tests do.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -12,26 +12,19 @@ mod support;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
 use support::{TERRACE, run};
 use testkit::{Cgroup, Mounted, SwapArea, skip};
 
 /// Others on this machine may take the disk or the processors meanwhile; then no rate is flat.
 const ATTEMPTS: usize = 3;
 
-static MACHINE: RwLock<()> = RwLock::new(());
+/// The limit of the group in which a survey's buffers shrink.
+const MEMORY_LIMIT: u64 = 300 << 20;
 
-/// No other survey of this file runs meanwhile.
-fn alone() -> RwLockWriteGuard<'static, ()> {
-    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Other surveys that need no exact rates may run meanwhile.
-fn side_by_side() -> RwLockReadGuard<'static, ()> {
-    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The JSON of a quick survey by `command`, which may run it inside a group.
+/// The JSON of a quick survey by `command`, which may run it inside a group, of the volume at
+/// `path` and of memory; without `path` of memory alone.
 fn survey(mut command: Command, path: Option<&Path>) -> Value {
     command.args(["survey", "--quick"]);
     finish(command, path)
@@ -45,6 +38,9 @@ fn whole_survey(mut command: Command, path: &Path) -> Value {
 
 fn finish(mut command: Command, path: Option<&Path>) -> Value {
     command.args(["--no-keep", "--json"]);
+    // The directories that every survey looks at are on the same volume, which is measured once.
+    let here = path.unwrap_or(Path::new("/dev/shm"));
+    command.current_dir(here).env("HOME", here).env("TMPDIR", here);
     if let Some(path) = path {
         command.arg("--path").arg(path);
     }
@@ -66,15 +62,26 @@ struct DiskSurvey {
 }
 
 impl DiskSurvey {
-    fn make(rotational: &str) -> Result<Self, String> {
+    /// A quick survey by `command` of a disk whose flag is `rotational`.
+    fn make(command: Command, rotational: &str) -> Result<Self, String> {
         let mounted = Mounted::ext4(700 << 20)?;
         std::fs::write(mounted.queue_setting("rotational"), rotational).unwrap();
         let areas = std::fs::read_to_string("/proc/swaps").unwrap();
         Ok(Self {
             has_swap: areas.lines().count() > 1,
-            survey: survey(plain(), Some(mounted.path())),
+            survey: survey(command, Some(mounted.path())),
             device: mounted.device_name(),
         })
+    }
+
+    /// A whole survey of a disk that a group may read at a limited rate.
+    fn of_held_volume() -> Result<Self, String> {
+        let mounted = Mounted::ext4(700 << 20)?;
+        let device = mounted.device_name();
+        let number = std::fs::read_to_string(format!("/sys/block/{device}/dev")).unwrap();
+        let group = Cgroup::v1_read_rate(number.trim(), 100 << 20)?;
+        let survey = whole_survey(group.command(TERRACE), mounted.path());
+        Ok(Self { survey, device, has_swap: false })
     }
 
     fn findings(&self, id: &str) -> usize {
@@ -83,14 +90,18 @@ impl DiskSurvey {
     }
 }
 
-/// The machine as it is, with a disk whose flag is right.
-fn as_it_is() -> Result<&'static DiskSurvey, &'static String> {
-    static SURVEY: OnceLock<Result<DiskSurvey, String>> = OnceLock::new();
-    let make = || {
-        let _alone = alone();
-        DiskSurvey::make("0")
-    };
-    SURVEY.get_or_init(make).as_ref()
+/// A survey in a group that may use 30 % of a processor.
+struct CpuLimitedSurvey {
+    survey: Value,
+    group: String,
+}
+
+impl CpuLimitedSurvey {
+    fn make() -> Result<Self, String> {
+        let group = Cgroup::v1_cpu(30_000, 100_000)?;
+        let name = group.path().file_name().unwrap().to_string_lossy().into_owned();
+        Ok(Self { survey: survey(group.command(TERRACE), None), group: name })
+    }
 }
 
 /// The machine with a swap file, a reserved one, and a disk whose flag is wrong.
@@ -102,11 +113,10 @@ struct OddSurvey {
 
 impl OddSurvey {
     fn make() -> Result<Self, String> {
-        let _alone = alone();
         let swap = SwapArea::on(64 << 20)?;
         let reserved = SwapArea::reserved(64 << 20)?;
         Ok(Self {
-            disk: DiskSurvey::make("1")?,
+            disk: DiskSurvey::make(plain(), "1")?,
             swap: swap.path().to_owned(),
             reserved: reserved.path().to_owned(),
         })
@@ -121,35 +131,54 @@ impl OddSurvey {
     }
 }
 
-fn odd() -> Result<&'static OddSurvey, &'static String> {
-    static SURVEY: OnceLock<Result<OddSurvey, String>> = OnceLock::new();
-    SURVEY.get_or_init(OddSurvey::make).as_ref()
+/// The surveys that the tests share; each is absent with what it needs.
+struct Surveys {
+    /// The machine as it is, with a disk whose flag is right, in a group with a memory limit.
+    usual: Result<DiskSurvey, String>,
+    cpu_limited: Result<CpuLimitedSurvey, String>,
+    held: Result<DiskSurvey, String>,
+    odd: Result<OddSurvey, String>,
 }
 
-/// The first survey of a few for which `is_it` holds, `shared` first; what each other one found is
-/// printed.
+fn surveys() -> &'static Surveys {
+    static SURVEYS: OnceLock<Surveys> = OnceLock::new();
+    SURVEYS.get_or_init(|| {
+        let usual = || {
+            let group = Cgroup::v1_memory(MEMORY_LIMIT)?;
+            DiskSurvey::make(group.command(TERRACE), "0")
+        };
+        let (usual, cpu_limited, held) = thread::scope(|scope| {
+            let usual = scope.spawn(usual);
+            let cpu_limited = scope.spawn(CpuLimitedSurvey::make);
+            let held = DiskSurvey::of_held_volume();
+            (usual.join().unwrap(), cpu_limited.join().unwrap(), held)
+        });
+        Surveys { usual, cpu_limited, held, odd: OddSurvey::make() }
+    })
+}
+
+/// The `shared` survey, or the first of a few new ones, for which `is_it` holds; what each other one
+/// found is printed. New ones are made one at a time.
 #[track_caller]
 fn until(
-    shared: Option<&DiskSurvey>,
-    ask: impl Fn() -> Result<DiskSurvey, String>,
+    shared: &DiskSurvey,
+    make: impl Fn() -> Result<DiskSurvey, String>,
     is_it: impl Fn(&DiskSurvey) -> bool,
 ) {
-    for attempt in 1..=ATTEMPTS {
-        let asked;
-        let seen = match shared.filter(|_| attempt == 1) {
-            Some(shared) => shared,
-            None => {
-                let _alone = alone();
-                asked = ask().unwrap();
-                &asked
-            }
-        };
-        if is_it(seen) {
-            return;
+    static ALONE: Mutex<()> = Mutex::new(());
+    let holds = |attempt: usize, seen: &DiskSurvey| {
+        let holds = is_it(seen);
+        if !holds {
+            let survey = &seen.survey;
+            println!("attempt {attempt}: {:#} {:#}", survey["findings"], survey["unchecked"]);
         }
-        println!("attempt {attempt}: {:#} {:#}", seen.survey["findings"], seen.survey["unchecked"]);
-    }
-    panic!("not in {ATTEMPTS} attempts");
+        holds
+    };
+    let again = |attempt| {
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        holds(attempt, &make().unwrap())
+    };
+    assert!(holds(1, shared) || (2..=ATTEMPTS).any(again), "not in {ATTEMPTS} attempts");
 }
 
 /// The findings with this id, and whether the check was made at all.
@@ -170,19 +199,14 @@ fn tier<'s>(survey: &'s Value, kind: &str) -> Option<&'s Value> {
 
 #[test]
 fn a_cpu_limit_is_named_and_gone_without_it() {
-    {
-        let _side_by_side = side_by_side();
-        let group = match Cgroup::v1_cpu(30_000, 100_000) {
-            Ok(group) => group,
-            Err(need) => return skip(need),
-        };
-        let limited = survey(group.command(TERRACE), None);
-        let found = findings(&limited, "processor_throttled");
-        assert_eq!(found.len(), 1, "{}", limited["findings"]);
-        let name = group.path().file_name().unwrap().to_string_lossy();
-        assert!(found[0].to_string().contains(&*name), "{}", found[0]);
-    }
-    match as_it_is() {
+    let limited = match &surveys().cpu_limited {
+        Ok(limited) => limited,
+        Err(need) => return skip(need),
+    };
+    let found = findings(&limited.survey, "processor_throttled");
+    assert_eq!(found.len(), 1, "{}", limited.survey["findings"]);
+    assert!(found[0].to_string().contains(&limited.group), "{}", found[0]);
+    match &surveys().usual {
         Ok(free) => assert_eq!(findings(&free.survey, "processor_throttled").len(), 0),
         Err(need) => skip(need),
     }
@@ -190,17 +214,16 @@ fn a_cpu_limit_is_named_and_gone_without_it() {
 
 #[test]
 fn a_memory_limit_shrinks_the_buffers_and_kills_no_process() {
-    let _side_by_side = side_by_side();
-    let group = match Cgroup::v1_memory(300 << 20) {
-        Ok(group) => group,
+    let limited = match &surveys().usual {
+        Ok(usual) => &usual.survey,
         Err(need) => return skip(need),
     };
-    let limited = survey(group.command(TERRACE), None);
-    let method = tier(&limited, "ram").unwrap()["method"].as_str().unwrap();
+    let method = tier(limited, "ram").unwrap()["method"].as_str().unwrap();
     assert!(method.contains(" MiB, "), "{method}");
     assert!(!method.contains("256 MiB"), "{method}");
-    assert!(limited["cost"]["max_resident_bytes"].as_u64().unwrap() < 300 << 20);
+    assert!(limited["cost"]["max_resident_bytes"].as_u64().unwrap() < MEMORY_LIMIT);
 
+    let group = Cgroup::v1_memory(MEMORY_LIMIT).unwrap();
     let mut command = group.command(TERRACE);
     command.args(["measure", "memcpy", "memcpy", "--size", "1g"]);
     run(command).refused(3, "only ");
@@ -216,9 +239,9 @@ fn a_memory_limit_shrinks_the_buffers_and_kills_no_process() {
 
 #[test]
 fn a_machine_without_swap_has_a_finding_until_there_is_some() {
-    let (without, with) = match as_it_is().and_then(|plain| Ok((plain, odd()?))) {
-        Ok(surveys) => surveys,
-        Err(need) => return skip(need),
+    let (without, with) = match (&surveys().usual, &surveys().odd) {
+        (Ok(usual), Ok(odd)) => (usual, odd),
+        (Err(need), _) | (_, Err(need)) => return skip(need),
     };
     if without.has_swap {
         return skip("a machine without swap");
@@ -235,8 +258,8 @@ fn a_machine_without_swap_has_a_finding_until_there_is_some() {
 
 #[test]
 fn a_swap_file_that_is_only_reserved_has_no_latency() {
-    let seen = match odd() {
-        Ok(seen) => seen,
+    let seen = match &surveys().odd {
+        Ok(odd) => odd,
         Err(need) => return skip(need),
     };
     let tier = seen.tier(&seen.reserved);
@@ -246,14 +269,14 @@ fn a_swap_file_that_is_only_reserved_has_no_latency() {
 
 #[test]
 fn a_wrong_rotational_flag_is_found_until_it_is_corrected() {
-    let (right, wrong) = match as_it_is().and_then(|plain| Ok((plain, odd()?))) {
-        Ok(surveys) => surveys,
-        Err(need) => return skip(need),
+    let (right, wrong) = match (&surveys().usual, &surveys().odd) {
+        (Ok(usual), Ok(odd)) => (usual, &odd.disk),
+        (Err(need), _) | (_, Err(need)) => return skip(need),
     };
-    for (shared, flag, expected) in [(&wrong.disk, "1", 1), (right, "0", 0)] {
+    for (shared, flag, expected) in [(wrong, "1", 1), (right, "0", 0)] {
         until(
-            Some(shared),
-            || DiskSurvey::make(flag),
+            shared,
+            || DiskSurvey::make(plain(), flag),
             |seen| seen.findings("device_flag_at_odds") == expected,
         );
     }
@@ -262,33 +285,14 @@ fn a_wrong_rotational_flag_is_found_until_it_is_corrected() {
 #[test]
 fn a_volume_that_is_held_to_a_rate_is_recognised_until_it_is_not() {
     let id = "volume_limit_bandwidth";
-    {
-        let mounted = match Mounted::ext4(700 << 20) {
-            Ok(mounted) => mounted,
-            Err(need) => return skip(need),
-        };
-        let device = mounted.device_name();
-        let number = std::fs::read_to_string(format!("/sys/block/{device}/dev")).unwrap();
-        let group = match Cgroup::v1_read_rate(number.trim(), 100 << 20) {
-            Ok(group) => group,
-            Err(need) => return skip(need),
-        };
-        let ask = || {
-            Ok(DiskSurvey {
-                survey: whole_survey(group.command(TERRACE), mounted.path()),
-                device: device.clone(),
-                has_swap: false,
-            })
-        };
-        until(None, ask, |held| held.findings(id) == 1);
-    }
-    let free = match as_it_is() {
-        Ok(free) => free,
-        Err(need) => return skip(need),
+    let (held, free) = match (&surveys().held, &surveys().usual) {
+        (Ok(held), Ok(usual)) => (held, usual),
+        (Err(need), _) | (_, Err(need)) => return skip(need),
     };
+    until(held, DiskSurvey::of_held_volume, |held| held.findings(id) == 1);
     until(
-        Some(free),
-        || DiskSurvey::make("0"),
+        free,
+        || DiskSurvey::make(plain(), "0"),
         |free| findings(&free.survey, id).is_empty() && !unchecked(&free.survey, id),
     );
 }
